@@ -1,0 +1,414 @@
+/**
+ * Integer expressions over named variables: symbolic tensor dimensions, loop extents, access maps,
+ * guards, buffer addresses. One language from the graph to the emitters.
+ *
+ * A value is kept in canonical form: a constant plus a sum of integer coefficients times products of
+ * atoms, where an atom is a variable or an opaque floorDiv, mod, min or max whose arguments are again
+ * canonical. Two expressions that are equal as polynomials over their atoms therefore have the same
+ * `key`, which is also the text form. Division rounds towards minus infinity and `mod` has the sign
+ * of its (positive) divisor, as in isl. Coefficients are exact integers below 2^53; overflow of a
+ * constant is an InternalError, sizes from files are range-checked by the importer.
+ *
+ * Reasoning with ranges (bounds, proofs, simplification) is in index-range.ts, parsing in
+ * index-text.ts.
+ */
+import { invariant } from "../support/invariant.ts";
+
+export type IndexAtom =
+  | { readonly kind: "variable"; readonly name: string; readonly key: string }
+  | {
+      readonly kind: "floorDiv" | "mod";
+      readonly numerator: IndexExpr;
+      readonly denominator: IndexExpr;
+      readonly key: string;
+    }
+  | {
+      readonly kind: "min" | "max";
+      /** Two or more, sorted by key, none constant but possibly the first. */
+      readonly operands: readonly IndexExpr[];
+      readonly key: string;
+    };
+
+/** `coefficient` (non-zero) times the product of one or more atoms, sorted by key. */
+export interface IndexTerm {
+  readonly coefficient: number;
+  readonly atoms: readonly IndexAtom[];
+  readonly key: string;
+}
+
+export interface IndexExpr {
+  readonly constant: number;
+  /** Sorted by key, no two with the same key. */
+  readonly terms: readonly IndexTerm[];
+  /** Canonical text; equal keys mean equal expressions. */
+  readonly key: string;
+}
+
+/** What every function below accepts where an expression is wanted. */
+export type IndexLike = IndexExpr | number;
+
+export function constant(value: number): IndexExpr {
+  invariant(Number.isSafeInteger(value), () => `index constant ${value} is not a safe integer`);
+  return { constant: value, terms: [], key: String(value) };
+}
+
+export function variable(name: string): IndexExpr {
+  return fromAtom({ kind: "variable", name, key: name });
+}
+
+/** The expression for a number or an expression. */
+export function toIndex(value: IndexLike): IndexExpr {
+  return typeof value === "number" ? constant(value) : value;
+}
+
+/** The value of a constant expression, else undefined. */
+export function constantValue(value: IndexLike): number | undefined {
+  if (typeof value === "number") return value;
+  return value.terms.length === 0 ? value.constant : undefined;
+}
+
+export function indexEquals(a: IndexLike, b: IndexLike): boolean {
+  return toIndex(a).key === toIndex(b).key;
+}
+
+export function add(...parts: readonly IndexLike[]): IndexExpr {
+  let total = 0;
+  const terms: IndexTerm[] = [];
+  for (const part of parts) {
+    const expr = toIndex(part);
+    total += expr.constant;
+    terms.push(...expr.terms);
+  }
+  return build(total, terms);
+}
+
+export function negate(a: IndexLike): IndexExpr {
+  return scale(toIndex(a), -1);
+}
+
+export function sub(a: IndexLike, b: IndexLike): IndexExpr {
+  return add(a, negate(b));
+}
+
+export function mul(...parts: readonly IndexLike[]): IndexExpr {
+  return parts.reduce<IndexExpr>((product, part) => mulTwo(product, toIndex(part)), constant(1));
+}
+
+/** floor(a / b); `b` must be positive wherever the expression is evaluated. */
+export function floorDiv(a: IndexLike, b: IndexLike): IndexExpr {
+  const numerator = toIndex(a);
+  const denominator = toIndex(b);
+  const divisor = constantValue(denominator);
+  if (divisor === undefined) return floorDivSymbolic(numerator, denominator);
+  invariant(divisor > 0, () => `floorDiv by ${divisor}`);
+  if (divisor === 1) return numerator;
+  const [whole, rest] = splitMultiples(numerator, divisor);
+  if (rest.terms.length === 0) return add(whole, Math.floor(rest.constant / divisor));
+  // floor(floor(x / p) / q) = floor(x / (p q)); the constant inside stays where it is.
+  const inner = rest.terms.length === 1 && rest.constant === 0 ? rest.terms[0]! : undefined;
+  const atom = inner?.coefficient === 1 && inner.atoms.length === 1 ? inner.atoms[0]! : undefined;
+  if (atom?.kind === "floorDiv" && constantValue(atom.denominator) !== undefined) {
+    return add(whole, floorDiv(atom.numerator, mul(atom.denominator, divisor)));
+  }
+  const common = reduceFraction(rest, divisor);
+  if (common) return add(whole, floorDiv(common[0], common[1]));
+  return add(whole, divisionAtom("floorDiv", rest, denominator));
+}
+
+/** ceil(a / b) for positive `b`. */
+export function ceilDiv(a: IndexLike, b: IndexLike): IndexExpr {
+  return floorDiv(add(a, b, -1), b);
+}
+
+/** a - b * floor(a / b) for positive `b`. */
+export function mod(a: IndexLike, b: IndexLike): IndexExpr {
+  const numerator = toIndex(a);
+  const denominator = toIndex(b);
+  const divisor = constantValue(denominator);
+  if (divisor === undefined) {
+    return numerator.key === denominator.key || numerator.key === "0"
+      ? constant(0)
+      : divisionAtom("mod", numerator, denominator);
+  }
+  invariant(divisor > 0, () => `mod by ${divisor}`);
+  if (divisor === 1) return constant(0);
+  const rest = splitMultiples(numerator, divisor)[1];
+  if (rest.terms.length === 0) return constant(positiveMod(rest.constant, divisor));
+  return divisionAtom("mod", rest, denominator);
+}
+
+export function min(...parts: readonly IndexLike[]): IndexExpr {
+  return extremum("min", parts);
+}
+
+export function max(...parts: readonly IndexLike[]): IndexExpr {
+  return extremum("max", parts);
+}
+
+/** Replaces variables; names absent from `bindings` stay. */
+export function substitute(expr: IndexExpr, bindings: ReadonlyMap<string, IndexLike>): IndexExpr {
+  if (expr.terms.length === 0) return expr;
+  const parts: IndexLike[] = [expr.constant];
+  for (const term of expr.terms) {
+    parts.push(mul(term.coefficient, ...term.atoms.map((a) => substituteAtom(a, bindings))));
+  }
+  return add(...parts);
+}
+
+/** The value under an assignment of every variable; an unbound variable is a bug of the caller. */
+export function evaluate(expr: IndexExpr, bindings: ReadonlyMap<string, number>): number {
+  let total = expr.constant;
+  for (const term of expr.terms) {
+    let product = term.coefficient;
+    for (const atom of term.atoms) product *= evaluateAtom(atom, bindings);
+    total += product;
+  }
+  return total;
+}
+
+/** Adds the names of the variables of `expr` to `into`, in order of first appearance. */
+export function collectVariables(expr: IndexExpr, into: Set<string>): void {
+  for (const term of expr.terms) {
+    for (const atom of term.atoms) {
+      if (atom.kind === "variable") into.add(atom.name);
+      else for (const part of atomOperands(atom)) collectVariables(part, into);
+    }
+  }
+}
+
+export function variablesOf(...exprs: readonly IndexExpr[]): Set<string> {
+  const names = new Set<string>();
+  for (const expr of exprs) collectVariables(expr, names);
+  return names;
+}
+
+/** The sub-expressions of an atom: none for a variable. */
+export function atomOperands(atom: IndexAtom): readonly IndexExpr[] {
+  if (atom.kind === "variable") return [];
+  if ("operands" in atom) return atom.operands;
+  return [atom.numerator, atom.denominator];
+}
+
+/**
+ * The expression as `coefficient * name + rest` with `rest` free of `name`; undefined when `name`
+ * stands inside a product or an opaque atom.
+ */
+export function splitLinear(
+  expr: IndexExpr,
+  name: string,
+): { readonly coefficient: number; readonly rest: IndexExpr } | undefined {
+  let coefficient = 0;
+  const rest: IndexTerm[] = [];
+  for (const term of expr.terms) {
+    if (term.key === name) coefficient = term.coefficient;
+    else if (term.atoms.some((a) => mentions(a, name))) return undefined;
+    else rest.push(term);
+  }
+  return { coefficient, rest: build(expr.constant, rest) };
+}
+
+/** Rebuilds an atom around new operands, simplifying as the constructors do. */
+export function rebuildAtom(atom: IndexAtom, operands: readonly IndexExpr[]): IndexExpr {
+  switch (atom.kind) {
+    case "variable":
+      return fromAtom(atom);
+    case "floorDiv":
+      return floorDiv(operands[0]!, operands[1]!);
+    case "mod":
+      return mod(operands[0]!, operands[1]!);
+    case "min":
+      return min(...operands);
+    case "max":
+      return max(...operands);
+  }
+}
+
+export function positiveMod(a: number, b: number): number {
+  return a - b * Math.floor(a / b);
+}
+
+function mentions(atom: IndexAtom, name: string): boolean {
+  if (atom.kind === "variable") return atom.name === name;
+  return atomOperands(atom).some((part) =>
+    part.terms.some((term) => term.atoms.some((a) => mentions(a, name))),
+  );
+}
+
+function fromAtom(atom: IndexAtom): IndexExpr {
+  return { constant: 0, terms: [{ coefficient: 1, atoms: [atom], key: atom.key }], key: atom.key };
+}
+
+function divisionAtom(
+  kind: "floorDiv" | "mod",
+  numerator: IndexExpr,
+  denominator: IndexExpr,
+): IndexExpr {
+  const key = `${kind}(${numerator.key}, ${denominator.key})`;
+  return fromAtom({ kind, numerator, denominator, key });
+}
+
+/** Sums, merges equal keys, drops zeros and sorts: the only place that makes an IndexExpr of terms. */
+function build(total: number, terms: readonly IndexTerm[]): IndexExpr {
+  const merged = new Map<string, IndexTerm>();
+  for (const term of terms) {
+    const seen = merged.get(term.key);
+    const coefficient = term.coefficient + (seen?.coefficient ?? 0);
+    invariant(Number.isSafeInteger(coefficient), () => `coefficient of ${term.key} overflows`);
+    merged.set(term.key, seen ? { ...term, coefficient } : term);
+  }
+  const kept = [...merged.values()].filter((t) => t.coefficient !== 0);
+  kept.sort((a, b) => (a.key < b.key ? -1 : 1));
+  if (kept.length === 0) return constant(total);
+  invariant(Number.isSafeInteger(total), () => `index constant ${total} overflows`);
+  return { constant: total, terms: kept, key: printSum(total, kept) };
+}
+
+function printSum(total: number, terms: readonly IndexTerm[]): string {
+  let text = "";
+  for (const { coefficient, key } of terms) {
+    const size = Math.abs(coefficient);
+    const spelled = size === 1 ? key : `${size}*${key}`;
+    if (text === "") text = coefficient < 0 ? `-${spelled}` : spelled;
+    else text += coefficient < 0 ? ` - ${spelled}` : ` + ${spelled}`;
+  }
+  if (total > 0) text += ` + ${total}`;
+  if (total < 0) text += ` - ${-total}`;
+  return text;
+}
+
+function scale(a: IndexExpr, factor: number): IndexExpr {
+  const terms = a.terms.map((t) => ({ ...t, coefficient: t.coefficient * factor }));
+  return build(a.constant * factor + 0, terms);
+}
+
+function mulTwo(a: IndexExpr, b: IndexExpr): IndexExpr {
+  if (b.terms.length === 0) return scale(a, b.constant);
+  if (a.terms.length === 0) return scale(b, a.constant);
+  const terms: IndexTerm[] = [...scale(a, b.constant).terms, ...scale(b, a.constant).terms];
+  for (const s of a.terms) {
+    for (const t of b.terms) {
+      const atoms = [...s.atoms, ...t.atoms].sort((x, y) => (x.key < y.key ? -1 : 1));
+      const key = atoms.map((x) => x.key).join("*");
+      terms.push({ coefficient: s.coefficient * t.coefficient, atoms, key });
+    }
+  }
+  return build(a.constant * b.constant, terms);
+}
+
+/** `e = whole * divisor + rest` where `rest` keeps the terms that `divisor` does not divide. */
+function splitMultiples(e: IndexExpr, divisor: number): readonly [IndexExpr, IndexExpr] {
+  const whole: IndexTerm[] = [];
+  const rest: IndexTerm[] = [];
+  for (const term of e.terms) {
+    const quotient = Math.floor(term.coefficient / divisor);
+    const remainder = term.coefficient - quotient * divisor;
+    if (quotient !== 0) whole.push({ ...term, coefficient: quotient });
+    if (remainder !== 0) rest.push({ ...term, coefficient: remainder });
+  }
+  const wholeConstant = Math.floor(e.constant / divisor);
+  return [build(wholeConstant, whole), build(positiveMod(e.constant, divisor), rest)];
+}
+
+/** floor((g x + c) / (g d)) = floor((x + floor(c / g)) / d): divides by the common factor g. */
+function reduceFraction(
+  rest: IndexExpr,
+  divisor: number,
+): readonly [IndexExpr, number] | undefined {
+  let common = divisor;
+  for (const term of rest.terms) common = gcd(common, Math.abs(term.coefficient));
+  if (common === 1) return undefined;
+  const terms = rest.terms.map((t) => ({ ...t, coefficient: t.coefficient / common }));
+  return [build(Math.floor(rest.constant / common), terms), divisor / common];
+}
+
+function floorDivSymbolic(numerator: IndexExpr, denominator: IndexExpr): IndexExpr {
+  if (numerator.key === denominator.key) return constant(1);
+  if (numerator.key === "0") return numerator;
+  const exact = divideExactly(numerator, denominator);
+  return exact ?? divisionAtom("floorDiv", numerator, denominator);
+}
+
+/** numerator / denominator when the denominator is one monomial that divides every term. */
+function divideExactly(numerator: IndexExpr, denominator: IndexExpr): IndexExpr | undefined {
+  if (denominator.constant !== 0 || denominator.terms.length !== 1) return undefined;
+  if (numerator.constant !== 0) return undefined;
+  const by = denominator.terms[0]!;
+  const parts: IndexExpr[] = [];
+  for (const term of numerator.terms) {
+    if (term.coefficient % by.coefficient !== 0) return undefined;
+    const left = [...term.atoms];
+    for (const atom of by.atoms) {
+      const at = left.findIndex((x) => x.key === atom.key);
+      if (at < 0) return undefined;
+      left.splice(at, 1);
+    }
+    parts.push(mul(term.coefficient / by.coefficient, ...left.map((a) => fromAtom(a))));
+  }
+  return add(...parts);
+}
+
+function extremum(kind: "min" | "max", parts: readonly IndexLike[]): IndexExpr {
+  const pick = kind === "min" ? Math.min : Math.max;
+  const flat = parts.map(toIndex).flatMap((p) => sameExtremum(kind, p) ?? [p]);
+  const constants = flat.flatMap((p) => constantValue(p) ?? []);
+  const unique = new Map(flat.filter((p) => p.terms.length > 0).map((p) => [p.key, p]));
+  if (constants.length > 0) {
+    const folded = constant(pick(...constants));
+    unique.set(folded.key, folded);
+  }
+  const operands = [...unique.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  invariant(operands.length > 0, () => `${kind} of nothing`);
+  if (operands.length === 1) return operands[0]!;
+  const offset = commonDifference(kind, operands);
+  if (offset) return offset;
+  return fromAtom({ kind, operands, key: `${kind}(${operands.map((p) => p.key).join(", ")})` });
+}
+
+/** Operands that differ only by constants: the extremum is one of them. */
+function commonDifference(
+  kind: "min" | "max",
+  operands: readonly IndexExpr[],
+): IndexExpr | undefined {
+  let best = operands[0]!;
+  for (const other of operands.slice(1)) {
+    const difference = constantValue(sub(other, best));
+    if (difference === undefined) return undefined;
+    if (kind === "min" ? difference < 0 : difference > 0) best = other;
+  }
+  return best;
+}
+
+function sameExtremum(kind: "min" | "max", p: IndexExpr): readonly IndexExpr[] | undefined {
+  const term = p.terms[0];
+  if (p.constant !== 0 || p.terms.length !== 1 || term?.coefficient !== 1) return undefined;
+  const atom = term.atoms.length === 1 ? term.atoms[0]! : undefined;
+  return atom?.kind === kind ? atom.operands : undefined;
+}
+
+function substituteAtom(atom: IndexAtom, bindings: ReadonlyMap<string, IndexLike>): IndexExpr {
+  if (atom.kind === "variable") {
+    const bound = bindings.get(atom.name);
+    return bound === undefined ? fromAtom(atom) : toIndex(bound);
+  }
+  return rebuildAtom(
+    atom,
+    atomOperands(atom).map((p) => substitute(p, bindings)),
+  );
+}
+
+function evaluateAtom(atom: IndexAtom, bindings: ReadonlyMap<string, number>): number {
+  if (atom.kind === "variable") {
+    const value = bindings.get(atom.name);
+    invariant(value !== undefined, () => `index variable ${atom.name} is unbound`);
+    return value;
+  }
+  const values = atomOperands(atom).map((p) => evaluate(p, bindings));
+  if (atom.kind === "min") return Math.min(...values);
+  if (atom.kind === "max") return Math.max(...values);
+  const [a, b] = values as [number, number];
+  return atom.kind === "floorDiv" ? Math.floor(a / b) : positiveMod(a, b);
+}
+
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b);
+}

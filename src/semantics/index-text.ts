@@ -1,0 +1,49 @@
+/** Parsing of index expressions: `2*N + floorDiv(W + 3, 4) - 1`, `min(a, b)`, parentheses. */
+import type { TextReader } from "../support/text-reader.ts";
+import * as index from "./index-expr.ts";
+
+const calls = {
+  floorDiv: index.floorDiv,
+  ceilDiv: index.ceilDiv,
+  mod: index.mod,
+} as const;
+
+/** Reads one expression; rejects with TXT001 where the text is none. */
+export function readIndexExpr(reader: TextReader): index.IndexExpr {
+  let total = readProduct(reader);
+  for (;;) {
+    if (reader.accept("+")) total = index.add(total, readProduct(reader));
+    else if (reader.accept("-")) total = index.sub(total, readProduct(reader));
+    else return total;
+  }
+}
+
+function readProduct(reader: TextReader): index.IndexExpr {
+  let product = readFactor(reader);
+  while (reader.accept("*")) product = index.mul(product, readFactor(reader));
+  return product;
+}
+
+function readFactor(reader: TextReader): index.IndexExpr {
+  if (reader.accept("-")) return index.negate(readFactor(reader));
+  if (reader.accept("(")) {
+    const inner = readIndexExpr(reader);
+    reader.expect(")");
+    return inner;
+  }
+  if (reader.peek().kind === "number") {
+    const value = reader.number("an integer");
+    if (!Number.isSafeInteger(value)) reader.fail("an integer below 2^53");
+    return index.constant(value);
+  }
+  const name = reader.name("an index expression");
+  if (!reader.accept("(")) return index.variable(name);
+  const args = reader.list(")", () => readIndexExpr(reader));
+  if ((name === "min" || name === "max") && args.length > 0) return index[name](...args);
+  if (name in calls && args.length === 2) {
+    const divisor = index.constantValue(args[1]!);
+    if (divisor !== undefined && divisor <= 0) reader.fail("a positive divisor");
+    return calls[name as keyof typeof calls](args[0]!, args[1]!);
+  }
+  return reader.fail("floorDiv, ceilDiv, mod (two operands), min or max");
+}
