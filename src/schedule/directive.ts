@@ -1,0 +1,72 @@
+/**
+ * Directives: the vocabulary of schedules. A schedule is a list of them applied in order to the loops
+ * of a region's statements; it is a value: printable, replayable, diffable, searchable. Each directive
+ * is checked on the transformed schedule by dependence analysis (legality.ts); none is trusted.
+ *
+ * Loops are named per statement. `split` and `tile` introduce new names; every later directive uses
+ * the names that exist at its place in the list.
+ */
+import type { LayoutMap } from "../semantics/layout.ts";
+
+/** Memory scopes, nearest last: `memory` is main or global memory. */
+export type MemoryScope = "memory" | "shared" | "local" | "register";
+
+export type Directive =
+  /** loop = outer * factor + inner, 0 <= inner < factor; a ragged end is guarded or peeled by lowering. */
+  | {
+      readonly kind: "split";
+      readonly statement: string;
+      readonly loop: string;
+      readonly factor: number;
+      readonly outer: string;
+      readonly inner: string;
+    }
+  /** Splits each loop and moves all inner loops inside all outer ones. */
+  | {
+      readonly kind: "tile";
+      readonly statement: string;
+      readonly loops: readonly string[];
+      readonly factors: readonly number[];
+      readonly outer: readonly string[];
+      readonly inner: readonly string[];
+    }
+  /** The full order of the statement's loops, outermost first. */
+  | { readonly kind: "reorder"; readonly statement: string; readonly order: readonly string[] }
+  /** All iterations of a loop of constant extent at once, in lanes; must be innermost for its lanes. */
+  | { readonly kind: "vectorize"; readonly statement: string; readonly loop: string }
+  | { readonly kind: "unroll"; readonly statement: string; readonly loop: string }
+  /** Iterations are dealt out to the instances of the grid. */
+  | { readonly kind: "parallelize"; readonly statement: string; readonly loop: string }
+  /** Computes `statement` inside `into`, once per iteration of the loops down to `at`. */
+  | {
+      readonly kind: "fuse";
+      readonly statement: string;
+      readonly into: string;
+      readonly at: string;
+    }
+  /** Keeps a tensor written in the region in a nearer scope, one tile per iteration of `at`. */
+  | {
+      readonly kind: "place";
+      readonly tensor: string;
+      readonly scope: MemoryScope;
+      readonly statement: string;
+      readonly at: string;
+    }
+  /** Copies the part of an operand that an iteration of `at` reads into a nearer scope first. */
+  | {
+      readonly kind: "stage";
+      readonly tensor: string;
+      readonly scope: MemoryScope;
+      readonly statement: string;
+      readonly at: string;
+      /** Copies in flight: 1 is plain, 2 double buffering. */
+      readonly depth: number;
+    }
+  /** Stores a tensor in another physical layout; weights are packed ahead of time. */
+  | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
+
+export interface Schedule {
+  readonly region: string;
+  readonly target: string;
+  readonly directives: readonly Directive[];
+}
