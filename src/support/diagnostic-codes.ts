@@ -6,6 +6,18 @@
  */
 export const diagnosticCodes = {
   TXT001: "text form does not parse",
+  SCH001: "unknown statement in a schedule",
+  SCH002: "unknown loop in a schedule",
+  SCH003: "factor or depth is not usable",
+  SCH004: "loop name is taken",
+  SCH005: "order does not name every loop once",
+  SCH006: "loop extent is not a constant",
+  SCH007: "second vector loop",
+  SCH008: "a scan loop cannot run in lanes",
+  SCH009: "loop has a mode already",
+  SCH010: "statement cannot be fused there",
+  SCH011: "unknown tensor in a schedule",
+  SCH012: "fused loops do not match",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

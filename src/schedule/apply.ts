@@ -1,0 +1,289 @@
+/**
+ * Applies directives to a region. Each directive is checked for form here (names exist, factors are
+ * positive, a vector loop has a constant extent) with a SCH diagnostic that names the directive;
+ * dependences are legality.ts. The result is a new value; nothing is changed in place.
+ */
+import type { Region, Statement } from "../region/nest.ts";
+import type { Condition } from "../semantics/condition.ts";
+import { less } from "../semantics/condition.ts";
+import {
+  add,
+  ceilDiv,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mod,
+  mul,
+  substitute,
+  variable,
+} from "../semantics/index-expr.ts";
+import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
+import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import type { Directive, Schedule } from "./directive.ts";
+import { printDirective } from "./directive-text.ts";
+import {
+  type FusedStatement,
+  type PlacedTensor,
+  type ScheduledLoop,
+  type ScheduledRegion,
+  type ScheduledStatement,
+  symbolRanges,
+} from "./scheduled-region.ts";
+
+type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
+
+/** The region under the schedule, or the first directive that makes no sense with its reason. */
+export function applySchedule(region: Region, schedule: Schedule): Result<ScheduledRegion> {
+  return attempt(() => {
+    let state = startRegion(region, schedule);
+    for (const directive of schedule.directives) state = applyDirective(state, directive);
+    checkFused(state);
+    return state;
+  });
+}
+
+/** The region with every loop serial and in its own order. */
+export function startRegion(region: Region, schedule: Schedule): ScheduledRegion {
+  return {
+    region,
+    schedule,
+    statements: region.statements.map(startStatement),
+    fused: [],
+    placed: [],
+    staged: [],
+    layouts: new Map(),
+  };
+}
+
+function startStatement(statement: Statement): ScheduledStatement {
+  return {
+    statement,
+    loops: statement.loops.map((l) => ({ ...l, mode: "serial" as const, origin: l.name })),
+    index: new Map(statement.loops.map((l) => [l.name, variable(l.name)])),
+    ragged: [],
+  };
+}
+
+function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
+  switch (d.kind) {
+    case "split":
+      return onStatement(state, d, (s) => split(state, s, d, d));
+    case "tile":
+      return onStatement(state, d, (s) => tile(state, s, d));
+    case "reorder":
+      return onStatement(state, d, (s) => reorder(s, d));
+    case "vectorize":
+      return onStatement(state, d, (s) => setMode(s, d, "vector"));
+    case "unroll":
+      return onStatement(state, d, (s) => setMode(s, d, "unroll"));
+    case "parallelize":
+      return onStatement(state, d, (s) => setMode(s, d, "grid"));
+    case "fuse":
+      return { ...state, fused: [...state.fused, fuse(state, d)] };
+    case "place":
+      return { ...state, placed: [...state.placed, place(state, d)] };
+    case "stage":
+      return { ...state, staged: [...state.staged, { ...place(state, d), copies: depthOf(d) }] };
+    case "layout":
+      checkTensor(state, d, d.tensor);
+      return { ...state, layouts: new Map([...state.layouts, [d.tensor, d.layout]]) };
+  }
+}
+
+function onStatement(
+  state: ScheduledRegion,
+  d: Directive & { readonly statement: string },
+  change: (s: ScheduledStatement) => ScheduledStatement,
+): ScheduledRegion {
+  lookup(state, d, d.statement);
+  const statements = state.statements.map((s) =>
+    s.statement.name === d.statement ? change(s) : s,
+  );
+  return { ...state, statements };
+}
+
+function lookup(state: ScheduledRegion, d: Directive, name: string): ScheduledStatement {
+  const found = state.statements.find((s) => s.statement.name === name);
+  if (found) return found;
+  const names = state.statements.map((s) => s.statement.name).join(", ");
+  return reject("SCH001", `there is no statement ${name} in region ${state.region.name}`, {
+    at: printDirective(d),
+    help: `statements are ${names}`,
+  });
+}
+
+function loopPosition(s: ScheduledStatement, d: Directive, name: string): number {
+  const at = s.loops.findIndex((l) => l.name === name);
+  if (at >= 0) return at;
+  return reject("SCH002", `statement ${s.statement.name} has no loop ${name} at this point`, {
+    at: printDirective(d),
+    help: `its loops are ${s.loops.map((l) => l.name).join(" ")}`,
+  });
+}
+
+/** loop = outer * factor + inner. */
+function split(
+  state: ScheduledRegion,
+  s: ScheduledStatement,
+  d: Directive,
+  by: Omit<Of<"split">, "kind" | "statement">,
+): ScheduledStatement {
+  const at = loopPosition(s, d, by.loop);
+  const loop = s.loops[at]!;
+  if (!Number.isSafeInteger(by.factor) || by.factor < 1) {
+    reject("SCH003", `factor ${by.factor} is not a positive integer`, { at: printDirective(d) });
+  }
+  for (const name of [by.outer, by.inner]) {
+    const taken = s.loops.some((l) => l.name === name && l !== loop) || s.index.has(name);
+    if (taken && name !== by.loop) {
+      reject("SCH004", `the loop name ${name} is taken`, { at: printDirective(d) });
+    }
+  }
+  if (by.outer === by.inner) {
+    reject("SCH004", `outer and inner are both ${by.outer}`, { at: printDirective(d) });
+  }
+  const ranges = symbolRanges(state.region);
+  const outer: ScheduledLoop = {
+    ...loop,
+    name: by.outer,
+    extent: simplify(ceilDiv(loop.extent, by.factor), ranges),
+    mode: "serial",
+  };
+  const inner: ScheduledLoop = {
+    ...loop,
+    name: by.inner,
+    extent: constant(by.factor),
+    mode: "serial",
+  };
+  const value = add(mul(by.factor, variable(by.outer)), variable(by.inner));
+  const swap = new Map([[by.loop, value]]);
+  const index = new Map([...s.index].map(([name, e]) => [name, substitute(e, swap)]));
+  const ragged: Condition[] = s.ragged.map((c) => ({ ...c, expr: substitute(c.expr, swap) }));
+  if (constantValue(mod(loop.extent, by.factor)) !== 0) ragged.push(less(value, loop.extent));
+  return { ...s, loops: s.loops.toSpliced(at, 1, outer, inner), index, ragged };
+}
+
+function tile(state: ScheduledRegion, s: ScheduledStatement, d: Of<"tile">): ScheduledStatement {
+  const sizes = new Set([d.loops.length, d.factors.length, d.outer.length, d.inner.length]);
+  if (sizes.size !== 1 || d.loops.length === 0) {
+    reject("SCH003", "tile needs as many factors, outer and inner names as loops", {
+      at: printDirective(d),
+    });
+  }
+  let result = s;
+  d.loops.forEach((loop, i) => {
+    const by = { loop, factor: d.factors[i]!, outer: d.outer[i]!, inner: d.inner[i]! };
+    result = split(state, result, d, by);
+  });
+  const inner = new Set(d.inner);
+  const last = Math.max(...d.outer.map((name) => loopPosition(result, d, name)));
+  const outside = result.loops.slice(0, last + 1).filter((l) => !inner.has(l.name));
+  const rest = result.loops.slice(last + 1).filter((l) => !inner.has(l.name));
+  const moved = d.inner.map((name) => result.loops[loopPosition(result, d, name)]!);
+  return { ...result, loops: [...outside, ...moved, ...rest] };
+}
+
+function reorder(s: ScheduledStatement, d: Of<"reorder">): ScheduledStatement {
+  const loops = d.order.map((name) => s.loops[loopPosition(s, d, name)]!);
+  if (new Set(d.order).size !== s.loops.length || d.order.length !== s.loops.length) {
+    reject("SCH005", `the order must name each of the ${s.loops.length} loops once`, {
+      at: printDirective(d),
+      help: `its loops are ${s.loops.map((l) => l.name).join(" ")}`,
+    });
+  }
+  return { ...s, loops };
+}
+
+function setMode(
+  s: ScheduledStatement,
+  d: Of<"vectorize"> | Of<"unroll"> | Of<"parallelize">,
+  mode: "vector" | "unroll" | "grid",
+): ScheduledStatement {
+  const at = loopPosition(s, d, d.loop);
+  const loop = s.loops[at]!;
+  if (mode !== "grid" && constantValue(loop.extent) === undefined) {
+    reject("SCH006", `loop ${d.loop} has the extent ${loop.extent.key}, not a constant`, {
+      at: printDirective(d),
+      help: `split ${d.loop} by a constant first and ${d.kind} the inner loop`,
+    });
+  }
+  if (mode === "vector" && s.loops.some((l) => l.mode === "vector")) {
+    reject("SCH007", `statement ${s.statement.name} has a vector loop already`, {
+      at: printDirective(d),
+    });
+  }
+  if (mode === "vector" && loop.kind === "scan") {
+    reject("SCH008", `loop ${d.loop} is a scan: each trip needs the one before`, {
+      at: printDirective(d),
+    });
+  }
+  if (loop.mode !== "serial") {
+    reject("SCH009", `loop ${d.loop} is ${loop.mode} already`, { at: printDirective(d) });
+  }
+  return { ...s, loops: s.loops.with(at, { ...loop, mode }) };
+}
+
+function fuse(state: ScheduledRegion, d: Of<"fuse">): FusedStatement {
+  lookup(state, d, d.statement);
+  const into = lookup(state, d, d.into);
+  if (d.statement === d.into || state.fused.some((f) => f.statement === d.statement)) {
+    reject("SCH010", `${d.statement} cannot be fused into ${d.into} (again)`, {
+      at: printDirective(d),
+    });
+  }
+  return { statement: d.statement, into: d.into, depth: loopPosition(into, d, d.at) + 1 };
+}
+
+function place(state: ScheduledRegion, d: Of<"place"> | Of<"stage">): PlacedTensor {
+  checkTensor(state, d, d.tensor);
+  const statement = lookup(state, d, d.statement);
+  const depth = loopPosition(statement, d, d.at) + 1;
+  return { tensor: d.tensor, scope: d.scope, statement: d.statement, depth };
+}
+
+function depthOf(d: Of<"stage">): number {
+  if (Number.isSafeInteger(d.depth) && d.depth >= 1) return d.depth;
+  return reject("SCH003", `depth ${d.depth} is not a positive integer`, { at: printDirective(d) });
+}
+
+function checkTensor(state: ScheduledRegion, d: Directive, tensor: string): void {
+  if (state.region.tensors.has(tensor)) return;
+  reject("SCH011", `region ${state.region.name} does not touch a tensor ${tensor}`, {
+    at: printDirective(d),
+    help: `its tensors are ${[...state.region.tensors.keys()].join(", ")}`,
+  });
+}
+
+/** Fused statements must share their outer loops with the host, trip for trip. */
+function checkFused(state: ScheduledRegion): void {
+  for (const { statement, into, depth } of state.fused) {
+    const guest = state.statements.find((s) => s.statement.name === statement)!;
+    const host = state.statements.find((s) => s.statement.name === into)!;
+    for (let i = 0; i < depth; i++) {
+      const a = guest.loops[i];
+      const b = host.loops[i]!;
+      if (a && a.extent.key === b.extent.key && a.mode === b.mode && a.kind !== "reduce") continue;
+      reject(
+        "SCH012",
+        `loop ${i + 1} of ${statement} (${a ? describe(a) : "none"}) does not match that of ${into} (${describe(b)})`,
+        { at: `fuse ${statement} into ${into}`, help: "split and reorder both statements alike" },
+      );
+    }
+  }
+}
+
+function describe(loop: ScheduledLoop): string {
+  return `${loop.name} in ${loop.extent.key}, ${loop.mode}, ${loop.kind}`;
+}
+
+/** Whether the extent of a loop is proved to be a multiple of `factor`. */
+export function dividesExactly(extent: IndexExpr, factor: number): boolean {
+  return constantValue(mod(extent, factor)) === 0;
+}
+
+/** Ragged conditions that the loops' ranges do not already imply. */
+export function openConditions(region: Region, s: ScheduledStatement): readonly Condition[] {
+  const ranges = new Map(symbolRanges(region));
+  for (const loop of s.loops) ranges.set(loop.name, loopRange(loop.extent, ranges));
+  return s.ragged.filter((c) => !provesLess(constant(-1), c.expr, ranges));
+}

@@ -1,0 +1,160 @@
+/**
+ * The schedule language in text: one directive a line, as docs/schedule-language.md lists them.
+ *
+ *   schedule "conv1" for "wasm" {
+ *     split S0:oc by 16 -> oc0 oc1
+ *     tile S0:(i, j) by (4, 16) -> (i0, j0) (i1, j1)
+ *     reorder S0:(n, oc0, oh, ow, ic, oc1)
+ *     vectorize S0:oc1
+ *     fuse S1 into S0:oh
+ *     place "t0" in register at S0:ow
+ *     stage "x" in local at S0:oh depth 1
+ *     layout "w" [p1, 16*p0 + p2] of [4, 27, 16]
+ *   }
+ */
+import type { IndexExpr } from "../semantics/index-expr.ts";
+import { readIndexExpr } from "../semantics/index-text.ts";
+import { attempt, type Result } from "../support/diagnostic.ts";
+import { TextReader } from "../support/text-reader.ts";
+import { TextWriter } from "../support/text-writer.ts";
+import type { Directive, MemoryScope, Schedule } from "./directive.ts";
+
+export function printSchedule(schedule: Schedule): string {
+  const out = new TextWriter();
+  out.line(`schedule ${quote(schedule.region)} for ${quote(schedule.target)} {`);
+  out.indented(() => {
+    for (const d of schedule.directives) out.line(printDirective(d));
+  });
+  return out.line("}").toString();
+}
+
+export function printDirective(d: Directive): string {
+  switch (d.kind) {
+    case "split":
+      return `split ${d.statement}:${d.loop} by ${d.factor} -> ${d.outer} ${d.inner}`;
+    case "tile": {
+      const factors = d.factors.join(", ");
+      return `tile ${d.statement}:(${d.loops.join(", ")}) by (${factors}) -> (${d.outer.join(", ")}) (${d.inner.join(", ")})`;
+    }
+    case "reorder":
+      return `reorder ${d.statement}:(${d.order.join(", ")})`;
+    case "vectorize":
+    case "unroll":
+    case "parallelize":
+      return `${d.kind} ${d.statement}:${d.loop}`;
+    case "fuse":
+      return `fuse ${d.statement} into ${d.into}:${d.at}`;
+    case "place":
+      return `place ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at}`;
+    case "stage":
+      return `stage ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at} depth ${d.depth}`;
+    case "layout": {
+      const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
+      return `layout ${quote(d.tensor)} [${keys(d.layout.logical)}] of [${keys(d.layout.shape)}]`;
+    }
+  }
+}
+
+/** Parses a schedule; TXT001 with the line where it is malformed. */
+export function parseSchedule(text: string): Result<Schedule> {
+  return attempt(() => {
+    const reader = new TextReader(text);
+    reader.expect("schedule");
+    const region = reader.string("the region's name in quotes");
+    reader.expect("for");
+    const target = reader.string("the target's name in quotes");
+    reader.expect("{");
+    const directives: Directive[] = [];
+    while (!reader.accept("}")) directives.push(readDirective(reader));
+    return { region, target, directives };
+  });
+}
+
+function readDirective(reader: TextReader): Directive {
+  const kind = reader.name("a directive") as Directive["kind"];
+  switch (kind) {
+    case "split": {
+      const [statement, loop] = readLoop(reader);
+      reader.expect("by");
+      const factor = reader.number("a factor");
+      reader.expect("->");
+      return { kind, statement, loop, factor, outer: reader.name(), inner: reader.name() };
+    }
+    case "tile": {
+      const statement = reader.name();
+      reader.expect(":");
+      const loops = readNames(reader);
+      reader.expect("by");
+      reader.expect("(");
+      const factors = reader.list(")", () => reader.number("a factor"));
+      reader.expect("->");
+      return {
+        kind,
+        statement,
+        loops,
+        factors,
+        outer: readNames(reader),
+        inner: readNames(reader),
+      };
+    }
+    case "reorder": {
+      const statement = reader.name();
+      reader.expect(":");
+      return { kind, statement, order: readNames(reader) };
+    }
+    case "vectorize":
+    case "unroll":
+    case "parallelize": {
+      const [statement, loop] = readLoop(reader);
+      return { kind, statement, loop };
+    }
+    case "fuse": {
+      const statement = reader.name();
+      reader.expect("into");
+      const [into, at] = readLoop(reader);
+      return { kind, statement, into, at };
+    }
+    case "place":
+    case "stage":
+      return readPlacement(reader, kind);
+    case "layout": {
+      const tensor = reader.string();
+      const logical = readIndexList(reader);
+      reader.expect("of");
+      return { kind, tensor, layout: { logical, shape: readIndexList(reader) } };
+    }
+    default:
+      return reader.fail("split, tile, reorder, vectorize, unroll, parallelize, fuse, place, …");
+  }
+}
+
+function readPlacement(reader: TextReader, kind: "place" | "stage"): Directive {
+  const tensor = reader.string();
+  reader.expect("in");
+  const scope = reader.name("a memory scope") as MemoryScope;
+  reader.expect("at");
+  const [statement, at] = readLoop(reader);
+  if (kind === "place") return { kind, tensor, scope, statement, at };
+  reader.expect("depth");
+  return { kind, tensor, scope, statement, at, depth: reader.number("a depth") };
+}
+
+function readLoop(reader: TextReader): readonly [string, string] {
+  const statement = reader.name("a statement");
+  reader.expect(":");
+  return [statement, reader.name("a loop")];
+}
+
+function readNames(reader: TextReader): string[] {
+  reader.expect("(");
+  return reader.list(")", () => reader.name("a loop"));
+}
+
+function readIndexList(reader: TextReader): IndexExpr[] {
+  reader.expect("[");
+  return reader.list("]", () => readIndexExpr(reader));
+}
+
+function quote(name: string): string {
+  return JSON.stringify(name);
+}

@@ -1,0 +1,76 @@
+/**
+ * A region with directives applied: per statement the loops in their order with a mode each, and how
+ * every original loop variable follows from them. Purely structural; whether the result is legal is
+ * decided by legality.ts, how it is spelled as loops by lower/.
+ *
+ * A split that does not divide its extent leaves a `ragged` condition over the new loops; lowering
+ * turns it into a short last trip, a guarded tail or guarded stores.
+ */
+import type { Region, Statement } from "../region/nest.ts";
+import type { Condition } from "../semantics/condition.ts";
+import type { IndexExpr } from "../semantics/index-expr.ts";
+import type { IndexRanges } from "../semantics/index-range.ts";
+import type { LayoutMap } from "../semantics/layout.ts";
+import type { MemoryScope, Schedule } from "./directive.ts";
+
+export type ScheduledMode = "serial" | "unroll" | "vector" | "grid";
+
+export interface ScheduledLoop {
+  readonly name: string;
+  /** Trips when nothing is ragged; a constant for loops made as the inner half of a split. */
+  readonly extent: IndexExpr;
+  readonly kind: "space" | "reduce" | "scan";
+  readonly mode: ScheduledMode;
+  /** The loop of the statement that it descends from. */
+  readonly origin: string;
+}
+
+export interface ScheduledStatement {
+  readonly statement: Statement;
+  /** Outermost first. */
+  readonly loops: readonly ScheduledLoop[];
+  /** Original loop variable in terms of the loops. */
+  readonly index: ReadonlyMap<string, IndexExpr>;
+  /** What must hold besides the loops' ranges for a trip to be a point of the domain. */
+  readonly ragged: readonly Condition[];
+}
+
+/** The statement runs inside `into`: its first `depth` loops are the other's first `depth` loops. */
+export interface FusedStatement {
+  readonly statement: string;
+  readonly into: string;
+  readonly depth: number;
+}
+
+export interface PlacedTensor {
+  readonly tensor: string;
+  readonly scope: MemoryScope;
+  readonly statement: string;
+  /** Number of loops of `statement` outside the placed tile. */
+  readonly depth: number;
+}
+
+export interface StagedTensor extends PlacedTensor {
+  readonly copies: number;
+}
+
+export interface ScheduledRegion {
+  readonly region: Region;
+  readonly schedule: Schedule;
+  readonly statements: readonly ScheduledStatement[];
+  readonly fused: readonly FusedStatement[];
+  readonly placed: readonly PlacedTensor[];
+  readonly staged: readonly StagedTensor[];
+  readonly layouts: ReadonlyMap<string, LayoutMap>;
+}
+
+/** Ranges of the region's symbols, for proofs about extents. */
+export function symbolRanges(region: Region): IndexRanges {
+  return new Map(region.symbols.map((s) => [s.name, s.range]));
+}
+
+export function findScheduled(region: ScheduledRegion, statement: string): ScheduledStatement {
+  const found = region.statements.find((s) => s.statement.name === statement);
+  if (!found) throw new RangeError(`no statement ${statement}`);
+  return found;
+}
