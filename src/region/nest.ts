@@ -14,7 +14,8 @@ import type { Condition } from "../semantics/condition.ts";
 import type { DType } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRange } from "../semantics/index-range.ts";
-import type { Monoid, NumericClass } from "../semantics/monoid.ts";
+import type { Monoid } from "../semantics/monoids.ts";
+import type { NumericClass } from "../semantics/numeric-class.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 
 /** A tensor of the nest form, named after the graph value it holds. */
@@ -76,7 +77,12 @@ export interface Statement {
   /** Arguments are the reads. One per monoid component, or one per write without a reduction. */
   readonly body: readonly ScalarExpr[];
   readonly reduction?: Reduction;
-  /** Arguments are the folded components. One per write; absent: the components themselves. */
+  /** Elements that `finish` reads beside the components: operands of a fused epilogue. */
+  readonly finishReads: readonly Access[];
+  /**
+   * One per write. Arguments are the folded components (without a reduction: the body's values),
+   * then `finishReads`. Absent: the components themselves.
+   */
   readonly finish?: readonly ScalarExpr[];
   readonly writes: readonly Write[];
   /** Node of the graph it came from, for reports. */

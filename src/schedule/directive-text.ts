@@ -9,7 +9,7 @@
  *     fuse S1 into S0:oh
  *     place "t0" in register at S0:ow
  *     stage "x" in local at S0:oh depth 1
- *     layout "w" [p1, 16*p0 + p2] of [4, 27, 16]
+ *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
  */
 import type { IndexExpr } from "../semantics/index-expr.ts";
@@ -50,7 +50,8 @@ export function printDirective(d: Directive): string {
       return `stage ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at} depth ${d.depth}`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
-      return `layout ${quote(d.tensor)} [${keys(d.layout.logical)}] of [${keys(d.layout.shape)}]`;
+      const { shape, logical, stored } = d.layout;
+      return `layout ${quote(d.tensor)} [${keys(shape)}] holds [${keys(logical)}] at [${keys(stored)}]`;
     }
   }
 }
@@ -119,9 +120,11 @@ function readDirective(reader: TextReader): Directive {
       return readPlacement(reader, kind);
     case "layout": {
       const tensor = reader.string();
+      const shape = readIndexList(reader);
+      reader.expect("holds");
       const logical = readIndexList(reader);
-      reader.expect("of");
-      return { kind, tensor, layout: { logical, shape: readIndexList(reader) } };
+      reader.expect("at");
+      return { kind, tensor, layout: { shape, logical, stored: readIndexList(reader) } };
     }
     default:
       return reader.fail("split, tile, reorder, vectorize, unroll, parallelize, fuse, place, …");

@@ -13,6 +13,8 @@ export interface LayoutMap {
   readonly shape: readonly IndexExpr[];
   /** Logical index per logical axis, over the stored position's variables p0, p1, …. */
   readonly logical: readonly IndexExpr[];
+  /** The inverse: stored position per stored axis, over the logical index's variables l0, l1, …. */
+  readonly stored: readonly IndexExpr[];
 }
 
 /** Stored elements of `tensor` under a layout of constant shape; whole bytes per element only. */
