@@ -1,0 +1,147 @@
+/**
+ * Memory dependences of statements: which instance must run before which. A statement is a domain, a
+ * map to time vectors (the original order) and access maps to arrays; every pair of accesses to one
+ * array of which at least one writes gives a dependence: the pairs of instances that touch the same
+ * element, source before sink. All memory dependences are kept, not only the last writes, which is
+ * sound and cheap; value-based flow is in flow.ts. Legality on a new schedule is legality.ts.
+ */
+import { invariant } from "../support/invariant.ts";
+import { isEmptyPiece } from "./compare.ts";
+import { compose, intersect, intersectDomain, intersectRange, inverse } from "./operations.ts";
+import { orderedBefore } from "./order.ts";
+import type { IntegerMap, IntegerSet } from "./types.ts";
+import { type Answer, answer, type Work } from "./work.ts";
+
+/**
+ * "update" is a read-modify-write by a combining operator (`sum`, `max`, …): it reads and writes, and
+ * between instances of one statement it gives a "reduction" dependence.
+ */
+export type AccessKind = "read" | "write" | "update";
+
+export interface Access {
+  readonly kind: AccessKind;
+  /** From the statement's instances to elements; several images mean "any of these may be touched". */
+  readonly map: IntegerMap;
+  /** For an update: its order may change (associative and commutative within the numeric class). */
+  readonly reassociable?: boolean;
+}
+
+export interface Statement {
+  /** The tuple name of its domain. */
+  readonly name: string;
+  readonly domain: IntegerSet;
+  readonly accesses: readonly Access[];
+  /** The original order: { S[…] -> [t0, t1, …] }. Shorter vectors count as padded with zeros. */
+  readonly order: IntegerMap;
+}
+
+export type DependenceKind = "flow" | "anti" | "output" | "reduction";
+
+/** Instances of `source` that must precede instances of `sink`. */
+export interface Dependence {
+  readonly kind: DependenceKind;
+  readonly source: string;
+  readonly sink: string;
+  /** { source[…] -> sink[…] } */
+  readonly relation: IntegerMap;
+  /** { source[…] -> element[…] }: what both touch (with sinkAccess), for witnesses. */
+  readonly sourceAccess?: IntegerMap;
+  readonly sinkAccess?: IntegerMap;
+  /** A reduction whose order the caller allows to change: legality ignores it. */
+  readonly reassociable: boolean;
+}
+
+/** All dependences between the statements, in the order of the statements and their accesses. */
+export function findDependences(
+  statements: readonly Statement[],
+  limit?: number,
+): Answer<readonly Dependence[]> {
+  return answer((work) => {
+    const out: Dependence[] = [];
+    for (const source of statements) {
+      for (const sink of statements) out.push(...dependencesBetween(source, sink, work));
+    }
+    return out;
+  }, limit);
+}
+
+function dependencesBetween(source: Statement, sink: Statement, work: Work): Dependence[] {
+  const out: Dependence[] = [];
+  let before: IntegerMap | undefined;
+  for (const first of source.accesses) {
+    for (const second of sink.accesses) {
+      const kind = kindOf(first, second, source === sink);
+      if (!kind || !sharesArray(first.map, second.map)) continue;
+      const touching = samePlace(source, first.map, sink, second.map);
+      if (touching.pieces.length === 0) continue;
+      before ??= orderedBefore(source.order, sink.order);
+      const relation = nonEmpty(intersect(touching, before), work);
+      if (relation.pieces.length === 0) continue;
+      out.push({
+        kind,
+        source: source.name,
+        sink: sink.name,
+        relation,
+        sourceAccess: first.map,
+        sinkAccess: second.map,
+        reassociable:
+          kind === "reduction" && first.reassociable === true && second.reassociable === true,
+      });
+    }
+  }
+  return out;
+}
+
+function kindOf(first: Access, second: Access, self: boolean): DependenceKind | undefined {
+  if (first.kind === "update" && second.kind === "update" && self) return "reduction";
+  if (first.kind !== "read" && second.kind !== "write") return "flow";
+  if (first.kind !== "read") return "output";
+  return second.kind === "read" ? undefined : "anti";
+}
+
+function sharesArray(a: IntegerMap, b: IntegerMap): boolean {
+  return a.pieces.some((p) => b.pieces.some((q) => p.output.name === q.output.name));
+}
+
+/** Pairs of instances that touch a common element, whatever their order. */
+function samePlace(
+  source: Statement,
+  first: IntegerMap,
+  sink: Statement,
+  second: IntegerMap,
+): IntegerMap {
+  return compose(
+    intersectDomain(first, source.domain),
+    inverse(intersectDomain(second, sink.domain)),
+  );
+}
+
+function nonEmpty(map: IntegerMap, work: Work): IntegerMap {
+  return { ...map, pieces: map.pieces.filter((p) => !isEmptyPiece(map.params, p, work)) };
+}
+
+/** A dependence stated directly by its relation, as generators and tests do. */
+export function makeDependence(
+  relation: IntegerMap,
+  detail: { readonly kind?: DependenceKind; readonly reassociable?: boolean } = {},
+): Dependence {
+  const first = relation.pieces[0];
+  invariant(first?.input, () => "a dependence needs a map with at least one piece");
+  const uniform = relation.pieces.every(
+    (p) => p.input?.name === first.input?.name && p.output.name === first.output.name,
+  );
+  invariant(uniform, () => "a dependence relates one source to one sink statement");
+  return {
+    kind: detail.kind ?? "flow",
+    source: first.input.name,
+    sink: first.output.name,
+    relation,
+    reassociable: detail.reassociable ?? false,
+  };
+}
+
+/** The dependences whose instances also satisfy a restriction of the domains. */
+export function restrictDependence(dependence: Dependence, domains: IntegerSet): Dependence {
+  const relation = intersectRange(intersectDomain(dependence.relation, domains), domains);
+  return { ...dependence, relation };
+}

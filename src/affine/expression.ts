@@ -1,0 +1,212 @@
+/**
+ * Quasi-affine expressions over named variables: integer combinations of names and of floors
+ * `floor(e / d)` of such expressions, in a canonical form (terms merged, sorted by their spelling,
+ * no zero coefficients), so that equal spelling means equal expression. Names are resolved against
+ * dimensions and parameters when an expression enters a set or map (build.ts).
+ */
+import { invariant } from "../support/invariant.ts";
+import { floorDiv, gcd, modulo } from "./row.ts";
+
+/** `constant + sum coefficient * atom`. */
+export interface Affine {
+  readonly constant: number;
+  readonly terms: readonly Term[];
+}
+
+export interface Term {
+  readonly coefficient: number;
+  readonly atom: Atom;
+}
+
+/** A variable's name, or floor(numerator / divisor) with a divisor of at least 2. */
+export type Atom = string | Floor;
+
+export interface Floor {
+  readonly numerator: Affine;
+  readonly divisor: number;
+}
+
+/** What the building functions take: a number, a variable's name, or an expression. */
+export type AffineLike = number | string | Affine;
+
+const variableName = /^[A-Za-z_][\w.$']*$/;
+
+export function affine(value: AffineLike): Affine {
+  if (typeof value === "number") {
+    invariant(Number.isSafeInteger(value), () => `affine constant ${value} is not an integer`);
+    return { constant: value === 0 ? 0 : value, terms: [] };
+  }
+  if (typeof value !== "string") return value;
+  invariant(variableName.test(value), () => `"${value}" is not a variable name`);
+  return { constant: 0, terms: [{ coefficient: 1, atom: value }] };
+}
+
+/** The sum of any number of expressions. */
+export function add(...values: readonly AffineLike[]): Affine {
+  let constant = 0;
+  const byKey = new Map<string, Term>();
+  for (const value of values) {
+    const e = affine(value);
+    constant += e.constant;
+    for (const term of e.terms) {
+      const key = atomKey(term.atom);
+      const coefficient = (byKey.get(key)?.coefficient ?? 0) + term.coefficient;
+      byKey.set(key, { coefficient, atom: term.atom });
+    }
+  }
+  return canonical(constant, byKey);
+}
+
+function canonical(constant: number, byKey: ReadonlyMap<string, Term>): Affine {
+  const entries = [...byKey].filter(([, term]) => term.coefficient !== 0);
+  if (entries.length > 1) entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return { constant: checked(constant), terms: entries.map(([, term]) => checkedTerm(term)) };
+}
+
+function checkedTerm(term: Term): Term {
+  checked(term.coefficient);
+  return term;
+}
+
+function checked(value: number): number {
+  invariant(Number.isSafeInteger(value), () => `affine coefficient ${value} is out of range`);
+  return value === 0 ? 0 : value;
+}
+
+export function scale(factor: number, value: AffineLike): Affine {
+  const e = affine(value);
+  if (factor === 0) return affine(0);
+  return {
+    constant: checked(e.constant * factor),
+    terms: e.terms.map((t) => ({ coefficient: checked(t.coefficient * factor), atom: t.atom })),
+  };
+}
+
+/** a - b. */
+export function minus(a: AffineLike, b: AffineLike): Affine {
+  return add(a, scale(-1, b));
+}
+
+/** floor(value / divisor), with whole multiples of the divisor taken out. */
+export function floorDivide(value: AffineLike, divisor: number): Affine {
+  invariant(Number.isSafeInteger(divisor) && divisor > 0, () => `division by ${divisor}`);
+  const e = affine(value);
+  const whole: Affine = {
+    constant: floorDiv(e.constant, divisor),
+    terms: e.terms
+      .map((t) => ({ coefficient: floorDiv(t.coefficient, divisor), atom: t.atom }))
+      .filter((t) => t.coefficient !== 0),
+  };
+  const rest: Affine = {
+    constant: modulo(e.constant, divisor),
+    terms: e.terms
+      .map((t) => ({ coefficient: modulo(t.coefficient, divisor), atom: t.atom }))
+      .filter((t) => t.coefficient !== 0),
+  };
+  if (rest.terms.length === 0) return whole;
+  return add(whole, {
+    constant: 0,
+    terms: [{ coefficient: 1, atom: reducedFloor(rest, divisor) }],
+  });
+}
+
+/** Divides numerator and divisor by their common factor (the constant rounds down, exactly). */
+function reducedFloor(numerator: Affine, divisor: number): Floor {
+  let g = divisor;
+  for (const t of numerator.terms) g = gcd(g, t.coefficient);
+  if (g === 1) return { numerator, divisor };
+  const reduced: Affine = {
+    constant: floorDiv(numerator.constant, g),
+    terms: numerator.terms.map((t) => ({ coefficient: t.coefficient / g, atom: t.atom })),
+  };
+  return { numerator: reduced, divisor: divisor / g };
+}
+
+/** ceil(value / divisor). */
+export function ceilDivide(value: AffineLike, divisor: number): Affine {
+  return floorDivide(add(value, divisor - 1), divisor);
+}
+
+/** value - divisor * floor(value / divisor), in [0, divisor). */
+export function remainder(value: AffineLike, divisor: number): Affine {
+  return minus(value, scale(divisor, floorDivide(value, divisor)));
+}
+
+export function affineEquals(a: Affine, b: Affine): boolean {
+  return formatAffine(a) === formatAffine(b);
+}
+
+/** All variable names, in order of first use. */
+export function variablesOf(value: AffineLike): string[] {
+  const seen = new Set<string>();
+  const visit = (e: Affine): void => {
+    for (const { atom } of e.terms) {
+      if (typeof atom === "string") seen.add(atom);
+      else visit(atom.numerator);
+    }
+  };
+  visit(affine(value));
+  return [...seen];
+}
+
+/** The expression with variables replaced; names without an entry stay. */
+export function replaceVariables(
+  value: AffineLike,
+  by: Readonly<Record<string, AffineLike>>,
+): Affine {
+  const e = affine(value);
+  const parts = e.terms.map(({ coefficient, atom }) => {
+    if (typeof atom === "string") return scale(coefficient, by[atom] ?? atom);
+    return scale(coefficient, floorDivide(replaceVariables(atom.numerator, by), atom.divisor));
+  });
+  return add(e.constant, ...parts);
+}
+
+/** The value at given numbers for all variables. */
+export function evaluateAffine(
+  value: AffineLike,
+  numbers: Readonly<Record<string, number>>,
+): number {
+  const e = affine(value);
+  let sum = e.constant;
+  for (const { coefficient, atom } of e.terms) sum += coefficient * atomValue(atom, numbers);
+  return sum === 0 ? 0 : sum;
+}
+
+function atomValue(atom: Atom, numbers: Readonly<Record<string, number>>): number {
+  if (typeof atom !== "string") {
+    return floorDiv(evaluateAffine(atom.numerator, numbers), atom.divisor);
+  }
+  const value = numbers[atom];
+  invariant(value !== undefined, () => `no value for variable ${atom}`);
+  return value;
+}
+
+function atomKey(atom: Atom): string {
+  return typeof atom === "string" ? atom : formatFloor(atom);
+}
+
+function formatFloor(floor: Floor): string {
+  return `floor((${formatAffine(floor.numerator)})/${floor.divisor})`;
+}
+
+/** isl's notation, `2i - j + floor((k + 1)/4) - 3`. */
+export function formatAffine(e: Affine): string {
+  let text = "";
+  for (const { coefficient, atom } of e.terms) {
+    const size = Math.abs(coefficient);
+    const key = atomKey(atom);
+    const spelled =
+      size === 1 ? key : typeof atom === "string" ? `${size}${key}` : `${size}*${key}`;
+    text += joinTerm(text, coefficient < 0, spelled);
+  }
+  if (e.constant !== 0 || text === "") {
+    text += joinTerm(text, e.constant < 0, String(Math.abs(e.constant)));
+  }
+  return text;
+}
+
+function joinTerm(before: string, negative: boolean, spelled: string): string {
+  if (before === "") return negative ? `-${spelled}` : spelled;
+  return negative ? ` - ${spelled}` : ` + ${spelled}`;
+}

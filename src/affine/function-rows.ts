@@ -1,0 +1,72 @@
+/**
+ * Reads a piece of a map as a function: each output dimension as a row over parameters, inputs and
+ * locals. Schedules and access maps are such functions; legality and footprints work on their rows.
+ */
+import { eliminationRow } from "./omega.ts";
+import { type Row, substitute } from "./row.ts";
+import { type Division, fixedColumns, type Piece } from "./types.ts";
+
+/** Outputs as rows over [parameters | inputs | locals | constant]. */
+export interface FunctionRows {
+  readonly outputs: readonly Row[];
+  readonly locals: readonly (Division | null)[];
+  /** The rows that restrict parameters and inputs. */
+  readonly equalities: readonly Row[];
+  readonly inequalities: readonly Row[];
+}
+
+/** undefined when some output is not given by an equality with coefficient 1. */
+export function readFunction(params: readonly string[], piece: Piece): FunctionRows | undefined {
+  const end = fixedColumns(params, piece);
+  const start = end - piece.output.dims.length;
+  const solved = solveOutputs(piece, start, end);
+  if (!solved) return undefined;
+  const cut = (row: Row): number[] => [...row.slice(0, start), ...row.slice(end)];
+  const usesOutput = (row: Row): boolean => row.slice(start, end).some((v) => v !== 0);
+  const inline = (row: Row): Row =>
+    solved.reduce<Row>((r, value, i) => substitute(r, start + i, value, "value"), row);
+  const rest = (rows: readonly Row[]): number[][] =>
+    rows.map((r) => (usesOutput(r) ? inline(r) : r)).map(cut);
+  return {
+    outputs: solved.map(cut),
+    locals: piece.locals.map((d) => d && { numerator: cut(d.numerator), divisor: d.divisor }),
+    equalities: rest(piece.equalities).filter((r) => r.some((v) => v !== 0)),
+    inequalities: rest(piece.inequalities),
+  };
+}
+
+/** Rows for all outputs free of outputs, by elimination on unit coefficients. */
+function solveOutputs(piece: Piece, start: number, end: number): Row[] | undefined {
+  if (piece.locals.some((d) => d?.numerator.slice(start, end).some((v) => v !== 0))) {
+    return undefined;
+  }
+  let pending: Row[] = piece.equalities.slice();
+  const solved = new Map<number, Row>();
+  while (solved.size < end - start) {
+    const found = findUnit(pending, start, end, solved);
+    if (!found) return undefined;
+    const value = eliminationRow(found.row, found.column);
+    pending = pending
+      .filter((r) => r !== found.row)
+      .map((r) => substitute(r, found.column, value, "equality"));
+    for (const [column, row] of solved) {
+      solved.set(column, substitute(row, found.column, value, "value"));
+    }
+    solved.set(found.column, value);
+  }
+  return Array.from({ length: end - start }, (_, i) => solved.get(start + i)!);
+}
+
+function findUnit(
+  rows: readonly Row[],
+  start: number,
+  end: number,
+  solved: ReadonlyMap<number, Row>,
+): { row: Row; column: number } | undefined {
+  for (const row of rows) {
+    for (let column = start; column < end; column++) {
+      if (Math.abs(row[column]!) === 1 && !solved.has(column)) return { row, column };
+    }
+  }
+  return undefined;
+}

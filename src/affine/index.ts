@@ -1,0 +1,111 @@
+/**
+ * The door of affine/: exact integer sets and maps, dependences and the legality of schedules. Knows
+ * no tensors. docs/affine.md explains the ideas; answers that could not be proved are "unknown",
+ * which callers treat as a refusal.
+ */
+export {
+  atMost,
+  type BoxParts,
+  below,
+  type Constraint,
+  equals,
+  type MapParts,
+  makeBox,
+  makeContext,
+  makeMap,
+  makeRelation,
+  makeSet,
+  type RelationParts,
+  type SetParts,
+  within,
+} from "./build.ts";
+export {
+  coalesce,
+  contains,
+  isDisjoint,
+  isEmpty,
+  isEqual,
+  isSubset,
+  makeDisjoint,
+  samplePair,
+  samplePoint,
+  subtract,
+} from "./compare.ts";
+export {
+  type Access,
+  type AccessKind,
+  type Dependence,
+  type DependenceKind,
+  findDependences,
+  makeDependence,
+  restrictDependence,
+  type Statement,
+} from "./dependence.ts";
+export {
+  type Affine,
+  type AffineLike,
+  type Atom,
+  add,
+  affine,
+  affineEquals,
+  ceilDivide,
+  evaluateAffine,
+  type Floor,
+  floorDivide,
+  formatAffine,
+  minus,
+  remainder,
+  replaceVariables,
+  scale,
+  type Term,
+  variablesOf,
+} from "./expression.ts";
+export {
+  checkDependence,
+  isLegal,
+  type Legality,
+  type LegalityOptions,
+  type MarkKind,
+  type TimeMark,
+  type TimeSchedule,
+  type ViolationKind,
+  type Witness,
+} from "./legality.ts";
+export {
+  alignParams,
+  applyMap,
+  compose,
+  deltas,
+  domain,
+  emptyMap,
+  emptySet,
+  fixParams,
+  identityMap,
+  intersect,
+  intersectDomain,
+  intersectParams,
+  intersectRange,
+  inverse,
+  pairsOf,
+  paramsOf,
+  projectOut,
+  projectParams,
+  range,
+  renameTuple,
+  union,
+  universeMap,
+  universeSet,
+} from "./operations.ts";
+export { lexLess, orderedBefore } from "./order.ts";
+export type {
+  Division,
+  IntegerMap,
+  IntegerSet,
+  Piece,
+  Point,
+  PointPair,
+  SetOrMap,
+  Tuple,
+} from "./types.ts";
+export { formatWitness } from "./witness.ts";
+export { type Answer, defaultWork, type Truth, type UnknownReason } from "./work.ts";

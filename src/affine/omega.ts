@@ -1,0 +1,363 @@
+/**
+ * The integer solver: a point of { x : equalities = 0, inequalities >= 0 } or the proof that there is
+ * none, over all integers, by the Omega test (W. Pugh, "The Omega test", 1991): equalities are
+ * removed by Euclidean changes of variable, variables by Fourier-Motzkin with integer tightening,
+ * which is exact when all lower or all upper coefficients of the variable are 1; otherwise the dark
+ * shadow is tried, then the real shadow as a refutation, then the splinters in between.
+ * Rows keep their width: an eliminated column is simply zero. Every row formed spends one unit.
+ */
+import {
+  coefficientGcd,
+  combine,
+  evaluateRow,
+  floorDiv,
+  type Row,
+  substitute,
+  tightenEquality,
+  tightenInequality,
+} from "./row.ts";
+import type { Work } from "./work.ts";
+
+/** How to recover an eliminated variable from the values of the others. */
+type Step =
+  | { readonly column: number; readonly value: Row }
+  | { readonly column: number; readonly bounds: readonly Row[] };
+
+/** Some integer point of the system over `columns` variables, or null when it has none. */
+export function findPoint(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+  work: Work,
+): number[] | null {
+  return solve(
+    equalities.map((r) => r.slice()),
+    inequalities.map((r) => r.slice()),
+    columns,
+    work,
+  );
+}
+
+function solve(
+  equalities: number[][],
+  inequalities: number[][],
+  columns: number,
+  work: Work,
+): number[] | null {
+  const trail: Step[] = [];
+  let rows = inequalities;
+  let equal = equalities;
+  for (;;) {
+    const reduced = removeEqualities(equal, rows, trail, work);
+    if (!reduced) return null;
+    const tight = tighten(reduced);
+    if (!tight) return null;
+    rows = tight.inequalities;
+    equal = tight.equalities;
+    if (equal.length > 0) continue;
+    if (rows.length === 0) return replay(trail, new Array<number>(columns).fill(0));
+    const choice = chooseVariable(rows, columns);
+    if (!choice.exact) {
+      const point = solveInexactly(rows, choice.column, columns, work);
+      return point && replay(trail, point);
+    }
+    const split = splitBounds(rows, choice.column);
+    trail.push({ column: choice.column, bounds: [...split.lower, ...split.upper] });
+    rows = shadow(split, choice.column, "real", work);
+  }
+}
+
+/**
+ * Removes all equalities by substitution; null when one has no solution. With a unit coefficient the
+ * variable is replaced by the rest; otherwise x_k := t - sum q_i x_i makes every other coefficient a
+ * remainder below |a_k| (the Euclidean algorithm on columns; t takes x_k's column).
+ */
+function removeEqualities(
+  equalities: number[][],
+  inequalities: number[][],
+  trail: Step[],
+  work: Work,
+): number[][] | null {
+  let pending = equalities;
+  let rows = inequalities;
+  while (pending.length > 0) {
+    const row = pending[pending.length - 1]!;
+    if (!tightenEquality(row)) return null;
+    const column = smallestCoefficient(row);
+    if (column < 0) {
+      pending.pop();
+      continue;
+    }
+    const value = eliminationRow(row, column);
+    if (Math.abs(row[column]!) === 1) pending.pop();
+    trail.push({ column, value });
+    work.spend(1 + rows.length + pending.length);
+    pending = pending.map((r) => substitute(r, column, value, "equality"));
+    rows = rows.map((r) => substitute(r, column, value, "inequality"));
+  }
+  return rows;
+}
+
+/** The expression that replaces `column`, by the equality `row` (see removeEqualities). */
+export function eliminationRow(row: Row, column: number): number[] {
+  const a = row[column]!;
+  const sign = a > 0 ? -1 : 1;
+  if (Math.abs(a) === 1) return row.map((v, i) => (i === column || v === 0 ? 0 : sign * v));
+  const magnitude = Math.abs(a);
+  return row.map((v, i) => {
+    if (i === column) return 1;
+    const q = floorDiv(v, magnitude);
+    return q === 0 ? 0 : sign * q;
+  });
+}
+
+function smallestCoefficient(row: Row): number {
+  let best = -1;
+  let size = Infinity;
+  for (let i = 0; i < row.length - 1; i++) {
+    const m = Math.abs(row[i]!);
+    if (m !== 0 && m < size) {
+      size = m;
+      best = i;
+    }
+  }
+  return best;
+}
+
+/**
+ * Tightens inequalities, keeps the strongest of parallel ones, and finds opposite pairs: those that
+ * contradict (null) and those that pin an equality.
+ */
+export function tighten(
+  rows: readonly number[][],
+): { inequalities: number[][]; equalities: number[][] } | null {
+  const kept: number[][] = [];
+  const equalities: number[][] = [];
+  const byHash = new Map<number, number[][]>();
+  for (const row of rows) {
+    if (!tightenInequality(row)) return null;
+    const hash = Math.abs(coefficientHash(row));
+    if (hash === 0 && coefficientGcd(row) === 0) continue;
+    const bucket = byHash.get(hash);
+    if (!bucket) {
+      byHash.set(hash, [row]);
+      continue;
+    }
+    const last = row.length - 1;
+    const same = bucket.find((r) => compareCoefficients(r, row) === 1);
+    if (same) {
+      if (row[last]! < same[last]!) same[last] = row[last]!;
+    } else bucket.push(row);
+  }
+  for (const bucket of byHash.values()) if (!settleBucket(bucket, kept, equalities)) return null;
+  return { inequalities: kept, equalities };
+}
+
+function settleBucket(bucket: number[][], kept: number[][], equalities: number[][]): boolean {
+  for (let i = 0; i < bucket.length; i++) {
+    const row = bucket[i]!;
+    const last = row.length - 1;
+    const opposite = bucket.findIndex((r) => compareCoefficients(r, row) === -1);
+    const slack = opposite < 0 ? 1 : row[last]! + bucket[opposite]![last]!;
+    if (slack < 0) return false;
+    if (slack > 0 || opposite < 0) kept.push(row);
+    else if (i < opposite) equalities.push(row);
+  }
+  return true;
+}
+
+/** Linear in the row, so that opposite rows have opposite hashes. */
+function coefficientHash(row: Row): number {
+  let h = 0;
+  for (let i = 0; i < row.length - 1; i++) {
+    const c = row[i]!;
+    if (c !== 0) h += (c % 8191) * (((i + 1) * 7919) % 65537);
+  }
+  return h;
+}
+
+/** 1: equal coefficients; -1: opposite; 0: neither. */
+function compareCoefficients(a: Row, b: Row): number {
+  let same = true;
+  let opposite = true;
+  for (let i = 0; i < a.length - 1; i++) {
+    if (a[i] !== b[i]) same = false;
+    if (a[i] !== -b[i]!) opposite = false;
+    if (!same && !opposite) return 0;
+  }
+  return same ? 1 : -1;
+}
+
+/** The cheapest variable to eliminate; exact ones first. */
+function chooseVariable(rows: readonly Row[], columns: number): { column: number; exact: boolean } {
+  let best = -1;
+  let bestExact = false;
+  let bestCost = Infinity;
+  for (let column = 0; column < columns; column++) {
+    const { lower, upper, exact, largest } = countBounds(rows, column);
+    if (lower + upper === 0) continue;
+    const cost = lower * upper - lower - upper + (exact ? 0 : largest);
+    if ((exact && !bestExact) || (exact === bestExact && cost < bestCost)) {
+      best = column;
+      bestExact = exact;
+      bestCost = cost;
+    }
+  }
+  return { column: best, exact: bestExact };
+}
+
+/** How `column` is bounded, and whether Fourier-Motzkin on it is exact over the integers. */
+export function countBounds(
+  rows: readonly Row[],
+  column: number,
+): { lower: number; upper: number; exact: boolean; largest: number } {
+  let lower = 0;
+  let upper = 0;
+  let largestLower = 0;
+  let largestUpper = 0;
+  for (const row of rows) {
+    const c = row[column]!;
+    if (c > 0) {
+      lower++;
+      if (c > largestLower) largestLower = c;
+    } else if (c < 0) {
+      upper++;
+      if (-c > largestUpper) largestUpper = -c;
+    }
+  }
+  const exact = largestLower <= 1 || largestUpper <= 1;
+  return { lower, upper, exact, largest: Math.max(largestLower, largestUpper) };
+}
+
+/** Inequalities by the sign of one column. */
+export interface BoundSplit {
+  readonly lower: number[][];
+  readonly upper: number[][];
+  readonly rest: number[][];
+}
+
+export function splitBounds(rows: readonly number[][], column: number): BoundSplit {
+  const split: BoundSplit = { lower: [], upper: [], rest: [] };
+  for (const row of rows) {
+    const c = row[column]!;
+    (c > 0 ? split.lower : c < 0 ? split.upper : split.rest).push(row);
+  }
+  return split;
+}
+
+/**
+ * The constraints on the other variables: for every pair a*x >= l and b*x <= u the real shadow
+ * a*u - b*l >= 0, or the dark shadow a*u - b*l >= (a - 1)(b - 1), under which x always exists.
+ */
+export function shadow(
+  split: BoundSplit,
+  column: number,
+  kind: "real" | "dark",
+  work: Work,
+): number[][] {
+  const rows = split.rest.map((r) => r.slice());
+  work.spend(1 + split.lower.length * split.upper.length);
+  for (const low of split.lower) {
+    for (const high of split.upper) {
+      const a = low[column]!;
+      const b = -high[column]!;
+      const g = a === 1 || b === 1 ? 1 : gcdOf(a, b);
+      const dark = kind === "dark" ? (a - 1) * (b - 1) : 0;
+      // The dark shadow's slack is stated for the undivided pair.
+      const row =
+        dark === 0
+          ? combine(b / g, low, a / g, high, "inequality")
+          : combine(b, low, a, high, "value");
+      row[column] = 0;
+      row[row.length - 1]! -= dark;
+      rows.push(row);
+    }
+  }
+  return rows;
+}
+
+function gcdOf(a: number, b: number): number {
+  return b === 0 ? a : gcdOf(b, a % b);
+}
+
+/** Dark shadow, then the real shadow as a refutation, then splinters. */
+function solveInexactly(
+  rows: number[][],
+  column: number,
+  columns: number,
+  work: Work,
+): number[] | null {
+  const split = splitBounds(rows, column);
+  const bounds = [...split.lower, ...split.upper];
+  const inDark = solve([], shadow(split, column, "dark", work), columns, work);
+  if (inDark) return replay([{ column, bounds }], inDark);
+  if (!solve([], shadow(split, column, "real", work), columns, work)) return null;
+  for (const equality of splinters(split, column)) {
+    work.spend(1);
+    const point = solve([equality], copyRows(rows), columns, work);
+    if (point) return point;
+  }
+  return null;
+}
+
+/**
+ * Equalities one of which every solution outside the dark shadow satisfies: with a the largest upper
+ * coefficient, b*x = l + j for some lower bound b*x >= l and 0 <= j <= (a*b - a - b) / a. The side
+ * that gives fewer of them is used (upper bounds are lower bounds of -x).
+ */
+export function splinters(split: BoundSplit, column: number): number[][] {
+  const fromLower = splintersOf(split.lower, largestCoefficient(split.upper, column), column);
+  const fromUpper = splintersOf(split.upper, largestCoefficient(split.lower, column), column);
+  return fromLower.length <= fromUpper.length ? fromLower : fromUpper;
+}
+
+function splintersOf(bounds: readonly Row[], a: number, column: number): number[][] {
+  const out: number[][] = [];
+  for (const bound of bounds) {
+    const b = Math.abs(bound[column]!);
+    const most = floorDiv(a * b - a - b, a);
+    for (let j = 0; j <= most; j++) {
+      const row = bound.slice();
+      row[row.length - 1]! -= j;
+      out.push(row);
+    }
+  }
+  return out;
+}
+
+function largestCoefficient(rows: readonly Row[], column: number): number {
+  let m = 1;
+  for (const row of rows) m = Math.max(m, Math.abs(row[column]!));
+  return m;
+}
+
+function copyRows(rows: readonly number[][]): number[][] {
+  return rows.map((r) => r.slice());
+}
+
+/** Undoes the eliminations, last first, filling in one variable each. */
+function replay(trail: readonly Step[], values: number[]): number[] {
+  for (let i = trail.length - 1; i >= 0; i--) {
+    const step = trail[i]!;
+    values[step.column] =
+      "value" in step
+        ? evaluateRow(step.value, values)
+        : pickWithin(step.bounds, step.column, values);
+  }
+  return values;
+}
+
+/** An integer within all bounds: the least one, else the greatest, else 0. */
+function pickWithin(bounds: readonly Row[], column: number, values: number[]): number {
+  let low = -Infinity;
+  let high = Infinity;
+  values[column] = 0;
+  for (const row of bounds) {
+    const c = row[column]!;
+    const rest = evaluateRow(row, values);
+    if (c > 0) low = Math.max(low, -floorDiv(rest, c));
+    else high = Math.min(high, floorDiv(rest, -c));
+  }
+  const picked = low !== -Infinity ? low : high !== Infinity ? high : 0;
+  return picked === 0 ? 0 : picked;
+}
