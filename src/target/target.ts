@@ -1,0 +1,42 @@
+/**
+ * A target is a kind of machine as data: what the compiler may know about it. One file a machine under
+ * machines/, each figure with its source. Capabilities are names that programs ask for (an intrinsic's
+ * `needs`); nothing outside target/, emit/ and runtime/ compares names of machines.
+ */
+
+/** A figure with where it comes from. */
+export interface Sourced {
+  readonly value: number;
+  readonly source: string;
+}
+
+/** One level of the memory hierarchy, nearest first. Bandwidth is sustained reading. */
+export interface MemoryLevel {
+  readonly name: string;
+  /** Undefined: main memory. */
+  readonly capacityBytes?: Sourced;
+  /** Bytes per nanosecond (GB/s) for one core. */
+  readonly bytesPerNsPerCore: Sourced;
+}
+
+export interface Target {
+  readonly name: string;
+  readonly summary: string;
+  /** Which emitter writes its code. */
+  readonly emitter: "wasm" | "x64" | "ptx" | "wgsl";
+  /** What a program may use: intrinsic rows and features by name. */
+  readonly capabilities: ReadonlySet<string>;
+  /** Bytes of a vector register. */
+  readonly vectorBytes: number;
+  /** Vector registers that a register tile may fill (what remains is for operands). */
+  readonly vectorRegisters: number;
+  readonly memory: readonly MemoryLevel[];
+  /** f32 floating-point operations per nanosecond (GFLOP/s) of one core, multiply and add counted. */
+  readonly f32FlopsPerNsPerCore: Sourced;
+  /** Cost of one barrier between phases of a program, with two threads. */
+  readonly barrierNs: Sourced;
+  /** Largest addressable memory of one program. */
+  readonly maxMemoryBytes: number;
+  /** Alignment that the memory planner gives buffers. */
+  readonly alignmentBytes: number;
+}
