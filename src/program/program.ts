@@ -78,6 +78,12 @@ export interface Counter {
   readonly arrivals?: number;
 }
 
+/**
+ * The reserved index variable that stands for the executor's thread count (1 or more): the extent of
+ * the axis of a `threads` grid. A program must be right for every value of it.
+ */
+export const threadCountName = "threads";
+
 /** One axis of a grid: instances 0 <= name < extent. */
 export interface GridAxis {
   readonly name: string;
@@ -96,7 +102,10 @@ export interface Grid {
   readonly resident: boolean;
 }
 
-/** Threads of an instance that run the same body: `copies` groups of `threads` threads. */
+/**
+ * Threads of an instance that run the same body: `copies` groups of `threads` threads. Each thread
+ * runs the body by itself; collective intrinsics and barriers are where they meet.
+ */
 export interface Role {
   readonly name: string;
   readonly copies: number;

@@ -64,11 +64,16 @@ export type Completion =
   | { readonly kind: "sync" }
   /** After a waitGroup of the named group that leaves it no longer pending. */
   | { readonly kind: "group"; readonly group: string }
-  /** After a wait on the phase of the counter that the transferred bytes complete. */
+  /**
+   * After a wait on the phase of the counter that the transferred bytes complete. With scope
+   * `cluster` the copy lands at the same place of every instance of the cluster and counts on each
+   * one's own counter (multicast).
+   */
   | {
       readonly kind: "signals";
       readonly counter: string;
       readonly index: readonly IndexExpr[];
+      readonly scope: "instance" | "cluster";
     };
 
 /** How the iterations of a loop run: in order, copied out, or dealt out over a grid axis. */

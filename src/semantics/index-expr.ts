@@ -292,7 +292,7 @@ function mulTwo(a: IndexExpr, b: IndexExpr): IndexExpr {
       terms.push({ coefficient: s.coefficient * t.coefficient, atoms, key });
     }
   }
-  return build(a.constant * b.constant, terms);
+  return build(a.constant * b.constant + 0, terms);
 }
 
 /** `e = whole * divisor + rest` where `rest` keeps the terms that `divisor` does not divide. */

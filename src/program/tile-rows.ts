@@ -1,0 +1,265 @@
+/**
+ * Rows of the tile intrinsics: bulk copies between memory and shared scope (TMA), small asynchronous
+ * copies (cp.async), matrix loads and stores, and the matrix instructions mma.sync and wgmma.
+ * Fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
+ * wgmma.mma_async.m64nNk16" (accumulator D).
+ */
+import type { DType } from "../semantics/dtype.ts";
+import * as ix from "../semantics/index-expr.ts";
+import type { ScalarOp } from "../semantics/scalar-expr.ts";
+import type { FragmentMap, TileIntrinsic, TileOperand } from "./intrinsics.ts";
+import type { Expr, Statement } from "./statement.ts";
+
+const e0 = ix.variable("e0");
+const e1 = ix.variable("e1");
+const k = ix.variable("k");
+
+/** Accumulator of m64nN: 128 threads, N / 2 registers each. */
+function wgmmaAccumulator(n: number): FragmentMap {
+  return {
+    extents: [64, n],
+    thread: ix.add(
+      ix.mul(32, ix.floorDiv(e0, 16)),
+      ix.mul(4, ix.mod(e0, 8)),
+      ix.floorDiv(ix.mod(e1, 8), 2),
+    ),
+    register: ix.add(
+      ix.mul(4, ix.floorDiv(e1, 8)),
+      ix.mul(2, ix.floorDiv(ix.mod(e0, 16), 8)),
+      ix.mod(e1, 2),
+    ),
+  };
+}
+
+/** C and D of m16n8: 4 registers a thread. */
+const accumulator16x8: FragmentMap = {
+  extents: [16, 8],
+  thread: ix.add(ix.mul(4, ix.mod(e0, 8)), ix.floorDiv(e1, 2)),
+  register: ix.add(ix.mul(2, ix.floorDiv(e0, 8)), ix.mod(e1, 2)),
+};
+
+/** A of m16n8k16, rows by k: 8 elements a thread; also what ldmatrix.x4 gives and stmatrix.x4 takes. */
+const left16x16: FragmentMap = {
+  extents: [16, 16],
+  thread: ix.add(ix.mul(4, ix.mod(e0, 8)), ix.floorDiv(ix.mod(e1, 8), 2)),
+  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e0, 8)), ix.mul(4, ix.floorDiv(e1, 8))),
+};
+
+/** B of m16n8k16 as columns by k: 4 elements a thread. */
+const right8x16: FragmentMap = {
+  extents: [8, 16],
+  thread: ix.add(ix.mul(4, e0), ix.floorDiv(ix.mod(e1, 8), 2)),
+  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e1, 8))),
+};
+
+type OperandParts = Pick<TileOperand, "name" | "access" | "dtype" | "extents"> &
+  Partial<Pick<TileOperand, "scopes" | "layout" | "mayHangOver">>;
+
+function operand(parts: OperandParts): TileOperand {
+  return { scopes: ["shared"], layout: "buffer", mayHangOver: false, ...parts };
+}
+
+function fragment(
+  name: string,
+  access: TileOperand["access"],
+  dtype: DType,
+  map: FragmentMap,
+): TileOperand {
+  const threads = 1 + ix.evaluate(map.thread, lastElement(map));
+  const extents = [(map.extents[0]! * map.extents[1]!) / threads];
+  const base = operand({ name, access, dtype, extents, scopes: ["register"], layout: "fragment" });
+  return { ...base, fragment: map };
+}
+
+function lastElement(map: FragmentMap): ReadonlyMap<string, number> {
+  return new Map(map.extents.map((extent, axis) => [`e${axis}`, extent - 1]));
+}
+
+function loadOf(buffer: string, index: readonly ix.IndexExpr[], dtype: DType): Expr {
+  const fill = dtype === "i64" || dtype === "u64" ? 0n : 0;
+  return { kind: "load", buffer, index, guard: [], fill, dtype, lanes: 1 };
+}
+
+function toF32(value: Expr): Expr {
+  if (value.dtype === "f32") return value;
+  return { kind: "cast", dtype: "f32", lanes: 1, saturate: false, operand: value };
+}
+
+function applyOf(op: ScalarOp, ...operands: readonly Expr[]): Expr {
+  return { kind: "apply", op, dtype: operands[0]!.dtype, lanes: 1, operands };
+}
+
+/** d[e0, e1] += sum over k < depth of f32(a[e0, k]) * f32(b[e1, k]), each step rounded to f32. */
+function multiplyAccumulate(input: DType, depth: number): Statement {
+  const product = applyOf(
+    "mul",
+    toF32(loadOf("a", [e0, k], input)),
+    toF32(loadOf("b", [e1, k], input)),
+  );
+  const sum = applyOf("add", loadOf("d", [e0, e1], "f32"), product);
+  const body: Statement = { kind: "store", buffer: "d", index: [e0, e1], value: sum };
+  const mode = { kind: "serial" } as const;
+  return { kind: "for", variable: "k", extent: ix.constant(depth), mode, body: [body] };
+}
+
+const zeroAccumulator: Statement = {
+  kind: "store",
+  buffer: "d",
+  index: [e0, e1],
+  value: { kind: "literal", dtype: "f32", lanes: 1, value: 0 },
+};
+
+/** D += A B^T by the four warps of a role copy of 128 threads; `set` forgets the old D. */
+function wgmma(n: number, input: DType, variant: "add" | "set"): TileIntrinsic {
+  const set = variant === "set";
+  const layout = "swizzle128";
+  return {
+    kind: "tile",
+    name: `wgmma.${set ? "set." : ""}m64n${n}k16.f32.${input}`,
+    needs: `wgmma.${input}`,
+    operands: [
+      fragment("d", set ? "write" : "readWrite", "f32", wgmmaAccumulator(n)),
+      operand({ name: "a", access: "read", dtype: input, extents: [64, 16], layout }),
+      operand({ name: "b", access: "read", dtype: input, extents: [n, 16], layout }),
+    ],
+    collective: "copy",
+    completion: "group",
+    proxy: "async",
+    body: [...(set ? [zeroAccumulator] : []), multiplyAccumulate(input, 16)],
+  };
+}
+
+function mma(input: DType): TileIntrinsic {
+  return {
+    kind: "tile",
+    name: `mma.m16n8k16.f32.${input}`,
+    needs: `mma.${input}`,
+    operands: [
+      fragment("d", "readWrite", "f32", accumulator16x8),
+      fragment("a", "read", input, left16x16),
+      fragment("b", "read", input, right8x16),
+    ],
+    collective: "warp",
+    completion: "sync",
+    proxy: "ordinary",
+    body: [multiplyAccumulate(input, 16)],
+  };
+}
+
+interface CopyParts {
+  readonly name: string;
+  readonly needs: string;
+  readonly from: TileOperand;
+  readonly to: TileOperand;
+  readonly rank: number;
+  readonly add?: true;
+}
+
+/** A copy row without its way of completing; the body names the dtype `u8` for "any". */
+function copyBody(parts: CopyParts): readonly Statement[] {
+  const at = Array.from({ length: parts.rank }, (_, axis) => ix.variable(`e${axis}`));
+  const dtype = parts.to.dtype === "any" ? "u8" : parts.to.dtype;
+  const read = loadOf(parts.from.name, at, dtype);
+  const value = parts.add ? applyOf("add", loadOf(parts.to.name, at, dtype), read) : read;
+  return [{ kind: "store", buffer: parts.to.name, index: at, value }];
+}
+
+const any = { dtype: "any", extents: "any" } as const;
+
+/** TMA: memory to shared, zero outside, bytes counted on a phase counter. */
+function bulkLoad(rank: number): TileIntrinsic {
+  const to = operand({ name: "dst", access: "write", ...any });
+  const from = operand({
+    name: "src",
+    access: "read",
+    ...any,
+    scopes: ["memory"],
+    mayHangOver: true,
+  });
+  const parts = { name: `bulk.load.${rank}d`, needs: "bulk.tile", from, to, rank };
+  return {
+    kind: "tile",
+    name: parts.name,
+    needs: parts.needs,
+    operands: [to, from],
+    collective: "thread",
+    completion: "signals",
+    proxy: "async",
+    body: copyBody(parts),
+  };
+}
+
+/** TMA: shared to memory, nothing written outside, in bulk groups. */
+function bulkStore(rank: number): TileIntrinsic {
+  const scopes = ["memory"] as const;
+  const to = operand({ name: "dst", access: "write", ...any, scopes, mayHangOver: true });
+  const from = operand({ name: "src", access: "read", ...any });
+  const parts = { name: `bulk.store.${rank}d`, needs: "bulk.tile", from, to, rank };
+  return {
+    kind: "tile",
+    name: parts.name,
+    needs: parts.needs,
+    operands: [to, from],
+    collective: "thread",
+    completion: "group",
+    proxy: "async",
+    body: copyBody(parts),
+  };
+}
+
+/** A few contiguous elements (4, 8 or 16 bytes) from memory to shared by the thread itself. */
+function asyncCopy(): TileIntrinsic {
+  const to = operand({ name: "dst", access: "write", ...any });
+  const from = operand({ name: "src", access: "read", ...any, scopes: ["memory"] });
+  const parts = { name: "cp.async", needs: "cp.async", from, to, rank: 1 };
+  return {
+    kind: "tile",
+    name: parts.name,
+    needs: parts.needs,
+    operands: [to, from],
+    collective: "thread",
+    completion: "group",
+    proxy: "ordinary",
+    body: copyBody(parts),
+  };
+}
+
+/** ldmatrix.x4 and stmatrix.x4: a 16 x 16 tile of 16-bit elements between shared and a fragment. */
+function moveMatrix(direction: "load" | "store", dtype: DType): TileIntrinsic {
+  const loads = direction === "load";
+  const inRegisters = fragment(loads ? "dst" : "src", loads ? "write" : "read", dtype, left16x16);
+  const inShared = operand({
+    name: loads ? "src" : "dst",
+    access: loads ? "read" : "write",
+    dtype,
+    extents: [16, 16],
+  });
+  const [to, from] = loads ? [inRegisters, inShared] : [inShared, inRegisters];
+  const name = `${loads ? "ldmatrix" : "stmatrix"}.x4.${dtype}`;
+  const needs = loads ? "ldmatrix" : "stmatrix";
+  return {
+    kind: "tile",
+    name,
+    needs,
+    operands: [to, from],
+    collective: "warp",
+    completion: "sync",
+    proxy: "ordinary",
+    body: copyBody({ name, needs, from, to, rank: 2 }),
+  };
+}
+
+const ranks = [1, 2, 3, 4, 5];
+const widths = Array.from({ length: 32 }, (_, i) => 8 * (i + 1));
+const halves = ["bf16", "f16"] as const;
+
+export const tileRows: readonly TileIntrinsic[] = [
+  ...ranks.map(bulkLoad),
+  ...ranks.map(bulkStore),
+  asyncCopy(),
+  ...halves.flatMap((dtype) => [moveMatrix("load", dtype), moveMatrix("store", dtype)]),
+  ...halves.map(mma),
+  ...halves.flatMap((dtype) =>
+    widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
+  ),
+];
