@@ -18,6 +18,13 @@ export const diagnosticCodes = {
   SCH010: "statement cannot be fused there",
   SCH011: "unknown tensor in a schedule",
   SCH012: "fused loops do not match",
+  RUN001: "program exceeds the address space",
+  RUN002: "memory refused by the engine",
+  RUN003: "compute thread failed",
+  RUN004: "run cancelled",
+  RUN005: "compute thread stalled",
+  RUN006: "index out of range at run time",
+  RUN007: "too many trips of a loop",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

@@ -1,0 +1,26 @@
+/**
+ * The seam between the pool and whatever gives it threads: worker_threads in Node, Worker in a browser.
+ * The pool knows only this interface; node-worker-host.ts is the first implementation.
+ */
+import type { FromWorker, ToWorker } from "./worker-source.ts";
+
+export interface WorkerEvents {
+  readonly message: (message: FromWorker) => void;
+  /** The worker is gone and it was not asked to go. */
+  readonly died: (reason: string) => void;
+}
+
+export interface WorkerHandle {
+  post(message: ToWorker): void;
+  /** Whether the worker keeps the process alive. */
+  keepAlive(alive: boolean): void;
+  /** Ends the worker whatever it is doing; `died` is not called. */
+  terminate(): Promise<void>;
+}
+
+export interface WorkerHost {
+  /** Hardware threads; more compute threads than this must not poll. */
+  readonly parallelism: number;
+  /** Starts a worker that runs `source` (worker-source.ts) with a port to this side. */
+  spawn(source: string, name: string, events: WorkerEvents): WorkerHandle;
+}

@@ -1,0 +1,145 @@
+/**
+ * The code of a compute thread, as text, because the package runs both from TypeScript sources and from
+ * a bundle and a worker must not depend on where either lies. It is a function of one `port`
+ * ({ post(message), listen(handler) }) that the host's prologue supplies, and of nothing else.
+ *
+ * A thread alternates between its event loop, where it receives messages (new programs), and `serve`,
+ * where it waits for jobs on its mailbox without the event loop.
+ */
+
+/** i32 words of one thread's mailbox; a mailbox fills a cache line. */
+export const mailbox = {
+  words: 16,
+  /** Changes with every word below that the pool changes; the thread sleeps on it. */
+  event: 0,
+  /** Jobs given so far. */
+  jobs: 1,
+  /** Times the thread was asked to visit its event loop; it stays there until told to serve. */
+  visits: 2,
+  /** The program of the current job. */
+  program: 3,
+  threads: 4,
+  /** Whether the last thread to finish posts a message: some caller awaits a promise. */
+  announce: 5,
+  /** Number of the last job this thread finished. */
+  done: 6,
+} as const;
+
+/** Words of the pool's control array before the mailboxes. */
+export const poolWords = {
+  /** Threads that have not finished the current job; 0 ends it. */
+  remaining: 0,
+  /** UTF-16 code units of the last failure text, and the text itself, one unit a word. */
+  failureLength: 16,
+  failureText: 17,
+  failureCapacity: 239,
+  mailboxes: 256,
+} as const;
+
+/** Polls of the mailbox before a thread sleeps (roughly 100 microseconds). */
+export const mailboxPolls = 20_000;
+
+export type ToWorker =
+  | {
+      readonly kind: "start";
+      readonly thread: number;
+      readonly control: SharedArrayBuffer;
+      readonly polls: number;
+      /** Jobs given to this mailbox before, to an earlier worker. */
+      readonly jobs: number;
+    }
+  | {
+      readonly kind: "attach";
+      readonly program: number;
+      readonly module: WebAssembly.Module;
+      readonly memory: WebAssembly.Memory;
+      readonly entry: string;
+      /** Word indexes in the program's memory, and the value that says a thread failed. */
+      readonly abortWord: number;
+      readonly wakeWord: number;
+      readonly trapped: number;
+    }
+  | { readonly kind: "detach"; readonly program: number }
+  /** Wait for jobs, unless more visits than this were asked for since. */
+  | { readonly kind: "serve"; readonly visits: number };
+
+/** The last part of a job is done; `job` is its number in the sender's mailbox. */
+export type FromWorker = { readonly kind: "complete"; readonly job: number };
+
+export const workerSource = `(function (port) {
+  "use strict";
+  const programs = new Map();
+  let control, thread, polls, base, lastJob;
+
+  function fail(error) {
+    const text = String((error && error.message) || error).slice(0, ${poolWords.failureCapacity});
+    for (let i = 0; i < text.length; i++) control[${poolWords.failureText} + i] = text.charCodeAt(i);
+    Atomics.store(control, ${poolWords.failureLength}, text.length);
+  }
+
+  function attach(message) {
+    const words = new Int32Array(message.memory.buffer);
+    const program = { message, words, run: undefined, error: undefined };
+    try {
+      const imports = { env: { memory: message.memory } };
+      program.run = new WebAssembly.Instance(message.module, imports).exports[message.entry];
+    } catch (error) {
+      program.error = error;
+    }
+    programs.set(message.program, program);
+  }
+
+  function work(id, threads) {
+    const program = programs.get(id);
+    try {
+      if (program.error) throw program.error;
+      program.run(thread, threads);
+    } catch (error) {
+      fail(error);
+      const { words, message } = program;
+      Atomics.compareExchange(words, message.abortWord, 0, message.trapped);
+      Atomics.notify(words, message.wakeWord);
+    }
+  }
+
+  function awaitEvent(event) {
+    for (let i = 0; i < polls; i++) {
+      if (Atomics.load(control, base + ${mailbox.event}) !== event) return;
+    }
+    Atomics.wait(control, base + ${mailbox.event}, event);
+  }
+
+  function runJob() {
+    work(control[base + ${mailbox.program}], control[base + ${mailbox.threads}]);
+    const announce = control[base + ${mailbox.announce}];
+    Atomics.store(control, base + ${mailbox.done}, lastJob);
+    if (Atomics.sub(control, ${poolWords.remaining}, 1) !== 1) return;
+    Atomics.notify(control, ${poolWords.remaining});
+    if (announce) port.post({ kind: "complete", job: lastJob });
+  }
+
+  function serve(visits) {
+    for (;;) {
+      const event = Atomics.load(control, base + ${mailbox.event});
+      if (Atomics.load(control, base + ${mailbox.visits}) !== visits) return;
+      const job = Atomics.load(control, base + ${mailbox.jobs});
+      if (job === lastJob) awaitEvent(event);
+      else {
+        lastJob = job;
+        runJob();
+      }
+    }
+  }
+
+  port.listen(function (message) {
+    if (message.kind === "start") {
+      control = new Int32Array(message.control);
+      thread = message.thread;
+      polls = message.polls;
+      lastJob = message.jobs;
+      base = ${poolWords.mailboxes} + thread * ${mailbox.words};
+    } else if (message.kind === "attach") attach(message);
+    else if (message.kind === "detach") programs.delete(message.program);
+    else serve(message.visits);
+  });
+})`;
