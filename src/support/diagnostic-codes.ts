@@ -5,6 +5,12 @@
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store.
  */
 export const diagnosticCodes = {
+  ONX001: "not an ONNX model",
+  ONX002: "model beyond the limits of the reader",
+  ONX003: "element type is not supported",
+  ONX004: "shape of a tensor is not valid",
+  ONX005: "contents of a tensor do not fit its type and shape",
+  ONX006: "external data location is not allowed",
   TXT001: "text form does not parse",
   SCH001: "unknown statement in a schedule",
   SCH002: "unknown loop in a schedule",

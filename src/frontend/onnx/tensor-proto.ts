@@ -1,0 +1,171 @@
+/**
+ * TensorProto to host tensor and back. Contents come from raw_data (little-endian, viewed without a
+ * copy where aligned), from the typed lists (int32_data also carries f16 and bf16 patterns, all 8-bit
+ * types, bools and packed 2- and 4-bit types), or stay a reference to external data. ONNX IR
+ * specification, "Tensor data" and onnx.proto's comments on the fields.
+ */
+import { create } from "@bufbuild/protobuf";
+import { type DType, dtypes, storageBytes } from "../../semantics/dtype.ts";
+import {
+  makeStorage,
+  makeTensor,
+  type Tensor,
+  type TensorData,
+  tensorBytes,
+} from "../../semantics/tensor.ts";
+import { reject } from "../../support/diagnostic.ts";
+import { dtypeOf, onnxTypeName, onnxTypeOf } from "./data-types.ts";
+import { type ExternalRange, readExternalRange } from "./external-data.ts";
+import {
+  type TensorProto,
+  TensorProto_DataLocation,
+  TensorProtoSchema,
+} from "./generated/onnx_pb.ts";
+
+/** A tensor of a model file: its contents, or where they are. */
+export type FileTensor =
+  | { readonly kind: "inline"; readonly tensor: Tensor }
+  | {
+      readonly kind: "external";
+      readonly dtype: DType;
+      readonly shape: readonly number[];
+      readonly range: ExternalRange & { readonly length: number };
+    };
+
+/** Reads a TensorProto. Rejects unknown types (ONX003) and contents that do not fit (ONX004-006). */
+export function readTensorProto(proto: TensorProto, at: string): FileTensor {
+  const dtype = dtypeOf(proto.dataType);
+  if (dtype === undefined) {
+    reject("ONX003", `tensor "${proto.name}" has ${onnxTypeName(proto.dataType)} elements`, {
+      at,
+      help: "export the model with numeric element types (no strings, complex numbers or 6-bit floats)",
+    });
+  }
+  const shape = readDims(proto.dims, `tensor "${proto.name}"`, at);
+  const bytes = storageBytes(
+    dtype,
+    shape.reduce((a, b) => a * b, 1),
+  );
+  if (proto.dataLocation === TensorProto_DataLocation.EXTERNAL) {
+    const range = readExternalRange(proto, at);
+    const length = range.length ?? bytes;
+    if (length !== bytes) {
+      reject("ONX005", `external data has ${length} bytes, ${dtype}[${shape}] needs ${bytes}`, {
+        at,
+      });
+    }
+    return { kind: "external", dtype, shape, range: { ...range, length } };
+  }
+  return { kind: "inline", tensor: { dtype, shape, data: readData(proto, dtype, shape, at) } };
+}
+
+/** Non-negative extents whose product stays exact (and so below 2^53 bits). */
+export function readDims(dims: readonly bigint[], what: string, at: string): number[] {
+  const shape = dims.map(Number);
+  let count = 1;
+  for (const extent of shape) count *= Math.max(extent, 1);
+  if (shape.some((extent) => extent < 0) || count > Number.MAX_SAFE_INTEGER / 64) {
+    reject("ONX004", `${what} has the shape [${dims}]`, {
+      at,
+      help: "extents are non-negative and their product is below 2^47",
+    });
+  }
+  return shape;
+}
+
+/** Storage over raw little-endian bytes: a view where aligned, else a copy. */
+export function viewBytes(dtype: DType, bytes: Uint8Array): TensorData {
+  const empty = makeStorage(dtype, 0);
+  const size = empty.BYTES_PER_ELEMENT;
+  const owned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  if (dtype === "bool" && owned.some((b) => b > 1)) return owned.map((b) => (b === 0 ? 0 : 1));
+  const Storage = empty.constructor as new (
+    buffer: ArrayBufferLike,
+    offset: number,
+    length: number,
+  ) => TensorData;
+  return new Storage(owned.buffer, owned.byteOffset, owned.byteLength / size);
+}
+
+function readData(
+  proto: TensorProto,
+  dtype: DType,
+  shape: readonly number[],
+  at: string,
+): TensorData {
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (proto.rawData.length > 0) {
+    const needed = storageBytes(dtype, count);
+    if (proto.rawData.length !== needed) misfit(proto, proto.rawData.length, needed, at);
+    return viewBytes(dtype, proto.rawData);
+  }
+  const list = typedList(proto, dtype);
+  const bits = dtypes[dtype].bits;
+  const needed = bits < 8 ? storageBytes(dtype, count) : count;
+  if (list.length !== needed) misfit(proto, list.length, needed, at);
+  const data = makeStorage(dtype, count);
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+    for (let i = 0; i < needed; i++) data[i] = BigInt(list[i]!);
+  } else if (dtype === "bool") {
+    for (let i = 0; i < needed; i++) data[i] = Number(list[i]) === 0 ? 0 : 1;
+  } else {
+    for (let i = 0; i < needed; i++) data[i] = Number(list[i]);
+  }
+  return data;
+}
+
+/** The list field that carries a dtype's elements (onnx.proto, comments of TensorProto). */
+function typedList(proto: TensorProto, dtype: DType): readonly (number | bigint)[] {
+  switch (dtype) {
+    case "f32":
+      return proto.floatData;
+    case "f64":
+      return proto.doubleData;
+    case "i64":
+      return proto.int64Data;
+    case "u32":
+    case "u64":
+      return proto.uint64Data;
+    default:
+      return proto.int32Data;
+  }
+}
+
+function misfit(proto: TensorProto, found: number, needed: number, at: string): never {
+  const unit = proto.rawData.length > 0 ? "bytes" : "elements";
+  const type = `${onnxTypeName(proto.dataType)}[${proto.dims}]`;
+  reject("ONX005", `tensor "${proto.name}" holds ${found} ${unit}, ${type} needs ${needed}`, {
+    at,
+    help: "the file is damaged or its shape is wrong: export the model again",
+  });
+}
+
+/** A TensorProto with raw_data; the bytes are the tensor's own, not a copy. */
+export function writeTensorProto(name: string, tensor: Tensor): TensorProto {
+  return create(TensorProtoSchema, {
+    name,
+    dims: tensor.shape.map(BigInt),
+    dataType: onnxTypeOf[tensor.dtype],
+    rawData: tensorBytes(tensor),
+  });
+}
+
+/** A TensorProto that refers to bytes in another file. */
+export function writeExternalTensorProto(
+  name: string,
+  type: { readonly dtype: DType; readonly shape: readonly number[] },
+  range: ExternalRange,
+): TensorProto {
+  const length = range.length ?? makeTensor(type.dtype, type.shape).data.byteLength;
+  return create(TensorProtoSchema, {
+    name,
+    dims: type.shape.map(BigInt),
+    dataType: onnxTypeOf[type.dtype],
+    dataLocation: TensorProto_DataLocation.EXTERNAL,
+    externalData: [
+      { key: "location", value: range.location },
+      { key: "offset", value: String(range.offset) },
+      { key: "length", value: String(length) },
+    ],
+  });
+}
