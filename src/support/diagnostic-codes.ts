@@ -2,7 +2,8 @@
  * Every diagnostic code with its title. A code is never reused or renumbered. Adding one means a row
  * here, a section in docs/error-codes.md and a test that provokes it (test/tidy.test.ts checks both).
  * Prefixes: ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
- * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store.
+ * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
+ * SEM semantics.
  */
 export const diagnosticCodes = {
   ONX001: "not an ONNX model",
@@ -31,6 +32,7 @@ export const diagnosticCodes = {
   RUN005: "compute thread stalled",
   RUN006: "index out of range at run time",
   RUN007: "too many trips of a loop",
+  SEM001: "index out of range",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;
