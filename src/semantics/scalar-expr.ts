@@ -145,16 +145,31 @@ export function scalarOperands(expr: ScalarExpr): readonly ScalarExpr[] {
   return expr.kind === "apply" ? expr.operands : [];
 }
 
-/** Rebuilds bottom-up; `leaf` replaces literals, arguments and index values. */
+type ScalarLeaf = Extract<ScalarExpr, { kind: "literal" | "argument" | "index" }>;
+
+/** Rebuilds bottom-up; `leaf` replaces literals, arguments and index values. Sharing is kept. */
 export function mapScalar(
   expr: ScalarExpr,
-  leaf: (e: Extract<ScalarExpr, { kind: "literal" | "argument" | "index" }>) => ScalarExpr,
+  leaf: (e: ScalarLeaf) => ScalarExpr,
+  done: Map<ScalarExpr, ScalarExpr> = new Map(),
+): ScalarExpr {
+  const known = done.get(expr);
+  if (known) return known;
+  const made = mapOne(expr, leaf, done);
+  done.set(expr, made);
+  return made;
+}
+
+function mapOne(
+  expr: ScalarExpr,
+  leaf: (e: ScalarLeaf) => ScalarExpr,
+  done: Map<ScalarExpr, ScalarExpr>,
 ): ScalarExpr {
   switch (expr.kind) {
     case "cast":
-      return cast(mapScalar(expr.operand, leaf), expr.dtype, expr.saturate);
+      return cast(mapScalar(expr.operand, leaf, done), expr.dtype, expr.saturate);
     case "apply":
-      return apply(expr.op, ...expr.operands.map((o) => mapScalar(o, leaf)));
+      return apply(expr.op, ...expr.operands.map((o) => mapScalar(o, leaf, done)));
     default:
       return leaf(expr);
   }

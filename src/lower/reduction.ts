@@ -1,0 +1,253 @@
+/**
+ * The reduction of one tile: accumulators set to the identity, the reduction's loops around one update
+ * per point of the tile, and the epilogue on the accumulators before the only store.
+ *
+ * A vector loop over the reduction keeps one partial result per lane (it reassociates) and combines the
+ * lanes at the end; its ragged end adds single lanes beside identities.
+ */
+import type { Buffer } from "../program/program.ts";
+import type { Expr } from "../program/statement.ts";
+import type { Reduction } from "../region/nest.ts";
+import type { ScheduledLoop } from "../schedule/scheduled-region.ts";
+import type { Condition } from "../semantics/condition.ts";
+import { constant, constantValue, type IndexExpr, substitute } from "../semantics/index-expr.ts";
+import type { ScalarExpr } from "../semantics/scalar-expr.ts";
+import { invariant } from "../support/invariant.ts";
+import type { Block } from "./block.ts";
+import { hullOf, mentionsAny, reduceConditions, substituteConditions } from "./conditions.ts";
+import type { NestLowering, Place, TilePoint } from "./nest-lowering.ts";
+import { isLocalLoop } from "./nest-plan.ts";
+import {
+  type LaneLoop,
+  loadAccess,
+  lowerScalar,
+  multiplyOperands,
+  type Site,
+  splatOf,
+} from "./operands.ts";
+
+interface TileShape {
+  readonly tile: readonly ScheduledLoop[];
+  readonly lane: LaneLoop | undefined;
+  readonly storeGuard: readonly Condition[];
+}
+
+export class ReductionLowering {
+  readonly #nest: NestLowering;
+  readonly #reduction: Reduction;
+  readonly #shape: TileShape;
+  readonly #unguarded: boolean;
+  readonly #lanes: number;
+  #accumulators: readonly string[] = [];
+
+  constructor(nest: NestLowering, reduction: Reduction, shape: TileShape, unguarded: boolean) {
+    this.#nest = nest;
+    this.#reduction = reduction;
+    this.#shape = shape;
+    this.#unguarded = unguarded;
+    this.#lanes = (shape.lane ?? nest.plan.reduceLane)?.lanes ?? 1;
+  }
+
+  lower(place: Place): void {
+    this.#accumulators = this.#makeAccumulators();
+    this.#forEachPoint(place, (point, inside) => {
+      this.#reduction.monoid.identity.forEach((identity, component) => {
+        this.#storeAccumulator(inside.block, component, point, this.#literal(identity));
+      });
+    });
+    const skip = this.#unguarded ? [] : this.#skipped();
+    const inside = { ...place, block: place.block, pending: [...place.pending, ...skip] };
+    this.#nest.settle(
+      inside,
+      () => false,
+      (start) => this.#lowerLoops(0, start),
+    );
+    this.#forEachPoint(place, (point, at) => {
+      const site = this.#nest.site(at, point.loops, this.#shape.lane);
+      const components = this.#reduction.monoid.identity.map((_, component) =>
+        this.#loadAccumulator(component, point),
+      );
+      const reduced = this.#nest.plan.reduceLane
+        ? this.#combineLanes(components, at.block)
+        : components;
+      this.#nest.finish(reduced, this.#shape.storeGuard, site);
+    });
+  }
+
+  /** Skip conditions that hold for the whole tile at once; the others stay on the loads. */
+  #skipped(): readonly Condition[] {
+    const names = this.#shape.tile.map((l) => l.name);
+    return this.#nest.skippable().filter((c) => !mentionsAny(c, names));
+  }
+
+  #forEachPoint(place: Place, fill: (point: TilePoint, inside: Place) => void): void {
+    this.#nest.forEachPoint(this.#shape.tile, place, fill);
+  }
+
+  #lowerLoops(depth: number, place: Place): void {
+    const loop = this.#nest.plan.reduce[depth];
+    if (!loop) {
+      this.#update(place, this.#shape.lane);
+    } else if (loop.mode === "vector") {
+      this.#lowerVectorLoop(loop, place);
+    } else if (loop.mode === "unroll") {
+      for (let i = 0; i < constantValue(loop.extent)!; i++) {
+        const loops = new Map(place.loops).set(loop.name, constant(i));
+        this.#nest.settle(
+          { ...place, loops },
+          () => false,
+          (inside) => this.#lowerLoops(depth + 1, inside),
+        );
+      }
+    } else {
+      this.#nest.bindLoop(loop, place, (inside) => this.#lowerLoops(depth + 1, inside));
+    }
+  }
+
+  /** All lanes at once where the whole vector is inside, else lane by lane. */
+  #lowerVectorLoop(loop: ScheduledLoop, place: Place): void {
+    const lane = this.#nest.plan.reduceLane;
+    invariant(lane, () => "a vector reduction has a lane loop");
+    invariant(loop === this.#nest.plan.reduce.at(-1), () => "the vector loop must be innermost");
+    const now = substituteConditions(place.pending, place.loops);
+    const hulls = now.map((c) => hullOf(c, new Map([[loop.name, loop.extent]])));
+    const known = hulls.filter((c) => c !== undefined);
+    const all = { ...place, pending: [] };
+    const tail = (block: Block): void =>
+      this.#nest.bindLoop({ ...loop, mode: "serial" }, { ...place, block }, (inside) =>
+        this.#update(inside, undefined),
+      );
+    if (known.length < hulls.length) {
+      tail(place.block);
+      return;
+    }
+    const needed = reduceConditions(known, place.ranges);
+    place.block.branch(needed, (block) => this.#update({ ...all, block }, lane), tail);
+  }
+
+  /** accumulator = combine(accumulator, body) for each point of the tile. */
+  #update(place: Place, lane: LaneLoop | undefined): void {
+    const { statement } = this.#nest.plan.scheduled;
+    this.#forEachPoint(place, (point, inside) => {
+      const site = {
+        ...this.#nest.site(inside, point.loops, lane),
+        unguarded: this.#unguarded,
+      };
+      this.#nest.withIndirects(site, (bound) => {
+        const args = statement.reads.map((access) => loadAccess(access, bound));
+        const values = statement.body.map((e) => lowerScalar(e, args, bound));
+        this.#combineInto(point, values, bound);
+      });
+    });
+  }
+
+  #combineInto(point: TilePoint, values: readonly Expr[], site: Site): void {
+    const { block } = site;
+    const { monoid } = this.#reduction;
+    const whole = values.map((v, i) => this.#widen(v, monoid.identity[i]!, block));
+    const old = monoid.identity.map((_, i) => this.#loadAccumulator(i, point));
+    const wide = { ...site, lane: this.#wideLane() };
+    const product = monoid.name === "sum" ? multiplyOperands(whole[0]!) : undefined;
+    if (product && this.#nest.context.fused) {
+      const [a, b] = product.map((o) => block.bind(o)) as [Expr, Expr];
+      const { dtype, lanes } = old[0]!;
+      const intrinsic = lanes === 1 ? `fma.${dtype}` : `fma.${dtype}x${lanes}`;
+      const operands = [a, b, old[0]!];
+      this.#storeAccumulator(block, 0, point, { kind: "call", dtype, lanes, intrinsic, operands });
+      return;
+    }
+    // Components are combined from the old tuple: bind it first when there is more than one.
+    const left = old.length === 1 ? old : old.map((o) => this.#freeze(o, block));
+    const right = whole.length === 1 ? whole : whole.map((v) => block.bind(v));
+    const next = monoid.combine.map((e) => lowerScalar(e, [...left, ...right], wide));
+    const ready = next.length === 1 ? next : next.map((v) => this.#freeze(v, block));
+    ready.forEach((value, i) => {
+      this.#storeAccumulator(block, i, point, value);
+    });
+  }
+
+  /** Names a value here and now: accumulator loads must not be shared across updates. */
+  #freeze(value: Expr, block: Block): Expr {
+    const name = this.#nest.context.names.fresh("t");
+    block.push({ kind: "let", name, value });
+    return { kind: "local", name, dtype: value.dtype, lanes: value.lanes };
+  }
+
+  #wideLane(): LaneLoop | undefined {
+    return this.#lanes === 1 ? undefined : { name: "", lanes: this.#lanes };
+  }
+
+  /** A single lane's value beside identities, where the accumulator has more lanes. */
+  #widen(value: Expr, identity: ScalarExpr, block: Block): Expr {
+    if (value.lanes === this.#lanes) return value;
+    if (this.#shape.lane) return splatOf(value, this.#lanes, block);
+    const empty = { ...this.#literal(identity), lanes: 1 };
+    const operands = [value, ...Array.from({ length: this.#lanes - 1 }, () => empty)];
+    return { kind: "pack", dtype: value.dtype, lanes: this.#lanes, operands };
+  }
+
+  /** One scalar tuple from the lanes' partial tuples, pairwise. */
+  #combineLanes(components: readonly Expr[], block: Block): readonly Expr[] {
+    const { monoid } = this.#reduction;
+    const bound = components.map((c) => this.#freeze(c, block));
+    let parts: (readonly Expr[])[] = Array.from({ length: this.#lanes }, (_, lane) =>
+      bound.map(
+        (operand): Expr => ({
+          kind: "extract",
+          dtype: operand.dtype,
+          lanes: 1,
+          operand,
+          lane,
+        }),
+      ),
+    );
+    const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+    while (parts.length > 1) {
+      const half = Math.ceil(parts.length / 2);
+      parts = Array.from({ length: half }, (_, i) => {
+        const right = parts[i + half];
+        if (!right) return parts[i]!;
+        const args = [...parts[i]!, ...right].map((e) => block.bind(e));
+        return monoid.combine.map((e) => lowerScalar(e, args, scalar));
+      });
+    }
+    return parts[0]!;
+  }
+
+  #literal(identity: ScalarExpr): Expr {
+    invariant(identity.kind === "literal", () => "a monoid's identity is a literal");
+    const { dtype, value } = identity;
+    return { kind: "literal", dtype, lanes: this.#lanes, value };
+  }
+
+  #makeAccumulators(): readonly string[] {
+    const { tile } = this.#shape;
+    const local = tile.some(isLocalLoop);
+    const shape = tile.filter((l) => l.mode !== "vector").map((l) => l.extent);
+    return this.#reduction.monoid.components.map(({ dtype }) => {
+      const name = this.#nest.context.names.fresh("acc");
+      const buffer: Buffer = {
+        name,
+        kind: "scratch",
+        scope: local ? "local" : "register",
+        dtype,
+        lanes: this.#lanes,
+        shape: shape.map((e) => substitute(e, new Map())),
+      };
+      this.#nest.context.buffers.push(buffer);
+      return name;
+    });
+  }
+
+  #loadAccumulator(component: number, point: TilePoint): Expr {
+    const { dtype } = this.#reduction.monoid.components[component]!;
+    const buffer = this.#accumulators[component]!;
+    const index: readonly IndexExpr[] = point.position;
+    return { kind: "load", dtype, lanes: this.#lanes, buffer, index, guard: [], fill: 0 };
+  }
+
+  #storeAccumulator(block: Block, component: number, point: TilePoint, value: Expr): void {
+    const buffer = this.#accumulators[component]!;
+    block.push({ kind: "store", buffer, index: point.position, value });
+  }
+}
