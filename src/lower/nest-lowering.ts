@@ -79,6 +79,8 @@ export interface TilePoint {
 export class NestLowering {
   readonly context: KernelContext;
   readonly plan: NestPlan;
+  /** Called once per depth of outer loops; must call `proceed` exactly once. */
+  interrupt?: (depth: number, place: Place, proceed: () => void) => void;
 
   constructor(context: KernelContext, scheduled: ScheduledStatement) {
     this.context = context;
@@ -89,8 +91,12 @@ export class NestLowering {
     return substituteConditions(scheduled.statement.guard, scheduled.index);
   }
 
-  /** Lowers the loops from `depth` on into the place's block. */
-  lower(place: Place, depth: number): void {
+  /** Lowers the loops from `depth` on into the place's block; `interrupt` may add work at a depth. */
+  lower(place: Place, depth: number, interrupted = false): void {
+    if (this.interrupt && !interrupted) {
+      this.interrupt(depth, place, () => this.lower(place, depth, true));
+      return;
+    }
     const loop = this.plan.outer[depth];
     if (!loop) {
       this.#lowerTile(this.plan.tile, place, true);
@@ -131,7 +137,8 @@ export class NestLowering {
     }));
     const ready = bound.filter((c) => !mentionsAny(c.now, unbound));
     const settled = new Set(ready.map((c) => c.source));
-    const test = ready.filter((c) => !discharged(c.now)).map((c) => c.now);
+    const known = (c: Condition): boolean => place.assumed.has(conditionKey(c));
+    const test = ready.map((c) => c.now).filter((c) => !discharged(c) && !known(c));
     const assumed = new Set([...place.assumed, ...ready.map((c) => conditionKey(c.now))]);
     const pending = place.pending.filter((c) => !settled.has(c));
     place.block.branch(reduceConditions(test, place.ranges), (body) =>

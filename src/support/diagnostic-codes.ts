@@ -25,6 +25,8 @@ export const diagnosticCodes = {
   SCH010: "statement cannot be fused there",
   SCH011: "unknown tensor in a schedule",
   SCH012: "fused loops do not match",
+  SCH013: "tile has no constant size",
+  SCH014: "target has no asynchronous copies",
   RUN001: "program exceeds the address space",
   RUN002: "memory refused by the engine",
   RUN003: "compute thread failed",

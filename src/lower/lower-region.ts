@@ -1,0 +1,253 @@
+/**
+ * A scheduled region as kernels: one for each statement that is not fused into another. Operands are
+ * resolved here: a packed weight by its layout, a placed or staged tile by its offset; everything else
+ * is the tensor's own buffer.
+ */
+import type { Buffer, Kernel } from "../program/program.ts";
+import type { Expr } from "../program/statement.ts";
+import type { Access, NestTensor } from "../region/nest.ts";
+import {
+  type ScheduledRegion,
+  type ScheduledStatement,
+  symbolRanges,
+} from "../schedule/scheduled-region.ts";
+import { inRange } from "../semantics/condition.ts";
+import { add, constant, type IndexExpr, substitute, variable } from "../semantics/index-expr.ts";
+import { loopRange, provesAtMost, provesLess, simplify } from "../semantics/index-range.ts";
+import type { LayoutMap } from "../semantics/layout.ts";
+import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
+import type { Target } from "../target/target.ts";
+import { Block, Names } from "./block.ts";
+import { tileBox } from "./footprint.ts";
+import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
+import { type Operand, tileOperand } from "./operands.ts";
+
+/** Name of the grid axis of CPU kernels, and of the variable that holds its extent. */
+export const threadAxis = "thread";
+export const threadCount = "threads";
+
+/** The kernels of a region, or why it cannot be lowered. */
+export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
+  return attempt(() => {
+    const guests = new Set(scheduled.fused.map((f) => f.statement));
+    const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
+    return roots.map((root, i) => {
+      const suffix = roots.length === 1 ? "" : `.${i}`;
+      return new KernelLowering(scheduled, target).lower(root, suffix);
+    });
+  });
+}
+
+class KernelLowering {
+  readonly #region: ScheduledRegion;
+  readonly #names = new Names();
+  readonly #buffers: Buffer[] = [];
+  readonly #tiles = new Map<string, Operand>();
+  readonly #context: KernelContext;
+
+  constructor(region: ScheduledRegion, target: Target) {
+    this.#region = region;
+    this.#context = {
+      names: this.#names,
+      operand: (tensor) => this.#operand(tensor),
+      buffers: this.#buffers,
+      gridAxis: threadAxis,
+      fused: target.capabilities.has("fma"),
+      isPadded: (access, loop, ranges) => this.#isPadded(access, loop, ranges),
+    };
+  }
+
+  lower(root: ScheduledStatement, suffix: string): Kernel {
+    this.#placeTiles();
+    const block = new Block(this.#names);
+    const ranges = symbolRanges(this.#region.region);
+    const nest = this.#nest(root);
+    const start = nest.start(block, ranges, new Map());
+    nest.settle(
+      start,
+      () => false,
+      (inside) => nest.lower(inside, 0),
+    );
+    const parallel = root.loops.some((l) => l.mode === "grid");
+    return {
+      name: `${this.#region.region.name}${suffix}`,
+      grid: {
+        unit: "threads",
+        axes: [{ name: threadAxis, extent: parallel ? variable(threadCount) : constant(1) }],
+        clusterSize: 1,
+        resident: false,
+      },
+      buffers: this.#buffers,
+      counters: [],
+      roles: [{ name: "main", copies: 1, threads: 1, body: block.statements }],
+      region: this.#region.region.name,
+    };
+  }
+
+  /** A statement with its guests and staged operands hooked in at their depths. */
+  #nest(scheduled: ScheduledStatement): NestLowering {
+    const nest = new NestLowering(this.#context, scheduled);
+    const name = scheduled.statement.name;
+    const guests = this.#region.fused.filter((f) => f.into === name);
+    const staged = this.#region.staged.filter((s) => s.statement === name);
+    const order = this.#region.statements.map((s) => s.statement.name);
+    nest.interrupt = (depth, place, proceed) => {
+      for (const s of staged) {
+        if (s.depth === depth) this.#copyTile(scheduled, s.tensor, depth, place);
+      }
+      const here = guests.filter((g) => g.depth === depth);
+      const before = (g: { statement: string }): boolean =>
+        order.indexOf(g.statement) < order.indexOf(name);
+      for (const g of here.filter(before)) this.#lowerGuest(g.statement, scheduled, depth, place);
+      proceed();
+      for (const g of here.filter((x) => !before(x))) {
+        this.#lowerGuest(g.statement, scheduled, depth, place);
+      }
+    };
+    return nest;
+  }
+
+  #lowerGuest(name: string, host: ScheduledStatement, depth: number, place: Place): void {
+    const guest = this.#region.statements.find((s) => s.statement.name === name)!;
+    const nest = this.#nest(guest);
+    const loops = new Map<string, IndexExpr>();
+    for (let i = 0; i < depth; i++) {
+      loops.set(guest.loops[i]!.name, place.loops.get(host.loops[i]!.name)!);
+    }
+    const start = { ...nest.start(place.block, place.ranges, loops), assumed: place.assumed };
+    nest.settle(
+      start,
+      () => false,
+      (inside) => nest.lower(inside, depth),
+    );
+  }
+
+  #operand(tensor: string): Operand {
+    const tile = this.#tiles.get(tensor);
+    if (tile) return tile;
+    const { dtype } = this.#tensor(tensor);
+    const layout = this.#region.layouts.get(tensor);
+    const position = layout
+      ? (index: readonly IndexExpr[]) => storedPosition(layout, index)
+      : (index: readonly IndexExpr[]) => index;
+    return { buffer: tensor, dtype, position };
+  }
+
+  #tensor(name: string): NestTensor {
+    const tensor = this.#region.region.tensors.get(name);
+    invariant(tensor, () => `region ${this.#region.region.name} has no tensor ${name}`);
+    return tensor;
+  }
+
+  #isPadded(access: Access, loop: string, ranges: Place["ranges"]): boolean {
+    const layout = this.#region.layouts.get(access.tensor);
+    if (!layout || access.guard.length > 0) return false;
+    const statement = this.#region.statements.find((s) =>
+      s.statement.reads.some((read) => read === access),
+    );
+    if (!statement?.loops.some((l) => l.name === loop)) return false;
+    const all = new Map(ranges);
+    for (const l of statement.loops) {
+      if (!all.has(l.name)) all.set(l.name, loopRange(l.extent, all));
+    }
+    const index = access.index.map((e) => simplify(substitute(e, statement.index), all));
+    return storedPosition(layout, index)
+      .map((e) => simplify(e, all))
+      .every((e, axis) => provesAtMost(0, e, all) && provesLess(e, layout.shape[axis]!, all));
+  }
+
+  /** Buffers for tensors that live in a nearer scope, one tile per iteration of the loops outside. */
+  #placeTiles(): void {
+    for (const { tensor, scope, statement, depth } of this.#region.placed) {
+      if (scope === "memory") continue;
+      const scheduled = this.#region.statements.find((s) => s.statement.name === statement)!;
+      const written = scheduled.statement.writes.filter((w) => w.tensor === tensor);
+      const indices = written.map((w) => w.index);
+      this.#makeTile(tensor, scope, scheduled, depth, indices);
+    }
+  }
+
+  #makeTile(
+    tensor: string,
+    scope: Buffer["scope"],
+    scheduled: ScheduledStatement,
+    depth: number,
+    indices: readonly (readonly IndexExpr[])[],
+  ): void {
+    const box = tileBox(scheduled, depth, indices, symbolRanges(this.#region.region));
+    if (!box || indices.length === 0) {
+      reject("SCH013", `the part of ${tensor} that one iteration touches has no constant size`, {
+        at: `${scheduled.statement.name} in region ${this.#region.region.name}`,
+        help: "place or stage it further inside, or bound the loops by a split",
+      });
+    }
+    const name = this.#names.fresh(`${tensor}.tile`);
+    const base: Operand = { buffer: tensor, dtype: this.#tensor(tensor).dtype, position: (i) => i };
+    this.#buffers.push({
+      name,
+      kind: "scratch",
+      scope: scope === "memory" ? "local" : scope,
+      dtype: base.dtype,
+      lanes: 1,
+      shape: box.extents.map((e) => constant(e)),
+    });
+    this.#tiles.set(tensor, tileOperand(base, name, box.offset));
+  }
+
+  #copyTile(scheduled: ScheduledStatement, tensor: string, depth: number, place: Place): void {
+    const staged = this.#region.staged.find(
+      (s) => s.tensor === tensor && s.statement === scheduled.statement.name,
+    )!;
+    if (staged.copies > 1) {
+      reject("SCH014", `${this.#region.schedule.target} has no asynchronous copies`, {
+        at: `stage ${tensor} depth ${staged.copies}`,
+        help: "use depth 1",
+      });
+    }
+    const reads = scheduled.statement.reads.filter((r) => r.tensor === tensor);
+    this.#makeTile(
+      tensor,
+      staged.scope,
+      scheduled,
+      depth,
+      reads.map((r) => r.index),
+    );
+    const { shape, dtype } = this.#tensor(tensor);
+    const symbols = symbolRanges(this.#region.region);
+    const box = tileBox(
+      scheduled,
+      depth,
+      reads.map((r) => r.index),
+      symbols,
+    )!;
+    const tile = this.#tiles.get(tensor)!.buffer;
+    const copy = (axis: number, block: Block, at: readonly IndexExpr[]): void => {
+      if (axis < shape.length) {
+        const name = this.#names.fresh("c");
+        block.loop(name, constant(box.extents[axis]!), { kind: "serial" }, (body) =>
+          copy(axis + 1, body, [...at, variable(name)]),
+        );
+        return;
+      }
+      const source = at.map((v, i) => add(v, substitute(box.offset[i]!, place.loops)));
+      const guard = source.flatMap((e, i) => inRange(e, shape[i]!));
+      const value: Expr = {
+        kind: "load",
+        dtype,
+        lanes: 1,
+        buffer: tensor,
+        index: source,
+        guard,
+        fill: 0,
+      };
+      block.push({ kind: "store", buffer: tile, index: at, value });
+    };
+    copy(0, place.block, []);
+  }
+}
+
+function storedPosition(layout: LayoutMap, index: readonly IndexExpr[]): readonly IndexExpr[] {
+  const bindings = new Map(index.map((e, axis) => [`l${axis}`, e]));
+  return layout.stored.map((e) => substitute(e, bindings));
+}
