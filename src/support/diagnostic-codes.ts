@@ -3,7 +3,7 @@
  * here, a section in docs/error-codes.md and a test that provokes it (test/tidy.test.ts checks both).
  * Prefixes: ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
- * SEM semantics.
+ * SEM semantics, FET models of other packages (bench).
  */
 export const diagnosticCodes = {
   ONX001: "not an ONNX model",
@@ -12,6 +12,10 @@ export const diagnosticCodes = {
   ONX004: "shape of a tensor is not valid",
   ONX005: "contents of a tensor do not fit its type and shape",
   ONX006: "external data location is not allowed",
+  FET001: "package cannot be downloaded",
+  FET002: "package archive is not the expected one",
+  FET003: "package archive cannot be read",
+  FET004: "package has no such file",
   TXT001: "text form does not parse",
   SCH001: "unknown statement in a schedule",
   SCH002: "unknown loop in a schedule",

@@ -1,0 +1,75 @@
+/**
+ * The one interface through which demo and bench see an inference runtime, shaped like
+ * onnxruntime's InferenceSession: named tensors in, named tensors out. ort-node.ts and ort-web.ts
+ * implement it for the two peers.
+ */
+import { invariant } from "../../src/support/invariant.ts";
+
+/** Element types that the demo's and the benches' models carry, with the array that holds each. */
+export interface TensorArrays {
+  float32: Float32Array;
+  float64: Float64Array;
+  int32: Int32Array;
+  int64: BigInt64Array;
+  uint8: Uint8Array;
+  int8: Int8Array;
+  bool: Uint8Array;
+}
+export type ElementType = keyof TensorArrays;
+
+/** A dense row-major tensor. */
+export type Tensor = {
+  [T in ElementType]: {
+    readonly type: T;
+    readonly dims: readonly number[];
+    readonly data: TensorArrays[T];
+  };
+}[ElementType];
+
+export type Tensors = Readonly<Record<string, Tensor>>;
+
+/** A declared input or output; a string dimension is symbolic. */
+export interface TensorInfo {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly dims: readonly (number | string)[];
+}
+
+/** One row of a runtime's own account of where its time goes. */
+export interface RegionRow {
+  readonly region: string;
+  readonly ops: string;
+  readonly medianNs: number;
+}
+
+/** A loaded model. */
+export interface Session {
+  readonly inputs: readonly TensorInfo[];
+  readonly outputs: readonly TensorInfo[];
+  run(feeds: Tensors): Promise<Tensors>;
+  /** Where the time of the last runs went, for a runtime that can tell. */
+  profile?(): readonly RegionRow[];
+  release(): Promise<void>;
+}
+
+/** A runtime that loads models. */
+export interface Runtime {
+  /** As printed beside numbers: `onnxruntime-node`. */
+  readonly name: string;
+  readonly version: string;
+  readonly threads: number;
+  open(model: Uint8Array): Promise<Session>;
+}
+
+export function float32Tensor(dims: readonly number[], data: Float32Array): Tensor {
+  const count = dims.reduce((a, b) => a * b, 1);
+  invariant(count === data.length, () => `${data.length} elements for shape [${dims.join(", ")}]`);
+  return { type: "float32", dims, data };
+}
+
+/** The named tensor as float32; an absent name or another type is a bug of the caller. */
+export function takeFloat32(tensors: Tensors, name: string): Tensor & { type: "float32" } {
+  const tensor = tensors[name];
+  invariant(tensor?.type === "float32", () => `${name}: float32 expected, found ${tensor?.type}`);
+  return tensor;
+}

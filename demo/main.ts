@@ -1,0 +1,107 @@
+/**
+ * `npm run demo`: reads the text of real pictures with the PP-OCR models, listens with a speech
+ * detector and wake-word heads, and says how the outputs compare with the reference. stdout carries
+ * the result. Exit codes: 0 right, 1 wrong text, 3 outputs disagree with the reference, 6 a model
+ * cannot be had.
+ */
+import { availableParallelism } from "node:os";
+import { randomInputs } from "../bench/models/random-inputs.ts";
+import { findModel } from "../bench/models/table.ts";
+import { ortNodeRuntime } from "../bench/sessions/ort-node.ts";
+import { type Session, takeFloat32 } from "../bench/sessions/session.ts";
+import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
+import { Rng } from "../src/support/rng.ts";
+import { agrees } from "./agreement.ts";
+import { synthesiseVoice } from "./audio/signal.ts";
+import { detectSpeech } from "./audio/speech.ts";
+import { pages } from "./images/pages.ts";
+import { readAlphabet } from "./ocr/ctc.ts";
+import type { OcrModels } from "./ocr/read-text.ts";
+import {
+  describeAgreement,
+  describeReading,
+  describeRegions,
+  describeSpeech,
+  describeWakeWord,
+} from "./print.ts";
+import { isReadRight, ocrModelNames, readPage } from "./read-pages.ts";
+import { readModelFile, Stage } from "./stage.ts";
+
+const seed = 1;
+const randomRuns = 20;
+const wakeWords = ["wake-hello-deepa", "wake-hello-deepa-old", "wake-namaste-deepa"] as const;
+
+/** Whether all text is right. */
+async function showText(stage: Stage): Promise<boolean> {
+  const models = await openOcr(stage);
+  let right = true;
+  for (const page of pages) {
+    const reading = await readPage(models, page);
+    print(describeReading(reading));
+    right &&= isReadRight(reading);
+  }
+  return right;
+}
+
+async function openOcr(stage: Stage): Promise<OcrModels> {
+  const { source } = findModel(ocrModelNames.recognise)!;
+  const keys = readModelFile({ name: "alphabet", source, file: "assets/ppocr_keys_v1.txt" });
+  return {
+    detect: await stage.open(ocrModelNames.detect),
+    angle: await stage.open(ocrModelNames.angle),
+    recognise: await stage.open(ocrModelNames.recognise),
+    alphabet: readAlphabet(new TextDecoder().decode(keys)),
+  };
+}
+
+async function showSpeech(stage: Stage): Promise<void> {
+  const session = await stage.open("silero-vad-op18-ifless");
+  const probabilities = await detectSpeech(session, synthesiseVoice(3, new Rng(seed)));
+  print(describeSpeech(probabilities));
+  await runRandomly(session, "silero-vad-op18-ifless");
+}
+
+async function showWakeWords(stage: Stage): Promise<void> {
+  for (const name of wakeWords) {
+    const session = await stage.open(name);
+    print(describeWakeWord(name, await runRandomly(session, name)));
+  }
+}
+
+/** First element of the first output for each of the random inputs. */
+async function runRandomly(session: Session, name: string): Promise<number[]> {
+  const rng = new Rng(seed);
+  const firsts: number[] = [];
+  for (let i = 0; i < randomRuns; i++) {
+    const outputs = await session.run(randomInputs(findModel(name)!.cases[0]!, rng));
+    firsts.push(takeFloat32(outputs, session.outputs[0]!.name).data[0]!);
+  }
+  return firsts;
+}
+
+async function main(): Promise<number> {
+  const threads = Math.min(2, availableParallelism());
+  const stage = new Stage(ortNodeRuntime(threads));
+  print(`${stage.shown.name} ${stage.shown.version}, ${threads} threads\n`);
+  const right = await showText(stage);
+  await showSpeech(stage);
+  await showWakeWords(stage);
+  for (const { model, regions } of stage.regions()) print(describeRegions(model, regions));
+  const agreements = stage.agreements();
+  if (agreements.length > 0) print(describeAgreement(agreements));
+  await stage.close();
+  if (!agreements.every(agrees)) return 3;
+  return right ? 0 : 1;
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof DiagnosticError)) throw error;
+  for (const d of error.diagnostics) process.stderr.write(`${formatDiagnostic(d)}\n`);
+  process.exitCode = 6;
+}

@@ -1,0 +1,35 @@
+/**
+ * Text recognition: one upright crop in, its text out. The crop is resized to 48 rows with its
+ * ratio kept, so every line has its own width and the model's width dimension is symbolic.
+ */
+import { type Session, type Tensor, takeFloat32 } from "../../bench/sessions/session.ts";
+import type { Image } from "../image/image.ts";
+import { resizeBilinear } from "../image/resize.ts";
+import { type Decoded, decodeCtc } from "./ctc.ts";
+import { imageToPlanes, symmetricNormalisation } from "./planes.ts";
+
+const inputHeight = 48;
+/** The model shrinks the width by 8; narrower crops are padded to a few steps. */
+const leastWidth = 48;
+
+export async function recogniseLine(
+  session: Session,
+  crop: Image,
+  alphabet: readonly string[],
+): Promise<Decoded> {
+  const outputs = await session.run({ [session.inputs[0]!.name]: recognitionInput(crop) });
+  return decodeCtc(takeFloat32(outputs, session.outputs[0]!.name).data, alphabet);
+}
+
+/** Columns that the recogniser is given for a crop. */
+export function recognitionWidth(crop: Image): number {
+  return Math.max(leastWidth, Math.ceil((inputHeight * crop.width) / crop.height));
+}
+
+/** The tensor [1, 3, 48, W] of a crop. */
+export function recognitionInput(crop: Image): Tensor {
+  const width = recognitionWidth(crop);
+  const unpadded = Math.ceil((inputHeight * crop.width) / crop.height);
+  const line = resizeBilinear(crop, unpadded, inputHeight);
+  return imageToPlanes(line, symmetricNormalisation, width);
+}

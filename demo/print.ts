@@ -1,0 +1,68 @@
+/** The demo's findings as text. No printing here: each function returns what main.ts writes. */
+import type { RegionRow } from "../bench/sessions/session.ts";
+import { type Agreement, agrees } from "./agreement.ts";
+import { isReadRight, type PageReading } from "./read-pages.ts";
+
+export function describeReading(reading: PageReading): string {
+  const { page, lines, widths, ms } = reading;
+  const verdict = isReadRight(reading) ? "right" : "WRONG";
+  return [
+    `${page.file}: ${page.title}`,
+    ...lines.map((line) => `  | ${line}`),
+    `  text ${verdict}: ${percent(reading.errorShare)} of the characters misread (allowed ` +
+      `${percent(page.errorShare)}), ${lines.length} lines of ${widths[0]} to ${widths[1]} columns, ` +
+      `${ms.toFixed(0)} ms\n`,
+  ].join("\n");
+}
+
+/** One character a window: the higher, the likelier speech. */
+export function describeSpeech(probabilities: readonly number[]): string {
+  const levels = " .:-=+*#%@";
+  const bar = probabilities.map((p) => levels[Math.min(9, Math.floor(p * 10))]).join("");
+  return `speech in a synthetic sound, one column each 32 ms:\n  [${bar}]\n`;
+}
+
+export function describeWakeWord(name: string, scores: readonly number[]): string {
+  const low = Math.min(...scores).toExponential(2);
+  const high = Math.max(...scores).toExponential(2);
+  return `${name}: ${scores.length} random inputs, scores ${low} to ${high}`;
+}
+
+export function describeRegions(model: string, regions: readonly RegionRow[]): string {
+  const total = regions.reduce((sum, row) => sum + row.medianNs, 0);
+  const rows = [...regions]
+    .sort((a, b) => b.medianNs - a.medianNs)
+    .map((row) => [
+      row.region,
+      row.ops,
+      `${(row.medianNs / 1000).toFixed(1)} µs`,
+      percent(row.medianNs / total),
+    ]);
+  return `\n${model}, time by region:\n${table([["region", "ops", "median", "share"], ...rows])}`;
+}
+
+export function describeAgreement(agreements: readonly Agreement[]): string {
+  const rows = agreements.map((a) => [
+    a.model,
+    String(a.runs),
+    a.worst.toExponential(2),
+    a.tolerance.toExponential(2),
+    agrees(a) ? "agrees" : "DISAGREES",
+    `${a.candidateMs.toFixed(1)} ms`,
+    `${a.referenceMs.toFixed(1)} ms`,
+  ]);
+  const head = ["model", "runs", "worst difference", "tolerance", "", "ours", "reference"];
+  return `\nagreement with the reference:\n${table([head, ...rows])}`;
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
+
+/** Columns aligned left, two spaces apart. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, c) => Math.max(...rows.map((row) => row[c]!.length)));
+  return rows
+    .map((row) => `  ${row.map((cell, c) => cell.padEnd(widths[c]!)).join("  ")}`.trimEnd())
+    .join("\n");
+}
