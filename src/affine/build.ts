@@ -151,6 +151,15 @@ export class PieceBuilder {
     });
   }
 
+  /** One expression as a row over [parameters | dimensions | its divisions | constant]. */
+  row(expression: Affine): { row: number[]; locals: Division[] } {
+    const sparse = this.#sparse(expression, []);
+    const locals = this.#divisions.map(
+      (d): Division => ({ numerator: this.#dense(d.row), divisor: d.divisor }),
+    );
+    return { row: this.#dense(sparse), locals };
+  }
+
   #sparse(e: Affine, existentials: readonly string[]): SparseRow {
     const row: SparseRow = { constant: e.constant, entries: [] };
     for (const { coefficient, atom } of e.terms) {

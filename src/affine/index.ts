@@ -3,6 +3,14 @@
  * no tensors. docs/affine.md explains the ideas; answers that could not be proved are "unknown",
  * which callers treat as a refusal.
  */
+
+export {
+  type Box,
+  type DimensionBounds,
+  footprintBoxes,
+  formatBounds,
+  hullBoxes,
+} from "./bounds.ts";
 export {
   atMost,
   type BoxParts,
@@ -41,6 +49,7 @@ export {
   restrictDependence,
   type Statement,
 } from "./dependence.ts";
+export { enumeratePoints, type TuplePoint } from "./enumerate.ts";
 export {
   type Affine,
   type AffineLike,
@@ -71,6 +80,9 @@ export {
   type ViolationKind,
   type Witness,
 } from "./legality.ts";
+export { lexMax, lexMaxMap, lexMin, lexMinMap } from "./lexicographic.ts";
+export { parseAffine, parseMap, parseSet } from "./notation-parse.ts";
+export { formatPiece, formatSet } from "./notation-print.ts";
 export {
   alignParams,
   applyMap,
@@ -96,6 +108,7 @@ export {
   universeMap,
   universeSet,
 } from "./operations.ts";
+export { type Extreme, maximum, minimum } from "./optimum.ts";
 export { lexLess, orderedBefore } from "./order.ts";
 export type {
   Division,

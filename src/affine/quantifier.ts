@@ -6,9 +6,15 @@
  * roundings, one case per bound; what is left splits into dark shadow and splinters (W. Pugh,
  * "The Omega test", 1991).
  */
-import { countBounds, shadow, splinters, splitBounds } from "./omega.ts";
+import { countBounds, findPoint, shadow, splinters, splitBounds } from "./omega.ts";
 import { floorDiv, negateRow, type Row } from "./row.ts";
-import { type System, settleLocals, simplify, substituteEverywhere } from "./system.ts";
+import {
+  divisionRows,
+  type System,
+  settleLocals,
+  simplify,
+  substituteEverywhere,
+} from "./system.ts";
 import type { Work } from "./work.ts";
 
 /** Systems without free locals whose union is `system`. Consumes its argument. */
@@ -17,12 +23,18 @@ export function defineLocals(system: System, work: Work): System[] {
   const pending = [system];
   for (let next = pending.pop(); next; next = pending.pop()) {
     work.spend(1 + next.inequalities.length);
-    if (!simplify(next)) continue;
+    if (!simplify(next) || !isInhabited(next, work)) continue;
     const free = freeColumns(next);
     if (free.length === 0) done.push(next);
     else pending.push(...eliminateOne(next, free, work));
   }
   return done;
+}
+
+function isInhabited(system: System, work: Work): boolean {
+  const rows = [...system.inequalities, ...divisionRows(system)];
+  const columns = system.fixed + system.locals.length;
+  return findPoint(system.equalities, rows, columns, work) !== null;
 }
 
 function freeColumns(system: System): number[] {

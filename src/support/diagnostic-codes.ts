@@ -39,6 +39,9 @@ export const diagnosticCodes = {
   RUN006: "index out of range at run time",
   RUN007: "too many trips of a loop",
   SEM001: "index out of range",
+  AFF001: "not an affine expression",
+  AFF002: "integer out of range",
+  AFF003: "unsupported set notation",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

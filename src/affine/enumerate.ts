@@ -1,0 +1,133 @@
+/**
+ * Lists the points of a set without parameters, in lexicographic order a tuple, within a budget of
+ * points: each dimension runs between bounds from a Fourier-Motzkin projection, the last check is
+ * exact. For tests, witnesses and small exact counts; decisions never enumerate.
+ */
+import { invariant } from "../support/invariant.ts";
+import { findPoint, shadow, splitBounds, tighten } from "./omega.ts";
+import { toSystem } from "./piece.ts";
+import { evaluateRow, floorDiv, negateRow, type Row } from "./row.ts";
+import { divisionRows } from "./system.ts";
+import type { IntegerSet, Piece } from "./types.ts";
+import { type Answer, answer, GiveUp, Work } from "./work.ts";
+
+export interface TuplePoint {
+  readonly tuple: string;
+  readonly values: readonly number[];
+}
+
+/** All points, each once; "unknown" beyond `most` points or when a dimension is unbounded. */
+export function enumeratePoints(set: IntegerSet, most = 1_000_000): Answer<TuplePoint[]> {
+  invariant(set.params.length === 0, () => "enumeration needs fixed parameters");
+  return answer(() => {
+    const seen = new Set<string>();
+    const out: TuplePoint[] = [];
+    for (const piece of set.pieces) {
+      const tuple = piece.output.name;
+      visitPoints(piece, most, (values) => {
+        const key = `${tuple}/${values.join()}`;
+        if (seen.has(key)) return;
+        seen.add(key);
+        out.push({ tuple, values: [...values] });
+        if (out.length > most) throw new GiveUp("budget");
+      });
+    }
+    return out.sort(comparePoints);
+  });
+}
+
+function comparePoints(a: TuplePoint, b: TuplePoint): number {
+  if (a.tuple !== b.tuple) return a.tuple < b.tuple ? -1 : 1;
+  const i = a.values.findIndex((v, k) => v !== b.values[k]);
+  return i < 0 ? a.values.length - b.values.length : a.values[i]! - b.values[i]!;
+}
+
+/** Calls `visit` with every point of a piece; the array is reused. */
+export function visitPoints(
+  piece: Piece,
+  most: number,
+  visit: (values: readonly number[]) => void,
+): void {
+  const work = new Work(50 * most + 100_000);
+  const system = toSystem([], piece);
+  const rows = [...system.inequalities, ...divisionRows(system)];
+  const exactRows = [...rows, ...system.equalities, ...system.equalities.map(negateRow)];
+  const levels = projections(exactRows, system.fixed, work);
+  if (!levels) return;
+  const values = new Array<number>(system.fixed).fill(0);
+  const inside = membership(system.equalities, rows, system.fixed, work);
+  const descend = (depth: number): void => {
+    work.spend(1);
+    if (depth === system.fixed) {
+      if (inside(values)) visit(values);
+      return;
+    }
+    const [low, high] = interval(levels[depth]!, depth, values);
+    for (let v = low; v <= high; v++) {
+      values[depth] = v === 0 ? 0 : v;
+      descend(depth + 1);
+    }
+    values[depth] = 0;
+  };
+  descend(0);
+}
+
+/** levels[d]: rows over dimensions 0..d only, implied by `rows`; undefined when plainly empty. */
+function projections(rows: readonly number[][], fixed: number, work: Work): Row[][] | undefined {
+  const width = rows[0]?.length ?? fixed + 1;
+  let current = rows.map((r) => r.slice());
+  const levels: Row[][] = [];
+  for (let column = width - 2; column >= 0; column--) {
+    const tight = tighten(current);
+    if (!tight) return undefined;
+    current = [...tight.inequalities, ...tight.equalities, ...tight.equalities.map(negateRow)];
+    if (column < fixed) levels[column] = current;
+    current = shadow(splitBounds(current, column), column, "real", work);
+  }
+  return tighten(current) ? levels : undefined;
+}
+
+function interval(rows: readonly Row[], depth: number, values: number[]): [number, number] {
+  let low = -Infinity;
+  let high = Infinity;
+  values[depth] = 0;
+  for (const row of rows) {
+    const c = row[depth]!;
+    if (c === 0) continue;
+    const rest = evaluatePrefix(row, depth, values);
+    if (c > 0) low = Math.max(low, -floorDiv(rest, c));
+    else high = Math.min(high, floorDiv(rest, -c));
+  }
+  if (low === -Infinity || high === Infinity) throw new GiveUp("unbounded");
+  return [low, high];
+}
+
+function evaluatePrefix(row: Row, depth: number, values: readonly number[]): number {
+  let sum = row[row.length - 1]!;
+  for (let i = 0; i < depth; i++) if (row[i] !== 0) sum += row[i]! * values[i]!;
+  return sum;
+}
+
+/** Whether fixed values satisfy all rows for some values of the locals. */
+function membership(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  fixed: number,
+  work: Work,
+): (values: readonly number[]) => boolean {
+  const width = [...equalities, ...inequalities][0]?.length ?? fixed + 1;
+  if (width === fixed + 1) {
+    return (values) =>
+      equalities.every((r) => evaluateRow(r, values) === 0) &&
+      inequalities.every((r) => evaluateRow(r, values) >= 0);
+  }
+  return (values) => {
+    const pins = values.map((v, i) => {
+      const row = new Array<number>(width).fill(0);
+      row[i] = 1;
+      row[width - 1] = v === 0 ? 0 : -v;
+      return row;
+    });
+    return findPoint([...equalities, ...pins], inequalities, width - 1, work) !== null;
+  };
+}

@@ -1,0 +1,179 @@
+/**
+ * Parses isl's spelling of quasi-affine expressions: `2i - j + floor((k + 1)/4)`, `[i/2]`,
+ * `floord(i, 2)`, `ceil(i/2)`, `i mod 3`, `i % 3`. A value is kept as numerator / denominator until a
+ * floor or a comparison settles it.
+ */
+import { reject } from "../support/diagnostic.ts";
+import type { TextReader } from "../support/text-reader.ts";
+import { type Affine, add, affine, floorDivide, minus, scale } from "./expression.ts";
+
+/** numerator / denominator, denominator >= 1. */
+export interface Ratio {
+  readonly numerator: Affine;
+  readonly denominator: number;
+}
+
+/** Names whose meaning a parser may change, as in tuples where a name is a variable's first use. */
+export type Resolve = (name: string) => Affine;
+
+/**
+ * The text as the shared token reader takes it: `%` is no part of a name, `'` is (as `$`), and the
+ * `2e0` of isl is 2 times e0, not a power of ten.
+ */
+export function notationText(text: string): string {
+  return text
+    .replaceAll("%", " % ")
+    .replaceAll("'", "$")
+    .replaceAll(/(?<![\w.$])(\d+)(?=[A-Za-z_])/g, "$1 ");
+}
+
+/** isl's spelling of a name that the reader holds with `$` for `'`. */
+export function spelledName(name: string): string {
+  return name.replaceAll("$", "'");
+}
+
+export function parseSum(reader: TextReader, resolve: Resolve): Ratio {
+  let sum = parseTerm(reader, resolve);
+  for (;;) {
+    if (reader.accept("+")) sum = addRatios(sum, parseTerm(reader, resolve), 1);
+    else if (reader.accept("-")) sum = addRatios(sum, parseTerm(reader, resolve), -1);
+    else return sum;
+  }
+}
+
+/** A sum that has to be a whole expression, not a fraction. */
+export function parseWhole(reader: TextReader, resolve: Resolve): Affine {
+  const line = reader.peek().line;
+  const ratio = parseSum(reader, resolve);
+  if (ratio.denominator !== 1) refuse("a fraction without floor(…) or ceil(…) around it", line);
+  return ratio.numerator;
+}
+
+function addRatios(a: Ratio, b: Ratio, sign: 1 | -1): Ratio {
+  if (a.denominator === 1 && b.denominator === 1) {
+    return whole(add(a.numerator, scale(sign, b.numerator)));
+  }
+  return {
+    numerator: add(scale(b.denominator, a.numerator), scale(sign * a.denominator, b.numerator)),
+    denominator: a.denominator * b.denominator,
+  };
+}
+
+function whole(numerator: Affine): Ratio {
+  return { numerator, denominator: 1 };
+}
+
+function parseTerm(reader: TextReader, resolve: Resolve): Ratio {
+  let value = parseFactor(reader, resolve);
+  for (;;) {
+    const { line } = reader.peek();
+    if (reader.accept("*")) value = multiply(value, parseFactor(reader, resolve), line);
+    else if (reader.accept("/")) value = divide(value, parseFactor(reader, resolve), line);
+    else if (reader.accept("%") || reader.accept("mod")) {
+      value = whole(remainderOf(value, constantOf(parseFactor(reader, resolve), line), line));
+    } else return value;
+  }
+}
+
+function multiply(a: Ratio, b: Ratio, line: number): Ratio {
+  const [constant, other] = b.numerator.terms.length === 0 ? [b, a] : [a, b];
+  if (constant.numerator.terms.length > 0) refuse("a product of two variables", line);
+  return {
+    numerator: scale(constant.numerator.constant, other.numerator),
+    denominator: a.denominator * b.denominator,
+  };
+}
+
+function divide(a: Ratio, b: Ratio, line: number): Ratio {
+  const by = constantOf(b, line);
+  return { numerator: a.numerator, denominator: a.denominator * by };
+}
+
+function constantOf(value: Ratio, line: number): number {
+  const { numerator, denominator } = value;
+  const constant = numerator.constant;
+  if (numerator.terms.length > 0 || denominator !== 1 || constant < 1) {
+    refuse("a divisor that is not a positive constant", line);
+  }
+  return constant;
+}
+
+/** v mod m for a whole v. */
+function remainderOf(value: Ratio, divisor: number, line: number): Affine {
+  if (value.denominator !== 1) refuse("the remainder of a fraction", line);
+  return minus(value.numerator, scale(divisor, floorDivide(value.numerator, divisor)));
+}
+
+function parseFactor(reader: TextReader, resolve: Resolve): Ratio {
+  const token = reader.peek();
+  if (reader.accept("-")) {
+    const value = parseFactor(reader, resolve);
+    return { numerator: scale(-1, value.numerator), denominator: value.denominator };
+  }
+  if (token.kind === "number") return parseNumber(reader, resolve);
+  if (reader.accept("(")) {
+    const inner = parseSum(reader, resolve);
+    reader.expect(")");
+    return inner;
+  }
+  if (reader.accept("[")) {
+    const inner = parseSum(reader, resolve);
+    reader.expect("]");
+    return whole(floorDivide(inner.numerator, inner.denominator));
+  }
+  const name = reader.name("an expression");
+  const rounding = roundings[name];
+  if (rounding && reader.at("(")) return whole(parseRounding(reader, resolve, rounding));
+  return whole(resolve(spelledName(name)));
+}
+
+/** `3`, and isl's juxtaposition `3i`, `3(i + 1)`, `3 floor(i/2)`. */
+function parseNumber(reader: TextReader, resolve: Resolve): Ratio {
+  const token = reader.next();
+  const value = Number(token.text);
+  if (!Number.isSafeInteger(value)) {
+    reject("AFF002", `${token.text} is not an integer within ±(2^53 - 1)`, {
+      at: `line ${token.line}`,
+      help: "write a smaller integer",
+    });
+  }
+  const next = reader.peek();
+  const joins = (next.kind === "name" && !reserved.has(next.text)) || reader.at("(");
+  if (!joins) return whole(affine(value));
+  return multiply(whole(affine(value)), parseFactor(reader, resolve), token.line);
+}
+
+/** Words of the notation that can follow a number without multiplying it. */
+const reserved = new Set(["and", "or", "mod", "exists", "not", "implies"]);
+
+/** What the rounding functions add before the floor, as a multiple of (denominator - 1). */
+const roundings: Readonly<Record<string, { readonly up: boolean; readonly two: boolean }>> = {
+  floor: { up: false, two: false },
+  ceil: { up: true, two: false },
+  floord: { up: false, two: true },
+  ceild: { up: true, two: true },
+};
+
+function parseRounding(
+  reader: TextReader,
+  resolve: Resolve,
+  rounding: { readonly up: boolean; readonly two: boolean },
+): Affine {
+  reader.expect("(");
+  let value = parseSum(reader, resolve);
+  if (rounding.two) {
+    reader.expect(",");
+    const { line } = reader.peek();
+    value = divide(value, parseFactor(reader, resolve), line);
+  }
+  reader.expect(")");
+  const lift = rounding.up ? value.denominator - 1 : 0;
+  return floorDivide(add(value.numerator, lift), value.denominator);
+}
+
+function refuse(what: string, line: number): never {
+  return reject("AFF001", `${what} is not an affine expression`, {
+    at: `line ${line}`,
+    help: "use integer multiples of variables, sums, and divisions by positive constants",
+  });
+}

@@ -1,0 +1,333 @@
+/**
+ * Parses isl's notation of sets and maps,
+ *
+ *   [N] -> { S[i, j] -> A[i + 1, floor((j)/2)] : 0 <= i < N and exists (e: j = 2e); T[] -> B[0] }
+ *
+ * with chained and listed comparisons, and/or/not/exists/true/false, mod, floor, ceil, ranges `0:9`
+ * and entries `i = 3` in tuples. Each disjunct becomes a piece. Bad text is TXT001, what is not affine
+ * AFF001, numbers out of range AFF002, notation outside this subset AFF003.
+ */
+import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { TextReader } from "../support/text-reader.ts";
+import { atMost, type Constraint, equals, PieceBuilder } from "./build.ts";
+import { type Affine, add, affine, minus, scale } from "./expression.ts";
+import {
+  alwaysFalse,
+  alwaysTrue,
+  type Conjunction,
+  conjunction,
+  type Formula,
+  normalForm,
+} from "./formula.ts";
+import {
+  notationText,
+  parseSum,
+  parseWhole,
+  type Ratio,
+  type Resolve,
+  spelledName,
+} from "./notation-expression.ts";
+import { alignParams } from "./operations.ts";
+import type { IntegerMap, IntegerSet, Piece, SetOrMap, Tuple } from "./types.ts";
+
+export function parseSet(text: string): Result<IntegerSet> {
+  return attempt(() => {
+    const { params, pieces } = parseRelation(text);
+    if (pieces.some((p) => p.input)) refuseKind("a set", "a map");
+    return { kind: "set", params, pieces };
+  });
+}
+
+export function parseMap(text: string): Result<IntegerMap> {
+  return attempt(() => {
+    const { params, pieces } = parseRelation(text);
+    if (pieces.some((p) => !p.input)) refuseKind("a map", "a set");
+    return { kind: "map", params, pieces };
+  });
+}
+
+/** An expression by itself, for bounds and tests. */
+export function parseAffine(text: string): Result<Affine> {
+  return attempt(() => {
+    const reader = new TextReader(notationText(text));
+    const value = parseWhole(reader, (name) => affine(name));
+    if (reader.peek().kind !== "end") reader.fail("the end of the expression");
+    return value;
+  });
+}
+
+function refuseKind(wanted: string, found: string): never {
+  return reject("AFF003", `expected ${wanted}, found ${found}`);
+}
+
+function parseRelation(text: string): { params: readonly string[]; pieces: Piece[] } {
+  const reader = new TextReader(notationText(text));
+  const declared = reader.at("[") ? parseParams(reader) : { names: [], fixed: [] };
+  reader.expect("{");
+  const found: { params: readonly string[]; pieces: Piece[] }[] = [];
+  while (!reader.accept("}")) {
+    found.push(new ItemParser(reader, declared.names).parse(declared.fixed));
+    if (!reader.accept(";") && !reader.at("}")) reader.fail('";" or "}"');
+  }
+  if (reader.peek().kind !== "end") reader.fail("the end of the set");
+  const params = [...new Set([...declared.names, ...found.flatMap((f) => f.params)])];
+  const pieces = found.flatMap((f) => {
+    const value: SetOrMap = { kind: "set", ...f };
+    return alignParams(value, params).pieces;
+  });
+  return { params, pieces };
+}
+
+/** `[N, M = 5] ->` */
+function parseParams(reader: TextReader): { names: string[]; fixed: Constraint[] } {
+  reader.expect("[");
+  const fixed: Constraint[] = [];
+  const names = reader.list("]", () => {
+    const name = spelledName(reader.name("a parameter name"));
+    if (reader.accept("=")) {
+      fixed.push(
+        equals(
+          name,
+          parseWhole(reader, (n) => affine(n)),
+        ),
+      );
+    }
+    return name;
+  });
+  reader.expect("->");
+  return { names, fixed };
+}
+
+/** One `tuple -> tuple : formula` of a relation. */
+class ItemParser {
+  readonly #reader: TextReader;
+  readonly #params: readonly string[];
+  /** Dimension names seen so far in this item. */
+  readonly #dims: string[] = [];
+  /** Names that `exists` binds where we are. */
+  readonly #bound: string[] = [];
+  readonly #entries: Constraint[] = [];
+
+  constructor(reader: TextReader, params: readonly string[]) {
+    this.#reader = reader;
+    this.#params = params;
+  }
+
+  parse(fixed: readonly Constraint[]): { params: readonly string[]; pieces: Piece[] } {
+    let output: Tuple = { name: "", dims: [] };
+    let input: Tuple | undefined;
+    if (!this.#reader.at(":")) {
+      output = this.#tuple();
+      if (this.#reader.accept("->")) {
+        input = output;
+        output = this.#tuple();
+      }
+    }
+    const formula =
+      this.#reader.accept(":") && !this.#reader.at("}") && !this.#reader.at(";")
+        ? this.#or()
+        : alwaysTrue;
+    return this.#build({ input, output }, [...fixed, ...this.#entries], formula);
+  }
+
+  #build(
+    frame: { input: Tuple | undefined; output: Tuple },
+    entries: readonly Constraint[],
+    formula: Formula,
+  ): { params: readonly string[]; pieces: Piece[] } {
+    const pieces: Piece[] = [];
+    for (const c of normalForm(formula)) {
+      const piece = this.#piece(frame, entries, c);
+      if (piece) pieces.push(piece);
+    }
+    return { params: this.#params, pieces };
+  }
+
+  #piece(
+    frame: { input: Tuple | undefined; output: Tuple },
+    entries: readonly Constraint[],
+    { constraints, existentials }: Conjunction,
+  ): Piece | undefined {
+    const builder = new PieceBuilder(frame, this.#params);
+    return builder.build([...entries, ...constraints], existentials);
+  }
+
+  #tuple(): Tuple {
+    const reader = this.#reader;
+    const name = reader.peek().kind === "name" ? spelledName(reader.name()) : "";
+    reader.expect("[");
+    const dims: string[] = [];
+    if (!reader.accept("]")) {
+      do dims.push(this.#entry());
+      while (reader.accept(","));
+      reader.expect("]");
+    }
+    return { name, dims };
+  }
+
+  /** A new name, `name = value`, a range `low:high`, or an expression in names seen before. */
+  #entry(): string {
+    const reader = this.#reader;
+    const token = reader.peek();
+    const after = reader.peek(1);
+    if (token.kind === "name" && after.text === "[") {
+      reject("AFF003", "nested tuples are not supported", { at: `line ${token.line}` });
+    }
+    if (token.kind === "name" && after.kind === "punctuation" && /^[,\]=]$/.test(after.text)) {
+      const name = spelledName(token.text);
+      if (!this.#dims.includes(name) && !this.#params.includes(name)) {
+        reader.next();
+        this.#dims.push(name);
+        if (reader.accept("=")) this.#value(name);
+        return name;
+      }
+    }
+    // As in isl, `*` is any value: a dimension without a constraint.
+    const name = this.#unnamed();
+    if (!reader.accept("*")) this.#value(name);
+    this.#dims.push(name);
+    return name;
+  }
+
+  #value(name: string): void {
+    const reader = this.#reader;
+    const first = parseWhole(reader, this.#resolve);
+    if (!reader.accept(":")) this.#entries.push(equals(name, first));
+    else {
+      const last = parseWhole(reader, this.#resolve);
+      this.#entries.push(atMost(first, name), atMost(name, last));
+    }
+  }
+
+  #unnamed(): string {
+    for (let i = this.#dims.length; ; i++) {
+      const name = `o${i}`;
+      if (!this.#dims.includes(name) && !this.#params.includes(name)) return name;
+    }
+  }
+
+  readonly #resolve: Resolve = (name) => {
+    const known = [this.#dims, this.#params, this.#bound].some((l) => l.includes(name));
+    if (!known) {
+      reject("AFF003", `unknown name "${name}"`, {
+        at: `line ${this.#reader.peek().line}`,
+        help: `declare it as a parameter: [${name}] -> { … }`,
+      });
+    }
+    return affine(name);
+  };
+
+  #or(): Formula {
+    const parts = [this.#and()];
+    while (this.#reader.accept("or") || this.#reader.accept("||")) parts.push(this.#and());
+    return parts.length === 1 ? parts[0]! : { kind: "or", parts };
+  }
+
+  #and(): Formula {
+    const parts = [this.#atom()];
+    while (this.#reader.accept("and") || this.#reader.accept("&&")) parts.push(this.#atom());
+    return conjunction(parts);
+  }
+
+  #atom(): Formula {
+    const reader = this.#reader;
+    if (reader.accept("not") || reader.accept("!")) return { kind: "not", body: this.#atom() };
+    if (reader.accept("true")) return alwaysTrue;
+    if (reader.accept("false")) return alwaysFalse;
+    if (reader.accept("exists")) return this.#exists();
+    if (reader.at("(") && this.#holdsFormula()) {
+      reader.expect("(");
+      const inner = this.#or();
+      reader.expect(")");
+      return inner;
+    }
+    return this.#comparison();
+  }
+
+  /** Whether the parenthesis ahead encloses a formula rather than an expression. */
+  #holdsFormula(): boolean {
+    let depth = 0;
+    for (let ahead = 0; ; ahead++) {
+      const token = this.#reader.peek(ahead);
+      if (token.kind === "end") return false;
+      if (token.text === "(") depth++;
+      if (token.text === ")" && --depth === 0) return false;
+      if (formulaWords.has(token.text)) return true;
+    }
+  }
+
+  #exists(): Formula {
+    const reader = this.#reader;
+    const closes = reader.accept("(");
+    const names: string[] = [];
+    const definitions: Formula[] = [];
+    do {
+      const name = spelledName(reader.name("a variable name"));
+      names.push(name);
+      this.#bound.push(name);
+      if (reader.accept("=")) {
+        const value = parseWhole(reader, this.#resolve);
+        definitions.push({ kind: "constraint", constraint: equals(name, value) });
+      }
+    } while (reader.accept(","));
+    const rest = reader.accept(":") ? this.#or() : alwaysTrue;
+    if (closes) reader.expect(")");
+    this.#bound.length -= names.length;
+    return { kind: "exists", names, body: { kind: "and", parts: [...definitions, rest] } };
+  }
+
+  /** `a, b < c <= d`: every item of a list against every item of the next. */
+  #comparison(): Formula {
+    let left = this.#operands();
+    const parts: Formula[] = [];
+    do {
+      const operator = this.#operator();
+      const right = this.#operands();
+      for (const a of left) for (const b of right) parts.push(compareRatios(a, operator, b));
+      left = right;
+    } while (comparisons.has(this.#reader.peek().text));
+    return conjunction(parts);
+  }
+
+  #operands(): Ratio[] {
+    const items = [parseSum(this.#reader, this.#resolve)];
+    while (this.#reader.accept(",")) items.push(parseSum(this.#reader, this.#resolve));
+    return items;
+  }
+
+  #operator(): string {
+    const { text, kind } = this.#reader.peek();
+    if (kind !== "punctuation" || !comparisons.has(text)) this.#reader.fail("a comparison");
+    this.#reader.next();
+    if (text === "<" && this.#reader.at("<")) {
+      reject("AFF003", "comparing tuples with << is not supported");
+    }
+    return text;
+  }
+}
+
+const comparisons = new Set(["<", "<=", "=", "==", "!=", ">=", ">"]);
+const formulaWords = new Set([...comparisons, "and", "or", "not", "exists", "true", "false"]);
+
+function compareRatios(a: Ratio, operator: string, b: Ratio): Formula {
+  const left = scale(b.denominator, a.numerator);
+  const right = scale(a.denominator, b.numerator);
+  const constraint = (kind: Constraint["kind"], expression: Affine): Formula => ({
+    kind: "constraint",
+    constraint: { kind, expression },
+  });
+  switch (operator) {
+    case "<":
+      return constraint("inequality", add(minus(right, left), -1));
+    case "<=":
+      return constraint("inequality", minus(right, left));
+    case ">":
+      return constraint("inequality", add(minus(left, right), -1));
+    case ">=":
+      return constraint("inequality", minus(left, right));
+    case "!=":
+      return { kind: "not", body: constraint("equality", minus(left, right)) };
+    default:
+      return constraint("equality", minus(left, right));
+  }
+}

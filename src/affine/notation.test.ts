@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import type { Result } from "../support/diagnostic.ts";
+import {
+  enumeratePoints,
+  fixParams,
+  formatAffine,
+  formatSet,
+  isEmpty,
+  isEqual,
+  parseAffine,
+  parseMap,
+  parseSet,
+} from "./index.ts";
+
+function value<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map((d) => d.message).join());
+  return result.value;
+}
+
+/** Parses, prints as `expected`, and the print parses to an equal set. */
+function check(text: string, expected: string): void {
+  const set = value(parseSet(text));
+  expect(formatSet(set)).toBe(expected);
+  expect(isEqual(set, value(parseSet(expected)))).toBe("yes");
+}
+
+function checkMap(text: string, expected: string): void {
+  const map = value(parseMap(text));
+  expect(formatSet(map)).toBe(expected);
+  expect(isEqual(map, value(parseMap(expected)))).toBe("yes");
+}
+
+function checkRefused(text: string, code: string, message: string): void {
+  const result = parseSet(text);
+  expect(result).toMatchObject({ ok: false, diagnostics: [{ code }] });
+  expect(result.ok || result.diagnostics[0]!.message).toContain(message);
+}
+
+describe("notation", () => {
+  it("sets", () => {
+    check(
+      "[N] -> { S[i, j] : 0 <= i < N and 0 <= j <= i }",
+      "[N] -> { S[i, j] : 0 <= i < N and 0 <= j <= i }",
+    );
+    check("{ A[0:9, k = 3]; B[] }", "{ A[o0, k] : k = 3 and 0 <= o0 <= 9; B[] }");
+    check("{ [i] : i = 2 or (i >= 5 and not i > 7) }", "{ [i] : i = 2; [i] : 5 <= i <= 7 }");
+    check("[N] -> { : N >= 1 }", "[N] -> { : N >= 1 }");
+    check("{ }", "{ }");
+    check(
+      "{ [i] : exists (e: i = 3e) and 0 <= i, 2i <= 20 }",
+      "{ [i] : exists (e0: i = 3e0 and 0 <= i <= 10) }",
+    );
+    check(
+      "{ [i] : i mod 4 = 1 and i % 3 != 0 and floord(i, 5) <= 1 }",
+      formatSet(value(parseSet("{ [i] : i mod 4 = 1 and i % 3 != 0 and [i/5] <= 1 }"))),
+    );
+  });
+
+  it("maps", () => {
+    checkMap(
+      "[N] -> { S[i, j] -> A[i + 1, floor((j)/2)] : 0 <= i < N and j >= 0 }",
+      "[N] -> { S[i, j] -> A[i + 1, floor((j)/2)] : 0 <= i < N and j >= 0 }".replace(
+        "1 + i",
+        "i + 1",
+      ),
+    );
+    checkMap("{ [i] -> [i'] : i' > i }", "{ [i] -> [i'] : i' >= i + 1 }");
+    checkMap("{ [i, j] -> [j, i] }", "{ [i, j] -> [j, i] }");
+  });
+
+  it("expressions", () => {
+    const again = (text: string): string => formatAffine(value(parseAffine(text)));
+    expect(again("2(i + 3j) - i/1")).toBe("i + 6j");
+    expect(again("ceil((i + 2j)/4)")).toBe("floor((i + 2j + 3)/4)");
+    expect(again("(5i + 7) mod 3")).toBe("-3*floor((2i + 1)/3) + 2i + 1");
+  });
+
+  it("refusals", () => {
+    checkRefused("{ [i] : i * i > 3 }", "AFF001", "a product of two variables");
+    checkRefused("{ [i] : i / 2 + floor(i / j) }", "AFF003", 'unknown name "j"');
+    checkRefused("{ [i] : i > 9007199254740993 }", "AFF002", "9007199254740993");
+    checkRefused("{ [A[] -> B[]] -> C[] }", "AFF003", "nested tuples");
+    checkRefused("{ [i] : not (exists e: i = 2e) }", "AFF003", "negated");
+    checkRefused("{ [i] -> [j] }", "AFF003", "expected a set");
+    checkRefused("{ [i] : i < }", "TXT001", "expected an expression");
+  });
+});
+
+describe("classic hard cases", () => {
+  it("the Omega nightmare is empty", () => {
+    const nightmare = "{ [x, y] : 27 <= 11x + 13y <= 45 and -10 <= 7x - 9y <= 4 }";
+    expect(isEmpty(value(parseSet(nightmare)))).toBe("yes");
+  });
+
+  it("equalities without common solutions and far away points", () => {
+    expect(isEmpty(value(parseSet("{ [x, y] : 6x + 15y = 4 }")))).toBe("yes");
+    expect(isEmpty(value(parseSet("{ [x, y] : 12345x - 54321y = 3 }")))).toBe("no");
+    const thin = "{ [x, y] : 1000001x - 1000003y = 1 and 0 <= x < 1000003 }";
+    expect(isEmpty(value(parseSet(thin)))).toBe("no");
+    const big =
+      "{ [x, y, z] : 94906267x + 94906249y - 94906297z = 1 and 0 <= x, y, z <= 1000000000 }";
+    expect(isEmpty(value(parseSet(big)))).toBe("no");
+  });
+
+  it("thin triangles with and without a point", () => {
+    const triangle = (n: number): string =>
+      `{ [x, y] : ${n}y <= ${n + 1}x and ${n + 1}x <= ${n}y + 1 and 1 <= x < ${n} }`;
+    const found = enumeratePoints(value(parseSet(triangle(30))));
+    expect(isEmpty(value(parseSet(triangle(30))))).toBe(
+      found.kind === "known" && found.value.length > 0 ? "no" : "yes",
+    );
+  });
+
+  it("parameters can be fixed", () => {
+    const set = value(parseSet("[N] -> { [i] : 0 <= i < N and 2i != N }"));
+    const points = enumeratePoints(fixParams(set, { N: 4 }));
+    expect(points).toMatchObject({
+      kind: "known",
+      value: [{ values: [0] }, { values: [1] }, { values: [3] }],
+    });
+  });
+});
