@@ -1,0 +1,315 @@
+/**
+ * Memory of a program run: byte storage with a shadow that knows, per granule, who wrote last and who
+ * read since, so that a read of something never written, two unordered accesses of which one writes,
+ * and an asynchronous access to ordinary writes without a fence between are faults at once, whatever
+ * the values. Fresh storage is poisoned with 0xff bytes (NaN in every float format).
+ *
+ * A View is a buffer bound to a storage: shape, dtype, swizzle; it turns indices into addresses.
+ */
+import { type DType, dtypes, isBigDType } from "../semantics/dtype.ts";
+import { decodeFloat, encodeFloat } from "../semantics/float-codec.ts";
+import type { ScalarValue } from "../semantics/scalar-meaning.ts";
+import type { Agent } from "./program-clock.ts";
+import { raise } from "./program-fault.ts";
+
+/** Bytes [from, to) as part of the buffer `owner` (views of a buffer share its number). */
+export interface ByteSpan {
+  readonly from: number;
+  readonly to: number;
+  readonly owner: number;
+}
+
+/** Bytes with a shadow; a granule is the smallest element (1, 2 or 4 bytes) that stands in it. */
+export class Storage {
+  readonly label: string;
+  readonly bytes: Uint8Array;
+  readonly data: DataView;
+  readonly scope: "memory" | "shared" | "register";
+  readonly #granuleBits: number;
+  readonly #writeSlot: Int32Array;
+  readonly #writeClock: Int32Array;
+  /** Which buffer the last write was made through: its bytes mean nothing to another one. */
+  readonly #writeOwner: Int32Array;
+  /** The last write went the ordinary way (1) or the asynchronous one (0). */
+  readonly #writeOrdinary: Uint8Array;
+  readonly #readSlot: Int32Array;
+  readonly #readClock: Int32Array;
+  /** Readers of granules that several unordered agents have read since the last write. */
+  readonly #readers = new Map<number, Map<number, number>>();
+
+  constructor(label: string, byteCount: number, granule: 1 | 2 | 4, scope: Storage["scope"]) {
+    this.label = label;
+    this.scope = scope;
+    this.bytes = new Uint8Array(Math.ceil(byteCount / granule) * granule).fill(0xff);
+    this.data = new DataView(this.bytes.buffer);
+    this.#granuleBits = granule === 4 ? 2 : granule - 1;
+    const count = this.bytes.length / granule;
+    this.#writeSlot = new Int32Array(count).fill(-1);
+    this.#writeClock = new Int32Array(count);
+    this.#writeOwner = new Int32Array(count);
+    this.#writeOrdinary = new Uint8Array(count);
+    this.#readSlot = new Int32Array(count).fill(-1);
+    this.#readClock = new Int32Array(count);
+  }
+
+  /** Records and checks a read of bytes [from, to). */
+  noteRead(agent: Agent, span: ByteSpan, what: () => string): void {
+    const last = (span.to - 1) >> this.#granuleBits;
+    for (let g = span.from >> this.#granuleBits; g <= last; g++) {
+      if (this.#writeSlot[g] === -1) raise("uninitialised", `${agent.label} reads ${what()}`);
+      if (this.#writeOwner[g] !== span.owner) {
+        raise(
+          "uninitialised",
+          `${agent.label} reads ${what()}, overwritten through another buffer`,
+        );
+      }
+      this.#checkAfterWrite(agent, g, what);
+      this.#addReader(agent, g);
+    }
+  }
+
+  /** Records and checks a write of bytes [from, to). */
+  noteWrite(agent: Agent, span: ByteSpan, what: () => string): void {
+    const last = (span.to - 1) >> this.#granuleBits;
+    for (let g = span.from >> this.#granuleBits; g <= last; g++) {
+      if (this.#writeSlot[g] !== -1) this.#checkAfterWrite(agent, g, what);
+      this.#checkAfterReads(agent, g, what);
+      this.#writeSlot[g] = agent.slot;
+      this.#writeClock[g] = agent.clock;
+      this.#writeOwner[g] = span.owner;
+      this.#writeOrdinary[g] = agent.proxy === "ordinary" ? 1 : 0;
+      this.#readSlot[g] = -1;
+    }
+  }
+
+  /** The first byte of the span that its buffer has not written, or -1. */
+  firstUnwritten(span: ByteSpan): number {
+    for (let at = span.from; at < span.to; at++) {
+      const g = at >> this.#granuleBits;
+      if (this.#writeSlot[g] === -1 || this.#writeOwner[g] !== span.owner) return at;
+    }
+    return -1;
+  }
+
+  #checkAfterWrite(agent: Agent, g: number, what: () => string): void {
+    const slot = this.#writeSlot[g]!;
+    const clock = this.#writeClock[g]!;
+    // Matrix instructions of one group see each other's accumulators in order of issue.
+    if (this.scope === "register" && slot === agent.slot) return;
+    if (clock > (agent.knows.seen[slot] ?? 0)) {
+      raise("race", `${agent.label} touches ${what()}, not ordered after a write of it`);
+    }
+    if (agent.proxy === "ordinary" || this.#writeOrdinary[g] === 0) return;
+    const { fencedShared, fencedMemory } = agent.knows;
+    const fenced = this.scope === "shared" ? fencedShared : fencedMemory;
+    if (this.scope !== "register" && clock > (fenced[slot] ?? 0)) {
+      raise("missingFence", `${agent.label} touches ${what()}, written the ordinary way`);
+    }
+  }
+
+  #checkAfterReads(agent: Agent, g: number, what: () => string): void {
+    const slot = this.#readSlot[g]!;
+    if (slot === -1) return;
+    const single: Iterable<readonly [number, number]> = [[slot, this.#readClock[g]!]];
+    for (const [reader, clock] of slot === -2 ? this.#readers.get(g)! : single) {
+      if (this.scope === "register" && reader === agent.slot) continue;
+      if (clock > (agent.knows.seen[reader] ?? 0)) {
+        raise("race", `${agent.label} writes ${what()}, not ordered after a read of it`);
+      }
+    }
+    this.#readers.delete(g);
+  }
+
+  #addReader(agent: Agent, g: number): void {
+    const slot = this.#readSlot[g]!;
+    if (slot === -2) {
+      this.#readers.get(g)!.set(agent.slot, agent.clock);
+      return;
+    }
+    const known = slot === -1 || this.#readClock[g]! <= (agent.knows.seen[slot] ?? 0);
+    if (known || slot === agent.slot) {
+      this.#readSlot[g] = agent.slot;
+      this.#readClock[g] = agent.clock;
+      return;
+    }
+    const both = [[slot, this.#readClock[g]!] as const, [agent.slot, agent.clock] as const];
+    this.#readers.set(g, new Map(both));
+    this.#readSlot[g] = -2;
+  }
+}
+
+/** The granule of storage that holds elements of these dtypes. */
+export function granuleOf(kinds: readonly DType[]): 1 | 2 | 4 {
+  const bits = Math.min(32, ...kinds.map((dtype) => dtypes[dtype].bits));
+  return bits >= 32 ? 4 : bits >= 16 ? 2 : 1;
+}
+
+type Reader = (data: DataView, byte: number, bit: number) => ScalarValue;
+type Writer = (data: DataView, byte: number, bit: number, value: ScalarValue) => void;
+
+function makeReader(dtype: DType): Reader {
+  const { bits, kind } = dtypes[dtype];
+  if (dtype === "i64") return (d, at) => d.getBigInt64(at, true);
+  if (dtype === "u64") return (d, at) => d.getBigUint64(at, true);
+  if (dtype === "f64") return (d, at) => d.getFloat64(at, true);
+  if (dtype === "f32") return (d, at) => d.getFloat32(at, true);
+  const raw: (d: DataView, at: number, bit: number) => number =
+    bits === 32
+      ? (d, at) => d.getUint32(at, true)
+      : bits === 16
+        ? (d, at) => d.getUint16(at, true)
+        : bits === 8
+          ? (d, at) => d.getUint8(at)
+          : (d, at, bit) => (d.getUint8(at) >> bit) & (2 ** bits - 1);
+  if (kind === "float" || kind === "exponent") {
+    return (d, at, bit) => decodeFloat(dtype, raw(d, at, bit));
+  }
+  if (kind !== "int") return raw;
+  const shift = 32 - bits;
+  return (d, at, bit) => (raw(d, at, bit) << shift) >> shift;
+}
+
+function makeWriter(dtype: DType): Writer {
+  const { bits, kind } = dtypes[dtype];
+  if (dtype === "i64") return (d, at, _, v) => d.setBigInt64(at, BigInt(v), true);
+  if (dtype === "u64") return (d, at, _, v) => d.setBigUint64(at, BigInt(v), true);
+  if (dtype === "f64") return (d, at, _, v) => d.setFloat64(at, Number(v), true);
+  if (dtype === "f32") return (d, at, _, v) => d.setFloat32(at, Number(v), true);
+  const encoded = kind === "float" || kind === "exponent";
+  const pattern = (v: ScalarValue): number => (encoded ? encodeFloat(dtype, Number(v)) : Number(v));
+  if (bits === 32) return (d, at, _, v) => d.setUint32(at, pattern(v), true);
+  if (bits === 16) return (d, at, _, v) => d.setUint16(at, pattern(v), true);
+  if (bits === 8) return (d, at, _, v) => d.setUint8(at, pattern(v));
+  const mask = 2 ** bits - 1;
+  return (d, at, bit, v) =>
+    d.setUint8(at, (d.getUint8(at) & ~(mask << bit)) | ((pattern(v) & mask) << bit));
+}
+
+/** What a view is made of. */
+export interface ViewParts {
+  readonly name: string;
+  readonly storage: Storage;
+  readonly byteOffset: number;
+  readonly owner: number;
+  readonly dtype: DType;
+  readonly lanes: number;
+  readonly shape: readonly number[];
+  readonly swizzleBytes: number;
+}
+
+/** A buffer bound to storage. */
+export class View {
+  readonly name: string;
+  readonly storage: Storage;
+  readonly dtype: DType;
+  readonly lanes: number;
+  readonly shape: readonly number[];
+  readonly swizzleBytes: number;
+  readonly byteOffset: number;
+  readonly owner: number;
+  readonly elementBits: number;
+  readonly #read: Reader;
+  readonly #write: Writer;
+
+  constructor(parts: ViewParts) {
+    this.name = parts.name;
+    this.storage = parts.storage;
+    this.dtype = parts.dtype;
+    this.lanes = parts.lanes;
+    this.shape = parts.shape;
+    this.swizzleBytes = parts.swizzleBytes;
+    this.byteOffset = parts.byteOffset;
+    this.owner = parts.owner;
+    this.elementBits = dtypes[parts.dtype].bits;
+    this.#read = makeReader(parts.dtype);
+    this.#write = makeWriter(parts.dtype);
+  }
+
+  get zero(): ScalarValue {
+    return isBigDType(this.dtype) ? 0n : 0;
+  }
+
+  /** Scalars (elements times lanes) in the view. */
+  get count(): number {
+    return this.shape.reduce((a, b) => a * b, this.lanes);
+  }
+
+  get byteCount(): number {
+    return Math.ceil((this.count * this.elementBits) / 8);
+  }
+
+  /** All bytes of the view. */
+  get span(): ByteSpan {
+    const from = this.byteOffset;
+    return { from, to: from + this.byteCount, owner: this.owner };
+  }
+
+  /** Number of the first scalar at `index`, after a bounds check of `span` scalars from there. */
+  offsetOf(index: readonly number[], span: number): number {
+    let offset = 0;
+    const rank = this.shape.length;
+    const last = this.lanes === 1 ? span : 1;
+    for (let axis = 0; axis < rank; axis++) {
+      const i = index[axis]!;
+      const extent = this.shape[axis]!;
+      if (i < 0 || i + (axis === rank - 1 ? last : 1) > extent) this.#outOfBounds(index, span);
+      offset = offset * extent + i;
+    }
+    return offset * this.lanes;
+  }
+
+  /** Whether `index` lies inside. */
+  contains(index: readonly number[]): boolean {
+    return this.shape.every((extent, axis) => index[axis]! >= 0 && index[axis]! < extent);
+  }
+
+  #outOfBounds(index: readonly number[], span: number): never {
+    const where = `${this.name}[${index.join(", ")}]`;
+    return raise("outOfBounds", `${where} (${span} elements) of shape [${this.shape.join(", ")}]`);
+  }
+
+  /** Byte address of scalar `offset`; swizzle XORs 16-byte chunks by rows of the pattern. */
+  addressOf(offset: number, swizzleBytes = this.swizzleBytes): number {
+    const linear = Math.floor((offset * this.elementBits) / 8);
+    if (swizzleBytes === 0) return this.byteOffset + linear;
+    const chunks = swizzleBytes / 16;
+    return this.byteOffset + (linear ^ (((linear >> 7) & (chunks - 1)) << 4));
+  }
+
+  readAt(offset: number, swizzleBytes = this.swizzleBytes): ScalarValue {
+    const bit = (offset * this.elementBits) % 8;
+    return this.#read(this.storage.data, this.addressOf(offset, swizzleBytes), bit);
+  }
+
+  writeAt(offset: number, value: ScalarValue, swizzleBytes = this.swizzleBytes): void {
+    const bit = (offset * this.elementBits) % 8;
+    this.#write(this.storage.data, this.addressOf(offset, swizzleBytes), bit, value);
+  }
+
+  /** Shadow of a run of scalars. */
+  note(agent: Agent, access: "read" | "write", offset: number, span: number): void {
+    const what = (): string => `${this.name} at element ${offset}`;
+    if (this.swizzleBytes === 0) {
+      const from = this.addressOf(offset);
+      const to = this.byteOffset + Math.ceil(((offset + span) * this.elementBits) / 8);
+      this.#noteBytes(agent, access, { from, to }, what);
+      return;
+    }
+    for (let i = 0; i < span; i++) {
+      const from = this.addressOf(offset + i);
+      this.#noteBytes(agent, access, { from, to: from + Math.ceil(this.elementBits / 8) }, what);
+    }
+  }
+
+  #noteBytes(
+    agent: Agent,
+    access: "read" | "write",
+    bytes: { readonly from: number; readonly to: number },
+    what: () => string,
+  ): void {
+    if (bytes.to <= bytes.from) return;
+    const span = { ...bytes, owner: this.owner };
+    if (access === "read") this.storage.noteRead(agent, span, what);
+    else this.storage.noteWrite(agent, span, what);
+  }
+}
