@@ -128,10 +128,10 @@ class KernelLowering {
     if (tile) return tile;
     const { dtype } = this.#tensor(tensor);
     const layout = this.#region.layouts.get(tensor);
-    const position = layout
-      ? (index: readonly IndexExpr[]) => storedPosition(layout, index)
-      : (index: readonly IndexExpr[]) => index;
-    return { buffer: tensor, dtype, position };
+    if (!layout) return { buffer: tensor, dtype, position: (index) => index };
+    const position = (index: readonly IndexExpr[]): readonly IndexExpr[] =>
+      storedPosition(layout, index);
+    return { buffer: packedName(tensor, layout), dtype, position };
   }
 
   #tensor(name: string): NestTensor {
@@ -245,6 +245,11 @@ class KernelLowering {
     };
     copy(0, place.block, []);
   }
+}
+
+/** Buffer of a tensor stored in a layout: two regions that want the same layout share it. */
+export function packedName(tensor: string, layout: LayoutMap): string {
+  return `${tensor}.packed.${layout.shape.map((e) => e.key.replace(/\W+/g, "_")).join(".")}`;
 }
 
 function storedPosition(layout: LayoutMap, index: readonly IndexExpr[]): readonly IndexExpr[] {

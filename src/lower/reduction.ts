@@ -156,8 +156,7 @@ export class ReductionLowering {
       this.#storeAccumulator(block, 0, point, { kind: "call", dtype, lanes, intrinsic, operands });
       return;
     }
-    // Components are combined from the old tuple: bind it first when there is more than one.
-    const left = old.length === 1 ? old : old.map((o) => this.#freeze(o, block));
+    const left = old.map((o) => this.#freeze(o, block));
     const right = whole.length === 1 ? whole : whole.map((v) => block.bind(v));
     const next = monoid.combine.map((e) => lowerScalar(e, [...left, ...right], wide));
     const ready = next.length === 1 ? next : next.map((v) => this.#freeze(v, block));
