@@ -84,10 +84,7 @@ export function growRectangle(r: Rectangle, margin: number): Rectangle {
   return { ...r, width: r.width + 2 * margin, height: r.height + 2 * margin };
 }
 
-/**
- * The four corners, starting with the one nearest to the top left for an upright reader: of the two
- * left-most corners the upper one, then clockwise as seen on the screen.
- */
+/** The four corners in the order of `orderCorners`. */
 export function rectangleCorners(r: Rectangle): Quad {
   const dx = { x: (r.u.x * r.width) / 2, y: (r.u.y * r.width) / 2 };
   const dy = { x: (-r.u.y * r.height) / 2, y: (r.u.x * r.height) / 2 };
@@ -95,9 +92,12 @@ export function rectangleCorners(r: Rectangle): Quad {
     x: r.center.x + s * dx.x + t * dy.x,
     y: r.center.y + s * dx.y + t * dy.y,
   });
-  const byX = [corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1)].sort(
-    (a, b) => a.x - b.x,
-  );
+  return orderCorners([corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1)]);
+}
+
+/** Of the two left-most corners the upper one, then clockwise as seen on the screen. */
+export function orderCorners(corners: Quad): Quad {
+  const byX = [...corners].sort((a, b) => a.x - b.x);
   const [topLeft, bottomLeft] = byX.slice(0, 2).sort((a, b) => a.y - b.y) as [Point, Point];
   const [topRight, bottomRight] = byX.slice(2).sort((a, b) => a.y - b.y) as [Point, Point];
   return [topLeft, topRight, bottomRight, bottomLeft];

@@ -3,12 +3,12 @@
  * recognise it, and put the pieces in reading order.
  */
 import type { Session } from "../../bench/sessions/session.ts";
-import { distance, type Quad } from "../image/geometry.ts";
+import type { Quad } from "../image/geometry.ts";
 import { type Image, rotateHalfTurn, rotateQuarterTurn } from "../image/image.ts";
 import { cropQuad } from "../image/warp.ts";
 import { isUpsideDown } from "./angle.ts";
 import { detectText } from "./detect.ts";
-import { groupIntoLines } from "./reading-order.ts";
+import { type Direction, readingOrder } from "./reading-order.ts";
 import { recogniseLine, recognitionWidth } from "./recognise.ts";
 
 /** The three models and the alphabet of the recogniser. */
@@ -24,8 +24,8 @@ export interface Piece {
   readonly text: string;
   readonly score: number;
   readonly quad: Quad;
-  /** Whether it stood on its head. */
-  readonly turned: boolean;
+  /** Which way its text runs in the picture. */
+  readonly direction: Direction;
   /** Columns that the recogniser was given. */
   readonly width: number;
 }
@@ -44,7 +44,7 @@ export async function readText(models: OcrModels, image: Image): Promise<Piece[]
     const piece = await readPiece(models, image, quad);
     if (piece.score >= leastScore) pieces.push(piece);
   }
-  return readInTextDirection(pieces);
+  return readingOrder(pieces);
 }
 
 /** Text of each line, pieces joined by spaces. */
@@ -60,7 +60,8 @@ async function readPiece(models: OcrModels, image: Image, quad: Quad): Promise<P
   // The classifier sees long lines squeezed and errs on some; text read on its head scores low.
   const second = first.score < doubtfulScore ? await readTurned(models, along, !turned) : first;
   const best = second.score > first.score ? second : first;
-  return { ...best, quad, width: recognitionWidth(along) };
+  const direction = directionOf(along !== crop, best.turned);
+  return { text: best.text, score: best.score, direction, quad, width: recognitionWidth(along) };
 }
 
 async function readTurned(models: OcrModels, crop: Image, turned: boolean) {
@@ -69,11 +70,7 @@ async function readTurned(models: OcrModels, crop: Image, turned: boolean) {
   return { ...decoded, turned };
 }
 
-/** A picture that is upside down as a whole is read from its lower right corner. */
-function readInTextDirection(pieces: readonly Piece[]): Piece[][] {
-  const lines = groupIntoLines(pieces);
-  const length = (piece: Piece) => distance(piece.quad[0], piece.quad[1]);
-  const total = pieces.reduce((sum, piece) => sum + length(piece), 0);
-  const turned = pieces.reduce((sum, piece) => sum + (piece.turned ? length(piece) : 0), 0);
-  return turned * 2 > total ? lines.reverse().map((line) => line.reverse()) : lines;
+function directionOf(vertical: boolean, turned: boolean): Direction {
+  if (vertical) return turned ? "up" : "down";
+  return turned ? "left" : "right";
 }
