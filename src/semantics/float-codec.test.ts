@@ -8,6 +8,7 @@ import {
   encodeExponent,
   encodeFloat,
   encodeFloatArray,
+  roundArrayToFloat,
   roundHalfEven,
   roundToFloat,
 } from "./float-codec.ts";
@@ -122,6 +123,7 @@ describe.each(narrow)("%s", (dtype) => {
     const sign = negative && (expected !== 0 || hasNegativeZero) ? signBit : 0;
     expect(encodeFloat(dtype, x)).toBe(sign + expected);
     expect(encodeFloat(dtype, x, "saturate")).toBe(sign + expected);
+    expect(roundToFloat(dtype, x)).toBe(decodeFloat(dtype, sign + expected));
   }
 });
 
@@ -134,7 +136,7 @@ describe("special values", () => {
     expect(pattern("f8e5m2", Infinity)).toEqual(["7b", "7c"]);
     expect(pattern("f8e5m2fnuz", Infinity)).toEqual(["7f", "80"]);
     expect(pattern("f8e5m2", Number.NaN)).toEqual(["7e", "7e"]);
-    expect(pattern("f4e2m1", Number.NaN)).toEqual(["7", "7"]);
+    expect(pattern("f4e2m1", Number.NaN)).toEqual(["8", "8"]);
     expect(pattern("f4e2m1", -Infinity)).toEqual(["f", "f"]);
     expect(pattern("f8e4m3fnuz", -0)).toEqual(["0", "0"]);
     expect(pattern("f8e4m3fn", -0)).toEqual(["80", "80"]);
@@ -170,14 +172,16 @@ describe("e8m0", () => {
   });
 
   it.each([
-    [1.4, "nearest", 127],
-    [1.5, "nearest", 128],
-    [1.1, "up", 128],
-    [1.9, "down", 127],
-    [0, "up", 0],
-    [2 ** 127 * 1.9, "up", 0xff],
-  ] as const)("%d rounded %s is %d", (x, rounding, bits) => {
-    expect(encodeExponent(x, "special", rounding)).toBe(bits);
+    [1, 127],
+    [1.0001, 128],
+    [-0.75, 127],
+    [0, 0],
+    [2 ** -140, 0],
+    [2 ** -127 * 1.5, 1],
+    [2 ** 127 * 1.9, 0xff],
+    [Infinity, 0xff],
+  ])("%d rounds up to pattern %d", (x, bits) => {
+    expect(encodeExponent(x, "special")).toBe(bits);
   });
 
   it("saturates at 2^127", () => {
@@ -194,6 +198,15 @@ describe("bulk paths", () => {
     const back = new Float64Array(400);
     decodeFloatArray(dtype, bits, back);
     expect([...back]).toEqual([...bits].map((b) => decodeFloat(dtype, b)));
+  });
+});
+
+describe("roundArrayToFloat", () => {
+  it.each([...narrow, "e8m0", "f32", "f64"] as const)("%s agrees with one at a time", (dtype) => {
+    const inputs = [0, -0, 1.3, -1e-40, 1e30, Infinity, -Infinity, Number.NaN, 5e-324, 0.1, -7.77];
+    const rounded = Float64Array.from(inputs);
+    roundArrayToFloat(dtype, rounded);
+    expect([...rounded]).toEqual(inputs.map((x) => roundToFloat(dtype, x)));
   });
 });
 

@@ -13,9 +13,6 @@ import { type DType, dtypes, type FloatFormat } from "./dtype.ts";
 /** What a value beyond the largest finite one becomes. */
 export type Overflow = "special" | "saturate";
 
-/** How a value between two powers of two becomes an e8m0: nearest has ties up. */
-export type ExponentRounding = "nearest" | "up" | "down";
-
 const scratchDouble = new Float64Array(1);
 const scratchWords = new Uint32Array(scratchDouble.buffer);
 
@@ -23,6 +20,13 @@ const scratchWords = new Uint32Array(scratchDouble.buffer);
 function exponentOf(x: number): number {
   scratchDouble[0] = x;
   return ((scratchWords[1]! >>> 20) & 0x7ff) - 1023;
+}
+
+/** 2^e for the exponent of a normal float64; much faster than `**`. */
+function powerOfTwo(e: number): number {
+  scratchWords[0] = 0;
+  scratchWords[1] = (e + 1023) << 20;
+  return scratchDouble[0]!;
 }
 
 /** 2^52: adding it to 0 <= q < 2^52 rounds q to an integer, ties to even. */
@@ -62,8 +66,8 @@ function makeCodec(dtype: DType): Codec {
     ieee: topField + mantissaScale / 2, // the quiet bit
     allOnes: signBit - 1,
     negativeZero: signBit,
-    // No NaN to give: the largest value, as ONNX Cast to FLOAT4E2M1 says.
-    none: signBit - 1,
+    // No NaN to give: -0, as the conformance data of ONNX Cast to FLOAT4E2M1 has it.
+    none: signBit,
   }[format.nan];
   const maxBits = {
     ieee: topField - 1,
@@ -103,9 +107,9 @@ function encodeWith(codec: Codec, x: number, overflow: Overflow): number {
   let bits = magnitude === Infinity ? codec.maxBits + 1 : 0;
   if (magnitude > 0 && magnitude < Infinity) {
     const exponent = Math.max(exponentOf(magnitude), codec.minExponent);
-    const quantum = 2 ** (exponent - codec.format.mantissaBits);
+    const scale = powerOfTwo(codec.format.mantissaBits - exponent);
     bits = (exponent - codec.minExponent) * codec.mantissaScale;
-    bits += roundHalfEvenPositive(magnitude / quantum);
+    bits += roundHalfEvenPositive(magnitude * scale);
   }
   if (bits > codec.maxBits) return overflowBits(codec, sign, overflow);
   if (bits === 0 && codec.format.nan === "negativeZero") return 0;
@@ -136,19 +140,17 @@ function decodeWith(codec: Codec, bits: number): number {
   return negative ? -magnitude : magnitude;
 }
 
-/** e8m0 from a magnitude; NaN and infinity give NaN, the sign is ignored, underflow gives 2^-127. */
-export function encodeExponent(
-  x: number,
-  overflow: Overflow,
-  rounding: ExponentRounding = "nearest",
-): number {
+/**
+ * e8m0 from a magnitude, rounded up to a power of two (the default of ONNX Cast; with `u` the result,
+ * rounding down is `u > x ? u / 2 : u`, to the nearest `x < 3/4 u ? u / 2 : u`). NaN and infinity give
+ * NaN, the sign is ignored, underflow gives 2^-127.
+ */
+export function encodeExponent(x: number, overflow: Overflow): number {
   const magnitude = Math.abs(x);
   if (!(magnitude < Infinity)) return 0xff;
   const floorExponent = exponentOf(magnitude);
-  const fraction = magnitude / 2 ** floorExponent;
-  const roundsUp =
-    (rounding === "up" && fraction > 1) || (rounding === "nearest" && fraction >= 1.5);
-  const field = (roundsUp ? floorExponent + 1 : floorExponent) + 127;
+  const isPower = magnitude === 2 ** floorExponent;
+  const field = (isPower ? floorExponent : floorExponent + 1) + 127;
   if (field > 254) return overflow === "saturate" ? 254 : 0xff;
   return Math.max(field, 0);
 }
@@ -167,11 +169,25 @@ export function decodeFloat(dtype: DType, bits: number): number {
   return decodeWith(codecOf(dtype), bits);
 }
 
+/** What decoding the encoding of `x` gives, without the detour over bits where `x` is in range. */
+function roundWith(codec: Codec, x: number, overflow: Overflow): number {
+  const magnitude = Math.abs(x);
+  if (magnitude > 0 && magnitude <= codec.max) {
+    const exponent = Math.max(exponentOf(magnitude), codec.minExponent);
+    const scale = powerOfTwo(codec.format.mantissaBits - exponent);
+    const rounded =
+      roundHalfEvenPositive(magnitude * scale) * powerOfTwo(exponent - codec.format.mantissaBits);
+    if (rounded > 0) return x < 0 ? -rounded : rounded;
+  }
+  return decodeWith(codec, encodeWith(codec, x, overflow));
+}
+
 /** `x` rounded to the nearest value of the format (as a float64). */
 export function roundToFloat(dtype: DType, x: number, overflow: Overflow = "special"): number {
   if (dtype === "f64") return x;
   if (dtype === "f32" && overflow === "special") return Math.fround(x);
-  return decodeFloat(dtype, encodeFloat(dtype, x, overflow));
+  if (dtype === "e8m0") return decodeFloat(dtype, encodeExponent(x, overflow));
+  return roundWith(codecOf(dtype), x, overflow);
 }
 
 /** Rounds every element in place to the grid of a float dtype. */
@@ -181,9 +197,12 @@ export function roundArrayToFloat(dtype: DType, values: Float64Array): void {
     for (let i = 0; i < values.length; i++) values[i] = Math.fround(values[i]!);
     return;
   }
-  for (let i = 0; i < values.length; i++) {
-    values[i] = decodeFloat(dtype, encodeFloat(dtype, values[i]!));
+  if (dtype === "e8m0") {
+    for (let i = 0; i < values.length; i++) values[i] = roundToFloat(dtype, values[i]!);
+    return;
   }
+  const codec = codecOf(dtype);
+  for (let i = 0; i < values.length; i++) values[i] = roundWith(codec, values[i]!, "special");
 }
 
 const decodeTables = new Map<DType, Float64Array>();

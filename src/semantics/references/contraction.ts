@@ -76,7 +76,7 @@ interface MatrixExtents {
 }
 
 /** out[b, i, j] = sum over k of a[b, i, k] w[b, k, j]; four steps of k at a time. */
-export function multiplyMatrices(
+function multiplyMatrices(
   a: Float64Array,
   w: Float64Array,
   { batches, rows, columns, depth }: MatrixExtents,

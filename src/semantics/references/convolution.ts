@@ -93,7 +93,7 @@ export const convolution: Reference<"convolution"> = (attrs, [x, w]) => {
 };
 
 /** Spatial extents of a transposed convolution's result. */
-export function transposedResultShape(
+function transposedResultShape(
   spatial: Shape,
   window: Shape,
   attrs: {

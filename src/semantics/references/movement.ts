@@ -124,7 +124,7 @@ export const pad: Reference<"pad"> = ({ low, high, mode }, [x, fill]) => {
 };
 
 /** Offsets of the outer product of per-axis source positions; a negative position is contagious. */
-export function mappedOffsets(sources: readonly Int32Array[], sourceShape: Shape): Int32Array {
+function mappedOffsets(sources: readonly Int32Array[], sourceShape: Shape): Int32Array {
   const strides = rowMajorStrides(sourceShape);
   let offsets = Int32Array.of(0);
   for (let axis = sources.length - 1; axis >= 0; axis--) {

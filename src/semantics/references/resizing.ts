@@ -29,7 +29,7 @@ interface Sample {
 }
 
 /** The source coordinate of result position `at`. */
-export function sourceCoordinate(
+function sourceCoordinate(
   transform: ResizeAttributes["coordinates"],
   at: number,
   { from, to, scale, start, end }: ResizedAxis,
