@@ -33,6 +33,10 @@ export interface Target {
   readonly memory: readonly MemoryLevel[];
   /** f32 floating-point operations per nanosecond (GFLOP/s) of one core, multiply and add counted. */
   readonly f32FlopsPerNsPerCore: Sourced;
+  /** Vector instructions of any kind that one core sustains per nanosecond. */
+  readonly vectorOpsPerNsPerCore: Sourced;
+  /** Nanoseconds from a multiply-add's operands to its result, for chains of one accumulator. */
+  readonly multiplyAddLatencyNs: Sourced;
   /** Cost of one barrier between phases of a program, with two threads. */
   readonly barrierNs: Sourced;
   /** Largest addressable memory of one program. */
