@@ -5,7 +5,8 @@
  * are summed while copying), multiplied by plain loops in float64, and put into the result's order.
  */
 import { invariant } from "../../support/invariant.ts";
-import { isBigDType } from "../dtype.ts";
+import { type DType, isBigDType, isIntegerDType } from "../dtype.ts";
+import { castScalar } from "../scalar-meaning.ts";
 import { elementCount, rowMajorStrides, type Shape, viewOffsets } from "../shape.ts";
 import { numbersOf, type RefTensor, zeroRef } from "../tensor.ts";
 import { finish, type Reference } from "./reference.ts";
@@ -160,14 +161,13 @@ export const contract: Reference<"contract"> = (attrs, [x, y]) => {
     [...batch, ...depth, ...columns],
   ];
   const order = { labels: [...batch, ...rows, ...columns], output, extents };
-  if (isBigDType(accumulator) || isBigDType(x!.dtype) || isBigDType(y!.dtype)) {
+  if (needsBigs(accumulator, [x!, y!])) {
     const a = arrangeBigs(left, leftOrder, extents);
     const w = arrangeBigs(right, rightOrder, extents);
     const result = zeroRef(accumulator, outputShape(order));
-    invariant(isBigDType(accumulator), () => `contract of 64-bit integers into ${accumulator}`);
     const product = multiplyBig(a, w, matrix);
     outputOffsets(order).forEach((at, i) => {
-      result.data[i] = product[at]!;
+      result.data[i] = castScalar(product[at]!, accumulator, false);
     });
     return [result];
   }
@@ -189,6 +189,15 @@ function labelExtents(...operands: readonly Operand[]): Extents {
     }
   }
   return extents;
+}
+
+/** Whether float64 could round: 64-bit integers, or sums of narrower ones that may pass 2^53. */
+function needsBigs(accumulator: DType, operands: readonly RefTensor[]): boolean {
+  if (isBigDType(accumulator) || operands.some((t) => isBigDType(t.dtype))) return true;
+  if (!isIntegerDType(accumulator)) return false;
+  const bounds = operands.map((t) => numbersOf(t).reduce((m, v) => Math.max(m, Math.abs(v)), 0));
+  const terms = Math.max(...operands.map((t) => t.data.length));
+  return bounds[0]! * bounds[1]! * terms > Number.MAX_SAFE_INTEGER;
 }
 
 interface ResultOrder {

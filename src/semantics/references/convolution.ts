@@ -5,8 +5,9 @@
  * result row, four input channels at a time; sums are float64.
  */
 import { invariant } from "../../support/invariant.ts";
+import { isIntegerDType } from "../dtype.ts";
 import { elementCount, type Shape } from "../shape.ts";
-import { numbersOf } from "../tensor.ts";
+import { numbersOf, type RefTensor } from "../tensor.ts";
 import { finish, type Reference } from "./reference.ts";
 import {
   collapsesToRow,
@@ -62,8 +63,20 @@ function accumulateTap(
   }
 }
 
+/** Integer sums must stay below 2^53 for float64 to be exact (8-bit operands are far from it). */
+function checkExact(x: RefTensor, w: RefTensor): void {
+  if (!isIntegerDType(x.dtype)) return;
+  const bound = (t: RefTensor) => numbersOf(t).reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+  const terms = elementCount(w.shape);
+  invariant(
+    bound(x) * bound(w) * terms <= Number.MAX_SAFE_INTEGER,
+    () => `sums of an integer convolution of [${x.shape}] with [${w.shape}] may pass 2^53`,
+  );
+}
+
 export const convolution: Reference<"convolution"> = (attrs, [x, w]) => {
   const { groups } = attrs;
+  checkExact(x!, w!);
   const [batches, channels] = x!.shape as [number, number];
   const [outputs, groupChannels] = w!.shape as [number, number];
   invariant(channels === groupChannels * groups, () => `${channels} channels, ${groups} groups`);
@@ -125,6 +138,7 @@ function spreadTap(tap: WindowTap, weight: number, operand: Plane, result: Plane
 
 export const transposedConvolution: Reference<"transposedConvolution"> = (attrs, [x, w]) => {
   const { groups } = attrs;
+  checkExact(x!, w!);
   const [batches, channels] = x!.shape as [number, number];
   const groupOutputs = w!.shape[1]!;
   const outputs = groupOutputs * groups;

@@ -200,6 +200,13 @@ describe("contract", () => {
     expect(mixed).toEqual(refTensor("i32", [1, 1], [-255]));
   });
 
+  it("wraps 32-bit products beyond 2^53 exactly", () => {
+    const x = refTensor("i32", [2], [2 ** 31 - 1, 3]);
+    const attrs = { lhs: ["k"], rhs: ["k"], output: [], accumulator: "i32" } as const;
+    const [y] = contract(attrs, [x, x], context);
+    expect(y!.data[0]).toBe(Number(BigInt.asIntN(32, (2n ** 31n - 1n) ** 2n + 9n)));
+  });
+
   it("of an empty sum is zero", () => {
     const attrs = { lhs: ["i", "k"], rhs: ["k"], output: ["i"], accumulator: "f32" } as const;
     const [y] = contract(attrs, [refTensor("f32", [2, 0], []), refTensor("f32", [0], [])], context);
@@ -263,5 +270,7 @@ describe("pool", () => {
       );
     expect(indices(false)).toEqual([2, 7]);
     expect(indices(true)).toEqual([1, 7]);
+    const line = refTensor("f32", [1, 1, 2], [1, Number.NaN]);
+    expect(poolIndices({ ...plain, columnMajor: false }, [line], context)[0]!.data[0]).toBe(1n);
   });
 });

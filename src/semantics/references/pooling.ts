@@ -107,7 +107,8 @@ export const poolIndices: Reference<"poolIndices"> = (attrs, [x]) => {
     const { offsets } = windows[i % windows.length]!;
     let best = offsets[0] ?? 0;
     for (const offset of offsets) {
-      if (data[base + offset]! > data[base + best]!) best = offset;
+      const [value, bestValue] = [data[base + offset]!, data[base + best]!];
+      if (value > bestValue || (Number.isNaN(value) && !Number.isNaN(bestValue))) best = offset;
     }
     const within = attrs.columnMajor ? columnMajorOffset(best, spatial) : best;
     result.data[i] = BigInt(base + within);

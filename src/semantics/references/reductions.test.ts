@@ -1,8 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Rng } from "../../support/rng.ts";
+import { dtypes } from "../dtype.ts";
+import { argMonoid } from "../monoids.ts";
+import { type ScalarOp, scalarOps } from "../scalar-expr.ts";
+import { evaluateScalar } from "../scalar-meaning.ts";
 import { forEachIndex, offsetOf, rowMajorStrides } from "../shape.ts";
-import { type RefTensor, randomRef, refTensor, zeroRef } from "../tensor.ts";
+import {
+  fromRef,
+  type RefTensor,
+  randomRef,
+  refTensor,
+  refTensorsEqual,
+  toRef,
+  zeroRef,
+} from "../tensor.ts";
 import { cast, elementwiseReferences, isInf } from "./elementwise.ts";
 import { argReduce, cumulative, reduce } from "./reductions.ts";
 import type { ReferenceContext } from "./reference.ts";
@@ -13,6 +25,26 @@ const context: ReferenceContext<never> = {
 };
 
 const values = (tensor: RefTensor | undefined) => [...tensor!.data].map(Number);
+
+/** Operators that mean something on every integer dtype. */
+const integerOps = new Set<ScalarOp>([
+  "neg",
+  "abs",
+  "sign",
+  "add",
+  "sub",
+  "mul",
+  "div",
+  "mod",
+  "floorMod",
+  "pow",
+  "min",
+  "max",
+  "relu",
+  "equal",
+  "less",
+  "lessEqual",
+]);
 
 describe("reduce", () => {
   it("is one accumulation per kept index, for any axes", () => {
@@ -93,6 +125,31 @@ describe("argReduce", () => {
   });
 });
 
+describe("the argmax monoid", () => {
+  it("folds to what argReduce gives, NaN and ties included", () => {
+    const item = fc.oneof(fc.integer({ min: -2, max: 2 }), fc.constant(Number.NaN));
+    fc.assert(
+      fc.property(
+        fc.array(item, { minLength: 1 }),
+        fc.constantFrom("max", "min"),
+        fc.boolean(),
+        (list, kind, selectLast) => {
+          const tie = selectLast ? "last" : "first";
+          const monoid = argMonoid({ kind, dtype: "f32", indexDType: "i64", tie });
+          let state = monoid.identity.map((e) => evaluateScalar(e, []));
+          for (const [i, value] of list.entries()) {
+            const both = [...state, value, BigInt(i)];
+            state = monoid.combine.map((e) => evaluateScalar(e, both));
+          }
+          const attrs = { kind, axis: 0, keepDims: false, selectLast };
+          const [index] = argReduce(attrs, [refTensor("f32", [list.length], list)], context);
+          expect(evaluateScalar(monoid.finish[0]!, state)).toBe(index!.data[0]);
+        },
+      ),
+    );
+  });
+});
+
 describe("cumulative", () => {
   const x = refTensor("f32", [2, 3], [1, 2, 3, 4, 5, 6]);
   it.each([
@@ -115,6 +172,23 @@ describe("cumulative", () => {
 });
 
 describe("elementwise", () => {
+  it.each(["f16", "bf16", "f8e4m3fnuz", "f4e2m1", "i8", "u4", "u32", "i64", "bool"] as const)(
+    "leaves every result on the grid of %s",
+    (dtype) => {
+      const kind = dtypes[dtype].kind;
+      const x = randomRef(dtype, [64], new Rng(1), { distribution: "normal", scale: 3 });
+      for (const op of Object.keys(scalarOps) as ScalarOp[]) {
+        const isBitwise = op.startsWith("bit") || op.startsWith("shift");
+        const isLogical = op === "and" || op === "or" || op === "xor" || op === "not";
+        if (op === "select" || isLogical !== (kind === "bool")) continue;
+        if (kind === "float" ? isBitwise : !isBitwise && !integerOps.has(op)) continue;
+        const operands = new Array<RefTensor>(scalarOps[op].arity).fill(x);
+        const [y] = elementwiseReferences[op]({}, operands, context);
+        expect(refTensorsEqual(toRef(fromRef(y!)), y!), op).toBe(true);
+      }
+    },
+  );
+
   it("broadcasts as numpy and rounds to the dtype", () => {
     const column = refTensor("f16", [2, 1], [2048, 1]);
     const row = refTensor("f16", [3], [1, 2, 3]);
