@@ -19,7 +19,7 @@ export type AttrKind =
   | "integers"
   | "numbers"
   | "booleans"
-  | "texts"
+  | "choices"
   | "labels"
   | "labelLists"
   | "graph";
@@ -61,7 +61,6 @@ export const dims: Attr<readonly IndexExpr[]> = { kind: "dims" };
 export const integers: Attr<readonly number[]> = { kind: "integers" };
 export const numbers: Attr<readonly number[]> = { kind: "numbers" };
 export const booleans: Attr<readonly boolean[]> = { kind: "booleans" };
-export const texts: Attr<readonly string[]> = { kind: "texts" };
 /** Axis labels, spelled as one string with spaces between: `"i k"`. */
 export const labels: Attr<readonly string[]> = { kind: "labels" };
 export const labelLists: Attr<readonly (readonly string[])[]> = { kind: "labelLists" };
@@ -70,6 +69,13 @@ export const graph: Attr<Graph> = { kind: "graph" };
 /** One of a few words. */
 export function choice<const T extends readonly string[]>(...choices: T): Attr<T[number]> {
   return { kind: "choice", choices };
+}
+
+/** A list of such words. */
+export function choices<const T extends readonly string[]>(
+  ...words: T
+): Attr<readonly T[number][]> {
+  return { kind: "choices", choices: words };
 }
 
 export function optional<V>(attr: Attr<V>): OptionalAttr<V> {
@@ -131,7 +137,6 @@ export function attrFaults(schema: AnySchema, attrs: AnyAttrs): string[] {
 
 type Check = (value: unknown, attr: AttrRow) => boolean;
 
-const isText: Check = (v) => typeof v === "string";
 const isLabel = (v: unknown): boolean => typeof v === "string" && /^\S+$/.test(v);
 const isDim = (v: unknown): boolean =>
   typeof v === "object" && v !== null && "terms" in v && "constant" in v;
@@ -151,7 +156,8 @@ const checks: Readonly<Record<AttrKind, Check>> = {
   integers: listOf(Number.isSafeInteger),
   numbers: listOf((v) => typeof v === "number"),
   booleans: listOf((v) => typeof v === "boolean"),
-  texts: listOf((v) => isText(v, { kind: "texts" })),
+  choices: (v, attr) =>
+    Array.isArray(v) && v.every((word) => (attr.choices! as readonly unknown[]).includes(word)),
   labels: listOf(isLabel),
   labelLists: listOf((v) => Array.isArray(v) && v.every(isLabel)),
   graph: (v) => typeof v === "object" && v !== null && "nodes" in v,
