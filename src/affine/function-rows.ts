@@ -15,8 +15,20 @@ export interface FunctionRows {
   readonly inequalities: readonly Row[];
 }
 
+/** Pieces are immutable, so each is read once. */
+const readPieces = new WeakMap<Piece, FunctionRows | "none">();
+
 /** undefined when some output is not given by an equality with coefficient 1. */
 export function readFunction(params: readonly string[], piece: Piece): FunctionRows | undefined {
+  let read = readPieces.get(piece);
+  if (!read) {
+    read = solveFunction(params, piece) ?? "none";
+    readPieces.set(piece, read);
+  }
+  return read === "none" ? undefined : read;
+}
+
+function solveFunction(params: readonly string[], piece: Piece): FunctionRows | undefined {
   const end = fixedColumns(params, piece);
   const start = end - piece.output.dims.length;
   const solved = solveOutputs(piece, start, end);

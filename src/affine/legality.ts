@@ -4,11 +4,12 @@
  * must be equal for all pairs that are not ordered by a dimension before it. For each dependence and
  * dimension in turn the violating pairs are an integer set; the first that has a point is the witness
  * (E. g. Feautrier, "Some efficient solutions to the affine scheduling problem", 1992). Decided by
- * algebra alone: nothing is enumerated.
+ * algebra alone: nothing is enumerated. Uniform cases take the fast path of distance.ts.
  */
 
 import { named } from "./compare.ts";
 import type { Dependence } from "./dependence.ts";
+import { isProvedLegal } from "./distance.ts";
 import { findPoint } from "./omega.ts";
 import { evaluateRow, negateRow, type Row } from "./row.ts";
 import { type TimedPairs, timedPairs } from "./timed-pairs.ts";
@@ -93,6 +94,7 @@ export function checkDependence(
   const found = answer((work) => {
     for (const p of pairs) {
       const marked = marksOf(schedule, dependence, p.depth);
+      if (isProvedLegal(p, marked)) continue;
       const violation = findViolation(p, marked, work);
       if (violation) return describe(dependence, p, violation, work);
     }
