@@ -10,9 +10,9 @@ import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { constant, variable } from "../semantics/index-expr.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
-import { lowerRegion, packedName, threadAxis, threadCount } from "./lower-region.ts";
+import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { buffersOf, type MemoryPlan, planMemory } from "./memory-plan.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
 
@@ -23,8 +23,6 @@ export interface LoweringInput {
   readonly requires: readonly Condition[];
   readonly states: Program["states"];
 }
-
-const mostThreads = 256;
 
 export function lowerProgram(input: LoweringInput, target: Target): Result<MemoryPlan> {
   const { nests, scheduled } = input;
@@ -52,10 +50,7 @@ export function lowerProgram(input: LoweringInput, target: Target): Result<Memor
   const program: Program = {
     name: nests.name,
     target: target.name,
-    parameters: [
-      ...nests.symbols.map((s) => ({ name: s.name, min: s.range.min, max: s.range.max })),
-      { name: threadCount, min: 1, max: mostThreads },
-    ],
+    parameters: nests.symbols.map(({ name, range }) => ({ name, ...range })),
     requires: input.requires,
     buffers,
     counters: [],

@@ -3,7 +3,7 @@
  * resolved here: a packed weight by its layout, a placed or staged tile by its offset; everything else
  * is the tensor's own buffer.
  */
-import type { Buffer, Kernel } from "../program/program.ts";
+import { type Buffer, type Kernel, threadCountName } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import {
@@ -23,9 +23,8 @@ import { tileBox } from "./footprint.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 
-/** Name of the grid axis of CPU kernels, and of the variable that holds its extent. */
+/** Name of the grid axis of CPU kernels. */
 export const threadAxis = "thread";
-export const threadCount = "threads";
 
 /** The kernels of a region, or why it cannot be lowered. */
 export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
@@ -74,7 +73,7 @@ class KernelLowering {
       name: `${this.#region.region.name}${suffix}`,
       grid: {
         unit: "threads",
-        axes: [{ name: threadAxis, extent: parallel ? variable(threadCount) : constant(1) }],
+        axes: [{ name: threadAxis, extent: parallel ? variable(threadCountName) : constant(1) }],
         clusterSize: 1,
         resident: false,
       },

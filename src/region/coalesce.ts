@@ -1,0 +1,146 @@
+/**
+ * Fewer, longer loops: loops of one trip vanish, and two neighbouring loops become one where every
+ * access either uses both as neighbouring axes of a row-major tensor or neither. A tensor whose axes
+ * are joined is seen through a view. Long contiguous loops are what lanes and threads want; the
+ * computation is the same, point for point.
+ */
+import type { Condition } from "../semantics/condition.ts";
+import {
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  substitute,
+  variable,
+  variablesOf,
+} from "../semantics/index-expr.ts";
+import { mapScalar, type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
+import type { Access, Loop, Region, Statement, View, Write } from "./nest.ts";
+
+export interface CoalescedRegion {
+  readonly region: Region;
+  /** Views that the statements now use, with the tensors behind them. */
+  readonly views: readonly View[];
+}
+
+/** The region with each statement's loops joined as far as possible. */
+export function coalesceRegion(region: Region): CoalescedRegion {
+  const tensors = new Map(region.tensors);
+  const views: View[] = [];
+  const statements = region.statements.map((source) => {
+    let statement = dropUnitLoops(source);
+    for (let at = 0; at + 1 < statement.loops.length; ) {
+      const pair = [statement.loops[at]!, statement.loops[at + 1]!] as const;
+      if (mayJoin(statement, pair, tensors)) statement = join(statement, pair, tensors, views);
+      else at++;
+    }
+    return statement;
+  });
+  return { region: { ...region, statements, tensors }, views };
+}
+
+type Tensors = Map<string, Region["tensors"] extends ReadonlyMap<string, infer T> ? T : never>;
+
+function dropUnitLoops(statement: Statement): Statement {
+  const unit = statement.loops.filter((l) => constantValue(l.extent) === 1);
+  if (unit.length === 0 || unit.length === statement.loops.length) return statement;
+  const zero = new Map(unit.map((l) => [l.name, constant(0)]));
+  const kept = statement.loops.filter((l) => !unit.includes(l));
+  // A reduction keeps a loop to fold over.
+  const folds = statement.reduction !== undefined && !kept.some((l) => l.kind === "reduce");
+  if (folds) return statement;
+  return { ...mapIndices(statement, (e) => substitute(e, zero)), loops: kept };
+}
+
+function mayJoin(statement: Statement, [a, b]: readonly [Loop, Loop], tensors: Tensors): boolean {
+  if (a.kind !== b.kind || a.kind === "scan" || statement.indirects.length > 0) return false;
+  const used = (exprs: readonly IndexExpr[]): boolean => {
+    const names = variablesOf(...exprs);
+    return names.has(a.name) || names.has(b.name);
+  };
+  const conditions = [...statement.guard, ...accessesOf(statement).flatMap((x) => x.guard)];
+  if (used(conditions.map((c) => c.expr)) || used(statement.loops.map((l) => l.extent)))
+    return false;
+  const values = [...statement.body, ...(statement.finish ?? [])];
+  if (used(values.flatMap(indexValues))) return false;
+  return [...accessesOf(statement), ...statement.writes].every(({ tensor, index }) => {
+    const axis = index.findIndex((e) => e.key === a.name);
+    if (!used(index)) return true;
+    const rest = index.filter((_, i) => i !== axis && i !== axis + 1);
+    const extent = tensors.get(tensor)!.shape[axis + 1];
+    const neighbours = axis >= 0 && index[axis + 1]?.key === b.name;
+    return neighbours && !used(rest) && extent?.key === b.extent.key;
+  });
+}
+
+function join(
+  statement: Statement,
+  [a, b]: readonly [Loop, Loop],
+  tensors: Tensors,
+  views: View[],
+): Statement {
+  const joinAxes = <T extends Access | Write>(access: T): T => {
+    const axis = access.index.findIndex((e) => e.key === a.name);
+    if (axis < 0) return access;
+    const tensor = viewOf(access.tensor, axis, tensors, views);
+    return { ...access, tensor, index: access.index.toSpliced(axis, 2, variable(a.name)) };
+  };
+  const at = statement.loops.indexOf(a);
+  const joined: Loop = { ...a, extent: mul(a.extent, b.extent) };
+  return {
+    ...statement,
+    loops: statement.loops.toSpliced(at, 2, joined),
+    reads: statement.reads.map(joinAxes),
+    finishReads: statement.finishReads.map(joinAxes),
+    writes: statement.writes.map(joinAxes),
+  };
+}
+
+/** The tensor with axes `axis` and `axis + 1` as one, made once. */
+function viewOf(name: string, axis: number, tensors: Tensors, views: View[]): string {
+  const tensor = tensors.get(name)!;
+  const joint = mul(tensor.shape[axis]!, tensor.shape[axis + 1]!);
+  const shape = tensor.shape.toSpliced(axis, 2, joint);
+  const view = `${name}.j${axis}`;
+  if (!tensors.has(view)) {
+    const role = tensor.role === "local" ? "local" : "intermediate";
+    tensors.set(view, { ...tensor, name: view, shape, role });
+    views.push({ tensor: view, of: name });
+  }
+  return view;
+}
+
+function accessesOf(statement: Statement): readonly Access[] {
+  return [...statement.reads, ...statement.finishReads];
+}
+
+function indexValues(expr: ScalarExpr): readonly IndexExpr[] {
+  if (expr.kind === "index") return [expr.expr];
+  return scalarOperands(expr).flatMap(indexValues);
+}
+
+/** Every index expression of the statement, replaced. */
+function mapIndices(statement: Statement, change: (e: IndexExpr) => IndexExpr): Statement {
+  const condition = (c: Condition): Condition => ({ ...c, expr: change(c.expr) });
+  const access = (x: Access): Access => ({
+    ...x,
+    index: x.index.map(change),
+    guard: x.guard.map(condition),
+  });
+  const value = (e: ScalarExpr): ScalarExpr =>
+    mapScalar(e, (leaf) => (leaf.kind === "index" ? { ...leaf, expr: change(leaf.expr) } : leaf));
+  return {
+    ...statement,
+    guard: statement.guard.map(condition),
+    indirects: statement.indirects.map((i) => ({
+      ...i,
+      access: access(i.access),
+      extent: change(i.extent),
+    })),
+    reads: statement.reads.map(access),
+    finishReads: statement.finishReads.map(access),
+    body: statement.body.map(value),
+    ...(statement.finish && { finish: statement.finish.map(value) }),
+    writes: statement.writes.map((w) => ({ ...w, index: w.index.map(change) })),
+  };
+}
