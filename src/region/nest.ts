@@ -77,7 +77,10 @@ export interface Statement {
   /** Arguments are the reads. One per monoid component, or one per write without a reduction. */
   readonly body: readonly ScalarExpr[];
   readonly reduction?: Reduction;
-  /** Elements that `finish` reads beside the components: operands of a fused epilogue. */
+  /**
+   * Elements that `finish` reads beside the components: operands of a fused epilogue. Read once per
+   * write, so no reduce loop stands in their index.
+   */
   readonly finishReads: readonly Access[];
   /**
    * One per write. Arguments are the folded components (without a reduction: the body's values),
@@ -116,6 +119,9 @@ export interface NestProgram {
   readonly symbols: readonly { readonly name: string; readonly range: IndexRange }[];
   readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>;
   readonly items: readonly NestItem[];
+  /** Tensor names in the order of the graph's inputs and of its outputs. */
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
 }
 
 /**
