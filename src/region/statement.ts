@@ -85,10 +85,7 @@ export function substituteIndirect(indirect: Indirect, bindings: Bindings): Indi
 }
 
 /** The statement with every loop and indirect variable renamed. */
-export function renameVariables(
-  statement: Statement,
-  rename: (name: string) => string,
-): Statement {
+export function renameVariables(statement: Statement, rename: (name: string) => string): Statement {
   const own = [...statement.loops, ...statement.indirects].map((v) => v.name);
   const bindings = new Map<string, IndexExpr>(own.map((n) => [n, variable(rename(n))]));
   return {

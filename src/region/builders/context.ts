@@ -15,9 +15,8 @@ import {
   toIndex,
   variable,
 } from "../../semantics/index-expr.ts";
-import type { IndexRange } from "../../semantics/index-range.ts";
-import { loopRange } from "../../semantics/index-range.ts";
-import type { Monoid } from "../../semantics/monoid.ts";
+import { type IndexRange, loopRange } from "../../semantics/index-range.ts";
+import type { Monoid } from "../../semantics/monoids.ts";
 import { argument, bindArguments, type ScalarExpr } from "../../semantics/scalar-expr.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -33,6 +32,9 @@ import type {
 } from "../nest.ts";
 import { accessKey, literalOf, numberAs, pruneConditions } from "../statement.ts";
 
+/** What every node has, whatever its op. */
+export type NodeHead = Pick<Node, "id" | "op" | "inputs" | "outputs" | "origin">;
+
 type RoledTensor = NestTensor & { readonly role: TensorRole };
 
 /** Collects the nests of one graph. */
@@ -43,6 +45,7 @@ export class NestContext {
   readonly symbolRanges: ReadonlyMap<string, IndexRange>;
   readonly #constants = new Map<ValueId, RefTensor>();
   readonly #roots = new Map<string, string>();
+  readonly #claimed = new Set<string>();
   #statements = 0;
 
   constructor(graph: Graph) {
@@ -104,8 +107,9 @@ export class NestContext {
     return name;
   }
 
-  draft(node: Node): StatementDraft {
-    return new StatementDraft(this, node);
+  draft(node: NodeHead): StatementDraft {
+    const origin = node.origin ?? `${node.op} ${this.name(node.outputs[0]!)}`;
+    return new StatementDraft(this, origin);
   }
 
   nextStatementName(): string {
@@ -116,7 +120,7 @@ export class NestContext {
    * The output of `node` as another name for `of`. An output of the graph needs elements of its own
    * when `of` already has an owner outside the program: then the elements are copied.
    */
-  alias(node: Node, of: ValueId): void {
+  alias(node: NodeHead, of: ValueId): void {
     const name = this.name(node.outputs[0]!);
     const root = this.#rootOf(this.name(of));
     if (this.tensor(name).role !== "output" || this.#claim(root)) {
@@ -130,14 +134,26 @@ export class NestContext {
   }
 
   /** A statement that copies a tensor to another of the same shape. */
-  copy(node: Node, from: string, to: string): void {
-    const draft = this.draft(node);
+  copy(node: NodeHead, from: string, to: string): void {
+    this.#copy(this.draft(node), from, to);
+  }
+
+  /** A further tensor of role output with the elements of `from`. */
+  copyOutput(from: string): string {
+    const { dtype, shape } = this.tensor(from);
+    const to = this.temporary(`${from}.output`, dtype, shape);
+    this.tensors.set(to, { ...this.tensor(to), role: "output" });
+    this.#copy(new StatementDraft(this, `output ${from}`), from, to);
+    return to;
+  }
+
+  #copy(draft: StatementDraft, from: string, to: string): void {
     const at = draft.loops("i", this.tensor(to).shape);
     draft.finishStatement([draft.readTensor(from, at)], [{ tensor: to, index: at }]);
   }
 
   /** A computation that no nest expresses: left to a Program builder. */
-  routine(node: Node): void {
+  routine(node: NodeHead): void {
     const routine = {
       name: this.nextStatementName(),
       node: node.id,
@@ -168,7 +184,6 @@ export class NestContext {
     this.#claimed.add(root);
     return true;
   }
-  readonly #claimed = new Set<string>();
 }
 
 /** How a draft folds. */
@@ -188,13 +203,14 @@ export class StatementDraft {
   readonly #indirects: Indirect[] = [];
   readonly #reads: Access[] = [];
   readonly #readKeys = new Map<string, number>();
+  readonly #finishReads: Access[] = [];
   readonly #ranges: Map<string, IndexRange>;
   #guard: readonly Condition[] = [];
 
-  constructor(context: NestContext, node: Node) {
+  constructor(context: NestContext, origin: string) {
     this.#context = context;
     this.#ranges = new Map(context.symbolRanges);
-    this.#origin = node.origin ?? `${node.op} ${context.name(node.outputs[0]!)}`;
+    this.#origin = origin;
   }
 
   /** One loop per axis, named `base0`, `base1`, …; gives the index of each axis. */
@@ -215,6 +231,11 @@ export class StatementDraft {
   /** Narrows the domain. */
   guard(conditions: readonly Condition[]): void {
     this.#guard = [...this.#guard, ...pruneConditions(conditions, this.#ranges)];
+  }
+
+  /** The conditions that the ranges of the loops so far do not prove. */
+  unproved(conditions: readonly Condition[]): readonly Condition[] {
+    return pruneConditions(conditions, this.#ranges);
   }
 
   /** An element of a value: a literal for constants of one repeated element. */
@@ -240,6 +261,11 @@ export class StatementDraft {
     const at = this.#readKeys.get(key) ?? this.#reads.push(access) - 1;
     this.#readKeys.set(key, at);
     return argument(at, this.#context.tensor(tensor).dtype);
+  }
+
+  /** An element that only the finish uses; gives its number among the finish reads. */
+  finishRead(tensor: string, index: readonly IndexExpr[]): number {
+    return this.#finishReads.push(this.#access(tensor, index, [], 0)) - 1;
   }
 
   /**
@@ -286,7 +312,8 @@ export class StatementDraft {
       guard: this.#guard,
       indirects: this.#indirects,
       reads: this.#reads,
-      body: folds || !reduction?.finish ? body : inlineFinish(reduction.finish, body),
+      ...(folds || !reduction ? { body } : withoutReduction(body, reduction, this.#finishReads)),
+      finishReads: this.#finishReads,
       ...(folds ? reductionFields(reduction) : {}),
       writes: writes.map((w) => ({ combine: "overwrite" as const, ...w })),
       origin: this.#origin,
@@ -341,14 +368,19 @@ export function insideOf(
   return index.flatMap((at, axis) => inRange(at, shape[axis]!));
 }
 
-function inlineFinish(
-  finish: readonly ScalarExpr[],
+/** A fold of one element is that element: the finish applies to the body itself. */
+function withoutReduction(
   body: readonly ScalarExpr[],
-): readonly ScalarExpr[] {
-  return finish.map((e) => bindArguments(e, body));
+  { finish }: DraftReduction,
+  finishReads: readonly Access[],
+) {
+  if (!finish) return { body };
+  if (finishReads.length > 0) return { body, finish };
+  return { body: finish.map((e) => bindArguments(e, body)) };
 }
 
 function reductionFields({ monoid, finish }: DraftReduction) {
-  const reduction = { monoid, numericClass: monoid.numericClass };
+  const numericClass = monoid.exact ? ("exact" as const) : ("reassociates" as const);
+  const reduction = { monoid, numericClass };
   return finish ? { reduction, finish } : { reduction };
 }

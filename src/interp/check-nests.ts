@@ -1,0 +1,90 @@
+/**
+ * The central check of region/: on random inputs the nests of a graph compute what the oracle
+ * computes. Used by tests of nests, groups and rewritings of statements.
+ */
+import type { Graph, Node } from "../graph/graph.ts";
+import { buildNests } from "../region/builders/build-nests.ts";
+import type { NestProgram, Routine } from "../region/nest.ts";
+import { evaluateAttrs } from "../semantics/concrete-attrs.ts";
+import type { CoreOpKind } from "../semantics/core-ops.ts";
+import { dtypes, isFloatDType } from "../semantics/dtype.ts";
+import { evaluate } from "../semantics/index-expr.ts";
+import { references } from "../semantics/references/references.ts";
+import { type RefTensor, randomRef, refTensor, toRef } from "../semantics/tensor.ts";
+import { DiagnosticError, type Result } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
+import type { Rng } from "../support/rng.ts";
+import { bindGraphSymbols, runGraph } from "./graph.ts";
+import { runNests } from "./nest.ts";
+
+export interface NestCheckOptions {
+  readonly rng: Rng;
+  /** Values of the graph's symbols. */
+  readonly extents: Readonly<Record<string, number>>;
+  /** Range of random integers. */
+  readonly bounds?: readonly [number, number];
+  /** A rewriting of the nests that must not change what they compute. */
+  readonly transform?: (program: NestProgram) => NestProgram;
+}
+
+function valueOf<T>(result: Result<T>): T {
+  if (!result.ok) throw new DiagnosticError(result.diagnostics);
+  return result.value;
+}
+
+/** Throws InternalError naming the first element on which nests and oracle differ. */
+export function checkNests(graph: Graph, options: NestCheckOptions): void {
+  const { rng, extents, bounds, transform = (p) => p } = options;
+  const symbols = new Map(Object.entries(extents));
+  const inputs = graph.inputs.map((v) => {
+    const { dtype, shape } = graph.values[v]!.type;
+    const concrete = shape.map((d) => evaluate(d, symbols));
+    const tensor = randomRef(dtype, concrete, rng);
+    if (!bounds || isFloatDType(dtype) || dtype === "bool") return tensor;
+    const { kind, min, max } = dtypes[dtype];
+    const low = kind === "uint" ? 0 : Math.max(min, bounds[0]);
+    const draw = () => rng.integer(low, Math.min(max, bounds[1]));
+    return refTensor(dtype, concrete, Array.from({ length: tensor.data.length }, draw));
+  });
+  const expected = valueOf(runGraph(graph, inputs));
+  const program = transform(valueOf(buildNests(graph)));
+  const given = new Map(graph.inputs.map((v, i) => [graph.values[v]!.name, inputs[i]!]));
+  for (const { value, source } of graph.weights) {
+    invariant(source.kind === "inline", () => "stored weights are not known here");
+    given.set(graph.values[value]!.name, toRef(source.tensor));
+  }
+  const bound = valueOf(bindGraphSymbols(graph, inputs));
+  const runRoutine = (routine: Routine, reads: readonly RefTensor[]) =>
+    runNode(graph.nodes[routine.node]!, reads, bound);
+  const actual = valueOf(runNests(program, { given, symbols: bound, runRoutine }));
+  for (const [i, tensor] of expected.entries()) {
+    compareTensors(program.outputs[i]!, actual[i]!, tensor);
+  }
+}
+
+function runNode(
+  node: Node,
+  reads: readonly RefTensor[],
+  symbols: ReadonlyMap<string, number>,
+): readonly RefTensor[] {
+  const kind = node.op as CoreOpKind;
+  const attrs = evaluateAttrs(kind, node.attrs as never, (e) => evaluate(e, symbols));
+  const run = references[kind] as (attrs: unknown, reads: readonly RefTensor[]) => RefTensor[];
+  return run(attrs, reads);
+}
+
+/** Equal up to a few roundings of the dtype for floats, exactly for everything else. */
+function compareTensors(name: string, actual: RefTensor, expected: RefTensor): void {
+  const type = (t: RefTensor): string => `${t.dtype}[${t.shape}]`;
+  invariant(type(actual) === type(expected), () => `${name}: ${type(actual)}, ${type(expected)}`);
+  const mantissa = dtypes[expected.dtype].format?.mantissaBits;
+  const relative = mantissa === undefined ? 0 : 32 * 2 ** -mantissa;
+  for (const [i, want] of expected.data.entries()) {
+    const got = actual.data[i]!;
+    if (Object.is(got, want) || got === want) continue;
+    const close =
+      typeof want === "number" &&
+      Math.abs(Number(got) - want) <= relative * Math.max(1, Math.abs(want));
+    invariant(close, () => `${name}: element ${i} is ${got}, the oracle says ${want}`);
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Interpreter of nest programs in float64: makes a poisoned cell for every tensor, runs the items in
+ * order, and gives the outputs. Routines (what no nest expresses) are run by the caller's function.
+ */
+import type { NestItem, NestProgram, Routine } from "../region/nest.ts";
+import { evaluate } from "../semantics/index-expr.ts";
+import { elementCount } from "../semantics/shape.ts";
+import { makeRefData, type RefTensor } from "../semantics/tensor.ts";
+import { attempt, type Result } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
+import { type Cell, runStatement } from "./statement.ts";
+
+export interface NestRunOptions {
+  /** Inputs and weights by name. */
+  readonly given: ReadonlyMap<string, RefTensor>;
+  readonly symbols: ReadonlyMap<string, number>;
+  /** Results of a routine for the tensors that it reads; it may bind symbols that data decide. */
+  readonly runRoutine?: (
+    routine: Routine,
+    reads: readonly RefTensor[],
+    symbols: Map<string, number>,
+  ) => readonly RefTensor[];
+}
+
+/** The outputs of a program, in its order of outputs. */
+export function runNests(
+  program: NestProgram,
+  options: NestRunOptions,
+): Result<readonly RefTensor[]> {
+  return attempt(() => {
+    const run = new NestRun(program, options);
+    for (const item of program.items) run.runItem(item);
+    return program.outputs.map((name) => run.result(name));
+  });
+}
+
+class NestRun {
+  readonly #program: NestProgram;
+  readonly #options: NestRunOptions;
+  readonly #symbols: Map<string, number>;
+  readonly #cells = new Map<string, Cell>();
+
+  constructor(program: NestProgram, options: NestRunOptions) {
+    this.#program = program;
+    this.#options = options;
+    this.#symbols = new Map(options.symbols);
+    for (const [name, tensor] of options.given) {
+      if (program.tensors.has(name)) this.#fill(name, tensor);
+    }
+  }
+
+  runItem(item: NestItem): void {
+    if (item.kind === "statement") {
+      return runStatement(item.statement, (name) => this.#cell(name), this.#symbols);
+    }
+    if (item.kind === "view") {
+      const { tensor, of } = item.view;
+      const base = this.#cell(of);
+      const shape = this.#shapeOf(tensor);
+      invariant(elementCount(shape) === base.data.length, () => `${tensor} is no view of ${of}`);
+      this.#cells.set(tensor, { ...base, name: tensor, shape });
+      return;
+    }
+    const { runRoutine } = this.#options;
+    invariant(runRoutine, () => `${item.routine.name}: nobody runs routines here`);
+    const reads = item.routine.reads.map((name) => this.result(name));
+    const results = runRoutine(item.routine, reads, this.#symbols);
+    for (const [i, name] of item.routine.writes.entries()) this.#fill(name, results[i]!);
+  }
+
+  /** A tensor all of whose elements have been written. */
+  result(name: string): RefTensor {
+    const { dtype, shape, data, written } = this.#cell(name);
+    const hole = written.indexOf(0);
+    invariant(hole < 0, () => `element ${hole} of ${name} was never written`);
+    return { dtype, shape, data };
+  }
+
+  #fill(name: string, { dtype, shape, data }: RefTensor): void {
+    const written = new Uint8Array(data.length).fill(1);
+    this.#cells.set(name, { name, dtype, shape, data, written });
+  }
+
+  #cell(name: string): Cell {
+    const known = this.#cells.get(name);
+    if (known) return known;
+    const tensor = this.#program.tensors.get(name);
+    invariant(tensor, () => `no tensor ${name}`);
+    invariant(tensor.role !== "input" && tensor.role !== "weight", () => `${name} is not given`);
+    const shape = this.#shapeOf(name);
+    const count = elementCount(shape);
+    const data = makeRefData(tensor.dtype, count);
+    const cell = { name, dtype: tensor.dtype, shape, data, written: new Uint8Array(count) };
+    this.#cells.set(name, cell);
+    return cell;
+  }
+
+  #shapeOf(name: string): readonly number[] {
+    return this.#program.tensors.get(name)!.shape.map((d) => evaluate(d, this.#symbols));
+  }
+}

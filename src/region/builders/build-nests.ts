@@ -1,0 +1,71 @@
+/**
+ * From a graph of core ops to its nests: one builder per node in the graph's order, then a copy for
+ * each output that is an input, a weight or an earlier output, so that every output has elements of
+ * its own. Composites must have been replaced by their definitions.
+ */
+import type { Graph, Node } from "../../graph/graph.ts";
+import type { CoreOpKind } from "../../semantics/core-ops.ts";
+import { attempt, type Result, reject } from "../../support/diagnostic.ts";
+import type { NestItem, NestProgram } from "../nest.ts";
+import { NestContext } from "./context.ts";
+import { type NestBuilder, nestBuilders } from "./table.ts";
+
+/** The nests of a graph; diagnostics name nodes that have none. */
+export function buildNests(graph: Graph): Result<NestProgram> {
+  return attempt(() => {
+    const context = new NestContext(graph);
+    for (const node of graph.nodes) buildNode(context, node);
+    const outputs = ownOutputs(context);
+    const inputs = graph.inputs.map((v) => context.name(v));
+    const touched = new Set([...inputs, ...outputs, ...context.items.flatMap(itemTensors)]);
+    return {
+      name: graph.name,
+      symbols: graph.symbols.map(({ name, min, max }) => ({ name, range: { min, max } })),
+      tensors: new Map([...context.tensors].filter(([name]) => touched.has(name))),
+      items: context.items,
+      inputs,
+      outputs,
+    };
+  });
+}
+
+function buildNode(context: NestContext, node: Node): void {
+  if (!isCore(node)) {
+    reject("REG002", `composite ${node.op} reached the nest builders`, {
+      at: node.origin ?? context.name(node.outputs[0]!),
+      help: "expand composites into their definitions first",
+    });
+  }
+  const build = nestBuilders[node.op] as NestBuilder<CoreOpKind>;
+  build(context, node);
+}
+
+function isCore(node: Node): node is Extract<Node, { op: CoreOpKind }> {
+  return Object.hasOwn(nestBuilders, node.op);
+}
+
+/** Every tensor that an item names. */
+export function itemTensors(item: NestItem): readonly string[] {
+  switch (item.kind) {
+    case "view":
+      return [item.view.tensor, item.view.of];
+    case "routine":
+      return [...item.routine.reads, ...item.routine.writes];
+    case "statement": {
+      const { reads, finishReads, indirects, writes } = item.statement;
+      const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
+      return [...accesses.map((a) => a.tensor), ...writes.map((w) => w.tensor)];
+    }
+  }
+}
+
+/** The output tensors; one that another role or an earlier output has already gets a copy. */
+function ownOutputs(context: NestContext): readonly string[] {
+  const seen = new Set<string>();
+  return context.graph.outputs.map((value) => {
+    const name = context.name(value);
+    const owned = context.tensor(name).role === "output" && !seen.has(name);
+    seen.add(name);
+    return owned ? name : context.copyOutput(name);
+  });
+}

@@ -1,0 +1,82 @@
+/** Nests of quantize and dequantize: elementwise with scales read per tensor, axis position or block. */
+import type { NodeOf, ValueId } from "../../graph/graph.ts";
+import { type DType, dtypes, isIntegerDType } from "../../semantics/dtype.ts";
+import { constant, constantValue, floorDiv, type IndexExpr } from "../../semantics/index-expr.ts";
+import { apply, cast, type ScalarExpr } from "../../semantics/scalar-expr.ts";
+import type { NestContext, StatementDraft } from "./context.ts";
+
+type QuantizedNode = NodeOf<"quantize"> | NodeOf<"dequantize">;
+
+interface Operands {
+  readonly x: ScalarExpr;
+  readonly scale: ScalarExpr;
+  readonly zeroPoint: ScalarExpr | undefined;
+}
+
+function buildScaled(
+  context: NestContext,
+  node: QuantizedNode,
+  value: (operands: Operands) => ScalarExpr,
+): void {
+  const output = node.outputs[0]!;
+  const draft: StatementDraft = context.draft(node);
+  const at = draft.loops("i", context.type(output).shape);
+  const [x, scale, zeroPoint] = node.inputs as [ValueId, ValueId, ValueId | undefined];
+  const scaled = (v: ValueId) => draft.read(v, scaleIndex(context, node, v, at));
+  const operands = {
+    x: draft.read(x, at),
+    scale: scaled(scale),
+    zeroPoint: zeroPoint === undefined ? undefined : scaled(zeroPoint),
+  };
+  draft.finishStatement([value(operands)], [{ tensor: context.name(output), index: at }]);
+}
+
+/** Which element of the scales (or zero points) belongs to an element of the tensor. */
+function scaleIndex(
+  context: NestContext,
+  { attrs: { axis, blockSize } }: QuantizedNode,
+  scales: ValueId,
+  at: readonly IndexExpr[],
+): readonly IndexExpr[] {
+  const { shape } = context.type(scales);
+  if (axis === undefined) return shape.map(() => constant(0));
+  if (blockSize === undefined) return shape.length === 0 ? [] : [at[axis]!];
+  return shape.map((extent, a) => {
+    if (constantValue(extent) === 1) return constant(0);
+    return a === axis ? floorDiv(at[a]!, blockSize) : at[a]!;
+  });
+}
+
+/** f64 stays, everything else computes in f32. */
+function computeDType(dtype: DType): DType {
+  return dtype === "f64" ? "f64" : "f32";
+}
+
+export function buildQuantize(context: NestContext, node: NodeOf<"quantize">): void {
+  const { to, saturate } = node.attrs;
+  buildScaled(context, node, ({ x, scale, zeroPoint }) => {
+    const quotient = apply("div", x, cast(scale, x.dtype, false));
+    const rounded = isIntegerDType(to) ? apply("round", quotient) : quotient;
+    if (!zeroPoint) return cast(rounded, to, saturate);
+    const dtype = computeDType(x.dtype);
+    const shifted = apply("add", cast(rounded, dtype, false), cast(zeroPoint, dtype, false));
+    return cast(shifted, to, saturate);
+  });
+}
+
+export function buildDequantize(context: NestContext, node: NodeOf<"dequantize">): void {
+  const dtype = computeDType(node.attrs.to);
+  buildScaled(context, node, ({ x, scale, zeroPoint }) => {
+    const value = zeroPoint ? difference(x, zeroPoint, dtype) : cast(x, dtype, false);
+    const product = apply("mul", value, cast(scale, dtype, false));
+    return cast(product, node.attrs.to, false);
+  });
+}
+
+/** x - zero point, exact for integers: in i32, for 32-bit operands in i64. */
+function difference(x: ScalarExpr, zeroPoint: ScalarExpr, dtype: DType): ScalarExpr {
+  const integer = isIntegerDType(x.dtype);
+  const wide: DType = !integer ? dtype : dtypes[x.dtype].bits < 32 ? "i32" : "i64";
+  const shifted = apply("sub", cast(x, wide, false), cast(zeroPoint, wide, false));
+  return cast(shifted, dtype, false);
+}
