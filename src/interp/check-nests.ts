@@ -27,7 +27,7 @@ export interface NestCheckOptions {
   readonly transform?: (program: NestProgram) => NestProgram;
 }
 
-function valueOf<T>(result: Result<T>): T {
+function unwrap<T>(result: Result<T>): T {
   if (!result.ok) throw new DiagnosticError(result.diagnostics);
   return result.value;
 }
@@ -46,17 +46,17 @@ export function checkNests(graph: Graph, options: NestCheckOptions): void {
     const draw = () => rng.integer(low, Math.min(max, bounds[1]));
     return refTensor(dtype, concrete, Array.from({ length: tensor.data.length }, draw));
   });
-  const expected = valueOf(runGraph(graph, inputs));
-  const program = transform(valueOf(buildNests(graph)));
+  const expected = unwrap(runGraph(graph, inputs));
+  const program = transform(unwrap(buildNests(graph)));
   const given = new Map(graph.inputs.map((v, i) => [graph.values[v]!.name, inputs[i]!]));
   for (const { value, source } of graph.weights) {
     invariant(source.kind === "inline", () => "stored weights are not known here");
     given.set(graph.values[value]!.name, toRef(source.tensor));
   }
-  const bound = valueOf(bindGraphSymbols(graph, inputs));
+  const bound = unwrap(bindGraphSymbols(graph, inputs));
   const runRoutine = (routine: Routine, reads: readonly RefTensor[]) =>
     runNode(graph.nodes[routine.node]!, reads, bound);
-  const actual = valueOf(runNests(program, { given, symbols: bound, runRoutine }));
+  const actual = unwrap(runNests(program, { given, symbols: bound, runRoutine }));
   for (const [i, tensor] of expected.entries()) {
     compareTensors(program.outputs[i]!, actual[i]!, tensor);
   }

@@ -13,7 +13,7 @@ import {
   variable,
 } from "../semantics/index-expr.ts";
 import { type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
-import { fromRef, randomRef, refTensor } from "../semantics/tensor.ts";
+import { fromRef, refTensor } from "../semantics/tensor.ts";
 import { Rng } from "../support/rng.ts";
 import { checkNests } from "./check-nests.ts";
 

@@ -2,7 +2,7 @@
  * Interpreter of nest programs in float64: makes a poisoned cell for every tensor, runs the items in
  * order, and gives the outputs. Routines (what no nest expresses) are run by the caller's function.
  */
-import type { NestItem, NestProgram, Routine } from "../region/nest.ts";
+import type { NestItem, NestProgram, Routine, View } from "../region/nest.ts";
 import { evaluate } from "../semantics/index-expr.ts";
 import { elementCount } from "../semantics/shape.ts";
 import { makeRefData, type RefTensor } from "../semantics/tensor.ts";
@@ -51,21 +51,25 @@ class NestRun {
 
   runItem(item: NestItem): void {
     if (item.kind === "statement") {
-      return runStatement(item.statement, (name) => this.#cell(name), this.#symbols);
-    }
-    if (item.kind === "view") {
-      const { tensor, of } = item.view;
-      const base = this.#cell(of);
-      const shape = this.#shapeOf(tensor);
-      invariant(elementCount(shape) === base.data.length, () => `${tensor} is no view of ${of}`);
-      this.#cells.set(tensor, { ...base, name: tensor, shape });
-      return;
-    }
+      runStatement(item.statement, (name) => this.#cell(name), this.#symbols);
+    } else if (item.kind === "view") {
+      this.#addView(item.view);
+    } else this.#runRoutine(item.routine);
+  }
+
+  #addView({ tensor, of }: View): void {
+    const base = this.#cell(of);
+    const shape = this.#shapeOf(tensor);
+    invariant(elementCount(shape) === base.data.length, () => `${tensor} is no view of ${of}`);
+    this.#cells.set(tensor, { ...base, name: tensor, shape });
+  }
+
+  #runRoutine(routine: Routine): void {
     const { runRoutine } = this.#options;
-    invariant(runRoutine, () => `${item.routine.name}: nobody runs routines here`);
-    const reads = item.routine.reads.map((name) => this.result(name));
-    const results = runRoutine(item.routine, reads, this.#symbols);
-    for (const [i, name] of item.routine.writes.entries()) this.#fill(name, results[i]!);
+    invariant(runRoutine, () => `${routine.name}: nobody runs routines here`);
+    const reads = routine.reads.map((name) => this.result(name));
+    const results = runRoutine(routine, reads, this.#symbols);
+    for (const [i, name] of routine.writes.entries()) this.#fill(name, results[i]!);
   }
 
   /** A tensor all of whose elements have been written. */

@@ -84,7 +84,10 @@ class StatementRun {
 
   runLoops(depth: number, point: Point): void {
     const loop = this.#outer[depth];
-    if (!loop) return this.#runPoint(point);
+    if (!loop) {
+      this.#runPoint(point);
+      return;
+    }
     const extent = evaluate(loop.extent, point);
     for (let i = 0; i < extent; i++) {
       point.set(loop.name, i);

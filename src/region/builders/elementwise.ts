@@ -30,8 +30,8 @@ export function buildScalarOp(context: NestContext, node: NodeOf<ScalarOp>): voi
 
 export function buildCast(context: NestContext, node: NodeOf<"cast">): void {
   const { to, saturate } = node.attrs;
-  if (context.type(node.inputs[0]!).dtype === to) return context.alias(node, node.inputs[0]!);
-  buildElementwise(context, node, ([x]) => cast(x!, to, saturate));
+  if (context.type(node.inputs[0]!).dtype === to) context.alias(node, node.inputs[0]!);
+  else buildElementwise(context, node, ([x]) => cast(x!, to, saturate));
 }
 
 export function buildIsInf(context: NestContext, node: NodeOf<"isInf">): void {

@@ -56,7 +56,10 @@ export function buildTranspose(context: NestContext, node: NodeOf<"transpose">):
   const { shape } = context.type(x);
   const { permutation } = node.attrs;
   const moved = permutation.filter((axis) => !isUnit(shape[axis]!));
-  if (moved.every((axis, i) => i === 0 || moved[i - 1]! < axis)) return context.alias(node, x);
+  if (moved.every((axis, i) => i === 0 || moved[i - 1]! < axis)) {
+    context.alias(node, x);
+    return;
+  }
   buildMap(context, node, (draft, at) => {
     const index = shape.map((_, axis) => at[permutation.indexOf(axis)]!);
     return draft.read(x, index);
@@ -68,7 +71,8 @@ export function buildBroadcast(context: NestContext, node: NodeOf<"broadcast">):
   const from = context.type(x).shape.filter((d) => !isUnit(d));
   const to = node.attrs.shape.filter((d) => !isUnit(d));
   if (from.length === to.length && from.every((d, i) => indexEquals(d, to[i]!))) {
-    return context.alias(node, x);
+    context.alias(node, x);
+    return;
   }
   buildMap(context, node, (draft, at) => draft.readBroadcast(x, at));
 }
@@ -77,7 +81,10 @@ export function buildSlice(context: NestContext, node: NodeOf<"slice">): void {
   const x = node.inputs[0]!;
   const { shape } = context.type(x);
   const { starts, steps, sizes } = node.attrs;
-  if (shape.every((d, i) => indexEquals(d, sizes[i]!))) return context.alias(node, x);
+  if (shape.every((d, i) => indexEquals(d, sizes[i]!))) {
+    context.alias(node, x);
+    return;
+  }
   buildMap(context, node, (draft, at) =>
     draft.read(
       x,

@@ -281,7 +281,10 @@ function buildSampled(context: NestContext, node: NodeOf<"resize">, axes: readon
     t.outside === undefined ? [] : [draft.finishRead(t.outside, [at[t.axis.axis]!])],
   );
   const fold = foldInto("sum", accumulator, dtype);
-  if (outside.length === 0) return draft.finishStatement([body], [write], fold);
+  if (outside.length === 0) {
+    draft.finishStatement([body], [write], fold);
+    return;
+  }
   const beyond = outside.map((i) => argument(1 + i, "bool")).reduce((a, b) => op("or", a, b));
   const inside = cast(argument(0, accumulator), dtype, false);
   const finish = [op("select", beyond, literalOf(dtype, node.attrs.extrapolation), inside)];

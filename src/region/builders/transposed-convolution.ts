@@ -142,7 +142,8 @@ function buildPhase(
   const index = [n, output, ...spaces.map((s) => s.at)];
   const write = { tensor: context.name(node.outputs[0]!), index };
   if (!plans.every((plan) => plan.reached)) {
-    return draft.finishStatement([literalOf(dtype, 0)], [write]);
+    draft.finishStatement([literalOf(dtype, 0)], [write]);
+    return;
   }
   const channels = floorDiv(operand[1]!, groups);
   const channel = add(mul(g, channels), draft.loop("ic", channels, "reduce"));
