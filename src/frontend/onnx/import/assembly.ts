@@ -1,0 +1,151 @@
+/**
+ * A graph under construction: values, weights and nodes are appended; symbols and constraints are
+ * shared with the graphs nested in it. Names are settled at the end (inputs and outputs keep the
+ * model's names where the text form can spell them).
+ */
+import type {
+  Graph,
+  GraphSymbol,
+  Node,
+  OpAttrs,
+  OpKind,
+  ShapeConstraint,
+  TensorType,
+  Value,
+  ValueId,
+  Weight,
+} from "../../../graph/graph.ts";
+import { type IndexExpr, variable } from "../../../semantics/index-expr.ts";
+import type { IndexRange } from "../../../semantics/index-range.ts";
+import type { Tensor } from "../../../semantics/tensor.ts";
+
+/** Symbols and constraints of a model: one for the graph and all subgraphs. */
+export interface SymbolTable {
+  readonly ranges: Map<string, IndexRange>;
+  readonly constraints: ShapeConstraint[];
+}
+
+/** Weights up to this size travel inside the graph. */
+const inlineBytes = 4096;
+
+/** Contents of a constant: read when needed, so that large weights are not held twice. */
+export interface ConstantSource {
+  readonly bytes: number;
+  readonly read: () => Tensor;
+}
+
+export class Assembly {
+  readonly symbols: SymbolTable;
+  readonly weights: Weight[] = [];
+  readonly stored: Map<string, () => Tensor>;
+  readonly inputs: ValueId[] = [];
+  readonly #types: TensorType[] = [];
+  readonly #hints: string[] = [];
+  readonly #nodes: Node[] = [];
+
+  /** `stored` collects the large weights of the model by key. */
+  constructor(symbols: SymbolTable, stored: Map<string, () => Tensor>) {
+    this.symbols = symbols;
+    this.stored = stored;
+  }
+
+  get nodes(): readonly Node[] {
+    return this.#nodes;
+  }
+
+  typeOf(id: ValueId): TensorType {
+    return this.#types[id]!;
+  }
+
+  get valueCount(): number {
+    return this.#types.length;
+  }
+
+  addInput(name: string, type: TensorType): ValueId {
+    const id = this.#addValue(type, name);
+    this.inputs.push(id);
+    return id;
+  }
+
+  addWeight(name: string, type: TensorType, source: ConstantSource): ValueId {
+    const id = this.#addValue(type, name);
+    if (source.bytes <= inlineBytes) {
+      this.weights.push({ value: id, source: { kind: "inline", tensor: source.read() } });
+    } else {
+      let key = name;
+      for (let i = 1; this.stored.has(key); i++) key = `${name}.${i}`;
+      this.stored.set(key, source.read);
+      this.weights.push({ value: id, source: { kind: "stored", key } });
+    }
+    return id;
+  }
+
+  addNode<K extends OpKind>(
+    op: K,
+    inputs: readonly ValueId[],
+    attrs: OpAttrs[K],
+    result: { readonly types: readonly TensorType[]; readonly origin: string },
+  ): readonly ValueId[] {
+    const outputs = result.types.map((type) => this.#addValue(type, ""));
+    const id = this.#nodes.length;
+    this.#nodes.push({ id, op, inputs, outputs, attrs, origin: result.origin } as unknown as Node);
+    return outputs;
+  }
+
+  /** Suggests a name; the first suggestion wins unless a later one is `final`. */
+  suggestName(id: ValueId, name: string, final = false): void {
+    if (final || this.#hints[id] === "") this.#hints[id] = name;
+  }
+
+  /** A symbol that no other has the name of. */
+  addSymbol(hint: string, range: IndexRange): IndexExpr {
+    const base = spellName(hint, "dim");
+    let name = base;
+    for (let i = 1; this.symbols.ranges.has(name); i++) name = `${base}_${i}`;
+    this.symbols.ranges.set(name, range);
+    return variable(name);
+  }
+
+  finish(name: string, outputs: readonly ValueId[]): Graph {
+    const symbols = [...this.symbols.ranges].map(([n, r]): GraphSymbol => ({ name: n, ...r }));
+    return {
+      name: spellName(name, "graph"),
+      symbols,
+      constraints: this.symbols.constraints,
+      values: this.#nameValues(symbols),
+      inputs: this.inputs,
+      weights: this.weights,
+      nodes: this.#nodes,
+      outputs,
+      states: [],
+    };
+  }
+
+  #nameValues(symbols: readonly GraphSymbol[]): Value[] {
+    const taken = new Set(symbols.map((s) => s.name));
+    const counters = new Map<string, number>();
+    return this.#types.map((type, id) => {
+      const base = spellName(this.#hints[id]!, `t${id}`);
+      let name = base;
+      while (taken.has(name)) {
+        const next = (counters.get(base) ?? 0) + 1;
+        counters.set(base, next);
+        name = `${base}_${next}`;
+      }
+      taken.add(name);
+      return { id, name, type };
+    });
+  }
+
+  #addValue(type: TensorType, hint: string): ValueId {
+    this.#hints.push(hint);
+    return this.#types.push(type) - 1;
+  }
+}
+
+/** The nearest name that the text forms can spell. */
+export function spellName(name: string, otherwise: string): string {
+  if (name === "") return otherwise;
+  const spelled = name.replaceAll(/[^\w.$%]/g, "_");
+  return /^[A-Za-z_]/.test(spelled) ? spelled : `_${spelled}`;
+}

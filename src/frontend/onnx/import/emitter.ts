@@ -1,0 +1,334 @@
+/**
+ * One call per op: infers the type, then either computes the result at once (all operands constant:
+ * the references; small symbolic operands: symbolic-ops.ts) or appends a node. Operands that are
+ * constants or symbolic become weights or dimension arithmetic at the moment a node needs them.
+ */
+
+import type { OpAttrs, OpKind, TensorType, ValueId } from "../../../graph/graph.ts";
+import { inferNode } from "../../../graph/infer-node.ts";
+import type { InferContext } from "../../../graph/op-info.ts";
+import { opTable } from "../../../graph/op-table.ts";
+import type { CoreOpKind } from "../../../semantics/core-ops.ts";
+import { type DType, dtypes } from "../../../semantics/dtype.ts";
+import {
+  atomOperands,
+  constant,
+  constantValue,
+  type IndexAtom,
+  type IndexExpr,
+  indexEquals,
+} from "../../../semantics/index-expr.ts";
+import { references, runReference } from "../../../semantics/references/references.ts";
+import { elementCount } from "../../../semantics/shape.ts";
+import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
+import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
+import { invariant } from "../../../support/invariant.ts";
+import type { Assembly } from "./assembly.ts";
+import {
+  constantFromRef,
+  constantOperand,
+  largestSymbolic,
+  type Operand,
+  symbolicElements,
+  symbolicOperand,
+  type ValueOperand,
+} from "./operand.ts";
+import { integerOf, type SymbolicNumber, symbolicArithmetic } from "./symbolic-number.ts";
+import { evaluateSymbolic } from "./symbolic-ops.ts";
+
+/** Where the emitted ops stand in the model. */
+export interface Origin {
+  /** `node "Conv_3" (Conv)`, for diagnostics. */
+  readonly at: string;
+  /** What the graph's nodes carry. */
+  readonly label: string;
+}
+
+export interface FoldLimits {
+  /** Elements of operands and results of an op that is computed at import. */
+  readonly elements: number;
+}
+
+/** Results that grow beyond their operands are only computed up to this size. */
+const smallResult = 4096;
+
+export class Emitter {
+  readonly assembly: Assembly;
+  readonly limits: FoldLimits;
+  readonly #weightIds = new Map<object, ValueId>();
+  readonly #symbolIds = new Map<string, ValueOperand>();
+  readonly #captures = new Map<Assembly, Map<ValueId, ValueId>>();
+  /** Values of enclosing graphs that this one reads, in the order of its extra inputs. */
+  readonly captured: ValueOperand[] = [];
+
+  constructor(assembly: Assembly, limits: FoldLimits) {
+    this.assembly = assembly;
+    this.limits = limits;
+  }
+
+  /** Applies an op; the results of a multi-output op in order. */
+  emitAll<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    origin: Origin,
+  ): readonly Operand[] {
+    const types = this.#infer(op, inputs, attrs, origin);
+    const known = this.#evaluate(op, inputs, attrs, { types, origin });
+    if (known) return known;
+    const ids = inputs.map((operand) => this.valueOf(operand, origin));
+    const outputs = this.assembly.addNode(op, ids, attrs, { types, origin: origin.label });
+    return outputs.map(
+      (id, i): Operand => ({
+        kind: "value",
+        type: types[i]!,
+        home: this.assembly,
+        id,
+      }),
+    );
+  }
+
+  emit<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    origin: Origin,
+  ): Operand {
+    return this.emitAll(op, inputs, attrs, origin)[0]!;
+  }
+
+  /** The value of an operand in the graph: constants become weights, symbolic tensors arithmetic. */
+  valueOf(operand: Operand, origin: Origin): ValueId {
+    if (operand.kind === "value") return this.#localId(operand);
+    if (operand.kind === "symbolic") return this.#materialize(operand, origin);
+    const seen = this.#weightIds.get(operand.source);
+    if (seen !== undefined) return seen;
+    const id = this.assembly.addWeight(operand.name || "const", operand.type, operand.source);
+    this.#weightIds.set(operand.source, id);
+    return id;
+  }
+
+  inferContext(origin: Origin): InferContext {
+    const { symbols } = this.assembly;
+    const context: InferContext = {
+      ranges: symbols.ranges,
+      at: origin.at,
+      requireEqual: (left, right) => {
+        const same = symbols.constraints.some(
+          (c) => indexEquals(c.left, left) && indexEquals(c.right, right),
+        );
+        if (!same) symbols.constraints.push({ left, right, origin: origin.at });
+      },
+      freshSymbol: (hint, range) => this.assembly.addSymbol(hint, range),
+      inferDefinition: (op, inputs, attrs) => inferNode(op, inputs, attrs, context),
+    };
+    return context;
+  }
+
+  #infer<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    origin: Origin,
+  ): readonly TensorType[] {
+    const types = inputs.map((operand) => operand.type);
+    const results = inferNode(op, types, attrs, this.inferContext(origin));
+    for (const { shape } of results) checkExtents(shape, origin);
+    return results;
+  }
+
+  #evaluate<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    context: { readonly types: readonly TensorType[]; readonly origin: Origin },
+  ): readonly Operand[] | undefined {
+    const { types, origin } = context;
+    if (!(op in references) || isOpaque(op)) return undefined;
+    const shapes = types.map((t) => t.shape.map(constantValue));
+    if (shapes.some((s) => s.includes(undefined))) return undefined;
+    const counts = shapes.map((s) => elementCount(s as number[]));
+    if (inputs.every((operand) => operand.kind === "constant")) {
+      return this.#fold(op, inputs, attrs, { counts, origin });
+    }
+    if (inputs.some((operand) => operand.kind === "value")) return undefined;
+    if (types.length !== 1 || counts[0]! > largestSymbolic) return undefined;
+    const elements = inputs.map(symbolicElements);
+    if (elements.includes(undefined)) return undefined;
+    const tensors = inputs.map((operand, i) => ({
+      dtype: operand.type.dtype,
+      shape: operand.kind === "value" ? [] : operand.shape,
+      elements: elements[i]!,
+    }));
+    const result = { dtype: types[0]!.dtype, shape: shapes[0] as number[] };
+    const arithmetic = symbolicArithmetic(this.assembly.symbols.ranges);
+    const found = evaluateSymbolic({ op, inputs: tensors, attrs, result }, arithmetic);
+    return found && [symbolicOperand(result.dtype, result.shape, found)];
+  }
+
+  #fold<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    context: { readonly counts: readonly number[]; readonly origin: Origin },
+  ): readonly Operand[] | undefined {
+    const before = inputs.map((o) =>
+      elementCount(o.kind === "value" ? [] : o.type.shape.map((d) => d.constant)),
+    );
+    const [read, made] = [before, context.counts].map((c) => c.reduce((a, b) => a + b, 0)) as [
+      number,
+      number,
+    ];
+    if (Math.max(read, made) > this.limits.elements) return undefined;
+    if (made > smallResult && made > 2 * read) return undefined;
+    const tensors = inputs.map((o) => {
+      invariant(o.kind === "constant", () => "only constants fold");
+      return toRef(o.source.read());
+    });
+    const evaluate = (e: IndexExpr): number => {
+      const value = constantValue(e);
+      invariant(
+        value !== undefined,
+        () => `${op}: symbolic attribute ${e.key} of a constant result`,
+      );
+      return value;
+    };
+    const call = { kind: op as CoreOpKind, attrs: attrs as never, inputs: tensors, evaluate };
+    const results = runReference(call, {
+      runSubgraph: () => ({ ok: false, diagnostics: [] }),
+      subgraphOutputTypes: () => [],
+    });
+    if (results.ok) return results.value.map((r) => constantFromRef(r));
+    const { at } = context.origin;
+    throw new DiagnosticError(results.diagnostics.map((d) => ({ ...d, at })));
+  }
+
+  /** A value of an enclosing graph becomes an input of this one, once. */
+  #localId(operand: ValueOperand): ValueId {
+    if (operand.home === this.assembly) return operand.id;
+    const seen = this.#captures.get(operand.home) ?? new Map<ValueId, ValueId>();
+    this.#captures.set(operand.home, seen);
+    const known = seen.get(operand.id);
+    if (known !== undefined) return known;
+    const id = this.assembly.addInput(`capture_${this.captured.length}`, operand.type);
+    seen.set(operand.id, id);
+    this.captured.push(operand);
+    return id;
+  }
+
+  #materialize(operand: Extract<Operand, { kind: "symbolic" }>, origin: Origin): ValueId {
+    const { dtype } = operand.type;
+    const parts = operand.elements.map((e) => {
+      const scalar = this.#materializeNumber(e, dtype, origin);
+      return this.emit("reshape", [scalar], { shape: [indexOne] }, origin);
+    });
+    const flat = parts.length === 1 ? parts[0]! : this.emit("concat", parts, { axis: 0 }, origin);
+    return this.valueOf(
+      this.emit("reshape", [flat], { shape: operand.type.shape }, origin),
+      origin,
+    );
+  }
+
+  #materializeNumber(number: SymbolicNumber, dtype: DType, origin: Origin): Operand {
+    const whole = integerOf(number);
+    const cast = (x: Operand, to: DType) =>
+      x.type.dtype === to ? x : this.emit("cast", [x], { to, saturate: false }, origin);
+    if (whole) return cast(this.#materializeIndex(whole, origin), dtype);
+    invariant(dtypes[dtype].kind === "float", () => `fraction in a tensor of ${dtype}`);
+    const parts = [number.numerator, number.denominator].map((e) =>
+      cast(this.#materializeIndex(e, origin), dtype),
+    );
+    return this.emit("div", parts, {}, origin);
+  }
+
+  /** An index expression as i64 arithmetic over the extents of values. */
+  #materializeIndex(expr: IndexExpr, origin: Origin): Operand {
+    const terms = expr.terms.map((term) => {
+      const factors = term.atoms.map((atom) => this.#materializeAtom(atom, origin));
+      const product = factors.reduce((a, b) => this.emit("mul", [a, b], {}, origin));
+      if (term.coefficient === 1) return product;
+      return this.emit("mul", [product, scalarIndex(term.coefficient)], {}, origin);
+    });
+    if (terms.length === 0) return scalarIndex(expr.constant);
+    const total = terms.reduce((a, b) => this.emit("add", [a, b], {}, origin));
+    if (expr.constant === 0) return total;
+    return this.emit("add", [total, scalarIndex(expr.constant)], {}, origin);
+  }
+
+  #materializeAtom(atom: IndexAtom, origin: Origin): Operand {
+    if (atom.kind === "variable") return this.#materializeSymbol(atom.name, origin);
+    const operands = atomOperands(atom).map((p) => this.#materializeIndex(p, origin));
+    const emit = (op: "min" | "max" | "floorMod" | "sub" | "div", a: Operand, b: Operand) =>
+      this.emit(op, [a, b], {}, origin);
+    if (atom.kind === "min" || atom.kind === "max") {
+      const kind = atom.kind;
+      return operands.reduce((a, b) => emit(kind, a, b));
+    }
+    const [a, b] = operands as [Operand, Operand];
+    const rest = emit("floorMod", a, b);
+    // floor(a / b) = (a - floorMod(a, b)) / b, where the division is exact.
+    return atom.kind === "mod" ? rest : emit("div", emit("sub", a, rest), b);
+  }
+
+  /** The symbol's value: an axis of some value whose extent is the symbol, or a multiple of it. */
+  #materializeSymbol(name: string, origin: Origin): Operand {
+    const seen = this.#symbolIds.get(name);
+    if (seen) return seen;
+    const { assembly } = this;
+    for (let id = 0; id < assembly.valueCount; id++) {
+      const type = assembly.typeOf(id);
+      const axis = type.shape.findIndex((d) => isMultipleOf(d, name));
+      if (axis < 0) continue;
+      const value: Operand = { kind: "value", type, home: assembly, id };
+      const size = this.emit("dimSize", [value], { axis }, origin);
+      const factor = type.shape[axis]!.terms[0]!.coefficient;
+      const symbol =
+        factor === 1 ? size : this.emit("div", [size, scalarIndex(factor)], {}, origin);
+      invariant(symbol.kind === "value", () => `extent ${name} is no value`);
+      this.#symbolIds.set(name, symbol);
+      return symbol;
+    }
+    return reject("ONX013", `the extent ${name} is needed as a number, but no value has it`, {
+      at: origin.at,
+      help: "fix the dimension with a shape override",
+    });
+  }
+}
+
+const indexOne = constant(1);
+
+function isMultipleOf(extent: IndexExpr, name: string): boolean {
+  const [term] = extent.terms;
+  return (
+    extent.constant === 0 &&
+    extent.terms.length === 1 &&
+    term!.coefficient > 0 &&
+    term!.atoms.length === 1 &&
+    term!.key === name
+  );
+}
+
+function scalarIndex(value: number): Operand {
+  return constantOperand(fromRef(refTensor("i64", [], [value])));
+}
+
+/** Ops that may not be computed at import although their operands are known. */
+function isOpaque(op: OpKind): boolean {
+  const { traits } = opTable[op];
+  const known = typeof traits === "function" ? undefined : traits;
+  return known?.random === true || known?.hasSubgraph === true || op === "dimSize";
+}
+
+const largestExtent = 2 ** 40;
+
+/** Extents from hostile files must not overflow later products (2^53). */
+function checkExtents(shape: readonly IndexExpr[], origin: Origin): void {
+  const fixed = shape.map((d) => constantValue(d) ?? 1);
+  const count = fixed.reduce((product, d) => product * Math.max(1, d), 1);
+  if (count > largestExtent || fixed.some((d) => d < 0)) {
+    reject("ONX004", `a result has the shape [${shape.map((d) => d.key).join(", ")}]`, {
+      at: origin.at,
+      help: "extents are non-negative and their product is below 2^40",
+    });
+  }
+}

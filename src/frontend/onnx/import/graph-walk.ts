@@ -1,0 +1,270 @@
+/**
+ * Walks the nodes of an ONNX graph in order and converts each through its row of the operator table.
+ * Names live in scopes (subgraphs see the names around them; function bodies do not). All problems are
+ * collected: after a failed node, what depends on it is skipped, everything else is still converted.
+ */
+import {
+  attempt,
+  type Diagnostic,
+  DiagnosticError,
+  type diagnostic,
+  reject,
+} from "../../../support/diagnostic.ts";
+import type { FunctionProto, GraphProto, NodeProto } from "../generated/onnx_pb.ts";
+import { type AttributeMap, Attributes } from "./attributes.ts";
+import type { Emitter } from "./emitter.ts";
+import { NodeView } from "./node-view.ts";
+import type { Operand } from "./operand.ts";
+import { findOperator, type OperatorRow } from "./operator-row.ts";
+import { operatorTables } from "./operator-table.ts";
+
+/** What a name means; "failed": its node was refused, so its users are skipped. */
+type Binding = Operand | "failed";
+
+export class Scope {
+  readonly #names = new Map<string, Binding>();
+  readonly #outer: Scope | undefined;
+
+  constructor(outer?: Scope) {
+    this.#outer = outer;
+  }
+
+  find(name: string): Binding | undefined {
+    return this.#names.get(name) ?? this.#outer?.find(name);
+  }
+
+  /** Whether the name is new in this scope and those around it (ONNX names are assigned once). */
+  bind(name: string, binding: Binding): boolean {
+    if (this.#names.has(name)) return false;
+    this.#names.set(name, binding);
+    return true;
+  }
+}
+
+export interface WalkContext {
+  readonly emitter: Emitter;
+  /** Operator set version by domain; "" is the default domain. */
+  readonly opsets: ReadonlyMap<string, number>;
+  readonly functions: ReadonlyMap<string, FunctionProto>;
+  readonly diagnostics: Diagnostic[];
+  /** Reads tensors of the model: initializers of subgraphs. */
+  readonly bindInitializers: (graph: GraphProto, scope: Scope) => void;
+  /** Attributes of the function call that is being expanded. */
+  readonly call?: AttributeMap;
+  /** Nesting of subgraphs and functions. */
+  readonly depth: number;
+}
+
+const largestDepth = 24;
+const largestProblemCount = 200;
+
+/** Converts nodes; results are bound in `scope`, problems appended to the context's diagnostics. */
+export function walkNodes(nodes: readonly NodeProto[], scope: Scope, context: WalkContext): void {
+  for (const [index, node] of nodes.entries()) {
+    if (context.diagnostics.length >= largestProblemCount) return;
+    const result = attempt(() => convertNode(node, index, scope, context));
+    if (result.ok) continue;
+    context.diagnostics.push(...result.diagnostics);
+    for (const name of node.output) scope.bind(name, "failed");
+  }
+}
+
+function convertNode(node: NodeProto, index: number, scope: Scope, context: WalkContext): void {
+  const label = `${node.name || `#${index}`} (${node.opType})`;
+  const at = `node ${JSON.stringify(node.name || `#${index}`)} (${node.domain ? `${node.domain}.` : ""}${node.opType})`;
+  const body = context.functions.get(functionKey(node.domain, node.opType));
+  const found = body ? undefined : findRow(node, at, context);
+  const bindings = node.input.map((name) => (name === "" ? undefined : lookUp(name, scope, at)));
+  if (bindings.includes("failed")) {
+    for (const name of node.output) if (name !== "") scope.bind(name, "failed");
+    return;
+  }
+  const inputs = bindings as (Operand | undefined)[];
+  const attributes = new Attributes(attributeMap(node, context.call), at);
+  const results = body
+    ? callFunction(body, inputs, { attributes, at, context })
+    : convertOperator(found!, { node, inputs, attributes, at, label, scope, context });
+  bindResults(node, results, { scope, at, context });
+}
+
+function lookUp(name: string, scope: Scope, at: string): Binding {
+  const binding = scope.find(name);
+  if (binding) return binding;
+  return reject("ONX010", `operand ${JSON.stringify(name)} is not defined before the node`, {
+    at,
+    help: "nodes must stand in topological order and every operand be an input, initializer or earlier output",
+  });
+}
+
+function attributeMap(node: NodeProto, call: AttributeMap | undefined): AttributeMap {
+  const map = new Map<string, NodeProto["attribute"][number]>();
+  for (const attribute of node.attribute) {
+    if (attribute.refAttrName === "") map.set(attribute.name, attribute);
+    else {
+      const given = call?.get(attribute.refAttrName);
+      if (given) map.set(attribute.name, given);
+    }
+  }
+  return map;
+}
+
+function bindResults(
+  node: NodeProto,
+  results: readonly (Operand | undefined)[],
+  { scope, at, context }: { scope: Scope; at: string; context: WalkContext },
+): void {
+  for (const [i, name] of node.output.entries()) {
+    if (name === "") continue;
+    const result = results[i];
+    if (!result) {
+      reject("ONX009", `output ${i} (${JSON.stringify(name)}) is not supported`, {
+        at,
+        help: "export the model without this output",
+      });
+    }
+    if (result.kind === "value" && result.home === context.emitter.assembly) {
+      result.home.suggestName(result.id, name);
+    }
+    if (!scope.bind(name, result)) {
+      reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
+        at,
+        help: "every value of an ONNX graph has its own name; export the model again",
+      });
+    }
+  }
+}
+
+interface Found {
+  readonly row: OperatorRow;
+  readonly version: number;
+}
+
+function findRow(node: NodeProto, at: string, { opsets }: WalkContext): Found {
+  const domain = node.domain === "ai.onnx" ? "" : node.domain;
+  const table = operatorTables[domain];
+  if (!table || !Object.hasOwn(table, node.opType)) {
+    const where = domain === "" ? "" : ` of the domain ${JSON.stringify(domain)}`;
+    reject("ONX007", `operator ${node.opType}${where} is not supported`, {
+      at,
+      help: "export the model without it, for instance decomposed into standard operators",
+    });
+  }
+  const opset = opsets.get(domain);
+  if (opset === undefined) {
+    reject("ONX012", `the model does not import the operator set ${JSON.stringify(domain)}`, {
+      at,
+      help: "export the model again; opset_import must name every domain in use",
+    });
+  }
+  return findOperator(table[node.opType]!, { opset, op: node.opType, at });
+}
+
+interface OperatorCall {
+  readonly node: NodeProto;
+  readonly inputs: readonly (Operand | undefined)[];
+  readonly attributes: Attributes;
+  readonly at: string;
+  readonly label: string;
+  readonly scope: Scope;
+  readonly context: WalkContext;
+}
+
+function convertOperator(
+  { row, version }: Found,
+  call: OperatorCall,
+): readonly (Operand | undefined)[] {
+  const { node, inputs, attributes, at, label, context } = call;
+  const view = new NodeView({
+    op: node.opType,
+    version,
+    inputs,
+    outputs: node.output,
+    attributes,
+    emitter: context.emitter,
+    origin: { at, label },
+    subgraphs: { inline: (body) => inlineSubgraph(body, call) },
+  });
+  const result = row.convert(view);
+  const unread = attributes.unread();
+  if (unread.length > 0) throw new DiagnosticError(unread);
+  return "kind" in result ? [result] : result;
+}
+
+/** Converts a subgraph without inputs (a branch of If) in the current graph. */
+function inlineSubgraph(
+  body: GraphProto,
+  { scope, at, context }: OperatorCall,
+): readonly Operand[] {
+  const inner = new Scope(scope);
+  const nested = deeper(context, at);
+  nested.bindInitializers(body, inner);
+  walkNodes(body.node, inner, nested);
+  return collectOutputs(
+    body.output.map((o) => o.name),
+    inner,
+    at,
+  );
+}
+
+interface FunctionCall {
+  readonly attributes: Attributes;
+  readonly at: string;
+  readonly context: WalkContext;
+}
+
+/** Expands a model-local function in place; its body sees only its own inputs and attributes. */
+function callFunction(
+  body: FunctionProto,
+  inputs: readonly (Operand | undefined)[],
+  { attributes, at, context }: FunctionCall,
+): readonly Operand[] {
+  const scope = new Scope();
+  for (const [i, name] of body.input.entries()) {
+    const operand = inputs[i];
+    if (operand) scope.bind(name, operand);
+  }
+  const defaults = body.attributeProto.map((a) => [a.name, a] as const);
+  const opsets = new Map([...context.opsets, ...readOpsets(body.opsetImport)]);
+  const call = new Map([...defaults, ...attributes.all]);
+  walkNodes(body.node, scope, { ...deeper(context, at), opsets, call });
+  return collectOutputs(body.output, scope, at);
+}
+
+function deeper(context: WalkContext, at: string): WalkContext {
+  if (context.depth < largestDepth) return { ...context, depth: context.depth + 1 };
+  return reject("ONX014", `functions or subgraphs nest deeper than ${largestDepth}`, {
+    at,
+    help: "a function may not call itself; flatten the model",
+  });
+}
+
+function collectOutputs(names: readonly string[], scope: Scope, at: string): readonly Operand[] {
+  return names.map((name) => {
+    const binding = scope.find(name);
+    if (binding && binding !== "failed") return binding;
+    if (binding === "failed") throw new DiagnosticError([]);
+    return reject("ONX010", `output ${JSON.stringify(name)} is not defined`, {
+      at,
+      help: "every output of a graph must be an input, initializer or output of a node",
+    });
+  });
+}
+
+export function functionKey(domain: string, name: string): string {
+  return `${domain}::${name}`;
+}
+
+/** Versions of the operator sets by domain. */
+export function readOpsets(
+  imports: readonly { readonly domain: string; readonly version: bigint }[],
+): Map<string, number> {
+  return new Map(imports.map((o) => [o.domain === "ai.onnx" ? "" : o.domain, Number(o.version)]));
+}
+
+/** A problem of the whole model. */
+export function problem(
+  context: Pick<WalkContext, "diagnostics">,
+  d: ReturnType<typeof diagnostic>,
+): void {
+  context.diagnostics.push(d);
+}

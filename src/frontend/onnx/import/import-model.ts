@@ -1,0 +1,290 @@
+/**
+ * ONNX to Graph: the door of the importer. Bytes (or a decoded ModelProto) in, a Model out, or all the
+ * diagnostics that explain why there is none. Inputs become graph inputs with symbolic dimensions,
+ * initializers constants, nodes go through the operator table (graph-walk.ts).
+ */
+import type { Model, ValueId } from "../../../graph/graph.ts";
+import type { IndexExpr } from "../../../semantics/index-expr.ts";
+import { toIndex } from "../../../semantics/index-expr.ts";
+import type { Tensor } from "../../../semantics/tensor.ts";
+import {
+  attempt,
+  type Diagnostic,
+  DiagnosticError,
+  diagnostic,
+  type Result,
+  reject,
+} from "../../../support/diagnostic.ts";
+import { invariant } from "../../../support/invariant.ts";
+import { dtypeOf, onnxTypeName } from "../data-types.ts";
+import type { ReadExternal } from "../external-data.ts";
+import type { GraphProto, ModelProto, TensorProto, ValueInfoProto } from "../generated/onnx_pb.ts";
+import { readModelFile } from "../model-file.ts";
+import { readTensorProto, viewBytes } from "../tensor-proto.ts";
+import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
+import { Assembly, spellName } from "./assembly.ts";
+import { Emitter } from "./emitter.ts";
+import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
+import { constantOperand, lazyConstant, type Operand } from "./operand.ts";
+import { newestOpset, oldestOpset } from "./operator-row.ts";
+import { type ShapeOverrides, ShapeOverrideTable } from "./shape-override.ts";
+
+export interface ImportOptions {
+  /** Values, ranges or expressions for symbolic dimensions, by name. */
+  readonly shapes?: ShapeOverrides;
+  /** Inputs whose values are fixed at import, by name: they vanish from the graph. */
+  readonly values?: Readonly<Record<string, Tensor>>;
+  readonly limits?: ModelLimits;
+  /** Elements up to which constant ops are computed at import. */
+  readonly foldElements?: number;
+  /** How external data is read; without it a model that has some is refused. */
+  readonly readExternal?: ReadExternal;
+}
+
+export interface ImportedModel extends Model {
+  /** The model's own names of the graph's inputs and outputs, in order. */
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
+}
+
+const defaultFoldElements = 2 ** 20;
+
+/** Imports the bytes of a .onnx file. */
+export function importOnnx(bytes: Uint8Array, options: ImportOptions = {}): Result<ImportedModel> {
+  const model = readModelFile(bytes, options.limits ?? defaultModelLimits);
+  return model.ok ? importModel(model.value, options) : model;
+}
+
+/** Imports a decoded model. */
+export function importModel(proto: ModelProto, options: ImportOptions = {}): Result<ImportedModel> {
+  return attempt((warn) => new ModelImport(proto, options, warn).run());
+}
+
+class ModelImport {
+  readonly #proto: ModelProto;
+  readonly #graph: GraphProto;
+  readonly #options: ImportOptions;
+  readonly #warn: (d: Diagnostic) => void;
+  readonly #diagnostics: Diagnostic[] = [];
+  readonly #stored = new Map<string, () => Tensor>();
+  readonly #assembly: Assembly;
+  readonly #dimensions: ShapeOverrideTable;
+  readonly #dimensionNames = new Set<string>();
+
+  constructor(proto: ModelProto, options: ImportOptions, warn: (d: Diagnostic) => void) {
+    invariant(proto.graph, () => "a model without a graph");
+    this.#proto = proto;
+    this.#graph = proto.graph;
+    this.#options = options;
+    this.#warn = warn;
+    this.#assembly = new Assembly({ ranges: new Map(), constraints: [] }, this.#stored);
+    this.#dimensions = new ShapeOverrideTable(options.shapes ?? {}, this.#assembly.symbols.ranges);
+  }
+
+  run(): ImportedModel {
+    const context = this.#context();
+    const scope = new Scope();
+    this.#bindInitializers(this.#graph, scope);
+    const inputNames = this.#bindInputs(scope);
+    this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
+    this.#checkValues();
+    walkNodes(this.#graph.node, scope, context);
+    const outputs = this.#collectOutputs(scope, context.emitter);
+    if (this.#diagnostics.length > 0) throw new DiagnosticError(this.#diagnostics);
+    this.#warnOfConstraints();
+    const read = (key: string): Tensor => {
+      const stored = this.#stored.get(key);
+      invariant(stored, () => `no weight ${key}`);
+      return stored();
+    };
+    return {
+      graph: this.#assembly.finish(this.#graph.name, outputs),
+      weights: { read },
+      inputNames,
+      outputNames: this.#graph.output.map((o) => o.name),
+    };
+  }
+
+  #context(): WalkContext {
+    const opsets = readOpsets(this.#proto.opsetImport);
+    const opset = opsets.get("");
+    if (opset !== undefined && (opset < oldestOpset || opset > newestOpset)) {
+      const warning = `operator set ${opset} is outside ${oldestOpset} to ${newestOpset}`;
+      if (opset < oldestOpset) this.#diagnostics.push(opsetProblem(warning, "error"));
+      else this.#warn(opsetProblem(warning, "warning"));
+    }
+    return {
+      emitter: new Emitter(this.#assembly, {
+        elements: this.#options.foldElements ?? defaultFoldElements,
+      }),
+      opsets,
+      functions: new Map(this.#proto.functions.map((f) => [functionKey(f.domain, f.name), f])),
+      diagnostics: this.#diagnostics,
+      bindInitializers: (graph, scope) => this.#bindInitializers(graph, scope),
+      depth: 0,
+    };
+  }
+
+  #bindInitializers(graph: GraphProto, scope: Scope): void {
+    if (graph.sparseInitializer.length > 0) {
+      this.#collect(() =>
+        reject("ONX014", `the graph has ${graph.sparseInitializer.length} sparse initializers`, {
+          help: "export the model with dense weights",
+        }),
+      );
+    }
+    for (const tensor of graph.initializer) {
+      const at = `initializer ${JSON.stringify(tensor.name)}`;
+      this.#collect(
+        () => {
+          if (!scope.bind(tensor.name, this.#readTensor(tensor, at))) duplicate(tensor.name, at);
+        },
+        () => scope.bind(tensor.name, "failed"),
+      );
+    }
+  }
+
+  #readTensor(proto: TensorProto, at: string): Operand {
+    const tensor = readTensorProto(proto, at);
+    if (tensor.kind === "inline") return constantOperand(tensor.tensor, proto.name);
+    const { dtype, shape, range } = tensor;
+    const { readExternal } = this.#options;
+    if (!readExternal) {
+      reject(
+        "ONX016",
+        `the weights are in ${JSON.stringify(range.location)}, which cannot be read`,
+        {
+          at,
+          help: "open the model by its path, so that the files beside it can be read",
+        },
+      );
+    }
+    return lazyConstant({ dtype, shape }, proto.name, () => {
+      const bytes = readExternal(range.location, range.offset, range.length);
+      if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
+      return { dtype, shape, data: viewBytes(dtype, bytes.value) };
+    });
+  }
+
+  #bindInputs(scope: Scope): string[] {
+    const names: string[] = [];
+    for (const input of this.#graph.input) {
+      const at = `input ${JSON.stringify(input.name)}`;
+      const bound = scope.find(input.name);
+      // Up to IR version 3 initializers are listed among the inputs.
+      if (bound) continue;
+      this.#collect(
+        () => {
+          const operand = this.#fixedValue(input) ?? this.#graphInput(input, at);
+          if (operand.kind === "value") names.push(input.name);
+          scope.bind(input.name, operand);
+        },
+        () => scope.bind(input.name, "failed"),
+      );
+    }
+    return names;
+  }
+
+  #fixedValue(input: ValueInfoProto): Operand | undefined {
+    const { values } = this.#options;
+    if (!values || !Object.hasOwn(values, input.name)) return undefined;
+    return constantOperand(values[input.name]!, input.name);
+  }
+
+  #graphInput(input: ValueInfoProto, at: string): Operand {
+    const type = input.type?.value;
+    if (type?.case !== "tensorType" || !type.value.shape) {
+      reject("ONX014", `its type is ${type?.case ?? "missing"}, not a tensor with known rank`, {
+        at,
+        help: "export the model with tensor inputs of known rank (no sequences, maps or optionals)",
+      });
+    }
+    const dtype = dtypeOf(type.value.elemType);
+    if (dtype === undefined) {
+      reject("ONX003", `${onnxTypeName(type.value.elemType)} elements are not supported`, { at });
+    }
+    const shape = type.value.shape.dim.map((dim, axis): IndexExpr => {
+      if (dim.value.case === "dimValue") return fixedExtent(dim.value.value, at);
+      const name = dim.value.value || `${spellName(input.name, "input")}_dim${axis}`;
+      this.#dimensionNames.add(name);
+      return this.#dimensions.resolve(name);
+    });
+    const tensor = { dtype, shape };
+    const id = this.#assembly.addInput(input.name, tensor);
+    return { kind: "value", type: tensor, home: this.#assembly, id };
+  }
+
+  #checkValues(): void {
+    const names = new Set(this.#graph.input.map((i) => i.name));
+    for (const name of Object.keys(this.#options.values ?? {})) {
+      if (names.has(name)) continue;
+      this.#diagnostics.push(
+        diagnostic("ONX015", `the model has no input ${JSON.stringify(name)}`, {
+          at: `input override ${name}`,
+          help: `its inputs are ${[...names].join(", ")}`,
+        }),
+      );
+    }
+  }
+
+  #collectOutputs(scope: Scope, emitter: Emitter): ValueId[] {
+    const ids: ValueId[] = [];
+    for (const { name } of this.#graph.output) {
+      const at = `output ${JSON.stringify(name)}`;
+      this.#collect(() => {
+        const binding = scope.find(name);
+        if (binding === "failed") return;
+        if (!binding) {
+          reject("ONX010", `output ${JSON.stringify(name)} is not defined`, {
+            at,
+            help: "every output of a graph must be an input, initializer or output of a node",
+          });
+        }
+        const id = emitter.valueOf(binding, { at, label: name });
+        if (!this.#assembly.inputs.includes(id)) this.#assembly.suggestName(id, name, true);
+        ids.push(id);
+      });
+    }
+    return ids;
+  }
+
+  #warnOfConstraints(): void {
+    for (const { left, right, origin } of this.#assembly.symbols.constraints) {
+      this.#warn(
+        diagnostic("ONX017", `${left.key} = ${right.key} is assumed, and checked at run time`, {
+          severity: "info",
+          at: origin,
+          help: "name the dimensions equally in the model, or fix them with shape overrides",
+        }),
+      );
+    }
+  }
+
+  #collect(body: () => void, failed?: () => void): void {
+    const result = attempt(body);
+    if (result.ok) return;
+    this.#diagnostics.push(...result.diagnostics);
+    failed?.();
+  }
+}
+
+function opsetProblem(message: string, severity: "error" | "warning"): Diagnostic {
+  return diagnostic("ONX012", message, {
+    severity,
+    help: "convert the model to a supported operator set with onnx.version_converter",
+  });
+}
+
+function duplicate(name: string, at: string): never {
+  return reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
+    at,
+    help: "every value of an ONNX graph has its own name; export the model again",
+  });
+}
+
+function fixedExtent(value: bigint, at: string): IndexExpr {
+  if (value < 0n || value > 2n ** 40n) {
+    reject("ONX004", `an extent is ${value}`, { at, help: "extents are from 0 to 2^40" });
+  }
+  return toIndex(Number(value));
+}

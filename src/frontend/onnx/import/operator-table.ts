@@ -1,0 +1,27 @@
+/**
+ * Every operator that is imported, by domain. A row stands in the file of its family under rows/;
+ * supporting another operator is adding a row there.
+ */
+import type { OperatorTable } from "./operator-row.ts";
+import { controlRows } from "./rows/control.ts";
+import { elementwiseRows } from "./rows/elementwise.ts";
+import { linearRows } from "./rows/linear.ts";
+import { movementRows } from "./rows/movement.ts";
+import { normalizationRows } from "./rows/normalization.ts";
+import { recurrentRows } from "./rows/recurrent.ts";
+import { reductionRows } from "./rows/reduction.ts";
+import { samplingRows } from "./rows/sampling.ts";
+
+const standard: OperatorTable = {
+  ...elementwiseRows,
+  ...reductionRows,
+  ...linearRows,
+  ...movementRows,
+  ...normalizationRows,
+  ...recurrentRows,
+  ...samplingRows,
+  ...controlRows,
+};
+
+/** Tables by domain; "" is the default domain ai.onnx. */
+export const operatorTables: Readonly<Record<string, OperatorTable>> = { "": standard };

@@ -1,0 +1,314 @@
+/** Resize, grid sampling, region pooling, transforms, quantisation. */
+import type { ResizeAttrs } from "../../../../semantics/core-ops.ts";
+import type { DType } from "../../../../semantics/dtype.ts";
+import {
+  constant,
+  constantValue,
+  floorDiv,
+  type IndexExpr,
+  indexEquals,
+  mul,
+} from "../../../../semantics/index-expr.ts";
+import { onnxTypeOf } from "../../data-types.ts";
+import type { NodeView } from "../node-view.ts";
+import type { Operand } from "../operand.ts";
+import type { OperatorTable } from "../operator-row.ts";
+import { fromNumber, type SymbolicNumber } from "../symbolic-number.ts";
+
+/** Extents along the resized axes, with the scales where those are what the model gave. */
+interface Target {
+  readonly axes: readonly number[];
+  readonly sizes: readonly IndexExpr[];
+  readonly scales?: readonly number[];
+}
+
+/** Sizes floor(extent * scale); the scale itself goes on to the coordinate transform if constant. */
+function fromScales(
+  node: NodeView,
+  shape: readonly IndexExpr[],
+  axes: readonly number[],
+  scales: readonly SymbolicNumber[],
+): Target {
+  if (scales.length !== axes.length) node.refuse(`${scales.length} scales`, `${axes.length}`);
+  const sizes = axes.map((axis, i) => {
+    const { numerator, denominator } = scales[i]!;
+    return floorDiv(mul(shape[axis]!, numerator), denominator);
+  });
+  const fixed = scales.map((s) => {
+    const [a, b] = [constantValue(s.numerator), constantValue(s.denominator)];
+    return a === undefined || b === undefined ? undefined : a / b;
+  });
+  const known = fixed.filter((f) => f !== undefined);
+  return known.length === fixed.length ? { axes, sizes, scales: known } : { axes, sizes };
+}
+
+/** Keeping the aspect ratio needs constant extents: one scale for all axes, sizes rounded. */
+function keepAspect(
+  node: NodeView,
+  shape: readonly IndexExpr[],
+  target: Target,
+  policy: "not_larger" | "not_smaller",
+): Target {
+  const extents = target.axes.map((a) =>
+    node.fixedExtent(shape[a]!, "an extent kept in proportion"),
+  );
+  const wanted = target.sizes.map((s) => node.fixedExtent(s, "a size kept in proportion"));
+  const ratios = wanted.map((w, i) => w / extents[i]!);
+  const scale = policy === "not_larger" ? Math.min(...ratios) : Math.max(...ratios);
+  const sizes = extents.map((e) => constant(Math.floor(scale * e + 0.5)));
+  return { axes: target.axes, sizes, scales: extents.map(() => scale) };
+}
+
+function resizeTarget(
+  node: NodeView,
+  inputs: { readonly scales: number; readonly sizes: number },
+): Target {
+  const { shape } = node.input(0).type;
+  const given = node.attributes.ints("axes");
+  const axes = given ? given.map((a) => node.axis(a, shape.length)) : shape.map((_, i) => i);
+  const policy = node.attributes.choice(
+    "keep_aspect_ratio_policy",
+    "stretch",
+    "not_larger",
+    "not_smaller",
+  );
+  const scales = node.optional(inputs.scales);
+  const hasScales = scales && scales.type.shape.some((d) => constantValue(d) !== 0);
+  if (hasScales) return fromScales(node, shape, axes, scaleList(node, inputs.scales));
+  const sizes = node.indexList(inputs.sizes, "sizes");
+  if (sizes.length !== axes.length) node.refuse(`${sizes.length} sizes`, `${axes.length}`);
+  const target = { axes, sizes };
+  return policy === "stretch" ? target : keepAspect(node, shape, target, policy);
+}
+
+/** Constant scales may be any float; symbolic ones are quotients of extents. */
+function scaleList(node: NodeView, index: number): readonly SymbolicNumber[] {
+  const operand = node.input(index);
+  if (operand.kind !== "constant") return node.symbolic(index, "scales");
+  return node.numbers(index, "scales").map((v) => fromNumber(v) ?? approximate(v));
+}
+
+/** floor(extent * scale) for a scale with a long fraction, such as 0.6: exact on its float32 value. */
+function approximate(value: number): SymbolicNumber {
+  const denominator = 2 ** 20;
+  return {
+    numerator: constant(Math.round(value * denominator)),
+    denominator: constant(denominator),
+  };
+}
+
+/** Axes that keep their extent are dropped, so that a plain 2-d resize looks like one. */
+function dropUnchanged(shape: readonly IndexExpr[], target: Target, anyRegion: boolean): Target {
+  const { axes, sizes, scales } = target;
+  const changed = axes.map(
+    (axis, i) => anyRegion || !indexEquals(shape[axis]!, sizes[i]!) || (scales?.[i] ?? 1) !== 1,
+  );
+  const pick = <T>(list: readonly T[]) => list.filter((_, i) => changed[i]);
+  return { axes: pick(axes), sizes: pick(sizes), ...(scales && { scales: pick(scales) }) };
+}
+
+function resize(node: NodeView): Operand {
+  const { attributes } = node;
+  const x = node.input(0);
+  const old = node.version < 11;
+  const target = resizeTarget(node, old ? { scales: 1, sizes: -1 } : { scales: 2, sizes: 3 });
+  const coordinates = readCoordinates(node, old);
+  const crop = coordinates === "tf_crop_and_resize";
+  const kept = dropUnchanged(x.type.shape, target, crop);
+  if (kept.axes.length === 0) return x;
+  const region = crop ? node.numbers(1, "roi") : [];
+  const attrs: ResizeAttrs = {
+    mode: attributes.choice("mode", "nearest", "linear", "cubic"),
+    coordinates,
+    nearest: old
+      ? "floor"
+      : attributes.choice(
+          "nearest_mode",
+          "round_prefer_floor",
+          "round_prefer_ceil",
+          "floor",
+          "ceil",
+        ),
+    cubicCoefficient: attributes.float("cubic_coeff_a") ?? -0.75,
+    excludeOutside: attributes.flag("exclude_outside", false),
+    antialias: attributes.flag("antialias", false),
+    extrapolation: attributes.float("extrapolation_value") ?? 0,
+    ...kept,
+    ...(crop && {
+      regionStart: region.slice(0, region.length / 2),
+      regionEnd: region.slice(region.length / 2),
+    }),
+  };
+  return node.emit("resize", [x], attrs);
+}
+
+function readCoordinates(node: NodeView, old: boolean): ResizeAttrs["coordinates"] {
+  if (old) return "asymmetric";
+  const name = "coordinate_transformation_mode";
+  if (node.attributes.string(name) === "tf_half_pixel_for_nn") {
+    node.attributes.refuse(name, "tf_half_pixel_for_nn", "half_pixel and the modes of version 13");
+  }
+  return node.attributes.choice(
+    name,
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_crop_and_resize",
+  );
+}
+
+/** Upsample is Resize of old: scales from an attribute or an operand, asymmetric coordinates. */
+function upsample(node: NodeView): Operand {
+  const x = node.input(0);
+  const { shape } = x.type;
+  const axes = shape.map((_, i) => i);
+  const given = node.version < 9 ? node.attributes.floats("scales") : node.numbers(1, "scales");
+  const scales = (given ?? []).map((v) => fromNumber(v) ?? approximate(v));
+  const kept = dropUnchanged(shape, fromScales(node, shape, axes, scales), false);
+  if (kept.axes.length === 0) return x;
+  return node.emit("resize", [x], {
+    mode: node.attributes.choice("mode", "nearest", "linear"),
+    coordinates: "asymmetric",
+    nearest: "floor",
+    cubicCoefficient: -0.75,
+    excludeOutside: false,
+    antialias: false,
+    extrapolation: 0,
+    ...kept,
+  });
+}
+
+function gridSample(node: NodeView): Operand {
+  const names = { bilinear: "linear", bicubic: "cubic" } as const;
+  const { attributes } = node;
+  const modes =
+    node.version < 20
+      ? attributes.choice("mode", "bilinear", "nearest", "bicubic")
+      : attributes.choice("mode", "linear", "nearest", "cubic");
+  const mode = modes === "bilinear" || modes === "bicubic" ? names[modes] : modes;
+  return node.emit("gridSample", [node.input(0), node.input(1)], {
+    mode,
+    padding: attributes.choice("padding_mode", "zeros", "border", "reflection"),
+    alignCorners: attributes.flag("align_corners", false),
+  });
+}
+
+function roiAlign(node: NodeView): Operand {
+  const { attributes } = node;
+  const halfPixel =
+    node.version >= 16 &&
+    attributes.choice("coordinate_transformation_mode", "half_pixel", "output_half_pixel") ===
+      "half_pixel";
+  return node.emit("roiAlign", [node.input(0), node.input(1), node.input(2)], {
+    mode: attributes.choice("mode", "avg", "max"),
+    outputHeight: attributes.int("output_height") ?? 1,
+    outputWidth: attributes.int("output_width") ?? 1,
+    samplingRatio: attributes.int("sampling_ratio") ?? 0,
+    spatialScale: attributes.float("spatial_scale") ?? 1,
+    halfPixel,
+  });
+}
+
+/** A scalar or one-element scale is for the whole tensor. */
+function quantizationAxis(node: NodeView, x: Operand, scale: Operand) {
+  const { attributes } = node;
+  const blockSize = node.version >= 21 ? (attributes.int("block_size") ?? 0) : 0;
+  const given = attributes.int("axis") ?? 1;
+  const whole =
+    scale.type.shape.length === 0 ||
+    (scale.type.shape.length === 1 &&
+      constantValue(scale.type.shape[0]!) === 1 &&
+      x.type.shape.length !== 1);
+  if (whole) return { whole, attrs: {} };
+  const axis = node.axis(given, x.type.shape.length);
+  return { whole, attrs: { axis, ...(blockSize > 0 && { blockSize }) } };
+}
+
+function quantizeLinear(node: NodeView): Operand {
+  const { attributes } = node;
+  const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
+  const stated = attributes.int("output_dtype") ?? 0;
+  attributes.ignore("precision");
+  const to: DType = zero?.type.dtype ?? (stated === 0 ? "u8" : node.dtype(stated));
+  const { whole, attrs } = quantizationAxis(node, x, scale);
+  const scalar = (o: Operand) => (whole ? node.reshape(o, []) : o);
+  const point = zero ?? zeroLike(node, to, scale);
+  const saturate = attributes.flag("saturate", true);
+  return node.emit("quantize", [x, scalar(scale), scalar(point)], { ...attrs, to, saturate });
+}
+
+function dequantizeLinear(node: NodeView): Operand {
+  const { attributes } = node;
+  const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
+  const stated = attributes.int("output_dtype") ?? 0;
+  const to = stated === 0 ? scale.type.dtype : node.dtype(stated);
+  const { whole, attrs } = quantizationAxis(node, x, scale);
+  const scalar = (o: Operand) => (whole ? node.reshape(o, []) : o);
+  const point = zero ?? zeroLike(node, x.type.dtype, scale);
+  return node.emit("dequantize", [x, scalar(scale), scalar(point)], { ...attrs, to });
+}
+
+function zeroLike(node: NodeView, dtype: DType, scale: Operand): Operand {
+  return node.emit("broadcast", [node.splat(dtype, 0)], { shape: scale.type.shape });
+}
+
+/** Shapes and parameters are attributes; without a seed the seed is 0, so that runs repeat. */
+function random(op: "randomUniform" | "randomNormal", like: boolean) {
+  return (node: NodeView): Operand => {
+    const { attributes } = node;
+    const dtypeNumber = attributes.int("dtype");
+    const x = like ? node.input(0) : undefined;
+    const dtype = node.dtype(dtypeNumber ?? (x ? onnxTypeOf[x.type.dtype] : 1));
+    const shape = x ? x.type.shape : (attributes.ints("shape") ?? []).map(constant);
+    const [a, b] =
+      op === "randomUniform" ? (["low", "high"] as const) : (["mean", "scale"] as const);
+    return node.emit(op, [], {
+      shape,
+      dtype,
+      a: attributes.float(a) ?? 0,
+      b: attributes.float(b) ?? 1,
+      seed: Math.trunc(attributes.float("seed") ?? 0),
+    });
+  };
+}
+
+/** The axis is an attribute up to version 17, then an operand. */
+function dft(node: NodeView): Operand {
+  const { attributes } = node;
+  const x = node.input(0);
+  const rank = x.type.shape.length;
+  const old = node.version < 20;
+  const given = old
+    ? (attributes.int("axis") ?? 1)
+    : node.optional(2)
+      ? node.integers(2, "axis")[0]!
+      : -2;
+  const axis = node.axis(given, rank);
+  const length = node.optional(1) ? node.indexList(1, "dft_length")[0]! : x.type.shape[axis]!;
+  return node.emit("dft", [x], {
+    axis,
+    inverse: attributes.flag("inverse", false),
+    onesided: attributes.flag("onesided", false),
+    length,
+  });
+}
+
+export const samplingRows = {
+  Resize: { since: [10, 11, 13, 18, 19], convert: resize },
+  Upsample: { since: [7, 9], convert: upsample },
+  GridSample: { since: [16, 20, 22], convert: gridSample },
+  RoiAlign: { since: [10, 16, 22], convert: roiAlign },
+  QuantizeLinear: { since: [10, 13, 19, 21, 23, 24, 25], convert: quantizeLinear },
+  DequantizeLinear: { since: [10, 13, 19, 21, 23, 24, 25], convert: dequantizeLinear },
+  DynamicQuantizeLinear: {
+    since: [11],
+    convert: (node) => node.emitAll("dynamicQuantizeLinear", [node.input(0)], {}),
+  },
+  RandomUniform: { since: [1, 22], convert: random("randomUniform", false) },
+  RandomNormal: { since: [1, 22], convert: random("randomNormal", false) },
+  RandomUniformLike: { since: [1, 22], convert: random("randomUniform", true) },
+  RandomNormalLike: { since: [1, 22], convert: random("randomNormal", true) },
+  DFT: { since: [17, 20], convert: dft },
+} satisfies OperatorTable;
