@@ -119,6 +119,8 @@ describe("readTensorProto", () => {
     const shifted = new Uint8Array(17);
     shifted.set(proto.rawData, 1);
     expect(read({ ...proto, rawData: shifted.subarray(1) })).toEqual(tensor);
+    const buffer = Buffer.from(shifted.buffer).subarray(1);
+    expect(read({ ...proto, rawData: buffer })).toEqual(tensor);
   });
 
   it("reads the typed lists", () => {

@@ -77,8 +77,11 @@ export function readDims(dims: readonly bigint[], what: string, at: string): num
 export function viewBytes(dtype: DType, bytes: Uint8Array): TensorData {
   const empty = makeStorage(dtype, 0);
   const size = empty.BYTES_PER_ELEMENT;
-  const owned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
-  if (dtype === "bool" && owned.some((b) => b > 1)) return owned.map((b) => (b === 0 ? 0 : 1));
+  // Not slice(): that of Node's Buffer is a view, too.
+  const owned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
+  if (dtype === "bool" && owned.some((b) => b > 1)) {
+    return Uint8Array.from(owned, (b) => (b === 0 ? 0 : 1));
+  }
   const Storage = empty.constructor as new (
     buffer: ArrayBufferLike,
     offset: number,

@@ -1,11 +1,11 @@
 /**
- * A graph under construction: values, weights and nodes are appended; symbols and constraints are
- * shared with the graphs nested in it. Names are settled at the end (inputs and outputs keep the
- * model's names where the text form can spell them).
+ * A graph under construction: values, weights and nodes are appended, typed already (emitter.ts).
+ * Unlike graph/'s builder it settles names at the end, when it is known which value is whose output,
+ * and takes weights that are read on demand. Inputs and outputs keep the model's names where the text
+ * form can spell them.
  */
 import type {
   Graph,
-  GraphSymbol,
   Node,
   OpAttrs,
   OpKind,
@@ -15,15 +15,10 @@ import type {
   ValueId,
   Weight,
 } from "../../../graph/graph.ts";
-import { type IndexExpr, variable } from "../../../semantics/index-expr.ts";
+import type { SymbolScope } from "../../../graph/symbol-scope.ts";
+import { type IndexExpr, toIndex, variable } from "../../../semantics/index-expr.ts";
 import type { IndexRange } from "../../../semantics/index-range.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
-
-/** Symbols and constraints of a model: one for the graph and all subgraphs. */
-export interface SymbolTable {
-  readonly ranges: Map<string, IndexRange>;
-  readonly constraints: ShapeConstraint[];
-}
 
 /** Weights up to this size travel inside the graph. */
 const inlineBytes = 4096;
@@ -35,7 +30,8 @@ export interface ConstantSource {
 }
 
 export class Assembly {
-  readonly symbols: SymbolTable;
+  readonly symbols: SymbolScope;
+  readonly constraints: ShapeConstraint[] = [];
   readonly weights: Weight[] = [];
   readonly stored: Map<string, () => Tensor>;
   readonly inputs: ValueId[] = [];
@@ -44,7 +40,7 @@ export class Assembly {
   readonly #nodes: Node[] = [];
 
   /** `stored` collects the large weights of the model by key. */
-  constructor(symbols: SymbolTable, stored: Map<string, () => Tensor>) {
+  constructor(symbols: SymbolScope, stored: Map<string, () => Tensor>) {
     this.symbols = symbols;
     this.stored = stored;
   }
@@ -97,22 +93,20 @@ export class Assembly {
     if (final || this.#hints[id] === "") this.#hints[id] = name;
   }
 
-  /** A symbol that no other has the name of. */
-  addSymbol(hint: string, range: IndexRange): IndexExpr {
-    const base = spellName(hint, "dim");
-    let name = base;
-    for (let i = 1; this.symbols.ranges.has(name); i++) name = `${base}_${i}`;
-    this.symbols.ranges.set(name, range);
+  /** A symbol that no other has the name of, or the only value it can have. */
+  addSymbol(hint: string, { min, max }: IndexRange): IndexExpr {
+    if (min === max) return toIndex(min);
+    const name = this.symbols.unusedName(spellName(hint, "dim"));
+    this.symbols.declare({ name, min, max });
     return variable(name);
   }
 
   finish(name: string, outputs: readonly ValueId[]): Graph {
-    const symbols = [...this.symbols.ranges].map(([n, r]): GraphSymbol => ({ name: n, ...r }));
     return {
       name: spellName(name, "graph"),
-      symbols,
-      constraints: this.symbols.constraints,
-      values: this.#nameValues(symbols),
+      symbols: [...this.symbols.own],
+      constraints: this.constraints,
+      values: this.#nameValues(),
       inputs: this.inputs,
       weights: this.weights,
       nodes: this.#nodes,
@@ -121,8 +115,8 @@ export class Assembly {
     };
   }
 
-  #nameValues(symbols: readonly GraphSymbol[]): Value[] {
-    const taken = new Set(symbols.map((s) => s.name));
+  #nameValues(): Value[] {
+    const taken = new Set(this.symbols.ranges.keys());
     const counters = new Map<string, number>();
     return this.#types.map((type, id) => {
       const base = spellName(this.#hints[id]!, `t${id}`);

@@ -4,10 +4,10 @@
  * constants or symbolic become weights or dimension arithmetic at the moment a node needs them.
  */
 
+import { definitionGraph, inferCall } from "../../../graph/builder.ts";
 import type { OpAttrs, OpKind, TensorType, ValueId } from "../../../graph/graph.ts";
-import { inferNode } from "../../../graph/infer-node.ts";
 import type { InferContext } from "../../../graph/op-info.ts";
-import { opTable } from "../../../graph/op-table.ts";
+import { isComposite, opTable } from "../../../graph/op-table.ts";
 import type { CoreOpKind } from "../../../semantics/core-ops.ts";
 import { type DType, dtypes } from "../../../semantics/dtype.ts";
 import {
@@ -18,7 +18,8 @@ import {
   type IndexExpr,
   indexEquals,
 } from "../../../semantics/index-expr.ts";
-import { references, runReference } from "../../../semantics/references/references.ts";
+import { simplify } from "../../../semantics/index-range.ts";
+import { runReference } from "../../../semantics/references/references.ts";
 import { elementCount } from "../../../semantics/shape.ts";
 import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
 import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
@@ -108,19 +109,23 @@ export class Emitter {
     return id;
   }
 
-  inferContext(origin: Origin): InferContext {
-    const { symbols } = this.assembly;
+  #inferContext(origin: Origin): InferContext {
+    const { symbols, constraints } = this.assembly;
     const context: InferContext = {
       ranges: symbols.ranges,
       at: origin.at,
       requireEqual: (left, right) => {
-        const same = symbols.constraints.some(
+        const same = constraints.some(
           (c) => indexEquals(c.left, left) && indexEquals(c.right, right),
         );
-        if (!same) symbols.constraints.push({ left, right, origin: origin.at });
+        if (!same) constraints.push({ left, right, origin: origin.at });
       },
       freshSymbol: (hint, range) => this.assembly.addSymbol(hint, range),
-      inferDefinition: (op, inputs, attrs) => inferNode(op, inputs, attrs, context),
+      inferDefinition: (op, inputs, attrs) => {
+        const definition = definitionGraph(op, inputs, attrs, context);
+        for (const { left, right } of definition.constraints) context.requireEqual(left, right);
+        return definition.outputs.map((id) => definition.values[id]!.type);
+      },
     };
     return context;
   }
@@ -132,9 +137,11 @@ export class Emitter {
     origin: Origin,
   ): readonly TensorType[] {
     const types = inputs.map((operand) => operand.type);
-    const results = inferNode(op, types, attrs, this.inferContext(origin));
-    for (const { shape } of results) checkExtents(shape, origin);
-    return results;
+    const { ranges } = this.assembly.symbols;
+    return inferCall(op, types, attrs, this.#inferContext(origin)).map(({ dtype, shape }) => {
+      checkExtents(shape, origin);
+      return { dtype, shape: shape.map((d) => simplify(d, ranges)) };
+    });
   }
 
   #evaluate<K extends OpKind>(
@@ -144,14 +151,14 @@ export class Emitter {
     context: { readonly types: readonly TensorType[]; readonly origin: Origin },
   ): readonly Operand[] | undefined {
     const { types, origin } = context;
-    if (!(op in references) || isOpaque(op)) return undefined;
+    if (inputs.some((operand) => operand.kind === "value") || isOpaque(op)) return undefined;
     const shapes = types.map((t) => t.shape.map(constantValue));
     if (shapes.some((s) => s.includes(undefined))) return undefined;
     const counts = shapes.map((s) => elementCount(s as number[]));
+    if (isComposite(op)) return this.#expand(op, inputs, attrs, { counts, origin });
     if (inputs.every((operand) => operand.kind === "constant")) {
       return this.#fold(op, inputs, attrs, { counts, origin });
     }
-    if (inputs.some((operand) => operand.kind === "value")) return undefined;
     if (types.length !== 1 || counts[0]! > largestSymbolic) return undefined;
     const elements = inputs.map(symbolicElements);
     if (elements.includes(undefined)) return undefined;
@@ -164,6 +171,31 @@ export class Emitter {
     const arithmetic = symbolicArithmetic(this.assembly.symbols.ranges);
     const found = evaluateSymbolic({ op, inputs: tensors, attrs, result }, arithmetic);
     return found && [symbolicOperand(result.dtype, result.shape, found)];
+  }
+
+  /** A composite of known operands is computed through its definition, if that is small. */
+  #expand<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    context: { readonly counts: readonly number[]; readonly origin: Origin },
+  ): readonly Operand[] | undefined {
+    const { counts, origin } = context;
+    if (!isComposite(op) || Math.max(...counts) > smallResult) return undefined;
+    const types = inputs.map((operand) => operand.type);
+    const inference = { ranges: this.assembly.symbols.ranges, at: origin.at };
+    const definition = definitionGraph(op, types, attrs as never, inference);
+    const known = new Map<ValueId, Operand>(definition.inputs.map((id, i) => [id, inputs[i]!]));
+    for (const { value, source } of definition.weights) {
+      if (source.kind === "stored") return undefined;
+      known.set(value, constantOperand(source.tensor));
+    }
+    for (const node of definition.nodes) {
+      const operands = node.inputs.map((id) => known.get(id)!);
+      const results = this.emitAll(node.op as OpKind, operands, node.attrs, origin);
+      for (const [i, id] of node.outputs.entries()) known.set(id, results[i]!);
+    }
+    return definition.outputs.map((id) => known.get(id)!);
   }
 
   #fold<K extends OpKind>(

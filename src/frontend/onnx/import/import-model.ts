@@ -4,6 +4,7 @@
  * initializers constants, nodes go through the operator table (graph-walk.ts).
  */
 import type { Model, ValueId } from "../../../graph/graph.ts";
+import { SymbolScope } from "../../../graph/symbol-scope.ts";
 import type { IndexExpr } from "../../../semantics/index-expr.ts";
 import { toIndex } from "../../../semantics/index-expr.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
@@ -77,8 +78,8 @@ class ModelImport {
     this.#graph = proto.graph;
     this.#options = options;
     this.#warn = warn;
-    this.#assembly = new Assembly({ ranges: new Map(), constraints: [] }, this.#stored);
-    this.#dimensions = new ShapeOverrideTable(options.shapes ?? {}, this.#assembly.symbols.ranges);
+    this.#assembly = new Assembly(new SymbolScope(), this.#stored);
+    this.#dimensions = new ShapeOverrideTable(options.shapes ?? {}, this.#assembly.symbols);
   }
 
   run(): ImportedModel {
@@ -249,7 +250,7 @@ class ModelImport {
   }
 
   #warnOfConstraints(): void {
-    for (const { left, right, origin } of this.#assembly.symbols.constraints) {
+    for (const { left, right, origin } of this.#assembly.constraints) {
       this.#warn(
         diagnostic("ONX017", `${left.key} = ${right.key} is assumed, and checked at run time`, {
           severity: "info",

@@ -3,6 +3,7 @@
  * expression over new symbols (`H=32*h`), which makes divisibility provable.
  */
 
+import type { SymbolScope } from "../../../graph/symbol-scope.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -43,12 +44,12 @@ const anyExtent: IndexRange = { min: 1, max: Infinity };
 
 /** Gives each symbolic dimension of a model its expression, and remembers what was asked for. */
 export class ShapeOverrideTable {
-  readonly #ranges: Map<string, IndexRange>;
+  readonly #symbols: SymbolScope;
   readonly #overrides: ReadonlyMap<string, ShapeOverride>;
   readonly #used = new Set<string>();
 
-  constructor(overrides: ShapeOverrides, ranges: Map<string, IndexRange>) {
-    this.#ranges = ranges;
+  constructor(overrides: ShapeOverrides, symbols: SymbolScope) {
+    this.#symbols = symbols;
     this.#overrides = new Map(Object.entries(overrides));
   }
 
@@ -91,7 +92,7 @@ export class ShapeOverrideTable {
   }
 
   #symbol(name: string, range: IndexRange): IndexExpr {
-    if (!this.#ranges.has(name)) this.#ranges.set(name, range);
+    if (!this.#symbols.ranges.has(name)) this.#symbols.declare({ name, ...range });
     return variable(name);
   }
 }

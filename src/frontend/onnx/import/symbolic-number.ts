@@ -27,7 +27,8 @@ export interface SymbolicNumber {
 }
 
 const one = constant(1);
-const largestDenominator = 2 ** 20;
+/** Enough for every float32 scale factor between 2^-6 and 2^16. */
+const largestDenominator = 2 ** 30;
 /** Products beyond this stay out of symbolic arithmetic, so that nothing overflows 2^53. */
 const largestConstant = 2 ** 40;
 

@@ -15,7 +15,7 @@ import {
   elementCount,
   viewOffsets,
 } from "../../../semantics/shape.ts";
-import { type RefTensor, refTensor } from "../../../semantics/tensor.ts";
+import { indicesOf, type RefTensor, refTensor } from "../../../semantics/tensor.ts";
 import {
   fromNumber,
   integerOf,
@@ -161,7 +161,7 @@ function moveElements<K extends OpKind>(
     noSubgraphs,
   );
   const all = data.flatMap((t) => t.elements);
-  return Array.from(moved!.data, (position) => all[Number(position)]!);
+  return Array.from(indicesOf(moved!), (position) => all[position]!);
 }
 
 const noSubgraphs = {

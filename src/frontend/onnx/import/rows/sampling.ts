@@ -73,7 +73,7 @@ function resizeTarget(
     "not_smaller",
   );
   const scales = node.optional(inputs.scales);
-  const hasScales = scales && scales.type.shape.some((d) => constantValue(d) !== 0);
+  const hasScales = scales?.type.shape.some((d) => constantValue(d) !== 0);
   if (hasScales) return fromScales(node, shape, axes, scaleList(node, inputs.scales));
   const sizes = node.indexList(inputs.sizes, "sizes");
   if (sizes.length !== axes.length) node.refuse(`${sizes.length} sizes`, `${axes.length}`);
@@ -85,16 +85,11 @@ function resizeTarget(
 function scaleList(node: NodeView, index: number): readonly SymbolicNumber[] {
   const operand = node.input(index);
   if (operand.kind !== "constant") return node.symbolic(index, "scales");
-  return node.numbers(index, "scales").map((v) => fromNumber(v) ?? approximate(v));
+  return node.numbers(index, "scales").map((v) => exactScale(node, v));
 }
 
-/** floor(extent * scale) for a scale with a long fraction, such as 0.6: exact on its float32 value. */
-function approximate(value: number): SymbolicNumber {
-  const denominator = 2 ** 20;
-  return {
-    numerator: constant(Math.round(value * denominator)),
-    denominator: constant(denominator),
-  };
+function exactScale(node: NodeView, scale: number): SymbolicNumber {
+  return fromNumber(scale) ?? node.refuse(`the scale ${scale}`, "scales from 2^-6 to 2^16");
 }
 
 /** Axes that keep their extent are dropped, so that a plain 2-d resize looks like one. */
@@ -165,7 +160,7 @@ function upsample(node: NodeView): Operand {
   const { shape } = x.type;
   const axes = shape.map((_, i) => i);
   const given = node.version < 9 ? node.attributes.floats("scales") : node.numbers(1, "scales");
-  const scales = (given ?? []).map((v) => fromNumber(v) ?? approximate(v));
+  const scales = (given ?? []).map((v) => exactScale(node, v));
   const kept = dropUnchanged(shape, fromScales(node, shape, axes, scales), false);
   if (kept.axes.length === 0) return x;
   return node.emit("resize", [x], {
