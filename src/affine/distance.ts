@@ -30,16 +30,22 @@ export function isProvedLegal(pairs: TimedPairs, marks: readonly (string | undef
   return false;
 }
 
-/** The interval of each step, given that all steps before it are zero; stops after the first >= 1. */
-export function stepIntervals(pairs: TimedPairs): Interval[] {
+/** Whether step k is provably at least 0 for all pairs tied in the dimensions before `first`. */
+export function isProvedForward(pairs: TimedPairs, first: number, k: number): boolean {
+  return stepInterval(pairs, first, k).low >= 0;
+}
+
+/** Whether step k is provably 0 for all pairs tied in the dimensions before `first`. */
+export function isProvedCoincident(pairs: TimedPairs, first: number, k: number): boolean {
+  const { low, high } = stepInterval(pairs, first, k);
+  return low === 0 && high === 0;
+}
+
+function stepInterval(pairs: TimedPairs, first: number, k: number): Interval {
+  if (k >= pairs.depth) return { low: 0, high: 0 };
   const prover = new StepBounds(pairs);
-  const out: Interval[] = [];
-  for (let k = 0; k < pairs.depth; k++) {
-    const step = prover.step(k);
-    out.push(prover.bounds(step));
-    prover.tie(step);
-  }
-  return out;
+  for (let i = 0; i < Math.min(first, pairs.depth); i++) prover.tie(prover.step(i));
+  return prover.bounds(prover.step(k));
 }
 
 /** coefficient * (floor(plus / m) - floor(minus / m)), or one floor alone. */

@@ -9,7 +9,7 @@ import { toSystem } from "./piece.ts";
 import { evaluateRow, floorDiv, negateRow, type Row } from "./row.ts";
 import { divisionRows } from "./system.ts";
 import type { IntegerSet, Piece } from "./types.ts";
-import { type Answer, answer, GiveUp, Work } from "./work.ts";
+import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 
 export interface TuplePoint {
   readonly tuple: string;
@@ -19,21 +19,24 @@ export interface TuplePoint {
 /** All points, each once; "unknown" beyond `most` points or when a dimension is unbounded. */
 export function enumeratePoints(set: IntegerSet, most = 1_000_000): Answer<TuplePoint[]> {
   invariant(set.params.length === 0, () => "enumeration needs fixed parameters");
-  return answer(() => {
-    const seen = new Set<string>();
-    const out: TuplePoint[] = [];
-    for (const piece of set.pieces) {
-      const tuple = piece.output.name;
-      visitPoints(piece, most, (values) => {
-        const key = `${tuple}/${values.join()}`;
-        if (seen.has(key)) return;
-        seen.add(key);
-        out.push({ tuple, values: [...values] });
-        if (out.length > most) throw new GiveUp("budget");
-      });
-    }
-    return out.sort(comparePoints);
-  });
+  return answer(
+    (work) => {
+      const seen = new Set<string>();
+      const out: TuplePoint[] = [];
+      for (const piece of set.pieces) {
+        const tuple = piece.output.name;
+        visitPoints(piece, work, (values) => {
+          const key = `${tuple}/${values.join()}`;
+          if (seen.has(key)) return;
+          seen.add(key);
+          out.push({ tuple, values: [...values] });
+          if (out.length > most) throw new GiveUp("budget");
+        });
+      }
+      return out.sort(comparePoints);
+    },
+    50 * most + 100_000,
+  );
 }
 
 function comparePoints(a: TuplePoint, b: TuplePoint): number {
@@ -42,13 +45,12 @@ function comparePoints(a: TuplePoint, b: TuplePoint): number {
   return i < 0 ? a.values.length - b.values.length : a.values[i]! - b.values[i]!;
 }
 
-/** Calls `visit` with every point of a piece; the array is reused. */
+/** Calls `visit` with every point of a piece; the array is reused. Each step costs one unit. */
 export function visitPoints(
   piece: Piece,
-  most: number,
+  work: Work,
   visit: (values: readonly number[]) => void,
 ): void {
-  const work = new Work(50 * most + 100_000);
   const system = toSystem([], piece);
   const rows = [...system.inequalities, ...divisionRows(system)];
   const exactRows = [...rows, ...system.equalities, ...system.equalities.map(negateRow)];

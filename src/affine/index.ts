@@ -5,6 +5,15 @@
  */
 
 export {
+  type BandProperties,
+  type BandRange,
+  bandProperties,
+  type Direction,
+  type Distance,
+  directionOf,
+  distanceVector,
+} from "./band.ts";
+export {
   type Box,
   type DimensionBounds,
   footprintBoxes,
@@ -39,6 +48,7 @@ export {
   samplePoint,
   subtract,
 } from "./compare.ts";
+export { countPoints } from "./count.ts";
 export {
   type Access,
   type AccessKind,
