@@ -7,9 +7,9 @@
 import { availableParallelism } from "node:os";
 import { randomInputs } from "../bench/models/random-inputs.ts";
 import { findModel } from "../bench/models/table.ts";
+import { exitCodes, runToExit } from "../bench/refusal.ts";
 import { ortNodeRuntime } from "../bench/sessions/ort-node.ts";
 import { type Session, takeFloat32 } from "../bench/sessions/session.ts";
-import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
 import { Rng } from "../src/support/rng.ts";
 import { agrees } from "./agreement.ts";
 import { synthesiseVoice } from "./audio/signal.ts";
@@ -90,18 +90,12 @@ async function main(): Promise<number> {
   const agreements = stage.agreements();
   if (agreements.length > 0) print(describeAgreement(agreements));
   await stage.close();
-  if (!agreements.every(agrees)) return 3;
-  return right ? 0 : 1;
+  if (!agreements.every(agrees)) return exitCodes.mismatch;
+  return right ? 0 : exitCodes.failed;
 }
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-try {
-  process.exitCode = await main();
-} catch (error) {
-  if (!(error instanceof DiagnosticError)) throw error;
-  for (const d of error.diagnostics) process.stderr.write(`${formatDiagnostic(d)}\n`);
-  process.exitCode = 6;
-}
+await runToExit(main);

@@ -8,10 +8,10 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { attempt, type Result, reject } from "../../src/support/diagnostic.ts";
+import { installedFolder } from "../installed.ts";
 import { readPackageArchive } from "./archive.ts";
 import type { ModelRow, ModelSource } from "./table.ts";
 
@@ -59,10 +59,10 @@ export function cacheFolder(
 }
 
 function readInstalled(packageName: string, file: string): Uint8Array {
-  const require = createRequire(import.meta.url);
-  const roots = require.resolve.paths(packageName) ?? [];
-  const found = roots.map((root) => join(root, packageName, file)).find((p) => existsSync(p));
-  return found === undefined ? missing(packageName, file) : readFileSync(found);
+  const folder = installedFolder(packageName);
+  const path = folder === undefined ? undefined : join(folder, file);
+  if (path === undefined || !existsSync(path)) return missing(packageName, file);
+  return readFileSync(path);
 }
 
 function missing(packageName: string, file: string): never {

@@ -1,14 +1,12 @@
 /** onnxruntime-node behind the Session interface: the reference of the demo and a peer of the benches. */
-import { createRequire } from "node:module";
 import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { installedVersion } from "../installed.ts";
 import { fromOrtTensors, infosOf, toOrtTensors } from "./ort-tensors.ts";
 import type { Runtime, Session } from "./session.ts";
 
 /** Sequential execution, all graph optimisations, `threads` threads inside an operator. */
 export function ortNodeRuntime(threads: number): Runtime {
-  const { version } = createRequire(import.meta.url)("onnxruntime-node/package.json") as {
-    version: string;
-  };
+  const version = installedVersion("onnxruntime-node");
   return {
     name: "onnxruntime-node",
     version,
@@ -25,6 +23,8 @@ async function openSession(model: Uint8Array, threads: number): Promise<Session>
     executionMode: "sequential",
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
+    // Waiting threads that keep spinning after a run would slow the other side of an interleaved pair.
+    extra: { session: { force_spinning_stop: "1" } },
   });
   return {
     inputs: infosOf(session.inputMetadata),

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { Rng } from "../src/support/rng.ts";
+import { readBenchCommandLine } from "./command-line.ts";
+import { installedFolder, installedVersion } from "./installed.ts";
+import { findModel } from "./models/table.ts";
+import { missingPeers } from "./peers.ts";
+import { Refusal } from "./refusal.ts";
+import { ortNodeRuntime } from "./sessions/ort-node.ts";
+import { float32Tensor, type Session } from "./sessions/session.ts";
+import { modelCases, sessionContest } from "./suites/model-cases.ts";
+import { onnxruntimePeers } from "./suites/onnxruntime-peers.ts";
+import { suites } from "./suites/registry.ts";
+import type { Suite } from "./suites/suite.ts";
+
+const suite: Suite = {
+  name: "s",
+  summary: "a suite",
+  targets: ["wasm", "x64"],
+  peers: [],
+  load: async () => ({ versions: {}, cases: [] }),
+};
+
+const read = (...args: string[]) => readBenchCommandLine(args, [suite], 4);
+
+describe("readBenchCommandLine", () => {
+  test("the first target and one thread are the defaults", () => {
+    expect(read("s")).toEqual({
+      suite,
+      target: "wasm",
+      threads: 1,
+      json: false,
+      installPeers: false,
+    });
+    const all = read("s", "--target", "x64", "--threads", "4", "--json", "--install-peers");
+    expect(all).toEqual({ suite, target: "x64", threads: 4, json: true, installPeers: true });
+  });
+
+  test.each([
+    [[], /name one suite:\n {2}s: a suite/],
+    [["t"], /name one suite/],
+    [["s", "s"], /name one suite/],
+    [["s", "--target", "cuda"], /no target "cuda"; it has wasm, x64/],
+    [["s", "--threads", "5"], /--threads takes 1 to 4, found "5"/],
+    [["s", "--threads", "1.5"], /found "1.5"/],
+    [["s", "--threads", ""], /found ""/],
+    [["s", "--fast"], /--fast/],
+  ])("%j is refused", (args, words) => {
+    try {
+      read(...args);
+    } catch (error) {
+      expect(error).toBeInstanceOf(Refusal);
+      expect((error as Refusal).exitCode).toBe(2);
+      expect((error as Refusal).message).toMatch(words);
+      return;
+    }
+    expect.unreachable("accepted");
+  });
+});
+
+test("suites have distinct names and at least one target", () => {
+  expect(new Set(suites.map((s) => s.name)).size).toBe(suites.length);
+  for (const s of suites) expect(s.targets.length).toBeGreaterThan(0);
+});
+
+test("installed packages are found, missing ones named, pinned versions true", () => {
+  expect(installedFolder("no-such-package")).toBe(undefined);
+  const absent = { name: "no-such-package", version: "1.0.0" };
+  expect(missingPeers([...onnxruntimePeers, absent])).toEqual([absent]);
+  for (const { name, version } of onnxruntimePeers) expect(installedVersion(name)).toBe(version);
+});
+
+describe("model contests", () => {
+  const row = findModel("ppocr-v2-cls")!;
+  const modelCase = row.cases[0]!;
+
+  test("a runtime agrees with itself on a real model", async () => {
+    const runtime = ortNodeRuntime(1);
+    const cases = modelCases(runtime, [runtime], [row]);
+    expect(cases.map((c) => c.case)).toEqual([
+      "ocr-angle/ppocr-v2-cls/1x3x48x192",
+      "ocr-angle/ppocr-v2-cls/6x3x48x192",
+    ]);
+    const contest = await cases[0]!.open();
+    contest.refresh(new Rng(1));
+    expect(await contest.check()).toBe(undefined);
+    await contest.close();
+  });
+
+  test("outputs apart by more than rounding are reported, on the inputs of both", async () => {
+    const seen: unknown[] = [];
+    const answering = (value: number): Session => ({
+      inputs: [],
+      outputs: [],
+      run: async (feeds) => {
+        seen.push(feeds);
+        return { y: float32Tensor([1], Float32Array.of(value)) };
+      },
+      release: async () => {},
+    });
+    const contest = sessionContest(row, modelCase, [answering(0.5), answering(0.51)]);
+    contest.refresh(new Rng(1));
+    expect(await contest.check()).toMatch(/outputs differ by 1.00e-2/);
+    expect(seen[0]).toBe(seen[1]);
+    contest.refresh(new Rng(2));
+    await contest.ours();
+    expect(seen[2]).not.toEqual(seen[0]);
+  });
+});

@@ -1,0 +1,124 @@
+/**
+ * `npm run bench -- NAME [--target T] [--threads N] [--json] [--install-peers]`: runs one suite and
+ * prints machine, versions, a row a case and the summary. stdout carries the result, stderr progress.
+ * Exit codes: 0 measured (losses too), 1 a time was refused, 2 usage, 3 outputs disagree,
+ * 6 a peer or model is missing.
+ */
+import { availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
+import { type BenchCommandLine, readBenchCommandLine } from "./command-line.ts";
+import { type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
+import { installPeers, missingPeers } from "./peers.ts";
+import { exitCodes, Refusal, runToExit } from "./refusal.ts";
+import {
+  type BenchReport,
+  type BenchRow,
+  describeFailure,
+  describeMachine,
+  describeRow,
+  describeSummary,
+  type FailedCase,
+  summarise,
+} from "./report.ts";
+import { suites } from "./suites/registry.ts";
+import type { BenchCase } from "./suites/suite.ts";
+
+const protocol: Protocol = {
+  rounds: 15,
+  warmUp: 3,
+  leastSampleNs: 5e6,
+  checks: 2,
+  seed: 1,
+  clock: () => performance.now() * 1e6,
+};
+
+function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): void {
+  const missing = missingPeers(suite.peers);
+  if (missing.length === 0) return;
+  const names = missing.map((p) => p.name).join(", ");
+  if (!mayInstall) {
+    throw new Refusal(
+      `not installed: ${names}; run again with --install-peers`,
+      exitCodes.environment,
+    );
+  }
+  const complaint = installPeers(missing);
+  if (complaint !== undefined)
+    throw new Refusal(`cannot install ${names}: ${complaint}`, exitCodes.environment);
+}
+
+async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
+  const contest = await benchCase.open();
+  try {
+    return rowOf(benchCase, await runContest(contest, protocol));
+  } finally {
+    await contest.close();
+  }
+}
+
+function rowOf(
+  { case: name, peerName }: BenchCase,
+  outcome: ContestOutcome,
+): BenchRow | FailedCase {
+  if (outcome.kind !== "measured") return { case: name, peerName, ...outcome };
+  const { oursNs, peerNs, ratio, low, high, n } = outcome.estimate;
+  return { case: name, ours: oursNs, peer: peerNs, peerName, ratio, low, high, n };
+}
+
+/** Runs the suite; `say` receives the text form line by line. */
+async function runSuite(line: BenchCommandLine, say: (text: string) => void): Promise<BenchReport> {
+  const load = loadavg()[0]!;
+  const { versions, cases } = await line.suite.load(line);
+  const results: BenchRow[] = [];
+  const failed: FailedCase[] = [];
+  const report = {
+    machine: {
+      processor: cpus()[0]?.model ?? "unknown processor",
+      cores: availableParallelism(),
+      memoryBytes: totalmem(),
+      system: `${platform()} ${release()}`,
+      load,
+      threads: line.threads,
+    },
+    versions: { node: process.versions.node, ...versions },
+    results,
+    failed,
+  };
+  say(describeMachine(report));
+  for (const benchCase of cases) {
+    const row = await runCase(benchCase);
+    if ("reason" in row) failed.push(row);
+    else results.push(row);
+    say("reason" in row ? describeFailure(row) : describeRow(row));
+  }
+  const summary = summarise(results);
+  const finished = summary === undefined ? report : { ...report, summary };
+  say(describeSummary(finished));
+  return finished;
+}
+
+function printJson(line: BenchCommandLine, report: BenchReport, durationMs: number): void {
+  const { failed, ...data } = report;
+  const message = `${failed.length} cases have no time: ${failed.map((f) => f.case).join(", ")}`;
+  const envelope = {
+    ok: failed.length === 0,
+    schema: "wavetile/bench@1",
+    data,
+    ...(failed.length === 0 ? {} : { error: { code: "bench-failed", message, details: failed } }),
+    warnings: [],
+    meta: { suite: line.suite.name, seed: protocol.seed, durationMs, target: line.target },
+  };
+  process.stdout.write(`${JSON.stringify(envelope, null, 2)}\n`);
+}
+
+async function main(): Promise<number> {
+  const start = performance.now();
+  const line = readBenchCommandLine(process.argv.slice(2), suites, availableParallelism());
+  requirePeers(line);
+  const out = line.json ? process.stderr : process.stdout;
+  const report = await runSuite(line, (text) => out.write(`${text}\n`));
+  if (line.json) printJson(line, report, Math.round(performance.now() - start));
+  if (report.failed.some((f) => f.kind === "wrong")) return exitCodes.mismatch;
+  return report.failed.length > 0 ? exitCodes.failed : 0;
+}
+
+await runToExit(main);

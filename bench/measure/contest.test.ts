@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import type { Rng } from "../../src/support/rng.ts";
+import { type Contest, type Protocol, runContest } from "./contest.ts";
+import { roofBoundNs } from "./roofline.ts";
+
+/** A contest on a fake clock, which also keeps a log of what ran. */
+class FakeContest implements Contest {
+  now = 0;
+  readonly log: string[] = [];
+  readonly #costs: { readonly ours: number; readonly peer: number };
+  readonly #difference: string | undefined;
+  readonly floorNs: number;
+
+  constructor(costs: { ours: number; peer: number }, difference?: string, floorNs = 0) {
+    this.#costs = costs;
+    this.#difference = difference;
+    this.floorNs = floorNs;
+  }
+
+  refresh = (rng: Rng) => this.log.push(`refresh ${rng.bits()}`);
+  check = async () => {
+    this.log.push("check");
+    return this.#difference;
+  };
+  ours = () => this.#spend("A", this.#costs.ours);
+  peer = () => this.#spend("B", this.#costs.peer);
+  close = async () => {};
+
+  async #spend(side: string, ns: number): Promise<void> {
+    this.log.push(side);
+    this.now += ns;
+  }
+}
+
+function run(contest: FakeContest, changes: Partial<Protocol> = {}) {
+  return runContest(contest, {
+    rounds: 4,
+    warmUp: 1,
+    leastSampleNs: 0,
+    checks: 2,
+    seed: 3,
+    clock: () => contest.now,
+    ...changes,
+  });
+}
+
+describe("runContest", () => {
+  test("checks first, then alternates on fresh inputs", async () => {
+    const contest = new FakeContest({ ours: 100, peer: 250 });
+    expect(await run(contest)).toEqual({
+      kind: "measured",
+      estimate: { oursNs: 100, peerNs: 250, ratio: 2.5, low: 2.5, high: 2.5, n: 4 },
+    });
+    const shape = contest.log.map((entry) => entry.split(" ")[0]).join(" ");
+    const round = "refresh A B";
+    const checks = "refresh check refresh check";
+    expect(shape).toBe(`${checks} A B A B ${[round, round, round, round].join(" ")}`);
+    const drawn = contest.log.filter((entry) => entry.startsWith("refresh"));
+    expect(new Set(drawn).size).toBe(drawn.length);
+  });
+
+  test("a wrong result has no time", async () => {
+    const contest = new FakeContest({ ours: 1, peer: 1 }, "output y differs by 3");
+    expect(await run(contest)).toEqual({ kind: "wrong", reason: "output y differs by 3" });
+    expect(contest.log.filter((entry) => entry === "A")).toEqual([]);
+  });
+
+  test("a time that the machine cannot reach is refused, whichever side has it", async () => {
+    expect((await run(new FakeContest({ ours: 9, peer: 50 }, undefined, 10))).kind).toBe(
+      "implausible",
+    );
+    expect((await run(new FakeContest({ ours: 50, peer: 9 }, undefined, 10))).kind).toBe(
+      "implausible",
+    );
+    expect((await run(new FakeContest({ ours: 50, peer: 10 }, undefined, 10))).kind).toBe(
+      "measured",
+    );
+  });
+
+  test("short runs are repeated to fill a sample, each side for itself", async () => {
+    const contest = new FakeContest({ ours: 10, peer: 100 });
+    const outcome = await run(contest, { leastSampleNs: 200, rounds: 1 });
+    expect(contest.log.slice(-22)).toEqual([...Array(20).fill("A"), "B", "B"]);
+    expect(outcome.kind === "measured" && outcome.estimate.ratio).toBe(10);
+  });
+});
+
+test("the roofline bound is the slower of arithmetic and traffic, with 15 % to spare", () => {
+  const peaks = { flopsPerSecond: 1e9, bytesPerSecond: 1e10 };
+  expect(roofBoundNs({ flops: 1150, bytes: 10 }, peaks)).toBeCloseTo(1000, 9);
+  expect(roofBoundNs({ flops: 1, bytes: 23000 }, peaks)).toBeCloseTo(2000, 9);
+});

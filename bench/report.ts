@@ -1,0 +1,102 @@
+/**
+ * What a bench prints: the rows of design section "Measuring" (a ratio above 1: ours is better),
+ * their summary, and the text and JSON forms. Cases that failed are listed beside the rows, never
+ * among them; losses are shown like wins.
+ */
+import { geometricMean } from "./measure/statistics.ts";
+
+/** One measured case; times are nanoseconds of one run. */
+export interface BenchRow {
+  readonly case: string;
+  readonly ours: number;
+  readonly peer: number;
+  readonly peerName: string;
+  readonly ratio: number;
+  readonly low: number;
+  readonly high: number;
+  readonly n: number;
+}
+
+/** A case without a time, and why. */
+export interface FailedCase {
+  readonly case: string;
+  readonly peerName: string;
+  readonly kind: "wrong" | "implausible";
+  readonly reason: string;
+}
+
+export interface BenchSummary {
+  /** Geometric mean over the families of the geometric mean of a family's ratios. */
+  readonly geomean: number;
+  /** The lowest median ratio. */
+  readonly worst: number;
+  readonly cases: number;
+}
+
+export interface BenchReport {
+  readonly machine: {
+    readonly processor: string;
+    readonly cores: number;
+    readonly memoryBytes: number;
+    readonly system: string;
+    /** Load average over one minute when the bench began. */
+    readonly load: number;
+    readonly threads: number;
+  };
+  readonly versions: Readonly<Record<string, string>>;
+  readonly results: readonly BenchRow[];
+  readonly failed: readonly FailedCase[];
+  /** Absent when no case was measured. */
+  readonly summary?: BenchSummary;
+}
+
+/** A case's family is the part of its name before the first slash. */
+export function summarise(rows: readonly BenchRow[]): BenchSummary | undefined {
+  if (rows.length === 0) return undefined;
+  const families = new Map<string, number[]>();
+  for (const row of rows) {
+    const family = `${row.case.split("/", 1)[0]} ${row.peerName}`;
+    families.set(family, [...(families.get(family) ?? []), row.ratio]);
+  }
+  return {
+    geomean: geometricMean([...families.values()].map(geometricMean)),
+    worst: Math.min(...rows.map((row) => row.ratio)),
+    cases: rows.length,
+  };
+}
+
+export function describeMachine({ machine, versions }: BenchReport): string {
+  const memory = (machine.memoryBytes / 2 ** 30).toFixed(0);
+  const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return [
+    `machine: ${machine.processor}, ${machine.cores} cores, ${memory} GiB, ${machine.system}, ` +
+      `load ${machine.load.toFixed(2)}, ${machine.threads} threads`,
+    `versions: ${packages.join(", ")}`,
+  ].join("\n");
+}
+
+export function describeRow(row: BenchRow): string {
+  const ratio = `${row.ratio.toFixed(3)} [${row.low.toFixed(3)}, ${row.high.toFixed(3)}]`;
+  return `${row.case}  ours ${formatNs(row.ours)}  ${row.peerName} ${formatNs(row.peer)}  ratio ${ratio}  n ${row.n}`;
+}
+
+export function describeFailure(failure: FailedCase): string {
+  return `${failure.case}  ${failure.peerName}  ${failure.kind.toUpperCase()}: ${failure.reason}`;
+}
+
+export function describeSummary({ summary, failed }: BenchReport): string {
+  if (summary === undefined) return `no case measured, ${failed.length} failed`;
+  const { geomean, worst, cases } = summary;
+  return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}  failed ${failed.length}`;
+}
+
+/** Three significant digits in the unit that fits. */
+export function formatNs(ns: number): string {
+  const units: readonly (readonly [string, number])[] = [
+    ["s", 1e9],
+    ["ms", 1e6],
+    ["µs", 1e3],
+  ];
+  const [unit, scale] = units.find(([, size]) => ns >= size) ?? ["ns", 1];
+  return `${(ns / scale).toPrecision(3)} ${unit}`;
+}

@@ -1,0 +1,49 @@
+/**
+ * Compares two runtimes' outputs. The tolerance is derived from the model, not chosen: a sum of K
+ * rounded products in any order is off by about sqrt(K) roundings of its size, and each of `depth`
+ * layers adds its own.
+ */
+import { invariant } from "../../src/support/invariant.ts";
+import type { Tensor, Tensors } from "./session.ts";
+
+/** What the rounding of a model depends on. */
+export interface Rounding {
+  /** Layers on the longest path that sum products. */
+  readonly depth: number;
+  /** Terms of the longest sum. */
+  readonly longestSum: number;
+}
+
+const float32Epsilon = 2 ** -23;
+
+/** Difference that float32 rounding alone may cause between two orders of evaluation. */
+export function toleranceOf({ depth, longestSum }: Rounding): number {
+  return float32Epsilon * Math.sqrt(longestSum) * depth;
+}
+
+/**
+ * Largest |a - b| / max(1, |b|) over all outputs; infinite where a NaN, an infinity, a shape or a
+ * missing output differs.
+ */
+export function worstDifference(ours: Tensors, theirs: Tensors): number {
+  let worst = 0;
+  for (const [name, expected] of Object.entries(theirs)) {
+    const found = ours[name];
+    if (found === undefined || !sameShape(found, expected)) return Number.POSITIVE_INFINITY;
+    for (let i = 0; i < expected.data.length; i++) {
+      worst = Math.max(worst, difference(Number(found.data[i]), Number(expected.data[i])));
+    }
+  }
+  return worst;
+}
+
+function sameShape(a: Tensor, b: Tensor): boolean {
+  invariant(b.data.length === b.dims.reduce((x, y) => x * y, 1), () => "reference shape");
+  return a.type === b.type && a.dims.join() === b.dims.join() && a.data.length === b.data.length;
+}
+
+function difference(a: number, b: number): number {
+  if (Object.is(a, b) || a === b) return 0;
+  const d = Math.abs(a - b) / Math.max(1, Math.abs(b));
+  return Number.isNaN(d) ? Number.POSITIVE_INFINITY : d;
+}

@@ -1,0 +1,72 @@
+/**
+ * Bench cases out of the model table: every model at every shape, one runtime against another. The
+ * file is fetched and both sessions are opened when the case begins and released when it ends.
+ */
+import { DiagnosticError } from "../../src/support/diagnostic.ts";
+import { invariant } from "../../src/support/invariant.ts";
+import type { Contest } from "../measure/contest.ts";
+import { fetchModel } from "../models/fetch.ts";
+import { randomInputs } from "../models/random-inputs.ts";
+import type { ModelCase, ModelRow } from "../models/table.ts";
+import { toleranceOf, worstDifference } from "../sessions/compare.ts";
+import type { Runtime, Session, Tensors } from "../sessions/session.ts";
+import type { BenchCase } from "./suite.ts";
+
+/** One case for each row, shape and peer. */
+export function modelCases(
+  ours: Runtime,
+  peers: readonly Runtime[],
+  rows: readonly ModelRow[],
+): BenchCase[] {
+  return rows.flatMap((row) =>
+    row.cases.flatMap((modelCase) =>
+      peers.map((peer) => ({
+        case: `${row.family}/${row.name}/${modelCase.name}`,
+        peerName: peer.name,
+        open: () => openContest(row, modelCase, [ours, peer]),
+      })),
+    ),
+  );
+}
+
+async function openContest(
+  row: ModelRow,
+  modelCase: ModelCase,
+  [ours, peer]: readonly [Runtime, Runtime],
+): Promise<Contest> {
+  const bytes = fetchModel(row);
+  if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
+  const oursSession = await ours.open(bytes.value);
+  const peerSession = await peer.open(bytes.value);
+  return sessionContest(row, modelCase, [oursSession, peerSession]);
+}
+
+/** Both sessions on the same inputs, compared within the model's rounding. */
+export function sessionContest(
+  row: Pick<ModelRow, "depth" | "longestSum">,
+  modelCase: ModelCase,
+  [ours, peer]: readonly [Session, Session],
+): Contest {
+  let inputs: Tensors | undefined;
+  const drawn = (): Tensors => {
+    invariant(inputs !== undefined, () => "a contest runs before its inputs are drawn");
+    return inputs;
+  };
+  return {
+    refresh: (rng) => {
+      inputs = randomInputs(modelCase, rng);
+    },
+    ours: async () => void (await ours.run(drawn())),
+    peer: async () => void (await peer.run(drawn())),
+    check: async () => {
+      const tolerance = toleranceOf(row);
+      const found = worstDifference(await ours.run(drawn()), await peer.run(drawn()));
+      if (found <= tolerance) return undefined;
+      return `outputs differ by ${found.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
+    },
+    close: async () => {
+      await ours.release();
+      await peer.release();
+    },
+  };
+}

@@ -1,0 +1,5 @@
+/** All suites that `npm run bench -- NAME` knows, one file each. */
+import { peersSuite } from "./peers.ts";
+import type { Suite } from "./suite.ts";
+
+export const suites: readonly Suite[] = [peersSuite];
