@@ -1,0 +1,312 @@
+/**
+ * Scheduling and lowering change nothing: for random statements and random legal directives, the
+ * program that lowering makes computes what the statement's interpreter computes, on any number of
+ * threads, without a race, an unwritten element or an access out of bounds.
+ */
+import { describe, expect, it } from "vitest";
+import { type ProgramRun, runProgram } from "../../src/interp/program.ts";
+import { type Cell, runStatement } from "../../src/interp/statement.ts";
+import { lowerRegion, packedName } from "../../src/lower/lower-region.ts";
+import type { Buffer, Program } from "../../src/program/program.ts";
+import type { Region, Statement } from "../../src/region/nest.ts";
+import { applySchedule } from "../../src/schedule/apply.ts";
+import { enumerateSchedules } from "../../src/schedule/candidates.ts";
+import type { Directive, Schedule } from "../../src/schedule/directive.ts";
+import { printSchedule } from "../../src/schedule/directive-text.ts";
+import { inRange } from "../../src/semantics/condition.ts";
+import {
+  add,
+  constant,
+  evaluate,
+  type IndexExpr,
+  mul,
+  variable,
+} from "../../src/semantics/index-expr.ts";
+import { packTensor } from "../../src/semantics/layout.ts";
+import { simpleMonoid } from "../../src/semantics/monoids.ts";
+import { apply, argument, literal } from "../../src/semantics/scalar-expr.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { type Target, targets } from "../../src/target/index.ts";
+
+const v = variable;
+const read = (tensor: string, ...index: IndexExpr[]) => ({ tensor, index, guard: [], fill: 0 });
+const x0 = argument(0, "f32");
+const x1 = argument(1, "f32");
+
+interface Case {
+  readonly statement: Statement;
+  readonly tensors: Readonly<
+    Record<string, readonly [readonly IndexExpr[], "input" | "weight" | "output"]>
+  >;
+}
+
+const sum = { monoid: simpleMonoid("sum", "f32"), numericClass: "reassociates" } as const;
+const base = { name: "S0", guard: [], indirects: [], finishReads: [], origin: "test" } as const;
+
+/** y[i, j] = relu(sum over k of x[i, k] w[k, j] + b[j]) */
+function matmul(rng: Rng, m: IndexExpr): Case {
+  const n = constant(rng.integer(1, 19));
+  const k = constant(rng.integer(1, 9));
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "i", extent: m, kind: "space" },
+      { name: "j", extent: n, kind: "space" },
+      { name: "k", extent: k, kind: "reduce" },
+    ],
+    reads: [read("x", v("i"), v("k")), read("w", v("k"), v("j"))],
+    body: [apply("mul", x0, x1)],
+    reduction: sum,
+    finishReads: [read("b", v("j"))],
+    finish: [apply("relu", apply("add", x0, x1))],
+    writes: [{ tensor: "y", index: [v("i"), v("j")], combine: "overwrite" }],
+  };
+  const tensors = {
+    x: [[m, k], "input"],
+    w: [[k, n], "weight"],
+    b: [[n], "weight"],
+    y: [[m, n], "output"],
+  } as const;
+  return { statement, tensors };
+}
+
+/** A strided, padded convolution with a residual operand in its epilogue. */
+function convolution(rng: Rng, width: IndexExpr): Case {
+  const [channels, outputs] = [constant(rng.integer(1, 3)), constant(rng.integer(1, 10))];
+  const [height, window] = [rng.integer(3, 7), rng.integer(1, 3)];
+  const [stride, pad] = [rng.integer(1, 2), rng.integer(0, 1)];
+  const rows = Math.floor((height + 2 * pad - window) / stride) + 1;
+  const h = add(mul(stride, v("oh")), v("kh"), -pad);
+  const w = add(v("ow"), v("kw"), -pad);
+  const outWidth = add(width, 2 * pad - window + 1);
+  const guard = [...inRange(h, height), ...inRange(w, width)];
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "oc", extent: outputs, kind: "space" },
+      { name: "oh", extent: constant(rows), kind: "space" },
+      { name: "ow", extent: outWidth, kind: "space" },
+      { name: "ic", extent: channels, kind: "reduce" },
+      { name: "kh", extent: constant(window), kind: "reduce" },
+      { name: "kw", extent: constant(window), kind: "reduce" },
+    ],
+    reads: [
+      { tensor: "x", index: [v("ic"), h, w], guard, fill: 0 },
+      read("w", v("oc"), v("ic"), v("kh"), v("kw")),
+    ],
+    body: [apply("mul", x0, x1)],
+    reduction: sum,
+    finishReads: [read("r", v("oc"), v("oh"), v("ow"))],
+    finish: [apply("max", apply("add", x0, x1), literal(0.25, "f32"))],
+    writes: [{ tensor: "y", index: [v("oc"), v("oh"), v("ow")], combine: "overwrite" }],
+  };
+  const out = [outputs, constant(rows), outWidth];
+  const tensors = {
+    x: [[channels, constant(height), width], "input"],
+    w: [[outputs, channels, constant(window), constant(window)], "weight"],
+    r: [out, "input"],
+    y: [out, "output"],
+  } as const;
+  return { statement, tensors };
+}
+
+/** y[j, i] = x[i, j] * s[j] + position: a transpose, a broadcast and an index value. */
+function elementwise(rng: Rng, n: IndexExpr): Case {
+  const m = constant(rng.integer(1, 9));
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "j", extent: n, kind: "space" },
+      { name: "i", extent: m, kind: "space" },
+    ],
+    reads: [read("x", v("i"), v("j")), read("s", v("j"))],
+    body: [
+      apply("add", apply("mul", x0, x1), {
+        kind: "index",
+        dtype: "f32",
+        expr: add(mul(3, v("i")), v("j")),
+      }),
+    ],
+    writes: [{ tensor: "y", index: [v("j"), v("i")], combine: "overwrite" }],
+  };
+  const tensors = {
+    x: [[m, n], "input"],
+    s: [[n], "weight"],
+    y: [[n, m], "output"],
+  } as const;
+  return { statement, tensors };
+}
+
+/** y[i] = max over j, k of a padded read; the fill is the identity. */
+function windowMaximum(rng: Rng, n: IndexExpr): Case {
+  const m = constant(rng.integer(2, 8));
+  const at = add(v("j"), v("k"), -1);
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "i", extent: m, kind: "space" },
+      { name: "k", extent: constant(rng.integer(1, 3)), kind: "reduce" },
+      { name: "j", extent: n, kind: "reduce" },
+    ],
+    reads: [{ tensor: "x", index: [v("i"), at], guard: inRange(at, n), fill: -Infinity }],
+    body: [x0],
+    reduction: { monoid: simpleMonoid("max", "f32"), numericClass: "exact" },
+    writes: [{ tensor: "y", index: [v("i")], combine: "overwrite" }],
+  };
+  return { statement, tensors: { x: [[m, n], "input"], y: [[m], "output"] } };
+}
+
+const cases = { matmul, convolution, elementwise, windowMaximum };
+
+function makeRegion({ statement, tensors }: Case, range: { min: number; max: number }): Region {
+  const entries = Object.entries(tensors).map(
+    ([name, [shape, role]]) => [name, { name, dtype: "f32", shape, role }] as const,
+  );
+  return {
+    name: "r",
+    group: { name: "r", anchor: "S0", inlined: [], epilogue: [] },
+    statements: [statement],
+    symbols: [{ name: "N", range }],
+    tensors: new Map(entries),
+  };
+}
+
+/** Directives that any statement without scans may take, in random order and number. */
+function randomSchedule(region: Region, rng: Rng): Schedule {
+  const statement = "S0";
+  const loops = region.statements[0]!.loops.map((l) => ({
+    name: l.name,
+    kind: l.kind,
+    split: false,
+  }));
+  const directives: Directive[] = [];
+  for (let i = 0; i < rng.integer(0, 3); i++) {
+    const loop = rng.pick(loops);
+    const [outer, inner] = [`${loop.name}a`, `${loop.name}b`];
+    directives.push({
+      kind: "split",
+      statement,
+      loop: loop.name,
+      factor: rng.integer(1, 5),
+      outer,
+      inner,
+    });
+    loops.splice(
+      loops.indexOf(loop),
+      1,
+      { ...loop, name: outer },
+      { ...loop, name: inner, split: true },
+    );
+  }
+  for (let i = loops.length - 1; i > 0; i--) {
+    const j = rng.integer(0, i);
+    [loops[i], loops[j]] = [loops[j]!, loops[i]!];
+  }
+  const lane = loops.findIndex((l) => l.split);
+  if (lane >= 0 && rng.uniform() < 0.6) {
+    const [loop] = loops.splice(lane, 1);
+    loops.push(loop!);
+    directives.push({ kind: "vectorize", statement, loop: loop!.name });
+  }
+  directives.push({ kind: "reorder", statement, order: loops.map((l) => l.name) });
+  for (const loop of loops.slice(0, -1)) {
+    if (loop.split && rng.uniform() < 0.5)
+      directives.push({ kind: "unroll", statement, loop: loop.name });
+  }
+  const shared = loops.find((l) => l.kind === "space" && !l.split);
+  if (shared && rng.uniform() < 0.5)
+    directives.push({ kind: "parallelize", statement, loop: shared.name });
+  return { region: "r", target: "wasm", directives };
+}
+
+/** Lowers, runs and compares; returns why it could not be lowered, if so. */
+function check(region: Region, schedule: Schedule, rng: Rng, target: Target): string | undefined {
+  const applied = applySchedule(region, schedule);
+  if (!applied.ok) return applied.diagnostics[0]!.code;
+  const kernels = lowerRegion(applied.value, target);
+  if (!kernels.ok) return kernels.diagnostics[0]!.code;
+  const symbols = new Map([
+    ["N", rng.integer(region.symbols[0]!.range.min, region.symbols[0]!.range.max)],
+  ]);
+  const cells = new Map<string, Cell>();
+  const contents = new Map<string, Uint8Array>();
+  const buffers: Buffer[] = [];
+  for (const { name, shape, role } of region.tensors.values()) {
+    const concrete = shape.map((e) => evaluate(e, symbols));
+    const count = concrete.reduce((a, b) => a * b, 1);
+    const data = Float64Array.from({ length: count }, () => Math.fround(rng.integer(-8, 8) / 4));
+    const written = new Uint8Array(count).fill(role === "output" ? 0 : 1);
+    cells.set(name, { name, dtype: "f32", shape: concrete, data, written });
+    const common = { scope: "memory", dtype: "f32", lanes: 1 } as const;
+    const kind = role === "local" || role === "intermediate" ? "scratch" : role;
+    const layout = applied.value.layouts.get(name);
+    const buffer = layout ? packedName(name, layout) : name;
+    buffers.push({ ...common, name: buffer, kind, shape: layout ? layout.shape : shape });
+    const stored = { dtype: "f32", shape: concrete, data: Float32Array.from(data) } as const;
+    const packed = layout ? packTensor(stored, layout) : stored;
+    if (role !== "output") contents.set(buffer, new Uint8Array(packed.data.buffer));
+  }
+  runStatement(region.statements[0]!, (name) => cells.get(name)!, symbols);
+  const program: Program = {
+    name: "p",
+    target: target.name,
+    parameters: region.symbols.map((s) => ({ name: s.name, ...s.range })),
+    requires: [],
+    buffers,
+    counters: [],
+    kernels: kernels.value,
+    tasks: kernels.value.map((k) => ({
+      kind: "launch",
+      kernel: k.name,
+      after: "previous",
+      bindings: [],
+      waits: [],
+      signals: [],
+    })),
+    states: [],
+  };
+  const parameters = Object.fromEntries(symbols);
+  const run: ProgramRun = { parameters, contents, threads: rng.integer(1, 3), seed: rng.bits() };
+  const outcome = runProgram(program, run);
+  if (outcome.kind === "fault")
+    throw new Error(`${JSON.stringify(outcome.fault)}\n${printSchedule(schedule)}`);
+  const bytes = outcome.contents.get("y")!;
+  const got = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+  const want = cells.get("y")!.data as Float64Array;
+  expect(got.length, printSchedule(schedule)).toBe(want.length);
+  got.forEach((value, i) => {
+    if (Math.abs(value - want[i]!) > 1e-5 * (1 + Math.abs(want[i]!))) {
+      throw new Error(`y[${i}] = ${value}, expected ${want[i]}\n${printSchedule(schedule)}`);
+    }
+  });
+  return undefined;
+}
+
+describe.each(Object.entries(cases))("lowering %s", (_, make) => {
+  const target = targets.get("wasm")!;
+
+  it("keeps the meaning under random directives", () => {
+    const refused = new Map<string, number>();
+    for (let seed = 0; seed < 60; seed++) {
+      const rng = new Rng(seed * 31 + 7);
+      const fixed = rng.uniform() < 0.5;
+      const range = { min: 4, max: 14 };
+      const region = makeRegion(make(rng, fixed ? constant(rng.integer(4, 14)) : v("N")), range);
+      const code = check(region, randomSchedule(region, rng), rng, target);
+      if (code) refused.set(code, (refused.get(code) ?? 0) + 1);
+    }
+    const total = [...refused.values()].reduce((a, b) => a + b, 0);
+    expect(total, JSON.stringify([...refused])).toBeLessThan(30);
+  });
+
+  it("keeps the meaning under every candidate schedule", () => {
+    for (const parallel of [false, true]) {
+      const rng = new Rng(parallel ? 5 : 11);
+      const region = makeRegion(make(rng, v("N")), { min: 4, max: 21 });
+      const schedules = enumerateSchedules(region, target, { parallel });
+      expect(schedules.length).toBeGreaterThan(0);
+      for (const schedule of schedules)
+        expect(check(region, schedule, rng, target)).toBeUndefined();
+    }
+  });
+});
