@@ -118,7 +118,6 @@ describe("shape inference", () => {
         w.concat(new Array<number>(times).fill(v!), 0),
       ]);
     const condition = b.input("condition", tensorType("bool"));
-    // biome-ignore lint/suspicious/noThenProperty: the name of the branch
     const y = b.node("if", [condition, x], { then: branch(1), else: branch(2) });
     expect(printType(b.typeOf(y))).toBe("f32[branch]");
     expect(b.finish([y]).symbols.at(-1)).toEqual({ name: "branch", min: 1, max: 18 });

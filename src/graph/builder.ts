@@ -76,7 +76,12 @@ export class GraphBuilder extends OpWriter {
     if (!this.#constraints.has(key)) this.#constraints.set(key, { left: a, right: b, origin });
   }
 
+  /** Inputs come before weights, constants and nodes. */
   input(name: string, type: TensorType): ValueId {
+    invariant(
+      this.#values.length === this.#inputs.length,
+      () => `input "${name}" is declared after other values`,
+    );
     const id = this.#addValue(this.#names.take(name), type);
     this.#inputs.push(id);
     return id;
@@ -255,7 +260,8 @@ export function definitionGraph<K extends CompositeKind>(
   );
 }
 
-function inferDefinition<K extends CompositeKind>(
+/** Types of the outputs of a composite, which its definition gives. */
+export function inferDefinition<K extends CompositeKind>(
   op: K,
   inputs: readonly TensorType[],
   attrs: CompositeAttrs[K],

@@ -117,7 +117,6 @@ const nested = { hasSubgraph: true } as const;
 export const controlOps = {
   if: {
     arity: [1, Infinity],
-    // biome-ignore lint/suspicious/noThenProperty: the name of the branch; no value is awaited
     schema: { then: graph, else: graph },
     traits: { ...nested, dataDependentShape: true },
     infer: (inputs, attrs, ctx) => {
