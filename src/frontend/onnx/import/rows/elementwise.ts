@@ -1,7 +1,7 @@
 /** ONNX operators that work element by element, with broadcasting. */
 import type { OpKind } from "../../../../graph/graph.ts";
 import type { NoAttrs } from "../../../../semantics/core-ops.ts";
-import { dtypes, isFloatDType } from "../../../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../../../semantics/dtype.ts";
 import type { ScalarOp } from "../../../../semantics/scalar-expr.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
@@ -78,18 +78,18 @@ function bitShift(node: NodeView): Operand {
 }
 
 function castTo(node: NodeView): Operand {
-  const to = node.dtype(node.attributes.int("to") ?? 0);
-  return node.cast(node.input(0), to, castSaturates(node));
-}
-
-/** `saturate` concerns 8-bit float targets only; ONNX integers wrap. */
-function castSaturates(node: NodeView): boolean {
-  node.attributes.ignore("round_mode");
-  return node.attributes.flag("saturate", true);
+  return convert(node, node.dtype(node.attributes.int("to") ?? 0));
 }
 
 function castLike(node: NodeView): Operand {
-  return node.cast(node.input(0), node.input(1).type.dtype, castSaturates(node));
+  return convert(node, node.input(1).type.dtype);
+}
+
+/** `saturate` is about narrow float targets; conversions to integers wrap. */
+function convert(node: NodeView, to: DType): Operand {
+  node.attributes.ignore("round_mode");
+  const saturate = node.attributes.flag("saturate", true);
+  return node.cast(node.input(0), to, saturate && isFloatDType(to));
 }
 
 function isInf(node: NodeView): Operand {
