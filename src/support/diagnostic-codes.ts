@@ -69,6 +69,8 @@ export const diagnosticCodes = {
   INT001: "input does not fit its type",
   INT002: "symbol is unbound or out of range",
   INT003: "shape constraint does not hold",
+
+  EMT001: "no spelling on this target",
   RUN001: "program exceeds the address space",
   RUN002: "memory refused by the engine",
   RUN003: "compute thread failed",
@@ -76,6 +78,7 @@ export const diagnosticCodes = {
   RUN005: "compute thread stalled",
   RUN006: "index out of range at run time",
   RUN007: "too many trips of a loop",
+  RUN008: "shape parameter out of range",
   SEM001: "index out of range",
   AFF001: "not an affine expression",
   AFF002: "integer out of range",

@@ -81,12 +81,13 @@ export class FunctionBuilder {
   }
 
   /** Gives a local back for reuse. */
-  release(...locals: readonly Local[]): void {
+  release(...locals: readonly Local[]): this {
     for (const local of locals) {
       const free = this.#free.get(local.type);
       if (free) free.push(local);
       else this.#free.set(local.type, [local]);
     }
+    return this;
   }
 
   /** Notes that the instructions from here on belong to `subject`. */

@@ -95,7 +95,10 @@ export class WorkerPool {
 
   /** Instantiates a program on this side and makes it known; workers follow at its first job. */
   attach(program: PoolProgram): number {
-    const imports = { env: { memory: program.memory } };
+    const imports = {
+      env: { memory: program.memory },
+      math: Math as unknown as Record<string, unknown>,
+    };
     const run = new WebAssembly.Instance(program.module, imports).exports[program.entry] as Entry;
     const words = new Int32Array(program.memory.buffer);
     this.#programs.set(this.#nextProgram, { ...program, run, words });

@@ -81,7 +81,7 @@ export const workerSource = `(function (port) {
     const words = new Int32Array(message.memory.buffer);
     const program = { message, words, run: undefined, error: undefined };
     try {
-      const imports = { env: { memory: message.memory } };
+      const imports = { env: { memory: message.memory }, math: Math };
       program.run = new WebAssembly.Instance(message.module, imports).exports[message.entry];
     } catch (error) {
       program.error = error;

@@ -1,0 +1,223 @@
+/**
+ * Program to WebAssembly module: one function a kernel, and `run(thread, threads)`, which every compute
+ * thread calls and which follows the program's tasks with a barrier before each launch that has to see
+ * earlier ones. All threads take the same way through the tasks. A barrier orders more than counters
+ * ask for, so waits become barriers and signals nothing.
+ *
+ * The emitter prints what the program says and refuses (EMT001) what it has no spelling for.
+ */
+import type { Kernel, Program } from "../../program/program.ts";
+import { threadCountName } from "../../program/program.ts";
+import { unrollLoops } from "../../program/unroll.ts";
+import { visitExprs } from "../../program/walk.ts";
+import * as ix from "../../semantics/index-expr.ts";
+import type { IndexRange } from "../../semantics/index-range.ts";
+import type { ScalarOp } from "../../semantics/scalar-expr.ts";
+import { attempt, type Result } from "../../support/diagnostic.ts";
+import { emitBarrier } from "./barrier.ts";
+import { floatRows } from "./float-rows.ts";
+import type { FunctionBuilder, FunctionIndex, Local } from "./function-builder.ts";
+import { halfRows } from "./half-rows.ts";
+import { IndexScope } from "./index-scope.ts";
+import { integerRows } from "./integer-rows.ts";
+import { type BufferPlace, KernelContext } from "./kernel-context.ts";
+import { KernelEmitter } from "./kernel-emitter.ts";
+import { Library, type LibraryRow } from "./library.ts";
+import { mathRows } from "./math-rows.ts";
+import { type CodeRange, ModuleBuilder } from "./module-builder.ts";
+import {
+  type Arena,
+  arenaVariable,
+  baseOf,
+  bufferVariable,
+  layoutOf,
+  localOffsets,
+  type ProgramLayout,
+} from "./program-layout.ts";
+import { mathNamesOf } from "./scalar-ops.ts";
+import { type KernelFunction, launchesOf, type Tables, TaskEmitter } from "./task-emitter.ts";
+
+export interface WasmEmitOptions {
+  /** Spell fma as relaxed_madd; the engine must have relaxed SIMD. */
+  readonly relaxedFma: boolean;
+  /** Import a shared memory, for more than one thread. */
+  readonly sharedMemory: boolean;
+}
+
+export interface WasmProgram {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Stretches of the module and the kernel and statement they were printed from. */
+  readonly map: readonly CodeRange[];
+  readonly layout: ProgramLayout;
+  /** Distance that every arena has to keep from the end of the block at least. */
+  readonly guardBytes: number;
+  /** What the numbers of failed checks stand for. */
+  readonly checks: readonly string[];
+}
+
+export const entryName = "run";
+/** A memory of any size that 32-bit addresses reach may be given. */
+const mostPages = 65536;
+
+const libraryRows: ReadonlyMap<string, LibraryRow> = new Map([
+  ...integerRows,
+  ...floatRows,
+  ...halfRows,
+  ...mathRows.map((r) => [r.name, r.row] as const),
+]);
+
+export function emitProgram(program: Program, options: WasmEmitOptions): Result<WasmProgram> {
+  return attempt(() => new ProgramEmitter(program, options).emit());
+}
+
+class ProgramEmitter {
+  readonly #program: Program;
+  readonly #options: WasmEmitOptions;
+  readonly #module = new ModuleBuilder();
+  readonly #library: Library;
+  readonly #layout: ProgramLayout;
+  readonly #checks: string[] = [];
+  readonly #kernels = new Map<string, KernelFunction>();
+  #barrier: FunctionIndex = 0;
+  #guardBytes = 0;
+
+  constructor(program: Program, options: WasmEmitOptions) {
+    this.#program = program;
+    this.#options = options;
+    this.#layout = layoutOf(program);
+    this.#library = new Library(this.#module, libraryRows);
+  }
+
+  emit(): WasmProgram {
+    const limits = { minPages: 1, maxPages: mostPages, shared: this.#options.sharedMemory };
+    this.#module.importMemory("env", "memory", limits);
+    this.#library.importMath(mathNamesOf(this.#operators()));
+    this.#barrier = emitBarrier(this.#module);
+    for (const kernel of this.#program.kernels) this.#addKernel(unrollLoops(kernel));
+    const signature = { params: ["i32", "i32"], results: [] } as const;
+    const { index, builder } = this.#module.function(entryName, signature);
+    this.#writeRun(builder);
+    this.#module.exportFunction(entryName, index);
+    const { bytes, map } = this.#module.encode();
+    const [layout, checks] = [this.#layout, this.#checks];
+    return { bytes, map, layout, guardBytes: this.#guardBytes, checks };
+  }
+
+  #operators(): Set<ScalarOp> {
+    const ops = new Set<ScalarOp>();
+    for (const { roles } of this.#program.kernels) {
+      for (const role of roles) {
+        visitExprs(role.body, (e) => {
+          if (e.kind === "apply") ops.add(e.op);
+        });
+      }
+    }
+    return ops;
+  }
+
+  /** A kernel's function takes its grid coordinates, `threads`, then bindings, then table addresses. */
+  #addKernel(kernel: Kernel): void {
+    const launches = launchesOf(this.#program.tasks, new Map());
+    const own = launches.filter((l) => l.task.kernel === kernel.name);
+    const bindings = [...new Set(own.flatMap((l) => l.task.bindings.map(([name]) => name)))];
+    const tables = [...new Set(own.flatMap((l) => [...l.tables.keys()]))];
+    const axes = kernel.grid.axes.map((a) => a.name);
+    const names = [...axes, threadCountName, ...bindings, ...tables.map(bufferVariable)];
+    const params = [...names, "@thread"].map(() => "i32" as const);
+    const { index, builder } = this.#module.function(kernel.name, { params, results: [] });
+    this.#kernels.set(kernel.name, { index, kernel, bindings, tables });
+    const scope = new IndexScope(builder, (name) => this.#outerVariable(builder, names, name));
+    const context = new KernelContext({
+      f: builder,
+      scope,
+      library: this.#library,
+      places: this.#places(kernel, new Map(own.flatMap((l) => [...l.tables]))),
+      relaxedFma: this.#options.relaxedFma,
+      kernel: kernel.name,
+    });
+    new KernelEmitter(context, kernel, this.#checks).emit();
+    this.#guardBytes = Math.max(this.#guardBytes, scope.guardBytes);
+  }
+
+  #places(kernel: Kernel, tables: Tables): Map<string, BufferPlace> {
+    const places = new Map<string, BufferPlace>();
+    for (const buffer of this.#program.buffers) {
+      places.set(buffer.name, { kind: "memory", buffer, base: baseOf(this.#program, buffer) });
+    }
+    for (const [name, { rows }] of tables) {
+      const buffer = this.#program.buffers.find((b) => b.name === rows[0])!;
+      places.set(name, { kind: "memory", buffer, base: ix.variable(bufferVariable(name)) });
+    }
+    const { offsets } = localOffsets(kernel);
+    for (const buffer of kernel.buffers) {
+      if (buffer.scope === "register") {
+        places.set(buffer.name, { kind: "register", buffer, elements: new Map() });
+      } else {
+        const base = ix.add(ix.variable(arenaVariable("local")), offsets.get(buffer.name)!);
+        places.set(buffer.name, { kind: "memory", buffer, base });
+      }
+    }
+    return places;
+  }
+
+  /** A parameter of the function, or a word of the block loaded into a local. */
+  #outerVariable(
+    f: FunctionBuilder,
+    names: readonly string[],
+    name: string,
+  ): { local: Local; range: IndexRange } | undefined {
+    const anything = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+    const at = names.indexOf(name);
+    if (at >= 0) {
+      const isCount = name === threadCountName;
+      // A grid coordinate is not negative; a binding may be anything.
+      const range = { min: isCount ? 1 : 0, max: Number.POSITIVE_INFINITY };
+      return { local: f.param(at), range };
+    }
+    if (name === arenaVariable("local")) {
+      const local = f.local("i32");
+      this.#loadWord(f, this.#layout.arenas.local);
+      f.get(f.param(names.length)).i32Const(this.#layout.localBytes).op("i32.mul");
+      f.op("i32.add").set(local);
+      return { local, range: { ...anything, min: 0 } };
+    }
+    const parameter = this.#program.parameters.find((p) => p.name === name);
+    const word = this.#layout.parameters.get(name) ?? this.#addressWord(name);
+    if (word === undefined) return undefined;
+    const local = f.local("i32");
+    this.#loadWord(f, word);
+    f.set(local);
+    return { local, range: parameter ?? { ...anything, min: 0 } };
+  }
+
+  #addressWord(variable: string): number | undefined {
+    for (const [arena, word] of Object.entries(this.#layout.arenas)) {
+      if (variable === arenaVariable(arena as Arena)) return word;
+    }
+    for (const [name, word] of this.#layout.buffers) {
+      if (variable === bufferVariable(name)) return word;
+    }
+    return undefined;
+  }
+
+  #loadWord(f: FunctionBuilder, address: number): void {
+    f.i32Const(0).memory("i32.load", address);
+  }
+
+  #writeRun(f: FunctionBuilder): void {
+    const scope = new IndexScope(f, (name) => {
+      if (name === threadCountName) return { local: f.param(1), range: { min: 1, max: Infinity } };
+      return this.#outerVariable(f, [], name);
+    });
+    const emitter = new TaskEmitter({
+      f,
+      scope,
+      barrier: this.#barrier,
+      program: this.#program,
+      kernels: this.#kernels,
+      checks: this.#checks,
+    });
+    emitter.emit();
+    this.#guardBytes = Math.max(this.#guardBytes, scope.guardBytes);
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Where an emitted program finds what the runtime gives it: words after the control block hold the
+ * shape parameters, the addresses of the arenas, and the addresses of buffers that the memory planner
+ * left to the caller. All are i32 and written before each run.
+ */
+import type { Buffer, Kernel, Placement, Program } from "../../program/program.ts";
+import { threadCountName } from "../../program/program.ts";
+import * as ix from "../../semantics/index-expr.ts";
+import { invariant } from "../../support/invariant.ts";
+import { controlBlock } from "./control-block.ts";
+import { storageBytes } from "./lanes.ts";
+
+/** `local`: private memory of the threads, `localBytes` each. */
+export type Arena = Placement["arena"] | "local";
+
+const arenas: readonly Arena[] = ["weights", "scratch", "state", "caller", "local"];
+const wordBytes = 4;
+const alignmentBytes = 64;
+
+export interface ProgramLayout {
+  /** Byte address of each parameter's word. */
+  readonly parameters: ReadonlyMap<string, number>;
+  /** Byte address of the word that holds each arena's address. */
+  readonly arenas: Readonly<Record<Arena, number>>;
+  /** Byte address of the word that holds the address of each buffer without placement. */
+  readonly buffers: ReadonlyMap<string, number>;
+  /** Bytes of the control block and these words; arenas start above, guardBytes further on. */
+  readonly blockBytes: number;
+  /** Bytes of local buffers that one thread needs. */
+  readonly localBytes: number;
+}
+
+export function layoutOf(program: Program): ProgramLayout {
+  let next: number = controlBlock.parameters;
+  const word = () => {
+    next += wordBytes;
+    return next - wordBytes;
+  };
+  const named = program.parameters.filter((p) => p.name !== threadCountName);
+  const parameters = new Map(named.map((p) => [p.name, word()]));
+  const arenaWords = Object.fromEntries(arenas.map((a) => [a, word()])) as Record<Arena, number>;
+  const unplaced = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
+  const buffers = new Map(unplaced.map((b) => [b.name, word()]));
+  const localBytes = Math.max(0, ...program.kernels.map((k) => localOffsets(k).bytes));
+  return { parameters, arenas: arenaWords, buffers, blockBytes: roundUp(next), localBytes };
+}
+
+/** Name of the index variable that stands for an arena's or an unplaced buffer's address. */
+export const arenaVariable = (arena: Arena): string => `@${arena}`;
+export const bufferVariable = (name: string): string => `@buffer.${name}`;
+
+/** Address of a buffer of scope memory. */
+export function baseOf(program: Program, buffer: Buffer): ix.IndexExpr {
+  if (buffer.viewOf !== undefined) {
+    const target = program.buffers.find((b) => b.name === buffer.viewOf);
+    invariant(target, () => `${buffer.name} is a view of unknown ${buffer.viewOf}`);
+    return baseOf(program, target);
+  }
+  if (!buffer.placement) return ix.variable(bufferVariable(buffer.name));
+  const { arena, byteOffset } = buffer.placement;
+  return ix.add(ix.variable(arenaVariable(arena)), byteOffset);
+}
+
+/** Offsets of a kernel's local and shared buffers within a thread's private memory. */
+export function localOffsets(kernel: Kernel): { offsets: Map<string, number>; bytes: number } {
+  const offsets = new Map<string, number>();
+  let bytes = 0;
+  for (const b of kernel.buffers) {
+    if (b.scope === "register") continue;
+    offsets.set(b.name, bytes);
+    const elements = b.shape.reduce((n, extent) => n * (ix.constantValue(extent) ?? Number.NaN), 1);
+    invariant(Number.isFinite(elements), () => `${kernel.name}: extent of ${b.name} varies`);
+    bytes += roundUp(elements * b.lanes * storageBytes(b.dtype));
+  }
+  return { offsets, bytes };
+}
+
+function roundUp(bytes: number): number {
+  return Math.ceil(bytes / alignmentBytes) * alignmentBytes;
+}

@@ -1,0 +1,327 @@
+/**
+ * The tasks of a program as the body of `run(thread, threads)`: launches over the grid, conditions and
+ * repeats, with a barrier where a task has to see what earlier ones wrote. Control flow depends only on
+ * parameters and on memory read between two barriers, so all threads go the same way.
+ */
+import {
+  type Kernel,
+  type Program,
+  type Task,
+  type TaskCondition,
+  threadCountName,
+} from "../../program/program.ts";
+import * as ix from "../../semantics/index-expr.ts";
+import { reject } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import { abortCodes, controlBlock } from "./control-block.ts";
+import type { FunctionBuilder, FunctionIndex, Label, Local } from "./function-builder.ts";
+import { type IndexScope, withoutConstant } from "./index-scope.ts";
+import { storageBytes } from "./lanes.ts";
+import { baseOf } from "./program-layout.ts";
+
+type Launch = Extract<Task, { kind: "launch" }>;
+type TaskOf<K extends Task["kind"]> = Extract<Task, { kind: K }>;
+
+/**
+ * A kernel's function. It takes the grid coordinates, the thread count, the bindings, the addresses of
+ * the tables' buffers, and the number of the thread that runs it.
+ */
+export interface KernelFunction {
+  readonly index: FunctionIndex;
+  readonly kernel: Kernel;
+  readonly bindings: readonly string[];
+  readonly tables: readonly string[];
+}
+
+/** Tables of the repeats around a task: buffer name -> rows and the repeat's variable. */
+export type Tables = ReadonlyMap<
+  string,
+  { readonly variable: string; readonly rows: readonly string[] }
+>;
+
+/** All launches with the tables they see. */
+export function launchesOf(
+  tasks: readonly Task[],
+  tables: Tables,
+): { readonly task: Launch; readonly tables: Tables }[] {
+  return tasks.flatMap((task) => {
+    if (task.kind === "launch") return [{ task, tables }];
+    if (task.kind === "if") return launchesOf([...task.then, ...task.else], tables);
+    if (task.kind === "while") return launchesOf(task.body, tables);
+    return task.kind === "repeat" ? launchesOf(task.body, withTables(tables, task)) : [];
+  });
+}
+
+function withTables(tables: Tables, { variable, tables: own }: TaskOf<"repeat">): Tables {
+  return new Map([...tables, ...own.map((t) => [t.name, { variable, rows: t.rows }] as const)]);
+}
+
+interface TaskContext {
+  readonly f: FunctionBuilder;
+  readonly scope: IndexScope;
+  readonly barrier: FunctionIndex;
+  readonly program: Program;
+  readonly kernels: ReadonlyMap<string, KernelFunction>;
+  readonly checks: string[];
+}
+
+export class TaskEmitter {
+  readonly #context: TaskContext;
+
+  constructor(context: TaskContext) {
+    this.#context = context;
+  }
+
+  emit(): void {
+    const { program, scope } = this.#context;
+    scope.open(this.#indices(program.tasks, new Map()));
+    this.#tasks(program.tasks, new Map());
+  }
+
+  #tasks(tasks: readonly Task[], tables: Tables): void {
+    for (const task of tasks) this.#task(task, tables);
+  }
+
+  #task(task: Task, tables: Tables): void {
+    const { f } = this.#context;
+    switch (task.kind) {
+      case "launch":
+        f.mark(`launch ${task.kernel}`);
+        if (task.after === "previous" || task.waits.length > 0) this.#barrier();
+        this.#launch(task, tables);
+        return;
+      case "if":
+        this.#condition(task.condition);
+        f.if(
+          () => this.#tasks(task.then, tables),
+          task.else.length > 0 ? () => this.#tasks(task.else, tables) : undefined,
+        );
+        return;
+      case "while":
+        this.#while(task, tables);
+        return;
+      case "repeat":
+        this.#repeat(task, tables);
+        return;
+      case "stop":
+        f.op("return");
+    }
+  }
+
+  /** Leaves the run when it was given up. */
+  #barrier(): void {
+    const { f, barrier } = this.#context;
+    f.get(f.param(1)).call(barrier);
+    f.if(() => {
+      f.op("return");
+    });
+  }
+
+  #launch(task: Launch, tables: Tables): void {
+    const fn = this.#context.kernels.get(task.kernel);
+    invariant(fn, () => `launch of unknown kernel ${task.kernel}`);
+    const [first, ...inner] = fn.kernel.grid.axes;
+    invariant(first, () => `kernel ${task.kernel} has no grid axis`);
+    const coordinates: Local[] = [];
+    const nest = (axes: typeof inner): void => {
+      const [axis, ...rest] = axes;
+      if (!axis) this.#call(task, fn, coordinates, tables);
+      else
+        this.#forEach(axis.extent, (i) => {
+          coordinates.push(i);
+          nest(rest);
+          coordinates.pop();
+        });
+    };
+    this.#forOwnInstances(first.extent, (instance) => {
+      coordinates.push(instance);
+      nest(inner);
+      coordinates.pop();
+    });
+  }
+
+  /** Instances thread, thread + threads, …: exactly one each where the extent is the thread count. */
+  #forOwnInstances(extent: ix.IndexExpr, body: (instance: Local) => void): void {
+    const { f, scope } = this.#context;
+    if (extent.key === threadCountName) {
+      body(f.param(0));
+      return;
+    }
+    const instance = f.local("i32");
+    f.get(f.param(0)).set(instance);
+    f.block((leave) => {
+      f.loop((again) => {
+        f.get(instance);
+        scope.push(extent);
+        f.op("i32.ge_s").brIf(leave);
+        body(instance);
+        f.get(instance).get(f.param(1)).op("i32.add").set(instance).br(again);
+      });
+    });
+    f.release(instance);
+  }
+
+  /** Counts a local from 0 to the extent. */
+  #forEach(extent: ix.IndexExpr, body: (i: Local, again: Label) => void): void {
+    const { f, scope } = this.#context;
+    const i = f.local("i32");
+    f.i32Const(0).set(i);
+    f.block((leave) => {
+      f.loop((again) => {
+        f.get(i);
+        scope.push(extent);
+        f.op("i32.ge_s").brIf(leave);
+        body(i, again);
+        f.get(i).i32Const(1).op("i32.add").set(i).br(again);
+      });
+    });
+    f.release(i);
+  }
+
+  #call(task: Launch, fn: KernelFunction, coordinates: readonly Local[], tables: Tables): void {
+    const { f, scope } = this.#context;
+    for (const coordinate of coordinates) f.get(coordinate);
+    f.get(f.param(1));
+    for (const name of fn.bindings) {
+      const bound = task.bindings.find(([n]) => n === name);
+      scope.push(bound?.[1] ?? ix.constant(0));
+    }
+    for (const name of fn.tables) this.#pushTableAddress(tables.get(name));
+    f.get(f.param(0)).call(fn.index);
+  }
+
+  /** The address of the row that the repeat's variable chooses. */
+  #pushTableAddress(table: { variable: string; rows: readonly string[] } | undefined): void {
+    const { f, scope, program } = this.#context;
+    const address = (row: string) => addressOfName(program, row);
+    const [first, ...others] = table?.rows ?? [];
+    if (!table || first === undefined) {
+      f.i32Const(0);
+      return;
+    }
+    scope.push(address(first));
+    others.forEach((row, i) => {
+      scope.push(address(row));
+      scope.push(ix.variable(table.variable));
+      f.i32Const(i + 1)
+        .op("i32.lt_s")
+        .op("select");
+    });
+  }
+
+  #condition(condition: TaskCondition): void {
+    const { f, scope, program } = this.#context;
+    if (condition.kind === "index") {
+      f.i32Const(1);
+      for (const { kind, expr } of condition.conditions) {
+        scope.pushCondition(kind, expr);
+        f.op("i32.and");
+      }
+      return;
+    }
+    const buffer = program.buffers.find((b) => b.name === condition.buffer);
+    invariant(buffer, () => `condition on unknown buffer ${condition.buffer}`);
+    this.#barrier();
+    scope.push(elementAddress(program, condition));
+    const bytes = storageBytes(buffer.dtype);
+    if (bytes === 1) f.memory("i32.load8_u");
+    else if (bytes === 2) f.memory("i32.load16_u");
+    else if (bytes === 4) f.memory("i32.load");
+    else if (bytes === 8) f.memory("i64.load").op("i64.eqz").op("i32.eqz");
+    else reject("EMT001", `WebAssembly has no spelling for a condition on ${buffer.dtype}`);
+    // All bits but the sign of a float: -0 counts as zero.
+    if (buffer.dtype === "f32") f.i32Const(1).op("i32.shl");
+    f.op("i32.eqz");
+    if (!condition.negated) f.op("i32.eqz");
+    const value = f.local("i32");
+    f.set(value);
+    // Nobody may write the element before everyone has read it.
+    this.#barrier();
+    f.get(value).release(value);
+  }
+
+  #while(task: TaskOf<"while">, tables: Tables): void {
+    const { f, scope, checks } = this.#context;
+    const trips = f.local("i32");
+    const check = checks.push(`while task of ${this.#context.program.name}`) - 1;
+    f.i32Const(0).set(trips);
+    f.block((leave) => {
+      f.loop((again) => {
+        this.#condition(task.condition);
+        f.op("i32.eqz").brIf(leave).get(trips);
+        scope.push(task.maxTrips);
+        f.op("i32.ge_s");
+        f.if(() => {
+          f.i32Const(0).i32Const(check).memory("i32.store", controlBlock.faultStatement);
+          f.i32Const(0).i32Const(abortCodes.none).i32Const(abortCodes.tooManyTrips);
+          f.memory("i32.atomic.rmw.cmpxchg", controlBlock.abort).op("drop").op("return");
+        });
+        this.#tasks(task.body, tables);
+        f.get(trips).i32Const(1).op("i32.add").set(trips).br(again);
+      });
+    });
+    f.release(trips);
+  }
+
+  #repeat(task: TaskOf<"repeat">, tables: Tables): void {
+    const { scope } = this.#context;
+    this.#forEach(task.count, (i) => {
+      scope.enter(task.variable, i, { min: 0, max: Number.POSITIVE_INFINITY }, []);
+      this.#tasks(task.body, withTables(tables, task));
+      scope.leave();
+    });
+  }
+
+  /** Every index expression that the tasks evaluate. */
+  #indices(tasks: readonly Task[], tables: Tables): ix.IndexExpr[] {
+    return tasks.flatMap((task) => this.#taskIndices(task, tables));
+  }
+
+  #taskIndices(task: Task, tables: Tables): readonly ix.IndexExpr[] {
+    const { program, kernels } = this.#context;
+    switch (task.kind) {
+      case "launch":
+        return [
+          ...task.bindings.map(([, value]) => value),
+          ...kernels.get(task.kernel)!.kernel.grid.axes.map((a) => a.extent),
+          ...[...tables.values()].flatMap((t) => t.rows.map((r) => addressOfName(program, r))),
+        ];
+      case "if": {
+        const branches = this.#indices([...task.then, ...task.else], tables);
+        return [...conditionIndices(program, task.condition), ...branches];
+      }
+      case "while": {
+        const own = conditionIndices(program, task.condition);
+        return [task.maxTrips, ...own, ...this.#indices(task.body, tables)];
+      }
+      case "repeat":
+        return [task.count, ...this.#indices(task.body, withTables(tables, task))];
+      case "stop":
+        return [];
+    }
+  }
+}
+
+function conditionIndices(program: Program, condition: TaskCondition): readonly ix.IndexExpr[] {
+  if (condition.kind === "element") return [elementAddress(program, condition)];
+  return condition.conditions.map((c) => withoutConstant(c.expr));
+}
+
+function elementAddress(
+  program: Program,
+  condition: Extract<TaskCondition, { kind: "element" }>,
+): ix.IndexExpr {
+  const buffer = program.buffers.find((b) => b.name === condition.buffer);
+  invariant(buffer, () => `condition on unknown buffer ${condition.buffer}`);
+  let flat = ix.constant(0);
+  buffer.shape.forEach((extent, i) => {
+    flat = ix.add(ix.mul(flat, extent), condition.index[i]!);
+  });
+  return ix.add(baseOf(program, buffer), ix.mul(flat, storageBytes(buffer.dtype)));
+}
+
+function addressOfName(program: Program, name: string): ix.IndexExpr {
+  const buffer = program.buffers.find((b) => b.name === name);
+  invariant(buffer, () => `unknown buffer ${name}`);
+  return baseOf(program, buffer);
+}

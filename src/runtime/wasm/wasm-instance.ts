@@ -1,0 +1,207 @@
+/**
+ * A program ready to run: emitted, compiled, its memory laid out, on one thread or a pool. The caller
+ * writes inputs and weights into the views of their buffers, runs with parameter values, and reads
+ * outputs from the views.
+ */
+
+import { controlBlock } from "../../emit/wasm/control-block.ts";
+import { emitProgram, entryName, type WasmProgram } from "../../emit/wasm/emit-program.ts";
+import {
+  type Arena,
+  arenaVariable,
+  baseOf,
+  bufferVariable,
+} from "../../emit/wasm/program-layout.ts";
+import type { Buffer, Program } from "../../program/program.ts";
+import { threadCountName } from "../../program/program.ts";
+import { storageBytes } from "../../semantics/dtype.ts";
+import { evaluate } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import { allocateMemory } from "./memory.ts";
+import { programOutcome, threadFailed } from "./run-outcome.ts";
+import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
+
+export interface WasmInstanceOptions {
+  /** Use relaxed SIMD; probe for it first. */
+  readonly relaxedFma: boolean;
+  /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
+  readonly pool?: WorkerPool;
+}
+
+type Placed = Exclude<Arena, "local">;
+type ParameterValues = Readonly<Record<string, number>>;
+
+const alignmentBytes = 64;
+
+/** Emits and compiles a program and gives it memory. */
+export function createWasmInstance(
+  program: Program,
+  options: WasmInstanceOptions,
+): Result<WasmInstance> {
+  const { pool, relaxedFma } = options;
+  const emitted = emitProgram(program, { relaxedFma, sharedMemory: pool !== undefined });
+  if (!emitted.ok) return emitted;
+  const plan = planAddresses(program, emitted.value, pool?.threads ?? 1);
+  const memory = allocateMemory(plan.bytes, pool !== undefined);
+  if (!memory.ok) return memory;
+  const module = new WebAssembly.Module(emitted.value.bytes);
+  const { checks } = emitted.value;
+  const ready = { module, memory: memory.value, entry: entryName, checks };
+  return ok(new WasmInstance({ program, emitted: emitted.value, plan, ready, pool }));
+}
+
+interface AddressPlan {
+  readonly arenas: Readonly<Record<Arena, number>>;
+  readonly buffers: ReadonlyMap<string, number>;
+  readonly bytes: number;
+}
+
+interface InstanceParts {
+  readonly program: Program;
+  readonly emitted: WasmProgram;
+  readonly plan: AddressPlan;
+  readonly ready: PoolProgram;
+  readonly pool: WorkerPool | undefined;
+}
+
+export class WasmInstance {
+  readonly #parts: InstanceParts;
+  readonly #words: Int32Array;
+  /** The program's number in the pool, or its entry function on this thread. */
+  readonly #target: number | ((thread: number, threads: number) => void);
+
+  constructor(parts: InstanceParts) {
+    this.#parts = parts;
+    const { pool, ready, plan, emitted } = parts;
+    this.#words = new Int32Array(ready.memory.buffer);
+    this.#target = pool ? pool.attach(ready) : instantiate(ready);
+    for (const [arena, word] of Object.entries(emitted.layout.arenas)) {
+      this.#words[word / 4] = plan.arenas[arena as Arena];
+    }
+    for (const [name, word] of emitted.layout.buffers) {
+      this.#words[word / 4] = plan.buffers.get(name)!;
+    }
+  }
+
+  /** Stretches of code and what they were printed from. */
+  get map(): WasmProgram["map"] {
+    return this.#parts.emitted.map;
+  }
+
+  /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
+  bytes(name: string, parameters: ParameterValues = {}): Uint8Array {
+    const { program, plan, ready } = this.#parts;
+    const buffer = program.buffers.find((b) => b.name === name);
+    invariant(buffer, () => `no buffer ${name}`);
+    const bindings = new Map(Object.entries(parameters));
+    for (const [arena, address] of Object.entries(plan.arenas)) {
+      bindings.set(arenaVariable(arena as Arena), address);
+    }
+    for (const [other, address] of plan.buffers) bindings.set(bufferVariable(other), address);
+    const start = evaluate(baseOf(program, buffer), bindings) >>> 0;
+    return new Uint8Array(ready.memory.buffer, start, capacityBytes(program, buffer));
+  }
+
+  /** Runs on this thread and the pool's; blocks. */
+  runSync(parameters: ParameterValues): Result<void> {
+    const faults = this.#bind(parameters);
+    if (!faults.ok) return faults;
+    const { pool, ready } = this.#parts;
+    if (typeof this.#target === "number") return pool!.runSync(this.#target);
+    for (const key of ["abort", "faultStatement", "faultValue", "arrived"] as const) {
+      this.#words[controlBlock[key] / 4] = 0;
+    }
+    try {
+      this.#target(0, 1);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      return fail(threadFailed(error.message));
+    }
+    return programOutcome(this.#words, "", ready.checks);
+  }
+
+  /** Runs on workers; the caller must not touch the buffers before it settles. */
+  run(parameters: ParameterValues, signal?: AbortSignal): Promise<Result<void>> {
+    const { pool } = this.#parts;
+    if (typeof this.#target !== "number") return Promise.resolve(this.runSync(parameters));
+    const faults = this.#bind(parameters);
+    return faults.ok ? pool!.run(this.#target, signal) : Promise.resolve(faults);
+  }
+
+  dispose(): void {
+    if (typeof this.#target === "number") this.#parts.pool!.detach(this.#target);
+  }
+
+  #bind(parameters: ParameterValues): Result<void> {
+    const { program, emitted } = this.#parts;
+    for (const { name, min, max } of program.parameters) {
+      const word = emitted.layout.parameters.get(name);
+      if (word === undefined) continue;
+      const value = parameters[name];
+      if (value === undefined || !Number.isInteger(value) || value < min || value > max) {
+        return fail(
+          diagnostic("RUN008", `parameter ${name} is ${value}`, {
+            help: `give an integer from ${min} to ${max}`,
+          }),
+        );
+      }
+      this.#words[word / 4] = value;
+    }
+    return ok(undefined);
+  }
+}
+
+function instantiate(ready: PoolProgram): (thread: number, threads: number) => void {
+  const imports = { env: { memory: ready.memory }, math: Math as never };
+  const { exports } = new WebAssembly.Instance(ready.module, imports);
+  return exports[ready.entry] as (thread: number, threads: number) => void;
+}
+
+/** Arenas one after another above the block and the guard, then buffers without placement. */
+function planAddresses(program: Program, emitted: WasmProgram, threads: number): AddressPlan {
+  const { layout, guardBytes } = emitted;
+  let next = align(layout.blockBytes + guardBytes);
+  const take = (bytes: number) => {
+    const at = next;
+    next = align(next + bytes);
+    return at;
+  };
+  const sizes: Record<Placed, number> = { weights: 0, scratch: 0, state: 0, caller: 0 };
+  const ranges = rangesOf(program);
+  for (const b of program.buffers) {
+    if (!b.placement) continue;
+    const end = rangeOf(b.placement.byteOffset, ranges).max + capacityBytes(program, b);
+    sizes[b.placement.arena] = Math.max(sizes[b.placement.arena], end);
+  }
+  const arenas = {
+    weights: take(sizes.weights),
+    scratch: take(sizes.scratch),
+    state: take(sizes.state),
+    caller: take(sizes.caller),
+    local: take(layout.localBytes * threads),
+  };
+  const buffers = new Map<string, number>();
+  for (const b of program.buffers) {
+    if (layout.buffers.has(b.name)) buffers.set(b.name, take(capacityBytes(program, b)));
+  }
+  return { arenas, buffers, bytes: next };
+}
+
+function rangesOf(program: Program): Map<string, { min: number; max: number }> {
+  const named = program.parameters.filter((p) => p.name !== threadCountName);
+  return new Map(named.map((p) => [p.name, { min: p.min, max: p.max }]));
+}
+
+/** Bytes of storage at the largest extents. */
+function capacityBytes(program: Program, buffer: Buffer): number {
+  const ranges = rangesOf(program);
+  const extents = buffer.capacity ?? buffer.shape;
+  const elements = extents.reduce((n, e) => n * Math.max(0, rangeOf(e, ranges).max), buffer.lanes);
+  return storageBytes(buffer.dtype, elements);
+}
+
+function align(bytes: number): number {
+  return Math.ceil(bytes / alignmentBytes) * alignmentBytes;
+}
