@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { Refusal } from "../bench/refusal.ts";
+import { checkNests } from "../src/interp/check-nests.ts";
+import { Rng } from "../src/support/rng.ts";
+import { type Campaign, type Finding, passed } from "./campaign.ts";
+import { readCampaignCommandLine } from "./command-line.ts";
+import { randomGraph } from "./random-graph.ts";
+import { campaigns } from "./registry.ts";
+import { closingLine, type Failure, runCampaign } from "./run-campaign.ts";
+
+const sample: Campaign = {
+  name: "c",
+  summary: "a campaign",
+  targets: ["wasm", "x64"],
+  defaultCount: 7,
+  open: async () => () => passed,
+};
+
+describe("runCampaign", () => {
+  test("counts by seed; errors are failures; skips keep their reasons", async () => {
+    const findings: Record<number, Finding> = {
+      11: { kind: "failed", reason: "differs" },
+      12: { kind: "skipped", reason: "no GPU" },
+      13: { kind: "skipped", reason: "no GPU" },
+    };
+    const told: Failure[] = [];
+    const done: number[] = [];
+    const tally = await runCampaign({
+      trial: (seed) => {
+        if (seed === 14) throw new TypeError("broken");
+        return findings[seed] ?? passed;
+      },
+      seed: 10,
+      count: 6,
+      onFailure: (failure) => told.push(failure),
+      onTrial: (n) => done.push(n),
+    });
+    expect(tally.failures).toEqual([
+      { seed: 11, reason: "differs" },
+      { seed: 14, reason: "TypeError: broken" },
+    ]);
+    expect(told).toEqual(tally.failures);
+    expect(done).toEqual([1, 2, 3, 4, 5, 6]);
+    expect([...tally.skips]).toEqual([["no GPU", 2]]);
+    expect(closingLine(tally)).toBe("2 passed, 2 failed, 2 skipped");
+    expect(closingLine({ ...tally, skipped: 0 })).toBe("2 passed, 2 failed");
+  });
+});
+
+describe("readCampaignCommandLine", () => {
+  const read = (...args: string[]) => readCampaignCommandLine(args, [sample]);
+  test("defaults and options", () => {
+    const defaults = { campaign: sample, target: "wasm", seed: 0, count: 7, json: false };
+    expect(read("c")).toEqual(defaults);
+    expect(read("c", "--target", "x64", "--seed", "5", "--count", "1", "--json")).toEqual({
+      ...defaults,
+      target: "x64",
+      seed: 5,
+      count: 1,
+      json: true,
+    });
+  });
+  test.each([[[]], [["d"]], [["c", "--count", "0"]], [["c", "--seed", "x"]], [["c", "--fast"]]])(
+    "%j is refused",
+    (args) => expect(() => read(...args)).toThrow(Refusal),
+  );
+});
+
+test("campaigns have distinct names and targets", () => {
+  expect(new Set(campaigns.map((c) => c.name)).size).toBe(campaigns.length);
+  for (const c of campaigns) expect(c.targets.length).toBeGreaterThan(0);
+});
+
+describe("random graphs", () => {
+  test("the same seed gives the same graph, others differ", () => {
+    const spell = (seed: number) =>
+      JSON.stringify(randomGraph(seed), (_k, v) => (typeof v === "bigint" ? `${v}` : v));
+    expect(spell(4)).toBe(spell(4));
+    expect(spell(4)).not.toBe(spell(5));
+  });
+
+  test("two hundred seeds reach every op family, and symbols", () => {
+    const graphs = Array.from({ length: 200 }, (_, seed) => randomGraph(seed).graph);
+    const ops = new Set(graphs.flatMap((g) => g.nodes.map((node) => node.op)));
+    for (const op of ["contract", "convolution", "pool", "gather", "slice", "pad", "argReduce"]) {
+      expect([...ops]).toContain(op);
+    }
+    const dims = graphs.flatMap((g) => g.inputs.flatMap((v) => g.values[v]!.type.shape));
+    expect(dims.some((d) => d.key === "N")).toBe(true);
+  });
+
+  test("a planted fault in the nests is caught", () => {
+    let caught = 0;
+    for (let seed = 0; seed < 60; seed++) {
+      const { graph, extents } = randomGraph(seed);
+      const planted = () =>
+        checkNests(graph, {
+          rng: new Rng(seed),
+          extents,
+          // The last item is dropped: its result is never written.
+          transform: (program) => ({ ...program, items: program.items.slice(0, -1) }),
+        });
+      try {
+        planted();
+      } catch {
+        caught++;
+      }
+    }
+    expect(caught).toBeGreaterThan(50);
+  });
+});

@@ -1,0 +1,26 @@
+/**
+ * What a campaign is: a long check made of many independent trials, each decided by its seed alone,
+ * so that a failure is run again with `--seed SEED --count 1`. Campaigns stand in registry.ts, one
+ * file each.
+ */
+
+/** How one trial ended. A skip says why. */
+export type Finding =
+  | { readonly kind: "passed" }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "skipped"; readonly reason: string };
+
+export const passed: Finding = { kind: "passed" };
+
+/** One trial; what it throws counts as a failure with the error's message. */
+export type Trial = (seed: number) => Finding | Promise<Finding>;
+
+export interface Campaign {
+  readonly name: string;
+  readonly summary: string;
+  /** The first is the default. */
+  readonly targets: readonly string[];
+  /** Trials unless `--count` says otherwise. */
+  readonly defaultCount: number;
+  open(target: string): Promise<Trial>;
+}

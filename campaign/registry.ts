@@ -1,0 +1,5 @@
+/** All campaigns that `npm run campaign -- NAME` knows, one file each. */
+import type { Campaign } from "./campaign.ts";
+import { randomOps } from "./campaigns/random-ops.ts";
+
+export const campaigns: readonly Campaign[] = [randomOps];
