@@ -6,7 +6,7 @@ import { type Condition, printCondition } from "../semantics/condition.ts";
 import { type DType, isBigDType } from "../semantics/dtype.ts";
 import { type IndexExpr, type IndexLike, substitute, variable } from "../semantics/index-expr.ts";
 import { type IndexRange, loopRange, rangeOf, simplify } from "../semantics/index-range.ts";
-import { literal, mapScalar, type ScalarExpr } from "../semantics/scalar-expr.ts";
+import { literal, mapScalar, type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
 import type { Access, Indirect, Loop, LoopKind, NestProgram, Statement } from "./nest.ts";
 
 export type Bindings = ReadonlyMap<string, IndexLike>;
@@ -128,4 +128,9 @@ export function numberAs(dtype: DType, x: number): number | bigint {
 export function literalOf(dtype: DType, x: number | bigint): ScalarExpr {
   const big = isBigDType(dtype);
   return literal(big ? BigInt(x) : Number(x), dtype);
+}
+
+/** Number of nodes of an expression written out as a tree. */
+export function scalarSize(expr: ScalarExpr): number {
+  return scalarOperands(expr).reduce((sum, e) => sum + scalarSize(e), 1);
 }

@@ -6,7 +6,9 @@
 import type { Graph, Node } from "../../graph/graph.ts";
 import type { CoreOpKind } from "../../semantics/core-ops.ts";
 import { attempt, type Result, reject } from "../../support/diagnostic.ts";
-import type { NestItem, NestProgram } from "../nest.ts";
+import type { NestProgram } from "../nest.ts";
+import { pruneProgram } from "../prune.ts";
+import { readThroughViews } from "../views.ts";
 import { NestContext } from "./context.ts";
 import { type NestBuilder, nestBuilders } from "./table.ts";
 
@@ -17,15 +19,10 @@ export function buildNests(graph: Graph): Result<NestProgram> {
     for (const node of graph.nodes) buildNode(context, node);
     const outputs = ownOutputs(context);
     const inputs = graph.inputs.map((v) => context.name(v));
-    const touched = new Set([...inputs, ...outputs, ...context.items.flatMap(itemTensors)]);
-    return {
-      name: graph.name,
-      symbols: graph.symbols.map(({ name, min, max }) => ({ name, range: { min, max } })),
-      tensors: new Map([...context.tensors].filter(([name]) => touched.has(name))),
-      items: context.items,
-      inputs,
-      outputs,
-    };
+    const symbols = graph.symbols.map(({ name, min, max }) => ({ name, range: { min, max } }));
+    const { tensors, items } = context;
+    const program = { name: graph.name, symbols, tensors, items, inputs, outputs };
+    return pruneProgram(readThroughViews(program));
   });
 }
 
@@ -42,21 +39,6 @@ function buildNode(context: NestContext, node: Node): void {
 
 function isCore(node: Node): node is Extract<Node, { op: CoreOpKind }> {
   return Object.hasOwn(nestBuilders, node.op);
-}
-
-/** Every tensor that an item names. */
-export function itemTensors(item: NestItem): readonly string[] {
-  switch (item.kind) {
-    case "view":
-      return [item.view.tensor, item.view.of];
-    case "routine":
-      return [...item.routine.reads, ...item.routine.writes];
-    case "statement": {
-      const { reads, finishReads, indirects, writes } = item.statement;
-      const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
-      return [...accesses.map((a) => a.tensor), ...writes.map((w) => w.tensor)];
-    }
-  }
 }
 
 /** The output tensors; one that another role or an earlier output has already gets a copy. */

@@ -1,0 +1,230 @@
+/**
+ * Fusion of a consumer into the statement that makes its operand: the consumer's scalar body is
+ * applied to each finished element before it is stored. With a reduction it extends `finish` (its
+ * other operands become finish reads), without one it extends `body`. The result writes the anchor's
+ * tensors and the consumer's; `dropWrites` removes what nobody reads any more.
+ *
+ * Legal when the consumer reads each element of the anchor's result at its own place: its loops stand
+ * one to one on the axes of the tensor, so substituting the anchor's write index for them runs every
+ * iteration of the consumer exactly once. Order of memory effects is the caller's question (groups.ts).
+ */
+import {
+  constantValue,
+  type IndexExpr,
+  indexEquals,
+  splitLinear,
+  variablesOf,
+} from "../semantics/index-expr.ts";
+import { argument, bindArguments, type ScalarExpr } from "../semantics/scalar-expr.ts";
+import { invariant } from "../support/invariant.ts";
+import type { Access, NestProgram, Statement } from "./nest.ts";
+import { accessKey, scalarSize, substituteAccess, substituteScalar } from "./statement.ts";
+
+export type Composition =
+  | { readonly kind: "composed"; readonly statement: Statement }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** Operators in a composed body; beyond it the text of shared subexpressions explodes. */
+export const largestBody = 256;
+
+export function refused(reason: string): Composition {
+  return { kind: "refused", reason };
+}
+
+/** The statement that computes the anchor and then the consumer on each element. */
+export function composeEpilogue(
+  program: Pick<NestProgram, "tensors">,
+  anchor: Statement,
+  consumer: Statement,
+): Composition {
+  const trouble = anchorTrouble(anchor) ?? consumerTrouble(consumer);
+  if (trouble) return refused(trouble);
+  const made = new Map(anchor.writes.map((w, i) => [w.tensor, i]));
+  const places = consumer.reads.filter((r) => made.has(r.tensor));
+  const [place] = places;
+  if (!place) return refused(`${consumer.name} reads nothing of ${anchor.name}`);
+  const bindings = placeBindings(program, consumer, place, anchor);
+  if (typeof bindings === "string") return refused(bindings);
+  for (const other of places) {
+    const same = placeBindings(program, consumer, other, anchor);
+    if (typeof same === "string") return refused(same);
+    if (![...bindings].every(([name, e]) => indexEquals(same.get(name)!, e))) {
+      return refused(`${consumer.name} reads ${other.tensor} at two places`);
+    }
+  }
+  const statement = compose(program, anchor, consumer, { made, bindings });
+  const size = [...statement.body, ...(statement.finish ?? [])].reduce(
+    (sum, e) => sum + scalarSize(e),
+    0,
+  );
+  return size > largestBody
+    ? refused(`the composed body would have ${size} operators`)
+    : { kind: "composed", statement };
+}
+
+function anchorTrouble(anchor: Statement): string | undefined {
+  if (anchor.loops.some((l) => l.kind === "scan")) return `${anchor.name} scans its own result`;
+  if (anchor.writes.some((w) => w.combine !== "overwrite"))
+    return `${anchor.name} updates in place`;
+  const loaded = new Set(anchor.indirects.map((v) => v.name));
+  const scatters = anchor.writes.some((w) =>
+    [...variablesOf(...w.index)].some((n) => loaded.has(n)),
+  );
+  return scatters ? `${anchor.name} scatters` : undefined;
+}
+
+function consumerTrouble(consumer: Statement): string | undefined {
+  if (consumer.reduction) return `${consumer.name} is a reduction`;
+  if (consumer.finish) return `${consumer.name} has a finish of its own`;
+  if (consumer.loops.some((l) => l.kind !== "space")) return `${consumer.name} is a scan`;
+  if (consumer.indirects.length > 0) return `${consumer.name} reads through indices`;
+  if (consumer.guard.length > 0) return `${consumer.name} covers a part of its domain`;
+  const updates = consumer.writes.some((w) => w.combine !== "overwrite");
+  return updates ? `${consumer.name} updates in place` : undefined;
+}
+
+/** The consumer's loops in terms of the anchor's, when it reads `place` at identity; else why not. */
+function placeBindings(
+  program: Pick<NestProgram, "tensors">,
+  consumer: Statement,
+  place: Access,
+  anchor: Statement,
+): Map<string, IndexExpr> | string {
+  if (place.guard.length > 0) return `${consumer.name} reads ${place.tensor} under a guard`;
+  const { shape } = program.tensors.get(place.tensor)!;
+  const write = anchor.writes.find((w) => w.tensor === place.tensor)!;
+  const extents = new Map(consumer.loops.map((l) => [l.name, l.extent]));
+  const bindings = new Map<string, IndexExpr>();
+  for (const [axis, at] of place.index.entries()) {
+    if (constantValue(at) === 0 && constantValue(shape[axis]!) === 1) continue;
+    const name = loopOf(at, extents);
+    if (name === undefined || bindings.has(name)) {
+      return `${consumer.name} reads ${place.tensor} at another place than it writes`;
+    }
+    if (!indexEquals(extents.get(name)!, shape[axis]!)) {
+      return `${consumer.name} covers ${extents.get(name)!.key} of ${shape[axis]!.key} in ${place.tensor}`;
+    }
+    bindings.set(name, write.index[axis]!);
+  }
+  const free = consumer.loops.find((l) => !bindings.has(l.name));
+  return free ? `${consumer.name} repeats ${place.tensor} along ${free.name}` : bindings;
+}
+
+/** The loop variable that an index is, if it is one. */
+export function loopOf(at: IndexExpr, loops: ReadonlyMap<string, unknown>): string | undefined {
+  const [name, ...others] = variablesOf(at);
+  if (name === undefined || others.length > 0 || !loops.has(name)) return undefined;
+  const split = splitLinear(at, name);
+  return split?.coefficient === 1 && constantValue(split.rest) === 0 ? name : undefined;
+}
+
+interface Seam {
+  /** Number of the anchor's write by tensor. */
+  readonly made: ReadonlyMap<string, number>;
+  readonly bindings: ReadonlyMap<string, IndexExpr>;
+}
+
+function compose(
+  { tensors }: Pick<NestProgram, "tensors">,
+  anchor: Statement,
+  consumer: Statement,
+  { made, bindings }: Seam,
+): Statement {
+  const late = anchor.reduction !== undefined || anchor.finish !== undefined;
+  const results = late ? finishOf(anchor) : anchor.body;
+  const first = late ? anchor.body.length : 0;
+  const reads = new AccessList(late ? anchor.finishReads : anchor.reads);
+  const operands = consumer.reads.map((read) => {
+    const write = made.get(read.tensor);
+    if (write !== undefined) return results[write]!;
+    const at = reads.add(substituteAccess(read, bindings));
+    return argument(first + at, tensors.get(read.tensor)!.dtype);
+  });
+  const values = consumer.body.map((e) => bindArguments(substituteScalar(e, bindings), operands));
+  const writes = consumer.writes.map((w) => ({
+    ...w,
+    index: substituteAccess({ ...w, guard: [], fill: 0 }, bindings).index,
+  }));
+  const both = {
+    ...anchor,
+    writes: [...anchor.writes, ...writes],
+    origin: joinOrigins(anchor, consumer),
+  };
+  return late
+    ? { ...both, finish: [...results, ...values], finishReads: reads.items }
+    : { ...both, body: [...results, ...values], reads: reads.items };
+}
+
+function joinOrigins(a: Statement, b: Statement): string {
+  return a.origin === b.origin ? a.origin : `${a.origin} + ${b.origin}`;
+}
+
+/** The expressions of the writes over the body's values and the finish reads. */
+function finishOf({ finish, body }: Statement): readonly ScalarExpr[] {
+  return finish ?? body.map((e, i) => argument(i, e.dtype));
+}
+
+/** A list of accesses that holds equal ones once. */
+export class AccessList {
+  readonly items: Access[] = [];
+  readonly #places = new Map<string, number>();
+
+  constructor(accesses: readonly Access[] = []) {
+    for (const access of accesses) this.add(access);
+  }
+
+  /** The number of the access in the list. */
+  add(access: Access): number {
+    const key = accessKey(access);
+    const known = this.#places.get(key);
+    if (known !== undefined) return known;
+    this.#places.set(key, this.items.length);
+    return this.items.push(access) - 1;
+  }
+}
+
+/** The statement without the writes of some tensors, and without what only they used. */
+export function dropWrites(statement: Statement, tensors: ReadonlySet<string>): Statement {
+  const kept = statement.writes.flatMap((w, i) => (tensors.has(w.tensor) ? [] : [i]));
+  invariant(kept.length > 0, () => `${statement.name} would write nothing`);
+  if (kept.length === statement.writes.length) return statement;
+  const writes = kept.map((i) => statement.writes[i]!);
+  if (!statement.reduction && !statement.finish) {
+    return pruneReads({ ...statement, writes, body: kept.map((i) => statement.body[i]!) });
+  }
+  const results = finishOf(statement);
+  return pruneFinishReads({ ...statement, writes, finish: kept.map((i) => results[i]!) });
+}
+
+/** Drops reads that no body uses. */
+function pruneReads(statement: Statement): Statement {
+  const { kept, renumber } = usedArguments(statement.body, statement.reads, 0);
+  return { ...statement, reads: kept, body: statement.body.map(renumber) };
+}
+
+function pruneFinishReads(statement: Statement): Statement {
+  const first = statement.body.length;
+  const { kept, renumber } = usedArguments(statement.finish!, statement.finishReads, first);
+  return { ...statement, finishReads: kept, finish: statement.finish!.map(renumber) };
+}
+
+function usedArguments(exprs: readonly ScalarExpr[], accesses: readonly Access[], first: number) {
+  const used = new Set<number>();
+  const look = (e: ScalarExpr): void => {
+    if (e.kind === "argument") used.add(e.index);
+    if (e.kind === "cast") look(e.operand);
+    if (e.kind === "apply") e.operands.forEach(look);
+  };
+  exprs.forEach(look);
+  const kept = accesses.filter((_, i) => used.has(first + i));
+  let next = first;
+  const places = accesses.map((_, i) => (used.has(first + i) ? next++ : -1));
+  const renumber = (e: ScalarExpr): ScalarExpr => {
+    if (e.kind === "argument") {
+      return e.index < first ? e : argument(places[e.index - first]!, e.dtype);
+    }
+    if (e.kind === "cast") return { ...e, operand: renumber(e.operand) };
+    return e.kind === "apply" ? { ...e, operands: e.operands.map(renumber) } : e;
+  };
+  return { kept, renumber };
+}

@@ -1,0 +1,285 @@
+/**
+ * Which statements are computed together. The default partition is greedy and deterministic:
+ *
+ * 1. Anchors in the order contractions, other reductions, the rest (each by position) absorb
+ *    elementwise consumers of their results, as many as compose (compose-epilogue.ts). A consumer
+ *    may be any statement that reads the result at its own place, also one part of a concat. A result
+ *    that others read as well is stored as well.
+ * 2. A group that only moves data or computes elementwise is inlined into all its readers, when each of
+ *    them is willing: always where every element is used once; where it would be recomputed, if its
+ *    body costs at most `inlineCost`. Operands of contractions take pure data movement that keeps
+ *    their innermost axis, and nothing else.
+ *
+ * What was refused is kept with its reason. Whether the choice is good is search/'s business: the
+ * alternatives are `candidateGroups`.
+ */
+import { variablesOf } from "../semantics/index-expr.ts";
+import { type ScalarExpr, scalarCost } from "../semantics/scalar-expr.ts";
+import {
+  type AnalysedProgram,
+  analyseProgram,
+  composeGroup,
+  groupPosition,
+  statementNamed,
+} from "./form-region.ts";
+import type { Access, Group, NestProgram, Statement } from "./nest.ts";
+import { updatesInPlace } from "./uses.ts";
+
+export interface GroupOptions {
+  /** Largest cost, in fused multiply-adds, of a body that may be computed more than once per element. */
+  readonly inlineCost: number;
+}
+
+/** Two operations: a bias or scale with its conversion, but no division and no exponential. */
+export const defaultGroupOptions: GroupOptions = { inlineCost: 2 };
+
+export interface Refusal {
+  readonly statement: string;
+  readonly into: string;
+  readonly reason: string;
+}
+
+export interface GroupPlan {
+  /** In the order in which they run. */
+  readonly groups: readonly Group[];
+  readonly refusals: readonly Refusal[];
+}
+
+/** The default groups of a program. */
+export function fuseElementwise(
+  program: NestProgram,
+  options: GroupOptions = defaultGroupOptions,
+): readonly Group[] {
+  return planGroups(analyseProgram(program), options).groups;
+}
+
+/** The default groups with what was refused on the way. */
+export function planGroups(analysed: AnalysedProgram, options: GroupOptions): GroupPlan {
+  const planner = new Planner(analysed, options);
+  planner.absorbEpilogues();
+  planner.inlineProducers();
+  return planner.plan();
+}
+
+/**
+ * Alternatives for each anchor: alone, then with one more of its epilogues at a time; at most `limit`
+ * in all, in the order of the anchors.
+ */
+export function candidateGroups(program: NestProgram, limit: number): readonly Group[] {
+  const analysed = analyseProgram(program);
+  const found: Group[] = [];
+  for (const name of analysed.uses.statementAt.keys()) {
+    const planner = new Planner(analysed, defaultGroupOptions);
+    const full = planner.grow(name);
+    for (let n = 0; n <= full.epilogue.length; n++) {
+      const group = { ...full, epilogue: full.epilogue.slice(0, n) };
+      if (composeGroup(analysed, group).kind === "refused") continue;
+      if (found.length === limit) return found;
+      found.push(group);
+    }
+  }
+  return found;
+}
+
+/** A sum of products: what matrix units and register tiles are for. */
+export function isContraction({ reduction, body }: Statement): boolean {
+  if (reduction?.monoid.name !== "sum" || body.length !== 1) return false;
+  const [root] = body;
+  return root!.kind === "apply" && root!.op === "mul" && root!.operands.every((e) => isOperand(e));
+}
+
+function isOperand(expr: ScalarExpr): boolean {
+  return expr.kind === "argument" || (expr.kind === "cast" && isOperand(expr.operand));
+}
+
+class Planner {
+  readonly #analysed: AnalysedProgram;
+  readonly #options: GroupOptions;
+  readonly #refusals = new Map<string, Refusal>();
+  readonly #claimed = new Set<string>();
+  #groups: Group[] = [];
+
+  constructor(analysed: AnalysedProgram, options: GroupOptions) {
+    this.#analysed = analysed;
+    this.#options = options;
+  }
+
+  plan(): GroupPlan {
+    const position = (g: Group) => groupPosition(this.#analysed, g);
+    const groups = [...this.#groups].sort((a, b) => position(a) - position(b));
+    return { groups, refusals: [...this.#refusals.values()] };
+  }
+
+  absorbEpilogues(): void {
+    const names = [...this.#analysed.uses.statementAt.keys()];
+    const rank = (name: string): number => {
+      const statement = statementNamed(this.#analysed, name);
+      return isContraction(statement) ? 0 : statement.reduction ? 1 : 2;
+    };
+    const ranked = names.map((name, at) => ({ name, at, rank: rank(name) }));
+    for (const { name } of ranked.sort((a, b) => a.rank - b.rank || a.at - b.at)) {
+      if (!this.#claimed.has(name)) this.#groups.push(this.grow(name));
+    }
+  }
+
+  /** The largest group of an anchor: consumers are tried in program order until none is added. */
+  grow(anchor: string): Group {
+    let group: Group = { name: anchor, anchor, inlined: [], epilogue: [] };
+    this.#claimed.add(anchor);
+    for (let grown = true; grown; ) {
+      grown = false;
+      for (const name of this.#consumersOf(group)) {
+        const larger = this.#withEpilogue(group, name);
+        if (!larger) continue;
+        group = larger;
+        this.#claimed.add(name);
+        grown = true;
+        break;
+      }
+    }
+    return group;
+  }
+
+  /** Unclaimed statements that read what the group writes, by position. */
+  #consumersOf(group: Group): readonly string[] {
+    const composed = composeGroup(this.#analysed, group);
+    if (composed.kind === "refused") return [];
+    const { uses, program } = this.#analysed;
+    const at = new Set(
+      composed.statement.writes
+        .filter((w) => uses.writers.get(w.tensor)?.length === 1)
+        .flatMap((w) => uses.readers.get(w.tensor) ?? []),
+    );
+    return [...at]
+      .sort((a, b) => a - b)
+      .flatMap((position) => {
+        const item = program.items[position];
+        return item?.kind === "statement" ? [item.statement.name] : [];
+      })
+      .filter((name) => !this.#claimed.has(name));
+  }
+
+  #withEpilogue(group: Group, name: string): Group | undefined {
+    const larger = { ...group, epilogue: [...group.epilogue, name] };
+    const composed = composeGroup(this.#analysed, larger);
+    if (composed.kind === "composed") return larger;
+    this.#refuse({ statement: name, into: group.name, reason: composed.reason });
+    return undefined;
+  }
+
+  #refuse(refusal: Refusal): void {
+    this.#refusals.set(`${refusal.statement} ${refusal.into}`, refusal);
+  }
+
+  inlineProducers(): void {
+    const position = (g: Group) => groupPosition(this.#analysed, g);
+    for (const producer of [...this.#groups].sort((a, b) => position(a) - position(b))) {
+      this.#inlineEverywhere(this.#groups.find((g) => g.name === producer.name)!);
+    }
+  }
+
+  /** Puts a group into all groups that read its result, or into none. */
+  #inlineEverywhere(producer: Group): void {
+    const composed = composeGroup(this.#analysed, producer);
+    if (composed.kind === "refused" || !isPure(composed.statement)) return;
+    const readers = this.#readerGroups(composed.statement);
+    if (!readers) return;
+    const members = [...producer.inlined, producer.anchor, ...producer.epilogue];
+    const grown = new Map<string, Group>();
+    for (const reader of readers) {
+      const larger = this.#withInlined(reader, members, {
+        producer: composed.statement,
+        shared: readers.length > 1,
+      });
+      if (typeof larger === "string") {
+        this.#refuse({ statement: producer.name, into: reader.name, reason: larger });
+        return;
+      }
+      grown.set(reader.name, larger);
+    }
+    this.#groups = this.#groups
+      .filter((g) => g.name !== producer.name)
+      .map((g) => grown.get(g.name) ?? g);
+  }
+
+  /** The groups that read the one result of a statement; undefined when someone else does too. */
+  #readerGroups(statement: Statement): readonly Group[] | undefined {
+    const { uses, program } = this.#analysed;
+    const { tensor } = statement.writes[0]!;
+    if (uses.aliased.has(tensor) || uses.writers.get(tensor)?.length !== 1) return undefined;
+    const groups = new Set<Group>();
+    for (const at of uses.readers.get(tensor) ?? []) {
+      const item = program.items[at];
+      if (item?.kind !== "statement" || updatesInPlace(item.statement)) return undefined;
+      const { name } = item.statement;
+      const holders = this.#groups.filter((g) =>
+        [g.anchor, ...g.epilogue, ...g.inlined].includes(name),
+      );
+      for (const holder of holders) groups.add(holder);
+    }
+    return groups.size === 0 ? undefined : [...groups];
+  }
+
+  #withInlined(
+    reader: Group,
+    members: readonly string[],
+    { producer, shared }: { readonly producer: Statement; readonly shared: boolean },
+  ): Group | string {
+    const before = composeGroup(this.#analysed, reader);
+    if (before.kind === "refused") return before.reason;
+    const trouble = unwilling(before.statement, producer, { shared, ...this.#options });
+    if (trouble) return trouble;
+    const at = (name: string) => this.#analysed.uses.statementAt.get(name)!;
+    const inlined = [...new Set([...reader.inlined, ...members])].sort((a, b) => at(a) - at(b));
+    const larger = { ...reader, inlined };
+    const composed = composeGroup(this.#analysed, larger);
+    return composed.kind === "refused" ? composed.reason : larger;
+  }
+}
+
+/** One tensor, written without a fold. */
+function isPure(statement: Statement): boolean {
+  const { reduction, finish, writes, loops } = statement;
+  const plain = !reduction && !finish && writes.length === 1 && !updatesInPlace(statement);
+  return plain && loops.every((l) => l.kind === "space");
+}
+
+/** Why a reader would lose by computing the producer itself; undefined: it would not. */
+function unwilling(
+  reader: Statement,
+  producer: Statement,
+  { shared, inlineCost }: GroupOptions & { readonly shared: boolean },
+): string | undefined {
+  const { tensor } = producer.writes[0]!;
+  const inBody = reader.reads.filter((a) => a.tensor === tensor);
+  const all = [...inBody, ...reader.finishReads.filter((a) => a.tensor === tensor)];
+  const moves = producer.body[0]!.kind === "argument";
+  if (isContraction(reader) && inBody.length > 0) {
+    if (!moves || producer.indirects.length > 0) return "operands of contractions stay plain";
+    return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
+  }
+  const once = !shared && all.length === 1 && coversLoops(reader, all[0]!);
+  if (once) return undefined;
+  if (producer.indirects.length > 0) return "indices would be loaded again";
+  if (moves) return keepsInnermost(producer) ? undefined : "strided reads would be repeated";
+  const cost = scalarCost(producer.body[0]!);
+  return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
+}
+
+/** Whether different iterations of the reader read different elements. */
+function coversLoops(reader: Statement, access: Access): boolean {
+  const used = variablesOf(...access.index);
+  return reader.loops.every((l) => used.has(l.name));
+}
+
+/** Whether the innermost axis of what the producer writes is that of what it reads, at unit stride. */
+function keepsInnermost(producer: Statement): boolean {
+  const last = producer.writes[0]!.index.at(-1);
+  const [loop] = last ? variablesOf(last) : [];
+  if (loop === undefined) return true;
+  return producer.reads.every(({ index }) => {
+    const inner = index.at(-1)?.terms.find((t) => t.key === loop);
+    const elsewhere = index.slice(0, -1).some((e) => variablesOf(e).has(loop));
+    return inner?.coefficient === 1 && !elsewhere;
+  });
+}
