@@ -7,10 +7,17 @@ import { buildNests } from "../region/builders/build-nests.ts";
 import type { NestProgram, Routine } from "../region/nest.ts";
 import { evaluateAttrs } from "../semantics/concrete-attrs.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
-import { dtypes, isFloatDType } from "../semantics/dtype.ts";
-import { evaluate } from "../semantics/index-expr.ts";
+import { type DType, dtypes, isFloatDType } from "../semantics/dtype.ts";
+import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
 import { references } from "../semantics/references/references.ts";
-import { type RefTensor, randomRef, refTensor, toRef } from "../semantics/tensor.ts";
+import {
+  fromRef,
+  type RefTensor,
+  randomRef,
+  refTensor,
+  type Tensor,
+  toRef,
+} from "../semantics/tensor.ts";
 import { DiagnosticError, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Rng } from "../support/rng.ts";
@@ -36,8 +43,7 @@ function unwrap<T>(result: Result<T>): T {
 export function checkNests(graph: Graph, options: NestCheckOptions): void {
   const { rng, extents, bounds, transform = (p) => p } = options;
   const symbols = new Map(Object.entries(extents));
-  const inputs = graph.inputs.map((v) => {
-    const { dtype, shape } = graph.values[v]!.type;
+  const random = (dtype: DType, shape: readonly IndexExpr[]): RefTensor => {
     const concrete = shape.map((d) => evaluate(d, symbols));
     const tensor = randomRef(dtype, concrete, rng);
     if (!bounds || isFloatDType(dtype) || dtype === "bool") return tensor;
@@ -45,13 +51,24 @@ export function checkNests(graph: Graph, options: NestCheckOptions): void {
     const low = kind === "uint" ? 0 : Math.max(min, bounds[0]);
     const draw = () => rng.integer(low, Math.min(max, bounds[1]));
     return refTensor(dtype, concrete, Array.from({ length: tensor.data.length }, draw));
+  };
+  const inputs = graph.inputs.map((v) => {
+    const { dtype, shape } = graph.values[v]!.type;
+    return random(dtype, shape);
   });
-  const expected = unwrap(runGraph(graph, inputs));
+  const stored = new Map<string, Tensor>();
+  for (const { value, source } of graph.weights) {
+    if (source.kind === "inline") continue;
+    const { dtype, shape } = graph.values[value]!.type;
+    stored.set(source.key, fromRef(random(dtype, shape)));
+  }
+  const weights = { read: (key: string) => stored.get(key)! };
+  const expected = unwrap(runGraph(graph, inputs, weights));
   const program = transform(unwrap(buildNests(graph)));
   const given = new Map(graph.inputs.map((v, i) => [graph.values[v]!.name, inputs[i]!]));
   for (const { value, source } of graph.weights) {
-    invariant(source.kind === "inline", () => "stored weights are not known here");
-    given.set(graph.values[value]!.name, toRef(source.tensor));
+    const tensor = source.kind === "inline" ? source.tensor : weights.read(source.key);
+    given.set(graph.values[value]!.name, toRef(tensor));
   }
   const bound = unwrap(bindGraphSymbols(graph, inputs));
   const runRoutine = (routine: Routine, reads: readonly RefTensor[]) =>

@@ -61,7 +61,7 @@ class Net {
     return this.g.nodes(op, inputs, {} as never)[0]!;
   }
   conv(name: string, x: ValueId, from: number, to: number): ValueId {
-    const weights = this.g.input(name, tensorType("f32", to, from, 3, 3));
+    const weights = this.g.weight(name, tensorType("f32", to, from, 3, 3));
     return this.g.nodes("convolution", [x, weights], { ...same, groups: 1 })[0]!;
   }
   /** As exporters write it: x * clip(x + 3, 0, 6) / 6. */
@@ -72,7 +72,7 @@ class Net {
     return this.apply("div", this.apply("mul", x, clipped), this.scalar(6));
   }
   bias(name: string, x: ValueId, channels: number): ValueId {
-    return this.apply("add", x, this.g.input(name, tensorType("f32", 1, channels, 1, 1)));
+    return this.apply("add", x, this.g.weight(name, tensorType("f32", 1, channels, 1, 1)));
   }
 }
 
@@ -188,7 +188,7 @@ function randomNet(seed: number): Graph {
   const rng = new Rng(seed);
   const net = new Net();
   const pool: ValueId[] = [net.image("x", 3), net.image("y", 3)];
-  const vectors = [net.g.input("v", tensorType("f32", 1, 3, 1, 1)), net.scalar(2)];
+  const vectors = [net.g.weight("v", tensorType("f32", 1, 3, 1, 1)), net.scalar(2)];
   const unary = ["relu", "neg", "tanh", "abs", "sigmoid"] as const;
   const binary = ["add", "mul", "sub", "max"] as const;
   const steps: readonly (() => ValueId)[] = [

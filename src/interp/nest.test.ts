@@ -24,6 +24,7 @@ class Case {
   readonly g = new GraphBuilder("case");
   readonly rng: Rng;
   readonly extents: Extents;
+  #started = false;
   constructor(extents: Extents = {}, seed = 1) {
     this.rng = new Rng(seed);
     this.extents = extents;
@@ -31,16 +32,20 @@ class Case {
   symbol(name: string, min = 1, max = 64) {
     return this.g.symbol(name, min, max);
   }
+  /** An input, or a weight once other values exist. */
   input(name: string, dtype: DType, ...shape: readonly IndexLike[]): ValueId {
-    return this.g.input(name, tensorType(dtype, ...shape));
+    const type = tensorType(dtype, ...shape);
+    return this.#started ? this.g.weight(name, type) : this.g.input(name, type);
   }
   ints(dtype: DType, shape: readonly number[], values: readonly number[]): ValueId {
+    this.#started = true;
     return this.g.constant(fromRef(refTensor(dtype, shape, values)));
   }
   scalar(dtype: DType, value: number): ValueId {
     return this.ints(dtype, [], [value]);
   }
   add<K extends OpKind>(op: K, inputs: readonly ValueId[], attrs: OpAttrs[K]): ValueId {
+    this.#started = true;
     return this.g.nodes(op, inputs, attrs)[0]!;
   }
   /** Nests and oracle agree on random inputs. */
