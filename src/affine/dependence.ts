@@ -56,13 +56,15 @@ export function findDependences(
   statements: readonly Statement[],
   limit?: number,
 ): Answer<readonly Dependence[]> {
-  return answer((work) => {
-    const out: Dependence[] = [];
-    for (const source of statements) {
-      for (const sink of statements) out.push(...dependencesBetween(source, sink, work));
-    }
-    return out;
-  }, limit);
+  return answer((work) => findDependencesWithin(statements, work), limit);
+}
+
+export function findDependencesWithin(statements: readonly Statement[], work: Work): Dependence[] {
+  const out: Dependence[] = [];
+  for (const source of statements) {
+    for (const sink of statements) out.push(...dependencesBetween(source, sink, work));
+  }
+  return out;
 }
 
 function dependencesBetween(source: Statement, sink: Statement, work: Work): Dependence[] {

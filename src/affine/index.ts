@@ -79,6 +79,7 @@ export {
   type Term,
   variablesOf,
 } from "./expression.ts";
+export { findValueFlow } from "./flow.ts";
 export {
   checkDependence,
   isLegal,

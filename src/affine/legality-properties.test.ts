@@ -7,6 +7,7 @@ import {
   contains,
   type Dependence,
   findDependences,
+  findValueFlow,
   floorDivide,
   isLegal,
   type Legality,
@@ -108,7 +109,11 @@ interface Instance {
   readonly at: readonly number[];
   readonly order: readonly number[];
   readonly time: readonly number[];
-  readonly touches: readonly { readonly writes: boolean; readonly element: number }[];
+  readonly touches: readonly {
+    readonly reads: boolean;
+    readonly writes: boolean;
+    readonly element: number;
+  }[];
 }
 
 function instancesOf(n: Nest): Instance[] {
@@ -122,6 +127,7 @@ function instancesOf(n: Nest): Instance[] {
         order: n.order.map(value),
         time: n.time.map(value),
         touches: n.accesses.map((a) => ({
+          reads: a.kind !== "write",
           writes: a.kind !== "read",
           element: value(a.index[0]!),
         })),
@@ -224,6 +230,36 @@ describe("dependences agree with comparing all pairs of instances", () => {
         }
       }),
       { numRuns: 25, seed: 29 },
+    );
+  });
+});
+
+describe("value-based flow agrees with running the nests", () => {
+  it("the last writer of each read", () => {
+    fc.assert(
+      fc.property(nests, (all) => {
+        const found = known(findValueFlow(all.map(statementOf)));
+        const instances = all.flatMap(instancesOf);
+        instances.sort((a, b) => -firstStep(a.order, b.order).sign);
+        const writer = new Map<number, Instance>();
+        const expected = new Set<string>();
+        const key = (s: Instance, t: Instance): string =>
+          `${s.nest.name}[${s.at}] -> ${t.nest.name}[${t.at}]`;
+        for (const t of instances) {
+          for (const a of t.touches) {
+            const s = a.reads ? writer.get(a.element) : undefined;
+            if (s) expected.add(key(s, t));
+          }
+          for (const a of t.touches) if (a.writes) writer.set(a.element, t);
+        }
+        for (const s of instances) {
+          for (const t of instances) {
+            if (!conflict(s, t)) continue;
+            expect(found.some((d) => relates(d, s, t))).toBe(expected.has(key(s, t)));
+          }
+        }
+      }),
+      { numRuns: 40, seed: 37 },
     );
   });
 });
