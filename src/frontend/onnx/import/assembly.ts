@@ -21,7 +21,7 @@ import type { IndexRange } from "../../../semantics/index-range.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
 
 /** Weights up to this size travel inside the graph. */
-const inlineBytes = 4096;
+export const inlineBytes = 4096;
 
 /** Contents of a constant: read when needed, so that large weights are not held twice. */
 export interface ConstantSource {
@@ -101,13 +101,17 @@ export class Assembly {
     return variable(name);
   }
 
-  finish(name: string, outputs: readonly ValueId[]): Graph {
+  finish(
+    name: string,
+    outputs: readonly ValueId[],
+    inputs: readonly ValueId[] = this.inputs,
+  ): Graph {
     return {
       name: spellName(name, "graph"),
       symbols: [...this.symbols.own],
       constraints: this.constraints,
       values: this.#nameValues(),
-      inputs: this.inputs,
+      inputs,
       weights: this.weights,
       nodes: this.#nodes,
       outputs,

@@ -4,10 +4,11 @@
  * constants or symbolic become weights or dimension arithmetic at the moment a node needs them.
  */
 
-import { definitionGraph, inferCall } from "../../../graph/builder.ts";
+import { definitionGraph, inferCall, inferDefinition } from "../../../graph/builder.ts";
 import type { OpAttrs, OpKind, TensorType, ValueId } from "../../../graph/graph.ts";
 import type { InferContext } from "../../../graph/op-info.ts";
 import { isComposite, opTable } from "../../../graph/op-table.ts";
+import { SymbolScope } from "../../../graph/symbol-scope.ts";
 import type { CoreOpKind } from "../../../semantics/core-ops.ts";
 import { type DType, dtypes } from "../../../semantics/dtype.ts";
 import {
@@ -24,7 +25,7 @@ import { elementCount } from "../../../semantics/shape.ts";
 import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
 import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
-import type { Assembly } from "./assembly.ts";
+import { Assembly, inlineBytes } from "./assembly.ts";
 import {
   constantFromRef,
   constantOperand,
@@ -59,12 +60,21 @@ export class Emitter {
   readonly #weightIds = new Map<object, ValueId>();
   readonly #symbolIds = new Map<string, ValueOperand>();
   readonly #captures = new Map<Assembly, Map<ValueId, ValueId>>();
-  /** Values of enclosing graphs that this one reads, in the order of its extra inputs. */
+  /** Values of enclosing graphs that this one reads. */
   readonly captured: ValueOperand[] = [];
+  /** That of the enclosing graph, if this one fills a subgraph. */
+  readonly #outer: Emitter | undefined;
 
-  constructor(assembly: Assembly, limits: FoldLimits) {
+  constructor(assembly: Assembly, limits: FoldLimits, outer?: Emitter) {
     this.assembly = assembly;
     this.limits = limits;
+    this.#outer = outer;
+  }
+
+  /** An emitter for a subgraph, which sees the symbols of this graph and captures its values. */
+  nested(): Emitter {
+    const { symbols, stored } = this.assembly;
+    return new Emitter(new Assembly(new SymbolScope(symbols), stored), this.limits, this);
   }
 
   /** Applies an op; the results of a multi-output op in order. */
@@ -104,9 +114,17 @@ export class Emitter {
     if (operand.kind === "symbolic") return this.#materialize(operand, origin);
     const seen = this.#weightIds.get(operand.source);
     if (seen !== undefined) return seen;
+    if (this.#outer && operand.source.bytes > inlineBytes) {
+      return this.#localId(this.#outer.#valueOperand(operand, origin));
+    }
     const id = this.assembly.addWeight(operand.name || "const", operand.type, operand.source);
     this.#weightIds.set(operand.source, id);
     return id;
+  }
+
+  #valueOperand(operand: Operand, origin: Origin): ValueOperand {
+    const id = this.valueOf(operand, origin);
+    return { kind: "value", type: operand.type, home: this.assembly, id };
   }
 
   #inferContext(origin: Origin): InferContext {
@@ -121,11 +139,7 @@ export class Emitter {
         if (!same) constraints.push({ left, right, origin: origin.at });
       },
       freshSymbol: (hint, range) => this.assembly.addSymbol(hint, range),
-      inferDefinition: (op, inputs, attrs) => {
-        const definition = definitionGraph(op, inputs, attrs, context);
-        for (const { left, right } of definition.constraints) context.requireEqual(left, right);
-        return definition.outputs.map((id) => definition.values[id]!.type);
-      },
+      inferDefinition: (op, inputs, attrs) => inferDefinition(op, inputs, attrs, context),
     };
     return context;
   }
@@ -320,6 +334,7 @@ export class Emitter {
       this.#symbolIds.set(name, symbol);
       return symbol;
     }
+    if (this.#outer) return this.#outer.#materializeSymbol(name, origin);
     return reject("ONX013", `the extent ${name} is needed as a number, but no value has it`, {
       at: origin.at,
       help: "fix the dimension with a shape override",

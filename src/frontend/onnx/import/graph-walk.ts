@@ -3,6 +3,8 @@
  * Names live in scopes (subgraphs see the names around them; function bodies do not). All problems are
  * collected: after a failed node, what depends on it is skipped, everything else is still converted.
  */
+
+import type { TensorType } from "../../../graph/graph.ts";
 import {
   attempt,
   type Diagnostic,
@@ -17,6 +19,7 @@ import { NodeView } from "./node-view.ts";
 import type { Operand } from "./operand.ts";
 import { findOperator, type OperatorRow } from "./operator-row.ts";
 import { operatorTables } from "./operator-table.ts";
+import type { OpenSubgraph } from "./subgraph.ts";
 
 /** What a name means; "failed": its node was refused, so its users are skipped. */
 type Binding = Operand | "failed";
@@ -182,7 +185,10 @@ function convertOperator(
     attributes,
     emitter: context.emitter,
     origin: { at, label },
-    subgraphs: { inline: (body) => inlineSubgraph(body, call) },
+    subgraphs: {
+      inline: (body) => inlineSubgraph(body, call),
+      open: (body, types) => openSubgraph(body, types, call),
+    },
   });
   const result = row.convert(view);
   const unread = attributes.unread();
@@ -204,6 +210,37 @@ function inlineSubgraph(
     inner,
     at,
   );
+}
+
+/** Converts a body in a graph of its own; values around it are captured as they are used. */
+function openSubgraph(
+  body: GraphProto,
+  types: readonly TensorType[],
+  { scope, at, label, context }: OperatorCall,
+): OpenSubgraph {
+  if (body.input.length !== types.length) {
+    reject("ONX010", `a body takes ${body.input.length} inputs, but gets ${types.length}`, {
+      at,
+      help: "export the model again; the operator's documentation gives the inputs of its body",
+    });
+  }
+  const inner = new Scope(scope);
+  const emitter = context.emitter.nested();
+  const inputs = body.input.map(({ name }, i) => {
+    const type = types[i]!;
+    const id = emitter.assembly.addInput(name, type);
+    inner.bind(name, { kind: "value", type, home: emitter.assembly, id });
+    return id;
+  });
+  const nested = { ...deeper(context, at), emitter };
+  nested.bindInitializers(body, inner);
+  const before = context.diagnostics.length;
+  walkNodes(body.node, inner, nested);
+  if (context.diagnostics.length > before) throw new DiagnosticError([]);
+  const names = body.output.map((o) => o.name);
+  const results = collectOutputs(names, inner, at);
+  const outputs = results.map((operand) => emitter.valueOf(operand, { at, label }));
+  return { name: body.name, emitter, inputs, outputs };
 }
 
 interface FunctionCall {
@@ -259,12 +296,4 @@ export function readOpsets(
   imports: readonly { readonly domain: string; readonly version: bigint }[],
 ): Map<string, number> {
   return new Map(imports.map((o) => [o.domain === "ai.onnx" ? "" : o.domain, Number(o.version)]));
-}
-
-/** A problem of the whole model. */
-export function problem(
-  context: Pick<WalkContext, "diagnostics">,
-  d: ReturnType<typeof diagnostic>,
-): void {
-  context.diagnostics.push(d);
 }

@@ -3,7 +3,7 @@
  * version, and the means to emit ops. What a converter cannot accept it refuses here, with the node's
  * name, operator, operand or attribute, and the cure.
  */
-import type { OpAttrs, OpKind } from "../../../graph/graph.ts";
+import type { OpAttrs, OpKind, TensorType } from "../../../graph/graph.ts";
 import { type DType, dtypes } from "../../../semantics/dtype.ts";
 import { roundToFloat } from "../../../semantics/float-codec.ts";
 import { constant, constantValue, type IndexExpr, toIndex } from "../../../semantics/index-expr.ts";
@@ -15,12 +15,15 @@ import type { GraphProto } from "../generated/onnx_pb.ts";
 import type { Attributes } from "./attributes.ts";
 import type { Emitter, Origin } from "./emitter.ts";
 import { constantFromRef, type Operand, symbolicElements, symbolicOperand } from "./operand.ts";
+import type { OpenSubgraph } from "./subgraph.ts";
 import { integerOf, type SymbolicNumber, wholeNumber } from "./symbolic-number.ts";
 
 /** What converters of control flow may ask of the graph walk. */
 export interface SubgraphImporter {
   /** Converts a branch in place: its nodes join the current graph. */
   inline(body: GraphProto): readonly Operand[];
+  /** Converts a body that takes inputs of these types, for closeSubgraphs. */
+  open(body: GraphProto, inputs: readonly TensorType[]): OpenSubgraph;
 }
 
 export interface NodeViewParts {

@@ -3,9 +3,11 @@
  * supporting another operator is adding a row there.
  */
 import type { OperatorTable } from "./operator-row.ts";
+import { attentionRows } from "./rows/attention.ts";
 import { controlRows } from "./rows/control.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import { linearRows } from "./rows/linear.ts";
+import { lossRows } from "./rows/loss.ts";
 import { movementRows } from "./rows/movement.ts";
 import { normalizationRows } from "./rows/normalization.ts";
 import { recurrentRows } from "./rows/recurrent.ts";
@@ -21,6 +23,8 @@ const standard: OperatorTable = {
   ...recurrentRows,
   ...samplingRows,
   ...controlRows,
+  ...attentionRows,
+  ...lossRows,
 };
 
 /** Tables by domain; "" is the default domain ai.onnx. */

@@ -1,19 +1,113 @@
-/** Control flow: a branch that is decided at import is inlined. */
+/** Control flow. A branch that is decided at import is inlined, everything else becomes a subgraph. */
+
+import type { TensorType } from "../../../../graph/graph.ts";
+import { tensorType } from "../../../../graph/tensor-type.ts";
+import { constant, type IndexExpr } from "../../../../semantics/index-expr.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
+import { symbolicElements } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
+import { closeSubgraphs } from "../subgraph.ts";
+import { integerOf } from "../symbolic-number.ts";
 
 function branch(node: NodeView): readonly Operand[] {
-  const taken = node.numbers(0, "the condition of If")[0] !== 0;
-  const [thenBranch, elseBranch] = [
-    node.attributes.graph("then_branch"),
-    node.attributes.graph("else_branch"),
-  ];
-  if (!thenBranch || !elseBranch)
-    node.refuse("an If without both branches", "then_branch and else_branch");
-  return node.subgraphs.inline(taken ? thenBranch : elseBranch);
+  const thenBody = node.attributes.graph("then_branch");
+  const elseBody = node.attributes.graph("else_branch");
+  if (!thenBody || !elseBody) node.refuse("an If without both branches", "two branches");
+  const condition = node.input(0);
+  if (condition.kind === "constant") {
+    const taken = node.numbers(0, "the condition")[0] !== 0;
+    return node.subgraphs.inline(taken ? thenBody : elseBody);
+  }
+  const bodies = [node.subgraphs.open(thenBody, []), node.subgraphs.open(elseBody, [])];
+  const { graphs, captures } = closeSubgraphs(bodies, node.origin);
+  const attrs = { then: graphs[0]!, else: graphs[1]! };
+  return node.emitAll("if", [node.reshape(condition, []), ...captures], attrs);
+}
+
+/** Without a trip count a loop runs until its condition is false. */
+const endless = constant(2 ** 31 - 1);
+
+function tripCount(node: NodeView): readonly [Operand, IndexExpr] {
+  const given = node.optional(0);
+  if (!given) return [node.splat("i64", endless.constant), endless];
+  const [known] = symbolicElements(given) ?? [];
+  const most = known && integerOf(known);
+  return [node.reshape(given, []), most ?? endless];
+}
+
+function loop(node: NodeView): readonly Operand[] {
+  const body = node.attributes.graph("body");
+  if (!body) node.refuse("a Loop without a body", "one body");
+  const [trips, maxTrips] = tripCount(node);
+  const given = node.optional(1);
+  const condition = given ? node.reshape(given, []) : node.splat("bool", 1);
+  const carried = node.inputs.slice(2).map((_, i) => node.input(i + 2));
+  const types: TensorType[] = [tensorType("i64"), tensorType("bool")];
+  const open = node.subgraphs.open(body, [...types, ...carried.map((o) => o.type)]);
+  const { graphs, captures } = closeSubgraphs([withScalarCondition(open)], node.origin);
+  const attrs = { body: graphs[0]!, carried: carried.length, maxTrips };
+  return node.emitAll("loop", [trips, condition, ...carried, ...captures], attrs);
+
+  /** The condition may be a tensor of one element; the core op wants a scalar. */
+  function withScalarCondition(part: typeof open): typeof open {
+    const [first, ...rest] = part.outputs;
+    if (first === undefined) node.refuse("a body without outputs", "a condition");
+    const { assembly } = part.emitter;
+    const type = assembly.typeOf(first);
+    const value: Operand = { kind: "value", type, home: assembly, id: first };
+    if (type.shape.length === 0) return part;
+    const scalar = part.emitter.emit("reshape", [value], { shape: [] }, node.origin);
+    return { ...part, outputs: [part.emitter.valueOf(scalar, node.origin), ...rest] };
+  }
+}
+
+function scan(node: NodeView): readonly Operand[] {
+  const { attributes } = node;
+  const body = attributes.graph("body");
+  const sequences = attributes.int("num_scan_inputs") ?? 0;
+  const carried = node.inputs.length - sequences;
+  if (!body || sequences < 1 || carried < 0) node.refuse("a Scan without a body or inputs", "both");
+  const operands = node.allInputs();
+  const collected = body.output.length - carried;
+  const reversed = (name: string, count: number) =>
+    flags(node, name, count).map((direction) => direction === 1);
+  const inputAxes = flags(node, "scan_input_axes", sequences).map((axis, i) =>
+    node.axis(axis, operands[carried + i]!.type.shape.length),
+  );
+  const elements = operands.slice(carried).map(
+    ({ type }, i): TensorType => ({
+      dtype: type.dtype,
+      shape: type.shape.filter((_, axis) => axis !== inputAxes[i]),
+    }),
+  );
+  const states = operands.slice(0, carried).map((o) => o.type);
+  const open = node.subgraphs.open(body, [...states, ...elements]);
+  const outputAxes = flags(node, "scan_output_axes", collected).map((axis, i) => {
+    const output = open.outputs[carried + i]!;
+    return node.axis(axis, open.emitter.assembly.typeOf(output).shape.length + 1);
+  });
+  const { graphs, captures } = closeSubgraphs([open], node.origin);
+  return node.emitAll("scan", [...operands, ...captures], {
+    body: graphs[0]!,
+    carried,
+    sequences,
+    inputAxes,
+    inputReversed: reversed("scan_input_directions", sequences),
+    outputAxes,
+    outputReversed: reversed("scan_output_directions", collected),
+  });
+}
+
+/** A list attribute with one entry a sequence; all 0 when absent. */
+function flags(node: NodeView, name: string, count: number): readonly number[] {
+  const values = node.attributes.ints(name) ?? new Array<number>(Math.max(0, count)).fill(0);
+  if (values.length !== count) node.attributes.refuse(name, `[${values}]`, `${count} numbers`);
+  return values;
 }
 
 export const controlRows = {
   If: { since: [1, 11, 13, 16, 19, 21, 23, 24, 25], convert: branch },
+  Loop: { since: [1, 11, 13, 16, 19, 21, 23, 24, 25], convert: loop },
+  Scan: { since: [9, 11, 16, 19, 21, 23, 24, 25], convert: scan },
 } satisfies OperatorTable;
