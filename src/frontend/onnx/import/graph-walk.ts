@@ -5,13 +5,7 @@
  */
 
 import type { TensorType } from "../../../graph/graph.ts";
-import {
-  attempt,
-  type Diagnostic,
-  DiagnosticError,
-  type diagnostic,
-  reject,
-} from "../../../support/diagnostic.ts";
+import { attempt, type Diagnostic, DiagnosticError, reject } from "../../../support/diagnostic.ts";
 import type { FunctionProto, GraphProto, NodeProto } from "../generated/onnx_pb.ts";
 import { type AttributeMap, Attributes } from "./attributes.ts";
 import type { Emitter } from "./emitter.ts";

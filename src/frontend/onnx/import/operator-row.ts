@@ -17,7 +17,7 @@ export type OperatorTable = Readonly<Record<string, OperatorRow>>;
 
 /** The oldest and newest operator sets of the default domain that rows are written for. */
 export const oldestOpset = 7;
-export const newestOpset = 26;
+export const newestOpset = 28;
 
 /** The row with the version in force under an operator set. */
 export function findOperator(

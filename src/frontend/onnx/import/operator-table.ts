@@ -7,12 +7,15 @@ import { attentionRows } from "./rows/attention.ts";
 import { controlRows } from "./rows/control.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import { linearRows } from "./rows/linear.ts";
+import { linearAttentionRows } from "./rows/linear-attention.ts";
 import { lossRows } from "./rows/loss.ts";
 import { movementRows } from "./rows/movement.ts";
 import { normalizationRows } from "./rows/normalization.ts";
+import { quantizationRows } from "./rows/quantization.ts";
 import { recurrentRows } from "./rows/recurrent.ts";
 import { reductionRows } from "./rows/reduction.ts";
 import { samplingRows } from "./rows/sampling.ts";
+import { signalRows } from "./rows/signal.ts";
 
 const standard: OperatorTable = {
   ...elementwiseRows,
@@ -22,6 +25,9 @@ const standard: OperatorTable = {
   ...normalizationRows,
   ...recurrentRows,
   ...samplingRows,
+  ...quantizationRows,
+  ...signalRows,
+  ...linearAttentionRows,
   ...controlRows,
   ...attentionRows,
   ...lossRows,

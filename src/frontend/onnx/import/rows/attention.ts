@@ -267,7 +267,7 @@ function tensorScatter(node: NodeView): Operand {
 export const attentionRows = {
   Attention: { since: [23, 24, 25, 26], convert: attention },
   RotaryEmbedding: { since: [23], convert: rotaryEmbedding },
-  SwiGLU: { since: [26, 27], convert: swiGlu },
-  CausalConvWithState: { since: [26, 27], convert: causalConvolution },
+  SwiGLU: { since: [28], convert: swiGlu },
+  CausalConvWithState: { since: [27], convert: causalConvolution },
   TensorScatter: { since: [24], convert: tensorScatter },
 } satisfies OperatorTable;

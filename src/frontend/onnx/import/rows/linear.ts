@@ -180,11 +180,14 @@ function transposedConvolution(node: NodeView): Operand {
   const groups = attributes.int("group") ?? 1;
   const auto = attributes.string("auto_pad") ?? "NOTSET";
   const fixed = outputShape !== undefined || auto.startsWith("SAME");
-  const window = fixed
-    ? fixedOutputWindow(node, x, { kernel, outputPadding, outputShape, auto })
-    : readWindow(node, x, kernel);
-  const attrs = { ...window, groups, outputPadding };
-  return addBias(node, node.emit("transposedConvolution", [x, weights], attrs), node.optional(2));
+  if (!fixed) {
+    const attrs = { ...readWindow(node, x, kernel), groups, outputPadding };
+    const y = node.emit("transposedConvolution", [x, weights], attrs);
+    return addBias(node, y, node.optional(2));
+  }
+  const window = fixedOutputWindow(node, x, { kernel, outputPadding, outputShape, auto });
+  const y = node.emit("transposedConvolution", [x, weights], { ...window, groups });
+  return addBias(node, y, node.optional(2));
 }
 
 interface FixedOutput {
@@ -194,23 +197,29 @@ interface FixedOutput {
   readonly auto: string;
 }
 
-function fixedOutputWindow(node: NodeView, x: Operand, fixed: FixedOutput): WindowAttrs {
+/** Padding is what the full result has too much; what it has too little is added at the high end. */
+function fixedOutputWindow(node: NodeView, x: Operand, fixed: FixedOutput) {
   const { kernel, outputPadding, outputShape, auto } = fixed;
   const { attributes } = node;
   attributes.ignore("pads");
   const strides = attributes.ints("strides") ?? kernel.map(() => 1);
   const dilations = attributes.ints("dilations") ?? kernel.map(() => 1);
-  const total = kernel.map((w, i) => {
-    const full = (extent: number): number =>
-      strides[i]! * (extent - 1) + outputPadding[i]! + (w - 1) * dilations[i]! + 1;
-    if (!outputShape)
-      return Math.max(0, (w - 1) * dilations[i]! + 1 + outputPadding[i]! - strides[i]!);
+  const excess = kernel.map((w, i) => {
+    const beyond = (w - 1) * dilations[i]! + 1 + outputPadding[i]! - strides[i]!;
+    if (!outputShape) return beyond;
     const extent = node.fixedExtent(x.type.shape[i + 2]!, "an extent with output_shape");
-    return Math.max(0, full(extent) - outputShape.at(i - kernel.length)!);
+    return strides[i]! * extent + beyond - outputShape.at(i - kernel.length)!;
   });
-  const upper = auto === "SAME_UPPER";
-  const padLow = total.map((t) => (upper ? Math.floor(t / 2) : t - Math.floor(t / 2)));
-  return { strides, dilations, padLow, padHigh: total.map((t, i) => t - padLow[i]!) };
+  const total = excess.map((e) => Math.max(0, e));
+  const half = total.map((t) => Math.floor(t / 2));
+  const padLow = auto === "SAME_UPPER" ? half : total.map((t, i) => t - half[i]!);
+  return {
+    strides,
+    dilations,
+    padLow,
+    padHigh: total.map((t, i) => t - padLow[i]!),
+    outputPadding: outputPadding.map((p, i) => p + Math.max(0, -excess[i]!)),
+  };
 }
 
 function poolWindow(node: NodeView, x: Operand): readonly number[] {

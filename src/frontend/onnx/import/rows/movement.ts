@@ -511,6 +511,33 @@ function compress(node: NodeView): Operand {
   return node.emit("gather", [data, positions], { axis });
 }
 
+/** Crops what is too large and pads what is too small, centred; the odd element goes to the end. */
+function centerCropPad(node: NodeView): Operand {
+  let x = node.input(0);
+  const rank = x.type.shape.length;
+  const given = node.attributes.ints("axes");
+  const axes = given ? given.map((a) => node.axis(a, rank)) : x.type.shape.map((_, i) => i);
+  const target = node.indexList(1, "shape");
+  for (const [i, axis] of axes.entries()) {
+    const extent = node.fixedExtent(x.type.shape[axis]!, "an extent to crop");
+    const wanted = node.fixedExtent(target[i] ?? one, "a target extent");
+    const before = Math.floor(Math.abs(extent - wanted) / 2);
+    if (wanted < extent) {
+      x = sliceAxis(node, x, { axis, start: constant(before), step: 1, size: constant(wanted) });
+    } else if (wanted > extent) {
+      const at = (amount: number) =>
+        x.type.shape.map((_, k) => (k === axis ? constant(amount) : zero));
+      const attrs = {
+        low: at(before),
+        high: at(wanted - extent - before),
+        mode: "constant" as const,
+      };
+      x = node.emit("pad", [x, node.splat(x.type.dtype, 0)], attrs);
+    }
+  }
+  return x;
+}
+
 export const movementRows = {
   Reshape: { since: [1, 5, 13, 14, 19, 21, 23, 24, 25], convert: reshape },
   Flatten: { since: [1, 9, 11, 13, 21, 23, 24, 25], convert: flatten },
@@ -549,5 +576,6 @@ export const movementRows = {
   OneHot: { since: [9, 11], convert: oneHot },
   Trilu: { since: [14], convert: trilu },
   ReverseSequence: { since: [10], convert: reverseSequence },
+  CenterCropPad: { since: [18], convert: centerCropPad },
   Compress: { since: [9, 11], convert: compress },
 } satisfies OperatorTable;

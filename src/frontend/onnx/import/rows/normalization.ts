@@ -22,14 +22,31 @@ function softmax(op: "softmax" | "logSoftmax") {
 
 function batchNorm(node: NodeView): readonly Operand[] {
   const { attributes } = node;
-  attributes.ignore("momentum");
+  const momentum = attributes.float("momentum") ?? 0.9;
   const epsilon = attributes.float("epsilon") ?? 1e-5;
-  if (attributes.flag("training_mode", false)) attributes.refuse("training_mode", 1, "0");
   if (node.version < 9 && !attributes.flag("spatial", true)) attributes.refuse("spatial", 0, "1");
   const x = node.input(0);
   const { dtype } = x.type;
   const parameters = [1, 2, 3, 4].map((i) => node.cast(node.input(i), dtype));
-  return [node.emit("batchNorm", [x, ...parameters], { epsilon })];
+  const training = node.version >= 14 && attributes.flag("training_mode", false);
+  if (!training) return [node.emit("batchNorm", [x, ...parameters], { epsilon })];
+  const current = batchMoments(node, x);
+  const y = node.emit("batchNorm", [x, ...parameters.slice(0, 2), ...current], { epsilon });
+  const running = current.map((now, i) => {
+    const before = parameters[i + 2]!;
+    const old = node.emit("mul", [before, node.splat(dtype, momentum)], {});
+    const fresh = node.emit("mul", [now, node.splat(dtype, 1 - momentum)], {});
+    return node.emit("add", [old, fresh], {});
+  });
+  return [y, ...running];
+}
+
+/** Mean and variance of each channel over the batch. */
+function batchMoments(node: NodeView, x: Operand): readonly Operand[] {
+  const axes = x.type.shape.flatMap((_, i) => (i === 1 ? [] : [i]));
+  const mean = (o: Operand, keepDims: boolean) => node.emit("reduceMean", [o], { axes, keepDims });
+  const centred = node.emit("sub", [x, mean(x, true)], {});
+  return [mean(x, false), mean(node.emit("mul", [centred, centred], {}), false)];
 }
 
 function instanceNorm(node: NodeView): Operand {

@@ -1,6 +1,5 @@
-/** Resize, grid sampling, region pooling, transforms, quantisation. */
+/** Resize, grid sampling, region pooling, random tensors. */
 import type { ResizeAttrs } from "../../../../semantics/core-ops.ts";
-import type { DType } from "../../../../semantics/dtype.ts";
 import {
   constant,
   constantValue,
@@ -102,6 +101,17 @@ function dropUnchanged(shape: readonly IndexExpr[], target: Target, anyRegion: b
   return { axes: pick(axes), sizes: pick(sizes), ...(scales && { scales: pick(scales) }) };
 }
 
+/** Entries in the order of ascending axes. */
+function sortByAxis<T>(axes: readonly number[], list: readonly T[]): readonly T[] {
+  const order = axes.map((_, i) => i).sort((a, b) => axes[a]! - axes[b]!);
+  return order.map((i) => list[i]!);
+}
+
+function sortTarget({ axes, sizes, scales }: Target): Target {
+  const sorted = { axes: sortByAxis(axes, axes), sizes: sortByAxis(axes, sizes) };
+  return scales ? { ...sorted, scales: sortByAxis(axes, scales) } : sorted;
+}
+
 function resize(node: NodeView): Operand {
   const { attributes } = node;
   const x = node.input(0);
@@ -109,7 +119,7 @@ function resize(node: NodeView): Operand {
   const target = resizeTarget(node, old ? { scales: 1, sizes: -1 } : { scales: 2, sizes: 3 });
   const coordinates = readCoordinates(node, old);
   const crop = coordinates === "tf_crop_and_resize";
-  const kept = dropUnchanged(x.type.shape, target, crop);
+  const kept = dropUnchanged(x.type.shape, sortTarget(target), crop);
   if (kept.axes.length === 0) return x;
   const region = crop ? node.numbers(1, "roi") : [];
   const attrs: ResizeAttrs = {
@@ -130,8 +140,8 @@ function resize(node: NodeView): Operand {
     extrapolation: attributes.float("extrapolation_value") ?? 0,
     ...kept,
     ...(crop && {
-      regionStart: region.slice(0, region.length / 2),
-      regionEnd: region.slice(region.length / 2),
+      regionStart: sortByAxis(target.axes, region.slice(0, region.length / 2)),
+      regionEnd: sortByAxis(target.axes, region.slice(region.length / 2)),
     }),
   };
   return node.emit("resize", [x], attrs);
@@ -206,49 +216,6 @@ function roiAlign(node: NodeView): Operand {
   });
 }
 
-/** A scalar or one-element scale is for the whole tensor. */
-function quantizationAxis(node: NodeView, x: Operand, scale: Operand) {
-  const { attributes } = node;
-  const blockSize = node.version >= 21 ? (attributes.int("block_size") ?? 0) : 0;
-  const given = attributes.int("axis") ?? 1;
-  const whole =
-    scale.type.shape.length === 0 ||
-    (scale.type.shape.length === 1 &&
-      constantValue(scale.type.shape[0]!) === 1 &&
-      x.type.shape.length !== 1);
-  if (whole) return { whole, attrs: {} };
-  const axis = node.axis(given, x.type.shape.length);
-  return { whole, attrs: { axis, ...(blockSize > 0 && { blockSize }) } };
-}
-
-function quantizeLinear(node: NodeView): Operand {
-  const { attributes } = node;
-  const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
-  const stated = attributes.int("output_dtype") ?? 0;
-  attributes.ignore("precision");
-  const to: DType = zero?.type.dtype ?? (stated === 0 ? "u8" : node.dtype(stated));
-  const { whole, attrs } = quantizationAxis(node, x, scale);
-  const scalar = (o: Operand) => (whole ? node.reshape(o, []) : o);
-  const point = zero ?? zeroLike(node, to, scale);
-  const saturate = attributes.flag("saturate", true);
-  return node.emit("quantize", [x, scalar(scale), scalar(point)], { ...attrs, to, saturate });
-}
-
-function dequantizeLinear(node: NodeView): Operand {
-  const { attributes } = node;
-  const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
-  const stated = attributes.int("output_dtype") ?? 0;
-  const to = stated === 0 ? scale.type.dtype : node.dtype(stated);
-  const { whole, attrs } = quantizationAxis(node, x, scale);
-  const scalar = (o: Operand) => (whole ? node.reshape(o, []) : o);
-  const point = zero ?? zeroLike(node, x.type.dtype, scale);
-  return node.emit("dequantize", [x, scalar(scale), scalar(point)], { ...attrs, to });
-}
-
-function zeroLike(node: NodeView, dtype: DType, scale: Operand): Operand {
-  return node.emit("broadcast", [node.splat(dtype, 0)], { shape: scale.type.shape });
-}
-
 /** Shapes and parameters are attributes; without a seed the seed is 0, so that runs repeat. */
 function random(op: "randomUniform" | "randomNormal", like: boolean) {
   return (node: NodeView): Operand => {
@@ -269,41 +236,13 @@ function random(op: "randomUniform" | "randomNormal", like: boolean) {
   };
 }
 
-/** The axis is an attribute up to version 17, then an operand. */
-function dft(node: NodeView): Operand {
-  const { attributes } = node;
-  const x = node.input(0);
-  const rank = x.type.shape.length;
-  const old = node.version < 20;
-  const given = old
-    ? (attributes.int("axis") ?? 1)
-    : node.optional(2)
-      ? node.integers(2, "axis")[0]!
-      : -2;
-  const axis = node.axis(given, rank);
-  const length = node.optional(1) ? node.indexList(1, "dft_length")[0]! : x.type.shape[axis]!;
-  return node.emit("dft", [x], {
-    axis,
-    inverse: attributes.flag("inverse", false),
-    onesided: attributes.flag("onesided", false),
-    length,
-  });
-}
-
 export const samplingRows = {
   Resize: { since: [10, 11, 13, 18, 19], convert: resize },
   Upsample: { since: [7, 9], convert: upsample },
   GridSample: { since: [16, 20, 22], convert: gridSample },
   RoiAlign: { since: [10, 16, 22], convert: roiAlign },
-  QuantizeLinear: { since: [10, 13, 19, 21, 23, 24, 25], convert: quantizeLinear },
-  DequantizeLinear: { since: [10, 13, 19, 21, 23, 24, 25], convert: dequantizeLinear },
-  DynamicQuantizeLinear: {
-    since: [11],
-    convert: (node) => node.emitAll("dynamicQuantizeLinear", [node.input(0)], {}),
-  },
   RandomUniform: { since: [1, 22], convert: random("randomUniform", false) },
   RandomNormal: { since: [1, 22], convert: random("randomNormal", false) },
   RandomUniformLike: { since: [1, 22], convert: random("randomUniform", true) },
   RandomNormalLike: { since: [1, 22], convert: random("randomNormal", true) },
-  DFT: { since: [17, 20], convert: dft },
 } satisfies OperatorTable;

@@ -1,0 +1,81 @@
+/** Fourier transforms and window functions. */
+
+import { dtypes } from "../../../../semantics/dtype.ts";
+import { roundToFloat } from "../../../../semantics/float-codec.ts";
+import { constantValue, type IndexExpr, mul, sub } from "../../../../semantics/index-expr.ts";
+import { refTensor } from "../../../../semantics/tensor.ts";
+import { type NodeView, one } from "../node-view.ts";
+import { constantFromRef, type Operand } from "../operand.ts";
+import type { OperatorTable } from "../operator-row.ts";
+import { sliceAxis } from "./movement.ts";
+
+/** The axis is an attribute up to version 17, then an operand. */
+function dft(node: NodeView): Operand {
+  const { attributes } = node;
+  const x = node.input(0);
+  const rank = x.type.shape.length;
+  const old = node.version < 20;
+  const given = old
+    ? (attributes.int("axis") ?? 1)
+    : node.optional(2)
+      ? node.integers(2, "axis")[0]!
+      : -2;
+  const axis = node.axis(given, rank);
+  const length = node.optional(1) ? node.indexList(1, "dft_length")[0]! : x.type.shape[axis]!;
+  const [inverse, onesided] = [
+    attributes.flag("inverse", false),
+    attributes.flag("onesided", false),
+  ];
+  if (inverse && onesided) return realInverse(node, x, { axis, half: x.type.shape[axis]! });
+  return node.emit("dft", [x], { axis, inverse, onesided, length });
+}
+
+/**
+ * The real signal of half a spectrum: the other half is the mirrored conjugate, then the real part of
+ * the full inverse transform is taken.
+ */
+function realInverse(
+  node: NodeView,
+  x: Operand,
+  { axis, half }: { readonly axis: number; readonly half: IndexExpr },
+): Operand {
+  const length = node.optional(1) ? node.indexList(1, "dft_length")[0]! : mul(2, sub(half, 1));
+  const last = x.type.shape.length - 1;
+  const rest = sliceAxis(node, x, { axis, start: one, step: 1, size: sub(length, half) });
+  const mirrored = node.emit("reverse", [rest], { axes: [axis] });
+  const signs = constantFromRef(refTensor(x.type.dtype, [2], [1, -1]));
+  const conjugate = node.emit("mul", [mirrored, signs], {});
+  const full = node.emit("concat", [x, conjugate], { axis });
+  const signal = node.emit("dft", [full], { axis, inverse: true, onesided: false, length });
+  return sliceAxis(node, signal, { axis: last, start: sub(one, 1), step: 1, size: one });
+}
+
+/** Sum of cosines with these coefficients over one period, or one sample less when symmetric. */
+function cosineWindow(...coefficients: readonly number[]) {
+  return (node: NodeView): Operand => {
+    const size = constantValue(node.indexList(0, "size")[0] ?? one);
+    if (size === undefined || size < 0 || size > largestWindow) {
+      node.refuse(`a window of ${size} samples`, `0 to ${largestWindow} samples, known at import`);
+    }
+    const dtype = node.dtype(node.attributes.int("output_datatype") ?? 1);
+    const period = node.attributes.flag("periodic", true) ? size : size - 1;
+    const sample = (n: number): number => {
+      const angle = (2 * Math.PI * n) / Math.max(1, period);
+      return coefficients.reduce((sum, c, k) => sum + c * Math.cos(k * angle), 0);
+    };
+    const float = dtypes[dtype].kind === "float";
+    const values = Array.from({ length: size }, (_, n) =>
+      float ? roundToFloat(dtype, sample(n)) : Math.trunc(sample(n)),
+    );
+    return constantFromRef(refTensor(dtype, [size], values));
+  };
+}
+
+const largestWindow = 2 ** 20;
+
+export const signalRows = {
+  DFT: { since: [17, 20], convert: dft },
+  HannWindow: { since: [17], convert: cosineWindow(0.5, -0.5) },
+  HammingWindow: { since: [17], convert: cosineWindow(25 / 46, -21 / 46) },
+  BlackmanWindow: { since: [17], convert: cosineWindow(0.42, -0.5, 0.08) },
+} satisfies OperatorTable;
