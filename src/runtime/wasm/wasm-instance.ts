@@ -49,7 +49,7 @@ export function createWasmInstance(
   const module = new WebAssembly.Module(emitted.value.bytes);
   const { checks } = emitted.value;
   const ready = { module, memory: memory.value, entry: entryName, checks };
-  return ok(new WasmInstance({ program, emitted: emitted.value, plan, ready, pool }));
+  return ok(new WasmInstance({ program, emitted: emitted.value, plan, ready, pool, relaxedFma }));
 }
 
 interface AddressPlan {
@@ -64,13 +64,22 @@ interface InstanceParts {
   readonly plan: AddressPlan;
   readonly ready: PoolProgram;
   readonly pool: WorkerPool | undefined;
+  readonly relaxedFma: boolean;
+}
+
+type Entry = (thread: number, threads: number) => void;
+
+/** A part of a program that runs on the program's memory. */
+export interface WasmStep {
+  readonly runSync: () => Result<void>;
+  readonly dispose: () => void;
 }
 
 export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
   /** The program's number in the pool, or its entry function on this thread. */
-  readonly #target: number | ((thread: number, threads: number) => void);
+  readonly #target: number | Entry;
 
   constructor(parts: InstanceParts) {
     this.#parts = parts;
@@ -110,16 +119,48 @@ export class WasmInstance {
     if (!faults.ok) return faults;
     const { pool, ready } = this.#parts;
     if (typeof this.#target === "number") return pool!.runSync(this.#target);
+    return this.#runHere(this.#target, ready);
+  }
+
+  #runHere(entry: Entry, ready: PoolProgram): Result<void> {
     for (const key of ["abort", "faultStatement", "faultValue", "arrived"] as const) {
       this.#words[controlBlock[key] / 4] = 0;
     }
     try {
-      this.#target(0, 1);
+      entry(0, 1);
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       return fail(threadFailed(error.message));
     }
     return programOutcome(this.#words, "", ready.checks);
+  }
+
+  /**
+   * One task of the program as a program of its own on the same memory, for profiles: run them in order
+   * after `bind`. Dispose of it when done.
+   */
+  createStep(task: Program["tasks"][number]): Result<WasmStep> {
+    const { program, emitted, ready, pool, relaxedFma } = this.#parts;
+    const options = { relaxedFma, sharedMemory: pool !== undefined };
+    const code = emitProgram({ ...program, tasks: [task] }, options);
+    if (!code.ok) return code;
+    invariant(
+      code.value.guardBytes <= emitted.guardBytes,
+      () => "a step needs no more guard than its program",
+    );
+    const module = new WebAssembly.Module(code.value.bytes);
+    const step: PoolProgram = { ...ready, module, checks: code.value.checks };
+    if (!pool) {
+      const run = instantiate(step);
+      return ok({ runSync: () => this.#runHere(run, step), dispose: () => undefined });
+    }
+    const id = pool.attach(step);
+    return ok({ runSync: () => pool.runSync(id), dispose: () => pool.detach(id) });
+  }
+
+  /** Writes the parameters of the next run without running. */
+  bind(parameters: ParameterValues): Result<void> {
+    return this.#bind(parameters);
   }
 
   /** Runs on workers; the caller must not touch the buffers before it settles. */
@@ -153,10 +194,10 @@ export class WasmInstance {
   }
 }
 
-function instantiate(ready: PoolProgram): (thread: number, threads: number) => void {
+function instantiate(ready: PoolProgram): Entry {
   const imports = { env: { memory: ready.memory }, math: Math as never };
   const { exports } = new WebAssembly.Instance(ready.module, imports);
-  return exports[ready.entry] as (thread: number, threads: number) => void;
+  return exports[ready.entry] as Entry;
 }
 
 /** Arenas one after another above the block and the guard, then buffers without placement. */

@@ -1,0 +1,184 @@
+/**
+ * The rules of the house, checked: the import table of ARCHITECTURE.md is what the code imports, there
+ * are no import cycles, files and functions keep their sizes, every file says what it is, pure code
+ * touches no machine, and every diagnostic code is documented and provoked by a test.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { describe, expect, it } from "vitest";
+import { diagnosticCodes } from "../src/support/diagnostic-codes.ts";
+
+const root = join(import.meta.dirname, "..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((e) => e.isFile() && /\.(ts|mts)$/.test(e.name) && !/[\\/]generated/.test(e.parentPath))
+    .map((e) => relative(root, join(e.parentPath, e.name)).split(sep).join("/"))
+    .sort();
+}
+
+const sources = filesUnder("src");
+const isTest = (path: string): boolean => path.endsWith(".test.ts");
+const code = sources.filter((p) => !isTest(p));
+
+/** Folder of src/ that a file belongs to; files at the top are their own. */
+function areaOf(path: string): string {
+  const [, first, second] = path.split("/");
+  return second === undefined ? first! : first!;
+}
+
+function importsOf(path: string): string[] {
+  const pattern = /(?:^|\n)\s*(?:import|export)\b[^"';]*?from\s+"([^"]+)"|import\("([^"]+)"\)/g;
+  return [...read(path).matchAll(pattern)].map((m) => m[1] ?? m[2]!);
+}
+
+function resolved(path: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".")) return undefined;
+  return join(dirname(path), specifier).split(sep).join("/");
+}
+
+/** The table in ARCHITECTURE.md: `| folder | … | may import |`. */
+function importTable(): Map<string, Set<string>> {
+  const rows = [...read("ARCHITECTURE.md").matchAll(/^\| `([\w.-]+?)\/?` \|[^|]*\| ([^|]*) \|$/gm)];
+  return new Map(
+    rows.map((m) => [m[1]!, new Set([...m[2]!.matchAll(/`([\w.-]+?)\/?`/g)].map((x) => x[1]!))]),
+  );
+}
+
+describe("imports", () => {
+  const table = importTable();
+
+  it("stay inside the table of ARCHITECTURE.md", () => {
+    const wrong: string[] = [];
+    for (const path of code) {
+      const area = areaOf(path);
+      const allowed = table.get(area);
+      if (!allowed) wrong.push(`${path}: ${area} has no row`);
+      for (const specifier of importsOf(path)) {
+        const target = resolved(path, specifier);
+        if (target === undefined || !target.startsWith("src/")) continue;
+        const other = areaOf(target);
+        if (other === area || other === "support" || allowed?.has(other)) continue;
+        wrong.push(`${path} imports ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it("have no cycle between files", () => {
+    const graph = new Map(
+      code.map((p) => [p, runtimeImports(p).flatMap((s) => resolved(p, s) ?? [])]),
+    );
+    const state = new Map<string, "open" | "done">();
+    const cycles: string[] = [];
+    const visit = (path: string, trail: readonly string[]): void => {
+      if (state.get(path) === "done") return;
+      if (state.get(path) === "open") {
+        cycles.push([...trail.slice(trail.indexOf(path)), path].join(" -> "));
+        return;
+      }
+      state.set(path, "open");
+      for (const next of graph.get(path) ?? []) visit(next, [...trail, path]);
+      state.set(path, "done");
+    };
+    for (const path of graph.keys()) visit(path, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it("of siblings among the emitters do not exist", () => {
+    const wrong = code.flatMap((path) => {
+      const emitter = /^src\/emit\/(\w+)\//.exec(path)?.[1];
+      if (!emitter) return [];
+      return importsOf(path)
+        .flatMap((s) => resolved(path, s) ?? [])
+        .filter((t) => t.startsWith("src/emit/") && !t.startsWith(`src/emit/${emitter}/`))
+        .map((t) => `${path} imports ${t}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
+/** Imports that exist when the code runs: type-only ones may go in circles. */
+function runtimeImports(path: string): string[] {
+  const text = read(path);
+  const pattern = /(?:^|\n)\s*(?:import|export)\s+(?!type\b)([^"';]*?)from\s+"([^"]+)"/g;
+  return [...text.matchAll(pattern)]
+    .filter((m) => !/^\{\s*(type [^,}]+,?\s*)+\}\s*$/.test(m[1]!))
+    .map((m) => m[2]!);
+}
+
+describe("sizes", () => {
+  /** Tables may be longer: name and reason. */
+  const tables: Readonly<Record<string, string>> = {
+    "src/emit/wasm/opcodes.ts": "the instruction set",
+  };
+
+  it("of files stay under 600 lines, tables under 1,000", () => {
+    const long = [...sources, ...filesUnder("test")].filter((path) => {
+      const lines = read(path).split("\n").length;
+      return lines > (tables[path] ? 1000 : 600);
+    });
+    expect(long).toEqual([]);
+  });
+
+  it("of functions stay under 80 lines", () => {
+    const long: string[] = [];
+    for (const path of code) {
+      const lines = read(path).split("\n");
+      lines.forEach((line, at) => {
+        const opens =
+          /^(\s*)(?:export )?(?:async )?(?:function\*? |(?:static |readonly |private |async |override |get |set |#)*[\w#]+\([^)]*\).*\{$)/.exec(
+            line,
+          );
+        if (!opens || !line.trimEnd().endsWith("{")) return;
+        const end = lines.findIndex((l, i) => i > at && l.startsWith(`${opens[1]}}`));
+        if (end - at > 80) long.push(`${path}:${at + 1} (${end - at} lines)`);
+      });
+    }
+    expect(long).toEqual([]);
+  });
+});
+
+describe("source files", () => {
+  it("open with a comment that says what they are", () => {
+    const silent = code.filter((path) => !/^(#![^\n]*\n)?\s*\/\*\*/.test(read(path)));
+    expect(silent).toEqual([]);
+  });
+
+  it("touch the machine only in runtime/, cli/ and mcp/", () => {
+    const free = /^src\/(runtime|cli|mcp)\//;
+    const forbidden =
+      /from "node:|Math\.random\(|\bDate\.now\(|\bnew Date\(|performance\.now\(|\bprocess\.|\bconsole\./;
+    const wrong = code.filter((path) => {
+      if (free.test(path)) return false;
+      const text = read(path).replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
+      return forbidden.test(text);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it("outside target/, emit/ and runtime/ compare no machine by name", () => {
+    const free = /^src\/(target|emit|runtime|commands|cli)\//;
+    const wrong = code.filter((path) => {
+      const text = read(path).replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
+      return !free.test(path) && /=== "(wasm|x64|ptx|wgsl|sm_\w+|avx\w*)"/.test(text);
+    });
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("diagnostic codes", () => {
+  const tests = [...sources.filter(isTest), ...filesUnder("test")].map(read).join("\n");
+  const documented = read("docs/error-codes.md");
+  const codes = Object.keys(diagnosticCodes);
+
+  it("are all in docs/error-codes.md, and nothing else is", () => {
+    const headings = [...documented.matchAll(/^#+ ([A-Z]{3}\d{3})\b/gm)].map((m) => m[1]!);
+    expect([...headings].sort()).toEqual([...codes].sort());
+  });
+
+  it("are all provoked by a test", () => {
+    expect(codes.filter((c) => !tests.includes(c))).toEqual([]);
+  });
+});
