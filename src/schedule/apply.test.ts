@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Region } from "../region/nest.ts";
+import type { Region, TensorRole } from "../region/nest.ts";
 import { constant, variable } from "../semantics/index-expr.ts";
 import { simpleMonoid } from "../semantics/monoids.ts";
 import { apply, argument } from "../semantics/scalar-expr.ts";
@@ -12,7 +12,7 @@ const [i, j, k] = ["i", "j", "k"].map(variable) as [
   ReturnType<typeof variable>,
   ReturnType<typeof variable>,
 ];
-const tensor = (name: string, role: "input" | "weight" | "output") =>
+const tensor = (name: string, role: TensorRole | "local") =>
   [name, { name, dtype: "f32", shape: [constant(8), constant(8)], role }] as const;
 
 /** t[i, j] = sum over k of x[i, k] w[k, j]; y[i, j] = relu(t[i, j]) */
@@ -23,7 +23,7 @@ const region: Region = {
   tensors: new Map([
     tensor("x", "input"),
     tensor("w", "weight"),
-    ["t", { name: "t", dtype: "f32", shape: [constant(8), constant(8)], role: "local" }],
+    tensor("t", "local"),
     tensor("y", "output"),
   ]),
   statements: [

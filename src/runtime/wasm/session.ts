@@ -54,7 +54,9 @@ export class WasmSession {
 
   static create(program: Program, options: SessionOptions): Result<WasmSession> {
     const { threads, host, features } = options;
-    const pool = features.threads ? new WorkerPool({ threads, host, stallMilliseconds }) : undefined;
+    const pool = features.threads
+      ? new WorkerPool({ threads, host, stallMilliseconds })
+      : undefined;
     const instance = createWasmInstance(program, {
       relaxedFma: features.relaxedFma,
       ...(pool && { pool }),
