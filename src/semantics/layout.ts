@@ -5,7 +5,8 @@
  * `packed(j / 64, k, j % 64)` of a logical [k, j] is the stored array [ceil(J / 64), K, 64] with
  * logical index [p1, 64*p0 + p2] at position p.
  */
-import { evaluate, type IndexExpr } from "./index-expr.ts";
+import { invariant } from "../support/invariant.ts";
+import { evaluate, type IndexExpr, splitLinear } from "./index-expr.ts";
 import type { Tensor } from "./tensor.ts";
 
 export interface LayoutMap {
@@ -24,27 +25,44 @@ export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   const make = tensor.data.constructor as new (n: number) => typeof tensor.data;
   const data = new make(count);
-  const position = new Map<string, number>();
-  const at = shape.map(() => 0);
+  const axes = layout.logical.map((e, axis) => linearAxis(e, shape.length, tensor.shape[axis]!));
+  const at = new Array<number>(shape.length).fill(0);
   for (let i = 0; i < count; i++) {
-    for (let axis = 0; axis < at.length; axis++) position.set(`p${axis}`, at[axis]!);
-    const source = logicalOffset(layout, tensor.shape, position);
+    const source = logicalOffset(axes, at);
     if (source >= 0) data[i] = tensor.data[source]!;
-    for (let axis = at.length - 1; axis >= 0 && ++at[axis]! === shape[axis]; axis--) at[axis] = 0;
+    for (let axis = at.length - 1; axis >= 0; axis--) {
+      at[axis] = at[axis]! + 1;
+      if (at[axis]! < shape[axis]!) break;
+      at[axis] = 0;
+    }
   }
   return { dtype: tensor.dtype, shape, data };
 }
 
-function logicalOffset(
-  layout: LayoutMap,
-  shape: readonly number[],
-  position: ReadonlyMap<string, number>,
-): number {
+/** A logical index as constant + sum of steps times the stored position. */
+interface LinearAxis {
+  readonly constant: number;
+  readonly steps: readonly number[];
+  readonly extent: number;
+}
+
+function linearAxis(expr: IndexExpr, rank: number, extent: number): LinearAxis {
+  const steps = Array.from({ length: rank }, (_, axis) => {
+    const linear = splitLinear(expr, `p${axis}`);
+    invariant(linear, () => `layout index ${expr.key} is not linear in p${axis}`);
+    return linear.coefficient;
+  });
+  return { constant: expr.constant, steps, extent };
+}
+
+/** Row-major offset of the logical element at a stored position; -1 outside the logical shape. */
+function logicalOffset(axes: readonly LinearAxis[], at: readonly number[]): number {
   let offset = 0;
-  for (let axis = 0; axis < shape.length; axis++) {
-    const index = evaluate(layout.logical[axis]!, position);
-    if (index < 0 || index >= shape[axis]!) return -1;
-    offset = offset * shape[axis]! + index;
+  for (const { constant, steps, extent } of axes) {
+    let index = constant;
+    for (let axis = 0; axis < steps.length; axis++) index += steps[axis]! * at[axis]!;
+    if (index < 0 || index >= extent) return -1;
+    offset = offset * extent + index;
   }
   return offset;
 }
