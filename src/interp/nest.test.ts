@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { GraphBuilder } from "../graph/builder.ts";
-import type { OpAttrs, OpKind, ValueId } from "../graph/graph.ts";
+import type { Graph, OpAttrs, OpKind, ValueId } from "../graph/graph.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { buildNests } from "../region/builders/build-nests.ts";
+import { parseNests } from "../region/nest-reader.ts";
+import { canonicalNests, printNests } from "../region/nest-text.ts";
 import type { DType } from "../semantics/dtype.ts";
 import {
   constant,
@@ -16,6 +18,16 @@ import { type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
 import { fromRef, refTensor } from "../semantics/tensor.ts";
 import { Rng } from "../support/rng.ts";
 import { checkNests } from "./check-nests.ts";
+
+/** The text form of the nests reads back as the nests. */
+function checkText(graph: Graph): void {
+  const nests = buildNests(graph);
+  if (!nests.ok) throw new Error(nests.diagnostics[0]!.message);
+  const text = printNests(nests.value);
+  const parsed = parseNests(text);
+  expect(parsed).toEqual({ ok: true, value: canonicalNests(nests.value), warnings: [] });
+  if (parsed.ok) expect(printNests(parsed.value)).toBe(text);
+}
 
 type Extents = Readonly<Record<string, number>>;
 
@@ -50,7 +62,9 @@ class Case {
   }
   /** Nests and oracle agree on random inputs. */
   check(outputs: readonly ValueId[], bounds: readonly [number, number] = [-1000, 1000]): void {
-    checkNests(this.g.finish(outputs), { rng: this.rng, extents: this.extents, bounds });
+    const graph = this.g.finish(outputs);
+    checkNests(graph, { rng: this.rng, extents: this.extents, bounds });
+    checkText(graph);
   }
 }
 
