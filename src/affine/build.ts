@@ -4,7 +4,7 @@
  * is neither becomes a parameter. Floors become division locals, equal ones shared.
  */
 import { invariant } from "../support/invariant.ts";
-import { type Affine, type AffineLike, add, minus } from "./expression.ts";
+import { type Affine, type AffineLike, add, atomKey, type Floor, minus } from "./expression.ts";
 import { type Frame, toPiece } from "./piece.ts";
 import type { Division, IntegerMap, IntegerSet, Piece, Tuple } from "./types.ts";
 
@@ -166,7 +166,7 @@ export class PieceBuilder {
       const place =
         typeof atom === "string"
           ? this.#placeOf(atom, existentials)
-          : this.#floorPlace(atom.numerator, atom.divisor, existentials);
+          : this.#floorPlace(atom, existentials);
       row.entries.push({ ...place, coefficient });
     }
     return row;
@@ -182,12 +182,12 @@ export class PieceBuilder {
     return { in: "param", index: this.params.push(name) - 1 };
   }
 
-  #floorPlace(numerator: Affine, divisor: number, existentials: readonly string[]): Place {
-    const row = this.#sparse(numerator, existentials);
-    const key = `${JSON.stringify(row)}/${divisor}`;
+  #floorPlace(floor: Floor, existentials: readonly string[]): Place {
+    const key = atomKey(floor);
     const known = this.#floors.get(key);
     if (known !== undefined) return { in: "floor", index: known };
-    const index = this.#divisions.push({ row, divisor }) - 1;
+    const row = this.#sparse(floor.numerator, existentials);
+    const index = this.#divisions.push({ row, divisor: floor.divisor }) - 1;
     this.#floors.set(key, index);
     return { in: "floor", index };
   }

@@ -60,34 +60,55 @@ export function findDependences(
 }
 
 export function findDependencesWithin(statements: readonly Statement[], work: Work): Dependence[] {
+  const placed = statements.map(placeAccesses);
   const out: Dependence[] = [];
-  for (const source of statements) {
-    for (const sink of statements) out.push(...dependencesBetween(source, sink, work));
+  for (const source of placed) {
+    for (const sink of placed) out.push(...dependencesBetween(source, sink, work));
   }
   return out;
 }
 
-function dependencesBetween(source: Statement, sink: Statement, work: Work): Dependence[] {
+/** A statement with its accesses restricted to its domain, both ways round. */
+interface Placed {
+  readonly statement: Statement;
+  readonly accesses: readonly {
+    readonly access: Access;
+    readonly touched: IntegerMap;
+    readonly touchedBy: IntegerMap;
+  }[];
+}
+
+function placeAccesses(statement: Statement): Placed {
+  const accesses = statement.accesses.map((access) => {
+    const touched = intersectDomain(access.map, statement.domain);
+    return { access, touched, touchedBy: inverse(touched) };
+  });
+  return { statement, accesses };
+}
+
+function dependencesBetween(source: Placed, sink: Placed, work: Work): Dependence[] {
   const out: Dependence[] = [];
   let before: IntegerMap | undefined;
   for (const first of source.accesses) {
     for (const second of sink.accesses) {
-      const kind = kindOf(first, second, source === sink);
-      if (!kind || !sharesArray(first.map, second.map)) continue;
-      const touching = samePlace(source, first.map, sink, second.map);
-      if (touching.pieces.length === 0) continue;
-      before ??= orderedBefore(source.order, sink.order);
+      const kind = kindOf(first.access, second.access, source === sink);
+      if (!kind || !sharesArray(first.touched, second.touched)) continue;
+      before ??= orderedBefore(source.statement.order, sink.statement.order);
+      if (before.pieces.length === 0) return [];
+      const touching = compose(first.touched, second.touchedBy);
       const relation = nonEmpty(intersect(touching, before), work);
       if (relation.pieces.length === 0) continue;
       out.push({
         kind,
-        source: source.name,
-        sink: sink.name,
+        source: source.statement.name,
+        sink: sink.statement.name,
         relation,
-        sourceAccess: first.map,
-        sinkAccess: second.map,
+        sourceAccess: first.access.map,
+        sinkAccess: second.access.map,
         reassociable:
-          kind === "reduction" && first.reassociable === true && second.reassociable === true,
+          kind === "reduction" &&
+          first.access.reassociable === true &&
+          second.access.reassociable === true,
       });
     }
   }
@@ -103,19 +124,6 @@ function kindOf(first: Access, second: Access, self: boolean): DependenceKind | 
 
 function sharesArray(a: IntegerMap, b: IntegerMap): boolean {
   return a.pieces.some((p) => b.pieces.some((q) => p.output.name === q.output.name));
-}
-
-/** Pairs of instances that touch a common element, whatever their order. */
-function samePlace(
-  source: Statement,
-  first: IntegerMap,
-  sink: Statement,
-  second: IntegerMap,
-): IntegerMap {
-  return compose(
-    intersectDomain(first, source.domain),
-    inverse(intersectDomain(second, sink.domain)),
-  );
 }
 
 function nonEmpty(map: IntegerMap, work: Work): IntegerMap {

@@ -182,12 +182,21 @@ function atomValue(atom: Atom, numbers: Readonly<Record<string, number>>): numbe
   return value;
 }
 
-function atomKey(atom: Atom): string {
+/** The spelling of an atom, which tells atoms apart. */
+export function atomKey(atom: Atom): string {
   return typeof atom === "string" ? atom : formatFloor(atom);
 }
 
+/** Floors are immutable and spelled often. */
+const spelledFloors = new WeakMap<Floor, string>();
+
 function formatFloor(floor: Floor): string {
-  return `floor((${formatAffine(floor.numerator)})/${floor.divisor})`;
+  let text = spelledFloors.get(floor);
+  if (text === undefined) {
+    text = `floor((${formatAffine(floor.numerator)})/${floor.divisor})`;
+    spelledFloors.set(floor, text);
+  }
+  return text;
 }
 
 /** isl's notation, `2i - j + floor((k + 1)/4) - 3`. */

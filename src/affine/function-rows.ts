@@ -3,7 +3,9 @@
  * locals. Schedules and access maps are such functions; legality and footprints work on their rows.
  */
 import { eliminationRow } from "./omega.ts";
+import { type Placement, placeRow } from "./piece.ts";
 import { type Row, substitute } from "./row.ts";
+import type { System } from "./system.ts";
 import { type Division, fixedColumns, type Piece } from "./types.ts";
 
 /** Outputs as rows over [parameters | inputs | locals | constant]. */
@@ -81,4 +83,15 @@ function findUnit(
     }
   }
   return undefined;
+}
+
+/** Adds a function's own constraints and returns its outputs as rows of the system. */
+export function addFunction(system: System, rows: FunctionRows, to: Placement): number[][] {
+  const place = (row: Row): number[] => placeRow(row, to.target.length, to);
+  system.equalities.push(...rows.equalities.map(place));
+  system.inequalities.push(...rows.inequalities.map(place));
+  rows.locals.forEach((d, k) => {
+    system.locals[to.before + k] = d && { numerator: place(d.numerator), divisor: d.divisor };
+  });
+  return rows.outputs.map(place);
 }

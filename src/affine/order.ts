@@ -3,9 +3,11 @@
  * between their instances, and the plain order relation on one tuple.
  */
 
+import { addFunction, readFunction } from "./function-rows.ts";
 import { alignBoth } from "./operations.ts";
 import { addPlaced, blankSystem, projectOnto, toPiece } from "./piece.ts";
-import { unitRow } from "./row.ts";
+import { copySystem } from "./quantifier.ts";
+import { type Row, unitRow } from "./row.ts";
 import type { IntegerMap, Piece, Tuple } from "./types.ts";
 
 /** { x -> y : first(x) lexicographically before second(y) }; shorter vectors are padded with 0. */
@@ -14,14 +16,60 @@ export function orderedBefore(first: IntegerMap, second: IntegerMap): IntegerMap
   const pieces: Piece[] = [];
   for (const p of f.pieces) {
     for (const q of s.pieces) {
-      const depth = Math.max(p.output.dims.length, q.output.dims.length);
-      for (let level = 0; level < depth; level++) {
-        const piece = beforeAtLevel(f.params, p, q, level);
-        if (piece) pieces.push(piece);
-      }
+      pieces.push(...(functionsBefore(f.params, p, q) ?? piecesBefore(f.params, p, q)));
     }
   }
   return { ...f, pieces };
+}
+
+/** The relation of two functions (function-rows.ts), stated directly on their rows. */
+function functionsBefore(params: readonly string[], p: Piece, q: Piece): Piece[] | undefined {
+  const [first, second] = [readFunction(params, p), readFunction(params, q)];
+  if (!first || !second) return undefined;
+  const n = params.length;
+  const [x, y] = [p.input!.dims.length, q.input!.dims.length];
+  const fixed = n + x + y;
+  const locals = first.locals.length + second.locals.length;
+  const columns = Array.from({ length: fixed }, (_, i) => i);
+  const toFirst = { target: columns.slice(0, n + x), fixed, before: 0, locals };
+  const toSecond = {
+    target: [...columns.slice(0, n), ...columns.slice(n + x)],
+    fixed,
+    before: first.locals.length,
+    locals,
+  };
+  const base = blankSystem(fixed, locals);
+  const early = addFunction(base, first, toFirst);
+  const late = addFunction(base, second, toSecond);
+  const out: Piece[] = [];
+  const tied: number[][] = [];
+  for (let level = 0; level < Math.max(early.length, late.length); level++) {
+    const step = stepOf(early[level], late[level]);
+    const system = copySystem(base);
+    system.equalities.push(...tied);
+    const ahead = step.slice();
+    ahead[ahead.length - 1]! -= 1;
+    system.inequalities.push(ahead);
+    const piece = toPiece({ input: p.input, output: q.input! }, system);
+    if (piece) out.push(piece);
+    tied.push(step);
+    // A constant step other than zero decides every pair.
+    if (step.slice(0, -1).every((v) => v === 0) && step[step.length - 1] !== 0) break;
+  }
+  return out;
+}
+
+function stepOf(early: Row | undefined, late: Row | undefined): number[] {
+  const width = (early ?? late)!.length;
+  return Array.from({ length: width }, (_, i) => (late?.[i] ?? 0) - (early?.[i] ?? 0));
+}
+
+/** The relation of any two maps, one piece a level. */
+function piecesBefore(params: readonly string[], p: Piece, q: Piece): Piece[] {
+  const depth = Math.max(p.output.dims.length, q.output.dims.length);
+  return Array.from({ length: depth }, (_, level) => beforeAtLevel(params, p, q, level)).filter(
+    (piece) => piece !== undefined,
+  );
 }
 
 /** Pairs with equal time before `level` and a smaller source time there. */

@@ -15,6 +15,7 @@ import {
   formatBounds,
   type IntegerSet,
   isEmpty,
+  isEqual,
   lexMax,
   lexMin,
   makeBox,
@@ -22,6 +23,7 @@ import {
   makeMap,
   maximum,
   minimum,
+  orderedBefore,
   parseMap,
   parseSet,
   remainder,
@@ -124,6 +126,26 @@ describe("bounds", () => {
       expect(pointsOf(fixParams(last, { N }))).toEqual([`${N - 1},${N - 1}`]);
     }
     expect(isEmpty(fixParams(first, { N: 0 }))).toBe("yes");
+  });
+});
+
+describe("orderedBefore", () => {
+  const reference = "{ [i] -> [j] : 0 <= i <= 6 and 0 <= j <= 6 and ";
+  const check = (time: string, expected: string): void => {
+    const map = parsed(parseMap(`{ [i] -> ${time} and 0 <= i <= 6 }`));
+    expect(isEqual(orderedBefore(map, map), parsed(parseMap(`${reference}${expected} }`)))).toBe(
+      "yes",
+    );
+  };
+
+  it("for functions and for maps with several images", () => {
+    check("[i] : true", "i < j");
+    check(
+      "[floor(i/2), -i] : true",
+      "(floor(i/2) < floor(j/2) or (floor(i/2) = floor(j/2) and i > j))",
+    );
+    check("[t] : i <= t <= i + 2", "i < j + 2");
+    check("[0, t] : 2t = i", "i < j and i mod 2 = 0 and j mod 2 = 0");
   });
 });
 

@@ -4,11 +4,11 @@
  * ground of legality (legality.ts), its fast path (distance.ts) and band properties (band.ts).
  */
 import type { Dependence } from "./dependence.ts";
-import { type FunctionRows, readFunction } from "./function-rows.ts";
+import { addFunction, type FunctionRows, readFunction } from "./function-rows.ts";
 import { alignParams } from "./operations.ts";
-import { addPlaced, blankSystem, placeRow } from "./piece.ts";
+import { addPlaced, blankSystem } from "./piece.ts";
 import type { Row } from "./row.ts";
-import { divisionRows, type System } from "./system.ts";
+import { divisionRows } from "./system.ts";
 import type { Division, IntegerMap, IntegerSet, Piece } from "./types.ts";
 
 export interface TimedPairs {
@@ -137,21 +137,6 @@ function join(
     sourceTime: padded(sourceTime, depth, width),
     sinkTime: padded(sinkTime, depth, width),
   };
-}
-
-/** Adds a function's own constraints and returns its outputs as rows of the system. */
-function addFunction(
-  system: System,
-  rows: FunctionRows,
-  to: Parameters<typeof placeRow>[2],
-): number[][] {
-  const place = (row: Row): number[] => placeRow(row, to.target.length, to);
-  system.equalities.push(...rows.equalities.map(place));
-  system.inequalities.push(...rows.inequalities.map(place));
-  rows.locals.forEach((d, k) => {
-    system.locals[to.before + k] = d && { numerator: place(d.numerator), divisor: d.divisor };
-  });
-  return rows.outputs.map(place);
 }
 
 function padded(rows: readonly Row[], depth: number, width: number): Row[] {
