@@ -4,6 +4,7 @@
  * diagnostics.
  */
 import { fetchModel } from "../bench/models/fetch.ts";
+import { roundingOf } from "../bench/models/rounding.ts";
 import { findModel, type ModelRow } from "../bench/models/table.ts";
 import type { RegionRow, Runtime, Session } from "../bench/sessions/session.ts";
 import { DiagnosticError } from "../src/support/diagnostic.ts";
@@ -44,7 +45,10 @@ export class Stage {
   async #openSession(row: ModelRow, bytes: Uint8Array): Promise<Session> {
     const reference = await this.#reference.open(bytes);
     if (this.#candidate === undefined) return reference;
-    const session = pairSessions(row, await this.#candidate.open(bytes), reference);
+    const rounding = roundingOf(bytes);
+    if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
+    const tolerated = { name: row.name, ...rounding.value };
+    const session = pairSessions(tolerated, await this.#candidate.open(bytes), reference);
     this.#pairs.push({ model: row.name, session });
     return session;
   }

@@ -1,32 +1,29 @@
 /** Seeded random inputs for a model case: the same seed gives the same tensors on every machine. */
 import type { Rng } from "../../src/support/rng.ts";
-import type { Tensor, Tensors } from "../sessions/session.ts";
+import type { ElementType, Tensor, Tensors } from "../sessions/session.ts";
 import type { Fill, InputSpec, ModelCase } from "./table.ts";
 
 export function randomInputs(modelCase: ModelCase, rng: Rng): Tensors {
   return Object.fromEntries(modelCase.inputs.map((spec) => [spec.name, randomTensor(spec, rng)]));
 }
 
-function randomTensor(spec: InputSpec, rng: Rng): Tensor {
-  const count = spec.dims.reduce((a, b) => a * b, 1);
-  const values = Array.from({ length: count }, () => draw(spec.fill, rng));
-  const { type, dims } = spec;
-  switch (type) {
-    case "float32":
-      return { type, dims, data: Float32Array.from(values) };
-    case "float64":
-      return { type, dims, data: Float64Array.from(values) };
-    case "int32":
-      return { type, dims, data: Int32Array.from(values) };
-    case "int64":
-      return { type, dims, data: BigInt64Array.from(values, (v) => BigInt(Math.trunc(v))) };
-    case "int8":
-      return { type, dims, data: Int8Array.from(values) };
-    case "uint8":
-    case "bool":
-      return { type, dims, data: Uint8Array.from(values) };
-  }
+function randomTensor({ type, dims, fill }: InputSpec, rng: Rng): Tensor {
+  const data = new arrays[type](dims.reduce((a, b) => a * b, 1));
+  if (data instanceof BigInt64Array) {
+    for (let i = 0; i < data.length; i++) data[i] = BigInt(Math.trunc(draw(fill, rng)));
+  } else for (let i = 0; i < data.length; i++) data[i] = draw(fill, rng);
+  return { type, dims, data } as Tensor;
 }
+
+const arrays = {
+  float32: Float32Array,
+  float64: Float64Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  int8: Int8Array,
+  bool: Uint8Array,
+} as const satisfies Record<ElementType, unknown>;
 
 function draw(fill: Fill, rng: Rng): number {
   switch (fill.kind) {

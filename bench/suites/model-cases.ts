@@ -7,8 +7,9 @@ import { invariant } from "../../src/support/invariant.ts";
 import type { Contest } from "../measure/contest.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { randomInputs } from "../models/random-inputs.ts";
+import { roundingOf } from "../models/rounding.ts";
 import type { ModelCase, ModelRow } from "../models/table.ts";
-import { toleranceOf, worstDifference } from "../sessions/compare.ts";
+import { type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
 import type { Runtime, Session, Tensors } from "../sessions/session.ts";
 import type { BenchCase } from "./suite.ts";
 
@@ -36,14 +37,16 @@ async function openContest(
 ): Promise<Contest> {
   const bytes = fetchModel(row);
   if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
+  const rounding = roundingOf(bytes.value);
+  if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
   const oursSession = await ours.open(bytes.value);
   const peerSession = await peer.open(bytes.value);
-  return sessionContest(row, modelCase, [oursSession, peerSession]);
+  return sessionContest(rounding.value, modelCase, [oursSession, peerSession]);
 }
 
 /** Both sessions on the same inputs, compared within the model's rounding. */
 export function sessionContest(
-  row: Pick<ModelRow, "depth" | "longestSum">,
+  rounding: Rounding,
   modelCase: ModelCase,
   [ours, peer]: readonly [Session, Session],
 ): Contest {
@@ -59,7 +62,7 @@ export function sessionContest(
     ours: async () => void (await ours.run(drawn())),
     peer: async () => void (await peer.run(drawn())),
     check: async () => {
-      const tolerance = toleranceOf(row);
+      const tolerance = toleranceOf(rounding);
       const found = worstDifference(await ours.run(drawn()), await peer.run(drawn()));
       if (found <= tolerance) return undefined;
       return `outputs differ by ${found.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;

@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import { Rng } from "../../src/support/rng.ts";
+import { findModel } from "../models/table.ts";
+import { ortNodeRuntime } from "../sessions/ort-node.ts";
+import { float32Tensor, type Session } from "../sessions/session.ts";
+import { modelCases, sessionContest } from "./model-cases.ts";
+
+describe("model contests", () => {
+  const row = findModel("ppocr-v2-cls")!;
+  const modelCase = row.cases[0]!;
+  const rounding = { depth: 54, longestSum: 200 };
+
+  test("a runtime agrees with itself on a real model", async () => {
+    const runtime = ortNodeRuntime(1);
+    const cases = modelCases(runtime, [runtime], [row]);
+    expect(cases.map((c) => c.case)).toEqual([
+      "ocr-angle/ppocr-v2-cls/1x3x48x192",
+      "ocr-angle/ppocr-v2-cls/6x3x48x192",
+    ]);
+    const contest = await cases[0]!.open();
+    contest.refresh(new Rng(1));
+    expect(await contest.check()).toBe(undefined);
+    await contest.close();
+  });
+
+  test("outputs apart by more than rounding are reported, on the inputs of both", async () => {
+    const seen: unknown[] = [];
+    const answering = (value: number): Session => ({
+      inputs: [],
+      outputs: [],
+      run: async (feeds) => {
+        seen.push(feeds);
+        return { y: float32Tensor([1], Float32Array.of(value)) };
+      },
+      release: async () => {},
+    });
+    const contest = sessionContest(rounding, modelCase, [answering(0.5), answering(0.51)]);
+    contest.refresh(new Rng(1));
+    expect(await contest.check()).toMatch(/outputs differ by 1.00e-2/);
+    expect(seen[0]).toBe(seen[1]);
+    contest.refresh(new Rng(2));
+    await contest.ours();
+    expect(seen[2]).not.toEqual(seen[0]);
+  });
+});
