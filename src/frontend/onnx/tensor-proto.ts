@@ -59,15 +59,15 @@ export function readTensorProto(proto: TensorProto, at: string): FileTensor {
   return { kind: "inline", tensor: { dtype, shape, data: readData(proto, dtype, shape, at) } };
 }
 
-/** Non-negative extents whose product stays exact (and so below 2^53 bits). */
+/** Non-negative extents whose product stays exact (limited like that of every tensor). */
 export function readDims(dims: readonly bigint[], what: string, at: string): number[] {
   const shape = dims.map(Number);
   let count = 1;
   for (const extent of shape) count *= Math.max(extent, 1);
-  if (shape.some((extent) => extent < 0) || count > Number.MAX_SAFE_INTEGER / 64) {
+  if (shape.some((extent) => extent < 0) || count > 2 ** 40) {
     reject("ONX004", `${what} has the shape [${dims}]`, {
       at,
-      help: "extents are non-negative and their product is below 2^47",
+      help: "extents are non-negative and their product is at most 2^40",
     });
   }
   return shape;

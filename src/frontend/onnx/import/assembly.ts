@@ -31,13 +31,13 @@ export interface ConstantSource {
 
 export class Assembly {
   readonly symbols: SymbolScope;
-  readonly constraints: ShapeConstraint[] = [];
   readonly weights: Weight[] = [];
   readonly stored: Map<string, () => Tensor>;
   readonly inputs: ValueId[] = [];
   readonly #types: TensorType[] = [];
   readonly #hints: string[] = [];
   readonly #nodes: Node[] = [];
+  readonly #constraints = new Map<string, ShapeConstraint>();
 
   /** `stored` collects the large weights of the model by key. */
   constructor(symbols: SymbolScope, stored: Map<string, () => Tensor>) {
@@ -47,6 +47,16 @@ export class Assembly {
 
   get nodes(): readonly Node[] {
     return this.#nodes;
+  }
+
+  get constraints(): readonly ShapeConstraint[] {
+    return [...this.#constraints.values()];
+  }
+
+  /** Records that two extents must be equal, once. */
+  constrain(left: IndexExpr, right: IndexExpr, origin: string): void {
+    const key = `${left.key} = ${right.key}`;
+    if (!this.#constraints.has(key)) this.#constraints.set(key, { left, right, origin });
   }
 
   typeOf(id: ValueId): TensorType {

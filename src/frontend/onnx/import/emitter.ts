@@ -17,7 +17,6 @@ import {
   constantValue,
   type IndexAtom,
   type IndexExpr,
-  indexEquals,
 } from "../../../semantics/index-expr.ts";
 import { simplify } from "../../../semantics/index-range.ts";
 import { runReference } from "../../../semantics/references/references.ts";
@@ -26,6 +25,7 @@ import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
 import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { Assembly, inlineBytes } from "./assembly.ts";
+import { checkShapeSize } from "./extent-limits.ts";
 import {
   constantFromRef,
   constantOperand,
@@ -128,16 +128,11 @@ export class Emitter {
   }
 
   #inferContext(origin: Origin): InferContext {
-    const { symbols, constraints } = this.assembly;
+    const { symbols } = this.assembly;
     const context: InferContext = {
       ranges: symbols.ranges,
       at: origin.at,
-      requireEqual: (left, right) => {
-        const same = constraints.some(
-          (c) => indexEquals(c.left, left) && indexEquals(c.right, right),
-        );
-        if (!same) constraints.push({ left, right, origin: origin.at });
-      },
+      requireEqual: (left, right) => this.assembly.constrain(left, right, origin.at),
       freshSymbol: (hint, range) => this.assembly.addSymbol(hint, range),
       inferDefinition: (op, inputs, attrs) => inferDefinition(op, inputs, attrs, context),
     };
@@ -150,6 +145,7 @@ export class Emitter {
     attrs: OpAttrs[K],
     origin: Origin,
   ): readonly TensorType[] {
+    checkShapeAttrs(attrs, origin);
     const types = inputs.map((operand) => operand.type);
     const { ranges } = this.assembly.symbols;
     return inferCall(op, types, attrs, this.#inferContext(origin)).map(({ dtype, shape }) => {
@@ -366,16 +362,20 @@ function isOpaque(op: OpKind): boolean {
   return known?.random === true || known?.hasSubgraph === true || op === "dimSize";
 }
 
-const largestExtent = 2 ** 40;
-
-/** Extents from hostile files must not overflow later products (2^53). */
+/** Rejects results that are negative in every case, or too large. */
 function checkExtents(shape: readonly IndexExpr[], origin: Origin): void {
-  const fixed = shape.map((d) => constantValue(d) ?? 1);
-  const count = fixed.reduce((product, d) => product * Math.max(1, d), 1);
-  if (count > largestExtent || fixed.some((d) => d < 0)) {
-    reject("ONX004", `a result has the shape [${shape.map((d) => d.key).join(", ")}]`, {
+  checkShapeSize(shape, origin.at);
+  const negative = shape.find((d) => (constantValue(d) ?? 0) < 0);
+  if (negative) {
+    reject("ONX004", `a result has the extent ${negative.key}`, {
       at: origin.at,
-      help: "extents are non-negative and their product is below 2^40",
+      help: "extents are not negative: check the operands that give sizes",
     });
   }
+}
+
+/** Attributes that are shapes are checked before inference multiplies them. */
+function checkShapeAttrs(attrs: object, origin: Origin): void {
+  if ("shape" in attrs) checkShapeSize(attrs.shape as readonly IndexExpr[], origin.at);
+  if ("sizes" in attrs) checkShapeSize(attrs.sizes as readonly IndexExpr[], origin.at);
 }

@@ -25,6 +25,7 @@ import { readTensorProto, viewBytes } from "../tensor-proto.ts";
 import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
 import { Assembly, spellName } from "./assembly.ts";
 import { Emitter } from "./emitter.ts";
+import { checkShapeSize } from "./extent-limits.ts";
 import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
 import { constantOperand, lazyConstant, type Operand } from "./operand.ts";
 import { newestOpset, oldestOpset } from "./operator-row.ts";
@@ -210,6 +211,7 @@ class ModelImport {
       this.#dimensionNames.add(name);
       return this.#dimensions.resolve(name);
     });
+    checkShapeSize(shape, at);
     const tensor = { dtype, shape };
     const id = this.#assembly.addInput(input.name, tensor);
     return { kind: "value", type: tensor, home: this.#assembly, id };

@@ -117,6 +117,12 @@ export class NodeView {
     return permutation.every((p, i) => p === i) ? x : this.emit("transpose", [x], { permutation });
   }
 
+  /** Rejects (ONX009) an operand of another rank. */
+  checkRank(x: Operand, rank: number, what: string): void {
+    const found = x.type.shape.length;
+    if (found !== rank) this.refuse(`${what} of rank ${found}`, `rank ${rank}`);
+  }
+
   /** `axis` counted from 0; rejects (ONX009) axes outside the rank. */
   axis(axis: number, rank: number): number {
     const normal = axis < 0 ? axis + rank : axis;

@@ -20,6 +20,8 @@ import {
 } from "../../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf, simplify } from "../../../semantics/index-range.ts";
 
+import { multipliesSafely } from "./extent-limits.ts";
+
 export interface SymbolicNumber {
   readonly numerator: IndexExpr;
   /** Positive for all values of the symbols. */
@@ -67,18 +69,28 @@ export function symbolicArithmetic(ranges: IndexRanges) {
     const top = simplify(numerator, ranges);
     const bottom = simplify(denominator, ranges);
     const quotient = floorDiv(top, bottom);
+    if (!multipliesSafely(quotient, bottom)) return { numerator: top, denominator: bottom };
     if (indexEquals(mul(quotient, bottom), top)) return wholeNumber(quotient);
     return { numerator: top, denominator: bottom };
   }
 
   function plus(a: SymbolicNumber, b: SymbolicNumber, sign: 1 | -1): SymbolicNumber | undefined {
+    if (!multipliesSafely(b.numerator, a.denominator)) return undefined;
+    if (!multipliesSafely(a.numerator, b.denominator)) return undefined;
+    if (!multipliesSafely(a.denominator, b.denominator)) return undefined;
     const right = mul(sign, b.numerator, a.denominator);
     return reduce(add(mul(a.numerator, b.denominator), right), mul(a.denominator, b.denominator));
   }
 
+  function times(a: SymbolicNumber, b: SymbolicNumber): SymbolicNumber | undefined {
+    if (!multipliesSafely(a.numerator, b.numerator)) return undefined;
+    if (!multipliesSafely(a.denominator, b.denominator)) return undefined;
+    return reduce(mul(a.numerator, b.numerator), mul(a.denominator, b.denominator));
+  }
+
   function divide(a: SymbolicNumber, b: SymbolicNumber): SymbolicNumber | undefined {
     if (!isPositive(b.numerator)) return undefined;
-    return reduce(mul(a.numerator, b.denominator), mul(a.denominator, b.numerator));
+    return times(a, { numerator: b.denominator, denominator: b.numerator });
   }
 
   /** Division of integers that truncates. */
@@ -104,6 +116,8 @@ export function symbolicArithmetic(ranges: IndexRanges) {
 
   /** The sign of a - b where it is the same for all values; "mixed" where it is not known. */
   function compare(a: SymbolicNumber, b: SymbolicNumber): "less" | "equal" | "greater" | "mixed" {
+    if (!multipliesSafely(a.numerator, b.denominator)) return "mixed";
+    if (!multipliesSafely(b.numerator, a.denominator)) return "mixed";
     const left = mul(a.numerator, b.denominator);
     const range = rangeOf(simplify(sub(left, mul(b.numerator, a.denominator)), ranges), ranges);
     if (range.min > 0) return "greater";
@@ -114,8 +128,7 @@ export function symbolicArithmetic(ranges: IndexRanges) {
   return {
     add: (a: SymbolicNumber, b: SymbolicNumber) => plus(a, b, 1),
     sub: (a: SymbolicNumber, b: SymbolicNumber) => plus(a, b, -1),
-    mul: (a: SymbolicNumber, b: SymbolicNumber) =>
-      reduce(mul(a.numerator, b.numerator), mul(a.denominator, b.denominator)),
+    mul: times,
     divide,
     quotient,
     remainder,

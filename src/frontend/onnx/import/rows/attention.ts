@@ -44,11 +44,22 @@ function readParts(node: NodeView): Parts {
   const keyHeads = attributes.int("kv_num_heads") ?? 0;
   const query = splitHeads(node, node.input(0), queryHeads);
   const [newKey, newValue] = [1, 2].map((i) => splitHeads(node, node.input(i), keyHeads));
+  checkHeads(node, [query, newKey!, newValue!]);
   const [pastKey, pastValue] = [node.optional(4), node.optional(5)];
+  if (pastKey) node.checkRank(pastKey, 4, "past_key");
   if (!pastKey || !pastValue) return { query, key: newKey!, value: newValue!, past: undefined };
   const key = node.emit("concat", [pastKey, newKey!], { axis: 2 });
   const value = node.emit("concat", [pastValue, newValue!], { axis: 2 });
   return { query, key, value, past: pastKey.type.shape[2]! };
+}
+
+/** No empty operands, and as many query heads as the key heads divide. */
+function checkHeads(node: NodeView, operands: readonly Operand[]): void {
+  const [heads, groups] = operands.map((x) => constantValue(x.type.shape[1]!));
+  const empty = operands.some((x) => x.type.shape.some((d) => constantValue(d) === 0));
+  if (empty || !heads || !groups || heads % groups !== 0) {
+    node.refuse(`${heads} query heads, ${groups} key heads`, "multiples, and no empty operands");
+  }
 }
 
 /** Positions of queries and keys as [s, 1] and [1, t]. */
@@ -202,8 +213,9 @@ function rotaryEmbedding(node: NodeView): Operand {
   const cache = (i: number): Operand => {
     const table = node.input(i);
     const picked = ids ? node.emit("gather", [table, ids], { axis: 0 }) : table;
+    node.checkRank(picked, 3, "a cache of cosines or sines");
     const [b, s, half] = picked.type.shape;
-    return node.reshape(picked, [b!, one, s!, half ?? one]);
+    return node.reshape(picked, [b!, one, s!, half!]);
   };
   const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims };
   const y = node.emit("rotaryEmbedding", [x, cache(1), cache(2)], attrs);
@@ -231,6 +243,9 @@ function causalConvolution(node: NodeView): readonly Operand[] {
     node.optional(2),
     node.optional(3),
   ];
+  node.checkRank(x, 3, "an operand");
+  node.checkRank(weights, 3, "weights");
+  if (bias) node.checkRank(bias, 1, "a bias");
   const [batch, channels] = x.type.shape;
   const back = node.fixedExtent(weights.type.shape[2]!, "the window") - 1;
   const groups = node.fixedExtent(channels!, "the number of channels");

@@ -12,6 +12,7 @@ import type { OperatorTable } from "../operator-row.ts";
 
 /** [b, t, heads * d] as f32 [t, b, heads, d]. */
 function overTime(node: NodeView, x: Operand, heads: number): Operand {
+  node.checkRank(x, 3, "a sequence");
   const [b, t, hidden] = x.type.shape;
   const depth = node.fixedExtent(hidden ?? one, "the hidden size") / heads;
   if (!Number.isInteger(depth)) node.refuse(`${heads} heads of ${hidden?.key}`, "a divisor");
@@ -33,6 +34,7 @@ function readSequences(node: NodeView, queryHeads: number, heads: number): Seque
   if (!["linear", "gated", "delta", "gated_delta"].includes(rule)) {
     node.attributes.refuse("update_rule", rule, "linear, gated, delta, gated_delta");
   }
+  for (const i of [0, 1, 2]) node.checkRank(node.input(i), 3, "a sequence");
   const beta = delta ? node.input(5) : undefined;
   const betaHeads = beta && constantValue(beta.type.shape[2] ?? one) === 1 ? 1 : heads;
   return {

@@ -8,6 +8,7 @@ function likelihoodLoss(node: NodeView, logProbability: Operand): Operand {
   const { attributes } = node;
   const { dtype } = logProbability.type;
   const target = node.cast(node.input(1), "i64");
+  node.checkRank(target, Math.max(1, logProbability.type.shape.length - 1), "a target");
   const weight = node.optional(2);
   const ignored = attributes.int("ignore_index");
   const reduction = attributes.choice("reduction", "mean", "none", "sum");

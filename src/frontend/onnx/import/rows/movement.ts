@@ -16,6 +16,7 @@ import {
 import { rangeOf, simplify } from "../../../../semantics/index-range.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
 import { readTensorProto } from "../../tensor-proto.ts";
+import { checkShapeSize } from "../extent-limits.ts";
 import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, constantOperand, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
@@ -42,6 +43,7 @@ function reshape(node: NodeView): Operand {
   if (open.length > 1) node.refuse("several -1 in the shape", "at most one");
   if (open.length === 0) return node.reshape(x, filled);
   const rest = filled.filter((_, i) => i !== open[0]);
+  checkShapeSize(rest, node.origin.at);
   const known = filled.map((d, i) => (i === open[0] ? quotient(node, x.type.shape, rest) : d));
   return node.reshape(x, known);
 }
@@ -324,6 +326,7 @@ function tile(node: NodeView): Operand {
   if (repeats.length !== shape.length)
     node.refuse(`${repeats.length} repeats`, `one per axis (${shape.length})`);
   if (repeats.every((r) => constantValue(r) === 1)) return x;
+  checkShapeSize([...shape, ...repeats], node.origin.at);
   const split_ = shape.flatMap((d) => [one, d]);
   const repeated = shape.flatMap((d, i) => [repeats[i]!, d]);
   const spread = broadcastTo(node, node.reshape(x, split_), repeated);
@@ -363,15 +366,20 @@ function pad(node: NodeView): Operand {
 
 function depthToSpace(node: NodeView): Operand {
   const mode = node.attributes.choice("mode", "DCR", "CRD");
-  const blockSize = node.attributes.int("blocksize") ?? 0;
   const lower = mode === "DCR" ? "dcr" : "crd";
-  return node.emit("depthToSpace", [node.input(0)], { blockSize, mode: lower });
+  const attrs = { blockSize: readBlockSize(node), mode: lower } as const;
+  return node.emit("depthToSpace", [node.input(0)], attrs);
 }
 
 function spaceToDepth(node: NodeView): Operand {
-  return node.emit("spaceToDepth", [node.input(0)], {
-    blockSize: node.attributes.int("blocksize") ?? 0,
-  });
+  return node.emit("spaceToDepth", [node.input(0)], { blockSize: readBlockSize(node) });
+}
+
+function readBlockSize(node: NodeView): number {
+  const size = node.attributes.int("blocksize") ?? 0;
+  return size >= 1 && size <= 2 ** 20
+    ? size
+    : node.attributes.refuse("blocksize", size, "1 to 2^20");
 }
 
 /** Python slicing of the shape; the extents are known symbolically. */

@@ -68,6 +68,7 @@ function groupNorm(node: NodeView): Operand {
   const perChannel = (p: Operand): Operand => {
     if (node.version >= 21) return p;
     const each = channels / groups;
+    node.checkRank(p, 1, "a scale or bias");
     const column = node.reshape(p, [p.type.shape[0]!, one]);
     const spread = node.emit("broadcast", [column], { shape: [p.type.shape[0]!, mul(each, one)] });
     return node.reshape(spread, [mul(each, p.type.shape[0]!)]);

@@ -98,6 +98,7 @@ function quantizedConvolution(node: NodeView): Operand {
   if (bias) {
     const scale = node.emit("mul", [node.reshape(x.scale, []), w.scale], {});
     const real = node.emit("mul", [node.cast(bias, scale.type.dtype), scale], {});
+    node.checkRank(bias, 1, "a bias");
     const spatial = y.type.shape.slice(2).map(() => one);
     y = node.emit("add", [y, node.reshape(real, [bias.type.shape[0]!, ...spatial])], {});
   }

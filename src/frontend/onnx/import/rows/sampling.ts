@@ -9,6 +9,7 @@ import {
   mul,
 } from "../../../../semantics/index-expr.ts";
 import { onnxTypeOf } from "../../data-types.ts";
+import { multipliesSafely } from "../extent-limits.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
@@ -31,6 +32,8 @@ function fromScales(
   if (scales.length !== axes.length) node.refuse(`${scales.length} scales`, `${axes.length}`);
   const sizes = axes.map((axis, i) => {
     const { numerator, denominator } = scales[i]!;
+    if (!multipliesSafely(shape[axis]!, numerator))
+      node.refuse("a scale that overflows", "extents below 2^40");
     return floorDiv(mul(shape[axis]!, numerator), denominator);
   });
   const fixed = scales.map((s) => {
