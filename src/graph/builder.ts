@@ -135,6 +135,21 @@ export class GraphBuilder extends OpWriter {
     return this.#values[value]!.name;
   }
 
+  get valueCount(): number {
+    return this.#values.length;
+  }
+
+  /** Invented names avoid these, which are given to whoever asks for them. */
+  reserveNames(names: Iterable<string>): void {
+    this.#names.reserve(names);
+  }
+
+  /** Gives a value another name, made unique. */
+  rename(value: ValueId, wanted: string): void {
+    const found = this.#values[value]!;
+    if (found.name !== wanted) this.#values[value] = { ...found, name: this.#names.take(wanted) };
+  }
+
   /** Nodes added by `body` get this origin. */
   withOrigin<T>(origin: string, body: () => T): T {
     const outer = this.#origin;
