@@ -48,7 +48,7 @@ describe("countPoints", () => {
           if (count.kind === "known") expect(count.value).toBe(points.size);
         },
       ),
-      { numRuns: 150, seed: 31 },
+      { numRuns: 100, seed: 31 },
     );
   });
 
