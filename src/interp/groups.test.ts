@@ -160,6 +160,14 @@ describe("default groups", () => {
   });
 });
 
+it("does not read a result under another name while writing it", () => {
+  const g = new GraphBuilder("net");
+  const y = g.nodes("neg", [g.input("x", tensorType("f32", 4, 6))], {})[0]!;
+  const [view] = g.nodes("reshape", [y], { shape: [constant(6), constant(4)] });
+  const [turned] = g.nodes("transpose", [view!], { permutation: [1, 0] });
+  check(g.finish([g.nodes("add", [y, turned!], {})[0]!]));
+});
+
 describe("regions and candidates", () => {
   it("forms a region of one statement and lists prefixes of the epilogue", () => {
     const net = new Net();

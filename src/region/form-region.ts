@@ -61,7 +61,7 @@ export function composeGroup(analysed: AnalysedProgram, group: Group): Compositi
     if (next.kind === "refused") return next;
     statement = next.statement;
   }
-  return readsItself(statement) ?? { kind: "composed", statement };
+  return readsItself(analysed.uses, statement) ?? { kind: "composed", statement };
 }
 
 /** Whoever reads a tensor and is no member, or reads it under another name (at no known time). */
@@ -74,10 +74,10 @@ function outsideReaders(
   return aliased.has(tensor) ? [...outside, Number.POSITIVE_INFINITY] : outside;
 }
 
-/** Only a scan may read what it writes. */
-function readsItself(statement: Statement): Composition | undefined {
+/** Only a scan may read what it writes, under whatever name. */
+function readsItself({ roots }: Uses, statement: Statement): Composition | undefined {
   if (statement.loops.some((l) => l.kind === "scan")) return undefined;
-  const reads = tensorsRead(statement);
+  const reads = new Set([...tensorsRead(statement)].map((t) => roots.get(t) ?? t));
   const both = statement.writes.find((w) => reads.has(w.tensor));
   return both && refused(`${statement.name} would read ${both.tensor} while it writes it`);
 }

@@ -14,6 +14,8 @@ export interface Uses {
   readonly readers: ReadonlyMap<string, readonly number[]>;
   /** Tensors that somebody reads under another name. */
   readonly aliased: ReadonlySet<string>;
+  /** What each view is a view of, in the end. */
+  readonly roots: ReadonlyMap<string, string>;
 }
 
 /** Names of the tensors that a statement reads, each once. */
@@ -61,5 +63,5 @@ export function findUses(program: NestProgram): Uses {
     }
   }
   for (const output of program.outputs) push(readers, output, program.items.length);
-  return { statementAt, writers, readers, aliased };
+  return { statementAt, writers, readers, aliased, roots };
 }
