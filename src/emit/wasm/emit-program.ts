@@ -77,6 +77,8 @@ class ProgramEmitter {
   readonly #library: Library;
   readonly #layout: ProgramLayout;
   readonly #checks: string[] = [];
+  readonly #launches = new Map<string, ReturnType<typeof launchesOf>>();
+  #inMemory: ReadonlyMap<string, BufferPlace> | undefined;
   readonly #kernels = new Map<string, KernelFunction>();
   #barrier: FunctionIndex = 0;
   #guardBytes = 0;
@@ -85,6 +87,11 @@ class ProgramEmitter {
     this.#program = program;
     this.#options = options;
     this.#layout = layoutOf(program);
+    for (const launch of launchesOf(program.tasks, new Map())) {
+      const same = this.#launches.get(launch.task.kernel);
+      if (same) same.push(launch);
+      else this.#launches.set(launch.task.kernel, [launch]);
+    }
     this.#library = new Library(this.#module, libraryRows);
   }
 
@@ -117,8 +124,7 @@ class ProgramEmitter {
 
   /** A kernel's function takes its grid coordinates, `threads`, then bindings, then table addresses. */
   #addKernel(kernel: Kernel): void {
-    const launches = launchesOf(this.#program.tasks, new Map());
-    const own = launches.filter((l) => l.task.kernel === kernel.name);
+    const own = this.#launches.get(kernel.name) ?? [];
     const bindings = [...new Set(own.flatMap((l) => l.task.bindings.map(([name]) => name)))];
     const tables = [...new Set(own.flatMap((l) => [...l.tables.keys()]))];
     const axes = kernel.grid.axes.map((a) => a.name);
@@ -139,11 +145,20 @@ class ProgramEmitter {
     this.#guardBytes = Math.max(this.#guardBytes, scope.guardBytes);
   }
 
-  #places(kernel: Kernel, tables: Tables): Map<string, BufferPlace> {
+  /** Places of the program's own buffers: the same for every kernel. */
+  #memoryPlaces(): ReadonlyMap<string, BufferPlace> {
+    if (this.#inMemory) return this.#inMemory;
     const places = new Map<string, BufferPlace>();
+    const buffers = new Map(this.#program.buffers.map((b) => [b.name, b]));
     for (const buffer of this.#program.buffers) {
-      places.set(buffer.name, { kind: "memory", buffer, base: baseOf(this.#program, buffer) });
+      places.set(buffer.name, { kind: "memory", buffer, base: baseOf(buffer, buffers) });
     }
+    this.#inMemory = places;
+    return places;
+  }
+
+  #places(kernel: Kernel, tables: Tables): Map<string, BufferPlace> {
+    const places = new Map(this.#memoryPlaces());
     for (const [name, { rows }] of tables) {
       const buffer = this.#program.buffers.find((b) => b.name === rows[0])!;
       places.set(name, { kind: "memory", buffer, base: ix.variable(bufferVariable(name)) });

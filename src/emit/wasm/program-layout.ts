@@ -50,11 +50,11 @@ export const arenaVariable = (arena: Arena): string => `@${arena}`;
 export const bufferVariable = (name: string): string => `@buffer.${name}`;
 
 /** Address of a buffer of scope memory. */
-export function baseOf(program: Program, buffer: Buffer): ix.IndexExpr {
+export function baseOf(buffer: Buffer, buffers: ReadonlyMap<string, Buffer>): ix.IndexExpr {
   if (buffer.viewOf !== undefined) {
-    const target = program.buffers.find((b) => b.name === buffer.viewOf);
+    const target = buffers.get(buffer.viewOf);
     invariant(target, () => `${buffer.name} is a view of unknown ${buffer.viewOf}`);
-    return baseOf(program, target);
+    return baseOf(target, buffers);
   }
   if (!buffer.placement) return ix.variable(bufferVariable(buffer.name));
   const { arena, byteOffset } = buffer.placement;

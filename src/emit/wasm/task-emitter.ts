@@ -317,11 +317,15 @@ function elementAddress(
   buffer.shape.forEach((extent, i) => {
     flat = ix.add(ix.mul(flat, extent), condition.index[i]!);
   });
-  return ix.add(baseOf(program, buffer), ix.mul(flat, storageBytes(buffer.dtype)));
+  return ix.add(baseOf(buffer, byName(program)), ix.mul(flat, storageBytes(buffer.dtype)));
 }
 
 function addressOfName(program: Program, name: string): ix.IndexExpr {
   const buffer = program.buffers.find((b) => b.name === name);
   invariant(buffer, () => `unknown buffer ${name}`);
-  return baseOf(program, buffer);
+  return baseOf(buffer, byName(program));
+}
+
+function byName(program: Program): ReadonlyMap<string, Buffer> {
+  return new Map(program.buffers.map((b) => [b.name, b]));
 }

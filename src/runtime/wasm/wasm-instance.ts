@@ -78,11 +78,13 @@ export interface WasmStep {
 export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
+  readonly #buffers: ReadonlyMap<string, Buffer>;
   /** The program's number in the pool, or its entry function on this thread. */
   readonly #target: number | Entry;
 
   constructor(parts: InstanceParts) {
     this.#parts = parts;
+    this.#buffers = new Map(parts.program.buffers.map((b) => [b.name, b]));
     const { pool, ready, plan, emitted } = parts;
     this.#words = new Int32Array(ready.memory.buffer);
     this.#target = pool ? pool.attach(ready) : instantiate(ready);
@@ -102,14 +104,14 @@ export class WasmInstance {
   /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
   bytes(name: string, parameters: ParameterValues = {}): Uint8Array {
     const { program, plan, ready } = this.#parts;
-    const buffer = program.buffers.find((b) => b.name === name);
+    const buffer = this.#buffers.get(name);
     invariant(buffer, () => `no buffer ${name}`);
     const bindings = new Map(Object.entries(parameters));
     for (const [arena, address] of Object.entries(plan.arenas)) {
       bindings.set(arenaVariable(arena as Arena), address);
     }
     for (const [other, address] of plan.buffers) bindings.set(bufferVariable(other), address);
-    const start = evaluate(baseOf(program, buffer), bindings) >>> 0;
+    const start = evaluate(baseOf(buffer, this.#buffers), bindings) >>> 0;
     return new Uint8Array(ready.memory.buffer, start, capacityBytes(program, buffer));
   }
 
