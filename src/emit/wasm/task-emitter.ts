@@ -4,6 +4,7 @@
  * parameters and on memory read between two barriers, so all threads go the same way.
  */
 import {
+  type Buffer,
   type Kernel,
   type Program,
   type Task,
