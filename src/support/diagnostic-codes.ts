@@ -91,6 +91,12 @@ export const diagnosticCodes = {
   AFF001: "not an affine expression",
   AFF002: "integer out of range",
   AFF003: "unsupported set notation",
+  RUN030: "file cannot be read",
+  RUN031: "file cannot be written",
+  RUN032: "external data leads out of the model's folder",
+  RUN033: "not a .npy file",
+  RUN034: "element type has no place in a .npy file",
+  ART001: "not a readable safetensors file",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

@@ -1,0 +1,79 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readBytes, writeAtomically } from "./files.ts";
+import { folderOf } from "./folders.ts";
+import { readModelFile } from "./model-source.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-files-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("files", () => {
+  it("writes whole files, over old ones, and leaves no other file behind", () => {
+    const path = join(folder, "a", "b.txt");
+    expect(writeAtomically(path, "one").ok).toBe(true);
+    expect(writeAtomically(path, Uint8Array.of(50)).ok).toBe(true);
+    expect(readBytes(path)).toMatchObject({ ok: true, value: Uint8Array.of(50) });
+    expect(readdirSync(join(folder, "a"))).toEqual(["b.txt"]);
+  });
+  it("says why a file cannot be read (RUN030) or written (RUN031)", () => {
+    expect(readBytes(join(folder, "none"))).toMatchObject({
+      ok: false,
+      diagnostics: [
+        { code: "RUN030", message: `${folder}/none cannot be read: it does not exist` },
+      ],
+    });
+    mkdirSync(join(folder, "taken"));
+    expect(writeAtomically(join(folder, "taken"), "x")).toMatchObject({
+      ok: false,
+      diagnostics: [{ code: "RUN031" }],
+    });
+    expect(readdirSync(folder)).toEqual(["taken"]);
+  });
+});
+
+describe("model source", () => {
+  it("reads ranges of files in the model's folder and nowhere else", () => {
+    const inside = join(folder, "model");
+    mkdirSync(join(inside, "parts"), { recursive: true });
+    writeFileSync(join(folder, "secret"), "secret");
+    writeFileSync(join(inside, "m.onnx"), "m");
+    writeFileSync(join(inside, "parts", "w"), "0123456789");
+    symlinkSync(join(folder, "secret"), join(inside, "leak"));
+    symlinkSync(folder, join(inside, "up"));
+    symlinkSync(join("parts", "w"), join(inside, "alias"));
+    const source = readModelFile(join(inside, "m.onnx"));
+    if (!source.ok) throw new Error("unreadable");
+    const { readExternal } = source.value;
+    const text = (name: string) => readExternal(name, 2, 3);
+    expect(text("parts/w")).toMatchObject({ value: new TextEncoder().encode("234") });
+    expect(text("alias")).toMatchObject({ value: new TextEncoder().encode("234") });
+    for (const name of ["leak", "up/secret", "../secret"]) {
+      expect(text(name)).toMatchObject({ diagnostics: [{ code: "RUN032" }] });
+    }
+    expect(readExternal("parts/w", 8, 3)).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
+    expect(text("parts")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
+    expect(text("absent")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
+  });
+});
+
+describe("folders", () => {
+  it("follow WAVETILE_HOME, then XDG, then the home folder", () => {
+    expect(folderOf("cache", { WAVETILE_HOME: "/w", XDG_CACHE_HOME: "/x" })).toBe("/w/cache");
+    expect(folderOf("cache", { XDG_CACHE_HOME: "/x" })).toBe("/x/wavetile");
+    expect(folderOf("data", { XDG_DATA_HOME: "relative" })).toMatch(/\.local\/share\/wavetile$/);
+    expect(existsSync(folderOf("config", { WAVETILE_HOME: join(folder, "h") }))).toBe(false);
+  });
+});

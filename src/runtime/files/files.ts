@@ -1,0 +1,49 @@
+/**
+ * Reading and writing whole files. Nothing here throws for what the operating system refuses: the
+ * answer is a Result. A write goes to a new file in the same folder which then takes the place of the
+ * old one, so that a reader sees all of it or nothing.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { describeCode, systemCode } from "./system-error.ts";
+
+/** All bytes of a file. */
+export function readBytes(path: string): Result<Uint8Array> {
+  try {
+    return ok(new Uint8Array(readFileSync(path)));
+  } catch (error) {
+    return cannotRead(path, describeCode(systemCode(error)));
+  }
+}
+
+export function cannotRead(path: string, why: string): Result<never> {
+  return fail(
+    diagnostic("RUN030", `${path} cannot be read: ${why}`, {
+      at: path,
+      help: "check the path and who may read it",
+    }),
+  );
+}
+
+/** Writes a file whole or not at all; folders on the way are made. */
+export function writeAtomically(path: string, contents: Uint8Array | string): Result<void> {
+  const folder = dirname(path);
+  const passing = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
+  try {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(passing, contents, { flag: "wx" });
+    renameSync(passing, path);
+    return ok(undefined);
+  } catch (error) {
+    const why = describeCode(systemCode(error));
+    rmSync(passing, { force: true });
+    return fail(
+      diagnostic("RUN031", `${path} cannot be written: ${why}`, {
+        at: path,
+        help: "choose a folder that you may write to",
+      }),
+    );
+  }
+}

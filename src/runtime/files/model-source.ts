@@ -1,0 +1,81 @@
+/**
+ * A model on disk: its bytes, and the data files beside it by range. Data files must really be in the
+ * model's folder: the path with all symbolic links followed decides, so that a model from elsewhere
+ * cannot read the rest of the disk. That the path as text is harmless is checked by the frontend.
+ */
+import { closeSync, fstatSync, openSync, readSync, realpathSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { cannotRead, readBytes } from "./files.ts";
+import { describeCode, systemCode } from "./system-error.ts";
+
+export interface ModelSource {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** Exactly `length` bytes at `offset` of a file in the model's folder. */
+  readonly readExternal: (location: string, offset: number, length: number) => Result<Uint8Array>;
+}
+
+export function readModelFile(path: string): Result<ModelSource> {
+  const bytes = readBytes(path);
+  if (!bytes.ok) return bytes;
+  const folder = realpathSync(dirname(path));
+  return ok({
+    path,
+    bytes: bytes.value,
+    readExternal: (location, offset, length) => readWithin(folder, location, offset, length),
+  });
+}
+
+function readWithin(
+  folder: string,
+  location: string,
+  offset: number,
+  length: number,
+): Result<Uint8Array> {
+  let path: string;
+  try {
+    path = realpathSync(join(folder, location));
+  } catch (error) {
+    return cannotRead(join(folder, location), describeCode(systemCode(error)));
+  }
+  if (!path.startsWith(folder.endsWith(sep) ? folder : folder + sep)) {
+    return fail(
+      diagnostic("RUN032", `external data ${JSON.stringify(location)} leads out of ${folder}`, {
+        notes: [`it is ${path}`],
+        help: "copy the data file into the model's folder; links that leave it are not followed",
+      }),
+    );
+  }
+  return readRange(path, offset, length);
+}
+
+function readRange(path: string, offset: number, length: number): Result<Uint8Array> {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    return cannotRead(path, describeCode(systemCode(error)));
+  }
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile()) return cannotRead(path, "it is no plain file");
+    if (offset + length > stat.size) {
+      return cannotRead(
+        path,
+        `bytes ${offset} to ${offset + length} are asked for, it has ${stat.size}`,
+      );
+    }
+    const bytes = new Uint8Array(length);
+    for (let done = 0; done < length; ) {
+      const count = readSync(file, bytes, done, length - done, offset + done);
+      if (count === 0) return cannotRead(path, "it became shorter while it was read");
+      done += count;
+    }
+    return ok(bytes);
+  } catch (error) {
+    return cannotRead(path, describeCode(systemCode(error)));
+  } finally {
+    closeSync(file);
+  }
+}
