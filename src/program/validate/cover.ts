@@ -1,0 +1,293 @@
+/**
+ * Coverage: does running some statements write every element of a box of a buffer? Needed for outputs
+ * (every byte is written) and for reads of memory that the program itself fills.
+ *
+ * The question is handed down the statements. A store covers a box inside its lanes. A loop whose
+ * variable moves the store along one axis covers the box when each trip covers its own window of it;
+ * a loop that moves nothing, when it runs at least once and its first or last trip covers it. A branch
+ * must cover with the branch taken, whichever it may be. A list covers a box that can be swept along
+ * its axes in pieces, each covered by one statement. All bounds are symbolic (facts.ts), so one proof
+ * holds for all parameters; what is not proved is not covered.
+ */
+import type { Condition } from "../../semantics/condition.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  floorDiv,
+  type IndexExpr,
+  max,
+  min,
+  mul,
+  splitLinear,
+  sub,
+  substitute,
+  variable,
+} from "../../semantics/index-expr.ts";
+import { simplify } from "../../semantics/index-range.ts";
+import type { Buffer } from "../program.ts";
+import type { Statement } from "../statement.ts";
+import { childBodies, mapBodies, substituteStatements } from "../walk.ts";
+import type { Facts } from "./facts.ts";
+
+/** Elements lo <= index < hi along each axis. */
+export interface Box {
+  readonly lo: readonly IndexExpr[];
+  readonly hi: readonly IndexExpr[];
+}
+
+interface Question {
+  readonly buffer: string;
+  /** Lanes of one element of the buffer: a store of that many moves on by one. */
+  readonly lanes: number;
+  /** Each thread has its own: what other instances write does not count. */
+  readonly isPrivate: boolean;
+  readonly box: Box;
+  readonly facts: Facts;
+  readonly budget: { steps: number };
+}
+
+interface Window {
+  readonly start: IndexExpr;
+  readonly end: IndexExpr;
+}
+
+const maxSteps = 4000;
+
+/** Whether the statements together write all of the box. */
+export function covers(
+  body: readonly Statement[],
+  buffer: Buffer,
+  box: Box,
+  facts: Facts,
+): boolean {
+  const { name, lanes, scope } = buffer;
+  const isPrivate = scope === "register" || scope === "local";
+  const budget = { steps: maxSteps };
+  return coversList(body, { buffer: name, lanes, isPrivate, box, facts, budget });
+}
+
+const writers = new WeakMap<Statement, ReadonlySet<string>>();
+
+/** Buffers that a statement stores to, anywhere inside. */
+export function buffersWritten(s: Statement): ReadonlySet<string> {
+  const known = writers.get(s);
+  if (known) return known;
+  const names = new Set<string>();
+  if (s.kind === "store") names.add(s.buffer);
+  for (const body of childBodies(s)) {
+    for (const inner of body) for (const name of buffersWritten(inner)) names.add(name);
+  }
+  writers.set(s, names);
+  return names;
+}
+
+function isEmpty({ box, facts }: Question): boolean {
+  return box.lo.some((lo, axis) => facts.atLeast(lo, box.hi[axis]!)) || facts.isImpossible();
+}
+
+function coversList(list: readonly Statement[], q: Question): boolean {
+  const body = withFreshIndices(list, q.facts);
+  const able = body.filter((s) => buffersWritten(s).has(q.buffer));
+  if (q.budget.steps-- <= 0) return false;
+  if (able.length === 0) return isEmpty(q);
+  if (able.some((s) => coversOne(s, q))) return true;
+  if (able.length === 1) return isEmpty(q);
+  return isEmpty(q) || sweeps(able, q, 0);
+}
+
+/** Indices bound by letIndex under a name that the facts use for something else get another name. */
+function withFreshIndices(body: readonly Statement[], facts: Facts): readonly Statement[] {
+  const taken = body.flatMap((s) => (s.kind === "letIndex" && facts.has(s.name) ? [s.name] : []));
+  if (taken.length === 0) return body;
+  const fresh = new Map(taken.map((name) => [name, variable(`${name}?`)] as const));
+  return body
+    .map((s) => mapBodies(s, (inner) => substituteStatements(inner, fresh)))
+    .map((s) =>
+      s.kind === "store" ? { ...s, index: s.index.map((e) => substitute(e, fresh)) } : s,
+    );
+}
+
+/** Cuts the box along `axis` at the ends of the statements' windows, then along the later axes. */
+function sweeps(able: readonly Statement[], q: Question, axis: number): boolean {
+  if (q.budget.steps-- <= 0) return false;
+  if (axis === q.box.lo.length) return able.some((s) => coversOne(s, q));
+  const { facts } = q;
+  const windows = able.map((s) => windowOf(s, q, axis));
+  const hi = q.box.hi[axis]!;
+  let at = q.box.lo[axis]!;
+  for (let cut = 0; cut <= able.length; cut++) {
+    if (facts.atLeast(at, hi)) return true;
+    const here = at;
+    const reach = windows.filter(
+      (w) => w && facts.atLeast(here, w.start) && facts.atLeast(w.end, add(here, 1)),
+    );
+    const ends = new Map(reach.map((w) => [w!.end.key, w!.end]));
+    let next: IndexExpr | undefined;
+    for (const end of ends.values()) {
+      const stop = facts.atLeast(end, hi) ? hi : end;
+      const part = { ...q, box: narrowed(q.box, axis, here, stop) };
+      const some = able.filter((_, i) => {
+        const w = windows[i];
+        return w && facts.atLeast(here, w.start) && facts.atLeast(w.end, stop);
+      });
+      if (sweeps(some, part, axis + 1)) {
+        next = stop;
+        break;
+      }
+    }
+    if (!next) return false;
+    at = next;
+  }
+  return facts.atLeast(at, hi);
+}
+
+function narrowed(box: Box, axis: number, lo: IndexExpr, hi: IndexExpr): Box {
+  return { lo: box.lo.with(axis, lo), hi: box.hi.with(axis, hi) };
+}
+
+/** A guess of what a statement covers along an axis; only proposes cuts, proves nothing. */
+function windowOf(s: Statement, q: Question, axis: number): Window | undefined {
+  if (s.kind === "store") {
+    const start = s.index[axis]!;
+    const span = axis === s.index.length - 1 ? s.value.lanes / q.lanes : 1;
+    return { start, end: add(start, span) };
+  }
+  for (const body of childBodies(s)) {
+    const inner = body.find((x) => buffersWritten(x).has(q.buffer));
+    const window = inner && windowOf(inner, q, axis);
+    if (!window) continue;
+    if (s.kind !== "for") return window;
+    const linear = splitLinear(window.start, s.variable);
+    if (!linear) return undefined;
+    if (linear.coefficient === 0) return window;
+    const end = add(linear.rest, mul(linear.coefficient, s.extent));
+    return { start: linear.rest, end };
+  }
+  return undefined;
+}
+
+function coversOne(s: Statement, q: Question): boolean {
+  if (q.budget.steps-- <= 0 || !buffersWritten(s).has(q.buffer)) return false;
+  switch (s.kind) {
+    case "store":
+      return s.buffer === q.buffer && storeCovers(s, q);
+    case "if":
+      return branchCovers(s, q);
+    case "when":
+      return coversList(s.then, q) && coversList(s.else, q);
+    case "for":
+      if (q.isPrivate && s.mode.kind === "grid") return false;
+      return loopCovers(renamed(s, q.facts), q);
+    default:
+      return false;
+  }
+}
+
+function storeCovers(
+  s: Extract<Statement, { kind: "store" }>,
+  { box, facts, lanes }: Question,
+): boolean {
+  return s.index.every((e, axis) => {
+    const span = axis === s.index.length - 1 ? s.value.lanes / lanes : 1;
+    return facts.atLeast(box.lo[axis]!, e) && facts.atLeast(add(e, span), box.hi[axis]!);
+  });
+}
+
+function branchCovers(s: Extract<Statement, { kind: "if" }>, q: Question): boolean {
+  const { facts } = q;
+  if (s.conditions.every((c) => facts.holds(c))) return coversList(s.then, q);
+  if (s.conditions.some((c) => facts.fails(c))) return coversList(s.else, q);
+  const taken = { ...q, facts: facts.withConditions(s.conditions) };
+  if (!coversList(s.then, taken)) return false;
+  return negations(s.conditions).every((no) =>
+    coversList(s.else, { ...q, facts: facts.withNonNegative(no) }),
+  );
+}
+
+/** Ways in which a conjunction can fail, each an expression that is then >= 0. */
+export function negations(conditions: readonly Condition[]): readonly IndexExpr[] {
+  return conditions.flatMap((c) =>
+    c.kind === "zero" ? [sub(c.expr, 1), sub(-1, c.expr)] : [sub(-1, c.expr)],
+  );
+}
+
+type Loop = Extract<Statement, { kind: "for" }>;
+
+/** The loop with a variable that the facts do not know. */
+function renamed(s: Loop, facts: Facts): Loop {
+  if (!facts.has(s.variable)) return s;
+  let name = `${s.variable}'`;
+  while (facts.has(name)) name += "'";
+  const body = substituteStatements(s.body, new Map([[s.variable, variable(name)]]));
+  return { ...s, variable: name, body };
+}
+
+function loopCovers(s: Loop, q: Question): boolean {
+  const bases = movedAxes(s, q.buffer);
+  if (bases.length === 0) return onceCovers(s, q);
+  return bases.some((base) => tripCovers(s, q, base)) || bases.some((b) => windowsCover(s, q, b));
+}
+
+/** A box no wider than the loop's step may lie in the window of one trip. */
+function tripCovers(s: Loop, q: Question, { axis, step, base }: MovedAxis): boolean {
+  const { facts, box } = q;
+  const lo = box.lo[axis]!;
+  const width = constantValue(sub(box.hi[axis]!, lo));
+  if (width === undefined || width > step) return false;
+  const trip = simplify(floorDiv(sub(lo, base), step), facts.ranges);
+  if (!facts.atLeast(trip, 0) || !facts.atLeast(sub(s.extent, 1), trip)) return false;
+  return coversList(substituteStatements(s.body, new Map([[s.variable, trip]])), q);
+}
+
+/** A loop that moves nothing covers what its last or first trip covers. */
+function onceCovers(s: Loop, q: Question): boolean {
+  if (!q.facts.atLeast(s.extent, 1)) return false;
+  return [sub(s.extent, 1), constant(0)].some((trip) =>
+    coversList(substituteStatements(s.body, new Map([[s.variable, trip]])), q),
+  );
+}
+
+interface MovedAxis {
+  readonly axis: number;
+  readonly step: number;
+  /** First element of trip 0. */
+  readonly base: IndexExpr;
+}
+
+/** Axes along which the loop moves a store, with the store's place when all inner loops are at 0. */
+function movedAxes(s: Loop, buffer: string): readonly MovedAxis[] {
+  const found = new Map<string, MovedAxis>();
+  const visit = (body: readonly Statement[], zero: ReadonlyMap<string, number>): void => {
+    for (const inner of body) {
+      if (!buffersWritten(inner).has(buffer)) continue;
+      if (inner.kind === "store") {
+        for (const [axis, e] of inner.index.entries()) {
+          const linear = splitLinear(substitute(e, zero), s.variable);
+          if (!linear || linear.coefficient <= 0) continue;
+          const moved = { axis, step: linear.coefficient, base: linear.rest };
+          found.set(`${axis}:${moved.step}:${moved.base.key}`, moved);
+        }
+      }
+      const below = inner.kind === "for" ? new Map(zero).set(inner.variable, 0) : zero;
+      for (const child of childBodies(inner)) visit(child, below);
+    }
+  };
+  visit(s.body, new Map());
+  const all = [...found.values()];
+  all.sort((a, b) => a.axis - b.axis || a.base.constant - b.base.constant);
+  return all.slice(0, 6);
+}
+
+function windowsCover(s: Loop, q: Question, { axis, step, base }: MovedAxis): boolean {
+  const { facts, box } = q;
+  const [lo, hi] = [box.lo[axis]!, box.hi[axis]!];
+  if (!facts.atLeast(lo, base) || !facts.atLeast(add(base, mul(step, s.extent)), hi)) return false;
+  const inside = facts.withVariable(s.variable, s.extent);
+  const start = add(base, mul(step, variable(s.variable)));
+  const from = lo.key === base.key ? start : simplify(max(lo, start), inside.ranges);
+  const to = simplify(min(hi, add(start, step)), inside.ranges);
+  const narrow = narrowed(box, axis, from, to);
+  const nonEmpty = inside.withNonNegative(sub(sub(to, from), 1));
+  return coversList(s.body, { ...q, box: narrow, facts: nonEmpty });
+}

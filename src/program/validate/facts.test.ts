@@ -1,0 +1,69 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import * as ix from "../../semantics/index-expr.ts";
+import { Rng } from "../../support/rng.ts";
+import { Facts } from "./facts.ts";
+
+const [M, i, j] = [ix.variable("M"), ix.variable("i"), ix.variable("j")];
+
+test("bounds of split loops with tails, guards and packed tails", () => {
+  const base = Facts.none().withParameter("M", 1, 4096);
+  const tail = base
+    .withVariable("i", ix.ceilDiv(M, 6))
+    .withVariable("j", ix.min(6, ix.sub(M, ix.mul(6, i))));
+  const at = ix.add(ix.mul(6, i), j);
+  expect(tail.atLeast(ix.sub(M, 1), at)).toBe(true);
+  expect(tail.atLeast(ix.sub(M, 2), at)).toBe(false);
+  const whole = base.withVariable("i", ix.ceilDiv(M, 6)).withVariable("j", ix.constant(6));
+  expect(whole.atLeast(ix.sub(M, 1), at)).toBe(false);
+  const guarded = whole.withNonNegative(ix.sub(M, ix.add(ix.mul(6, i), 6)));
+  expect(guarded.atLeast(ix.sub(M, 1), at)).toBe(true);
+  const floor = base.withVariable("i", ix.floorDiv(M, 6)).withVariable("j", ix.constant(6));
+  expect(floor.atLeast(ix.sub(M, 1), at)).toBe(true);
+  const split = base.withVariable("i", M);
+  expect(split.atLeast(ix.floorDiv(ix.sub(M, 1), 4), ix.floorDiv(i, 4))).toBe(true);
+});
+
+/** Random facts over i < e(M), j < e(M, i) and a guard, with a random goal. */
+function checkAgainstEnumeration(seed: number): void {
+  const rng = new Rng(seed);
+  const small = (names: readonly ix.IndexExpr[]): ix.IndexExpr => {
+    const v = rng.pick(names);
+    const c = rng.integer(-3, 6);
+    return rng.pick([
+      () => ix.add(v, c),
+      () => ix.min(v, Math.abs(c) + 1),
+      () => ix.max(ix.sub(v, 2), c),
+      () => ix.floorDiv(ix.add(v, c), 3),
+      () => ix.mod(v, 4),
+      () => ix.sub(ix.mul(2, v), rng.pick(names)),
+    ])();
+  };
+  const extentI = small([M]);
+  const extentJ = small([M, i]);
+  const guard = small([M, i, j]);
+  const goal = ix.sub(
+    small([M, i, j]),
+    rng.pick([small([M, i, j]), ix.constant(rng.integer(-4, 4))]),
+  );
+  const facts = Facts.none()
+    .withParameter("M", 1, 9)
+    .withVariable("i", extentI)
+    .withVariable("j", extentJ)
+    .withNonNegative(guard);
+  if (!facts.nonNegative(goal)) return;
+  for (let m = 1; m <= 9; m++) {
+    const at = new Map([["M", m]]);
+    for (let a = 0; a < ix.evaluate(extentI, at); a++) {
+      at.set("i", a);
+      for (let b = 0; b < ix.evaluate(extentJ, at); b++) {
+        at.set("j", b);
+        if (ix.evaluate(guard, at) >= 0) expect(ix.evaluate(goal, at)).toBeGreaterThanOrEqual(0);
+      }
+    }
+  }
+}
+
+test("what is proved holds at every point", () => {
+  fc.assert(fc.property(fc.integer(), checkAgainstEnumeration), { numRuns: 2000 });
+});

@@ -1,0 +1,304 @@
+/**
+ * What is known about index variables at a point of a program, and a prover of `e >= 0` from it.
+ *
+ * Known are: each variable's lower bound 0 and its extent (an expression over variables bound outside),
+ * parameters' constant ranges, and conditions of enclosing branches. The prover looks for a proof by
+ * replacing parts of `e` by something not larger: a variable in which `e` is monotone by the end of its range (innermost first),
+ * a floorDiv or mod by its bounds, a min or max by one operand (or by each in turn), or by adding a
+ * multiple of a condition. It is sound and incomplete; its effort is bounded by a count of steps, so
+ * that "not proved" is also the answer for what is too large.
+ */
+import type { Condition } from "../../semantics/condition.ts";
+import {
+  add,
+  atomOperands,
+  constant,
+  constantValue,
+  type IndexAtom,
+  type IndexExpr,
+  type IndexLike,
+  type IndexTerm,
+  mul,
+  sub,
+  substitute,
+  toIndex,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
+
+/** Depth and steps of the tries at one proof: most need little, and failing ones cost the most. */
+const efforts = [
+  [3, 30],
+  [6, 60],
+  [10, 120],
+] as const;
+
+interface Known {
+  /** Exclusive upper end; undefined for parameters, whose range is constant. */
+  readonly extent: IndexExpr | undefined;
+  readonly lower: IndexExpr;
+  /** Order of binding: later ones are replaced first. */
+  readonly rank: number;
+}
+
+/** An immutable set of facts; the `with…` methods give larger ones. */
+export class Facts {
+  readonly #known: ReadonlyMap<string, Known>;
+  readonly ranges: ReadonlyMap<string, IndexRange>;
+  /** Expressions known to be >= 0. */
+  readonly conditions: readonly IndexExpr[];
+  readonly #proved = new Map<string, boolean>();
+  #impossible: boolean | undefined;
+
+  private constructor(
+    known: ReadonlyMap<string, Known>,
+    ranges: ReadonlyMap<string, IndexRange>,
+    conditions: readonly IndexExpr[],
+  ) {
+    this.#known = known;
+    this.ranges = ranges;
+    this.conditions = conditions;
+  }
+
+  static none(): Facts {
+    return new Facts(new Map(), new Map(), []);
+  }
+
+  has(name: string): boolean {
+    return this.#known.has(name);
+  }
+
+  /** A parameter: min <= name <= max. */
+  withParameter(name: string, min: number, max: number): Facts {
+    const known = new Map(this.#known);
+    known.set(name, { extent: undefined, lower: constant(min), rank: known.size });
+    return new Facts(known, new Map(this.ranges).set(name, { min, max }), this.conditions);
+  }
+
+  /** 0 <= name < extent, and so extent >= 1. */
+  withVariable(name: string, extent: IndexExpr): Facts {
+    const known = new Map(this.#known);
+    known.set(name, { extent, lower: constant(0), rank: known.size });
+    const max = Math.max(0, rangeOf(extent, this.ranges).max - 1);
+    const ranges = new Map(this.ranges).set(name, { min: 0, max });
+    const atLeastOne = sub(extent, 1);
+    return new Facts(known, ranges, this.conditions).withNonNegative(atLeastOne);
+  }
+
+  withCondition(condition: Condition): Facts {
+    const both = condition.kind === "zero" ? [sub(0, condition.expr)] : [];
+    return this.withNonNegative(condition.expr, ...both);
+  }
+
+  withConditions(conditions: readonly Condition[]): Facts {
+    return conditions.reduce<Facts>((facts, c) => facts.withCondition(c), this);
+  }
+
+  withNonNegative(...exprs: readonly IndexExpr[]): Facts {
+    const all = exprs.flatMap((e) => this.#consequences(e));
+    const news = all.filter((e) => rangeOf(e, this.ranges).min < 0);
+    if (news.length === 0) return this;
+    return new Facts(this.#known, this.ranges, [...this.conditions, ...news]);
+  }
+
+  /**
+   * What e >= 0 means without min and max where that can be said: a least operand bounds all of them,
+   * a greatest one bounds the only one that can be large enough.
+   */
+  #consequences(e: IndexExpr): readonly IndexExpr[] {
+    for (const term of e.terms) {
+      const atom = soleAtom(term);
+      if (!atom || !("operands" in atom)) continue;
+      const parts = atom.operands.map((p) => replaceTerm(e, term, mul(term.coefficient, p)));
+      if (term.coefficient > 0 === (atom.kind === "min")) {
+        return parts.flatMap((p) => this.#consequences(p));
+      }
+      const able = parts.filter((p) => rangeOf(p, this.ranges).max >= 0);
+      if (able.length === 1) return this.#consequences(able[0]!);
+    }
+    return [e];
+  }
+
+  /** Whether a >= b is proved. */
+  atLeast(a: IndexLike, b: IndexLike): boolean {
+    return this.nonNegative(sub(a, b));
+  }
+
+  equal(a: IndexLike, b: IndexLike): boolean {
+    const difference = simplify(sub(a, b), this.ranges);
+    return difference.key === "0" || (this.nonNegative(difference) && this.atLeast(b, a));
+  }
+
+  /** Whether the condition is proved to hold. */
+  holds(c: Condition): boolean {
+    return c.kind === "zero" ? this.equal(c.expr, 0) : this.nonNegative(c.expr);
+  }
+
+  /** Whether the condition is proved to fail. */
+  fails(c: Condition): boolean {
+    const negative = this.nonNegative(sub(-1, c.expr));
+    return negative || (c.kind === "zero" && this.nonNegative(sub(c.expr, 1)));
+  }
+
+  /** Whether the facts contradict each other: the point is never reached. */
+  isImpossible(): boolean {
+    this.#impossible ??= this.conditions.some((c) => this.nonNegative(sub(-1, c)));
+    return this.#impossible;
+  }
+
+  /** Whether e >= 0 is proved. */
+  nonNegative(e: IndexExpr): boolean {
+    const range = rangeOf(e, this.ranges);
+    if (range.min >= 0 || range.max < 0) return range.min >= 0;
+    const known = this.#proved.get(e.key);
+    if (known !== undefined) return known;
+    const goal = simplify(e, this.ranges);
+    const proved = efforts.some(([depth, steps]) =>
+      this.#search(goal, { steps, seen: new Set<string>() }, depth),
+    );
+    this.#proved.set(e.key, proved);
+    return proved;
+  }
+
+  #search(e: IndexExpr, search: Search, depth: number): boolean {
+    const range = rangeOf(e, this.ranges);
+    if (range.min >= 0) return true;
+    if (range.max < 0 || depth === 0 || search.steps-- <= 0 || search.seen.has(e.key)) return false;
+    search.seen.add(e.key);
+    const next = (p: IndexExpr): boolean => this.#search(p, search, depth - 1);
+    return (
+      this.#byExtremum(e, next) ||
+      this.#byCondition(e, next) ||
+      this.#byVariable(e, next) ||
+      this.#byDivision(e, next)
+    );
+  }
+
+  /** A min or max that stands alone in a term: one operand will do, or all must. */
+  #byExtremum(e: IndexExpr, next: Next): boolean {
+    for (const term of e.terms) {
+      const atom = soleAtom(term);
+      if (!atom || !("operands" in atom)) continue;
+      const anyWill = term.coefficient > 0 === (atom.kind === "max");
+      const put = (p: IndexExpr): boolean => next(replaceTerm(e, term, mul(term.coefficient, p)));
+      return anyWill ? atom.operands.some(put) : atom.operands.every(put);
+    }
+    return false;
+  }
+
+  /** The innermost variable in which e is monotone, at the end of its range that makes e smallest. */
+  #byVariable(e: IndexExpr, next: Next): boolean {
+    const names = [...variablesOf(e)].filter((name) => this.#known.has(name));
+    names.sort((a, b) => this.#known.get(b)!.rank - this.#known.get(a)!.rank);
+    for (const name of names.slice(0, 2)) {
+      const slope = this.#slope(e, name);
+      if (slope === undefined) continue;
+      const end = slope > 0 ? this.#known.get(name)!.lower : this.#upper(name);
+      if (end && next(substitute(e, new Map([[name, end]])))) return true;
+    }
+    return false;
+  }
+
+  #upper(name: string): IndexExpr | undefined {
+    const { extent } = this.#known.get(name)!;
+    if (extent) return sub(extent, 1);
+    const { max } = this.ranges.get(name)!;
+    return Number.isSafeInteger(max) ? constant(max) : undefined;
+  }
+
+  /** 1 where e never falls as `name` grows, -1 where it never rises, else undefined. */
+  #slope(e: IndexExpr, name: string): 1 | -1 | undefined {
+    let slope: 1 | -1 | undefined;
+    for (const term of e.terms) {
+      const moving = term.atoms.filter((a) => mentions(a, name));
+      if (moving.length === 0) continue;
+      const others = term.atoms.filter((a) => !mentions(a, name));
+      const sign = rangeOf(productOf(term.coefficient, others), this.ranges);
+      const own = moving.length === 1 ? this.#atomSlope(moving[0]!, name) : undefined;
+      if (own === undefined || (sign.min < 0 && sign.max > 0)) return undefined;
+      const now = sign.min >= 0 ? own : own === 1 ? -1 : 1;
+      if (slope !== undefined && slope !== now) return undefined;
+      slope = now;
+    }
+    return slope;
+  }
+
+  #atomSlope(atom: IndexAtom, name: string): 1 | -1 | undefined {
+    if (atom.kind === "variable") return 1;
+    if (atom.kind === "mod") return undefined;
+    if ("numerator" in atom) {
+      return constantValue(atom.denominator) === undefined
+        ? undefined
+        : this.#slope(atom.numerator, name);
+    }
+    const slopes = atom.operands
+      .filter((o) => variablesOf(o).has(name))
+      .map((o) => this.#slope(o, name));
+    return slopes.every((s) => s === slopes[0]) ? slopes[0] : undefined;
+  }
+
+  /** e >= 0 follows from c >= 0 and k e - m c >= 0 for k, m > 0 that cancel a term. */
+  #byCondition(e: IndexExpr, next: Next): boolean {
+    for (const condition of this.conditions) {
+      for (const term of e.terms) {
+        const match = condition.terms.find((t) => t.key === term.key);
+        if (!match || match.coefficient > 0 !== term.coefficient > 0) continue;
+        const k = Math.abs(match.coefficient);
+        const m = Math.abs(term.coefficient);
+        const left = sub(mul(k, e), mul(m, condition));
+        if (left.terms.length <= e.terms.length && next(left)) return true;
+      }
+    }
+    return false;
+  }
+
+  /** n - d + 1 <= d floorDiv(n, d) <= n, and mod(n, d) = n - d floorDiv(n, d). */
+  #byDivision(e: IndexExpr, next: Next): boolean {
+    for (const term of e.terms) {
+      const atom = soleAtom(term);
+      if (!atom || !("numerator" in atom)) continue;
+      const { coefficient } = term;
+      const { numerator, denominator } = atom;
+      const without = replaceTerm(e, term, constant(0));
+      if (atom.kind === "mod") {
+        if (coefficient > 0) return next(without);
+        const most = add(without, mul(coefficient, sub(denominator, 1)));
+        const whole = add(without, mul(coefficient, numerator));
+        return next(most) || (rangeOf(numerator, this.ranges).min >= 0 && next(whole));
+      }
+      if (constantValue(denominator) === undefined) continue;
+      const scaled = mul(denominator, without);
+      const low = coefficient > 0 ? sub(add(numerator, 1), denominator) : numerator;
+      if (next(add(scaled, mul(coefficient, low)))) return true;
+    }
+    return false;
+  }
+}
+
+type Next = (e: IndexExpr) => boolean;
+
+interface Search {
+  steps: number;
+  readonly seen: Set<string>;
+}
+
+function mentions(atom: IndexAtom, name: string): boolean {
+  if (atom.kind === "variable") return atom.name === name;
+  return atomOperands(atom).some((o) => variablesOf(o).has(name));
+}
+
+function soleAtom(term: IndexTerm): IndexAtom | undefined {
+  return term.atoms.length === 1 ? term.atoms[0] : undefined;
+}
+
+function productOf(coefficient: number, atoms: readonly IndexAtom[]): IndexExpr {
+  if (atoms.length === 0) return constant(coefficient);
+  const key = atoms.map((a) => a.key).join("*");
+  const unit: IndexExpr = { constant: 0, terms: [{ coefficient: 1, atoms, key }], key };
+  return mul(coefficient, unit);
+}
+
+function replaceTerm(e: IndexExpr, term: IndexTerm, by: IndexExpr): IndexExpr {
+  const others = e.terms.filter((t) => t !== term).map((t) => productOf(t.coefficient, t.atoms));
+  return add(toIndex(e.constant), ...others, by);
+}

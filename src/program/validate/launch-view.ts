@@ -1,0 +1,128 @@
+/**
+ * A kernel as one launch sees it: bindings put in, unrolled loops expanded, facts about its index
+ * variables, names resolved to program buffers (a table name stands for all its rows).
+ */
+import { constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
+import { type Buffer, type Kernel, type Program, threadCountName } from "../program.ts";
+import type { Statement } from "../statement.ts";
+import { unrollLoops } from "../unroll.ts";
+import { childBodies, substituteStatements } from "../walk.ts";
+import { Facts } from "./facts.ts";
+
+export interface LaunchView {
+  readonly kernel: Kernel;
+  /** Parameters, thread count, repeat variables, grid axes. */
+  readonly facts: Facts;
+  readonly buffers: ReadonlyMap<string, Buffer>;
+  /** Program buffers with storage that a name may stand for; kernel buffers are not in it. */
+  readonly roots: ReadonlyMap<string, readonly string[]>;
+}
+
+const mostThreads = 65536;
+
+/** What is known of parameters, by declaration and by requirement. */
+export function parameterFacts(program: Program): Facts {
+  let facts = Facts.none().withParameter(threadCountName, 1, mostThreads);
+  for (const p of program.parameters) facts = facts.withParameter(p.name, p.min, p.max);
+  return facts.withConditions(program.requires);
+}
+
+/** The buffer whose storage `name` shares. */
+export function rootOf(buffers: readonly Buffer[], name: string): string {
+  let at = name;
+  for (;;) {
+    const parent = buffers.find((b) => b.name === at)?.viewOf;
+    if (parent === undefined) return at;
+    at = parent;
+  }
+}
+
+export interface LaunchSite {
+  readonly program: Program;
+  readonly kernel: Kernel;
+  readonly bindings: readonly (readonly [string, IndexExpr])[];
+  /** Table names in scope with their rows. */
+  readonly tables: ReadonlyMap<string, readonly string[]>;
+  readonly facts: Facts;
+}
+
+export function viewLaunch(site: LaunchSite): LaunchView {
+  const { program, kernel, tables } = site;
+  const bound = new Map(site.bindings);
+  const roles = kernel.roles.map((role) => ({
+    ...role,
+    body: substituteStatements(role.body, bound),
+  }));
+  let { facts } = site;
+  for (const axis of kernel.grid.axes) facts = facts.withVariable(axis.name, axis.extent);
+  const own = [...program.buffers, ...kernel.buffers];
+  const buffers = new Map(own.map((b) => [b.name, b] as const));
+  const roots = new Map<string, readonly string[]>(
+    program.buffers.map((b) => [b.name, [rootOf(program.buffers, b.name)]]),
+  );
+  for (const [name, rows] of tables) {
+    buffers.set(name, { ...buffers.get(rows[0]!)!, name });
+    roots.set(
+      name,
+      rows.map((row) => rootOf(program.buffers, row)),
+    );
+  }
+  return { kernel: unrollLoops({ ...kernel, roles }), facts, buffers, roots };
+}
+
+/** All bodies in a row, the grid's axes as loops around each: for questions of coverage. */
+export function coverageBody(kernel: Kernel): readonly Statement[] {
+  return kernel.roles.flatMap((role) => {
+    let body = role.body;
+    const loops: (readonly [string, IndexExpr])[] = kernel.grid.axes.map((a) => [a.name, a.extent]);
+    const spread = [
+      [role.copyVariable, role.copies],
+      [role.threadVariable, role.threads],
+    ] as const;
+    for (const [name, count] of spread) {
+      if (name !== undefined) loops.push([name, constant(count)]);
+    }
+    for (const [name, extent] of loops.reverse()) {
+      body = [{ kind: "for", variable: name, extent, mode: { kind: "serial" }, body }];
+    }
+    return body;
+  });
+}
+
+/** Whether statements anywhere below match. */
+export function someStatement(
+  body: readonly Statement[],
+  test: (s: Statement) => boolean,
+): boolean {
+  return body.some((s) => test(s) || childBodies(s).some((b) => someStatement(b, test)));
+}
+
+const syncKinds = new Set([
+  "intrinsic",
+  "commitGroup",
+  "waitGroup",
+  "wait",
+  "signal",
+  "expect",
+  "barrier",
+  "fence",
+]);
+
+/**
+ * Whether threads of the kernel cooperate: several roles, shared scope, or any statement that
+ * synchronises. Such kernels are proved by protocol.ts, the others by sequential.ts.
+ */
+export function isCooperative(kernel: Kernel): boolean {
+  return (
+    kernel.roles.length > 1 ||
+    kernel.counters.length > 0 ||
+    kernel.buffers.some((b) => b.scope === "shared") ||
+    kernel.roles.some((role) => someStatement(role.body, (s) => syncKinds.has(s.kind)))
+  );
+}
+
+/** Whether all indices are constants. */
+export function constantIndex(index: readonly IndexExpr[]): readonly number[] | undefined {
+  const values = index.map((e) => constantValue(e));
+  return values.every((v) => v !== undefined) ? (values as number[]) : undefined;
+}

@@ -1,0 +1,465 @@
+/**
+ * One run over the traces of a cooperative kernel with vector clocks; see protocol.ts for what it
+ * proves. Asynchronous operations take effect where they are issued: for the order of accesses only
+ * what is known of them counts, and that comes with the wait.
+ */
+import type { DiagnosticCode } from "../../support/diagnostic-codes.ts";
+import type { Kernel } from "../program.ts";
+import type { Report } from "./report.ts";
+import type { Footprint } from "./sequential.ts";
+import { Shadow } from "./shadow.ts";
+import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace.ts";
+
+type Clocks = Map<number, number>;
+
+/** What a thread, or whoever it met, knows; `fenced` is what asynchronous accesses may rely on. */
+export interface Known {
+  readonly seen: Clocks;
+  readonly fenced: { readonly shared: Clocks; readonly memory: Clocks };
+}
+
+interface Issued {
+  readonly group: string;
+  readonly batch: number;
+  readonly slot: number;
+  readonly clock: number;
+}
+
+interface Runner {
+  readonly trace: ThreadTrace;
+  readonly slot: number;
+  readonly known: Known;
+  at: number;
+  /** Rounds of meetings that this thread has arrived at and not yet left. */
+  arrived: boolean;
+  readonly committed: Map<string, number>;
+  issued: Issued[];
+}
+
+interface Cell {
+  readonly label: string;
+  readonly slot: number;
+  readonly arrivals: number;
+  completed: number;
+  left: number;
+  bytes: number;
+  readonly gathered: Known;
+  readonly released: Known;
+  /** Waits satisfied by the last completed phase: the next one must come after them. */
+  waiters: { readonly slot: number; readonly clock: number; readonly label: string }[];
+}
+
+interface Meeting {
+  readonly size: number;
+  readonly present: Runner[];
+}
+
+function emptyKnown(): Known {
+  return { seen: new Map(), fenced: { shared: new Map(), memory: new Map() } };
+}
+
+function joinClocks(into: Clocks, from: Clocks): void {
+  for (const [slot, clock] of from) if (clock > (into.get(slot) ?? 0)) into.set(slot, clock);
+}
+
+function join(into: Known, from: Known): void {
+  joinClocks(into.seen, from.seen);
+  joinClocks(into.fenced.shared, from.fenced.shared);
+  joinClocks(into.fenced.memory, from.fenced.memory);
+}
+
+function copyOf(known: Known): Known {
+  const copy = emptyKnown();
+  join(copy, known);
+  return copy;
+}
+
+export class ProtocolRun {
+  readonly #kernel: Kernel;
+  readonly #traces: KernelTraces;
+  readonly #report: Report;
+  readonly #shadow: Shadow;
+  readonly #runners: Runner[];
+  readonly #cells = new Map<string, Cell>();
+  readonly #meetings = new Map<string, Meeting>();
+  #slots = 0;
+
+  constructor(
+    kernel: Kernel,
+    traces: KernelTraces,
+    place: { readonly ready: ReadonlySet<string>; readonly report: Report },
+  ) {
+    this.#kernel = kernel;
+    this.#traces = traces;
+    this.#report = place.report;
+    this.#shadow = new Shadow(traces.objects, place.ready, (code, text) => this.#fault(code, text));
+    this.#runners = traces.threads.map((trace) => this.#runner(trace));
+  }
+
+  run(): Footprint {
+    let moved = true;
+    while (moved && this.#report.isClean) {
+      moved = false;
+      for (const runner of this.#runners) if (this.#advance(runner)) moved = true;
+    }
+    if (this.#report.isClean) this.#checkEnds();
+    return this.#shadow.footprint();
+  }
+
+  #fault(code: DiagnosticCode, text: string): void {
+    this.#report.add(code, text, { at: `kernel ${this.#kernel.name}` });
+  }
+
+  #runner(trace: ThreadTrace): Runner {
+    const slot = this.#slots++;
+    const known = emptyKnown();
+    known.seen.set(slot, 1);
+    return { trace, slot, known, at: 0, arrived: false, committed: new Map(), issued: [] };
+  }
+
+  /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
+  #tick({ known, slot }: Runner): void {
+    known.seen.set(slot, known.seen.get(slot)! + 1);
+  }
+
+  /** Runs a thread until it cannot go on; whether it moved. */
+  #advance(runner: Runner): boolean {
+    const start = runner.at;
+    while (runner.at < runner.trace.events.length && this.#report.isClean) {
+      if (!this.#step(runner, runner.trace.events[runner.at]!)) break;
+      runner.at++;
+    }
+    return runner.at > start;
+  }
+
+  /** Whether the event is over. */
+  #step(runner: Runner, event: TraceEvent): boolean {
+    switch (event.kind) {
+      case "touch": {
+        const clock = runner.known.seen.get(runner.slot)!;
+        const by = { slot: runner.slot, clock, known: runner.known, isAsync: false };
+        this.#shadow.touch(event.touch, by, () => `${event.text} by ${runner.trace.label}`);
+        return true;
+      }
+      case "tile":
+        return this.#tile(runner, event);
+      case "commit":
+        runner.committed.set(event.group, (runner.committed.get(event.group) ?? 0) + 1);
+        return true;
+      case "await":
+        this.#await(runner, event);
+        return true;
+      case "wait":
+        return this.#wait(runner, event);
+      case "signal":
+      case "expect":
+        this.#arrive(runner, event);
+        return true;
+      case "barrier":
+        return this.#meet(runner, event.scope, `barrier ${event.scope}`);
+      case "fence":
+        joinClocks(runner.known.fenced[event.scope], runner.known.seen);
+        this.#tick(runner);
+        return true;
+    }
+  }
+
+  #await(runner: Runner, event: Extract<TraceEvent, { kind: "commit" | "await" }>): void {
+    const last = (runner.committed.get(event.group) ?? 0) - event.pending;
+    runner.issued = runner.issued.filter((i) => {
+      const over = i.group === event.group && i.batch <= last;
+      if (over) joinClocks(runner.known.seen, new Map([[i.slot, i.clock]]));
+      return !over;
+    });
+  }
+
+  // Counters.
+
+  #cell(place: CounterPlace, instance: number): Cell {
+    const key = `${place.counter}[${place.at}]@${instance}`;
+    let cell = this.#cells.get(key);
+    if (!cell) {
+      const counter = this.#kernel.counters.find((c) => c.name === place.counter)!;
+      const arrivals = counter.arrivals ?? 0;
+      if (counter.protocol !== "phase") {
+        this.#fault("PRG060", `monotone counter ${counter.name} inside a kernel`);
+      }
+      const state = { completed: 0, left: arrivals, bytes: 0, waiters: [] };
+      const knowledge = { gathered: emptyKnown(), released: emptyKnown() };
+      cell = { label: key, slot: this.#slots++, arrivals, ...state, ...knowledge };
+      this.#cells.set(key, cell);
+    }
+    return cell;
+  }
+
+  #wait(runner: Runner, event: Extract<TraceEvent, { kind: "wait" }>): boolean {
+    const cell = this.#cell(event.place, runner.trace.instance);
+    const parity = ((event.value % 2) + 2) % 2;
+    if (cell.completed % 2 === parity) return false;
+    const knew = runner.known.seen.get(cell.slot) ?? 0;
+    if (knew < cell.completed - 1) {
+      const text = `${event.text} by ${runner.trace.label} could be satisfied by an older phase`;
+      this.#fault("PRG041", `${text} (knows ${knew}, completed ${cell.completed})`);
+    }
+    join(runner.known, cell.released);
+    const clock = runner.known.seen.get(runner.slot)!;
+    cell.waiters.push({ slot: runner.slot, clock: clock + 1, label: runner.trace.label });
+    this.#tick(runner);
+    return true;
+  }
+
+  #targets(runner: Runner, cluster: boolean): readonly number[] {
+    const own = runner.trace.instance;
+    if (!cluster) return [own];
+    const size = this.#kernel.grid.clusterSize;
+    const first = Math.floor(own / size) * size;
+    const last = Math.min(first + size, this.#traces.instances);
+    return Array.from({ length: last - first }, (_, i) => first + i);
+  }
+
+  #arrive(runner: Runner, event: Extract<TraceEvent, { kind: "signal" | "expect" }>): void {
+    for (const target of this.#targets(runner, event.cluster)) {
+      const cell = this.#cell(event.place, target);
+      this.#checkPhase(runner, cell, event.text);
+      if (event.kind === "expect") cell.bytes += event.amount;
+      cell.left -= event.kind === "expect" ? 1 : event.amount;
+      if (cell.left < 0) {
+        this.#fault(
+          "PRG040",
+          `${event.text} by ${runner.trace.label}: more arrivals than a phase has`,
+        );
+      }
+      join(cell.gathered, runner.known);
+      this.#settle(cell);
+    }
+    this.#tick(runner);
+  }
+
+  #checkPhase(runner: Runner, cell: Cell, text: string): void {
+    const knew = runner.known.seen.get(cell.slot) ?? 0;
+    if (knew === cell.completed) return;
+    this.#fault(
+      "PRG041",
+      `${text} by ${runner.trace.label} may count in another phase of ${cell.label}`,
+    );
+  }
+
+  #settle(cell: Cell): void {
+    if (cell.left !== 0 || cell.bytes !== 0) return;
+    for (const waiter of cell.waiters) {
+      if ((cell.gathered.seen.get(waiter.slot) ?? 0) >= waiter.clock) continue;
+      this.#fault(
+        "PRG041",
+        `${cell.label} may complete a phase before ${waiter.label} has seen the last one`,
+      );
+    }
+    cell.waiters = [];
+    cell.completed++;
+    cell.left = cell.arrivals;
+    join(cell.released, cell.gathered);
+    cell.released.seen.set(cell.slot, cell.completed);
+  }
+
+  // Meetings: barriers and collective intrinsics.
+
+  /** Whether everybody has come; the last one to come lets all go on. */
+  #meet(
+    runner: Runner,
+    unit: string,
+    purpose: string,
+    action: (all: readonly Runner[]) => void = () => {},
+  ): boolean {
+    if (runner.arrived) {
+      // Taken out of the meeting by the last one: the event is over.
+      const meeting = this.#meeting(runner, unit);
+      if (meeting.present.includes(runner)) return false;
+      runner.arrived = false;
+      return true;
+    }
+    const meeting = this.#meeting(runner, unit);
+    meeting.present.push(runner);
+    runner.arrived = true;
+    if (meeting.present.length < meeting.size) return false;
+    const all = meeting.present.splice(0);
+    const purposes = new Set(all.map((r) => purposeOf(r)));
+    if (purposes.size > 1) {
+      this.#fault("PRG040", `threads meet for ${[...purposes].join(" and for ")} (${purpose})`);
+    }
+    const together = emptyKnown();
+    for (const other of all) join(together, other.known);
+    for (const other of all) {
+      join(other.known, together);
+      this.#tick(other);
+    }
+    action(all);
+    runner.arrived = false;
+    return true;
+  }
+
+  #meeting(runner: Runner, unit: string): Meeting {
+    const { instance, role, copy, number } = runner.trace;
+    const keys: Readonly<Record<string, string>> = {
+      warp: `${instance}.${role}.${copy}.${Math.floor(number / 32)}`,
+      copy: `${instance}.${role}.${copy}`,
+      role: `${instance}.${role}`,
+      instance: `${instance}`,
+      cluster: `${Math.floor(instance / this.#kernel.grid.clusterSize)}`,
+      grid: "",
+    };
+    const key = `${unit} ${keys[unit]}`;
+    let meeting = this.#meetings.get(key);
+    if (!meeting) {
+      meeting = { size: this.#sizeOf(runner, unit), present: [] };
+      this.#meetings.set(key, meeting);
+    }
+    return meeting;
+  }
+
+  #sizeOf(runner: Runner, unit: string): number {
+    const { role, number } = runner.trace;
+    const { threads, copies } = this.#kernel.roles.find((r) => r.name === role)!;
+    const all = this.#kernel.roles.reduce((n, r) => n + r.copies * r.threads, 0);
+    const first = Math.floor(number / 32) * 32;
+    const sizes: Readonly<Record<string, number>> = {
+      warp: Math.min(32, threads - first),
+      copy: threads,
+      role: threads * copies,
+      instance: all,
+      cluster: all * this.#targets(runner, true).length,
+      grid: all * this.#traces.instances,
+    };
+    return sizes[unit]!;
+  }
+
+  // Tile intrinsics.
+
+  #tile(runner: Runner, event: Extract<TraceEvent, { kind: "tile" }>): boolean {
+    const { row } = event;
+    const expected = { warp: 32, copy: 128, role: 128, thread: 1 }[row.collective];
+    if (row.collective === "thread") {
+      this.#perform([runner], event);
+      return true;
+    }
+    return this.#meet(runner, row.collective, row.name, (all) => {
+      const fragments = row.operands.some((o) => o.fragment !== undefined);
+      if (fragments && all.length !== expected) {
+        this.#fault("PRG003", `${row.name} by ${all.length} threads, not ${expected}`);
+      }
+      this.#perform(all, event);
+    });
+  }
+
+  #perform(all: readonly Runner[], event: Extract<TraceEvent, { kind: "tile" }>): void {
+    const { completion } = event;
+    const [leader] = all;
+    if (completion.kind === "signals") {
+      for (const target of this.#targets(leader!, completion.scope === "cluster")) {
+        this.#signalling(leader!, event, target);
+      }
+      return;
+    }
+    if (completion.kind === "sync") {
+      const clock = leader!.known.seen.get(leader!.slot)!;
+      this.#touchAll(all, event, { slot: leader!.slot, clock });
+      return;
+    }
+    const { group } = completion;
+    const batch = (leader!.committed.get(group) ?? 0) + 1;
+    const slot = this.#groupSlot(leader!, event, group);
+    this.#touchAll(all, event, { slot, clock: batch });
+    for (const runner of all) {
+      if ((runner.committed.get(group) ?? 0) + 1 !== batch) {
+        this.#fault("PRG040", `${event.text}: threads of the group are in different batches`);
+      }
+      runner.issued.push({ group, batch, slot, clock: batch });
+    }
+  }
+
+  readonly #groupSlots = new Map<string, number>();
+
+  #groupSlot(leader: Runner, event: Extract<TraceEvent, { kind: "tile" }>, group: string): number {
+    const { instance, role, copy, number } = leader.trace;
+    const thread = { thread: number, warp: Math.floor(number / 32), copy: 0, role: 0 };
+    const unit = event.row.collective;
+    const key = `${unit} ${group} ${instance}.${role}.${copy}.${thread[unit]}`;
+    let slot = this.#groupSlots.get(key);
+    if (slot === undefined) {
+      slot = this.#slots++;
+      this.#groupSlots.set(key, slot);
+    }
+    return slot;
+  }
+
+  #touchAll(
+    all: readonly Runner[],
+    event: Extract<TraceEvent, { kind: "tile" }>,
+    at: { readonly slot: number; readonly clock: number },
+  ): void {
+    const isAsync = event.row.proxy === "async";
+    const known = copyOf(all[0]!.known);
+    for (const runner of all) {
+      const own = runner.trace.events[runner.at];
+      if (own?.kind !== "tile") continue;
+      for (const touch of own.touches) {
+        const by = { ...at, known, isAsync };
+        this.#shadow.touch(touch, by, () => `${own.text} by ${runner.trace.label}`);
+      }
+    }
+  }
+
+  #signalling(runner: Runner, event: Extract<TraceEvent, { kind: "tile" }>, target: number): void {
+    const cell = this.#cell(event.place!, target);
+    this.#checkPhase(runner, cell, event.text);
+    const known = copyOf(runner.known);
+    const by = { slot: cell.slot, clock: cell.completed + 1, known, isAsync: true };
+    for (const touch of event.touches) {
+      const moved = touch.write
+        ? { ...touch, ranges: touch.ranges.map((r) => elsewhere(r, runner, target)) }
+        : touch;
+      this.#shadow.touch(moved, by, () => `${event.text} by ${runner.trace.label}`);
+    }
+    cell.bytes -= event.bytes;
+    this.#settle(cell);
+  }
+
+  #checkEnds(): void {
+    const stuck = this.#runners.filter((r) => r.at < r.trace.events.length);
+    if (stuck.length > 0) {
+      const notes = stuck
+        .slice(0, 8)
+        .map((r) => `${r.trace.label} at ${describe(r.trace.events[r.at]!)}`);
+      this.#report.add("PRG040", `${stuck.length} threads wait for ever`, {
+        at: `kernel ${this.#kernel.name}`,
+        notes,
+        help: "check thresholds, parities, the number of arrivals and the bytes announced",
+      });
+      return;
+    }
+    for (const runner of this.#runners) {
+      const [left] = runner.issued;
+      if (!left) continue;
+      this.#fault("PRG031", `${runner.trace.label} ends before group ${left.group} is awaited`);
+      return;
+    }
+  }
+}
+
+/** A shared object of another instance of the cluster. */
+function elsewhere<R extends { readonly object: string }>(
+  range: R,
+  runner: Runner,
+  target: number,
+): R {
+  const suffix = `@${runner.trace.instance}`;
+  if (!range.object.endsWith(suffix)) return range;
+  return { ...range, object: `${range.object.slice(0, -suffix.length)}@${target}` };
+}
+
+function purposeOf(runner: Runner): string {
+  return describe(runner.trace.events[runner.at]!);
+}
+
+function describe(event: TraceEvent): string {
+  if (event.kind === "barrier") return `barrier ${event.scope}`;
+  return event.kind === "tile" ? event.row.name : "text" in event ? event.text : event.kind;
+}

@@ -1,0 +1,360 @@
+/**
+ * Kernels whose threads do not talk to each other: each runs its statements in order, and nothing
+ * orders one thread (or grid instance) before another. Proved here, for all parameter values:
+ * every access in bounds; inputs and weights not written; no element touched by two threads of which
+ * one writes (separate.ts); nothing read before it is written (registers and locals flow-sensitively
+ * by constant element, the rest by coverage, cover.ts).
+ */
+import {
+  add,
+  constant,
+  type IndexExpr,
+  sub,
+  variable,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import type { Buffer, Role } from "../program.ts";
+import { printStatements } from "../program-text.ts";
+import type { Expr, Statement } from "../statement.ts";
+import { ownExprs, substituteStatements, visitExpr } from "../walk.ts";
+import { type Box, buffersWritten, covers, negations } from "./cover.ts";
+import type { Facts } from "./facts.ts";
+import { constantIndex, type LaunchView } from "./launch-view.ts";
+import type { Report } from "./report.ts";
+import { type Place, type SpreadVariable, signatureOf } from "./separate.ts";
+
+/** One access, with all that is known where it stands. */
+interface Access extends Place {
+  readonly buffer: Buffer;
+  readonly write: boolean;
+  readonly text: string;
+}
+
+/** A statement list on the way down to an access: what has run before it. */
+interface Level {
+  readonly body: readonly Statement[];
+  position: number;
+  readonly facts: Facts;
+  /** The loop whose body this is. */
+  readonly loop: Extract<Statement, { kind: "for" }> | undefined;
+}
+
+interface Walk {
+  readonly levels: readonly Level[];
+  readonly facts: Facts;
+  readonly spread: readonly SpreadVariable[];
+  /** Elements of private buffers surely written, as `name:i,j`. */
+  readonly written: Set<string>;
+}
+
+/** Program buffers (roots) that a kernel touches. */
+export interface Footprint {
+  readonly reads: ReadonlySet<string>;
+  readonly writes: ReadonlySet<string>;
+  /** Roots known to be written completely; absent: ask cover.ts. */
+  readonly covered?: ReadonlySet<string>;
+}
+
+/** Checks one launch; `ready` holds the roots that are fully written before it. */
+export function checkSequential(
+  view: LaunchView,
+  ready: ReadonlySet<string>,
+  report: Report,
+): Footprint {
+  return new SequentialCheck(view, ready, report).run();
+}
+
+class SequentialCheck {
+  readonly #view: LaunchView;
+  readonly #ready: ReadonlySet<string>;
+  readonly #report: Report;
+  readonly #accesses = new Map<string, Access[]>();
+  readonly #reads = new Set<string>();
+  readonly #writes = new Set<string>();
+  #role = "";
+
+  constructor(view: LaunchView, ready: ReadonlySet<string>, report: Report) {
+    this.#view = view;
+    this.#ready = ready;
+    this.#report = report;
+  }
+
+  run(): Footprint {
+    for (const role of this.#view.kernel.roles) this.#roleBody(role);
+    this.#checkRaces();
+    return { reads: this.#reads, writes: this.#writes };
+  }
+
+  #roleBody(role: Role): void {
+    this.#role = role.name;
+    let { facts } = this.#view;
+    const spread: SpreadVariable[] = this.#view.kernel.grid.axes
+      .filter((a) => a.extent.key !== "1")
+      .map((a) => ({ name: a.name, identity: a.name, required: true }));
+    const parts = [
+      [role.copyVariable, role.copies, "copy"],
+      [role.threadVariable, role.threads, "thread"],
+    ] as const;
+    for (const [given, count, what] of parts) {
+      const name = given ?? `the ${what} without a variable`;
+      if (given !== undefined) facts = facts.withVariable(name, constant(count));
+      if (count > 1) spread.push({ name, identity: what, required: true });
+    }
+    this.#list(role.body, undefined, { levels: [], facts, spread, written: new Set() });
+  }
+
+  #list(body: readonly Statement[], loop: Level["loop"], outer: Walk): void {
+    const level: Level = { body, position: 0, facts: outer.facts, loop };
+    let walk: Walk = { ...outer, levels: [...outer.levels, level] };
+    for (const [position, s] of body.entries()) {
+      level.position = position;
+      walk = this.#statement(s, walk);
+    }
+  }
+
+  /** Gives the walk as the next statement sees it. */
+  #statement(s: Statement, walk: Walk): Walk {
+    for (const expr of ownExprs(s)) this.#loads(expr, s, walk);
+    switch (s.kind) {
+      case "for":
+        this.#loop(s, walk);
+        return walk;
+      case "if":
+        this.#branch(s, walk);
+        return walk;
+      case "when":
+        this.#either([s.then, s.else], walk, [walk.facts, walk.facts]);
+        return walk;
+      case "letIndex":
+        return { ...walk, facts: walk.facts.withVariable(s.name, s.extent) };
+      case "store":
+        this.#store(s, walk);
+        return walk;
+      default:
+        return walk;
+    }
+  }
+
+  #loop(s: Extract<Statement, { kind: "for" }>, walk: Walk): void {
+    const facts = walk.facts.withVariable(s.variable, s.extent);
+    if (facts.isImpossible()) return;
+    let { spread } = walk;
+    if (s.mode.kind === "grid") {
+      const { axis } = s.mode;
+      const identity = `${axis}<${s.extent.key}`;
+      // The iterations stand for the axis: equal iterations run on one instance.
+      spread = spread.filter((v) => v.name !== axis);
+      if (spread.length < walk.spread.length) {
+        spread = [...spread, { name: s.variable, identity, required: true }];
+      }
+    } else {
+      const identity = `${s.variable}<${s.extent.key}`;
+      spread = [...spread, { name: s.variable, identity, required: false }];
+    }
+    const written = new Set(walk.written);
+    this.#list(s.body, s, { ...walk, facts, spread, written });
+    const runs = s.mode.kind !== "grid" && walk.facts.atLeast(s.extent, 1);
+    if (runs) for (const key of written) walk.written.add(key);
+  }
+
+  #branch(s: Extract<Statement, { kind: "if" }>, walk: Walk): void {
+    const yes = walk.facts.withConditions(s.conditions);
+    const [no] = negations(s.conditions);
+    const single = s.conditions.length === 1 && s.conditions[0]!.kind === "nonNegative";
+    const otherwise = single ? walk.facts.withNonNegative(no!) : this.#elseOf(s, walk.facts);
+    this.#either([s.then, s.else], walk, [yes, otherwise]);
+  }
+
+  /** `i != 0` with i >= 0 means i >= 1; other negations say nothing that one expression can say. */
+  #elseOf(s: Extract<Statement, { kind: "if" }>, facts: Facts): Facts {
+    const [only] = s.conditions;
+    if (s.conditions.length !== 1 || only?.kind !== "zero") return facts;
+    if (facts.nonNegative(only.expr)) return facts.withNonNegative(sub(only.expr, 1));
+    if (facts.atLeast(0, only.expr)) return facts.withNonNegative(sub(-1, only.expr));
+    return facts;
+  }
+
+  #either(bodies: readonly (readonly Statement[])[], walk: Walk, facts: readonly Facts[]): void {
+    const results = bodies.map((body, i) => {
+      const written = new Set(walk.written);
+      const impossible = body.length > 0 && facts[i]!.isImpossible();
+      if (impossible) return undefined;
+      this.#list(body, undefined, { ...walk, facts: facts[i]!, written });
+      return facts[i]!.isImpossible() ? undefined : written;
+    });
+    const possible = results.filter((r) => r !== undefined);
+    const [first] = possible;
+    if (!first) return;
+    for (const key of first) if (possible.every((r) => r.has(key))) walk.written.add(key);
+  }
+
+  #loads(expr: Expr, s: Statement, walk: Walk): void {
+    visitExpr(expr, (e) => {
+      if (e.kind !== "load") return;
+      const facts = walk.facts.withConditions(e.guard);
+      if (e.guard.length > 0 && facts.isImpossible()) return;
+      const access = this.#access(e, s, { ...walk, facts });
+      this.#bounds(access);
+      this.#isWritten(access, walk);
+      this.#remember(access);
+    });
+  }
+
+  #store(s: Extract<Statement, { kind: "store" }>, walk: Walk): void {
+    const access = this.#access({ ...s, lanes: s.value.lanes }, s, walk, true);
+    this.#bounds(access);
+    const { kind } = access.buffer;
+    if (kind === "input" || kind === "weight") {
+      this.#report.add("PRG012", `${access.text} writes the ${kind} ${s.buffer}`, this.#where());
+    }
+    this.#remember(access);
+    for (const key of elementsOf(access) ?? []) walk.written.add(key);
+  }
+
+  #where(): { readonly at: string } {
+    return { at: `kernel ${this.#view.kernel.name} role ${this.#role}` };
+  }
+
+  #access(
+    place: {
+      readonly buffer: string;
+      readonly index: readonly IndexExpr[];
+      readonly lanes: number;
+    },
+    s: Statement,
+    walk: Walk,
+    write = false,
+  ): Access {
+    const buffer = this.#view.buffers.get(place.buffer)!;
+    const last = place.index.length - 1;
+    const span = place.lanes / buffer.lanes;
+    const spans = place.index.map((_, axis) => (axis === last ? span : 1));
+    const { facts, spread } = walk;
+    const text = textOf(s);
+    return { buffer, index: place.index, spans, facts, spread, write, text };
+  }
+
+  #bounds({ buffer, index, spans, facts, text }: Access): void {
+    for (const [axis, e] of index.entries()) {
+      const extent = buffer.shape[axis]!;
+      const span = spans[axis]!;
+      if (facts.atLeast(e, 0) && facts.atLeast(sub(extent, span), e)) continue;
+      const private_ = buffer.scope === "register" && variablesOf(e).size > 0;
+      if (private_) {
+        this.#report.add(
+          "PRG011",
+          `index ${e.key} of register buffer ${buffer.name}`,
+          this.#where(),
+        );
+        continue;
+      }
+      const note = `not proved: 0 <= ${e.key} and ${e.key} + ${span} <= ${extent.key}`;
+      const known = facts.conditions.map((c) => `known: ${c.key} >= 0`);
+      this.#report.add("PRG010", `axis ${axis} of ${buffer.name} in ${text}`, {
+        ...this.#where(),
+        notes: [note, ...known],
+        help: "guard the access or shorten the loop around it",
+      });
+    }
+    if (buffer.scope === "register" && !constantIndex(index)) {
+      const keys = index.map((e) => e.key).join(", ");
+      this.#report.add(
+        "PRG011",
+        `index [${keys}] of register buffer ${buffer.name}`,
+        this.#where(),
+      );
+    }
+  }
+
+  /** Roots behind a name; private buffers have none. */
+  #rootsOf(buffer: Buffer): readonly string[] {
+    return this.#view.roots.get(buffer.name) ?? [];
+  }
+
+  #remember(access: Access): void {
+    for (const root of this.#rootsOf(access.buffer)) {
+      (access.write ? this.#writes : this.#reads).add(root);
+      const list = this.#accesses.get(root);
+      if (list) list.push(access);
+      else this.#accesses.set(root, [access]);
+    }
+  }
+
+  #isWritten(access: Access, walk: Walk): void {
+    const roots = this.#rootsOf(access.buffer);
+    if (roots.length > 0 && roots.every((root) => this.#ready.has(root))) return;
+    const keys = elementsOf(access);
+    if (keys?.every((key) => walk.written.has(key))) return;
+    if (coveredBefore(access, walk.levels)) return;
+    this.#report.add("PRG021", `${access.buffer.name} in ${access.text}`, {
+      ...this.#where(),
+      notes: ["not proved: every element read has been written before, whatever the parameters"],
+      help: "initialise the buffer, or write it in the same order as it is read",
+    });
+  }
+
+  #checkRaces(): void {
+    for (const [root, accesses] of this.#accesses) {
+      if (!accesses.some((a) => a.write)) continue;
+      if (accesses.every((a) => a.spread.every((v) => !v.required))) continue;
+      const names = new Set(accesses.map((a) => a.buffer.name));
+      const signatures = new Map(accesses.map((a) => [signatureOf(a), a] as const));
+      const [one, other] = [...signatures];
+      if (names.size === 1 && signatures.size === 1 && one![0] !== undefined) continue;
+      const notes = [one, other].flatMap((x) =>
+        x ? [`${x[1].text}: ${x[0] ?? "not separated"}`] : [],
+      );
+      this.#report.add("PRG030", `two instances or threads may touch one element of ${root}`, {
+        ...this.#where(),
+        notes: [...notes, ...(names.size > 1 ? [`accessed as ${[...names].join(" and ")}`] : [])],
+        help: "let every instance write a window of its own, and read only that",
+      });
+    }
+  }
+}
+
+function textOf(s: Statement): string {
+  const text = printStatements([s]).split("\n")[0]!;
+  return text.length > 90 ? `${text.slice(0, 87)}...` : text;
+}
+
+const mostElements = 256;
+
+/** Names of the elements that an access with constant index touches. */
+function elementsOf({ buffer, index, spans }: Access): readonly string[] | undefined {
+  const at = constantIndex(index);
+  const span = spans.at(-1) ?? 1;
+  if (!at || span > mostElements) return undefined;
+  const lead = at.slice(0, -1).join();
+  const last = at.at(-1) ?? 0;
+  return Array.from({ length: span }, (_, i) => `${buffer.name}:${lead},${last + i}`);
+}
+
+/**
+ * Whether what ran before the access has written all it reads: earlier statements of an enclosing
+ * list, or an earlier trip (the previous or the first) of an enclosing loop.
+ */
+function coveredBefore(access: Access, levels: readonly Level[]): boolean {
+  const { buffer, index, spans, facts } = access;
+  const box: Box = { lo: index, hi: index.map((e, axis) => add(e, spans[axis]!)) };
+  for (const level of levels.toReversed()) {
+    const before = level.body.slice(0, level.position);
+    if (
+      before.some((s) => buffersWritten(s).has(buffer.name)) &&
+      covers(before, buffer, box, facts)
+    ) {
+      return true;
+    }
+    const { loop } = level;
+    // Earlier trips of a dealt-out loop may have run on another instance.
+    if (loop?.mode.kind === "grid") continue;
+    if (!loop?.body.some((s) => buffersWritten(s).has(buffer.name))) continue;
+    const previous = sub(variable(loop.variable), 1);
+    if (!facts.atLeast(previous, 0)) continue;
+    for (const trip of [previous, constant(0)]) {
+      const body = substituteStatements(loop.body, new Map([[loop.variable, trip]]));
+      if (covers(body, buffer, box, facts)) return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,230 @@
+/**
+ * The tasks in program order: each launch's kernel is checked where it stands, with what is known of
+ * repeat variables and which buffers are fully written by then. At every end of the program all
+ * outputs must be written. Buffers written piecewise by several launches count once their bodies
+ * together cover the buffer. Order between launches that run at once is task-order.ts; lifetimes for
+ * placements are recorded here and judged by placement.ts.
+ */
+import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
+import type { Buffer, Program, Task } from "../program.ts";
+import type { Statement } from "../statement.ts";
+import { covers } from "./cover.ts";
+import type { Facts } from "./facts.ts";
+import {
+  coverageBody,
+  isCooperative,
+  type LaunchView,
+  parameterFacts,
+  rootOf,
+  viewLaunch,
+} from "./launch-view.ts";
+import { checkProtocol } from "./protocol.ts";
+import type { Report } from "./report.ts";
+import { checkSequential, type Footprint } from "./sequential.ts";
+
+/** One launch statement of the text, at its position in program order. */
+export interface LaunchRecord {
+  readonly position: number;
+  readonly view: LaunchView;
+  readonly footprint: Footprint;
+  /** Roots that are fully written once it has run and were not before. */
+  readonly completes: ReadonlySet<string>;
+}
+
+/** Positions [from, to) of the launches inside one repeat or while. */
+export interface LoopRecord {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface TaskRecords {
+  readonly launches: readonly LaunchRecord[];
+  readonly loops: readonly LoopRecord[];
+  /** Roots read by task conditions, at the position of the next launch. */
+  readonly conditions: readonly { readonly root: string; readonly position: number }[];
+}
+
+/** Which roots are ready, and the bodies that have written parts of the others. */
+interface State {
+  readonly ready: Set<string>;
+  readonly partial: Map<string, readonly Statement[]>;
+}
+
+interface Around {
+  readonly facts: Facts;
+  readonly tables: ReadonlyMap<string, readonly string[]>;
+}
+
+export function checkTasks(program: Program, report: Report): TaskRecords {
+  return new TaskCheck(program, report).run();
+}
+
+class TaskCheck {
+  readonly #program: Program;
+  readonly #report: Report;
+  readonly #launches: LaunchRecord[] = [];
+  readonly #loops: LoopRecord[] = [];
+  readonly #conditions: { root: string; position: number }[] = [];
+
+  constructor(program: Program, report: Report) {
+    this.#program = program;
+    this.#report = report;
+  }
+
+  run(): TaskRecords {
+    const given = this.#program.buffers.filter((b) =>
+      ["input", "weight", "state"].includes(b.kind),
+    );
+    const state: State = { ready: new Set(given.map((b) => b.name)), partial: new Map() };
+    const around = { facts: parameterFacts(this.#program), tables: new Map() };
+    if (this.#list(this.#program.tasks, state, around)) this.#checkOutputs(state, "the end");
+    return { launches: this.#launches, loops: this.#loops, conditions: this.#conditions };
+  }
+
+  #checkOutputs(state: State, where: string): void {
+    for (const buffer of this.#program.buffers) {
+      const root = rootOf(this.#program.buffers, buffer.name);
+      if (buffer.kind !== "output" || state.ready.has(root)) continue;
+      this.#report.add("PRG020", `output ${buffer.name} at ${where}`, {
+        notes: ["not proved: every element has been written, whatever the parameters"],
+        help: "let the stores of a nest cover the whole shape, tails included",
+      });
+    }
+  }
+
+  /** Whether the end of the list can be reached. */
+  #list(tasks: readonly Task[], state: State, around: Around): boolean {
+    for (const task of tasks) if (!this.#task(task, state, around)) return false;
+    return true;
+  }
+
+  #task(task: Task, state: State, around: Around): boolean {
+    switch (task.kind) {
+      case "stop":
+        this.#checkOutputs(state, "a stop");
+        return false;
+      case "launch":
+        this.#launch(task, state, around);
+        return true;
+      case "if":
+        return this.#branch(task, state, around);
+      case "while": {
+        this.#condition(task.condition, state, around);
+        const from = this.#launches.length;
+        this.#list(task.body, copyState(state), around);
+        this.#loops.push({ from, to: this.#launches.length });
+        return true;
+      }
+      case "repeat":
+        return this.#repeat(task, state, around);
+    }
+  }
+
+  #condition(
+    condition: Extract<Task, { kind: "if" | "while" }>["condition"],
+    state: State,
+    { facts }: Around,
+  ): void {
+    if (condition.kind === "index") return;
+    const buffer = this.#program.buffers.find((b) => b.name === condition.buffer)!;
+    const root = rootOf(this.#program.buffers, buffer.name);
+    this.#conditions.push({ root, position: this.#launches.length });
+    if (!state.ready.has(root)) {
+      this.#report.add("PRG021", `${buffer.name} in a task condition`);
+    }
+    for (const [axis, e] of condition.index.entries()) {
+      const inside = facts.atLeast(e, 0) && facts.atLeast(buffer.shape[axis]!, add(e, 1));
+      if (!inside) this.#report.add("PRG010", `axis ${axis} of ${buffer.name} in a task condition`);
+    }
+  }
+
+  #branch(task: Extract<Task, { kind: "if" }>, state: State, around: Around): boolean {
+    this.#condition(task.condition, state, around);
+    const conditions = task.condition.kind === "index" ? task.condition.conditions : [];
+    const yes = copyState(state);
+    const no = copyState(state);
+    const inside = { ...around, facts: around.facts.withConditions(conditions) };
+    const ends = [
+      this.#list(task.then, yes, inside) ? yes : undefined,
+      this.#list(task.else, no, around) ? no : undefined,
+    ].filter((s) => s !== undefined);
+    const [first] = ends;
+    if (!first) return false;
+    for (const root of first.ready) if (ends.every((s) => s.ready.has(root))) state.ready.add(root);
+    return true;
+  }
+
+  #repeat(task: Extract<Task, { kind: "repeat" }>, state: State, around: Around): boolean {
+    const facts = around.facts.withVariable(task.variable, task.count);
+    const tables = new Map(around.tables);
+    for (const { name, rows } of task.tables) {
+      tables.set(name, rows);
+      if (!facts.atLeast(rows.length, task.count)) {
+        this.#report.add(
+          "PRG010",
+          `table ${name} has ${rows.length} rows for ${task.count.key} trips`,
+        );
+      }
+    }
+    const from = this.#launches.length;
+    const inside = copyState(state);
+    const ends = this.#list(task.body, inside, { facts, tables });
+    this.#loops.push({ from, to: this.#launches.length });
+    if (!around.facts.atLeast(task.count, 1)) return true;
+    for (const root of inside.ready) state.ready.add(root);
+    return ends;
+  }
+
+  #launch(task: Extract<Task, { kind: "launch" }>, state: State, around: Around): void {
+    const { buffers, kernels } = this.#program;
+    const kernel = kernels.find((k) => k.name === task.kernel)!;
+    const view = viewLaunch({
+      program: this.#program,
+      kernel,
+      bindings: task.bindings,
+      tables: around.tables,
+      facts: around.facts,
+    });
+    const cooperative = isCooperative(view.kernel);
+    const footprint = cooperative
+      ? checkProtocol(view, state.ready, this.#report)
+      : checkSequential(view, state.ready, this.#report);
+    const completes = new Set<string>();
+    if (footprint.covered) for (const root of footprint.covered) completes.add(root);
+    else {
+      for (const root of footprint.writes) {
+        if (state.ready.has(root)) continue;
+        if (this.#completes(root, { view, state, around })) completes.add(root);
+      }
+    }
+    for (const root of completes) {
+      state.ready.add(root);
+      for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
+    }
+    this.#launches.push({ position: this.#launches.length, view, footprint, completes });
+  }
+
+  /** Whether this launch, with parts written before, leaves no element of the root unwritten. */
+  #completes(
+    root: string,
+    at: { readonly view: LaunchView; readonly state: State; readonly around: Around },
+  ): boolean {
+    const { view, state, around } = at;
+    const { buffers } = this.#program;
+    const body = coverageBody(view.kernel);
+    return buffers.some((buffer) => {
+      if (rootOf(buffers, buffer.name) !== root) return false;
+      const all = [...(state.partial.get(buffer.name) ?? []), ...body];
+      state.partial.set(buffer.name, all);
+      return covers(all, buffer, wholeOf(buffer), around.facts);
+    });
+  }
+}
+
+function wholeOf(buffer: Buffer): { lo: readonly IndexExpr[]; hi: readonly IndexExpr[] } {
+  return { lo: buffer.shape.map(() => constant(0)), hi: buffer.shape };
+}
+
+function copyState(state: State): State {
+  return { ready: new Set(state.ready), partial: new Map(state.partial) };
+}

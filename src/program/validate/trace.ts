@@ -1,0 +1,431 @@
+/**
+ * Traces of a cooperative kernel: what each thread does, in order, with all loops run and all
+ * expressions evaluated. Possible only where control flow and places depend on constants (parameters of
+ * one value, grid, copy, thread and loop variables); everything else is refused as too large to prove.
+ * Values are not computed: an access is a list of byte ranges of an object.
+ */
+import { dtypes } from "../../semantics/dtype.ts";
+import {
+  constantValue,
+  evaluate,
+  type IndexExpr,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import { findTileIntrinsic } from "../intrinsic-table.ts";
+import type { TileIntrinsic, TileOperand } from "../intrinsics.ts";
+import type { Buffer, Kernel, Role } from "../program.ts";
+import { printStatements } from "../program-text.ts";
+import type { Completion, Expr, IntrinsicOperand, Statement } from "../statement.ts";
+import { ownExprs, visitExpr } from "../walk.ts";
+import { type LaunchView, rootOf } from "./launch-view.ts";
+import type { Report } from "./report.ts";
+
+/** A buffer of one instance or thread, or of scope memory: the key says whose. */
+export interface ByteRange {
+  readonly object: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Touch {
+  readonly write: boolean;
+  readonly ranges: readonly ByteRange[];
+}
+
+export interface CounterPlace {
+  readonly counter: string;
+  readonly at: number;
+}
+
+export type TraceEvent =
+  | { readonly kind: "touch"; readonly touch: Touch; readonly text: string }
+  | {
+      readonly kind: "tile";
+      readonly row: TileIntrinsic;
+      readonly touches: readonly Touch[];
+      readonly completion: Completion;
+      readonly place: CounterPlace | undefined;
+      readonly bytes: number;
+      readonly text: string;
+    }
+  | { readonly kind: "commit" | "await"; readonly group: string; readonly pending: number }
+  | {
+      readonly kind: "wait";
+      readonly place: CounterPlace;
+      readonly value: number;
+      readonly text: string;
+    }
+  | {
+      readonly kind: "signal" | "expect";
+      readonly place: CounterPlace;
+      readonly amount: number;
+      readonly cluster: boolean;
+      readonly text: string;
+    }
+  | { readonly kind: "barrier"; readonly scope: BarrierScope }
+  | { readonly kind: "fence"; readonly scope: "shared" | "memory" };
+
+type BarrierScope = Extract<Statement, { kind: "barrier" }>["scope"];
+
+export interface ThreadTrace {
+  readonly label: string;
+  readonly role: string;
+  readonly instance: number;
+  readonly copy: number;
+  readonly number: number;
+  readonly events: readonly TraceEvent[];
+}
+
+export interface ObjectInfo {
+  readonly byteCount: number;
+  readonly granule: number;
+  readonly scope: "memory" | "shared" | "private";
+  /** Program buffer behind it. */
+  readonly root: string | undefined;
+}
+
+export interface KernelTraces {
+  readonly threads: readonly ThreadTrace[];
+  readonly objects: ReadonlyMap<string, ObjectInfo>;
+  readonly instances: number;
+}
+
+const mostEvents = 400_000;
+
+/** Thrown to leave the walk; the reason has been reported. */
+class NotConstant extends Error {}
+
+/** The traces, or undefined after a report of why there are none. */
+export function traceKernel(view: LaunchView, report: Report): KernelTraces | undefined {
+  try {
+    return new Tracer(view, report).run();
+  } catch (error) {
+    if (error instanceof NotConstant) return undefined;
+    throw error;
+  }
+}
+
+interface Activation {
+  readonly role: Role;
+  readonly instance: number;
+  readonly copy: number;
+  readonly number: number;
+  readonly env: Map<string, number>;
+  readonly events: TraceEvent[];
+}
+
+class Tracer {
+  readonly #view: LaunchView;
+  readonly #report: Report;
+  readonly #objects = new Map<string, ObjectInfo>();
+  #events = 0;
+
+  constructor(view: LaunchView, report: Report) {
+    this.#view = view;
+    this.#report = report;
+  }
+
+  get #kernel(): Kernel {
+    return this.#view.kernel;
+  }
+
+  run(): KernelTraces {
+    const env = new Map<string, number>();
+    for (const [name, range] of this.#view.facts.ranges) {
+      if (range.min === range.max) env.set(name, range.min);
+    }
+    for (const axis of this.#kernel.grid.axes) env.delete(axis.name);
+    const extents = this.#kernel.grid.axes.map((a) => this.#value(a.extent, env));
+    const instances = extents.reduce((a, b) => a * b, 1);
+    const threads: ThreadTrace[] = [];
+    for (let instance = 0; instance < instances; instance++) {
+      const at = new Map(env);
+      let rest = instance;
+      for (let axis = extents.length - 1; axis >= 0; axis--) {
+        at.set(this.#kernel.grid.axes[axis]!.name, rest % extents[axis]!);
+        rest = Math.floor(rest / extents[axis]!);
+      }
+      for (const role of this.#kernel.roles) this.#role(role, instance, at, threads);
+    }
+    return { threads, objects: this.#objects, instances };
+  }
+
+  #refuse(what: string): never {
+    this.#report.add("PRG060", `${what} in cooperative kernel ${this.#kernel.name}`, {
+      notes: ["threads that synchronise are proved by running all of them on constants"],
+      help: "fix the parameter (min = max), or let only the grid depend on it",
+    });
+    throw new NotConstant();
+  }
+
+  #value(e: IndexExpr, env: ReadonlyMap<string, number>): number {
+    const known = constantValue(e);
+    if (known !== undefined) return known;
+    for (const name of variablesOf(e)) {
+      if (!env.has(name)) this.#refuse(`${e.key} depends on ${name}`);
+    }
+    return evaluate(e, env);
+  }
+
+  #role(
+    role: Role,
+    instance: number,
+    outer: ReadonlyMap<string, number>,
+    threads: ThreadTrace[],
+  ): void {
+    for (let copy = 0; copy < role.copies; copy++) {
+      for (let number = 0; number < role.threads; number++) {
+        const env = new Map(outer);
+        if (role.copyVariable !== undefined) env.set(role.copyVariable, copy);
+        if (role.threadVariable !== undefined) env.set(role.threadVariable, number);
+        const events: TraceEvent[] = [];
+        this.#body(role.body, { role, instance, copy, number, env, events });
+        const label = `${role.name}[${copy}].${number} of instance ${instance}`;
+        threads.push({ label, role: role.name, instance, copy, number, events });
+      }
+    }
+  }
+
+  #body(body: readonly Statement[], thread: Activation): void {
+    for (const s of body) this.#statement(s, thread);
+  }
+
+  #push(thread: Activation, event: TraceEvent): void {
+    if (++this.#events > mostEvents) this.#refuse(`more than ${mostEvents} steps`);
+    thread.events.push(event);
+  }
+
+  #statement(s: Statement, thread: Activation): void {
+    const { env } = thread;
+    for (const expr of ownExprs(s)) this.#loads(expr, s, thread);
+    switch (s.kind) {
+      case "for":
+        this.#loop(s, thread);
+        return;
+      case "if": {
+        const holds = s.conditions.every((c) => {
+          const value = this.#value(c.expr, env);
+          return c.kind === "zero" ? value === 0 : value >= 0;
+        });
+        this.#body(holds ? s.then : s.else, thread);
+        return;
+      }
+      case "when":
+      case "letIndex":
+        this.#refuse(`${s.kind} (control by data)`);
+        return;
+      case "let":
+        return;
+      case "store":
+        this.#touch(s, { ...s, lanes: s.value.lanes, write: true }, thread);
+        return;
+      case "intrinsic":
+        this.#intrinsic(s, thread);
+        return;
+      default:
+        this.#push(thread, this.#sync(s, thread));
+    }
+  }
+
+  #loop(s: Extract<Statement, { kind: "for" }>, thread: Activation): void {
+    const { env } = thread;
+    const extent = this.#value(s.extent, env);
+    let [from, to] = [0, extent];
+    const { mode } = s;
+    if (mode.kind === "grid") {
+      const axis = this.#kernel.grid.axes.find((a) => a.name === mode.axis)!;
+      const chunk = Math.ceil(extent / this.#value(axis.extent, env));
+      from = chunk * env.get(axis.name)!;
+      to = Math.min(extent, from + chunk);
+    }
+    for (let i = from; i < to; i++) {
+      env.set(s.variable, i);
+      this.#body(s.body, thread);
+    }
+    env.delete(s.variable);
+  }
+
+  #sync(
+    s: Extract<
+      Statement,
+      { kind: "commitGroup" | "waitGroup" | "wait" | "signal" | "expect" | "barrier" | "fence" }
+    >,
+    thread: Activation,
+  ): TraceEvent {
+    const { env } = thread;
+    const text = printStatements([s]).trim();
+    switch (s.kind) {
+      case "commitGroup":
+        return { kind: "commit", group: s.group, pending: 0 };
+      case "waitGroup":
+        return { kind: "await", group: s.group, pending: s.pending };
+      case "wait":
+        return { kind: "wait", place: this.#cell(s, env), value: this.#value(s.value, env), text };
+      case "signal": {
+        const amount = this.#value(s.amount, env);
+        const cluster = s.scope === "cluster";
+        return { kind: "signal", place: this.#cell(s, env), amount, cluster, text };
+      }
+      case "expect": {
+        const amount = this.#value(s.bytes, env);
+        return { kind: "expect", place: this.#cell(s, env), amount, cluster: false, text };
+      }
+      case "barrier":
+        return { kind: "barrier", scope: s.scope };
+      case "fence":
+        return { kind: "fence", scope: s.scope };
+    }
+  }
+
+  #cell(
+    s: { readonly counter: string; readonly index: readonly IndexExpr[] },
+    env: ReadonlyMap<string, number>,
+  ): CounterPlace {
+    const counter = this.#kernel.counters.find((c) => c.name === s.counter);
+    if (!counter) this.#refuse(`counter ${s.counter} of scope memory`);
+    let at = 0;
+    for (const [axis, e] of counter.shape.entries()) {
+      const extent = this.#value(e, env);
+      const i = this.#value(s.index[axis]!, env);
+      if (i < 0 || i >= extent) this.#outside(`${s.counter}[${i}]`);
+      at = at * extent + i;
+    }
+    return { counter: s.counter, at };
+  }
+
+  #outside(what: string): never {
+    this.#report.add("PRG010", `${what} in kernel ${this.#kernel.name}`);
+    throw new NotConstant();
+  }
+
+  #loads(expr: Expr, s: Statement, thread: Activation): void {
+    visitExpr(expr, (e) => {
+      if (e.kind !== "load") return;
+      const holds = e.guard.every((c) => {
+        const value = this.#value(c.expr, thread.env);
+        return c.kind === "zero" ? value === 0 : value >= 0;
+      });
+      if (holds) this.#touch(s, { ...e, write: false }, thread);
+    });
+  }
+
+  #touch(
+    s: Statement,
+    access: {
+      readonly buffer: string;
+      readonly index: readonly IndexExpr[];
+      readonly lanes: number;
+      readonly write: boolean;
+    },
+    thread: Activation,
+  ): void {
+    const buffer = this.#view.buffers.get(access.buffer)!;
+    const index = access.index.map((e) => this.#value(e, thread.env));
+    const span = access.lanes / buffer.lanes;
+    const extents = index.map((_, axis) => (axis === index.length - 1 ? span : 1));
+    const ranges = this.#box(buffer, { index, extents, clips: false }, thread);
+    const text = printStatements([s]).split("\n")[0]!.slice(0, 90);
+    this.#push(thread, { kind: "touch", touch: { write: access.write, ranges }, text });
+  }
+
+  /** Byte ranges of a box; outside is a fault, or left out where the operand may hang over. */
+  #box(
+    buffer: Buffer,
+    box: {
+      readonly index: readonly number[];
+      readonly extents: readonly number[];
+      readonly clips: boolean;
+    },
+    thread: Activation,
+  ): ByteRange[] {
+    const object = this.#object(buffer, thread);
+    const shape = buffer.shape.map((e) => this.#value(e, thread.env));
+    const bits = dtypes[buffer.dtype].bits * buffer.lanes;
+    const lead = box.index.length - box.extents.length;
+    const ranges: ByteRange[] = [];
+    const visit = (axis: number, offset: number): void => {
+      const extent = shape[axis];
+      if (extent === undefined) {
+        ranges.push({
+          object,
+          from: Math.floor((offset * bits) / 8),
+          to: Math.ceil(((offset + 1) * bits) / 8),
+        });
+        return;
+      }
+      const first = box.index[axis]!;
+      const count = axis < lead ? 1 : box.extents[axis - lead]!;
+      if (!box.clips && (first < 0 || first + count > extent)) {
+        this.#outside(`${buffer.name}[${box.index}] (box [${box.extents}]) of shape [${shape}]`);
+      }
+      const from = Math.max(0, first);
+      const to = Math.min(extent, first + count);
+      if (to <= from) return;
+      if (axis === shape.length - 1) {
+        const start = offset * extent + from;
+        const end = offset * extent + to;
+        ranges.push({
+          object,
+          from: Math.floor((start * bits) / 8),
+          to: Math.ceil((end * bits) / 8),
+        });
+        return;
+      }
+      for (let i = from; i < to; i++) visit(axis + 1, offset * extent + i);
+    };
+    visit(0, 0);
+    return ranges;
+  }
+
+  #object(buffer: Buffer, thread: Activation): string {
+    const roots = this.#view.roots.get(buffer.name);
+    if (roots && roots.length > 1) this.#refuse(`table ${buffer.name}`);
+    const own = this.#kernel.buffers;
+    const name = roots?.[0] ?? rootOf(own, buffer.name);
+    const root = roots ? this.#view.buffers.get(name)! : own.find((b) => b.name === name)!;
+    const whose = { memory: "", shared: `@${thread.instance}` } as const;
+    const key =
+      root.scope === "memory" || root.scope === "shared"
+        ? `${name}${whose[root.scope]}`
+        : `${name}@${thread.instance}.${thread.role.name}.${thread.copy}.${thread.number}`;
+    if (this.#objects.has(key)) return key;
+    const count = root.shape.reduce((n, e) => n * this.#value(e, thread.env), root.lanes);
+    const byteCount = Math.ceil((count * dtypes[root.dtype].bits) / 8);
+    if (byteCount > 1 << 24) this.#refuse(`${name} of ${byteCount} bytes`);
+    const sizes = [...this.#view.buffers.values()].map((b) =>
+      Math.max(1, dtypes[b.dtype].bits / 8),
+    );
+    const scope = root.scope === "memory" || root.scope === "shared" ? root.scope : "private";
+    const granule = Math.min(4, ...sizes);
+    this.#objects.set(key, { byteCount, granule, scope, root: roots ? name : undefined });
+    return key;
+  }
+
+  #intrinsic(s: Extract<Statement, { kind: "intrinsic" }>, thread: Activation): void {
+    const row = findTileIntrinsic(s.intrinsic)!;
+    const touches = s.operands.flatMap((o, i) => this.#operand(row.operands[i]!, o, thread));
+    const { completion } = s;
+    const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
+    const text = printStatements([s]).trim();
+    const bytes = this.#boxBytes(s.operands[0]!);
+    this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
+  }
+
+  #boxBytes(operand: IntrinsicOperand): number {
+    if (operand.kind !== "tile") return 0;
+    const { dtype } = this.#view.buffers.get(operand.buffer)!;
+    return (operand.extents.reduce((a, b) => a * b, 1) * dtypes[dtype].bits) / 8;
+  }
+
+  #operand(wanted: TileOperand, given: IntrinsicOperand, thread: Activation): readonly Touch[] {
+    if (given.kind !== "tile") return [];
+    const buffer = this.#view.buffers.get(given.buffer)!;
+    const index = given.index.map((e) => this.#value(e, thread.env));
+    const box = { index, extents: given.extents, clips: wanted.mayHangOver };
+    const ranges = this.#box(buffer, box, thread);
+    const read = { write: false, ranges };
+    const write = { write: true, ranges };
+    if (wanted.access === "readWrite") return [read, write];
+    return [wanted.access === "read" ? read : write];
+  }
+}

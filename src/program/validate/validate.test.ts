@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { formatDiagnostic } from "../../support/diagnostic.ts";
+import { parseProgram } from "../program-parse.ts";
+import { validateProgram } from "./validate.ts";
+
+function golden(name: string): string {
+  const place = `../../../test/golden/program/${name}.txt`;
+  return readFileSync(new URL(place, import.meta.url), "utf8");
+}
+
+/** Codes of the validator's diagnostics, each once; none for a valid program. */
+function codesOf(text: string): readonly string[] {
+  const read = parseProgram(text);
+  if (!read.ok) throw new Error(read.diagnostics.map(formatDiagnostic).join("\n"));
+  const result = validateProgram(read.value);
+  return result.ok ? [] : [...new Set(result.diagnostics.map((d) => d.code))].sort();
+}
+
+type Fault = readonly [from: string, to: string, code: string];
+
+/** The golden program with one place changed is rejected with this code, fault by fault. */
+function checkFaults(name: string, faults: readonly Fault[]): void {
+  const text = golden(name);
+  const missed = faults.flatMap(([from, to, code]) => {
+    if (!text.includes(from)) return [`${from} does not occur`];
+    const codes = codesOf(text.replace(from, to));
+    return codes.includes(code) ? [] : [`${from} -> ${to}: ${codes}, not ${code}`];
+  });
+  expect(missed).toEqual([]);
+}
+
+test("the CPU matrix kernel is valid", () => {
+  expect(codesOf(golden("matmul-bias-relu-cpu"))).toEqual([]);
+});
+
+test("faults in the CPU matrix kernel are found", () => {
+  checkFaults("matmul-bias-relu-cpu", [
+    // Bounds: a tile too many, a tail too long, a guard off by one.
+    ["if M - 6*ic - 3*i0 - 3 >= 0", "if M - 6*ic - 3*i0 - 2 >= 0", "PRG010"],
+    ["for r < min(3, max(0, M - 6*ic - 3*i0))", "for r < min(3, max(0, M - 6*ic))", "PRG010"],
+    ["for k1 < min(8, 13 - 8*k0)", "for k1 < 8", "PRG010"],
+    // Coverage: a tile too few, half of the columns, a tail too short.
+    ["for ic < floorDiv(M + 5, 6) over t", "for ic < floorDiv(M, 6) over t", "PRG020"],
+    ["for j0 < 2", "for j0 < 1", "PRG020"],
+    [
+      "for r < min(3, max(0, M - 6*ic - 3*i0))",
+      "for r < min(1, max(0, M - 6*ic - 3*i0))",
+      "PRG020",
+    ],
+    // Order: windows that overlap, the reduction dealt out over the threads.
+    ["for i0 < 2", "for i0 < 3", "PRG030"],
+    // Initialisation: the first chunk reads y.
+    ["if k0 == 0", "if k0 - 1 == 0", "PRG021"],
+    // Kinds and placements.
+    ["w : weight memory", "w : output memory", "PRG020"],
+    ["y : output memory", "y : input memory", "PRG012"],
+    ["at caller + (2080)", "at caller + (2076)", "PRG050"],
+    ["at weights + (832)", "at weights + (830)", "PRG051"],
+    ["at weights + (832)", "at weights + (828)", "PRG050"],
+    [
+      "buffer acc : scratch register f32x4 [3, 2]",
+      "buffer acc : scratch register f32x4 [3, 1]",
+      "PRG010",
+    ],
+    ["store acc[r, v] = f32x4(0)", "store acc[k0, v] = f32x4(0)", "PRG011"],
+    ["launch main after previous", "launch other after previous", "PRG002"],
+    ["x : input memory f32", "x : input memory f64", "PRG003"],
+  ]);
+});
