@@ -1,5 +1,6 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
+import { models } from "./campaigns/models.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 
-export const campaigns: readonly Campaign[] = [randomOps];
+export const campaigns: readonly Campaign[] = [models, randomOps];

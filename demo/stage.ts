@@ -4,6 +4,7 @@
  * diagnostics.
  */
 import { fetchModel } from "../bench/models/fetch.ts";
+import { constantInputs } from "../bench/models/random-inputs.ts";
 import { roundingOf } from "../bench/models/rounding.ts";
 import { findModel, type ModelRow } from "../bench/models/table.ts";
 import type { RegionRow, Runtime, Session } from "../bench/sessions/session.ts";
@@ -48,7 +49,11 @@ export class Stage {
     const rounding = roundingOf(bytes);
     if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
     const tolerated = { name: row.name, ...rounding.value };
-    const session = pairSessions(tolerated, await this.#candidate.open(bytes), reference);
+    const session = pairSessions(
+      tolerated,
+      await this.#candidate.open(bytes, constantInputs(row.cases[0]!)),
+      reference,
+    );
     this.#pairs.push({ model: row.name, session });
     return session;
   }

@@ -1,10 +1,16 @@
 /** Seeded random inputs for a model case: the same seed gives the same tensors on every machine. */
-import type { Rng } from "../../src/support/rng.ts";
+import { Rng } from "../../src/support/rng.ts";
 import type { ElementType, Tensor, Tensors } from "../sessions/session.ts";
 import type { Fill, InputSpec, ModelCase } from "./table.ts";
 
 export function randomInputs(modelCase: ModelCase, rng: Rng): Tensors {
   return Object.fromEntries(modelCase.inputs.map((spec) => [spec.name, randomTensor(spec, rng)]));
+}
+
+/** The inputs that are the same in every run. */
+export function constantInputs({ inputs }: ModelCase): Tensors {
+  const constants = inputs.filter((spec) => spec.fill.kind === "constant");
+  return Object.fromEntries(constants.map((spec) => [spec.name, randomTensor(spec, new Rng(0))]));
 }
 
 function randomTensor({ type, dims, fill }: InputSpec, rng: Rng): Tensor {

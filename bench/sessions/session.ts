@@ -58,7 +58,11 @@ export interface Runtime {
   readonly name: string;
   readonly version: string;
   readonly threads: number;
-  open(model: Uint8Array): Promise<Session>;
+  /**
+   * @param constants inputs that are the same in every run: a runtime may build them in, and `run`
+   *   is given them all the same
+   */
+  open(model: Uint8Array, constants?: Tensors): Promise<Session>;
 }
 
 export function float32Tensor(dims: readonly number[], data: Float32Array): Tensor {
