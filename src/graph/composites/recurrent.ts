@@ -154,7 +154,11 @@ function scanSteps(b: OpWriter, d: Direction, steps: IndexExpr): DirectionResult
         ? undefined
         : { position: ids[d.state.length + 1]!, lengths: held.at(-1)! };
     const gates = ids[d.state.length]!;
-    const result = runStep(w, d, ids.slice(0, d.state.length), { gates, captures: held, ended });
+    const result = runStep(w, d, ids.slice(0, d.state.length), {
+      gates,
+      captures: held.slice(0, d.captures.length),
+      ended,
+    });
     return [...result.state, result.output];
   });
   const results = b.nodes("scan", [...d.state, ...sequences, ...captures], {
