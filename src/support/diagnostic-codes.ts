@@ -69,7 +69,6 @@ export const diagnosticCodes = {
   INT001: "input does not fit its type",
   INT002: "symbol is unbound or out of range",
   INT003: "shape constraint does not hold",
-
   EMT001: "no spelling on this target",
   PRG001: "name cannot be used",
   PRG002: "name is not declared",

@@ -92,6 +92,12 @@ function remainder(c: FloatCode): void {
     c.constant(Number.NaN);
     f.op("return");
   });
+  f.get(step);
+  c.constant(Number.POSITIVE_INFINITY).op("eq");
+  f.if(() => {
+    c.get(0);
+    f.op("return");
+  });
   f.loop((again) => {
     f.get(step).get(rest);
     c.constant(0.5).op("mul").op("le");
@@ -121,10 +127,17 @@ function remainder(c: FloatCode): void {
 
 /** An f64 modulo 2^64 as i64, truncated first; infinities and NaN give zero. */
 function wrap(f: FunctionBuilder): void {
-  const whole = f.local("f64");
-  f.get(f.param(0)).op("f64.trunc").set(whole);
-  f.get(whole)
-    .get(whole)
+  const x = f.param(0);
+  f.get(x)
+    .op("f64.abs")
+    .f64Const(2 ** 63)
+    .op("f64.lt");
+  f.if(() => {
+    f.get(x).op("i64.trunc_sat_f64_s").op("return");
+  });
+  // A multiple of 2^11, so that the difference is exact.
+  f.get(x)
+    .get(x)
     .f64Const(2 ** -64)
     .op("f64.mul")
     .op("f64.floor");
@@ -202,11 +215,11 @@ const byWidth = (["f32", "f64"] as const).flatMap((width): (readonly [string, Li
   ]),
 ]);
 
-/** Two f32 through a Math function on f64. */
+/** Two f32 through a function on f64. */
 function mathOfTwo(name: string): LibraryRow {
   return row(["f32", "f32"], "f32", (f, library) => {
     for (const p of f.params) f.get(p).op("f64.promote_f32");
-    library.call(f, `math.${name}`);
+    library.call(f, name);
     f.op("f32.demote_f64");
   });
 }
@@ -216,8 +229,17 @@ export const floatRows: readonly (readonly [string, LibraryRow])[] = [
   ...narrow,
   ["wrap.f64", row(["f64"], "i64", wrap)],
   ["demoteOdd", row(["f64"], "f32", demoteOdd)],
-  ["pow.f32", mathOfTwo("pow")],
-  ["atan2.f32", mathOfTwo("atan2")],
+  ["pow.f32", mathOfTwo("pow.f64")],
+  ["atan2.f32", mathOfTwo("math.atan2")],
+  [
+    // Math.pow gives NaN for 1^NaN and 1^infinity, where IEEE 754 and the oracle have 1.
+    "pow.f64",
+    row(["f64", "f64"], "f64", (f, library) => {
+      f.f64Const(1).get(f.param(0)).get(f.param(1));
+      library.call(f, "math.pow");
+      f.get(f.param(0)).f64Const(1).op("f64.eq").op("select");
+    }),
+  ],
   [
     "sigmoid.f64",
     row(["f64"], "f64", (f, library) => {

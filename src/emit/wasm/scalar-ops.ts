@@ -47,9 +47,6 @@ const integerOps: OpTable = {
   bitAnd: "and",
   bitOr: "or",
   bitXor: "xor",
-  and: "and",
-  or: "or",
-  xor: "xor",
   equal: "eq",
   less: "lt*",
   lessEqual: "le*",
@@ -140,12 +137,9 @@ function pushMath(context: KernelContext, op: ScalarOp, narrow: boolean): void {
   const { f, library } = context;
   const name = mathImports[op];
   if (name === undefined) context.refuse(`${op} of ${narrow ? "f32" : "f64"}`);
-  if (narrow && (op === "pow" || op === "atan2")) library.call(f, `${op}.f32`);
-  else {
-    if (narrow) f.op("f64.promote_f32");
-    library.call(f, `math.${name}`);
-    if (narrow) f.op("f32.demote_f64");
-  }
+  if (narrow) f.op("f64.promote_f32");
+  library.call(f, `math.${name}`);
+  if (narrow) f.op("f32.demote_f64");
 }
 
 function pushInteger(context: KernelContext, op: ScalarOp, dtype: DType): void {
