@@ -114,16 +114,23 @@ function erf(c: VectorCode, x: V): V {
 }
 
 /** Arguments from here on are reduced by Math, lane by lane. */
-const largestReduced = 30000;
+const largestReduced = 8192;
+
+/**
+ * pi / 2 as a sum whose parts, but the last, have 11 significant bits: a quotient below 2^13 times
+ * one is exact in f32.
+ */
+const halfPiParts = [0, 1, 2].reduce<number[]>((parts) => {
+  const rest = Math.PI / 2 - parts.reduce((sum, part) => sum + part, 0);
+  const scale = 2 ** (10 - Math.floor(Math.log2(rest)));
+  return [...parts, Math.floor(rest * scale) / scale];
+}, []);
+halfPiParts.push(Math.PI / 2 - halfPiParts.reduce((sum, part) => sum + part, 0));
 
 /** sin(x + quarters * pi / 2) */
 function trigonometric(c: VectorCode, x: V, quarters: number): V {
   const n = c.keep(c.op("f32x4.nearest", c.mul(x, c.f32(2 / Math.PI))));
-  // pi / 2 in three parts; n times the first two is exact for |n| < 2^15.
-  const [p0, p1] = [1.5703125, 0.00048351287841796875];
-  const p2 = Math.PI / 2 - p0 - p1;
-  const one = c.sub(x, c.mul(n, c.f32(p0)));
-  const r = c.keep(c.sub(c.sub(one, c.mul(n, c.f32(p1))), c.mul(n, c.f32(p2))));
+  const r = c.keep(halfPiParts.reduce((rest, part) => c.sub(rest, c.mul(n, c.f32(part))), x));
   const z = c.keep(c.mul(r, r));
   const sinTerms = [3, 5, 7, 9].map((k, i) => (i % 2 ? 1 : -1) / factorials[k]!);
   const cosTerms = [4, 6, 8, 10].map((k, i) => (i % 2 ? -1 : 1) / factorials[k]!);
