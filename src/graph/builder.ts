@@ -5,7 +5,6 @@
  */
 import { type IndexExpr, type IndexLike, toIndex, variable } from "../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../semantics/index-range.ts";
-import { elementCount } from "../semantics/shape.ts";
 import { type Tensor, tensorBytes } from "../semantics/tensor.ts";
 import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
@@ -35,8 +34,8 @@ import {
 } from "./op-writer.ts";
 import { SymbolScope } from "./symbol-scope.ts";
 
-/** Constants up to this many elements travel inside the graph. */
-export const inlineElements = 64;
+/** Constants up to this size travel inside the graph; frontends keep the same limit. */
+export const inlineBytes = 4096;
 
 export class GraphBuilder extends OpWriter {
   readonly #name: string;
@@ -107,7 +106,7 @@ export class GraphBuilder extends OpWriter {
     const id = this.#addValue(spelled, { dtype: tensor.dtype, shape });
     this.#constants.set(id, tensor);
     if (scalarKey !== undefined) this.#scalars.set(scalarKey, id);
-    if (elementCount(tensor.shape) <= inlineElements) {
+    if (tensorBytes(tensor).byteLength <= inlineBytes) {
       this.#weights.push({ value: id, source: { kind: "inline", tensor } });
     } else {
       this.#stored.set(spelled, tensor);

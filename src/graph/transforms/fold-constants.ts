@@ -9,7 +9,7 @@ import { type ReferenceContext, runReference } from "../../semantics/references/
 import { fromRef, type RefTensor, refTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type AnyAttrs, attrParts } from "../attr-schema.ts";
-import { inlineElements } from "../builder.ts";
+import { inlineBytes } from "../builder.ts";
 import { flopsOf } from "../counts.ts";
 import type { Graph, Node, NodeOf, TensorType, ValueId, WeightStore } from "../graph.ts";
 import { isComposite, schemaOf, traitsOf } from "../op-table.ts";
@@ -121,7 +121,7 @@ function fitsLimits({ b, old, node, inputs }: RebuildSite, limits: FoldLimits): 
   const read = inputs.map((id) => fixedElements(b.typeOf(id)));
   const written = node.outputs.map((id) => fixedElements(old.values[id]!.type));
   if ([...read, ...written].some((n) => n > limits.elements)) return false;
-  const grows = Math.max(...written) > Math.max(inlineElements, ...read);
+  const grows = Math.max(...written) > Math.max(inlineBytes / 4, ...read);
   if (grows && traitsOf(node, old).dataMovement) return false;
   const flops = constantValue(flopsOf(node, old));
   return flops !== undefined && flops <= limits.flops;

@@ -4,6 +4,8 @@
  * and takes weights that are read on demand. Inputs and outputs keep the model's names where the text
  * form can spell them.
  */
+
+import { inlineBytes } from "../../../graph/builder.ts";
 import type {
   Graph,
   Node,
@@ -19,9 +21,6 @@ import type { SymbolScope } from "../../../graph/symbol-scope.ts";
 import { type IndexExpr, toIndex, variable } from "../../../semantics/index-expr.ts";
 import type { IndexRange } from "../../../semantics/index-range.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
-
-/** Weights up to this size travel inside the graph. */
-export const inlineBytes = 4096;
 
 /** Contents of a constant: read when needed, so that large weights are not held twice. */
 export interface ConstantSource {

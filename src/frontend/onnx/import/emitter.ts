@@ -4,7 +4,12 @@
  * constants or symbolic become weights or dimension arithmetic at the moment a node needs them.
  */
 
-import { definitionGraph, inferCall, inferDefinition } from "../../../graph/builder.ts";
+import {
+  definitionGraph,
+  inferCall,
+  inferDefinition,
+  inlineBytes,
+} from "../../../graph/builder.ts";
 import type { OpAttrs, OpKind, TensorType, ValueId } from "../../../graph/graph.ts";
 import type { InferContext } from "../../../graph/op-info.ts";
 import { isComposite, opTable } from "../../../graph/op-table.ts";
@@ -24,7 +29,7 @@ import { elementCount } from "../../../semantics/shape.ts";
 import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
 import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
-import { Assembly, inlineBytes } from "./assembly.ts";
+import { Assembly } from "./assembly.ts";
 import { checkShapeSize } from "./extent-limits.ts";
 import {
   constantFromRef,
