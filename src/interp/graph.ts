@@ -5,10 +5,11 @@
  * after its last use, subgraphs run the same way with the outer symbols in scope.
  */
 import type { Graph, Node, ValueId, WeightStore } from "../graph/graph.ts";
+import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { evaluate, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type ReferenceContext, runReference } from "../semantics/references/references.ts";
-import { type RefTensor, toRef } from "../semantics/tensor.ts";
+import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindShapes } from "./bind-shapes.ts";
@@ -20,13 +21,22 @@ export const noWeights: WeightStore = {
   },
 };
 
-/** Outputs of a graph of core ops, in the graph's order. */
+/** Outputs of a graph, in the graph's order; composites are run by their definitions. */
 export function runGraph(
   graph: Graph,
   inputs: readonly RefTensor[],
   weights: WeightStore = noWeights,
 ): Result<readonly RefTensor[]> {
-  return attempt(() => new GraphRun(graph, weights, new Map()).run(inputs));
+  return attempt(() => {
+    const expanded = expandComposites(graph);
+    const store = withConstants(weights, expanded.constants);
+    return new GraphRun(expanded.graph, store, new Map()).run(inputs);
+  });
+}
+
+/** The store with the constants that definitions made. */
+function withConstants(weights: WeightStore, made: ReadonlyMap<string, Tensor>): WeightStore {
+  return { read: (key) => made.get(key) ?? weights.read(key) };
 }
 
 /** The symbols' values for these inputs; constraints and ranges are checked. */

@@ -156,7 +156,7 @@ function compose(
 }
 
 function joinOrigins(a: Statement, b: Statement): string {
-  return a.origin === b.origin ? a.origin : `${a.origin} + ${b.origin}`;
+  return a.origin.split(" + ").includes(b.origin) ? a.origin : `${a.origin} + ${b.origin}`;
 }
 
 /** The expressions of the writes over the body's values and the finish reads. */

@@ -15,6 +15,7 @@
  */
 import { variablesOf } from "../semantics/index-expr.ts";
 import { type ScalarExpr, scalarCost } from "../semantics/scalar-expr.ts";
+import type { Composition } from "./compose-epilogue.ts";
 import {
   type AnalysedProgram,
   analyseProgram,
@@ -97,6 +98,7 @@ class Planner {
   readonly #options: GroupOptions;
   readonly #refusals = new Map<string, Refusal>();
   readonly #claimed = new Set<string>();
+  readonly #composed = new Map<string, Composition>();
   #groups: Group[] = [];
 
   constructor(analysed: AnalysedProgram, options: GroupOptions) {
@@ -108,6 +110,13 @@ class Planner {
     const position = (g: Group) => groupPosition(this.#analysed, g);
     const groups = [...this.#groups].sort((a, b) => position(a) - position(b));
     return { groups, refusals: [...this.#refusals.values()] };
+  }
+
+  #compose(group: Group): Composition {
+    const key = [group.anchor, ...group.epilogue, "", ...group.inlined].join(" ");
+    const known = this.#composed.get(key) ?? composeGroup(this.#analysed, group);
+    this.#composed.set(key, known);
+    return known;
   }
 
   absorbEpilogues(): void {
@@ -142,7 +151,7 @@ class Planner {
 
   /** Unclaimed statements that read what the group writes, by position. */
   #consumersOf(group: Group): readonly string[] {
-    const composed = composeGroup(this.#analysed, group);
+    const composed = this.#compose(group);
     if (composed.kind === "refused") return [];
     const { uses, program } = this.#analysed;
     const at = new Set(
@@ -161,7 +170,7 @@ class Planner {
 
   #withEpilogue(group: Group, name: string): Group | undefined {
     const larger = { ...group, epilogue: [...group.epilogue, name] };
-    const composed = composeGroup(this.#analysed, larger);
+    const composed = this.#compose(larger);
     if (composed.kind === "composed") return larger;
     this.#refuse({ statement: name, into: group.name, reason: composed.reason });
     return undefined;
@@ -180,7 +189,7 @@ class Planner {
 
   /** Puts a group into all groups that read its result, or into none. */
   #inlineEverywhere(producer: Group): void {
-    const composed = composeGroup(this.#analysed, producer);
+    const composed = this.#compose(producer);
     if (composed.kind === "refused" || !isPure(composed.statement)) return;
     const readers = this.#readerGroups(composed.statement);
     if (!readers) return;
@@ -225,14 +234,14 @@ class Planner {
     members: readonly string[],
     { producer, shared }: { readonly producer: Statement; readonly shared: boolean },
   ): Group | string {
-    const before = composeGroup(this.#analysed, reader);
+    const before = this.#compose(reader);
     if (before.kind === "refused") return before.reason;
     const trouble = unwilling(before.statement, producer, { shared, ...this.#options });
     if (trouble) return trouble;
     const at = (name: string) => this.#analysed.uses.statementAt.get(name)!;
     const inlined = [...new Set([...reader.inlined, ...members])].sort((a, b) => at(a) - at(b));
     const larger = { ...reader, inlined };
-    const composed = composeGroup(this.#analysed, larger);
+    const composed = this.#compose(larger);
     return composed.kind === "refused" ? composed.reason : larger;
   }
 }
@@ -259,7 +268,8 @@ function unwilling(
     return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
   }
   const once = !shared && all.length === 1 && coversLoops(reader, all[0]!);
-  if (once) return undefined;
+  // What is computed from indices alone costs no memory traffic.
+  if (once || producer.reads.length === 0) return undefined;
   if (producer.indirects.length > 0) return "indices would be loaded again";
   if (moves) return keepsInnermost(producer) ? undefined : "strided reads would be repeated";
   const cost = scalarCost(producer.body[0]!);

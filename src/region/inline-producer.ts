@@ -178,14 +178,18 @@ class Inliner {
   #guarded(access: Access, guard: Access["guard"], fill: number | bigint): Access | string {
     const ranges = statementRanges(this.#consumer, this.#program.symbols);
     for (const v of this.indirects) ranges.set(v.name, { min: 0, max: Infinity });
-    const own = pruneConditions(access.guard, ranges);
+    const own = pruneConditions(access.guard, ranges, this.#consumer.loops);
     if (guard.length === 0) return { ...access, guard: own };
     const typed = numberAs(this.#typeOf(access.tensor), 0);
     const outer = fill === 0 || fill === 0n ? typed : fill;
     if (own.length > 0 && !Object.is(access.fill, outer)) {
       return `${access.tensor} would need two fill values`;
     }
-    return { ...access, guard: pruneConditions([...own, ...guard], ranges), fill: outer };
+    return {
+      ...access,
+      guard: pruneConditions([...own, ...guard], ranges, this.#consumer.loops),
+      fill: outer,
+    };
   }
 
   #freshName(): string {

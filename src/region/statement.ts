@@ -4,7 +4,14 @@
  */
 import { type Condition, printCondition } from "../semantics/condition.ts";
 import { type DType, isBigDType } from "../semantics/dtype.ts";
-import { type IndexExpr, type IndexLike, substitute, variable } from "../semantics/index-expr.ts";
+import {
+  type IndexExpr,
+  type IndexLike,
+  splitLinear,
+  sub,
+  substitute,
+  variable,
+} from "../semantics/index-expr.ts";
 import { type IndexRange, loopRange, rangeOf, simplify } from "../semantics/index-range.ts";
 import { literal, mapScalar, type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
 import type { Access, Indirect, Loop, LoopKind, NestProgram, Statement } from "./nest.ts";
@@ -39,19 +46,35 @@ export function accessKey(access: Access): string {
   return `${access.tensor}[${at}] ${guard}${guard === "" ? "" : ` else ${access.fill}`}`;
 }
 
-/** Guards that the ranges do not prove, each once. */
+/**
+ * Guards that neither the ranges nor the loops prove, each once. A condition that is linear in a loop
+ * variable is least at one end of the loop, so it holds everywhere if it holds there.
+ */
 export function pruneConditions(
   conditions: readonly Condition[],
   ranges: ReadonlyMap<string, IndexRange>,
+  loops: readonly Pick<Loop, "name" | "extent">[] = [],
 ): readonly Condition[] {
   const kept = new Map<string, Condition>();
   for (const { kind, expr } of conditions) {
     const simpler = { kind, expr: simplify(expr, ranges) };
     const { min, max } = rangeOf(simpler.expr, ranges);
-    const holds = kind === "zero" ? min === 0 && max === 0 : min >= 0;
+    const holds =
+      kind === "zero"
+        ? min === 0 && max === 0
+        : min >= 0 || rangeOf(leastOver(simpler.expr, loops), ranges).min >= 0;
     if (!holds) kept.set(printCondition(simpler), simpler);
   }
   return [...kept.values()];
+}
+
+/** The least value over the loops that stand linearly in an expression, innermost first. */
+function leastOver(expr: IndexExpr, loops: readonly Pick<Loop, "name" | "extent">[]): IndexExpr {
+  return [...loops].reverse().reduce((least, { name, extent }) => {
+    const split = splitLinear(least, name);
+    if (!split || split.coefficient === 0) return least;
+    return substitute(least, new Map([[name, split.coefficient > 0 ? 0 : sub(extent, 1)]]));
+  }, expr);
 }
 
 export function substituteConditions(

@@ -230,12 +230,12 @@ export class StatementDraft {
 
   /** Narrows the domain. */
   guard(conditions: readonly Condition[]): void {
-    this.#guard = [...this.#guard, ...pruneConditions(conditions, this.#ranges)];
+    this.#guard = [...this.#guard, ...pruneConditions(conditions, this.#ranges, this.#loops)];
   }
 
   /** The conditions that the ranges of the loops so far do not prove. */
   unproved(conditions: readonly Condition[]): readonly Condition[] {
-    return pruneConditions(conditions, this.#ranges);
+    return pruneConditions(conditions, this.#ranges, this.#loops);
   }
 
   /** An element of a value: a literal for constants of one repeated element. */
@@ -329,7 +329,7 @@ export class StatementDraft {
   ): Access {
     const { dtype, shape } = this.#context.tensor(tensor);
     invariant(index.length === shape.length, () => `${tensor} has rank ${shape.length}`);
-    const guard = pruneConditions(conditions, this.#ranges);
+    const guard = pruneConditions(conditions, this.#ranges, this.#loops);
     const value = typeof fill === "number" && Number.isFinite(fill) ? numberAs(dtype, fill) : fill;
     return { tensor, index, guard, fill: guard.length === 0 ? numberAs(dtype, 0) : value };
   }
