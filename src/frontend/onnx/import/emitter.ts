@@ -10,29 +10,23 @@ import {
   inferDefinition,
   inlineBytes,
 } from "../../../graph/builder.ts";
+import type { CompositeKind } from "../../../graph/composite-table.ts";
+import type { CompositeAttrs } from "../../../graph/composites.ts";
 import type { OpAttrs, OpKind, TensorType, ValueId } from "../../../graph/graph.ts";
 import type { InferContext } from "../../../graph/op-info.ts";
 import { isComposite, opTable } from "../../../graph/op-table.ts";
 import { SymbolScope } from "../../../graph/symbol-scope.ts";
-import type { CoreOpKind } from "../../../semantics/core-ops.ts";
-import { type DType, dtypes } from "../../../semantics/dtype.ts";
-import {
-  atomOperands,
-  constant,
-  constantValue,
-  type IndexAtom,
-  type IndexExpr,
-} from "../../../semantics/index-expr.ts";
+import { printType } from "../../../graph/tensor-type.ts";
+import { constantValue, type IndexExpr } from "../../../semantics/index-expr.ts";
 import { simplify } from "../../../semantics/index-range.ts";
-import { runReference } from "../../../semantics/references/references.ts";
 import { elementCount } from "../../../semantics/shape.ts";
-import { fromRef, refTensor, toRef } from "../../../semantics/tensor.ts";
-import { DiagnosticError, reject } from "../../../support/diagnostic.ts";
+import { reject } from "../../../support/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { Assembly } from "./assembly.ts";
 import { checkShapeSize } from "./extent-limits.ts";
+import { foldConstants, smallResult } from "./fold.ts";
+import { materializeElements, scalarIndex } from "./materialize.ts";
 import {
-  constantFromRef,
   constantOperand,
   largestSymbolic,
   type Operand,
@@ -40,7 +34,7 @@ import {
   symbolicOperand,
   type ValueOperand,
 } from "./operand.ts";
-import { integerOf, type SymbolicNumber, symbolicArithmetic } from "./symbolic-number.ts";
+import { symbolicArithmetic } from "./symbolic-number.ts";
 import { evaluateSymbolic } from "./symbolic-ops.ts";
 
 /** Where the emitted ops stand in the model. */
@@ -56,14 +50,17 @@ export interface FoldLimits {
   readonly elements: number;
 }
 
-/** Results that grow beyond their operands are only computed up to this size. */
-const smallResult = 4096;
+interface InferredComposite {
+  readonly types: readonly TensorType[];
+  readonly equalities: readonly (readonly [IndexExpr, IndexExpr])[];
+}
 
 export class Emitter {
   readonly assembly: Assembly;
   readonly limits: FoldLimits;
   readonly #weightIds = new Map<object, ValueId>();
   readonly #symbolIds = new Map<string, ValueOperand>();
+  readonly #composites = new Map<string, InferredComposite>();
   readonly #captures = new Map<Assembly, Map<ValueId, ValueId>>();
   /** Values of enclosing graphs that this one reads. */
   readonly captured: ValueOperand[] = [];
@@ -116,7 +113,7 @@ export class Emitter {
   /** The value of an operand in the graph: constants become weights, symbolic tensors arithmetic. */
   valueOf(operand: Operand, origin: Origin): ValueId {
     if (operand.kind === "value") return this.#localId(operand);
-    if (operand.kind === "symbolic") return this.#materialize(operand, origin);
+    if (operand.kind === "symbolic") return materializeElements(this, operand, origin);
     const seen = this.#weightIds.get(operand.source);
     if (seen !== undefined) return seen;
     if (this.#outer && operand.source.bytes > inlineBytes) {
@@ -139,9 +136,29 @@ export class Emitter {
       at: origin.at,
       requireEqual: (left, right) => this.assembly.constrain(left, right, origin.at),
       freshSymbol: (hint, range) => this.assembly.addSymbol(hint, range),
-      inferDefinition: (op, inputs, attrs) => inferDefinition(op, inputs, attrs, context),
+      inferDefinition: (op, inputs, attrs) => this.#inferComposite(op, inputs, attrs, context),
     };
     return context;
+  }
+
+  /** Models repeat their layers: a composite is inferred once for equal operands and attributes. */
+  #inferComposite<K extends CompositeKind>(
+    op: K,
+    inputs: readonly TensorType[],
+    attrs: CompositeAttrs[K],
+    context: InferContext,
+  ): readonly TensorType[] {
+    const key = `${op} ${inputs.map(printType).join(" ")} ${JSON.stringify(attrs)}`;
+    let found = this.#composites.get(key);
+    if (!found) {
+      const equalities: (readonly [IndexExpr, IndexExpr])[] = [];
+      const requireEqual = (a: IndexExpr, b: IndexExpr) => equalities.push([a, b]);
+      const types = inferDefinition(op, inputs, attrs, { ...context, requireEqual });
+      found = { types, equalities };
+      this.#composites.set(key, found);
+    }
+    for (const [a, b] of found.equalities) context.requireEqual(a, b);
+    return found.types;
   }
 
   #infer<K extends OpKind>(
@@ -172,7 +189,7 @@ export class Emitter {
     const counts = shapes.map((s) => elementCount(s as number[]));
     if (isComposite(op)) return this.#expand(op, inputs, attrs, { counts, origin });
     if (inputs.every((operand) => operand.kind === "constant")) {
-      return this.#fold(op, inputs, attrs, { counts, origin });
+      return foldConstants({ op, inputs, attrs }, { counts, origin, limit: this.limits.elements });
     }
     if (types.length !== 1 || counts[0]! > largestSymbolic) return undefined;
     const elements = inputs.map(symbolicElements);
@@ -213,43 +230,6 @@ export class Emitter {
     return definition.outputs.map((id) => known.get(id)!);
   }
 
-  #fold<K extends OpKind>(
-    op: K,
-    inputs: readonly Operand[],
-    attrs: OpAttrs[K],
-    context: { readonly counts: readonly number[]; readonly origin: Origin },
-  ): readonly Operand[] | undefined {
-    const before = inputs.map((o) =>
-      elementCount(o.kind === "value" ? [] : o.type.shape.map((d) => d.constant)),
-    );
-    const [read, made] = [before, context.counts].map((c) => c.reduce((a, b) => a + b, 0)) as [
-      number,
-      number,
-    ];
-    if (Math.max(read, made) > this.limits.elements) return undefined;
-    if (made > smallResult && made > 2 * read) return undefined;
-    const tensors = inputs.map((o) => {
-      invariant(o.kind === "constant", () => "only constants fold");
-      return toRef(o.source.read());
-    });
-    const evaluate = (e: IndexExpr): number => {
-      const value = constantValue(e);
-      invariant(
-        value !== undefined,
-        () => `${op}: symbolic attribute ${e.key} of a constant result`,
-      );
-      return value;
-    };
-    const call = { kind: op as CoreOpKind, attrs: attrs as never, inputs: tensors, evaluate };
-    const results = runReference(call, {
-      runSubgraph: () => ({ ok: false, diagnostics: [] }),
-      subgraphOutputTypes: () => [],
-    });
-    if (results.ok) return results.value.map((r) => constantFromRef(r));
-    const { at } = context.origin;
-    throw new DiagnosticError(results.diagnostics.map((d) => ({ ...d, at })));
-  }
-
   /** A value of an enclosing graph becomes an input of this one, once. */
   #localId(operand: ValueOperand): ValueId {
     if (operand.home === this.assembly) return operand.id;
@@ -263,62 +243,8 @@ export class Emitter {
     return id;
   }
 
-  #materialize(operand: Extract<Operand, { kind: "symbolic" }>, origin: Origin): ValueId {
-    const { dtype } = operand.type;
-    const parts = operand.elements.map((e) => {
-      const scalar = this.#materializeNumber(e, dtype, origin);
-      return this.emit("reshape", [scalar], { shape: [indexOne] }, origin);
-    });
-    const flat = parts.length === 1 ? parts[0]! : this.emit("concat", parts, { axis: 0 }, origin);
-    return this.valueOf(
-      this.emit("reshape", [flat], { shape: operand.type.shape }, origin),
-      origin,
-    );
-  }
-
-  #materializeNumber(number: SymbolicNumber, dtype: DType, origin: Origin): Operand {
-    const whole = integerOf(number);
-    const cast = (x: Operand, to: DType) =>
-      x.type.dtype === to ? x : this.emit("cast", [x], { to, saturate: false }, origin);
-    if (whole) return cast(this.#materializeIndex(whole, origin), dtype);
-    invariant(dtypes[dtype].kind === "float", () => `fraction in a tensor of ${dtype}`);
-    const parts = [number.numerator, number.denominator].map((e) =>
-      cast(this.#materializeIndex(e, origin), dtype),
-    );
-    return this.emit("div", parts, {}, origin);
-  }
-
-  /** An index expression as i64 arithmetic over the extents of values. */
-  #materializeIndex(expr: IndexExpr, origin: Origin): Operand {
-    const terms = expr.terms.map((term) => {
-      const factors = term.atoms.map((atom) => this.#materializeAtom(atom, origin));
-      const product = factors.reduce((a, b) => this.emit("mul", [a, b], {}, origin));
-      if (term.coefficient === 1) return product;
-      return this.emit("mul", [product, scalarIndex(term.coefficient)], {}, origin);
-    });
-    if (terms.length === 0) return scalarIndex(expr.constant);
-    const total = terms.reduce((a, b) => this.emit("add", [a, b], {}, origin));
-    if (expr.constant === 0) return total;
-    return this.emit("add", [total, scalarIndex(expr.constant)], {}, origin);
-  }
-
-  #materializeAtom(atom: IndexAtom, origin: Origin): Operand {
-    if (atom.kind === "variable") return this.#materializeSymbol(atom.name, origin);
-    const operands = atomOperands(atom).map((p) => this.#materializeIndex(p, origin));
-    const emit = (op: "min" | "max" | "floorMod" | "sub" | "div", a: Operand, b: Operand) =>
-      this.emit(op, [a, b], {}, origin);
-    if (atom.kind === "min" || atom.kind === "max") {
-      const kind = atom.kind;
-      return operands.reduce((a, b) => emit(kind, a, b));
-    }
-    const [a, b] = operands as [Operand, Operand];
-    const rest = emit("floorMod", a, b);
-    // floor(a / b) = (a - floorMod(a, b)) / b, where the division is exact.
-    return atom.kind === "mod" ? rest : emit("div", emit("sub", a, rest), b);
-  }
-
   /** The symbol's value: an axis of some value whose extent is the symbol, or a multiple of it. */
-  #materializeSymbol(name: string, origin: Origin): Operand {
+  materializeSymbol(name: string, origin: Origin): Operand {
     const seen = this.#symbolIds.get(name);
     if (seen) return seen;
     const { assembly } = this;
@@ -335,15 +261,13 @@ export class Emitter {
       this.#symbolIds.set(name, symbol);
       return symbol;
     }
-    if (this.#outer) return this.#outer.#materializeSymbol(name, origin);
+    if (this.#outer) return this.#outer.materializeSymbol(name, origin);
     return reject("ONX013", `the extent ${name} is needed as a number, but no value has it`, {
       at: origin.at,
       help: "fix the dimension with a shape override",
     });
   }
 }
-
-const indexOne = constant(1);
 
 function isMultipleOf(extent: IndexExpr, name: string): boolean {
   const [term] = extent.terms;
@@ -354,10 +278,6 @@ function isMultipleOf(extent: IndexExpr, name: string): boolean {
     term!.atoms.length === 1 &&
     term!.key === name
   );
-}
-
-function scalarIndex(value: number): Operand {
-  return constantOperand(fromRef(refTensor("i64", [], [value])));
 }
 
 /** Ops that may not be computed at import although their operands are known. */

@@ -112,8 +112,7 @@ class ModelImport {
     const opset = opsets.get("");
     if (opset !== undefined && (opset < oldestOpset || opset > newestOpset)) {
       const warning = `operator set ${opset} is outside ${oldestOpset} to ${newestOpset}`;
-      if (opset < oldestOpset) this.#diagnostics.push(opsetProblem(warning, "error"));
-      else this.#warn(opsetProblem(warning, "warning"));
+      this.#warn(opsetProblem(warning));
     }
     return {
       emitter: new Emitter(this.#assembly, {
@@ -271,9 +270,10 @@ class ModelImport {
   }
 }
 
-function opsetProblem(message: string, severity: "error" | "warning"): Diagnostic {
+/** Operators that did not exist, or were another, are refused one by one. */
+function opsetProblem(message: string): Diagnostic {
   return diagnostic("ONX012", message, {
-    severity,
+    severity: "warning",
     help: "convert the model to a supported operator set with onnx.version_converter",
   });
 }

@@ -6,6 +6,7 @@ import type { OperatorTable } from "./operator-row.ts";
 import { attentionRows } from "./rows/attention.ts";
 import { controlRows } from "./rows/control.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
+import { fillingRows } from "./rows/filling.ts";
 import { linearRows } from "./rows/linear.ts";
 import { linearAttentionRows } from "./rows/linear-attention.ts";
 import { lossRows } from "./rows/loss.ts";
@@ -16,12 +17,15 @@ import { recurrentRows } from "./rows/recurrent.ts";
 import { reductionRows } from "./rows/reduction.ts";
 import { samplingRows } from "./rows/sampling.ts";
 import { signalRows } from "./rows/signal.ts";
+import { slicingRows } from "./rows/slicing.ts";
 
 const standard: OperatorTable = {
   ...elementwiseRows,
   ...reductionRows,
   ...linearRows,
   ...movementRows,
+  ...slicingRows,
+  ...fillingRows,
   ...normalizationRows,
   ...recurrentRows,
   ...samplingRows,

@@ -154,6 +154,28 @@ describe("control flow", () => {
   });
 });
 
+describe("constants", () => {
+  it("stay in the graph when a symbol decides what is taken of them", () => {
+    const weights = {
+      table: constant("f32", [4], [1, 2, 3, 4]),
+      zero: constant("i64", [1], [0]),
+      one: constant("i64", [1], [1]),
+    };
+    const nodes: NodeSpec[] = [
+      { op: "Shape", inputs: ["x"], outputs: ["n"] },
+      { op: "Sub", inputs: ["n", "one"], outputs: ["start"] },
+      { op: "Slice", inputs: ["table", "start", "n"], outputs: ["y"] },
+    ];
+    expect(text([value("x", ["N"])], nodes, { weights })).toMatchInlineSnapshot(`
+      "graph "test" (x: f32[N]) -> (y) where 1 <= N <= inf {
+        table = constant f32[4] (1, 2, 3, 4)
+        y = slice(table) {starts: [min(4, N - 1)], steps: [1], sizes: [max(-min(4, N - 1) + min(4, N), 0)]} : f32[max(-min(4, N - 1) + min(4, N), 0)] from "#2 (Slice)"
+      }
+      "
+    `);
+  });
+});
+
 describe("layers", () => {
   it("imports an LSTM with its optional operands", () => {
     const inputs = [

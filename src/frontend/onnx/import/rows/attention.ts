@@ -10,7 +10,7 @@ import { simplify } from "../../../../semantics/index-range.ts";
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { sliceAxis } from "./movement.ts";
+import { sliceAxis } from "./slicing.ts";
 
 /** [b, s, heads * d] to [b, heads, s, d]; operands of rank 4 have that form already. */
 function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
@@ -55,9 +55,9 @@ function readParts(node: NodeView): Parts {
 
 /** No empty operands, and as many query heads as the key heads divide. */
 function checkHeads(node: NodeView, operands: readonly Operand[]): void {
-  const [heads, groups] = operands.map((x) => constantValue(x.type.shape[1]!));
+  const [heads, groups, others] = operands.map((x) => constantValue(x.type.shape[1]!));
   const empty = operands.some((x) => x.type.shape.some((d) => constantValue(d) === 0));
-  if (empty || !heads || !groups || heads % groups !== 0) {
+  if (empty || !heads || !groups || heads % groups !== 0 || others !== groups) {
     node.refuse(`${heads} query heads, ${groups} key heads`, "multiples, and no empty operands");
   }
 }

@@ -2,7 +2,14 @@
 
 import type { PoolKind, WindowAttrs } from "../../../../semantics/core-ops.ts";
 import type { DType } from "../../../../semantics/dtype.ts";
-import { constantValue, type IndexExpr } from "../../../../semantics/index-expr.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  sub,
+} from "../../../../semantics/index-expr.ts";
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorRow, OperatorTable } from "../operator-row.ts";
@@ -278,6 +285,32 @@ function globalPool(kind: "max" | "average" | "lp"): OperatorRow {
   };
 }
 
+/** Scatters the pooled elements to where they came from; zero elsewhere. */
+function maxUnpool(node: NodeView): Operand {
+  const [x, indices] = [node.input(0), node.input(1)];
+  const window = poolWindow(node, x);
+  const { strides, padLow, padHigh } = readWindow(node, x, window);
+  const extents = x.type.shape.slice(2);
+  const spatial = window.map((w, i) =>
+    add(mul(sub(extents[i]!, 1), strides[i]!), w - padLow[i]! - padHigh[i]!),
+  );
+  const shape = [...x.type.shape.slice(0, 2), ...spatial];
+  const flat = (o: Operand) => node.reshape(o, [mul(...o.type.shape)]);
+  const empty = node.emit("broadcast", [node.splat(x.type.dtype, 0)], { shape: [mul(...shape)] });
+  const attrs = { axis: 0, reduction: "none" } as const;
+  const filled = node.emit("scatterElements", [empty, flat(indices), flat(x)], attrs);
+  const result = node.reshape(filled, shape);
+  if (!node.optional(2)) return result;
+  const target = node.indexList(2, "output_shape");
+  const zero = shape.map(() => constant(0));
+  const high = target.map((t, i) => sub(t, shape[i] ?? 0));
+  return node.emit("pad", [result, node.splat(x.type.dtype, 0)], {
+    low: zero,
+    high,
+    mode: "constant",
+  });
+}
+
 function matMulInteger(node: NodeView): Operand {
   const [a, b, aZero, bZero] = [node.input(0), node.input(1), node.optional(2), node.optional(3)];
   const inputs = [a, b, aZero, bZero].filter((x) => x !== undefined);
@@ -309,6 +342,7 @@ export const linearRows = {
   GlobalMaxPool: globalPool("max"),
   GlobalAveragePool: globalPool("average"),
   GlobalLpPool: globalPool("lp"),
+  MaxUnpool: { since: [9, 11, 22], convert: maxUnpool },
   MatMulInteger: { since: [10], convert: matMulInteger },
   ConvInteger: { since: [10], convert: convInteger },
 } satisfies OperatorTable;

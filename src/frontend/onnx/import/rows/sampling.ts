@@ -203,6 +203,33 @@ function gridSample(node: NodeView): Operand {
   });
 }
 
+/** theta [n, r, r + 1] applied to the homogeneous grid over [-1, 1] in each of r axes. */
+function affineGrid(node: NodeView): Operand {
+  const theta = node.input(0);
+  const { dtype } = theta.type;
+  node.checkRank(theta, 3, "theta");
+  const extents = node.integers(1, "size").slice(2);
+  const rank = extents.length;
+  const aligned = node.attributes.flag("align_corners", false);
+  const shape = extents.map(constant);
+  // Coordinates are listed innermost axis first: x, y(, z), 1.
+  const coordinates = extents.map((extent, axis): Operand => {
+    const count = node.emit("iota", [], { shape, axis, dtype });
+    const step = aligned ? 2 / (extent - 1) : 2 / extent;
+    const first = aligned ? -1 : -1 + step / 2;
+    const scaled = node.emit("mul", [count, node.splat(dtype, step)], {});
+    return node.emit("add", [scaled, node.splat(dtype, first)], {});
+  });
+  const ones = node.emit("broadcast", [node.splat(dtype, 1)], { shape });
+  const columns = [...coordinates.reverse(), ones].map((c) =>
+    node.reshape(c, [...shape, constant(1)]),
+  );
+  const grid = node.emit("concat", columns, { axis: rank });
+  const space = extents.map((_, i) => `s${i}`);
+  const labels = { lhs: ["n", "r", "h"], rhs: [...space, "h"], output: ["n", ...space, "r"] };
+  return node.emit("contract", [theta, grid], { ...labels, accumulator: dtype });
+}
+
 function roiAlign(node: NodeView): Operand {
   const { attributes } = node;
   const halfPixel =
@@ -243,6 +270,7 @@ export const samplingRows = {
   Resize: { since: [10, 11, 13, 18, 19], convert: resize },
   Upsample: { since: [7, 9], convert: upsample },
   GridSample: { since: [16, 20, 22], convert: gridSample },
+  AffineGrid: { since: [20], convert: affineGrid },
   RoiAlign: { since: [10, 16, 22], convert: roiAlign },
   RandomUniform: { since: [1, 22], convert: random("randomUniform", false) },
   RandomNormal: { since: [1, 22], convert: random("randomNormal", false) },

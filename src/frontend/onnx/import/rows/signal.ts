@@ -7,7 +7,7 @@ import { refTensor } from "../../../../semantics/tensor.ts";
 import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { sliceAxis } from "./movement.ts";
+import { sliceAxis } from "./slicing.ts";
 
 /** The axis is an attribute up to version 17, then an operand. */
 function dft(node: NodeView): Operand {
