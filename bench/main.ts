@@ -2,11 +2,12 @@
  * `npm run bench -- NAME [--target T] [--threads N] [--json] [--install-peers]`: runs one suite and
  * prints machine, versions, a row a case and the summary. stdout carries the result, stderr progress.
  * Exit codes: 0 measured (losses too), 1 a time was refused, 2 usage, 3 outputs disagree,
- * 6 a peer or model is missing.
+ * 4 a model is not supported, 6 a peer or model is missing.
  */
 import { availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
+import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
 import { type BenchCommandLine, readBenchCommandLine } from "./command-line.ts";
-import { type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
+import { type Contest, type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
 import { installPeers, missingPeers } from "./peers.ts";
 import { exitCodes, Refusal, runToExit } from "./refusal.ts";
 import {
@@ -47,11 +48,24 @@ function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): vo
 }
 
 async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
-  const contest = await benchCase.open();
+  const contest = await openCase(benchCase);
+  if ("reason" in contest) return contest;
   try {
     return rowOf(benchCase, await runContest(contest, protocol));
   } finally {
     await contest.close();
+  }
+}
+
+/** A model that a runtime refuses fails its case; a model that cannot be fetched ends the bench. */
+async function openCase(benchCase: BenchCase): Promise<Contest | FailedCase> {
+  try {
+    return await benchCase.open();
+  } catch (error) {
+    const refusal = error instanceof DiagnosticError ? error.diagnostics[0] : undefined;
+    if (refusal === undefined || refusal.code.startsWith("FET")) throw error;
+    const reason = formatDiagnostic(refusal);
+    return { case: benchCase.case, peerName: benchCase.peerName, kind: "unsupported", reason };
   }
 }
 
@@ -118,6 +132,7 @@ async function main(): Promise<number> {
   const report = await runSuite(line, (text) => out.write(`${text}\n`));
   if (line.json) printJson(line, report, Math.round(performance.now() - start));
   if (report.failed.some((f) => f.kind === "wrong")) return exitCodes.mismatch;
+  if (report.failed.some((f) => f.kind === "unsupported")) return exitCodes.unsupported;
   return report.failed.length > 0 ? exitCodes.failed : 0;
 }
 

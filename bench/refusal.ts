@@ -5,7 +5,13 @@
  */
 import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
 
-export const exitCodes = { failed: 1, usage: 2, mismatch: 3, environment: 6 } as const;
+export const exitCodes = {
+  failed: 1,
+  usage: 2,
+  mismatch: 3,
+  unsupported: 4,
+  environment: 6,
+} as const;
 
 export class Refusal extends Error {
   readonly exitCode: number;

@@ -21,7 +21,7 @@ export interface BenchRow {
 export interface FailedCase {
   readonly case: string;
   readonly peerName: string;
-  readonly kind: "wrong" | "implausible";
+  readonly kind: "wrong" | "implausible" | "unsupported";
   readonly reason: string;
 }
 

@@ -2,13 +2,20 @@
  * Runs a candidate runtime and the reference side by side on the same inputs and keeps the books:
  * the worst difference of any output element and both times, a model at a time.
  */
-import { type Rounding, toleranceOf, worstDifference } from "../bench/sessions/compare.ts";
+import {
+  countElements,
+  type Rounding,
+  toleranceOf,
+  worstDifference,
+} from "../bench/sessions/compare.ts";
 import type { RegionRow, Session } from "../bench/sessions/session.ts";
 
 /** What was seen of one model. */
 export interface Agreement {
   readonly model: string;
   readonly runs: number;
+  /** Output elements compared in all runs. */
+  readonly elements: number;
   /** Largest |candidate - reference| / max(1, |reference|). */
   readonly worst: number;
   readonly tolerance: number;
@@ -32,7 +39,7 @@ export function pairSessions(
   candidate: Session,
   reference: Session,
 ): PairedSession {
-  const books = { runs: 0, worst: 0, candidateMs: 0, referenceMs: 0 };
+  const books = { runs: 0, elements: 0, worst: 0, candidateMs: 0, referenceMs: 0 };
   return {
     inputs: candidate.inputs,
     outputs: candidate.outputs,
@@ -44,10 +51,15 @@ export function pairSessions(
       books.candidateMs += between - start;
       books.referenceMs += performance.now() - between;
       books.runs++;
+      books.elements += countElements(theirs);
       books.worst = Math.max(books.worst, worstDifference(ours, theirs));
       return ours;
     },
-    agreement: () => ({ model: model.name, tolerance: toleranceOf(model), ...books }),
+    agreement: () => ({
+      model: model.name,
+      tolerance: toleranceOf(model, books.elements),
+      ...books,
+    }),
     regions: () => candidate.profile?.() ?? [],
     release: async () => {
       await candidate.release();

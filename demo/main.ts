@@ -21,26 +21,46 @@ import {
   describeAgreement,
   describeReading,
   describeRegions,
+  describeSameText,
   describeSpeech,
   describeWakeWord,
 } from "./print.ts";
-import { isReadRight, ocrModelNames, readPage } from "./read-pages.ts";
+import { isReadRight, isSameText, ocrModelNames, readPage } from "./read-pages.ts";
 import { readModelFile, Stage } from "./stage.ts";
 
 const seed = 1;
 const randomRuns = 20;
 const wakeWords = ["wake-hello-deepa", "wake-hello-deepa-old", "wake-namaste-deepa"] as const;
 
-/** Whether all text is right. */
-async function showText(stage: Stage): Promise<boolean> {
+/** What became of the pictures: is the text right, and is it the reference's, letter for letter? */
+interface TextVerdict {
+  readonly right: boolean;
+  readonly same: boolean;
+}
+
+async function showText(stage: Stage): Promise<TextVerdict> {
   const models = await openOcr(stage);
-  let right = true;
+  let [right, same] = [true, true];
   for (const page of pages) {
     const reading = await readPage(models, page);
     print(describeReading(reading));
     right &&= isReadRight(reading);
+    if (!stage.compares) continue;
+    const expected = await readPage(referenceModels(stage, models.alphabet), page);
+    print(describeSameText(reading, expected));
+    same &&= isSameText(reading, expected);
   }
-  return right;
+  return { right, same };
+}
+
+function referenceModels(stage: Stage, alphabet: readonly string[]): OcrModels {
+  const { detect, angle, recognise } = ocrModelNames;
+  return {
+    detect: stage.referenceOf(detect),
+    angle: stage.referenceOf(angle),
+    recognise: stage.referenceOf(recognise),
+    alphabet,
+  };
 }
 
 async function openOcr(stage: Stage): Promise<OcrModels> {
@@ -83,15 +103,17 @@ async function main(): Promise<number> {
   const threads = Math.min(2, availableParallelism());
   const stage = new Stage(ortNodeRuntime(threads));
   print(`${stage.shown.name} ${stage.shown.version}, ${threads} threads\n`);
-  const right = await showText(stage);
+  const text = await showText(stage);
   await showSpeech(stage);
   await showWakeWords(stage);
-  for (const { model, regions } of stage.regions()) print(describeRegions(model, regions));
+  for (const { model, regions } of stage.regions()) {
+    if (regions.length > 0) print(describeRegions(model, regions));
+  }
   const agreements = stage.agreements();
   if (agreements.length > 0) print(describeAgreement(agreements));
   await stage.close();
-  if (!agreements.every(agrees)) return exitCodes.mismatch;
-  return right ? 0 : exitCodes.failed;
+  if (!text.same || !agreements.every(agrees)) return exitCodes.mismatch;
+  return text.right ? 0 : exitCodes.failed;
 }
 
 function print(text: string): void {

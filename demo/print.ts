@@ -1,7 +1,7 @@
 /** The demo's findings as text. No printing here: each function returns what main.ts writes. */
 import type { RegionRow } from "../bench/sessions/session.ts";
 import { type Agreement, agrees } from "./agreement.ts";
-import { isReadRight, type PageReading } from "./read-pages.ts";
+import { isReadRight, isSameText, type PageReading } from "./read-pages.ts";
 
 export function describeReading(reading: PageReading): string {
   const { page, lines, widths, ms } = reading;
@@ -13,6 +13,15 @@ export function describeReading(reading: PageReading): string {
       `${percent(page.errorShare)}), ${lines.length} lines of ${widths[0]} to ${widths[1]} columns, ` +
       `${ms.toFixed(0)} ms\n`,
   ].join("\n");
+}
+
+export function describeSameText(ours: PageReading, reference: PageReading): string {
+  if (isSameText(ours, reference))
+    return `  same text as the reference (${reference.ms.toFixed(0)} ms)\n`;
+  const lines = reference.lines.filter((line) => !ours.lines.includes(line));
+  return ["  NOT the reference's text, which has", ...lines.map((line) => `  | ${line}`), ""].join(
+    "\n",
+  );
 }
 
 /** One character a window: the higher, the likelier speech. */

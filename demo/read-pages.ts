@@ -43,6 +43,11 @@ export function isReadRight(reading: PageReading): boolean {
   return reading.errorShare <= reading.page.errorShare;
 }
 
+/** Whether two runtimes read the same, letter for letter. */
+export function isSameText(a: PageReading, b: PageReading): boolean {
+  return a.lines.join("\n") === b.lines.join("\n");
+}
+
 function widthRange(pieces: readonly (readonly Piece[])[]): [number, number] {
   const widths = pieces.flat().map((piece) => piece.width);
   return [Math.min(...widths), Math.max(...widths)];

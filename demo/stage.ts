@@ -22,6 +22,7 @@ export class Stage {
   readonly #reference: Runtime;
   readonly #candidate: Runtime | undefined;
   readonly #opened: Session[] = [];
+  readonly #references = new Map<string, Session>();
   readonly #pairs: { readonly model: string; readonly session: PairedSession }[] = [];
 
   constructor(reference: Runtime, candidate?: Runtime) {
@@ -45,6 +46,7 @@ export class Stage {
 
   async #openSession(row: ModelRow, bytes: Uint8Array): Promise<Session> {
     const reference = await this.#reference.open(bytes);
+    this.#references.set(row.name, reference);
     if (this.#candidate === undefined) return reference;
     const rounding = roundingOf(bytes);
     if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
@@ -55,6 +57,18 @@ export class Stage {
       reference,
     );
     this.#pairs.push({ model: row.name, session });
+    return session;
+  }
+
+  /** Whether there is a candidate to compare with the reference. */
+  get compares(): boolean {
+    return this.#candidate !== undefined;
+  }
+
+  /** The reference's own session of an opened model. */
+  referenceOf(name: ModelRow["name"]): Session {
+    const session = this.#references.get(name);
+    invariant(session !== undefined, () => `model ${name} is not open`);
     return session;
   }
 

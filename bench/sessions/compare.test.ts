@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { toleranceOf, worstDifference } from "./compare.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { countElements, toleranceOf, worstDifference } from "./compare.ts";
 import { float32Tensor, type Tensors } from "./session.ts";
 
 const y = (...values: number[]): Tensors => ({
@@ -26,6 +27,25 @@ describe("worstDifference", () => {
   });
 });
 
-test("the tolerance is the rounding of the model's sums", () => {
-  expect(toleranceOf({ depth: 4, longestSum: 64 })).toBe(2 ** -23 * 32);
+test("the tolerance grows with the model's rounding and with the elements looked at", () => {
+  const rounding = { depth: 4, longestSum: 64 };
+  expect(toleranceOf(rounding, 1)).toBe(2 ** -23 * 32);
+  expect(toleranceOf(rounding, 1e6) / toleranceOf(rounding, 1)).toBeCloseTo(5.26, 2);
+  expect(countElements({ ...y(1, 2), z: y(1).y! })).toBe(3);
+});
+
+test("the largest of n random sums stays within the tolerance, and near it", () => {
+  const rng = new Rng(1);
+  const terms = 256;
+  let worst = 0;
+  const count = 3000;
+  for (let i = 0; i < count; i++) {
+    const products = Array.from({ length: terms }, () => Math.fround(rng.normal() / 16));
+    const exact = products.reduce((a, b) => a + b, 0);
+    const rounded = products.reduce((a, b) => Math.fround(a + b), 0);
+    worst = Math.max(worst, Math.abs(rounded - exact) / Math.max(1, Math.abs(exact)));
+  }
+  const tolerance = toleranceOf({ depth: 1, longestSum: terms }, count);
+  expect(worst).toBeLessThan(tolerance);
+  expect(worst).toBeGreaterThan(tolerance / 100);
 });

@@ -1,7 +1,8 @@
 /**
  * Compares two runtimes' outputs. The tolerance is derived from the model, not chosen: a sum of K
- * rounded products in any order is off by about sqrt(K) roundings of its size, and each of `depth`
- * layers adds its own.
+ * rounded products in any order is off by about sqrt(K) roundings of its size, each of `depth` layers
+ * adds its own, and the largest of n such errors is about sqrt(2 ln n) times the usual one (extreme
+ * value of the normal distribution).
  */
 import { invariant } from "../../src/support/invariant.ts";
 import type { Tensor, Tensors } from "./session.ts";
@@ -16,9 +17,14 @@ export interface Rounding {
 
 const float32Epsilon = 2 ** -23;
 
-/** Difference that float32 rounding alone may cause between two orders of evaluation. */
-export function toleranceOf({ depth, longestSum }: Rounding): number {
-  return float32Epsilon * Math.sqrt(longestSum) * depth;
+/** Largest difference that float32 rounding alone causes among that many elements. */
+export function toleranceOf({ depth, longestSum }: Rounding, elements: number): number {
+  const spread = Math.max(1, Math.sqrt(2 * Math.log(Math.max(1, elements))));
+  return float32Epsilon * Math.sqrt(longestSum) * depth * spread;
+}
+
+export function countElements(tensors: Tensors): number {
+  return Object.values(tensors).reduce((sum, { data }) => sum + data.length, 0);
 }
 
 /**

@@ -9,7 +9,7 @@ import { fetchModel } from "../models/fetch.ts";
 import { constantInputs, randomInputs } from "../models/random-inputs.ts";
 import { roundingOf } from "../models/rounding.ts";
 import type { ModelCase, ModelRow } from "../models/table.ts";
-import { type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
+import { countElements, type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
 import type { Runtime, Session, Tensors } from "../sessions/session.ts";
 import type { BenchCase } from "./suite.ts";
 
@@ -62,8 +62,9 @@ export function sessionContest(
     ours: async () => void (await ours.run(drawn())),
     peer: async () => void (await peer.run(drawn())),
     check: async () => {
-      const tolerance = toleranceOf(rounding);
-      const found = worstDifference(await ours.run(drawn()), await peer.run(drawn()));
+      const expected = await peer.run(drawn());
+      const tolerance = toleranceOf(rounding, countElements(expected));
+      const found = worstDifference(await ours.run(drawn()), expected);
       if (found <= tolerance) return undefined;
       return `outputs differ by ${found.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
     },

@@ -7,7 +7,7 @@ import { fetchModel } from "../../bench/models/fetch.ts";
 import { constantInputs, randomInputs } from "../../bench/models/random-inputs.ts";
 import { roundingOf } from "../../bench/models/rounding.ts";
 import { type ModelCase, type ModelRow, modelTable } from "../../bench/models/table.ts";
-import { toleranceOf, worstDifference } from "../../bench/sessions/compare.ts";
+import { countElements, toleranceOf, worstDifference } from "../../bench/sessions/compare.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
 import type { Runtime, Tensors } from "../../bench/sessions/session.ts";
@@ -37,7 +37,7 @@ async function compare(
   const bytes = unwrap(fetchModel(row));
   const inputs = randomInputs(modelCase, new Rng(seed));
   const expected = await runOnce(ortNodeRuntime(1), bytes, inputs);
-  const tolerance = toleranceOf(unwrap(roundingOf(bytes)));
+  const tolerance = toleranceOf(unwrap(roundingOf(bytes)), countElements(expected));
   const session = await ours.open(bytes, constantInputs(modelCase));
   const worst = worstDifference(await session.run(inputs), expected);
   await session.release();
