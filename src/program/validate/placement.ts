@@ -12,6 +12,7 @@ import type { Buffer, Program } from "../program.ts";
 import type { Facts } from "./facts.ts";
 import { parameterFacts, rootOf } from "./launch-view.ts";
 import type { Report } from "./report.ts";
+import { usesCounters } from "./task-order.ts";
 import type { TaskRecords } from "./tasks.ts";
 
 interface Life {
@@ -138,6 +139,13 @@ function livesOf(program: Program, records: TaskRecords): ReadonlyMap<string, Li
   for (const { root, position } of records.conditions) extend(root, position);
   extendOverLoops(lives, records);
   const end = records.launches.length;
+  // Launches that wait for counters run in no order of the text: every life is the whole program's.
+  if (usesCounters(program.tasks)) {
+    for (const root of lives.keys()) {
+      extend(root, 0);
+      extend(root, end);
+    }
+  }
   for (const b of program.buffers) {
     const root = rootOf(program.buffers, b.name);
     if (b.kind === "input" || b.kind === "weight" || b.kind === "state") extend(root, 0);

@@ -10,7 +10,8 @@ import type { Footprint } from "./sequential.ts";
 import { Shadow } from "./shadow.ts";
 import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace.ts";
 
-type Clocks = Map<number, number>;
+/** Clock by slot; a hole is 0. */
+export type Clocks = number[];
 
 /** What a thread, or whoever it met, knows; `fenced` is what asynchronous accesses may rely on. */
 export interface Known {
@@ -55,11 +56,14 @@ interface Meeting {
 }
 
 function emptyKnown(): Known {
-  return { seen: new Map(), fenced: { shared: new Map(), memory: new Map() } };
+  return { seen: [], fenced: { shared: [], memory: [] } };
 }
 
 function joinClocks(into: Clocks, from: Clocks): void {
-  for (const [slot, clock] of from) if (clock > (into.get(slot) ?? 0)) into.set(slot, clock);
+  for (let slot = 0; slot < from.length; slot++) {
+    const clock = from[slot] ?? 0;
+    if (clock > (into[slot] ?? 0)) into[slot] = clock;
+  }
 }
 
 function join(into: Known, from: Known): void {
@@ -113,13 +117,13 @@ export class ProtocolRun {
   #runner(trace: ThreadTrace): Runner {
     const slot = this.#slots++;
     const known = emptyKnown();
-    known.seen.set(slot, 1);
+    known.seen[slot] = 1;
     return { trace, slot, known, at: 0, arrived: false, committed: new Map(), issued: [] };
   }
 
   /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
   #tick({ known, slot }: Runner): void {
-    known.seen.set(slot, known.seen.get(slot)! + 1);
+    known.seen[slot] = known.seen[slot]! + 1;
   }
 
   /** Runs a thread until it cannot go on; whether it moved. */
@@ -136,7 +140,7 @@ export class ProtocolRun {
   #step(runner: Runner, event: TraceEvent): boolean {
     switch (event.kind) {
       case "touch": {
-        const clock = runner.known.seen.get(runner.slot)!;
+        const clock = runner.known.seen[runner.slot]!;
         const by = { slot: runner.slot, clock, known: runner.known, isAsync: false };
         this.#shadow.touch(event.touch, by, () => `${event.text} by ${runner.trace.label}`);
         return true;
@@ -168,7 +172,8 @@ export class ProtocolRun {
     const last = (runner.committed.get(event.group) ?? 0) - event.pending;
     runner.issued = runner.issued.filter((i) => {
       const over = i.group === event.group && i.batch <= last;
-      if (over) joinClocks(runner.known.seen, new Map([[i.slot, i.clock]]));
+      const { seen } = runner.known;
+      if (over && i.clock > (seen[i.slot] ?? 0)) seen[i.slot] = i.clock;
       return !over;
     });
   }
@@ -196,13 +201,13 @@ export class ProtocolRun {
     const cell = this.#cell(event.place, runner.trace.instance);
     const parity = ((event.value % 2) + 2) % 2;
     if (cell.completed % 2 === parity) return false;
-    const knew = runner.known.seen.get(cell.slot) ?? 0;
+    const knew = runner.known.seen[cell.slot] ?? 0;
     if (knew < cell.completed - 1) {
       const text = `${event.text} by ${runner.trace.label} could be satisfied by an older phase`;
       this.#fault("PRG041", `${text} (knows ${knew}, completed ${cell.completed})`);
     }
     join(runner.known, cell.released);
-    const clock = runner.known.seen.get(runner.slot)!;
+    const clock = runner.known.seen[runner.slot]!;
     cell.waiters.push({ slot: runner.slot, clock: clock + 1, label: runner.trace.label });
     this.#tick(runner);
     return true;
@@ -236,7 +241,7 @@ export class ProtocolRun {
   }
 
   #checkPhase(runner: Runner, cell: Cell, text: string): void {
-    const knew = runner.known.seen.get(cell.slot) ?? 0;
+    const knew = runner.known.seen[cell.slot] ?? 0;
     if (knew === cell.completed) return;
     this.#fault(
       "PRG041",
@@ -247,7 +252,7 @@ export class ProtocolRun {
   #settle(cell: Cell): void {
     if (cell.left !== 0 || cell.bytes !== 0) return;
     for (const waiter of cell.waiters) {
-      if ((cell.gathered.seen.get(waiter.slot) ?? 0) >= waiter.clock) continue;
+      if ((cell.gathered.seen[waiter.slot] ?? 0) >= waiter.clock) continue;
       this.#fault(
         "PRG041",
         `${cell.label} may complete a phase before ${waiter.label} has seen the last one`,
@@ -257,7 +262,7 @@ export class ProtocolRun {
     cell.completed++;
     cell.left = cell.arrivals;
     join(cell.released, cell.gathered);
-    cell.released.seen.set(cell.slot, cell.completed);
+    cell.released.seen[cell.slot] = cell.completed;
   }
 
   // Meetings: barriers and collective intrinsics.
@@ -359,7 +364,7 @@ export class ProtocolRun {
       return;
     }
     if (completion.kind === "sync") {
-      const clock = leader!.known.seen.get(leader!.slot)!;
+      const clock = leader!.known.seen[leader!.slot]!;
       this.#touchAll(all, event, { slot: leader!.slot, clock });
       return;
     }
@@ -401,6 +406,9 @@ export class ProtocolRun {
       const own = runner.trace.events[runner.at];
       if (own?.kind !== "tile") continue;
       for (const touch of own.touches) {
+        // Tiles that are not dealt out over the threads are touched once, as the first thread says.
+        const [range] = touch.ranges;
+        if (runner !== all[0] && range && !this.#shadow.isPrivate(range.object)) continue;
         const by = { ...at, known, isAsync };
         this.#shadow.touch(touch, by, () => `${own.text} by ${runner.trace.label}`);
       }

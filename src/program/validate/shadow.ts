@@ -43,6 +43,10 @@ export class Shadow {
     this.#fault = fault;
   }
 
+  isPrivate(object: string): boolean {
+    return this.#objects.get(object)!.scope === "private";
+  }
+
   touch(touch: Touch, by: Toucher, what: () => string): void {
     for (const { object, from, to } of touch.ranges) {
       const info = this.#objects.get(object)!;
@@ -78,8 +82,10 @@ export class Shadow {
     }
     const mark = { slot: by.slot, clock: by.clock, isAsync: by.isAsync };
     if (!write) {
-      granule.reads = granule.reads.filter((r) => !isKnown(r, by, info));
-      granule.reads.push(mark);
+      const { reads } = granule;
+      const [only] = reads;
+      if (reads.length === 1 && only && isKnown(only, by, info)) reads[0] = mark;
+      else if (!reads.some((r) => r.slot === by.slot && r.clock === by.clock)) reads.push(mark);
       return undefined;
     }
     const unordered = granule.reads.find((r) => !isKnown(r, by, info));
@@ -104,7 +110,7 @@ export class Shadow {
         : ["PRG030", "access that is not ordered after a write"];
     }
     if (!by.isAsync || old.isAsync || info.scope === "private") return undefined;
-    const fenced = by.known.fenced[info.scope].get(old.slot) ?? 0;
+    const fenced = by.known.fenced[info.scope][old.slot] ?? 0;
     if (old.clock <= fenced) return undefined;
     return ["PRG032", "asynchronous access to an ordinary write without a fence between"];
   }
@@ -127,5 +133,5 @@ export class Shadow {
 /** Ordered before; matrix instructions of one group see each other's registers in order of issue. */
 function isKnown(mark: Mark, by: Toucher, info: ObjectInfo): boolean {
   if (info.scope === "private" && mark.slot === by.slot) return true;
-  return mark.clock <= (by.known.seen.get(mark.slot) ?? 0);
+  return mark.clock <= (by.known.seen[mark.slot] ?? 0);
 }

@@ -50,7 +50,8 @@ export function checkTaskOrder(program: Program, records: TaskRecords, report: R
   }
 }
 
-function usesCounters(tasks: readonly Task[]): boolean {
+/** Whether some launch waits for counters only. */
+export function usesCounters(tasks: readonly Task[]): boolean {
   return tasks.some((t) => {
     if (t.kind === "launch") return t.after === "counters" || t.waits.length > 0;
     if (t.kind === "if") return usesCounters(t.then) || usesCounters(t.else);

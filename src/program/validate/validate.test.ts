@@ -1,5 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import {
+  megakernelFaults,
+  type PlantedFault,
+  pipelinedFaults,
+} from "../../../test/golden/program/faults.ts";
 import { formatDiagnostic } from "../../support/diagnostic.ts";
 import { parseProgram } from "../program-parse.ts";
 import { validateProgram } from "./validate.ts";
@@ -67,4 +72,21 @@ test("faults in the CPU matrix kernel are found", () => {
     ["launch main after previous", "launch other after previous", "PRG002"],
     ["x : input memory f32", "x : input memory f64", "PRG003"],
   ]);
+});
+
+function checkPlanted(name: string, faults: readonly PlantedFault[]): void {
+  checkFaults(
+    name,
+    faults.map((f) => [f.from, f.to, f.code]),
+  );
+}
+
+test("the pipelined matrix kernel is valid, and faults in it are found", () => {
+  expect(codesOf(golden("matmul-pipelined"))).toEqual([]);
+  checkPlanted("matmul-pipelined", pipelinedFaults);
+});
+
+test("the megakernel is valid, and faults in it are found", () => {
+  expect(codesOf(golden("megakernel"))).toEqual([]);
+  checkPlanted("megakernel", megakernelFaults);
 });
