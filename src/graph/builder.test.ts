@@ -99,6 +99,18 @@ describe("shape inference", () => {
     expect(printType(b.typeOf(p))).toBe("f32[1, 8, 9, floorDiv(W + 1, 2)]");
   });
 
+  it("of a diagonal keeps the known extent, and refuses one axis or two extents", () => {
+    const diagonal = (axis: number, other: number) =>
+      check((b) => {
+        b.symbol("N", 1, 9);
+        return b.node("diagonal", [b.input("x", f32("N", 3, 4, 4))], { axis, other });
+      });
+    expect(diagonal(2, 3)).toBe("f32[N, 3, 4]");
+    expect(diagonal(0, 1)).toBe("f32[3, 4, 4]");
+    expect(diagonal(1, 2)).toBe("SHP002");
+    expect(diagonal(1, 1)).toBe("GRF003");
+  });
+
   it("of matrix products broadcasts batches", () => {
     const product = (a: readonly number[], c: readonly number[]) =>
       check((b) => b.matMul(b.input("a", f32(...a)), b.input("c", f32(...c))));

@@ -137,7 +137,7 @@ describe("verifyGraph", () => {
   it("accepts an empty tensor type and the builder's stored constants", () => {
     const b = new GraphBuilder("stored");
     const x = b.input("x", tensorType("f32", 0));
-    const big = b.constant(fromRef(refTensor("f32", [100], new Float64Array(100))), "big");
+    const big = b.constant(fromRef(refTensor("f32", [2000], new Float64Array(2000))), "big");
     const graph = b.finish([x, big]);
     expect(verifyGraph(graph)).toEqual([]);
     expect([...b.storedConstants.keys()]).toEqual(["big"]);

@@ -93,7 +93,8 @@ const steps: readonly StepFunction[] = [
   (s) => {
     const x = pickRanked(s);
     if (x === undefined || s.b.rankOf(x) !== 2) return [];
-    return [s.b.einsum("i k, j k -> i j", x, s.b.apply("tanh", x))];
+    const square = s.b.einsum("i k, j k -> i j", x, s.b.apply("tanh", x));
+    return [square, s.b.node("diagonal", [square], { axis: 0, other: 1 })];
   },
   (s) => {
     const x = pickValue(s);

@@ -121,6 +121,15 @@ describe("data movement", () => {
     c.check([iota, c.add("dimSize", [x], { axis: 1 })]);
   });
 
+  it("diagonal of either pair of axes", () => {
+    const c = new Case({ N: 3 });
+    const N = c.symbol("N");
+    const x = c.input("x", "f32", N, 4, N);
+    const outer = c.add("diagonal", [x], { axis: 0, other: 2 });
+    const inner = c.add("diagonal", [x], { axis: 2, other: 0 });
+    c.check([outer, inner]);
+  });
+
   it("reshape, transpose, broadcast and slice, as views where the order stays", () => {
     const c = new Case({ N: 3 });
     const n = c.symbol("N");

@@ -182,6 +182,8 @@ export interface CoreOpAttrs<Subgraph = unknown> extends ElementwiseAttrs {
   dimSize: { readonly axis: number };
   reshape: { readonly shape: readonly IndexExpr[] };
   transpose: { readonly permutation: readonly number[] };
+  /** Elements where the positions along both axes are equal; the second axis goes. */
+  diagonal: { readonly axis: number; readonly other: number };
   /** Repeats along new outer axes and axes of extent 1. */
   broadcast: { readonly shape: readonly IndexExpr[] };
   /** One entry per axis; steps are positive (see reverse). */

@@ -9,22 +9,13 @@ interface Labelled {
   readonly labels: readonly string[];
 }
 
-/** Keeps one of each repeated label: multiplies by an identity along the pair and sums one away. */
+/** Keeps one of each repeated label. */
 function takeDiagonals(b: OpWriter, operand: Labelled): Labelled {
-  const second = operand.labels.findIndex((label, i) => operand.labels.indexOf(label) < i);
-  if (second < 0) return operand;
-  const first = operand.labels.indexOf(operand.labels[second]!);
-  const shape = b.shapeOf(operand.value);
-  const positions = (axis: number) =>
-    b.iota(
-      shape.map((d, i) => (i === axis ? d : 1)),
-      axis,
-      "i64",
-    );
-  const onDiagonal = b.apply("equal", positions(first), positions(second));
-  const kept = b.select(onDiagonal, operand.value, b.scalarLike(0, operand.value));
-  const value = b.reduce("sum", kept, [second], false);
-  return takeDiagonals(b, { value, labels: operand.labels.filter((_, i) => i !== second) });
+  const other = operand.labels.findIndex((label, i) => operand.labels.indexOf(label) < i);
+  if (other < 0) return operand;
+  const axis = operand.labels.indexOf(operand.labels[other]!);
+  const value = b.node("diagonal", [operand.value], { axis, other });
+  return takeDiagonals(b, { value, labels: operand.labels.filter((_, i) => i !== other) });
 }
 
 /** Labels of the two that the output or a later operand needs. */

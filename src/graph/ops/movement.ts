@@ -22,9 +22,11 @@ import {
   checkRank,
   commonDType,
   compareExtents,
+  dropAxes,
   refuse,
   unify,
   unifyShapes,
+  withAt,
 } from "../inference.ts";
 import type { InferContext, OpRows } from "../op-info.ts";
 import { bytesOf, elementsOf, printShape, sameShape } from "../tensor-type.ts";
@@ -113,6 +115,20 @@ export const movementOps = {
       );
       return [{ dtype: x!.dtype, shape: permutation.map((axis) => x!.shape[axis]!) }];
     },
+  },
+  diagonal: {
+    arity: [1, 1],
+    schema: { axis: integer, other: integer },
+    traits: pure,
+    infer: ([x], { axis, other }, ctx) => {
+      checkAxis(ctx, axis, x!.shape.length);
+      checkAxis(ctx, other, x!.shape.length);
+      checkAttr(ctx, axis !== other, () => `axis ${axis} with itself`, "name two axes");
+      const extent = unify(ctx, x!.shape[axis]!, x!.shape[other]!, "axes of a diagonal");
+      const shape = dropAxes(withAt(x!.shape, axis, extent), [other], false);
+      return [{ dtype: x!.dtype, shape }];
+    },
+    bytesRead: ({ outputs }) => bytesOf(outputs[0]!),
   },
   broadcast: {
     arity: [1, 1],
@@ -261,6 +277,7 @@ export const movementOps = {
   | "dimSize"
   | "reshape"
   | "transpose"
+  | "diagonal"
   | "broadcast"
   | "slice"
   | "reverse"

@@ -51,6 +51,16 @@ export function buildReshape(context: NestContext, node: NodeOf<"reshape">): voi
   context.alias(node, node.inputs[0]!);
 }
 
+export function buildDiagonal(context: NestContext, node: NodeOf<"diagonal">): void {
+  const x = node.inputs[0]!;
+  const { axis, other } = node.attrs;
+  const kept = context.type(x).shape.flatMap((_, i) => (i === other ? [] : [i]));
+  buildMap(context, node, (draft, at) => {
+    const index = context.type(x).shape.map((_, i) => at[kept.indexOf(i === other ? axis : i)]!);
+    return draft.read(x, index);
+  });
+}
+
 export function buildTranspose(context: NestContext, node: NodeOf<"transpose">): void {
   const x = node.inputs[0]!;
   const { shape } = context.type(x);

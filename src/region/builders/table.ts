@@ -18,6 +18,7 @@ import {
 import {
   buildBroadcast,
   buildConcat,
+  buildDiagonal,
   buildDimSize,
   buildIota,
   buildPad,
@@ -51,6 +52,7 @@ export const nestBuilders = {
   dimSize: buildDimSize,
   reshape: buildReshape,
   transpose: buildTranspose,
+  diagonal: buildDiagonal,
   broadcast: buildBroadcast,
   slice: buildSlice,
   reverse: buildReverse,

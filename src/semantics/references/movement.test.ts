@@ -43,6 +43,22 @@ describe("iota and dimSize", () => {
   });
 });
 
+describe("diagonal", () => {
+  it("takes the elements with equal positions, either axis first", () => {
+    const x = counting(2, 3, 2);
+    const outer = run("diagonal", { axis: 0, other: 2 }, x)[0]!;
+    expect([outer.shape, values(outer)]).toEqual([
+      [2, 3],
+      [0, 2, 4, 7, 9, 11],
+    ]);
+    const inner = run("diagonal", { axis: 2, other: 0 }, x)[0]!;
+    expect([inner.shape, values(inner)]).toEqual([
+      [3, 2],
+      [0, 7, 2, 9, 4, 11],
+    ]);
+  });
+});
+
 describe("transpose, reverse, slice", () => {
   it("move each element where the definition says", () => {
     const x = counting(2, 3, 4);

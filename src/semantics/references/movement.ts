@@ -33,6 +33,14 @@ export const reshape: Reference<"reshape"> = ({ shape }, [x]) => {
   return [{ dtype: x!.dtype, shape, data: x!.data }];
 };
 
+export const diagonal: Reference<"diagonal"> = ({ axis, other }, [x]) => {
+  const strides = rowMajorStrides(x!.shape);
+  const both = strides.map((stride, i) => (i === axis ? stride + strides[other]! : stride));
+  const keep = <T>(list: readonly T[]): T[] => list.filter((_, i) => i !== other);
+  const shape = keep(x!.shape);
+  return [takeOffsets(x!, shape, viewOffsets(shape, keep(both)))];
+};
+
 export const transpose: Reference<"transpose"> = ({ permutation }, [x]) => {
   const strides = rowMajorStrides(x!.shape);
   const shape = permutation.map((axis) => x!.shape[axis]!);

@@ -16,6 +16,7 @@ import { gather, gatherElements, gatherNd, scatterElements, scatterNd } from "./
 import {
   broadcast,
   concat,
+  diagonal,
   dimSize,
   iota,
   pad,
@@ -43,6 +44,7 @@ export const references = {
   dimSize,
   reshape,
   transpose,
+  diagonal,
   broadcast,
   slice,
   reverse,
