@@ -41,7 +41,7 @@ function readCount(text: string | undefined, key: string, at: string): number | 
 }
 
 /** Rejects (ONX006) a location that could leave the folder of the model. */
-export function checkLocation(location: string, at: string): void {
+function checkLocation(location: string, at: string): void {
   const parts = location.split("/");
   const printable = ![...location].some((c) => c.charCodeAt(0) < 32);
   const inside = parts.every((part) => part !== "" && part !== "." && part !== "..");

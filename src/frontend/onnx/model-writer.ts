@@ -92,7 +92,7 @@ export function writeModel(spec: ModelSpec): Uint8Array {
   return toBinary(ModelProtoSchema, buildModel(spec));
 }
 
-export function buildModel(spec: ModelSpec): ModelProto {
+function buildModel(spec: ModelSpec): ModelProto {
   return create(ModelProtoSchema, {
     irVersion: 10n,
     producerName: "wavetile",

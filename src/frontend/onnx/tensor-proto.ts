@@ -60,7 +60,7 @@ export function readTensorProto(proto: TensorProto, at: string): FileTensor {
 }
 
 /** Non-negative extents whose product stays exact (limited like that of every tensor). */
-export function readDims(dims: readonly bigint[], what: string, at: string): number[] {
+function readDims(dims: readonly bigint[], what: string, at: string): number[] {
   const shape = dims.map(Number);
   let count = 1;
   for (const extent of shape) count *= Math.max(extent, 1);

@@ -24,7 +24,7 @@ import { reject } from "../../../support/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { Assembly } from "./assembly.ts";
 import { checkShapeSize } from "./extent-limits.ts";
-import { foldConstants, smallResult } from "./fold.ts";
+import { type FoldBudget, foldConstants, smallResult } from "./fold.ts";
 import { materializeElements, scalarIndex } from "./materialize.ts";
 import {
   constantOperand,
@@ -45,11 +45,6 @@ export interface Origin {
   readonly label: string;
 }
 
-export interface FoldLimits {
-  /** Elements of operands and results of an op that is computed at import. */
-  readonly elements: number;
-}
-
 interface InferredComposite {
   readonly types: readonly TensorType[];
   readonly equalities: readonly (readonly [IndexExpr, IndexExpr])[];
@@ -57,7 +52,7 @@ interface InferredComposite {
 
 export class Emitter {
   readonly assembly: Assembly;
-  readonly limits: FoldLimits;
+  readonly budget: FoldBudget;
   readonly #weightIds = new Map<object, ValueId>();
   readonly #symbolIds = new Map<string, ValueOperand>();
   readonly #composites = new Map<string, InferredComposite>();
@@ -67,16 +62,16 @@ export class Emitter {
   /** That of the enclosing graph, if this one fills a subgraph. */
   readonly #outer: Emitter | undefined;
 
-  constructor(assembly: Assembly, limits: FoldLimits, outer?: Emitter) {
+  constructor(assembly: Assembly, budget: FoldBudget, outer?: Emitter) {
     this.assembly = assembly;
-    this.limits = limits;
+    this.budget = budget;
     this.#outer = outer;
   }
 
   /** An emitter for a subgraph, which sees the symbols of this graph and captures its values. */
   nested(): Emitter {
     const { symbols, stored } = this.assembly;
-    return new Emitter(new Assembly(new SymbolScope(symbols), stored), this.limits, this);
+    return new Emitter(new Assembly(new SymbolScope(symbols), stored), this.budget, this);
   }
 
   /** Applies an op; the results of a multi-output op in order. */
@@ -189,7 +184,7 @@ export class Emitter {
     const counts = shapes.map((s) => elementCount(s as number[]));
     if (isComposite(op)) return this.#expand(op, inputs, attrs, { counts, origin });
     if (inputs.every((operand) => operand.kind === "constant")) {
-      return foldConstants({ op, inputs, attrs }, { counts, origin, limit: this.limits.elements });
+      return foldConstants({ op, inputs, attrs }, { counts, types, origin, budget: this.budget });
     }
     if (types.length !== 1 || counts[0]! > largestSymbolic) return undefined;
     const elements = inputs.map(symbolicElements);
@@ -280,11 +275,16 @@ function isMultipleOf(extent: IndexExpr, name: string): boolean {
   );
 }
 
-/** Ops that may not be computed at import although their operands are known. */
+/**
+ * Ops that are not computed at import although their operands are known: dequantised weights would
+ * lose the form that integer kernels need.
+ */
 function isOpaque(op: OpKind): boolean {
   const { traits } = opTable[op];
   const known = typeof traits === "function" ? undefined : traits;
-  return known?.random === true || known?.hasSubgraph === true || op === "dimSize";
+  return (
+    known?.random === true || known?.hasSubgraph === true || op === "dimSize" || op === "dequantize"
+  );
 }
 
 /** Rejects results that are negative in every case, or too large. */

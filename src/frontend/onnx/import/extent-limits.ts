@@ -7,12 +7,12 @@ import type { IndexExpr } from "../../../semantics/index-expr.ts";
 import { reject } from "../../../support/diagnostic.ts";
 
 /** Bound of the elements of a tensor, counting every symbol as 1. */
-export const largestCount = 2 ** 40;
+const largestCount = 2 ** 40;
 /** Bound of the terms that the product of a shape may have. */
 const largestTermCount = 4096;
 
 /** A bound of the coefficients of an expression: what a product multiplies at most. */
-export function magnitude(e: IndexExpr): number {
+function magnitude(e: IndexExpr): number {
   return e.terms.reduce((sum, t) => sum + Math.abs(t.coefficient), Math.abs(e.constant));
 }
 

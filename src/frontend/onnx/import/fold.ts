@@ -1,7 +1,7 @@
 /** Ops whose operands are all constant, computed at import through their references. */
 import { type AnyAttrs, attrParts } from "../../../graph/attr-schema.ts";
-import type { OpAttrs, OpKind } from "../../../graph/graph.ts";
-import { schemaOf } from "../../../graph/op-table.ts";
+import type { OpAttrs, OpKind, TensorType } from "../../../graph/graph.ts";
+import { infoOf, schemaOf } from "../../../graph/op-table.ts";
 import type { CoreOpKind } from "../../../semantics/core-ops.ts";
 import { constantValue, type IndexExpr } from "../../../semantics/index-expr.ts";
 import { runReference } from "../../../semantics/references/references.ts";
@@ -24,16 +24,43 @@ export interface FoldCall<K extends OpKind> {
 export interface FoldContext {
   /** Elements of each result. */
   readonly counts: readonly number[];
+  readonly types: readonly TensorType[];
   readonly origin: Origin;
-  /** Elements of operands and of results up to which an op is computed. */
-  readonly limit: number;
+  readonly budget: FoldBudget;
+}
+
+/** What may be computed at import, so that no model keeps it busy: one for the whole model. */
+export interface FoldBudget {
+  /** Elements of operands and of results up to which one op is computed. */
+  readonly elements: number;
+  /** Arithmetic operations that are left, over all ops. */
+  operations: number;
+}
+
+/** Arithmetic operations that one import spends on constants: about a second of references. */
+export const foldOperations = 2 ** 28;
+
+/** Whether the budget covers the op; if so it is charged. */
+function charge<K extends OpKind>(
+  { op, inputs, attrs }: FoldCall<K>,
+  { types, budget }: FoldContext,
+  moved: number,
+): boolean {
+  const call = { inputs: inputs.map((o) => o.type), outputs: types, attrs, ranges: new Map() };
+  const flops = infoOf(op).flops?.(call);
+  const cost = moved + (flops ? (constantValue(flops) ?? Infinity) : 0);
+  if (cost > budget.operations) return false;
+  budget.operations -= cost;
+  return true;
 }
 
 /** The results, or undefined where the op had better stay in the graph. */
 export function foldConstants<K extends OpKind>(
-  { op, inputs, attrs }: FoldCall<K>,
-  { counts, origin, limit }: FoldContext,
+  fold: FoldCall<K>,
+  context: FoldContext,
 ): readonly Operand[] | undefined {
+  const { op, inputs, attrs } = fold;
+  const { counts, origin, budget } = context;
   const { dims } = attrParts(schemaOf(op), attrs as AnyAttrs);
   if (dims.some((d) => constantValue(d) === undefined)) return undefined;
   const before = inputs.map((o) =>
@@ -43,8 +70,9 @@ export function foldConstants<K extends OpKind>(
     number,
     number,
   ];
-  if (Math.max(read, made) > limit) return undefined;
+  if (Math.max(read, made) > budget.elements) return undefined;
   if (made > smallResult && made > 2 * read) return undefined;
+  if (!charge(fold, context, read + made)) return undefined;
   const tensors = inputs.map((o) => {
     invariant(o.kind === "constant", () => "only constants fold");
     return toRef(o.source.read());

@@ -50,10 +50,13 @@ export interface WalkContext {
   readonly call?: AttributeMap;
   /** Nesting of subgraphs and functions. */
   readonly depth: number;
+  /** Nodes of function bodies so far: functions that call others twice grow exponentially. */
+  readonly expanded: { nodes: number };
 }
 
 const largestDepth = 24;
 const largestProblemCount = 200;
+const largestExpansion = 100_000;
 
 /** Converts nodes; results are bound in `scope`, problems appended to the context's diagnostics. */
 export function walkNodes(nodes: readonly NodeProto[], scope: Scope, context: WalkContext): void {
@@ -256,6 +259,13 @@ function callFunction(
   }
   const defaults = body.attributeProto.map((a) => [a.name, a] as const);
   const opsets = new Map([...context.opsets, ...readOpsets(body.opsetImport)]);
+  context.expanded.nodes += body.node.length;
+  if (context.expanded.nodes > largestExpansion) {
+    reject("ONX014", `functions expand to more than ${largestExpansion} nodes`, {
+      at,
+      help: "flatten the model before import, or export it with fewer nested functions",
+    });
+  }
   const call = new Map([...defaults, ...attributes.all]);
   walkNodes(body.node, scope, { ...deeper(context, at), opsets, call });
   return collectOutputs(body.output, scope, at);

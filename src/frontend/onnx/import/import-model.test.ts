@@ -5,9 +5,10 @@ import { printType } from "../../../graph/tensor-type.ts";
 import type { DType } from "../../../semantics/dtype.ts";
 import { fromRef, refTensor, type Tensor, tensorBytes } from "../../../semantics/tensor.ts";
 import { ok, type Result } from "../../../support/diagnostic.ts";
+import { readModelFile } from "../model-file.ts";
 import { type ModelSpec, type NodeSpec, type ValueSpec, writeModel } from "../model-writer.ts";
 import { writeExternalTensorProto } from "../tensor-proto.ts";
-import { type ImportedModel, type ImportOptions, importOnnx } from "./import-model.ts";
+import { type ImportedModel, type ImportOptions, importModel, importOnnx } from "./import-model.ts";
 import { parseShapeOverride } from "./shape-override.ts";
 
 function constant(dtype: DType, shape: readonly number[], values: readonly number[]): Tensor {
@@ -175,6 +176,24 @@ describe("importOnnx", () => {
     );
     expect(inline).toEqual([[0], [1, 4, 2, 5, 3, 6]]);
     expect(() => store.read("none")).toThrow("no weight none");
+  });
+
+  it("stops computing constants when the budget is spent, and keeps quantised weights", () => {
+    const nodes: NodeSpec[] = [{ op: "MatMul", inputs: ["w", "w"], outputs: ["p0"] }];
+    for (let i = 0; i < 20; i++) {
+      nodes.push({ op: "MatMul", inputs: [`p${i}`, "w"], outputs: [`p${i + 1}`] });
+    }
+    nodes.push({ op: "DequantizeLinear", inputs: ["q", "s"], outputs: ["d"] });
+    nodes.push({ op: "Add", inputs: ["p20", "d"], outputs: ["y"] });
+    const weights = {
+      w: constant("f32", [256, 256], new Array<number>(65536).fill(0)),
+      q: constant("i8", [256], new Array<number>(256).fill(1)),
+      s: constant("f32", [], [0.5]),
+    };
+    const { graph } = imported(model([value("x", 1)], nodes, { weights }));
+    const ops = graph.nodes.map((n) => n.op);
+    expect(ops.slice(-3)).toEqual(["contract", "dequantize", "add"]);
+    expect(ops.length).toBeLessThan(20);
   });
 
   it("keeps large weights in the store and reads external ones by range", () => {
@@ -362,6 +381,24 @@ describe("diagnostics of the importer", () => {
     expect(codes(one(call, { functions, domains: { my: 1 } }))).toEqual(["ONX014"]);
   });
 
+  it("refuses functions that grow exponentially with ONX014", () => {
+    const functions = Array.from({ length: 23 }, (_, i) => ({
+      domain: "my",
+      name: `F${i}`,
+      inputs: ["a"],
+      outputs: ["c"],
+      nodes: [
+        { op: `F${i + 1}`, domain: "my", inputs: ["a"], outputs: ["b"] },
+        { op: `F${i + 1}`, domain: "my", inputs: ["b"], outputs: ["c"] },
+      ],
+    }));
+    const leaf = [{ op: "Relu", inputs: ["a"], outputs: ["c"] }];
+    const last = { domain: "my", name: "F23", inputs: ["a"], outputs: ["c"], nodes: leaf };
+    const call = { op: "F0", domain: "my", inputs: ["x"], outputs: ["y"] };
+    const result = one(call, { functions: [...functions, last], domains: { my: 1 } });
+    expect(new Set(codes(result))).toEqual(new Set(["ONX014"]));
+  });
+
   it("refuses overrides that name nothing or are no extents with ONX015", () => {
     const bytes = model([x], [{ op: "Relu", inputs: ["x"], outputs: ["y"] }]);
     expect(codes(importOnnx(bytes, { shapes: { M: 3 } }))).toEqual(["ONX015"]);
@@ -374,6 +411,15 @@ describe("diagnostics of the importer", () => {
     const huge = value("x", 2 ** 39, 2 ** 39);
     const nodes: NodeSpec[] = [{ op: "Relu", inputs: ["x"], outputs: ["y"] }];
     expect(codes(importOnnx(model([huge], nodes)))).toEqual(["ONX004"]);
+  });
+});
+
+describe("importModel", () => {
+  it("imports a decoded model like its bytes", () => {
+    const bytes = model([value("x", "N")], [{ op: "Relu", inputs: ["x"], outputs: ["y"] }]);
+    const proto = readModelFile(bytes);
+    if (!proto.ok) throw new Error("expected a model");
+    expect(importModel(proto.value)).toMatchObject({ value: { graph: imported(bytes).graph } });
   });
 });
 

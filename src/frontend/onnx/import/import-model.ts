@@ -26,6 +26,7 @@ import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
 import { Assembly, spellName } from "./assembly.ts";
 import { Emitter } from "./emitter.ts";
 import { checkShapeSize } from "./extent-limits.ts";
+import { foldOperations } from "./fold.ts";
 import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
 import { constantOperand, lazyConstant, type Operand } from "./operand.ts";
 import { newestOpset, oldestOpset } from "./operator-row.ts";
@@ -117,12 +118,14 @@ class ModelImport {
     return {
       emitter: new Emitter(this.#assembly, {
         elements: this.#options.foldElements ?? defaultFoldElements,
+        operations: foldOperations,
       }),
       opsets,
       functions: new Map(this.#proto.functions.map((f) => [functionKey(f.domain, f.name), f])),
       diagnostics: this.#diagnostics,
       bindInitializers: (graph, scope) => this.#bindInitializers(graph, scope),
       depth: 0,
+      expanded: { nodes: 0 },
     };
   }
 

@@ -4,7 +4,7 @@
  * symbolic tensors enter the graph only when an op needs them as data (emitter.ts).
  */
 import type { TensorType, ValueId } from "../../../graph/graph.ts";
-import { type DType, dtypes, storageBytes } from "../../../semantics/dtype.ts";
+import { type DType, storageBytes } from "../../../semantics/dtype.ts";
 import { constant, toIndex } from "../../../semantics/index-expr.ts";
 import { elementCount } from "../../../semantics/shape.ts";
 import { fromRef, type RefTensor, type Tensor, toRef } from "../../../semantics/tensor.ts";
@@ -106,8 +106,4 @@ const huge = 2 ** 41;
 
 function clamp(value: number): number {
   return Math.max(-huge, Math.min(huge, value)) + 0;
-}
-
-export function isFloatOperand(operand: Operand): boolean {
-  return dtypes[operand.type.dtype].kind === "float";
 }

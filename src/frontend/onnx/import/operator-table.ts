@@ -12,6 +12,7 @@ import { linearAttentionRows } from "./rows/linear-attention.ts";
 import { lossRows } from "./rows/loss.ts";
 import { movementRows } from "./rows/movement.ts";
 import { normalizationRows } from "./rows/normalization.ts";
+import { poolingRows } from "./rows/pooling.ts";
 import { quantizationRows } from "./rows/quantization.ts";
 import { recurrentRows } from "./rows/recurrent.ts";
 import { reductionRows } from "./rows/reduction.ts";
@@ -23,6 +24,7 @@ const standard: OperatorTable = {
   ...elementwiseRows,
   ...reductionRows,
   ...linearRows,
+  ...poolingRows,
   ...movementRows,
   ...slicingRows,
   ...fillingRows,

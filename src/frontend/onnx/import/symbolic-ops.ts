@@ -21,11 +21,10 @@ import {
   integerOf,
   type SymbolicArithmetic,
   type SymbolicNumber,
-  wholeNumber,
 } from "./symbolic-number.ts";
 
 /** A known small tensor. */
-export interface SymbolicTensor {
+interface SymbolicTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly elements: readonly SymbolicNumber[];
@@ -211,9 +210,4 @@ function reduce(
   let total: SymbolicNumber | undefined = first;
   for (const element of rest) total = total && combine(total, element);
   return total && [total];
-}
-
-/** Dimensions as elements of a shape tensor. */
-export function elementsOfShape(shape: readonly IndexExpr[]): readonly SymbolicNumber[] {
-  return shape.map(wholeNumber);
 }

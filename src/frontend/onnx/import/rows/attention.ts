@@ -76,14 +76,18 @@ function both(node: NodeView, a: Operand | undefined, b: Operand): Operand {
   return a ? node.emit("and", [a, b], {}) : b;
 }
 
-/** What the structure of the caches forbids beyond the composite's own causal forms. */
+/** What caches, windows and causality forbid beyond the composite's own causal forms. */
 function structuralMask(node: NodeView, { query, key, past }: Parts, causal: boolean) {
+  const given = node.optional(3) !== undefined;
   const [rows, columns] = [query.type.shape[2]!, key.type.shape[2]!];
   const lengths = node.optional(6);
   const window = ["left_window_size", "right_window_size"].map((n) => node.attributes.int(n) ?? -1);
   const windowed = window.some((w) => w >= 0);
   if (!lengths && !windowed) {
     if (!causal) return { form: "none" as const, mask: undefined };
+  }
+  // With a mask of the model's own, causality joins it: a row may then have nothing to attend to.
+  if (!lengths && !windowed && !given) {
     if (!past) return { form: "start" as const, mask: undefined };
     if (indexEquals(sub(columns, rows), past)) return { form: "end" as const, mask: undefined };
   }
@@ -125,6 +129,21 @@ function combineMasks(node: NodeView, given: Operand | undefined, structural: Op
   return node.emit("select", [structural, given, node.splat(given.type.dtype, -Infinity)], {});
 }
 
+/** Where the mask forbids every key the result is 0, not the 0 / 0 of softmax. */
+function zeroEmptyRows(node: NodeView, y: Operand, mask: Operand): Operand {
+  const { dtype, shape } = mask.type;
+  const reduce = { axes: [shape.length - 1], keepDims: true };
+  const allowed =
+    dtype === "bool"
+      ? node.emit("reduce", [mask], { kind: "or", ...reduce })
+      : node.emit(
+          "less",
+          [node.splat(dtype, -Infinity), node.emit("reduce", [mask], { kind: "max", ...reduce })],
+          {},
+        );
+  return node.emit("select", [allowed, y, node.splat(y.type.dtype, 0)], {});
+}
+
 function attention(node: NodeView): readonly (Operand | undefined)[] {
   const { attributes } = node;
   const parts = readParts(node);
@@ -143,7 +162,8 @@ function attention(node: NodeView): readonly (Operand | undefined)[] {
   const mask = combineMasks(node, padded, structural);
   const operands = [query, key, value, ...(mask ? [mask] : [])];
   const attrs = { scale, causal: form, mask: mask !== undefined, softcap };
-  const y = node.emit("attention", operands, attrs);
+  const raw = node.emit("attention", operands, attrs);
+  const y = mask ? zeroEmptyRows(node, raw, mask) : raw;
   const joined = node.input(0).type.shape.length === 3 ? joinHeads(node, y) : y;
   const mode = attributes.int("qk_matmul_output_mode") ?? 0;
   if (!node.wants(3)) return [joined, key, value];
@@ -195,7 +215,9 @@ function scores(node: NodeView, { query, key, past }: Parts, form: ScoreForm): O
     score = masked(node, score, node.emit("lessEqual", [column, last], {}));
   }
   if (form.mask) score = masked(node, score, form.mask);
-  return form.mode === 2 ? score : node.emit("softmax", [score], { axis: 3 });
+  if (form.mode === 2) return score;
+  const weights = node.emit("softmax", [score], { axis: 3 });
+  return form.mask ? zeroEmptyRows(node, weights, form.mask) : weights;
 }
 
 function masked(node: NodeView, score: Operand, mask: Operand): Operand {

@@ -2,7 +2,13 @@
 
 import { dtypes } from "../../../../semantics/dtype.ts";
 import { roundToFloat } from "../../../../semantics/float-codec.ts";
-import { constantValue, type IndexExpr, mul, sub } from "../../../../semantics/index-expr.ts";
+import {
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  sub,
+} from "../../../../semantics/index-expr.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
 import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
@@ -50,6 +56,36 @@ function realInverse(
   return sliceAxis(node, signal, { axis: last, start: sub(one, 1), step: 1, size: one });
 }
 
+/** Overlapping frames of the signal [b, n, 1 or 2], weighted and transformed: [b, frames, bins, 2]. */
+function shortTimeTransform(node: NodeView): Operand {
+  const signal = node.input(0);
+  node.checkRank(signal, 3, "the signal");
+  const [step] = node.integers(1, "frame_step");
+  const window = node.optional(2);
+  const given = node.optional(3) ? node.indexList(3, "frame_length")[0] : window?.type.shape[0];
+  const length = node.fixedExtent(given ?? one, "the frame length");
+  const samples = node.fixedExtent(signal.type.shape[1]!, "the length of the signal");
+  const frames = Math.floor((samples - length) / Math.max(1, step ?? 1)) + 1;
+  if (!step || step < 1 || length < 1 || frames < 1 || frames * length > largestWindow) {
+    node.refuse(`${frames} frames of ${length} samples`, "at least one frame");
+  }
+  const positions = Array.from({ length: frames * length }, (_, i) => {
+    return Math.floor(i / length) * step + (i % length);
+  });
+  const index = constantFromRef(refTensor("i64", [frames, length], positions));
+  const framed = node.emit("gather", [signal, index], { axis: 1 });
+  const weighted = window
+    ? node.emit("mul", [framed, node.reshape(window, [constant(length), one])], {})
+    : framed;
+  const onesided = node.attributes.flag("onesided", true);
+  return node.emit("dft", [weighted], {
+    axis: 2,
+    inverse: false,
+    onesided,
+    length: constant(length),
+  });
+}
+
 /** Sum of cosines with these coefficients over one period, or one sample less when symmetric. */
 function cosineWindow(...coefficients: readonly number[]) {
   return (node: NodeView): Operand => {
@@ -75,6 +111,7 @@ const largestWindow = 2 ** 20;
 
 export const signalRows = {
   DFT: { since: [17, 20], convert: dft },
+  STFT: { since: [17], convert: shortTimeTransform },
   HannWindow: { since: [17], convert: cosineWindow(0.5, -0.5) },
   HammingWindow: { since: [17], convert: cosineWindow(25 / 46, -21 / 46) },
   BlackmanWindow: { since: [17], convert: cosineWindow(0.42, -0.5, 0.08) },
