@@ -4,15 +4,28 @@
  * every other scalar is rounded to its own type. Reading an element that nobody wrote, leaving a
  * tensor's bounds, or writing an element twice is a bug of whoever made the statement and throws.
  */
-import type { Access, Indirect, Statement, Write } from "../region/nest.ts";
-import type { Condition } from "../semantics/condition.ts";
+import type { Access, Indirect, Loop, Statement, Write } from "../region/nest.ts";
 import { type DType, isBigDType, isFloatDType } from "../semantics/dtype.ts";
-import { evaluate, type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
-import { apply, argument, cast, literal, type ScalarExpr } from "../semantics/scalar-expr.ts";
+import { type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
+import {
+  apply,
+  argument,
+  cast,
+  literal,
+  type ScalarExpr,
+  scalarOperands,
+} from "../semantics/scalar-expr.ts";
 import { compileScalar, roundNumber, type ScalarValue } from "../semantics/scalar-meaning.ts";
 import type { RefData } from "../semantics/tensor.ts";
 import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
+import {
+  type CompiledIndex,
+  compileConditions,
+  compileIndex,
+  type Environment,
+  type Slots,
+} from "./compiled-index.ts";
 
 /** A tensor with poison: `written[i]` is 0 until element i has been written. */
 export interface Cell {
@@ -26,193 +39,265 @@ export interface Cell {
 /** Looks up a tensor by name. */
 export type Cells = (tensor: string) => Cell;
 
-type Point = Map<string, number>;
-
 /** Runs a statement for every point of its domain; `symbols` binds its parameters. */
 export function runStatement(
   statement: Statement,
   cells: Cells,
   symbols: ReadonlyMap<string, number>,
 ): void {
-  const run = new StatementRun(statement, cells);
-  run.runLoops(0, new Map(symbols));
+  new StatementRun(statement, cells, symbols).runLoops(0);
+}
+
+/**
+ * Runs a statement for some points of its space and scan loops (values by loop name; the folds are
+ * whole): what a check by samples needs. Points outside the guard write nothing.
+ */
+export function runStatementAt(
+  statement: Statement,
+  points: readonly ReadonlyMap<string, number>[],
+  cells: Cells,
+  symbols: ReadonlyMap<string, number>,
+): void {
+  const run = new StatementRun(statement, cells, symbols);
+  for (const point of points) run.runAt(point);
+}
+
+type Reader = () => ScalarValue;
+
+interface CompiledLoop {
+  readonly slot: number;
+  readonly extent: CompiledIndex;
 }
 
 /** A statement with its parts sorted into those of the write and those of one fold step. */
 class StatementRun {
   readonly #statement: Statement;
   readonly #cells: Cells;
-  readonly #outer: Statement["loops"];
-  readonly #inner: Statement["loops"];
-  readonly #outerIndirects: readonly Indirect[];
-  readonly #innerIndirects: readonly Indirect[];
-  readonly #outerGuard: readonly Condition[];
-  readonly #innerGuard: readonly Condition[];
-  readonly #body: readonly ReturnType<typeof compileScalar>[];
-  readonly #combine: readonly ReturnType<typeof compileScalar>[];
-  readonly #finish: readonly ReturnType<typeof compileScalar>[] | undefined;
-  /** Writes that may meet an element again: those of a scatter. */
-  readonly #updates: ReadonlySet<Write>;
+  readonly #slots: Map<string, number>;
+  readonly #env: Environment;
+  readonly #outer: readonly CompiledLoop[];
+  readonly #inner: readonly CompiledLoop[];
+  readonly #loadOuter: readonly (() => void)[];
+  readonly #loadInner: readonly (() => void)[];
+  readonly #outerGuard: (env: Environment) => boolean;
+  readonly #innerGuard: (env: Environment) => boolean;
+  readonly #reads: readonly Reader[];
+  readonly #finishReads: readonly Reader[];
+  readonly #writes: readonly ((value: ScalarValue) => void)[];
+  readonly #body: Evaluator;
+  readonly #combine: Evaluator;
+  readonly #identity: readonly ScalarValue[];
+  readonly #finish: Evaluator | undefined;
 
-  constructor(statement: Statement, cells: Cells) {
+  constructor(statement: Statement, cells: Cells, symbols: ReadonlyMap<string, number>) {
+    const { loops, indirects, guard, reduction } = statement;
     this.#statement = statement;
     this.#cells = cells;
-    this.#outer = statement.loops.filter((l) => l.kind !== "reduce");
-    this.#inner = statement.loops.filter((l) => l.kind === "reduce");
-    const folded = new Set(this.#inner.map((l) => l.name));
-    const mentions = (exprs: readonly IndexExpr[]) =>
-      [...variablesOf(...exprs)].some((name) => folded.has(name));
-    for (const { name, access } of statement.indirects) {
-      if (mentions([...access.index, ...access.guard.map((c) => c.expr)])) folded.add(name);
-    }
-    this.#outerIndirects = statement.indirects.filter((v) => !folded.has(v.name));
-    this.#innerIndirects = statement.indirects.filter((v) => folded.has(v.name));
-    this.#outerGuard = statement.guard.filter((c) => !mentions([c.expr]));
-    this.#innerGuard = statement.guard.filter((c) => mentions([c.expr]));
-    this.#body = statement.body.map(compileScalar);
-    this.#combine = (statement.reduction?.monoid.combine ?? []).map((e) => compileScalar(widen(e)));
-    this.#finish = statement.finish?.map(compileScalar);
-    const loaded = new Set(statement.indirects.map((v) => v.name));
-    this.#updates = new Set(
-      statement.writes.filter(
-        ({ combine, index }) =>
-          combine !== "overwrite" || [...variablesOf(...index)].some((name) => loaded.has(name)),
-      ),
+    const names = [...symbols.keys(), ...loops.map((l) => l.name), ...indirects.map((v) => v.name)];
+    this.#slots = new Map(names.map((name, slot) => [name, slot]));
+    this.#env = new Float64Array(names.length);
+    for (const [name, value] of symbols) this.#env[this.#slots.get(name)!] = value;
+    const folds = reduction ? loops.filter((l) => l.kind === "reduce") : [];
+    invariant(
+      reduction || loops.every((l) => l.kind !== "reduce"),
+      () => `${statement.name}: no fold`,
     );
-    invariant(this.#inner.length === 0 || statement.reduction, () => `${statement.name}: no fold`);
+    const inner = innerNames(statement);
+    const isInner = (...exprs: readonly IndexExpr[]) =>
+      [...variablesOf(...exprs)].some((name) => inner.has(name));
+    this.#outer = loops.filter((l) => l.kind !== "reduce").map((l) => this.#compileLoop(l));
+    this.#inner = folds.map((l) => this.#compileLoop(l));
+    const load = (v: Indirect) => this.#compileIndirect(v);
+    this.#loadOuter = indirects.filter((v) => !inner.has(v.name)).map(load);
+    this.#loadInner = indirects.filter((v) => inner.has(v.name)).map(load);
+    const slots: Slots = this.#slots;
+    this.#outerGuard = compileConditions(
+      guard.filter((c) => !isInner(c.expr)),
+      slots,
+    );
+    this.#innerGuard = compileConditions(
+      guard.filter((c) => isInner(c.expr)),
+      slots,
+    );
+    this.#reads = statement.reads.map((a) => this.#compileRead(a));
+    this.#finishReads = statement.finishReads.map((a) => this.#compileRead(a));
+    this.#writes = statement.writes.map((w) => this.#compileWrite(w));
+    this.#body = this.#evaluator(statement.body);
+    this.#combine = this.#evaluator((reduction?.monoid.combine ?? []).map(widen));
+    this.#identity = this.#evaluator(reduction?.monoid.identity ?? [])([]);
+    this.#finish = statement.finish && this.#evaluator(statement.finish);
   }
 
-  runLoops(depth: number, point: Point): void {
+  runLoops(depth: number): void {
     const loop = this.#outer[depth];
     if (!loop) {
-      this.#runPoint(point);
+      this.#runPoint();
       return;
     }
-    const extent = evaluate(loop.extent, point);
+    const extent = loop.extent(this.#env);
     for (let i = 0; i < extent; i++) {
-      point.set(loop.name, i);
-      this.runLoops(depth + 1, point);
+      this.#env[loop.slot] = i;
+      this.runLoops(depth + 1);
     }
-    point.delete(loop.name);
   }
 
-  #runPoint(point: Point): void {
-    const { writes, finishReads, reduction } = this.#statement;
-    if (!holds(this.#outerGuard, point)) return;
-    this.#loadIndirects(this.#outerIndirects, point);
-    const values = reduction ? this.#fold(point) : this.#evaluateBody(point);
+  runAt(point: ReadonlyMap<string, number>): void {
+    for (const [name, value] of point) this.#env[this.#slots.get(name)!] = value;
+    this.#runPoint();
+  }
+
+  #runPoint(): void {
+    if (!this.#outerGuard(this.#env)) return;
+    for (const load of this.#loadOuter) load();
+    const values = this.#statement.reduction ? this.#fold() : this.#body(readAll(this.#reads));
     const results = this.#finish
-      ? this.#apply(this.#finish, [...values, ...this.#read(finishReads, point)], point)
+      ? this.#finish([...values, ...readAll(this.#finishReads)])
       : values;
-    for (const [i, write] of writes.entries()) {
-      this.#write(write, results[i]!, point);
-    }
+    for (const [i, write] of this.#writes.entries()) write(results[i]!);
   }
 
-  #fold(point: Point): readonly ScalarValue[] {
-    const { identity, components } = this.#statement.reduction!.monoid;
-    let total: readonly ScalarValue[] = identity.map((e) => compileScalar(e)([], point));
+  #fold(): readonly ScalarValue[] {
+    let total = this.#identity;
     const step = (depth: number): void => {
       const loop = this.#inner[depth];
       if (!loop) {
-        if (!holds(this.#innerGuard, point)) return;
-        this.#loadIndirects(this.#innerIndirects, point);
-        total = this.#apply(this.#combine, [...total, ...this.#evaluateBody(point)], point);
+        if (!this.#innerGuard(this.#env)) return;
+        for (const load of this.#loadInner) load();
+        total = this.#combine([...total, ...this.#body(readAll(this.#reads))]);
         return;
       }
-      const extent = evaluate(loop.extent, point);
+      const extent = loop.extent(this.#env);
       for (let i = 0; i < extent; i++) {
-        point.set(loop.name, i);
+        this.#env[loop.slot] = i;
         step(depth + 1);
       }
     };
     step(0);
-    return total.map((value, i) => {
-      const { dtype } = components[i]!;
-      return typeof value === "bigint" ? value : roundNumber(dtype, value);
-    });
+    const { components } = this.#statement.reduction!.monoid;
+    return total.map((value, i) =>
+      typeof value === "bigint" ? value : roundNumber(components[i]!.dtype, value),
+    );
   }
 
-  #evaluateBody(point: Point): readonly ScalarValue[] {
-    return this.#apply(this.#body, this.#read(this.#statement.reads, point), point);
+  #compileLoop({ name, extent }: Loop): CompiledLoop {
+    return { slot: this.#slots.get(name)!, extent: compileIndex(extent, this.#slots) };
   }
 
-  #apply(
-    exprs: readonly ReturnType<typeof compileScalar>[],
-    args: readonly ScalarValue[],
-    point: Point,
-  ): readonly ScalarValue[] {
-    return exprs.map((e) => e(args, point));
-  }
-
-  #read(accesses: readonly Access[], point: Point): readonly ScalarValue[] {
-    return accesses.map((access) => this.#readOne(access, point));
-  }
-
-  #readOne(access: Access, point: Point): ScalarValue {
+  #compileRead(access: Access): Reader {
     const cell = this.#cells(access.tensor);
-    if (!holds(access.guard, point)) {
-      return isBigDType(cell.dtype) ? BigInt(access.fill) : Number(access.fill);
-    }
-    const at = this.#offset(cell, access.index, point);
-    invariant(cell.written[at], () => this.#trouble(`reads unwritten ${cell.name}`, point));
-    return cell.data[at]!;
+    const holds = compileConditions(access.guard, this.#slots);
+    const offset = this.#compileOffset(cell, access.index);
+    const fill = isBigDType(cell.dtype) ? BigInt(access.fill) : Number(access.fill);
+    return () => {
+      if (!holds(this.#env)) return fill;
+      const at = offset();
+      if (!cell.written[at]) invariant(false, () => this.#trouble(`reads unwritten ${cell.name}`));
+      return cell.data[at]!;
+    };
   }
 
-  #loadIndirects(indirects: readonly Indirect[], point: Point): void {
-    for (const { name, access, extent, wraps, range } of indirects) {
-      const size = evaluate(extent, point);
-      const loaded = Number(this.#readOne(access, point));
+  #compileIndirect({ name, access, extent, wraps, range }: Indirect): () => void {
+    const slot = this.#slots.get(name)!;
+    const read = this.#compileRead(access);
+    const sizeOf = compileIndex(extent, this.#slots);
+    return () => {
+      const size = sizeOf(this.#env);
+      const loaded = Number(read());
       const value = wraps && loaded < 0 ? loaded + size : loaded;
       if (value < 0 || value >= size) {
-        invariant(range === "checked", () => this.#trouble(`${name} = ${value}`, point));
+        invariant(range === "checked", () => this.#trouble(`${name} = ${value}`));
         reject("SEM001", `index ${loaded} of ${access.tensor} is outside extent ${size}`, {
           at: this.#statement.origin,
         });
       }
-      point.set(name, value);
-    }
+      this.#env[slot] = value;
+    };
   }
 
-  #write(write: Write, value: ScalarValue, point: Point): void {
-    const cell = this.#cells(write.tensor);
-    const at = this.#offset(cell, write.index, point);
-    if (!this.#updates.has(write)) {
-      invariant(!cell.written[at], () => this.#trouble(`writes ${cell.name} twice`, point));
-    }
-    cell.data[at] = write.combine === "overwrite" ? value : combine(cell, at, write.combine, value);
-    cell.written[at] = 1;
+  #compileWrite({ tensor, index, combine }: Write): (value: ScalarValue) => void {
+    const cell = this.#cells(tensor);
+    const offset = this.#compileOffset(cell, index);
+    const loaded = new Set(this.#statement.indirects.map((v) => v.name));
+    // The writes of a scatter may meet an element again.
+    const updates =
+      combine !== "overwrite" || [...variablesOf(...index)].some((n) => loaded.has(n));
+    const merge = combine === "overwrite" ? undefined : combiner(cell.dtype, combine);
+    return (value) => {
+      const at = offset();
+      if (cell.written[at] !== (merge ? 1 : 0) && !(updates && !merge)) {
+        const what = merge ? "combines with an unwritten element of" : "writes twice to";
+        invariant(false, () => this.#trouble(`${what} ${cell.name}`));
+      }
+      cell.data[at] = merge ? merge(cell.data[at]!, value) : value;
+      cell.written[at] = 1;
+    };
   }
 
-  #offset(cell: Cell, index: readonly IndexExpr[], point: Point): number {
-    let offset = 0;
-    for (const [axis, expr] of index.entries()) {
-      const at = evaluate(expr, point);
-      invariant(at >= 0 && at < cell.shape[axis]!, () =>
-        this.#trouble(`${cell.name} axis ${axis} at ${at} of ${cell.shape[axis]}`, point),
-      );
-      offset = offset * cell.shape[axis]! + at;
-    }
-    return offset;
+  #compileOffset(cell: Cell, index: readonly IndexExpr[]): () => number {
+    const axes = index.map((e) => compileIndex(e, this.#slots));
+    const env = this.#env;
+    return () => {
+      let offset = 0;
+      for (let axis = 0; axis < axes.length; axis++) {
+        const at = axes[axis]!(env);
+        const extent = cell.shape[axis]!;
+        if (at < 0 || at >= extent) {
+          invariant(false, () => this.#trouble(`${cell.name} axis ${axis} at ${at} of ${extent}`));
+        }
+        offset = offset * extent + at;
+      }
+      return offset;
+    };
   }
 
-  #trouble(what: string, point: Point): string {
-    const at = [...point].map(([name, value]) => `${name} = ${value}`).join(", ");
+  /** Expressions as one function of their arguments; index values see the current point. */
+  #evaluator(exprs: readonly ScalarExpr[]): Evaluator {
+    const compiled = exprs.map(compileScalar);
+    const needsPoint = exprs.some(hasIndexValue);
+    return (args) => {
+      const point = needsPoint ? this.#point() : noPoint;
+      return compiled.map((e) => e(args, point));
+    };
+  }
+
+  #point(): Map<string, number> {
+    return new Map([...this.#slots].map(([name, slot]) => [name, this.#env[slot]!]));
+  }
+
+  #trouble(what: string): string {
+    const at = [...this.#point()].map(([name, value]) => `${name} = ${value}`).join(", ");
     return `${this.#statement.name} (${this.#statement.origin}): ${what} at ${at}`;
   }
 }
 
-function combine(cell: Cell, at: number, op: "add" | "mul" | "max" | "min", value: ScalarValue) {
-  invariant(cell.written[at], () => `${cell.name}: combines with an unwritten element`);
-  const expr = apply(op, argument(0, cell.dtype), argument(1, cell.dtype));
-  return compileScalar(expr)([cell.data[at]!, value], new Map());
+type Evaluator = (args: readonly ScalarValue[]) => readonly ScalarValue[];
+
+const noPoint: ReadonlyMap<string, number> = new Map();
+
+function readAll(readers: readonly Reader[]): readonly ScalarValue[] {
+  return readers.map((read) => read());
 }
 
-function holds(conditions: readonly Condition[], point: Point): boolean {
-  return conditions.every(({ kind, expr }) => {
-    const value = evaluate(expr, point);
-    return kind === "zero" ? value === 0 : value >= 0;
-  });
+/** Names that change within a fold: its loops, and indices loaded at a place that depends on them. */
+function innerNames({ loops, indirects }: Statement): ReadonlySet<string> {
+  const inner = new Set(loops.filter((l) => l.kind === "reduce").map((l) => l.name));
+  for (const { name, access } of indirects) {
+    const used = variablesOf(...access.index, ...access.guard.map((c) => c.expr));
+    if ([...used].some((n) => inner.has(n))) inner.add(name);
+  }
+  return inner;
+}
+
+function hasIndexValue(expr: ScalarExpr): boolean {
+  return expr.kind === "index" || scalarOperands(expr).some(hasIndexValue);
+}
+
+function combiner(
+  dtype: DType,
+  op: "add" | "mul" | "max" | "min",
+): (old: ScalarValue, value: ScalarValue) => ScalarValue {
+  const meaning = compileScalar(apply(op, argument(0, dtype), argument(1, dtype)));
+  return (old, value) => meaning([old, value], noPoint);
 }
 
 /** The same expression with every float computed in f64. */
