@@ -124,7 +124,8 @@ class ProgramEmitter {
 
   /** A kernel's function takes its grid coordinates, `threads`, then bindings, then table addresses. */
   #addKernel(kernel: Kernel): void {
-    const own = this.#launches.get(kernel.name) ?? [];
+    const own = this.#launches.get(kernel.name);
+    if (!own) return;
     const bindings = [...new Set(own.flatMap((l) => l.task.bindings.map(([name]) => name)))];
     const tables = [...new Set(own.flatMap((l) => [...l.tables.keys()]))];
     const axes = kernel.grid.axes.map((a) => a.name);
