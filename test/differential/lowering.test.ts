@@ -1,7 +1,8 @@
 /**
  * Scheduling and lowering change nothing: for random statements and random legal directives, the
  * program that lowering makes computes what the statement's interpreter computes, on any number of
- * threads, without a race, an unwritten element or an access out of bounds.
+ * threads, without a race, an unwritten element or an access out of bounds, and so does the WebAssembly
+ * that is emitted for it.
  */
 import { describe, expect, it } from "vitest";
 import { type ProgramRun, runProgram } from "../../src/interp/program.ts";
@@ -27,6 +28,7 @@ import { simpleMonoid } from "../../src/semantics/monoids.ts";
 import { apply, argument, literal } from "../../src/semantics/scalar-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Target, targets } from "../../src/target/index.ts";
+import { runInWasm } from "./run-in-wasm.ts";
 
 const v = variable;
 const read = (tensor: string, ...index: IndexExpr[]) => ({ tensor, index, guard: [], fill: 0 });
@@ -270,15 +272,17 @@ function check(region: Region, schedule: Schedule, rng: Rng, target: Target): st
   const outcome = runProgram(program, run);
   if (outcome.kind === "fault")
     throw new Error(`${JSON.stringify(outcome.fault)}\n${printSchedule(schedule)}`);
-  const bytes = outcome.contents.get("y")!;
-  const got = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
   const want = cells.get("y")!.data as Float64Array;
-  expect(got.length, printSchedule(schedule)).toBe(want.length);
-  got.forEach((value, i) => {
-    if (Math.abs(value - want[i]!) > 1e-5 * (1 + Math.abs(want[i]!))) {
-      throw new Error(`y[${i}] = ${value}, expected ${want[i]}\n${printSchedule(schedule)}`);
-    }
-  });
+  for (const contents of [outcome.contents, runInWasm(program, run)]) {
+    const bytes = contents.get("y")!;
+    const got = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+    expect(got.length, printSchedule(schedule)).toBe(want.length);
+    got.forEach((value, i) => {
+      if (!(Math.abs(value - want[i]!) <= 1e-5 * (1 + Math.abs(want[i]!)))) {
+        throw new Error(`y[${i}] = ${value}, expected ${want[i]}\n${printSchedule(schedule)}`);
+      }
+    });
+  }
   return undefined;
 }
 

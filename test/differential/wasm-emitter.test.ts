@@ -307,7 +307,7 @@ describe("tasks", () => {
   });
 
   it("refuses what it cannot print (EMT001)", () => {
-    const program = parse(text("").replace("role main copies 1", "role main copies 2"));
+    const program = parse(text("").replaceAll("role main copies 1", "role main copies 2"));
     expect(createWasmInstance(program, { relaxedFma: false })).toMatchObject({
       ok: false,
       diagnostics: [{ code: "EMT001" }],

@@ -164,7 +164,7 @@ class ProgramEmitter {
       const buffer = this.#program.buffers.find((b) => b.name === rows[0])!;
       places.set(name, { kind: "memory", buffer, base: ix.variable(bufferVariable(name)) });
     }
-    const { offsets } = localOffsets(kernel);
+    const { offsets } = localOffsets(this.#program, kernel);
     for (const buffer of kernel.buffers) {
       if (buffer.scope === "register") {
         places.set(buffer.name, { kind: "register", buffer, elements: new Map() });

@@ -76,7 +76,7 @@ export class KernelContext {
     const { buffer, base } = place;
     const bytes = storageBytes(buffer.dtype);
     if (bytes < 1) this.refuse(`packed elements of ${buffer.dtype}`, "unpack the weights ahead");
-    const address = ix.add(base, ix.mul(bytes, flatIndex(buffer, index)));
+    const address = ix.add(base, ix.mul(bytes * buffer.lanes, flatIndex(buffer, index)));
     this.#addresses.set(index, address);
     return address;
   }
@@ -97,7 +97,7 @@ export class KernelContext {
     const representation = findRepresentation(dtype);
     if (!representation) this.refuse(`values of type ${dtype}`, "convert the model to f32");
     if (lanes === 1) return 1;
-    return chunkCount(representation.shape, lanes) ?? this.refuse(`${lanes} lanes of ${dtype}`);
+    return chunkCount(representation.shape, lanes);
   }
 
   newLocals(dtype: DType, lanes: number): readonly Local[] {

@@ -2,8 +2,8 @@
  * How values of the program form are held in WebAssembly. A scalar is one local: floats narrower than
  * f32 as f32 on their own grid, integers up to 32 bits as i32 extended from their width, bool as 0 or
  * 1. A vector is one or more v128 chunks, with lanes as wide as the arithmetic is: f16 and bf16 in f32
- * lanes, bool as a 32-bit mask of all ones or zeros; other integers in lanes of their own width. A
- * vector narrower than 16 bytes fills the low lanes of one chunk.
+ * lanes, bool as a 32-bit mask of all ones or zeros; other integers in lanes of their own width. The
+ * last chunk may be used in its low lanes only; what the others hold does not matter.
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
@@ -40,11 +40,9 @@ export function chunkLanes(shape: Shape): number {
   return Number(shape.slice(shape.indexOf("x") + 1));
 }
 
-/** Chunks that a vector of `lanes` lanes takes; undefined where the lanes do not fill them evenly. */
-export function chunkCount(shape: Shape, lanes: number): number | undefined {
-  const each = chunkLanes(shape);
-  if (lanes % each === 0) return lanes / each;
-  return lanes < each && Number.isInteger(Math.log2(lanes)) ? 1 : undefined;
+/** Chunks that a vector of `lanes` lanes takes; the last may be partly used. */
+export function chunkCount(shape: Shape, lanes: number): number {
+  return Math.ceil(lanes / chunkLanes(shape));
 }
 
 export function storageBytes(dtype: DType): number {

@@ -49,23 +49,19 @@ export function pushMemoryLoad(
   chunk: number,
 ): void {
   const { f, library, scope } = context;
-  const start = scope.pushAddress(context.address(place, e.index));
+  const address = context.address(place, e.index);
   if (e.lanes === 1) {
-    f.memory(scalarLoads[e.dtype]!, start);
+    f.memory(scalarLoads[e.dtype]!, scope.pushAddress(address));
     if (isNarrowFloat(e.dtype)) library.call(f, `load.${e.dtype}`);
     return;
   }
-  const bytes = chunkBytes(e.dtype, e.lanes);
-  const offset = start + chunk * bytes;
+  const { at, bytes } = chunkSpan(e.dtype, e.lanes, chunk);
   if (isNarrowFloat(e.dtype) && bytes === 8) {
-    f.memory("v128.load16x4_u", offset);
+    f.memory("v128.load16x4_u", scope.pushAddress(address) + at);
     library.call(f, `load.${e.dtype}x4`);
     return;
   }
-  if (bytes === 16) f.memory("v128.load", offset);
-  else if (bytes === 8) f.memory("v128.load64_zero", offset);
-  else if (bytes === 4) f.memory("v128.load32_zero", offset);
-  else context.refuse(`${e.lanes} lanes of ${e.dtype}`);
+  pushBytes(context, address, at, bytes);
   if (isNarrowFloat(e.dtype)) {
     f.op("i32x4.extend_low_i16x8_u");
     library.call(f, `load.${e.dtype}x4`);
@@ -73,6 +69,31 @@ export function pushMemoryLoad(
     f.op("i16x8.extend_low_i8x16_u").op("i32x4.extend_low_i16x8_u");
     f.v128Const(new Uint8Array(16)).op("i32x4.ne");
   }
+}
+
+/** Pushes a vector whose low `bytes` bytes come from memory. */
+function pushBytes(
+  { f, scope }: KernelContext,
+  address: IndexExpr,
+  at: number,
+  bytes: number,
+): void {
+  if (bytes === 16) {
+    f.memory("v128.load", scope.pushAddress(address) + at);
+    return;
+  }
+  const vector = f.local("v128");
+  for (const { bits, from, lane } of piecesOf(bytes)) {
+    const offset = scope.pushAddress(address) + at + from;
+    if (from === 0 && bits >= 32) f.memory(`v128.load${bits as 32 | 64}_zero`, offset);
+    else {
+      if (from === 0) f.v128Const(new Uint8Array(16));
+      else f.get(vector);
+      f.memoryLane(`v128.load${bits as 8 | 16 | 32 | 64}_lane`, lane, offset);
+    }
+    f.set(vector);
+  }
+  f.get(vector).release(vector);
 }
 
 /** Stores what `push` pushes for each chunk. */
@@ -87,27 +108,66 @@ export function writeMemory(
   const address = context.address(place, index);
   const chunks = context.chunks(dtype, lanes);
   for (let chunk = 0; chunk < chunks; chunk++) {
-    const start = scope.pushAddress(address);
-    value.push(chunk);
     if (lanes === 1) {
+      const start = scope.pushAddress(address);
+      value.push(chunk);
       if (isNarrowFloat(dtype)) library.call(f, `store.${dtype}`);
       f.memory(scalarStores[dtype]!, start);
-    } else {
-      const bytes = chunkBytes(dtype, lanes);
-      narrowChunk(context, dtype);
-      const offset = start + chunk * bytes;
-      if (bytes === 16) f.memory("v128.store", offset);
-      else if (bytes === 8) f.memoryLane("v128.store64_lane", 0, offset);
-      else if (bytes === 4) f.memoryLane("v128.store32_lane", 0, offset);
-      else context.refuse(`${lanes} lanes of ${dtype}`);
+      continue;
     }
+    const { at, bytes } = chunkSpan(dtype, lanes, chunk);
+    const pieces = piecesOf(bytes);
+    const [only] = pieces;
+    const start = pieces.length === 1 ? scope.pushAddress(address) + at : 0;
+    value.push(chunk);
+    narrowChunk(context, dtype);
+    if (pieces.length > 1) storePieces(context, address, at, pieces);
+    else if (only!.bits === 128) f.memory("v128.store", start);
+    else f.memoryLane(`v128.store${only!.bits}_lane`, 0, start);
   }
 }
 
-/** Bytes in memory of one chunk of a vector. */
-function chunkBytes(dtype: DType, lanes: number): number {
+/** Stores the low bytes of the vector on the stack, piece by piece. */
+function storePieces(
+  { f, scope }: KernelContext,
+  address: IndexExpr,
+  at: number,
+  pieces: readonly Piece[],
+): void {
+  const vector = f.local("v128");
+  f.set(vector);
+  for (const { bits, from, lane } of pieces) {
+    const offset = scope.pushAddress(address) + at + from;
+    f.get(vector);
+    f.memoryLane(`v128.store${bits as 8 | 16 | 32 | 64}_lane`, lane, offset);
+  }
+  f.release(vector);
+}
+
+/** Part of a vector that one instruction moves: lane `lane` of lanes of `bits` bits. */
+interface Piece {
+  readonly bits: 8 | 16 | 32 | 64 | 128;
+  readonly from: number;
+  readonly lane: number;
+}
+
+/** `bytes` bytes as the largest pieces that fit, each aligned to its size within the vector. */
+function piecesOf(bytes: number): readonly Piece[] {
+  const pieces: Piece[] = [];
+  let from = 0;
+  for (const bits of [128, 64, 32, 16, 8] as const) {
+    if (bytes - from < bits / 8) continue;
+    pieces.push({ bits, from, lane: from / (bits / 8) });
+    from += bits / 8;
+  }
+  return pieces;
+}
+
+/** Where in memory a chunk of a vector lies, from the vector's first byte. */
+function chunkSpan(dtype: DType, lanes: number, chunk: number): { at: number; bytes: number } {
   const each = chunkLanes(findRepresentation(dtype)!.shape);
-  return Math.min(lanes, each) * storageBytes(dtype);
+  const held = Math.min(each, lanes - chunk * each);
+  return { at: chunk * each * storageBytes(dtype), bytes: held * storageBytes(dtype) };
 }
 
 /** Packs lanes that are wider than their storage into the low bytes. */

@@ -6,6 +6,8 @@
 import type { Buffer, Kernel, Placement, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
 import * as ix from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
+import { reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { controlBlock } from "./control-block.ts";
 import { storageBytes } from "./lanes.ts";
@@ -41,7 +43,7 @@ export function layoutOf(program: Program): ProgramLayout {
   const arenaWords = Object.fromEntries(arenas.map((a) => [a, word()])) as Record<Arena, number>;
   const unplaced = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
   const buffers = new Map(unplaced.map((b) => [b.name, word()]));
-  const localBytes = Math.max(0, ...program.kernels.map((k) => localOffsets(k).bytes));
+  const localBytes = Math.max(0, ...program.kernels.map((k) => localOffsets(program, k).bytes));
   return { parameters, arenas: arenaWords, buffers, blockBytes: roundUp(next), localBytes };
 }
 
@@ -62,15 +64,25 @@ export function baseOf(buffer: Buffer, buffers: ReadonlyMap<string, Buffer>): ix
 }
 
 /** Offsets of a kernel's local and shared buffers within a thread's private memory. */
-export function localOffsets(kernel: Kernel): { offsets: Map<string, number>; bytes: number } {
+export function localOffsets(
+  program: Program,
+  kernel: Kernel,
+): { offsets: Map<string, number>; bytes: number } {
   const offsets = new Map<string, number>();
+  const ranges = new Map(program.parameters.map((p) => [p.name, { min: p.min, max: p.max }]));
   let bytes = 0;
   for (const b of kernel.buffers) {
     if (b.scope === "register") continue;
     offsets.set(b.name, bytes);
-    const elements = b.shape.reduce((n, extent) => n * (ix.constantValue(extent) ?? Number.NaN), 1);
-    invariant(Number.isFinite(elements), () => `${kernel.name}: extent of ${b.name} varies`);
-    bytes += roundUp(elements * b.lanes * storageBytes(b.dtype));
+    const extents = (b.capacity ?? b.shape).map((e) => rangeOf(e, ranges).max);
+    const elements = extents.reduce((n, extent) => n * Math.max(0, extent), b.lanes);
+    if (!Number.isFinite(elements)) {
+      reject("EMT001", `local buffer ${b.name} has no largest size`, {
+        at: `kernel ${kernel.name}`,
+        help: "bound its extents by the program's parameters",
+      });
+    }
+    bytes += roundUp(elements * storageBytes(b.dtype));
   }
   return { offsets, bytes };
 }
