@@ -32,6 +32,7 @@ import {
   OpWriter,
   type SubgraphBody,
 } from "./op-writer.ts";
+import { StoredConstants } from "./stored-constants.ts";
 import { SymbolScope } from "./symbol-scope.ts";
 
 /** Constants up to this size travel inside the graph; frontends keep the same limit. */
@@ -49,13 +50,18 @@ export class GraphBuilder extends OpWriter {
   readonly #states: StatePair[] = [];
   readonly #constants = new Map<ValueId, Tensor>();
   readonly #scalars = new Map<string, ValueId>();
-  readonly #stored = new Map<string, Tensor>();
+  readonly #stored: StoredConstants;
   #origin: string | undefined;
 
-  constructor(name: string, scope: SymbolScope = new SymbolScope()) {
+  constructor(
+    name: string,
+    scope: SymbolScope = new SymbolScope(),
+    stored: StoredConstants = new StoredConstants(),
+  ) {
     super();
     this.#name = name;
     this.#scope = scope;
+    this.#stored = stored;
   }
 
   /** Declares a dimension known only at run time. */
@@ -109,15 +115,23 @@ export class GraphBuilder extends OpWriter {
     if (tensorBytes(tensor).byteLength <= inlineBytes) {
       this.#weights.push({ value: id, source: { kind: "inline", tensor } });
     } else {
-      this.#stored.set(spelled, tensor);
-      this.#weights.push({ value: id, source: { kind: "stored", key: spelled } });
+      const key = this.#stored.add(spelled, tensor);
+      this.#weights.push({ value: id, source: { kind: "stored", key } });
     }
     return id;
   }
 
-  /** Elements of the constants too large to be inline, by key: they belong into the WeightStore. */
+  /**
+   * Elements of the constants too large to be inline, of this graph and its subgraphs, by key: they
+   * belong into the WeightStore.
+   */
   get storedConstants(): ReadonlyMap<string, Tensor> {
-    return this.#stored;
+    return this.#stored.tensors;
+  }
+
+  /** Keys that constants may not take, because weights have them. */
+  reserveKeys(keys: Iterable<string>): void {
+    for (const key of keys) this.#stored.reserve(key);
   }
 
   constantOf(value: ValueId): Tensor | undefined {
@@ -187,7 +201,7 @@ export class GraphBuilder extends OpWriter {
 
   /** A builder for a subgraph, which sees the symbols of this graph. */
   nested(name: string): GraphBuilder {
-    return new GraphBuilder(name, new SymbolScope(this.#scope));
+    return new GraphBuilder(name, new SymbolScope(this.#scope), this.#stored);
   }
 
   /** The runtime may keep `output` and pass it as `input` of the next run. */

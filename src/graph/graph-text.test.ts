@@ -138,8 +138,13 @@ describe("verifyGraph", () => {
     const b = new GraphBuilder("stored");
     const x = b.input("x", tensorType("f32", 0));
     const big = b.constant(fromRef(refTensor("f32", [2000], new Float64Array(2000))), "big");
-    const graph = b.finish([x, big]);
+    const table = fromRef(refTensor("f32", [2000], new Float64Array(2000).fill(1)));
+    const branch = (name: string) => b.subgraph(name, [], (w) => [w.constant(table, "big")]);
+    const attrs = { then: branch("yes"), else: branch("no") };
+    const picked = b.node("if", [b.scalar(1, "bool")], attrs);
+    const graph = b.finish([x, big, picked]);
     expect(verifyGraph(graph)).toEqual([]);
-    expect([...b.storedConstants.keys()]).toEqual(["big"]);
+    // The same name in three graphs: three keys.
+    expect([...b.storedConstants.keys()]).toEqual(["big", "big#1", "big#2"]);
   });
 });

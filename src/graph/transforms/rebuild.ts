@@ -16,7 +16,7 @@ import { reject } from "../../support/diagnostic.ts";
 import { type AnyAttrs, attrParts, mapAttrs } from "../attr-schema.ts";
 import { GraphBuilder } from "../builder.ts";
 import type { Graph, Node, NodeOf, OpKind, TensorType, ValueId, Weight } from "../graph.ts";
-import { infoOf, schemaOf, traitsOf } from "../op-table.ts";
+import { infoOf, schemaOf, subgraphsOf, traitsOf } from "../op-table.ts";
 
 /** A rebuilt graph, with the elements of new constants that are too large to be inline. */
 export interface Rebuilt {
@@ -49,9 +49,17 @@ export interface RebuildRule {
 
 export function rebuildGraph(graph: Graph, rule: RebuildRule): Rebuilt {
   const b = new GraphBuilder(graph.name);
-  const constants = new Map<string, Tensor>();
-  const walk = new Walk(graph, rule, { b, bindings: new Map(rule.bindings ?? []), constants });
-  return { graph: walk.run(true), constants };
+  b.reserveKeys(storedKeys(graph));
+  const walk = new Walk(graph, rule, { b, bindings: new Map(rule.bindings ?? []) });
+  return { graph: walk.run(true), constants: b.storedConstants };
+}
+
+/** Keys of the stored weights of a graph and its subgraphs. */
+function storedKeys(graph: Graph): readonly string[] {
+  return [
+    ...graph.weights.flatMap(({ source }) => (source.kind === "stored" ? [source.key] : [])),
+    ...graph.nodes.flatMap((node) => subgraphsOf(node).flatMap(storedKeys)),
+  ];
 }
 
 /** Symbols that a node introduces because only the data decide an extent. */
@@ -70,7 +78,6 @@ interface WalkState {
   readonly b: GraphBuilder;
   /** Old symbols that are now something else; shared with subgraphs. */
   readonly bindings: Map<string, IndexLike>;
-  readonly constants: Map<string, Tensor>;
 }
 
 class Walk {
@@ -108,7 +115,6 @@ class Walk {
     for (const { input, output } of graph.states) {
       b.state(this.#newValue(input), outputs[graph.outputs.indexOf(output)]!);
     }
-    for (const [key, tensor] of b.storedConstants) this.#state.constants.set(key, tensor);
     return b.finish(outputs);
   }
 
