@@ -94,6 +94,18 @@ describe("control flow", () => {
     `);
   });
 
+  it("refuses branches of different rank with ONX013", () => {
+    const squeeze = { op: "Squeeze", inputs: ["x"], outputs: ["s"] };
+    const attributes = {
+      then_branch: { inputs: [], outputs: ["s"], nodes: [squeeze] },
+      else_branch: { inputs: [], outputs: ["x"], nodes: [] },
+    };
+    const nodes = [{ op: "If", inputs: ["c"], outputs: ["y"], attributes }];
+    const inputs = [value("x", [1, 2]), value("c", [], "bool")];
+    const result = importOnnx(writeModel({ opset: 18, inputs, outputs: ["y"], nodes }));
+    expect(result.ok ? [] : result.diagnostics.map((d) => d.code)).toEqual(["ONX013"]);
+  });
+
   it("turns Loop into a loop with carried and collected values", () => {
     const body: GraphSpec = {
       name: "body",

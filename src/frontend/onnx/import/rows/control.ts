@@ -3,11 +3,12 @@
 import type { TensorType } from "../../../../graph/graph.ts";
 import { tensorType } from "../../../../graph/tensor-type.ts";
 import { constant, type IndexExpr } from "../../../../semantics/index-expr.ts";
+import { reject } from "../../../../support/diagnostic.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import { symbolicElements } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { closeSubgraphs } from "../subgraph.ts";
+import { closeSubgraphs, type OpenSubgraph } from "../subgraph.ts";
 import { integerOf } from "../symbolic-number.ts";
 
 function branch(node: NodeView): readonly Operand[] {
@@ -20,9 +21,22 @@ function branch(node: NodeView): readonly Operand[] {
     return node.subgraphs.inline(taken ? thenBody : elseBody);
   }
   const bodies = [node.subgraphs.open(thenBody, []), node.subgraphs.open(elseBody, [])];
+  checkRanks(node, bodies);
   const { graphs, captures } = closeSubgraphs(bodies, node.origin);
   const attrs = { then: graphs[0]!, else: graphs[1]! };
   return node.emitAll("if", [node.reshape(condition, []), ...captures], attrs);
+}
+
+/** Exporters squeeze an axis only if its extent is 1: such an If has to be decided at import. */
+function checkRanks(node: NodeView, bodies: readonly OpenSubgraph[]): void {
+  const ranks = bodies.map(({ emitter, outputs }) =>
+    outputs.map((id) => emitter.assembly.typeOf(id).shape.length).join(", "),
+  );
+  if (ranks[0] === ranks[1]) return;
+  reject("ONX013", `the branches give tensors of rank ${ranks[0]} and ${ranks[1]}`, {
+    at: node.origin.at,
+    help: "fix the dimensions or inputs that decide the condition with overrides",
+  });
 }
 
 /** Without a trip count a loop runs until its condition is false. */

@@ -188,6 +188,11 @@ function depthToSpace(node: NodeView): Operand {
   const mode = node.attributes.choice("mode", "DCR", "CRD");
   const lower = mode === "DCR" ? "dcr" : "crd";
   const attrs = { blockSize: readBlockSize(node), mode: lower } as const;
+  const channels =
+    constantValue(node.input(0).type.shape[1] ?? constant(0)) ?? attrs.blockSize ** 2;
+  if (channels < 1 || channels % attrs.blockSize ** 2 !== 0) {
+    node.refuse(`${channels} channels`, `a multiple of ${attrs.blockSize ** 2}`);
+  }
   return node.emit("depthToSpace", [node.input(0)], attrs);
 }
 

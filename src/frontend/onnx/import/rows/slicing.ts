@@ -127,8 +127,12 @@ interface RawSlice {
 
 function sliceOne(node: NodeView, x: Operand, { axis, start, end, step }: RawSlice): Operand {
   const extent = x.type.shape[axis]!;
-  const clampTo = (e: IndexExpr, low: number, high: IndexExpr) =>
-    simplify(min(max(e, low), high), ranges(node));
+  const clampTo = (e: IndexExpr, low: number, high: IndexExpr): IndexExpr => {
+    // The axis exists, so its extent is not negative and low <= high.
+    if ((constantValue(e) ?? Infinity) <= low) return constant(low);
+    if (indexEquals(e, high)) return high;
+    return simplify(min(max(e, low), high), ranges(node));
+  };
   const from = fromEnd(node, start, extent);
   const to = fromEnd(node, end, extent);
   if (step > 0) {
@@ -153,8 +157,14 @@ function sliceSize(node: NodeView, span: IndexExpr, step: number): IndexExpr {
   return simplify(max(0, ceilDiv(simplify(span, ranges(node)), step)), ranges(node));
 }
 
+/** INT64_MAX and INT32_MAX say "to the end": no symbolic axis is taken to be longer. */
+const beyondAnyAxis = 2 ** 31 - 1;
+
 /** A position that may count from the end; its sign must be known. */
 function fromEnd(node: NodeView, position: IndexExpr, extent: IndexExpr): IndexExpr {
+  const fixed = constantValue(position) ?? 0;
+  if (fixed >= beyondAnyAxis && (constantValue(extent) ?? 0) <= fixed) return extent;
+  if (fixed <= -beyondAnyAxis) return constant(-1);
   const range = rangeOf(position, ranges(node));
   if (range.min >= 0) return position;
   if (range.max < 0) return add(position, extent);
