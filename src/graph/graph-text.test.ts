@@ -134,6 +134,14 @@ describe("verifyGraph", () => {
     expect([text(4), text(9)]).toEqual(["ok", "GRF008"]);
   });
 
+  it("refuses one symbol for the extents of two nodes, or of an input and a node", () => {
+    const text = (input: string, second: string) =>
+      check(
+        `graph g (x: f32[4], y: f32[${input}]) -> (n) where 0 <= K <= 4, 0 <= L <= 4 { n = nonZero(x) : i64[1, K] m = nonZero(x) : i64[1, ${second}] }`,
+      );
+    expect([text("4", "L"), text("4", "K"), text("K", "L")]).toEqual(["ok", "GRF008", "GRF008"]);
+  });
+
   it("accepts an empty tensor type and the builder's stored constants", () => {
     const b = new GraphBuilder("stored");
     const x = b.input("x", tensorType("f32", 0));

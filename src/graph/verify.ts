@@ -46,6 +46,8 @@ class Verifier {
   readonly #scope: SymbolScope;
   readonly #faults: Diagnostic[] = [];
   readonly #defined = new Set<ValueId>();
+  /** Symbols that stand for an extent which some node's data decide. */
+  readonly #introduced = new Set<string>();
   /** Constraints of the graph, both ways round. */
   readonly #constraints = new Set<string>();
 
@@ -57,6 +59,8 @@ class Verifier {
   run(): readonly Diagnostic[] {
     const graph = this.#graph;
     this.#checkSymbols();
+    const given = graph.inputs.flatMap((id) => this.#typeOf(id)?.shape ?? []);
+    for (const name of variablesOf(...given)) this.#introduced.add(name);
     this.#checkValues();
     this.#checkConstraints();
     for (const id of graph.inputs) this.#define(id, "the inputs");
@@ -226,7 +230,7 @@ class Verifier {
     });
   }
 
-  /** Equal types, where each fresh symbol stands for one declared symbol of that range. */
+  /** Equal types, where each fresh symbol stands for a declared one of that range, for no other. */
   #matches(
     inferred: readonly TensorType[],
     recorded: readonly TensorType[],
@@ -242,6 +246,8 @@ class Verifier {
         if (!range || bindings.has(name)) continue;
         const found = this.#scope.ranges.get(other.shape[axis]!.key);
         if (!found || found.min !== range.min || found.max !== range.max) return false;
+        if (this.#introduced.has(other.shape[axis]!.key)) return false;
+        this.#introduced.add(other.shape[axis]!.key);
         bindings.set(name, other.shape[axis]!);
       }
       const shape = type.shape.map((d) => simplify(substitute(d, bindings), this.#scope.ranges));
