@@ -40,7 +40,7 @@ function resolved(path: string, specifier: string): string | undefined {
 
 /** The table in ARCHITECTURE.md: `| folder | … | may import |`. */
 function importTable(): Map<string, Set<string>> {
-  const rows = [...read("ARCHITECTURE.md").matchAll(/^\| `([\w.-]+?)\/?` \|[^|]*\|([^|]*)\|$/gm)];
+  const rows = [...read("ARCHITECTURE.md").matchAll(/^\| `([\w.-]+?)\/?`\s*\|[^|]*\|([^|]*)\|$/gm)];
   return new Map(
     rows.map((m) => [m[1]!, new Set([...m[2]!.matchAll(/`([\w.-]+?)\/?`/g)].map((x) => x[1]!))]),
   );

@@ -55,12 +55,19 @@ export function planMemory(
   }));
   const packing = packIntervals(intervals, target.alignmentBytes);
   merged.groups.forEach((g, i) => {
-    for (const b of g.members) put(b, "scratch", packing.offsets[i]!);
+    const [owner, ...over] = g.members;
+    put(owner!, "scratch", packing.offsets[i]!);
+    // What takes over an operand's storage is a view of it, so that the validator sees one buffer.
+    for (const b of over) placed.set(b.name, { ...b, viewOf: owner!.name });
   });
   arenas.scratch = packing.peak;
   const total = arenas.weights + arenas.scratch + arenas.state + arenas.caller;
   if (total > target.maxMemoryBytes) return fail(tooLarge(total, target));
-  const buffers = program.buffers.map((b) => placed.get(b.name) ?? b);
+  const owner = (b: Buffer): Buffer => {
+    const target = b.viewOf === undefined ? undefined : placed.get(b.viewOf)?.viewOf;
+    return target === undefined ? b : { ...b, viewOf: target };
+  };
+  const buffers = program.buffers.map((b) => placed.get(b.name) ?? owner(b));
   return ok({ program: { ...program, buffers }, arenas, scratchLowerBound: packing.lowerBound });
 }
 
