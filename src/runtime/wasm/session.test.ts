@@ -114,7 +114,7 @@ describe.each([1, 2])("WasmSession with %i threads", (threads) => {
     for (const length of [1, 7, 100]) {
       session.poison();
       const outcome = session.run({ x: f32(new Array(length).fill(2)) });
-      const y = outcome.ok ? outcome.value["y"]! : undefined;
+      const y = outcome.ok ? outcome.value.y! : undefined;
       expect(y?.shape).toEqual([length]);
       expect([...y!.data]).toEqual(Array.from({ length }, (_, k) => 2 * (k + 1)));
     }
@@ -122,7 +122,7 @@ describe.each([1, 2])("WasmSession with %i threads", (threads) => {
 
   it("runs concurrent callers one after another", async () => {
     const runs = [3, 5, 9].map((length) => session.runAsync({ x: f32(new Array(length).fill(1)) }));
-    const lengths = (await Promise.all(runs)).map((r) => r.ok && r.value["y"]!.shape[0]);
+    const lengths = (await Promise.all(runs)).map((r) => r.ok && r.value.y!.shape[0]);
     expect(lengths).toEqual([3, 5, 9]);
   });
 
@@ -133,7 +133,7 @@ describe.each([1, 2])("WasmSession with %i threads", (threads) => {
       ok: true,
       value: { kernels: [{ kernel: "k", region: "k" }] },
     });
-    expect(profiled.ok && [...profiled.value.outputs["y"]!.data]).toEqual([4]);
+    expect(profiled.ok && [...profiled.value.outputs.y!.data]).toEqual([4]);
   });
 
   it("refuses wrong feeds", () => {
