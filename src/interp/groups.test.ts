@@ -13,6 +13,8 @@ import {
   planGroups,
 } from "../region/groups.ts";
 import type { NestProgram } from "../region/nest.ts";
+import { parseNests } from "../region/nest-reader.ts";
+import { canonicalNests, printNests } from "../region/nest-text.ts";
 import { constant, mul } from "../semantics/index-expr.ts";
 import type { ScalarOp } from "../semantics/scalar-expr.ts";
 import { fromRef, refTensor } from "../semantics/tensor.ts";
@@ -237,6 +239,16 @@ function randomNet(seed: number): Graph {
 }
 
 describe("properties", () => {
+  it("the text of fused nests reads back", () => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const fused = fuse(nestsOf(randomNet(seed)));
+        expect(parseNests(printNests(fused))).toMatchObject({ value: canonicalNests(fused) });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it("fusing changes nothing", () => {
     fc.assert(
       fc.property(fc.integer(), (seed) => {

@@ -255,7 +255,11 @@ describe("reductions", () => {
         reverse: (bits & 2) === 2,
       }),
     );
-    c.check(outputs);
+    const single = c.input("s", "f32", 2, 1);
+    const units = [true, false].map((exclusive) =>
+      c.add("cumulative", [single], { kind, axis: 1, exclusive, reverse: false }),
+    );
+    c.check([...outputs, ...units]);
   });
 });
 

@@ -178,18 +178,18 @@ class Inliner {
   #guarded(access: Access, guard: Access["guard"], fill: number | bigint): Access | string {
     const ranges = statementRanges(this.#consumer, this.#program.symbols);
     for (const v of this.indirects) ranges.set(v.name, { min: 0, max: Infinity });
-    const own = pruneConditions(access.guard, ranges, this.#consumer.loops);
-    if (guard.length === 0) return { ...access, guard: own };
-    const typed = numberAs(this.#typeOf(access.tensor), 0);
-    const outer = fill === 0 || fill === 0n ? typed : fill;
+    const { loops } = this.#consumer;
+    const own = pruneConditions(access.guard, ranges, loops);
+    const none = numberAs(this.#typeOf(access.tensor), 0);
+    if (guard.length === 0) {
+      return { ...access, guard: own, fill: own.length === 0 ? none : access.fill };
+    }
+    const outer = fill === 0 || fill === 0n ? none : fill;
     if (own.length > 0 && !Object.is(access.fill, outer)) {
       return `${access.tensor} would need two fill values`;
     }
-    return {
-      ...access,
-      guard: pruneConditions([...own, ...guard], ranges, this.#consumer.loops),
-      fill: outer,
-    };
+    const both = pruneConditions([...own, ...guard], ranges, loops);
+    return { ...access, guard: both, fill: both.length === 0 ? none : outer };
   }
 
   #freshName(): string {

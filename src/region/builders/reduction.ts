@@ -5,11 +5,19 @@
 import type { NodeOf } from "../../graph/graph.ts";
 import type { ReduceKind } from "../../semantics/core-ops.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
-import { add, constant, type IndexExpr, mul, sub } from "../../semantics/index-expr.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  sub,
+} from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import { argMonoid, identityElement, simpleMonoid } from "../../semantics/monoids.ts";
 import { argument, bindArguments, cast, indexValue } from "../../semantics/scalar-expr.ts";
 import type { LoopKind } from "../nest.ts";
+import { literalOf } from "../statement.ts";
 import type { DraftReduction, NestContext, StatementDraft } from "./context.ts";
 
 /** The type in which sums of `dtype` are folded. */
@@ -83,6 +91,11 @@ export function buildCumulative(context: NestContext, node: NodeOf<"cumulative">
     return steps.map((i, a) => (a === axis ? position : i));
   };
   const step = steps[axis]!;
+  if (constantValue(shape[axis]!) === 1) {
+    const only = exclusive ? literalOf(dtype, identityElement(kind, dtype)) : draft.read(x, steps);
+    draft.finishStatement([only], [{ tensor, index: steps }]);
+    return;
+  }
   const previous = along(add(step, -1));
   const guard = [{ kind: "nonNegative" as const, expr: add(step, -1) }];
   const identity = identityElement(kind, dtype);
