@@ -62,6 +62,8 @@ export const diagnosticCodes = {
   SCH013: "tile has no constant size",
   SCH014: "target has no asynchronous copies",
   SCH015: "target has no program for an operator",
+  SCH016: "schedule breaks a dependence",
+  SCH017: "schedule could not be proved",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

@@ -1,0 +1,346 @@
+/**
+ * Whether a scheduled region computes what its statements say, decided on the transformed schedule:
+ * every statement gets a time vector from the order in which it really runs (execution-order.ts) and
+ * affine/ proves that each dependence still goes forward. What is not proved is refused.
+ *
+ * The time vector is (kernel, grid loops, place, outer loop, place, …, reduce loops, tile loops). Grid
+ * loops stand first because nothing synchronises the threads inside a kernel: a dependence may cross
+ * kernels, never two iterations of a grid loop. Points of the tile are live at once, so a dependence
+ * may not connect them, in lanes or copied out. A reduction within its numeric class may run in any
+ * order and in lanes (each has its accumulator), but not on several threads.
+ *
+ * Beside order: fused statements must find all their iterations under the host's loops, and a tensor
+ * that is placed or staged in a tile must be written and read in the same iteration outside it.
+ */
+import * as affine from "../affine/index.ts";
+import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
+import type { Statement } from "../region/nest.ts";
+import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
+import { type LoopsOfTime, refuseUnproved, refuseWitness } from "./refusal.ts";
+import type { PlacedTensor, ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
+
+/** The region as given when the schedule is proved legal; SCH016 with a witness, or SCH017. */
+export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
+  return attempt(() => {
+    const executed = executionOrder(scheduled);
+    for (const s of executed) checkGrid(scheduled, s);
+    if (!isEvidentlyLegal(scheduled, executed)) new LegalityCheck(scheduled, executed).check();
+    return scheduled;
+  });
+}
+
+/** Threads share no accumulator, and every statement of a kernel is dealt out the same way. */
+function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedStatement): void {
+  const { name } = scheduled.statement;
+  const shared = reduce.find((l) => l.mode === "grid");
+  if (shared) {
+    reject("SCH016", `threads would add to one result: ${name}:${shared.name} is a reduce loop`, {
+      at: `parallelize ${name}:${shared.name}`,
+      help: `leave ${shared.name} serial, or vectorize it: lanes have an accumulator each`,
+    });
+  }
+  for (const { statement, into, depth } of region.fused) {
+    const deeper = scheduled.loops.find((l, at) => l.mode === "grid" && at >= depth);
+    if (deeper && (name === statement || name === into)) {
+      reject(
+        "SCH016",
+        `${statement} and ${into} do not share the grid loop ${name}:${deeper.name}`,
+        {
+          at: `fuse ${statement} into ${into}`,
+          help: `fuse at ${deeper.name} or deeper, or leave it serial: threads meet only between kernels`,
+        },
+      );
+    }
+  }
+}
+
+/** Cases that need no dependences, which are nearly all that a compile meets. */
+function isEvidentlyLegal(
+  region: ScheduledRegion,
+  executed: readonly ExecutedStatement[],
+): boolean {
+  const { fused, placed, staged } = region;
+  if (fused.length + placed.length > 0) return false;
+  if (staged.length > 0 && executed.length > 1) return false;
+  if (executed.every(isUnchanged)) return staged.every((s) => !isWritten(executed, s.tensor));
+  return executed.length === 1 && isIndependent(executed[0]!.scheduled.statement);
+}
+
+function isWritten(executed: readonly ExecutedStatement[], tensor: string): boolean {
+  return executed.some((s) => s.scheduled.statement.writes.some((w) => w.tensor === tensor));
+}
+
+/** All loops whole, serial and in their own order. */
+function isUnchanged(s: ExecutedStatement): boolean {
+  const { statement, loops } = s.scheduled;
+  const names = executedLoops(s).map((l) => l.name);
+  return (
+    s.tile.length === 0 &&
+    loops.every((l) => l.mode === "serial") &&
+    names.join() === statement.loops.map((l) => l.name).join()
+  );
+}
+
+/**
+ * Each instance outside the reduction has elements of its own, which no instance reads: the write's
+ * index holds every such loop as an axis.
+ */
+function isIndependent(statement: Statement): boolean {
+  const { loops, writes, reads, finishReads, indirects, reduction } = statement;
+  if (loops.some((l) => l.kind === "scan") || reduction?.numericClass === "approximates") {
+    return false;
+  }
+  const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
+  const read = new Set(accesses.map((a) => a.tensor));
+  const written = new Set(writes.map((w) => w.tensor));
+  const space = loops.filter((l) => l.kind === "space");
+  return (
+    written.size === writes.length &&
+    writes.every(
+      ({ tensor, index, combine }) =>
+        combine === "overwrite" &&
+        !read.has(tensor) &&
+        space.every((l) => index.some((e) => e.key === l.name)),
+    )
+  );
+}
+
+/** One time dimension of a statement, and the loop whose value it is. */
+interface TimePart {
+  readonly value: affine.AffineLike;
+  readonly loop?: ScheduledLoop | undefined;
+}
+
+interface LabelledSchedule extends affine.TimeSchedule {
+  readonly loops: ReadonlyMap<string, LoopsOfTime>;
+}
+
+class LegalityCheck {
+  readonly #region: ScheduledRegion;
+  readonly #executed: ReadonlyMap<string, ExecutedStatement>;
+  readonly #bridged: BridgedRegion;
+  readonly #gridLoops: number;
+
+  constructor(region: ScheduledRegion, executed: readonly ExecutedStatement[]) {
+    this.#region = region;
+    this.#executed = new Map(executed.map((s) => [s.scheduled.statement.name, s]));
+    this.#bridged = bridgeRegion(region.region);
+    this.#gridLoops = Math.max(0, ...executed.map((s) => gridLoops(s).length));
+  }
+
+  check(): void {
+    this.#checkCovered();
+    const found = affine.findDependences(this.#bridged.affine);
+    if (found.kind === "unknown") {
+      refuseUnproved(this.#region, "the dependences", found.reason);
+    }
+    const ordered = this.#schedule(this.#marks(), orderedTime);
+    const apart = this.#apart();
+    for (const dependence of found.value) {
+      this.#checkOne(dependence.reassociable ? apart : ordered, dependence);
+    }
+    for (const placed of this.#region.placed) this.#checkPlaced(placed, found.value);
+    for (const staged of this.#region.staged) this.#checkStaged(staged);
+  }
+
+  #checkOne(schedule: LabelledSchedule, dependence: affine.Dependence, place?: string): void {
+    const { context, approximated } = this.#bridged;
+    const one = affine.checkDependence(schedule, dependence, { context });
+    if (one.kind === "legal") return;
+    const what = `a ${dependence.kind} dependence from ${dependence.source} to ${dependence.sink}`;
+    if (one.kind === "unknown") refuseUnproved(this.#region, what, one.reason);
+    if (approximated.length > 0) {
+      refuseUnproved(this.#region, what, `not affine: ${approximated.join(", ")}`);
+    }
+    refuseWitness(this.#region, { witness: one.witness, loops: schedule.loops, place });
+  }
+
+  /** Time vectors with the grid loops at the dimensions from 1 on and `rest` behind them. */
+  #schedule(
+    marks: readonly affine.TimeMark[],
+    rest: (s: ExecutedStatement) => readonly TimePart[],
+  ): LabelledSchedule {
+    const times = new Map<string, affine.IntegerMap>();
+    const loops = new Map<string, LoopsOfTime>();
+    for (const [name, s] of this.#executed) {
+      const grid = gridLoops(s).map((l) => timeOf(s, l));
+      const padding = Array.from({ length: this.#gridLoops - grid.length }, () => at(0));
+      const parts = [at(s.kernel), ...grid, ...padding, ...rest(s)];
+      const from = { tuple: name, dims: s.scheduled.statement.loops.map((l) => l.name) };
+      times.set(name, affine.makeMap({ from, to: { values: parts.map((p) => p.value) } }));
+      loops.set(
+        name,
+        parts.map((p) => p.loop),
+      );
+    }
+    return { times, marks, loops };
+  }
+
+  #gridMarks(): affine.TimeMark[] {
+    return Array.from({ length: this.#gridLoops }, (_, i) => ({
+      dimension: 1 + i,
+      kind: "parallel" as const,
+    }));
+  }
+
+  #marks(): affine.TimeMark[] {
+    const tiles = [...this.#executed].flatMap(([name, s]) => {
+      const before = 1 + this.#gridLoops + 2 * s.outer.length + 1 + s.reduce.length;
+      const lanes = s.reduce.flatMap((l, i) =>
+        l.mode === "vector" ? [before - s.reduce.length + i] : [],
+      );
+      return [...lanes, ...s.tile.map((_, i) => before + i)].map((dimension) => ({
+        dimension,
+        kind: "vector" as const,
+        statements: [name],
+      }));
+    });
+    return [...this.#gridMarks(), ...tiles];
+  }
+
+  /** For updates that may be reordered: only threads and space lanes must not share an element. */
+  #apart(): LabelledSchedule {
+    const lanes = (s: ExecutedStatement): readonly ScheduledLoop[] =>
+      s.tile.filter((l) => l.mode === "vector");
+    const marks = [...this.#executed].flatMap(([name, s]) =>
+      lanes(s).map((_, i) => ({
+        dimension: 1 + this.#gridLoops + i,
+        kind: "vector" as const,
+        statements: [name],
+      })),
+    );
+    return this.#schedule([...this.#gridMarks(), ...marks], (s) => [
+      ...lanes(s).map((l) => timeOf(s, l)),
+      ...originalTime(s),
+    ]);
+  }
+
+  /** Every iteration of the shared loops that a guest needs is one that its host runs. */
+  #checkCovered(): void {
+    for (const { statement, into, depth } of this.#region.fused) {
+      const [needed, run] = [statement, into].map((name) => this.#sharedPoints(name, depth));
+      const answer = affine.isSubset(needed!, run!);
+      if (answer === "yes") continue;
+      const at = `fuse ${statement} into ${into}`;
+      const what = `that ${into} runs every iteration of the loops which ${statement} shares`;
+      if (answer === "unknown") refuseUnproved(this.#region, what, "too much work");
+      reject("SCH016", `${into} does not run every iteration that ${statement} needs`, {
+        at,
+        help: `fuse ${statement} outside the loops where ${into} has fewer iterations`,
+      });
+    }
+  }
+
+  #sharedPoints(name: string, depth: number): affine.IntegerSet {
+    const s = this.#executed.get(name)!;
+    const from = { tuple: name, dims: s.scheduled.statement.loops.map((l) => l.name) };
+    const values = s.outer.slice(0, depth).map((l) => s.values.get(l.name)!);
+    const domain = affine.intersectParams(
+      this.#bridged.statements.get(name)!.domain,
+      this.#bridged.context,
+    );
+    return affine.applyMap(affine.makeMap({ from, to: { values } }), domain);
+  }
+
+  /** A tile lives for one iteration of the loops outside it. */
+  #checkPlaced(placed: PlacedTensor, dependences: readonly affine.Dependence[]): void {
+    const { tensor, scope, statement, depth } = placed;
+    if (scope === "memory") return;
+    const place = `place ${tensor} in ${scope}`;
+    const { role } = this.#region.region.tensors.get(tensor)!;
+    if (role !== "local") {
+      reject("SCH016", `${tensor} is ${role}: it is used outside the region`, {
+        at: place,
+        help: "place only tensors that live and die in the region",
+      });
+    }
+    const owner = this.#executed.get(statement)!;
+    const users = [...this.#executed.values()].filter((s) => touches(s, tensor));
+    const stranger = users.find(
+      (s) => s.root !== owner.root || this.#sharedDepth(s, owner) < depth,
+    );
+    if (stranger) {
+      const { name } = stranger.scheduled.statement;
+      reject("SCH016", `${name} uses ${tensor} outside the loops that hold its tile`, {
+        at: place,
+        help: `fuse ${name} as deep as the place, or place ${tensor} further outside`,
+      });
+    }
+    const held = this.#held(owner, depth);
+    for (const d of dependences) {
+      const array = d.sourceAccess?.pieces[0]?.output.name;
+      if (d.kind === "flow" && array === tensor) this.#checkOne(held, d, place);
+    }
+  }
+
+  /** The order of the statements, in which no dependence may leave an iteration outside a tile. */
+  #held(owner: ExecutedStatement, depth: number): LabelledSchedule {
+    const { loops } = owner.scheduled;
+    const outside = loops.slice(0, depth).filter((l) => owner.outer.includes(l)).length;
+    const order = [...this.#executed.keys()];
+    const marks = Array.from({ length: outside }, (_, i) => ({
+      dimension: 1 + this.#gridLoops + 1 + 2 * i,
+      kind: "parallel" as const,
+    }));
+    return this.#schedule([...this.#gridMarks(), ...marks], (s) => [
+      ...s.outer.slice(0, outside).flatMap((l, i) => [at(s.positions[i]!), timeOf(s, l)]),
+      at(order.indexOf(s.scheduled.statement.name)),
+      ...originalTime(s),
+    ]);
+  }
+
+  /** Number of outer loops that a statement has in common with the owner of a tile. */
+  #sharedDepth(s: ExecutedStatement, owner: ExecutedStatement): number {
+    if (s === owner) return owner.outer.length;
+    const own = this.#region.fused.find((f) => f.statement === s.scheduled.statement.name);
+    const other = this.#region.fused.find((f) => f.statement === owner.scheduled.statement.name);
+    if (own?.into === owner.scheduled.statement.name) return own.depth;
+    if (other?.into === s.scheduled.statement.name) return other.depth;
+    return own && other && own.into === other.into ? Math.min(own.depth, other.depth) : 0;
+  }
+
+  /** The copy is made before the iteration; its source must be finished by then. */
+  #checkStaged({ tensor, scope, statement }: PlacedTensor): void {
+    const reader = this.#executed.get(statement)!;
+    const writer = [...this.#executed.values()].find(
+      (s) =>
+        s.root === reader.root && s.scheduled.statement.writes.some((w) => w.tensor === tensor),
+    );
+    if (!writer) return;
+    reject("SCH016", `${writer.scheduled.statement.name} writes ${tensor} in the same kernel`, {
+      at: `stage ${tensor} in ${scope}`,
+      help: `place ${tensor} instead: a staged copy is made before the loops that read it`,
+    });
+  }
+}
+
+function at(position: number): TimePart {
+  return { value: position };
+}
+
+function timeOf(s: ExecutedStatement, loop: ScheduledLoop): TimePart {
+  return { value: s.values.get(loop.name)!, loop };
+}
+
+function orderedTime(s: ExecutedStatement): readonly TimePart[] {
+  return [
+    at(s.positions[0]!),
+    ...s.outer.flatMap((l, i) => [timeOf(s, l), at(s.positions[i + 1]!)]),
+    ...[...s.reduce, ...s.tile].map((l) => timeOf(s, l)),
+  ];
+}
+
+function originalTime(s: ExecutedStatement): readonly TimePart[] {
+  return s.scheduled.statement.loops.map((l) => ({ value: l.name }));
+}
+
+function gridLoops(s: ExecutedStatement): readonly ScheduledLoop[] {
+  return s.outer.filter((l) => l.mode === "grid");
+}
+
+function touches(s: ExecutedStatement, tensor: string): boolean {
+  const { reads, finishReads, writes, indirects } = s.scheduled.statement;
+  const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access), ...writes];
+  return accesses.some((a) => a.tensor === tensor);
+}
