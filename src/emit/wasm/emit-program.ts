@@ -11,7 +11,7 @@ import { threadCountName } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
 import { visitExprs } from "../../program/walk.ts";
 import * as ix from "../../semantics/index-expr.ts";
-import type { IndexRange } from "../../semantics/index-range.ts";
+import { loopRange } from "../../semantics/index-range.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { attempt, type Result } from "../../support/diagnostic.ts";
 import { emitBarrier } from "./barrier.ts";
@@ -56,6 +56,7 @@ export interface WasmProgram {
 }
 
 export const entryName = "run";
+const address = { min: 0, max: Number.POSITIVE_INFINITY };
 /** A memory of any size that 32-bit addresses reach may be given. */
 const mostPages = 65536;
 
@@ -134,6 +135,11 @@ class ProgramEmitter {
     const { index, builder } = this.#module.function(kernel.name, { params, results: [] });
     this.#kernels.set(kernel.name, { index, kernel, bindings, tables });
     const scope = new IndexScope(builder, (name) => this.#outerVariable(builder, names, name));
+    this.#declareOuter(scope);
+    for (const { name, extent } of kernel.grid.axes) {
+      scope.declare(name, loopRange(extent, scope.ranges));
+    }
+    for (const name of tables) scope.declare(bufferVariable(name), address);
     const context = new KernelContext({
       f: builder,
       scope,
@@ -147,6 +153,16 @@ class ProgramEmitter {
   }
 
   /** Places of the program's own buffers: the same for every kernel. */
+  /** Ranges of parameters and addresses; bindings may be anything. */
+  #declareOuter(scope: IndexScope): void {
+    scope.declare(threadCountName, { min: 1, max: Number.POSITIVE_INFINITY });
+    for (const { name, min, max } of this.#program.parameters) scope.declare(name, { min, max });
+    for (const arena of Object.keys(this.#layout.arenas)) {
+      scope.declare(arenaVariable(arena as Arena), address);
+    }
+    for (const name of this.#layout.buffers.keys()) scope.declare(bufferVariable(name), address);
+  }
+
   #memoryPlaces(): ReadonlyMap<string, BufferPlace> {
     if (this.#inMemory) return this.#inMemory;
     const places = new Map<string, BufferPlace>();
@@ -177,33 +193,22 @@ class ProgramEmitter {
   }
 
   /** A parameter of the function, or a word of the block loaded into a local. */
-  #outerVariable(
-    f: FunctionBuilder,
-    names: readonly string[],
-    name: string,
-  ): { local: Local; range: IndexRange } | undefined {
-    const anything = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+  #outerVariable(f: FunctionBuilder, names: readonly string[], name: string): Local | undefined {
     const at = names.indexOf(name);
-    if (at >= 0) {
-      const isCount = name === threadCountName;
-      // A grid coordinate is not negative; a binding may be anything.
-      const range = { min: isCount ? 1 : 0, max: Number.POSITIVE_INFINITY };
-      return { local: f.param(at), range };
-    }
+    if (at >= 0) return f.param(at);
     if (name === arenaVariable("local")) {
       const local = f.local("i32");
       this.#loadWord(f, this.#layout.arenas.local);
       f.get(f.param(names.length)).i32Const(this.#layout.localBytes).op("i32.mul");
       f.op("i32.add").set(local);
-      return { local, range: { ...anything, min: 0 } };
+      return local;
     }
-    const parameter = this.#program.parameters.find((p) => p.name === name);
     const word = this.#layout.parameters.get(name) ?? this.#addressWord(name);
     if (word === undefined) return undefined;
     const local = f.local("i32");
     this.#loadWord(f, word);
     f.set(local);
-    return { local, range: parameter ?? { ...anything, min: 0 } };
+    return local;
   }
 
   #addressWord(variable: string): number | undefined {
@@ -222,9 +227,9 @@ class ProgramEmitter {
 
   #writeRun(f: FunctionBuilder): void {
     const scope = new IndexScope(f, (name) => {
-      if (name === threadCountName) return { local: f.param(1), range: { min: 1, max: Infinity } };
-      return this.#outerVariable(f, [], name);
+      return name === threadCountName ? f.param(1) : this.#outerVariable(f, [], name);
     });
+    this.#declareOuter(scope);
     const emitter = new TaskEmitter({
       f,
       scope,

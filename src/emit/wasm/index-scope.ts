@@ -31,7 +31,6 @@ interface Induction {
 interface Variable {
   readonly local: Local;
   readonly level: number;
-  readonly range: IndexRange;
 }
 
 /** Where an access goes: the sum to be on the stack and the immediate offset. */
@@ -50,14 +49,11 @@ export class IndexScope {
   readonly #ranges = new Map<string, IndexRange>();
   readonly #addresses = new Map<string, SplitAddress>();
   /** Loads a variable of the outermost level; undefined for names that are bound further in. */
-  readonly #makeOuter: (name: string) => { local: Local; range: IndexRange } | undefined;
+  readonly #makeOuter: (name: string) => Local | undefined;
   /** Bytes below every arena that a pointer may fall short of it before its offset is added. */
   guardBytes = 0;
 
-  constructor(
-    f: FunctionBuilder,
-    makeOuter: (name: string) => { local: Local; range: IndexRange } | undefined,
-  ) {
+  constructor(f: FunctionBuilder, makeOuter: (name: string) => Local | undefined) {
     this.#f = f;
     this.#makeOuter = makeOuter;
   }
@@ -74,8 +70,7 @@ export class IndexScope {
     for (const name of ix.variablesOf(...uses)) {
       const made = this.#variables.has(name) ? undefined : this.#makeOuter(name);
       if (!made) continue;
-      this.#variables.set(name, { ...made, level: 0 });
-      this.#ranges.set(name, made.range);
+      this.#variables.set(name, { local: made, level: 0 });
     }
   }
 
@@ -84,9 +79,21 @@ export class IndexScope {
     this.#computeSums(this.#collect(uses, 0));
   }
 
+  /**
+   * States the range of a variable; of several with one name, a range that holds them all. Ahead of
+   * `open`, because how addresses are split depends on the ranges of all their variables.
+   */
+  declare(name: string, range: IndexRange): void {
+    const known = this.#ranges.get(name) ?? range;
+    this.#ranges.set(name, {
+      min: Math.min(known.min, range.min),
+      max: Math.max(known.max, range.max),
+    });
+  }
+
   /** A level whose variable has its value for the whole level. */
-  enter(name: string, local: Local, range: IndexRange, uses: readonly IndexExpr[]): void {
-    const level = this.#push(name, local, range);
+  enter(name: string, local: Local, uses: readonly IndexExpr[]): void {
+    const level = this.#push(name, local);
     this.#computeSums(this.#collect(uses, level));
   }
 
@@ -97,10 +104,9 @@ export class IndexScope {
   enterLoop(
     name: string,
     local: Local,
-    range: IndexRange,
     uses: readonly IndexExpr[],
   ): { readonly begin: () => void; readonly step: () => void } {
-    const level = this.#push(name, local, range);
+    const level = this.#push(name, local);
     const inductions: Induction[] = [];
     const computed: IndexExpr[] = [];
     for (const sum of this.#collect(uses, level)) {
@@ -124,10 +130,7 @@ export class IndexScope {
   leave(): void {
     const level = this.#levels.pop();
     invariant(level && this.#levels.length > 0, () => "no index level to leave");
-    for (const name of level.variables) {
-      this.#variables.delete(name);
-      this.#ranges.delete(name);
-    }
+    for (const name of level.variables) this.#variables.delete(name);
     this.#f.release(...level.sums.values());
   }
 
@@ -175,11 +178,10 @@ export class IndexScope {
     return split;
   }
 
-  #push(name: string, local: Local, range: IndexRange): number {
+  #push(name: string, local: Local): number {
     const level = this.#levels.length;
     this.#levels.push({ sums: new Map(), variables: [name] });
-    this.#variables.set(name, { local, level, range });
-    this.#ranges.set(name, range);
+    this.#variables.set(name, { local, level });
     return level;
   }
 

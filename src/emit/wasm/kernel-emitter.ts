@@ -15,7 +15,7 @@ import {
   ownIndices,
 } from "../../program/walk.ts";
 import * as ix from "../../semantics/index-expr.ts";
-import { type IndexRange, loopRange, rangeOf } from "../../semantics/index-range.ts";
+import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, controlBlock } from "./control-block.ts";
 import type { Local } from "./function-builder.ts";
 import { withoutConstant } from "./index-scope.ts";
@@ -48,9 +48,20 @@ export class KernelEmitter {
       this.#context.statement = "its roles";
       this.#context.refuse("several threads per grid instance", "lower for a CPU target");
     }
+    this.#declare(role.body);
     scope.open(this.#everyIndex(role.body));
     scope.settle(this.#uses(role.body));
     this.#body(role.body);
+  }
+
+  /** States the ranges of everything that the statements bind. */
+  #declare(statements: readonly Statement[]): void {
+    const { scope } = this.#context;
+    for (const s of statements) {
+      if (s.kind === "for") scope.declare(s.variable, loopRange(s.extent, scope.ranges));
+      if (s.kind === "letIndex") scope.declare(s.name, loopRange(s.extent, scope.ranges));
+      for (const child of childBodies(s)) this.#declare(child);
+    }
   }
 
   #body(statements: readonly Statement[]): void {
@@ -147,10 +158,9 @@ export class KernelEmitter {
     const counter = f.local("i32");
     const constant = ix.constantValue(s.extent);
     const end = this.#loopEnd(s, counter);
-    const range = loopRange(s.extent, scope.ranges);
     const uses = this.#uses(s.body);
     const run = () => {
-      const trips = scope.enterLoop(s.variable, counter, range, uses);
+      const trips = scope.enterLoop(s.variable, counter, uses);
       f.loop((again) => {
         trips.begin();
         this.#body(s.body);
@@ -220,8 +230,7 @@ export class KernelEmitter {
     f.get(value);
     if (wide) f.op("i32.wrap_i64");
     f.set(index).release(value, extent);
-    const range: IndexRange = { min: 0, max: rangeOf(s.extent, scope.ranges).max - 1 };
-    scope.enter(s.name, index, range, this.#uses(rest));
+    scope.enter(s.name, index, this.#uses(rest));
     this.#body(rest);
     scope.leave();
     f.release(index);

@@ -267,7 +267,8 @@ export class TaskEmitter {
   #repeat(task: TaskOf<"repeat">, tables: Tables): void {
     const { scope } = this.#context;
     this.#forEach(task.count, (i) => {
-      scope.enter(task.variable, i, { min: 0, max: Number.POSITIVE_INFINITY }, []);
+      scope.declare(task.variable, { min: 0, max: Number.POSITIVE_INFINITY });
+      scope.enter(task.variable, i, []);
       this.#tasks(task.body, withTables(tables, task));
       scope.leave();
     });
