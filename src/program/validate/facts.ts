@@ -26,12 +26,20 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
 
-/** Depth and steps of the tries at one proof: most need little, and failing ones cost the most. */
-const efforts = [
-  [3, 30],
-  [6, 60],
-  [10, 120],
-] as const;
+interface Effort {
+  readonly depth: number;
+  readonly steps: number;
+  /** Which replacement is tried first: proofs differ in what leads straight to the end. */
+  readonly first: "variable" | "condition";
+}
+
+/** The tries at one proof: most need little, and failing ones cost the most. */
+const efforts: readonly Effort[] = [
+  { depth: 4, steps: 20, first: "variable" },
+  { depth: 4, steps: 20, first: "condition" },
+  { depth: 8, steps: 50, first: "variable" },
+  { depth: 8, steps: 80, first: "condition" },
+];
 
 interface Known {
   /** Exclusive upper end; undefined for parameters, whose range is constant. */
@@ -116,7 +124,7 @@ export class Facts {
       const able = parts.filter((p) => rangeOf(p, this.ranges).max >= 0);
       if (able.length === 1) return this.#consequences(able[0]!);
     }
-    return [e];
+    return [e, ...withoutDivision(e)];
   }
 
   /** Whether a >= b is proved. */
@@ -142,7 +150,12 @@ export class Facts {
 
   /** Whether the facts contradict each other: the point is never reached. */
   isImpossible(): boolean {
-    this.#impossible ??= this.conditions.some((c) => this.nonNegative(sub(-1, c)));
+    // A contradiction needs the condition that came last; the others have been asked before it.
+    const last = this.conditions.at(-1);
+    if (!last) return false;
+    this.#impossible ??= efforts
+      .slice(0, 2)
+      .some((effort) => this.#try(simplify(sub(-1, last), this.ranges), effort));
     return this.#impossible;
   }
 
@@ -153,11 +166,13 @@ export class Facts {
     const known = this.#proved.get(e.key);
     if (known !== undefined) return known;
     const goal = simplify(e, this.ranges);
-    const proved = efforts.some(([depth, steps]) =>
-      this.#search(goal, { steps, seen: new Set<string>() }, depth),
-    );
+    const proved = efforts.some((effort) => this.#try(goal, effort));
     this.#proved.set(e.key, proved);
     return proved;
+  }
+
+  #try(goal: IndexExpr, { depth, steps, first }: Effort): boolean {
+    return this.#search(goal, { steps, first, seen: new Set<string>() }, depth);
   }
 
   #search(e: IndexExpr, search: Search, depth: number): boolean {
@@ -166,10 +181,17 @@ export class Facts {
     if (range.max < 0 || depth === 0 || search.steps-- <= 0 || search.seen.has(e.key)) return false;
     search.seen.add(e.key);
     const next = (p: IndexExpr): boolean => this.#search(p, search, depth - 1);
+    const [equivalent] = withoutDivision(e);
+    if (equivalent && search.first === "condition" && next(equivalent)) return true;
+    if (this.#byExtremum(e, next)) return true;
+    const variable = (): boolean => this.#byVariable(e, next);
+    const condition = (): boolean => this.#byCondition(e, next);
+    const [one, other] =
+      search.first === "variable" ? [variable, condition] : [condition, variable];
     return (
-      this.#byExtremum(e, next) ||
-      this.#byCondition(e, next) ||
-      this.#byVariable(e, next) ||
+      one() ||
+      other() ||
+      (equivalent !== undefined && next(equivalent)) ||
       this.#byDivision(e, next)
     );
   }
@@ -279,6 +301,7 @@ type Next = (e: IndexExpr) => boolean;
 
 interface Search {
   steps: number;
+  readonly first: Effort["first"];
   readonly seen: Set<string>;
 }
 
@@ -296,6 +319,21 @@ function productOf(coefficient: number, atoms: readonly IndexAtom[]): IndexExpr 
   const key = atoms.map((a) => a.key).join("*");
   const unit: IndexExpr = { constant: 0, terms: [{ coefficient: 1, atoms, key }], key };
   return mul(coefficient, unit);
+}
+
+/** floorDiv(n, d) + rest >= 0 means n + d rest >= 0, and rest - floorDiv(n, d) >= 0 likewise. */
+function withoutDivision(e: IndexExpr): readonly IndexExpr[] {
+  for (const term of e.terms) {
+    const atom = soleAtom(term);
+    if (atom?.kind !== "floorDiv" || Math.abs(term.coefficient) !== 1) continue;
+    const { numerator, denominator } = atom;
+    if (constantValue(denominator) === undefined) continue;
+    const rest = mul(denominator, replaceTerm(e, term, constant(0)));
+    const whole =
+      term.coefficient === 1 ? add(rest, numerator) : add(sub(rest, numerator), denominator, -1);
+    return [whole];
+  }
+  return [];
 }
 
 function replaceTerm(e: IndexExpr, term: IndexTerm, by: IndexExpr): IndexExpr {

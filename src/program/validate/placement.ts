@@ -41,7 +41,7 @@ export function checkPlacements(program: Program, records: TaskRecords, report: 
     for (let j = i + 1; j < spans.length; j++) {
       const b = spans[j]!;
       if (b.life.from > a.life.to) break;
-      checkApart(a, b, { facts, report });
+      checkApart(a, b, { facts, report, records });
     }
   }
 }
@@ -66,8 +66,9 @@ function spanOf(buffer: Buffer, life: Life | undefined, facts: Facts): Span {
 function checkApart(
   a: Span,
   b: Span,
-  { facts, report }: { readonly facts: Facts; readonly report: Report },
+  at: { readonly facts: Facts; readonly report: Report; readonly records: TaskRecords },
 ): void {
+  const { facts, report } = at;
   if (a.buffer.placement!.arena !== b.buffer.placement!.arena || b.life.to < b.life.from) return;
   if (a.most <= b.least || b.most <= a.least) return;
   if (facts.atLeast(b.from, a.to) || facts.atLeast(a.from, b.to)) return;
@@ -82,6 +83,13 @@ function checkApart(
       help: "place them apart, or let one end before the other begins",
     },
   );
+}
+
+/** b is written in place of a, in the launch that reads a for the last time. */
+function takesOver(a: Span, b: Span, records: TaskRecords): boolean {
+  if (a.from.key !== b.from.key || a.life.to !== b.life.from) return false;
+  const { footprint } = records.launches[a.life.to]!;
+  return footprint.mayOverwrite?.(a.buffer.name, b.buffer.name) ?? false;
 }
 
 function bytesOf(buffer: Buffer, shape: readonly IndexExpr[]): IndexExpr {

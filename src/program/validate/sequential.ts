@@ -19,6 +19,7 @@ import type { Expr, Statement } from "../statement.ts";
 import { ownExprs, substituteStatements, visitExpr } from "../walk.ts";
 import { type Box, buffersWritten, covers, negations } from "./cover.ts";
 import type { Facts } from "./facts.ts";
+import { type AccessPath, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
 import { type Place, type SpreadVariable, signatureOf } from "./separate.ts";
@@ -28,6 +29,7 @@ interface Access extends Place {
   readonly buffer: Buffer;
   readonly write: boolean;
   readonly text: string;
+  readonly path: AccessPath;
 }
 
 /** A statement list on the way down to an access: what has run before it. */
@@ -53,6 +55,8 @@ export interface Footprint {
   readonly writes: ReadonlySet<string>;
   /** Roots known to be written completely; absent: ask cover.ts. */
   readonly covered?: ReadonlySet<string>;
+  /** Whether `written` may stand in the bytes of `read`: each element is read for the last time first. */
+  readonly mayOverwrite?: (read: string, written: string) => boolean;
 }
 
 /** Checks one launch; `ready` holds the roots that are fully written before it. */
@@ -82,7 +86,11 @@ class SequentialCheck {
   run(): Footprint {
     for (const role of this.#view.kernel.roles) this.#roleBody(role);
     this.#checkRaces();
-    return { reads: this.#reads, writes: this.#writes };
+    const mayOverwrite = (read: string, written: string): boolean => {
+      const [old, fresh] = [read, written].map((root) => this.#accesses.get(root) ?? []);
+      return !this.#writes.has(read) && !this.#reads.has(written) && overwrites(old!, fresh!);
+    };
+    return { reads: this.#reads, writes: this.#writes, mayOverwrite };
   }
 
   #roleBody(role: Role): void {
@@ -231,7 +239,8 @@ class SequentialCheck {
     const spans = place.index.map((_, axis) => (axis === last ? span : 1));
     const { facts, spread } = walk;
     const text = textOf(s);
-    return { buffer, index: place.index, spans, facts, spread, write, text };
+    const path = walk.levels.map(({ body, position, loop }) => ({ body, position, loop }));
+    return { buffer, index: place.index, spans, facts, spread, write, text, path };
   }
 
   #bounds({ buffer, index, spans, facts, text }: Access): void {
