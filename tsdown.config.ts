@@ -1,11 +1,13 @@
 import { defineConfig } from "tsdown";
 
 export default defineConfig({
-  entry: { index: "src/index.ts" },
+  entry: { index: "src/index.ts", cli: "src/cli/main.ts" },
   format: "esm",
   platform: "node",
   target: "node20",
   dts: true,
   fixedExtension: false,
   clean: true,
+  // An optional peer: found at run time or not at all.
+  deps: { neverBundle: ["onnxruntime-node"] },
 });

@@ -1,2 +1,20 @@
-/** The public door: explicit named exports only. */
-export { type Diagnostic, formatDiagnostic, type Result } from "./support/diagnostic.ts";
+/** The public door: what `import … from "wavetile"` gives. */
+export {
+  InferenceSession,
+  type OnnxFeeds,
+  type OnnxTensor,
+} from "./commands/library/inference-session.ts";
+export { type LoadOptions, load, tryLoad } from "./commands/library/load.ts";
+export {
+  LoadedModel,
+  type Port,
+  type RunOptions,
+  type StateLinks,
+  type Tensors,
+} from "./commands/library/loaded-model.ts";
+export { tensor } from "./commands/library/tensor.ts";
+export { WavetileError } from "./commands/library/wavetile-error.ts";
+export { version } from "./commands/version.ts";
+export type { DType } from "./semantics/dtype.ts";
+export type { Tensor, TensorData } from "./semantics/tensor.ts";
+export type { Diagnostic, Result } from "./support/diagnostic.ts";

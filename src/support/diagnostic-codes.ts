@@ -116,7 +116,20 @@ export const diagnosticCodes = {
   RUN032: "external data leads out of the model's folder",
   RUN033: "not a .npy file",
   RUN034: "element type has no place in a .npy file",
+  RUN035: "model is busy",
+  RUN036: "not a well-formed tensor",
+  RUN037: "model is disposed",
   ART001: "not a readable safetensors file",
+  ART002: "not a valid artifact",
+  ART003: "text of an artifact was changed",
+  ART004: "weight of an artifact does not fit its graph",
+  ART005: "program of an artifact does not belong to its graph",
+  ART006: "target of an artifact is unknown",
+  CLI001: "arguments not valid",
+  CLI002: "no such target",
+  CLI003: "optional package not installed",
+  CLI005: "extent without an upper bound",
+  CLI004: "outputs differ from the reference",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { openModel } from "../commands/library/open-model.ts";
+import { sampleModel } from "../commands/library/sample-model.test-support.ts";
+import {
+  readSafetensors,
+  type Safetensor,
+  writeSafetensors,
+} from "../frontend/safetensors/safetensors.ts";
+import { printGraph } from "../graph/graph-text.ts";
+import { printProgram } from "../program/program-text.ts";
+import { sha256Text } from "../support/hash.ts";
+import { looksLikeArtifact } from "./artifact.ts";
+import { readArtifact } from "./read-artifact.ts";
+import { writeArtifact } from "./write-artifact.ts";
+
+const opened = openModel(
+  { bytes: sampleModel() },
+  { target: "wasm", shapes: { M: { min: 1, max: 8 } }, seed: 3 },
+);
+if (!opened.ok) throw new Error(opened.diagnostics.map((d) => d.message).join());
+const content = opened.value.artifact;
+const bytes = writeArtifact(content);
+
+function codeOf(file: Uint8Array): string {
+  const result = readArtifact(file);
+  return result.ok ? "ok" : result.diagnostics[0]!.code;
+}
+
+/** The artifact with some tensors replaced, and, if asked, hashes that agree with them. */
+function changed(edit: (tensors: Map<string, Safetensor>) => void, rehash: boolean): Uint8Array {
+  const read = readSafetensors(bytes);
+  if (!read.ok) throw new Error("unreadable");
+  const tensors = new Map(read.value);
+  edit(tensors);
+  if (rehash) {
+    const meta = JSON.parse(text(tensors.get("meta")!)) as { hashes: Record<string, string> };
+    for (const name of Object.keys(meta.hashes)) {
+      const tensor = tensors.get(name);
+      if (tensor) meta.hashes[name] = sha256Text(text(tensor));
+    }
+    tensors.set("meta", textTensor(JSON.stringify(meta)));
+  }
+  return writeSafetensors(tensors);
+}
+
+function text(tensor: Safetensor): string {
+  return new TextDecoder().decode(tensor.bytes);
+}
+
+function textTensor(spelled: string): Safetensor {
+  const data = new TextEncoder().encode(spelled);
+  return { type: "U8", shape: [data.length], bytes: data };
+}
+
+function replaceText(name: string, from: string, to: string) {
+  return (tensors: Map<string, Safetensor>): void => {
+    const before = text(tensors.get(name)!);
+    expect(before).toContain(from);
+    tensors.set(name, textTensor(before.replace(from, to)));
+  };
+}
+
+describe("artifact", () => {
+  it("reads back what was written, byte for byte", () => {
+    const read = readArtifact(bytes);
+    if (!read.ok) throw new Error(read.diagnostics.map((d) => d.message).join());
+    expect(looksLikeArtifact(bytes)).toBe(true);
+    expect(looksLikeArtifact(sampleModel())).toBe(false);
+    expect(printGraph(read.value.graph)).toBe(printGraph(content.graph));
+    const code = content.targets.get("wasm")!;
+    expect(printProgram(read.value.targets.get("wasm")!.program)).toBe(printProgram(code.program));
+    expect(read.value.targets.get("wasm")!.schedules).toEqual(code.schedules);
+    expect(read.value.meta.seed).toBe(3);
+    expect(writeArtifact(read.value)).toEqual(bytes);
+  });
+
+  it("refuses texts that were changed (ART003) and parts that do not fit", () => {
+    const program = "target.wasm.program";
+    expect(codeOf(changed(replaceText("graph", "24", "25"), false))).toBe("ART003");
+    expect(codeOf(changed((t) => t.delete("graph"), false))).toBe("ART002");
+    expect(codeOf(changed((t) => t.set("other", textTensor("x")), true))).toBe("ART002");
+    expect(codeOf(changed(replaceText("meta", '"seed"', '"sead"'), false))).toBe("ART002");
+    expect(codeOf(changed(replaceText("meta", "x:0", "x:1"), false))).toBe("ok");
+    expect(codeOf(changed(replaceText(program, 'for "wasm"', 'for "tpu"'), true))).toBe("ART005");
+    expect(codeOf(changed(replaceText(program, "{", "("), true))).toBe("TXT001");
+  });
+
+  it("refuses a target that is unknown here (ART006)", () => {
+    const code = content.targets.get("wasm")!;
+    const program = { ...code.program, target: "tpu" };
+    const targets = new Map([["tpu", { program, schedules: [] }]]);
+    expect(codeOf(writeArtifact({ ...content, targets }))).toBe("ART006");
+  });
+
+  it("refuses weights that do not fit (ART004)", () => {
+    const stored = content.graph.weights.filter((w) => w.source.kind === "stored");
+    const edit = (tensors: Map<string, Safetensor>): void => {
+      for (const [name, tensor] of tensors) {
+        if (name.startsWith("weight.")) tensors.set(name, { ...tensor, type: "I32" });
+      }
+    };
+    expect(codeOf(changed(edit, true))).toBe(stored.length > 0 ? "ART004" : "ok");
+  });
+
+  it("answers any damage with diagnostics", () => {
+    fc.assert(
+      fc.property(fc.nat(bytes.length - 1), fc.nat(255), fc.nat(bytes.length), (at, byte, end) => {
+        const damaged = bytes.slice(0, end);
+        if (at < end) damaged[at] = byte;
+        expect(codeOf(damaged)).toMatch(/^(ok|ART\d+)$/);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("answers damaged texts with right hashes with diagnostics", () => {
+    const names = ["graph", "target.wasm.program", "target.wasm.schedules"];
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...names),
+        fc.nat(),
+        fc.nat(),
+        fc.integer({ min: 32, max: 126 }),
+        (name, at, cut, byte) => {
+          const file = changed((tensors) => {
+            const data = tensors.get(name)!.bytes.slice();
+            data[at % data.length] = byte;
+            const kept = cut % 4 === 0 ? data.subarray(0, cut % data.length) : data;
+            tensors.set(name, { type: "U8", shape: [kept.length], bytes: kept });
+          }, true);
+          expect(codeOf(file)).toMatch(/^(ok|[A-Z]{3}\d{3})$/);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,85 @@
+/**
+ * What an artifact holds, in memory: the optimized graph, per target one program with the schedules it
+ * came from, the weights in their logical layout, and what must be known to use them. Writing:
+ * write-artifact.ts; reading, which trusts nothing: read-artifact.ts. There is no machine code in it.
+ */
+import { z } from "zod";
+import type { SafetensorType } from "../frontend/safetensors/safetensors.ts";
+import type { Graph, WeightStore } from "../graph/graph.ts";
+import type { Program } from "../program/program.ts";
+import type { Schedule } from "../schedule/directive.ts";
+import type { DType } from "../semantics/dtype.ts";
+
+const portSchema = z.strictObject({
+  /** The model's own name. */
+  name: z.string(),
+  /** The name of its value in the graph. */
+  value: z.string(),
+});
+
+/** The `meta` tensor of an artifact. */
+export const metaSchema = z.strictObject({
+  format: z.literal("wavetile-artifact"),
+  version: z.literal(1),
+  /** Version of Wavetile that wrote it. */
+  producer: z.string(),
+  seed: z.int(),
+  inputs: z.array(portSchema),
+  outputs: z.array(portSchema),
+  /** Weights that programs read in another shape than the graph has: a reshape of `of`. */
+  views: z.array(
+    z.strictObject({ name: z.string(), of: z.string(), shape: z.array(z.int().nonnegative()) }),
+  ),
+  /** SHA-256 of each text by the name of its tensor. */
+  hashes: z.record(z.string(), z.string()),
+});
+
+export type ArtifactMeta = Readonly<z.infer<typeof metaSchema>>;
+
+export interface TargetCode {
+  readonly program: Program;
+  readonly schedules: readonly Schedule[];
+}
+
+export interface Artifact {
+  readonly meta: ArtifactMeta;
+  readonly graph: Graph;
+  /** By name of the target. */
+  readonly targets: ReadonlyMap<string, TargetCode>;
+  readonly weights: WeightStore;
+}
+
+/** Names of the tensors of the container. */
+export const tensorNames = {
+  meta: "meta",
+  graph: "graph",
+  program: (target: string): string => `target.${target}.program`,
+  schedules: (target: string): string => `target.${target}.schedules`,
+  weight: (key: string): string => `weight.${key}`,
+} as const;
+
+/** Element types that the container has a name for; the others travel as U8 bytes of their storage. */
+export const containerTypes: Readonly<Partial<Record<DType, SafetensorType>>> = {
+  f64: "F64",
+  f32: "F32",
+  f16: "F16",
+  bf16: "BF16",
+  f8e4m3fn: "F8_E4M3",
+  f8e5m2: "F8_E5M2",
+  e8m0: "F8_E8M0",
+  i64: "I64",
+  i32: "I32",
+  i16: "I16",
+  i8: "I8",
+  u64: "U64",
+  u32: "U32",
+  u16: "U16",
+  u8: "U8",
+  bool: "BOOL",
+};
+
+/** Whether an artifact, and not an ONNX model, begins with these bytes. */
+export function looksLikeArtifact(bytes: Uint8Array): boolean {
+  // A header length below 2^32, then the brace of its JSON; no ONNX model has zeros there.
+  return bytes[8] === 0x7b && bytes.subarray(4, 8).every((b) => b === 0);
+}

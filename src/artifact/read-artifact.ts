@@ -1,0 +1,181 @@
+/**
+ * The bytes of an artifact to what it holds, checked: container, hashes, the grammar of every text, the
+ * graph's types, each weight against the graph, and each program against the graph and its weights.
+ * A file that passes cannot make the runtime fail; one that does not is a diagnostic.
+ */
+import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
+import type { Graph, WeightStore } from "../graph/graph.ts";
+import { parseGraph } from "../graph/graph-text.ts";
+import { parseProgram } from "../program/program-parse.ts";
+import type { Schedule } from "../schedule/directive.ts";
+import { parseSchedule } from "../schedule/directive-text.ts";
+import { storageBytes } from "../semantics/dtype.ts";
+import { constantValue } from "../semantics/index-expr.ts";
+import { elementCount } from "../semantics/shape.ts";
+import { type Tensor, tensorFromBytes } from "../semantics/tensor.ts";
+import {
+  attempt,
+  type Diagnostic,
+  DiagnosticError,
+  type Result,
+  reject,
+} from "../support/diagnostic.ts";
+import { sha256Text } from "../support/hash.ts";
+import { invariant } from "../support/invariant.ts";
+import {
+  type Artifact,
+  type ArtifactMeta,
+  containerTypes,
+  metaSchema,
+  type TargetCode,
+  tensorNames,
+} from "./artifact.ts";
+import { checkPorts, checkProgram } from "./check-program.ts";
+
+type Tensors = ReadonlyMap<string, Safetensor>;
+
+export function readArtifact(bytes: Uint8Array): Result<Artifact> {
+  return attempt(() => {
+    const tensors = take(readSafetensors(bytes));
+    const meta = readMeta(tensors);
+    const known = new Set<string>([tensorNames.meta]);
+    const text = (name: string): string => {
+      known.add(name);
+      return readHashed(tensors, meta, name);
+    };
+    const graph = within(tensorNames.graph, () => take(parseGraph(text(tensorNames.graph))));
+    checkPorts(graph, meta);
+    const weights = readWeights(graph, tensors, known);
+    const targets = new Map<string, TargetCode>();
+    for (const name of targetNames(tensors)) {
+      const code = readTarget(name, text);
+      within(tensorNames.program(name), () => checkProgram(name, code.program, graph, meta));
+      targets.set(name, code);
+    }
+    checkNames(tensors, known, meta);
+    if (targets.size === 0) damaged("it has no program");
+    return { meta, graph, targets, weights };
+  });
+}
+
+function readMeta(tensors: Tensors): ArtifactMeta {
+  const parsed = metaSchema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return damaged(`its meta is not valid: ${issue?.path.join(".")}: ${issue?.message}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return damaged("its meta is no JSON");
+  }
+}
+
+function readText(tensors: Tensors, name: string): string {
+  const tensor = tensors.get(name);
+  if (tensor?.type !== "U8") damaged(`it has no text ${JSON.stringify(name)}`);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(tensor.bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return damaged(`its text ${JSON.stringify(name)} is not UTF-8`);
+  }
+}
+
+function readHashed(tensors: Tensors, meta: ArtifactMeta, name: string): string {
+  const text = readText(tensors, name);
+  const wanted = Object.hasOwn(meta.hashes, name) ? meta.hashes[name] : undefined;
+  const found = sha256Text(text);
+  if (wanted !== found) {
+    reject("ART003", `the text ${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
+      help: "the artifact was changed or damaged after it was written; optimize the model again",
+    });
+  }
+  return text;
+}
+
+function targetNames(tensors: Tensors): string[] {
+  return [...tensors.keys()].flatMap((n) => /^target\.(.+)\.program$/.exec(n)?.[1] ?? []).sort();
+}
+
+function readTarget(name: string, text: (tensor: string) => string): TargetCode {
+  const program = within(tensorNames.program(name), () =>
+    take(parseProgram(text(tensorNames.program(name)))),
+  );
+  const schedules = within(tensorNames.schedules(name), () =>
+    splitSchedules(text(tensorNames.schedules(name))).map((s) => take(parseSchedule(s))),
+  );
+  const foreign = schedules.find((s: Schedule) => s.target !== name);
+  if (foreign) damaged(`a schedule of target ${name} is for ${foreign.target}`);
+  return { program, schedules };
+}
+
+/** One text a schedule: each begins at the start of a line, its directives are indented. */
+export function splitSchedules(text: string): string[] {
+  return text.split(/^(?=schedule )/m).filter((part) => part !== "");
+}
+
+function readWeights(graph: Graph, tensors: Tensors, known: Set<string>): WeightStore {
+  const read = new Map<string, () => Tensor>();
+  for (const { value, source } of graph.weights) {
+    if (source.kind === "inline") continue;
+    const { dtype, shape } = graph.values[value]!.type;
+    const name = tensorNames.weight(source.key);
+    const found = tensors.get(name);
+    if (!found) damaged(`it has no weight ${JSON.stringify(source.key)}`);
+    known.add(name);
+    const extents = shape.map((e) => constantValue(e) ?? damaged(`${name} has a symbolic shape`));
+    const size = storageBytes(dtype, elementCount(extents));
+    const type = containerTypes[dtype];
+    const expected = type ? extents : [size];
+    const fits = found.type === (type ?? "U8") && found.shape.join() === expected.join();
+    if (!fits || found.bytes.length !== size) {
+      reject(
+        "ART004",
+        `${name} is ${found.type}[${found.shape}], the graph has ${dtype}[${extents}]`,
+        {
+          help: "the artifact was put together from different models; optimize the model again",
+        },
+      );
+    }
+    read.set(source.key, () => tensorFromBytes(dtype, extents, found.bytes));
+  }
+  return {
+    read(key) {
+      const weight = read.get(key);
+      invariant(weight, () => `no weight ${key}`);
+      return weight();
+    },
+  };
+}
+
+function checkNames(tensors: Tensors, known: ReadonlySet<string>, meta: ArtifactMeta): void {
+  const unknown = [...tensors.keys()].find((name) => !known.has(name));
+  if (unknown !== undefined) damaged(`it has the unknown tensor ${JSON.stringify(unknown)}`);
+  const unused = Object.keys(meta.hashes).find((name) => !known.has(name));
+  if (unused !== undefined)
+    damaged(`its meta has a hash of ${JSON.stringify(unused)}, which is absent`);
+}
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new DiagnosticError(result.diagnostics);
+  return result.value;
+}
+
+/** Says in which text a diagnostic's line is. */
+function within<T>(text: string, body: () => T): T {
+  const result = attempt(body);
+  if (result.ok) return result.value;
+  throw new DiagnosticError(
+    result.diagnostics.map((d: Diagnostic) => ({ ...d, at: d.at ? `${text}, ${d.at}` : text })),
+  );
+}
+
+function damaged(why: string): never {
+  return reject("ART002", `not a valid artifact: ${why}`, {
+    help: "write it again with wavetile optimize",
+  });
+}

@@ -1,0 +1,184 @@
+/**
+ * Arguments to an exit code. Commander reads options as the schemas of the registry describe them, the
+ * schema checks their values, the action works, and the answer is printed as text or as one JSON
+ * document.
+ */
+import { Command as Commander, CommanderError, Option } from "commander";
+import pc from "picocolors";
+import { z } from "zod";
+import { argumentInfo, type Command, type CommandResult } from "../commands/command.ts";
+import { exitCodeOf, exitCodes } from "../commands/exit-codes.ts";
+import { commands } from "../commands/registry.ts";
+import { version } from "../commands/version.ts";
+import {
+  type Diagnostic,
+  diagnostic,
+  fail,
+  formatDiagnostic,
+  type Result,
+} from "../support/diagnostic.ts";
+import { InternalError } from "../support/invariant.ts";
+
+interface Stream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+export interface Surroundings {
+  readonly stdout: Stream;
+  readonly stderr: Stream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** Runs one command line; never throws for what the user did. */
+export async function runCommandLine(
+  argv: readonly string[],
+  around: Surroundings,
+): Promise<number> {
+  let exit: number = exitCodes.ok;
+  const program = new Commander("wavetile")
+    .description("Compiles AI models into verified programs and runs them.")
+    .version(version)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => around.stdout.write(text),
+      writeErr: (text) => around.stderr.write(text),
+    });
+  for (const command of commands) {
+    const sub = program.command(command.name).description(command.summary);
+    addArguments(sub, command.args);
+    sub.option("--json", "print one JSON document");
+    sub.action(async (...given: unknown[]) => {
+      exit = await runCommand(command, collectArguments(command, given), around);
+    });
+  }
+  try {
+    await program.parseAsync(argv as string[], { from: "user" });
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError)
+      return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    if (!(error instanceof InternalError)) throw error;
+    around.stderr.write(`internal error: ${error.stack ?? error.message}\n`);
+    return exitCodes.internal;
+  }
+}
+
+function addArguments(sub: Commander, schema: z.ZodObject): void {
+  for (const [key, field] of Object.entries(schema.shape)) {
+    const { description, value, positional, short } = argumentInfo(field as z.ZodType);
+    const optional = (field as z.ZodType).safeParse(undefined).success;
+    if (positional) {
+      sub.argument(optional ? `[${value}]` : `<${value}>`, description);
+      continue;
+    }
+    const dashed = `--${key.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
+    const flags = (short ? `-${short}, ` : "") + dashed + (value ? ` <${value}>` : "");
+    const option = new Option(flags, description);
+    if (isList(field as z.ZodType)) {
+      option.argParser((text: string, before: readonly string[] | undefined) => [
+        ...(before ?? []),
+        text,
+      ]);
+    }
+    sub.addOption(option);
+  }
+}
+
+function isList(field: z.ZodType): boolean {
+  return field instanceof z.ZodDefault && field.def.innerType instanceof z.ZodArray;
+}
+
+/** Commander gives positionals, then the options, then itself. */
+function collectArguments(command: Command, given: readonly unknown[]): Options {
+  const positionals = Object.entries(command.args.shape)
+    .filter(([, field]) => argumentInfo(field as z.ZodType).positional)
+    .map(([key], i) => [key, given[i]]);
+  const options = given[positionals.length] as Options;
+  const all = [...positionals, ...Object.entries(options)];
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+async function runCommand(
+  command: Command,
+  { json, ...options }: Options,
+  around: Surroundings,
+): Promise<number> {
+  const begin = around.now();
+  const colors = pc.createColors(useColors(around));
+  const parsed = command.args.safeParse(options);
+  const watched = around.stderr.isTTY === true && json !== true;
+  const progress = (text: string): void => {
+    if (watched) around.stderr.write(`\r\u001b[K${colors.dim(text)}`);
+  };
+  const result: Result<CommandResult> = parsed.success
+    ? await (await command.load())(parsed.data, { now: around.now, progress })
+    : fail(...parsed.error.issues.map(badArgument));
+  if (watched) around.stderr.write("\r\u001b[K");
+  const durationMs = Math.round(around.now() - begin);
+  const faults = result.ok ? (result.value.failed ?? []) : result.diagnostics;
+  if (json === true) {
+    const document = envelope(command.name, result, { seed: parsed.data?.seed, durationMs });
+    around.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  } else if (result.ok) {
+    around.stdout.write(`${result.value.text}\n`);
+  }
+  const warnings = result.ok ? result.warnings : [];
+  if (json !== true) {
+    for (const d of [...warnings.filter((w) => w.severity !== "info"), ...faults]) {
+      const paint = d.severity === "error" ? colors.red : colors.yellow;
+      around.stderr.write(`${paint(formatDiagnostic(d))}\n`);
+    }
+  }
+  const worst = faults.find((d) => d.severity === "error") ?? faults[0];
+  return worst ? exitCodeOf(worst.code) : exitCodes.ok;
+}
+
+/** no-color.org: any value that is not empty turns colours off. */
+function useColors({ stderr, environment }: Surroundings): boolean {
+  return stderr.isTTY === true && !environment.NO_COLOR;
+}
+
+function badArgument(issue: z.core.$ZodIssue): Diagnostic {
+  const name = String(issue.path[0] ?? "arguments");
+  return diagnostic("CLI001", `${name}: ${issue.message}`, {
+    help: "see wavetile COMMAND --help",
+  });
+}
+
+/** The one JSON document of a command. */
+export function envelope(
+  name: string,
+  result: Result<CommandResult>,
+  meta: { readonly seed: unknown; readonly durationMs: number },
+) {
+  const schema = `wavetile/${name}/1`;
+  const about = {
+    version,
+    seed: meta.seed === undefined ? null : Number(meta.seed),
+    durationMs: meta.durationMs,
+    target: (result.ok ? result.value.target : undefined) ?? null,
+  };
+  const faults = result.ok ? (result.value.failed ?? []) : result.diagnostics;
+  const data = result.ok ? { data: result.value.data } : {};
+  const warnings = result.ok ? result.warnings : faults.slice(1);
+  const [first] = faults;
+  const error = first && {
+    code: first.code,
+    message: first.message,
+    at: first.at ?? null,
+    help: first.help ?? null,
+  };
+  return {
+    ok: faults.length === 0,
+    schema,
+    ...data,
+    ...(error && { error }),
+    warnings,
+    meta: about,
+  };
+}

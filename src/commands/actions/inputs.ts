@@ -1,0 +1,67 @@
+/** Feeds for a run: from .npy files, or random with a seed. */
+
+import type { Graph } from "../../graph/graph.ts";
+import { readBytes } from "../../runtime/files/files.ts";
+import { readNpy } from "../../runtime/files/npy.ts";
+import { evaluate } from "../../semantics/index-expr.ts";
+import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import type { Tensors } from "../library/loaded-model.ts";
+import type { OpenModel } from "../library/open-model.ts";
+
+/** Splits `NAME=VALUE`; the name may not be empty. */
+export function splitAssignment(option: string, text: string): Result<readonly [string, string]> {
+  const at = text.indexOf("=");
+  if (at > 0) return ok([text.slice(0, at), text.slice(at + 1)]);
+  return fail(
+    diagnostic("CLI001", `${JSON.stringify(text)} is not of the form NAME=VALUE`, { at: option }),
+  );
+}
+
+/** `NAME=VALUE` texts as an object. */
+export function readAssignments(
+  option: string,
+  texts: readonly string[],
+): Result<Readonly<Record<string, string>>> {
+  const pairs: (readonly [string, string])[] = [];
+  for (const text of texts) {
+    const pair = splitAssignment(option, text);
+    if (!pair.ok) return pair;
+    pairs.push(pair.value);
+  }
+  return ok(Object.fromEntries(pairs));
+}
+
+/** Tensors of `NAME=FILE.npy` texts. */
+export function readInputs(texts: readonly string[]): Result<Tensors> {
+  const files = readAssignments("--input", texts);
+  if (!files.ok) return files;
+  const tensors: Record<string, Tensor> = {};
+  for (const [name, path] of Object.entries(files.value)) {
+    const bytes = readBytes(path);
+    if (!bytes.ok) return bytes;
+    const tensor = readNpy(bytes.value);
+    if (!tensor.ok) return fail(...tensor.diagnostics.map((d) => ({ ...d, at: path })));
+    tensors[name] = tensor.value;
+  }
+  return ok(tensors);
+}
+
+/** Random tensors for all inputs, by the model's names; symbols take their upper ends. */
+export function randomInputs({ artifact }: OpenModel, seed: number): Tensors {
+  const { graph, meta } = artifact;
+  const rng = new Rng(seed);
+  const largest = upperEnds(graph);
+  return Object.fromEntries(
+    graph.inputs.map((v, i) => {
+      const { dtype, shape } = graph.values[v]!.type;
+      const extents = shape.map((e) => evaluate(e, largest));
+      return [meta.inputs[i]!.name, randomTensor(dtype, extents, rng)];
+    }),
+  );
+}
+
+function upperEnds(graph: Graph): ReadonlyMap<string, number> {
+  return new Map(graph.symbols.map((s) => [s.name, s.max]));
+}

@@ -1,0 +1,52 @@
+/** Opening a model as commands do: path, target, shapes and threads from the arguments. */
+import { readModelFile } from "../../runtime/files/model-source.ts";
+import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
+import { ok, type Result } from "../../support/diagnostic.ts";
+import type { CommandContext } from "../command.ts";
+import { parseShapes } from "../library/load.ts";
+import { LoadedModel } from "../library/loaded-model.ts";
+import { type OpenModel, openModel, startSession } from "../library/open-model.ts";
+import { readAssignments } from "./inputs.ts";
+
+export interface OpenArgs {
+  readonly model: string;
+  readonly target: string;
+  readonly shape: readonly string[];
+  readonly seed?: number;
+}
+
+export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
+  const source = readModelFile(args.model);
+  if (!source.ok) return source;
+  const assigned = readAssignments("--shape", args.shape);
+  if (!assigned.ok) return assigned;
+  const shapes = parseShapes(assigned.value);
+  if (!shapes.ok) return shapes;
+  return openModel(source.value, {
+    target: args.target,
+    shapes: shapes.value,
+    seed: args.seed ?? 0,
+    onPass: context.progress,
+  });
+}
+
+export interface StartedModel {
+  readonly opened: OpenModel;
+  readonly model: LoadedModel;
+  readonly threads: number;
+}
+
+export function startPath(
+  args: OpenArgs & { readonly threads?: number | undefined },
+  context: CommandContext,
+): Result<StartedModel> {
+  const opened = openPath(args, context);
+  if (!opened.ok) return opened;
+  context.progress("load");
+  const threads = args.threads ?? nodeWorkerHost.parallelism;
+  const session = startSession(opened.value, threads);
+  if (!session.ok) return session;
+  const model = LoadedModel.create(opened.value, session.value, {});
+  if (!model.ok) return model;
+  return ok({ opened: opened.value, model: model.value, threads }, opened.warnings);
+}

@@ -1,0 +1,63 @@
+/** Compiles an ONNX model for a target and writes the artifact. */
+import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { writeAtomically } from "../../runtime/files/files.ts";
+import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
+import type { Action } from "../command.ts";
+import { type OpenArgs, openPath } from "./open.ts";
+import { printTable } from "./table.ts";
+
+export const optimizeModel: Action<OpenArgs & { readonly output?: string | undefined }> = async (
+  args,
+  context,
+) => {
+  const opened = openPath(args, context);
+  if (!opened.ok) return opened;
+  const { artifact, target, origin } = opened.value;
+  if (!origin) {
+    return fail(
+      diagnostic("CLI001", `${args.model} is an artifact already`, {
+        help: "give the ONNX model that it was made from",
+      }),
+    );
+  }
+  context.progress("write");
+  const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
+  const bytes = writeArtifact(artifact);
+  const written = writeAtomically(output, bytes);
+  if (!written.ok) return written;
+  const regions = origin.compiled.regions.map((r) => ({
+    name: r.name,
+    origins: r.origins,
+    estimateNs: r.price.estimateNs,
+    flops: r.flops,
+    bytes: r.bytes,
+    candidates: r.candidates,
+  }));
+  const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
+  const { arenas, scratchLowerBound } = origin.compiled.plan;
+  const data = {
+    output,
+    bytes: bytes.length,
+    target: target.name,
+    estimateNs,
+    arenas,
+    scratchLowerBound,
+    regions,
+  };
+  const slowest = [...regions].sort((a, b) => b.estimateNs - a.estimateNs).slice(0, 10);
+  const text = [
+    `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
+    `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
+    "",
+    printTable(
+      ["region", "estimate ms", "Mflop", "candidates"],
+      slowest.map((r) => [
+        r.name,
+        (r.estimateNs / 1e6).toFixed(3),
+        (r.flops / 1e6).toFixed(2),
+        String(r.candidates),
+      ]),
+    ),
+  ].join("\n");
+  return ok({ data, text, target: target.name }, opened.warnings);
+};

@@ -1,0 +1,114 @@
+/** Runs a model once; with --profile or --trace kernel by kernel with times. */
+import { writeAtomically } from "../../runtime/files/files.ts";
+import { writeNpy } from "../../runtime/files/npy.ts";
+import { join } from "../../runtime/files/paths.ts";
+import type { KernelTime } from "../../runtime/wasm/session.ts";
+import { type Tensor, toRef } from "../../semantics/tensor.ts";
+import { fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Action } from "../command.ts";
+import type { Tensors } from "../library/loaded-model.ts";
+import { randomInputs, readInputs } from "./inputs.ts";
+import { type OpenArgs, startPath } from "./open.ts";
+import { printTable } from "./table.ts";
+
+interface RunArgs extends OpenArgs {
+  readonly input: readonly string[];
+  readonly random: boolean;
+  readonly outputDir?: string | undefined;
+  readonly profile: boolean;
+  readonly trace?: string | undefined;
+  readonly threads?: number | undefined;
+  readonly seed: number;
+}
+
+export const runModel: Action<RunArgs> = async (args, context) => {
+  const given = readInputs(args.input);
+  if (!given.ok) return given;
+  const started = startPath(args, context);
+  if (!started.ok) return started;
+  const { model, opened, threads } = started.value;
+  const feeds = args.random ? { ...randomInputs(opened, args.seed), ...given.value } : given.value;
+  const timed = args.profile || args.trace !== undefined;
+  // The first run of new code is slow everywhere: profiles are of the second.
+  const first = model.tryRun(feeds);
+  const begin = context.now();
+  const ran = timed && first.ok ? model.profile(feeds, context.now) : first;
+  const totalMs = context.now() - begin;
+  await model.dispose();
+  if (!ran.ok) return ran;
+  const { outputs, kernels } = timed
+    ? (ran.value as { outputs: Tensors; kernels: readonly KernelTime[] })
+    : { outputs: ran.value as Tensors, kernels: [] };
+  const written = writeOutputs(outputs, args.outputDir);
+  if (!written.ok) return written;
+  if (args.trace !== undefined) {
+    const trace = writeAtomically(args.trace, JSON.stringify(chromeTrace(kernels)));
+    if (!trace.ok) return trace;
+  }
+  const data = {
+    threads,
+    outputs: Object.entries(outputs).map(([name, t]) => describe(name, t, written.value[name])),
+    ...(timed && { profile: { totalMs, kernels: kernels.map(kernelRow) } }),
+  };
+  const text = [
+    ...data.outputs.map(
+      (o) => `${o.name} ${o.dtype}[${o.shape.join(", ")}] ${o.first.join(" ")} …`,
+    ),
+    ...(args.profile ? ["", profileText(kernels)] : []),
+  ].join("\n");
+  return ok({ data, text, target: opened.target.name }, started.warnings);
+};
+
+function describe(name: string, tensor: Tensor, file: string | undefined) {
+  const { dtype, shape } = tensor;
+  const values = toRef({ ...tensor }).data;
+  const first = Array.from(values.subarray(0, 8), String);
+  return { name, dtype, shape, first, ...(file !== undefined && { file }) };
+}
+
+function writeOutputs(
+  outputs: Tensors,
+  folder: string | undefined,
+): Result<Readonly<Record<string, string>>> {
+  const files: Record<string, string> = {};
+  if (folder === undefined) return ok(files);
+  for (const [name, tensor] of Object.entries(outputs)) {
+    const bytes = writeNpy(tensor);
+    if (!bytes.ok) return fail(...bytes.diagnostics.map((d) => ({ ...d, at: `output ${name}` })));
+    const path = join(folder, `${name.replace(/[^\w.-]/g, "_")}.npy`);
+    const written = writeAtomically(path, bytes.value);
+    if (!written.ok) return written;
+    files[name] = path;
+  }
+  return ok(files);
+}
+
+function kernelRow({ kernel, region, startMs, endMs }: KernelTime) {
+  return { kernel, region, ms: endMs - startMs };
+}
+
+function profileText(kernels: readonly KernelTime[]): string {
+  const rows = kernels.map(kernelRow).sort((a, b) => b.ms - a.ms);
+  const total = rows.reduce((sum, r) => sum + r.ms, 0);
+  return printTable(
+    ["kernel", "ms", "share"],
+    rows.map((r) => [r.kernel, r.ms.toFixed(3), (r.ms / total).toFixed(3)]),
+  );
+}
+
+/** The Trace Event Format of Chrome: complete events, times in microseconds. */
+export function chromeTrace(kernels: readonly KernelTime[]) {
+  const origin = kernels[0]?.startMs ?? 0;
+  return {
+    displayTimeUnit: "ms",
+    traceEvents: kernels.map(({ kernel, region, startMs, endMs }) => ({
+      name: kernel,
+      cat: region,
+      ph: "X",
+      ts: (startMs - origin) * 1000,
+      dur: (endMs - startMs) * 1000,
+      pid: 1,
+      tid: 1,
+    })),
+  };
+}

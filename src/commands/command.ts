@@ -1,0 +1,80 @@
+/**
+ * What a command is: a name, a schema of its arguments, and an action that is loaded when it is called.
+ * The command line, its help and JSON Schemas are all made from this; nothing is described twice.
+ */
+import { z } from "zod";
+import type { Result } from "../support/diagnostic.ts";
+
+/** What an action may use of the world around it. */
+export interface CommandContext {
+  /** Milliseconds of a steady clock. */
+  readonly now: () => number;
+  /** A line about what is being done, shown where someone watches. */
+  readonly progress: (text: string) => void;
+}
+
+/** A result: JSON data for programs, and the same for people. */
+export interface CommandResult {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  /** The target that was used, for the envelope. */
+  readonly target?: string;
+  /** Set when the command worked and its finding is not the hoped-for one. */
+  readonly failed?: readonly import("../support/diagnostic.ts").Diagnostic[];
+}
+
+export type Action<A> = (args: A, context: CommandContext) => Promise<Result<CommandResult>>;
+
+export interface Command<S extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly summary: string;
+  readonly args: S;
+  readonly load: () => Promise<Action<z.infer<S>>>;
+}
+
+/** How an argument is spelled on the command line; kept in the schema's metadata. */
+export interface ArgumentInfo {
+  readonly description: string;
+  /** Name of the value in the help: FILE. Absent for switches. */
+  readonly value?: string;
+  readonly positional?: boolean;
+  readonly short?: string;
+}
+
+export function argument<S extends z.ZodType>(schema: S, info: ArgumentInfo): S {
+  return schema.meta({ ...info });
+}
+
+export function argumentInfo(schema: z.ZodType): ArgumentInfo {
+  return schema.meta() as unknown as ArgumentInfo;
+}
+
+/** Ties the action's argument type to the schema. */
+export function command<S extends z.ZodObject>(spec: Command<S>): Command {
+  return spec as unknown as Command;
+}
+
+/** Arguments that several commands share. */
+export const shared = {
+  model: argument(z.string(), {
+    description: "an artifact (.wt) or an ONNX model",
+    value: "MODEL",
+    positional: true,
+  }),
+  target: argument(z.string().default("auto"), {
+    description: "a name of `wavetile targets`, or auto",
+    value: "NAME",
+  }),
+  shape: argument(z.array(z.string()).default([]), {
+    description: "extent of a symbolic dimension: NAME=VALUE or NAME=LOW..HIGH (repeatable)",
+    value: "NAME=VALUE",
+  }),
+  threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
+    description: "compute threads; default: what the machine runs at once",
+    value: "N",
+  }),
+  seed: argument(z.coerce.number().int().default(0), {
+    description: "seed of everything random",
+    value: "N",
+  }),
+} as const;

@@ -1,0 +1,20 @@
+/** `wavetile inspect`: its arguments; the work is in actions/inspect.ts. */
+import { z } from "zod";
+import { argument, command, shared } from "./command.ts";
+
+export const inspect = command({
+  name: "inspect",
+  summary: "print a model in one of its text forms",
+  args: z.strictObject({
+    model: shared.model,
+    graph: argument(z.boolean().default(false), { description: "the optimized graph (default)" }),
+    regions: argument(z.boolean().default(false), {
+      description: "kernels of the program with their sizes",
+    }),
+    schedule: argument(z.boolean().default(false), { description: "the schedule of every region" }),
+    program: argument(z.boolean().default(false), { description: "the program" }),
+    target: shared.target,
+    shape: shared.shape,
+  }),
+  load: async () => (await import("./actions/inspect.ts")).inspectModel,
+});

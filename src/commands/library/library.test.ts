@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { InferenceSession } from "./inference-session.ts";
+import { load, tryLoad } from "./load.ts";
+import type { LoadedModel } from "./loaded-model.ts";
+import { sampleModel } from "./sample-model.test-support.ts";
+import { tensor } from "./tensor.ts";
+import { WavetileError } from "./wavetile-error.ts";
+
+const shapes = { M: "1..8" };
+let model: LoadedModel;
+beforeAll(async () => {
+  model = await load(sampleModel(), { shapes, threads: 1 });
+});
+afterAll(() => model.dispose());
+
+const rows = (m: number) => tensor("f32", [m, 24], new Float32Array(m * 24).fill(0.25));
+
+function codeOf(body: () => unknown): string {
+  try {
+    body();
+  } catch (error) {
+    if (error instanceof WavetileError) return error.diagnostics[0]!.code;
+    throw error;
+  }
+  return "ok";
+}
+
+describe("LoadedModel", () => {
+  it("runs several shapes under the model's own names", () => {
+    expect(model.inputs).toEqual([{ name: "x:0", dtype: "f32", shape: ["M", 24] }]);
+    for (const m of [1, 5, 8]) {
+      const y = model.run({ "x:0": rows(m) })["y:0"]!;
+      expect(y.shape).toEqual([m, 40]);
+      expect(y.data.slice(0, 40)).toEqual(y.data.slice((m - 1) * 40));
+    }
+  });
+
+  it("serves concurrent callers with their own results", async () => {
+    const feeds = [1, 2, 3, 4].map((k) => tensor("f32", [1, 24], new Float32Array(24).fill(k)));
+    const wanted = feeds.map((x) => model.run({ "x:0": x })["y:0"]!.data);
+    const found = await Promise.all(feeds.map((x) => model.runAsync({ "x:0": x })));
+    expect(found.map((o) => o["y:0"]!.data)).toEqual(wanted);
+  });
+
+  it("refuses a run beside another (RUN035) and goes on", async () => {
+    const running = model.runAsync({ "x:0": rows(1) });
+    expect(codeOf(() => model.run({ "x:0": rows(1) }))).toBe("RUN035");
+    await running;
+    expect(codeOf(() => model.run({ "x:0": rows(1) }))).toBe("ok");
+  });
+
+  it("stops when its signal is raised (RUN004)", async () => {
+    const signal = AbortSignal.abort();
+    await expect(model.runAsync({ "x:0": rows(1) }, { signal })).rejects.toMatchObject({
+      diagnostics: [{ code: "RUN004" }],
+    });
+    await expect(model.runAsync({ "x:0": rows(1) })).resolves.toBeDefined();
+  });
+
+  it("says exactly what is wrong with its arguments", () => {
+    const message = (feeds: unknown): string => {
+      const result = model.tryRun(feeds as never);
+      return result.ok ? "ok" : `${result.diagnostics[0]!.code} ${result.diagnostics[0]!.message}`;
+    };
+    const x = rows(2);
+    expect(message({})).toBe('RUN012 input "x_0" is missing');
+    expect(message(null)).toBe("RUN036 the feeds are no object of tensors by input name");
+    expect(message({ "x:0": 3 })).toBe(
+      'RUN036 input "x:0": it is number, not { dtype, shape, data }',
+    );
+    expect(message({ "x:0": { ...x, dtype: "float" } })).toBe(
+      'RUN036 input "x:0": dtype "float" is no element type',
+    );
+    expect(message({ "x:0": { ...x, shape: [3, 24] } })).toBe(
+      'RUN036 input "x:0": f32[3, 24] needs 72 elements, found 48',
+    );
+    expect(message({ "x:0": { ...x, data: new Float64Array(48) } })).toBe(
+      'RUN036 input "x:0": f32 data come in a Float32Array, found Float64Array',
+    );
+    expect(message({ "x:0": { ...x, shape: [-2, 24] } })).toBe(
+      'RUN036 input "x:0": shape [-2,24] is no list of counts',
+    );
+    expect(message({ "x:0": rows(9) })).toMatch(/^RUN015 M = 9 is outside 1 to 8/);
+  });
+
+  it("keeps states between runs and forgets them when asked", () => {
+    const cell = tryLoad(sampleModel(), { shapes, states: { "x:0": "z" } });
+    expect(cell).toMatchObject({ ok: false, diagnostics: [{ code: "CLI001" }] });
+  });
+
+  it("is over after dispose (RUN037)", async () => {
+    const other = await load(sampleModel(), { shapes, threads: 1 });
+    await other.dispose();
+    await other.dispose();
+    expect(codeOf(() => other.run({ "x:0": rows(1) }))).toBe("RUN037");
+    await expect(other.runAsync({ "x:0": rows(1) })).rejects.toThrow("RUN037");
+  });
+});
+
+describe("load", () => {
+  it("asks for bounds (CLI005), known targets (CLI002) and readable files", () => {
+    const code = (result: ReturnType<typeof tryLoad>) =>
+      result.ok ? "ok" : result.diagnostics[0]!.code;
+    expect(code(tryLoad(sampleModel()))).toBe("CLI005");
+    expect(code(tryLoad(sampleModel(), { shapes, target: "tpu" }))).toBe("CLI002");
+    expect(code(tryLoad("/nowhere.onnx"))).toBe("RUN030");
+    expect(code(tryLoad(sampleModel(), { shapes: { M: "32 &" } }))).toBe("TXT001");
+    expect(code(tryLoad(new Uint8Array(20)))).toBe("ONX001");
+  });
+});
+
+describe("InferenceSession", () => {
+  it("has onnxruntime's shape", async () => {
+    const session = await InferenceSession.create(sampleModel(), { shapes, threads: 1 });
+    expect([session.inputNames, session.outputNames]).toEqual([["x:0"], ["y:0"]]);
+    const { shape: dims, data } = rows(2);
+    const found = await session.run({ "x:0": { type: "float32", dims, data } });
+    expect(found["y:0"]).toMatchObject({ type: "float32", dims: [2, 40] });
+    expect(found["y:0"]!.data).toEqual(model.run({ "x:0": rows(2) })["y:0"]!.data);
+    await expect(session.run({}, ["z"])).rejects.toThrow('the model has no output "z"');
+    await expect(session.run({ "x:0": { type: "string", dims, data } })).rejects.toThrow(
+      'input "x:0": type string is not carried',
+    );
+    await session.release();
+  });
+});

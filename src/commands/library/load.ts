@@ -1,0 +1,73 @@
+/** `load`: a path or bytes, of an artifact or an ONNX model, to a model that runs. */
+import {
+  parseShapeOverride,
+  type ShapeOverride,
+} from "../../frontend/onnx/import/shape-override.ts";
+import { readModelFile } from "../../runtime/files/model-source.ts";
+import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
+import { fail, ok, type Result } from "../../support/diagnostic.ts";
+import { LoadedModel, type StateLinks } from "./loaded-model.ts";
+import { type ModelBytes, openModel, startSession } from "./open-model.ts";
+import { unwrap } from "./wavetile-error.ts";
+
+export interface LoadOptions {
+  /** Name of a target; by default the best that this engine runs. */
+  readonly target?: string;
+  /** Compute threads; by default as many as the machine runs at once. */
+  readonly threads?: number;
+  /** For ONNX models: symbolic dimensions, `{ W: 320 }` or `{ W: "32..960" }`. */
+  readonly shapes?: Readonly<Record<string, number | string>>;
+  /** For ONNX models: inputs whose values are fixed, by name. */
+  readonly values?: Readonly<Record<string, Tensor>>;
+  /** Inputs that take over an output of the run before: `{ stateIn: "stateOut" }`. */
+  readonly states?: StateLinks;
+  readonly onPass?: (pass: string) => void;
+}
+
+/** Throws WavetileError with diagnostics. */
+export async function load(
+  source: string | Uint8Array,
+  options: LoadOptions = {},
+): Promise<LoadedModel> {
+  return unwrap(tryLoad(source, options));
+}
+
+/** As `load`, with the diagnostics as a value. */
+export function tryLoad(
+  source: string | Uint8Array,
+  options: LoadOptions = {},
+): Result<LoadedModel> {
+  const bytes: Result<ModelBytes> =
+    typeof source === "string" ? readModelFile(source) : ok({ bytes: source });
+  if (!bytes.ok) return bytes;
+  const shapes = parseShapes(options.shapes ?? {});
+  if (!shapes.ok) return shapes;
+  const { values, onPass } = options;
+  const opened = openModel(bytes.value, {
+    target: options.target ?? "auto",
+    shapes: shapes.value,
+    seed: 0,
+    ...(values && { values }),
+    ...(onPass && { onPass }),
+  });
+  if (!opened.ok) return opened;
+  const session = startSession(opened.value, options.threads ?? nodeWorkerHost.parallelism);
+  if (!session.ok) return session;
+  const model = LoadedModel.create(opened.value, session.value, options.states ?? {});
+  return model.ok ? ok(model.value, opened.warnings) : model;
+}
+
+export function parseShapes(
+  shapes: Readonly<Record<string, number | string>>,
+): Result<Readonly<Record<string, ShapeOverride>>> {
+  const parsed: Record<string, ShapeOverride> = {};
+  for (const [name, value] of Object.entries(shapes)) {
+    const override = parseShapeOverride(String(value));
+    if (!override.ok) {
+      return fail(...override.diagnostics.map((d) => ({ ...d, at: `shape ${name}` })));
+    }
+    parsed[name] = override.value;
+  }
+  return ok(parsed);
+}

@@ -1,0 +1,205 @@
+/**
+ * A model that is ready to run: `run` on the calling thread and its helpers, `runAsync` beside it. Any
+ * number of callers may use `runAsync` at once; their runs queue. States are inputs that take the value
+ * which an output had in the run before.
+ */
+import type { KernelTime, Outputs, WasmSession } from "../../runtime/wasm/session.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
+import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { checkTensor } from "./check-tensor.ts";
+import type { OpenModel } from "./open-model.ts";
+import { unwrap } from "./wavetile-error.ts";
+
+export type Tensors = Readonly<Record<string, Tensor>>;
+
+/** An input or output: a string extent is a symbol or an expression over symbols. */
+export interface Port {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly (number | string)[];
+}
+
+export interface RunOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** Input name to the name of the output that it takes over. */
+export type StateLinks = Readonly<Record<string, string>>;
+
+export class LoadedModel {
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  readonly #session: WasmSession;
+  readonly #states: StateLinks;
+  /** The model's names to the graph's and back. */
+  readonly #valueOf: ReadonlyMap<string, string>;
+  readonly #nameOf: ReadonlyMap<string, string>;
+  readonly #kept = new Map<string, Tensor>();
+  #running = 0;
+  #queue: Promise<unknown> = Promise.resolve();
+  #disposed = false;
+
+  static create(opened: OpenModel, session: WasmSession, states: StateLinks): Result<LoadedModel> {
+    const model = new LoadedModel(opened, session, states);
+    const has = (ports: readonly Port[], name: string) => ports.some((p) => p.name === name);
+    for (const [input, output] of Object.entries(states)) {
+      if (has(model.inputs, input) && has(model.outputs, output)) continue;
+      return fail(
+        diagnostic("CLI001", `state ${input} <- ${output} names no input and output`, {
+          help: `inputs: ${namesOf(model.inputs)}; outputs: ${namesOf(model.outputs)}`,
+        }),
+      );
+    }
+    return ok(model);
+  }
+
+  private constructor({ artifact }: OpenModel, session: WasmSession, states: StateLinks) {
+    const { graph, meta } = artifact;
+    this.#session = session;
+    this.#states = states;
+    this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
+    this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));
+    const port = (name: string, id: number): Port => {
+      const { dtype, shape } = graph.values[id]!.type;
+      return { name, dtype, shape: shape.map(extentOf) };
+    };
+    this.inputs = graph.inputs.map((v, i) => port(meta.inputs[i]!.name, v));
+    this.outputs = graph.outputs.map((v, i) => port(meta.outputs[i]!.name, v));
+  }
+
+  /** Outputs for these inputs; blocks. Throws WavetileError with diagnostics. */
+  run(feeds: Tensors): Tensors {
+    return unwrap(this.tryRun(feeds));
+  }
+
+  /** As `run`, with the diagnostics as a value. */
+  tryRun(feeds: Tensors): Result<Tensors> {
+    const ready = this.#ready();
+    if (!ready.ok) return ready;
+    const prepared = this.#prepare(feeds);
+    return prepared.ok ? this.#finish(this.#session.run(prepared.value)) : prepared;
+  }
+
+  /** Outputs for these inputs, leaving the event loop free. Rejects with WavetileError. */
+  async runAsync(feeds: Tensors, { signal }: RunOptions = {}): Promise<Tensors> {
+    if (this.#disposed) unwrap(disposed());
+    this.#running++;
+    const turn = this.#queue.then(async () => {
+      const prepared = this.#prepare(feeds);
+      if (!prepared.ok) return prepared;
+      return this.#finish(await this.#session.runAsync(prepared.value, signal));
+    });
+    // A run that throws is a bug that its caller sees; the next in the queue runs all the same.
+    this.#queue = turn.then(
+      () => this.#running--,
+      () => this.#running--,
+    );
+    return unwrap(await turn);
+  }
+
+  /** Runs kernel by kernel with the time of each on the clock `now` (milliseconds). */
+  profile(
+    feeds: Tensors,
+    now: () => number,
+  ): Result<{ readonly outputs: Tensors; readonly kernels: readonly KernelTime[] }> {
+    const ready = this.#ready();
+    if (!ready.ok) return ready;
+    const prepared = this.#prepare(feeds);
+    if (!prepared.ok) return prepared;
+    const run = this.#session.profile(prepared.value, now);
+    if (!run.ok) return run;
+    const outputs = this.#finish(ok(run.value.outputs));
+    return outputs.ok ? ok({ outputs: outputs.value, kernels: run.value.kernels }) : outputs;
+  }
+
+  /** Fills outputs and scratch memory with NaN patterns: a stale result cannot pass for a new one. */
+  poison(): void {
+    this.#session.poison();
+  }
+
+  /** Forgets the states: the next run starts from zeros. */
+  resetStates(): void {
+    this.#kept.clear();
+  }
+
+  /** Ends the threads and frees the memory, after the runs that were asked for. */
+  async dispose(): Promise<void> {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    await this.#queue;
+    await this.#session.dispose();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dispose();
+  }
+
+  #ready(): Result<void> {
+    if (this.#disposed) return disposed();
+    if (this.#running === 0) return ok(undefined);
+    return fail(
+      diagnostic("RUN035", `${this.#running} runs of this model are in progress`, {
+        help: "await them, or use runAsync, which queues",
+      }),
+    );
+  }
+
+  /** Checked feeds under the graph's names, states added. */
+  #prepare(feeds: Tensors): Result<Tensors> {
+    if (typeof feeds !== "object" || feeds === null) {
+      const message = "the feeds are no object of tensors by input name";
+      return fail(diagnostic("RUN036", message, { help: `its inputs: ${namesOf(this.inputs)}` }));
+    }
+    const prepared: Record<string, Tensor> = {};
+    for (const [name, value] of Object.entries({ ...this.#stateFeeds(feeds), ...feeds })) {
+      const tensor = checkTensor(`input "${name}"`, value);
+      if (!tensor.ok) return tensor;
+      prepared[this.#valueOf.get(name) ?? name] = tensor.value;
+    }
+    return ok(prepared);
+  }
+
+  #stateFeeds(feeds: Tensors): Record<string, Tensor> {
+    const added: Record<string, Tensor> = {};
+    for (const name of Object.keys(this.#states)) {
+      if (Object.hasOwn(feeds, name)) continue;
+      const kept = this.#kept.get(name) ?? this.#zeros(name);
+      if (kept) added[name] = kept;
+    }
+    return added;
+  }
+
+  /** The state before the first run; undefined where the shape has symbols: it must be fed. */
+  #zeros(name: string): Tensor | undefined {
+    const { dtype, shape } = this.inputs.find((p) => p.name === name)!;
+    const fixed = shape.filter((extent) => typeof extent === "number");
+    return fixed.length === shape.length ? makeTensor(dtype, fixed) : undefined;
+  }
+
+  #finish(result: Result<Outputs>): Result<Tensors> {
+    if (!result.ok) return result;
+    const outputs = Object.fromEntries(
+      Object.entries(result.value).map(([value, t]) => [this.#nameOf.get(value) ?? value, t]),
+    );
+    for (const [input, output] of Object.entries(this.#states)) {
+      this.#kept.set(input, outputs[output]!);
+    }
+    return ok(outputs, result.warnings);
+  }
+}
+
+function extentOf(extent: IndexExpr): number | string {
+  return constantValue(extent) ?? extent.key;
+}
+
+function namesOf(ports: readonly Port[]): string {
+  return ports.map((p) => p.name).join(", ");
+}
+
+function disposed(): Result<never> {
+  return fail(
+    diagnostic("RUN037", "the model was disposed", { help: "dispose it after its last run" }),
+  );
+}

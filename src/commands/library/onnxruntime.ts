@@ -1,0 +1,74 @@
+/** The optional peer onnxruntime-node: loaded only when a command asks for it. */
+import type { Tensor } from "../../semantics/tensor.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Tensors } from "./loaded-model.ts";
+
+export interface Peer {
+  readonly name: string;
+  run(feeds: Tensors): Promise<Tensors>;
+  release(): Promise<void>;
+}
+
+const typeOf: Readonly<Record<string, string>> = {
+  f32: "float32",
+  f64: "float64",
+  i8: "int8",
+  i16: "int16",
+  i32: "int32",
+  i64: "int64",
+  u8: "uint8",
+  u16: "uint16",
+  u32: "uint32",
+  u64: "uint64",
+  bool: "bool",
+};
+const dtypeOf = new Map(Object.entries(typeOf).map(([dtype, type]) => [type, dtype]));
+
+type Runtime = typeof import("onnxruntime-node");
+
+async function importRuntime(): Promise<Result<Runtime>> {
+  try {
+    return ok(await import("onnxruntime-node"));
+  } catch (error) {
+    const missing =
+      error instanceof Error && "code" in error && /MODULE_NOT_FOUND/.test(String(error.code));
+    if (!missing) throw error;
+    return fail(
+      diagnostic("CLI003", "onnxruntime-node is not installed", {
+        help: "npm install onnxruntime-node",
+      }),
+    );
+  }
+}
+
+/** Opens an ONNX model in onnxruntime with `threads` threads. */
+export async function openPeer(bytes: Uint8Array, threads: number): Promise<Result<Peer>> {
+  const runtime = await importRuntime();
+  if (!runtime.ok) return runtime;
+  const { InferenceSession, Tensor: OrtTensor } = runtime.value;
+  const session = await InferenceSession.create(bytes, {
+    executionProviders: ["cpu"],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    graphOptimizationLevel: "all",
+    logSeverityLevel: 3,
+    extra: { session: { force_spinning_stop: "1" } },
+  });
+  const construct = (t: Tensor) =>
+    new OrtTensor(typeOf[t.dtype] as "float32", t.data as Float32Array, t.shape);
+  return ok({
+    name: "onnxruntime",
+    run: async (feeds) => {
+      const given = Object.entries(feeds).map(([name, t]) => [name, construct(t)] as const);
+      const outputs = await session.run(Object.fromEntries(given));
+      return Object.fromEntries(
+        Object.entries(outputs).map(([name, value]) => {
+          const { type, dims, data } = value as InstanceType<typeof OrtTensor>;
+          const dtype = dtypeOf.get(type) as Tensor["dtype"];
+          return [name, { dtype, shape: dims, data: data as Tensor["data"] }];
+        }),
+      );
+    },
+    release: () => session.release(),
+  });
+}

@@ -1,0 +1,195 @@
+/**
+ * From the bytes of an artifact or an ONNX model to a program that can run on this machine. An ONNX
+ * model is compiled here and becomes the same value that an artifact is read into, so that all
+ * commands and the library treat both alike.
+ */
+import {
+  type Artifact,
+  type ArtifactMeta,
+  looksLikeArtifact,
+  type TargetCode,
+} from "../../artifact/artifact.ts";
+import { readArtifact } from "../../artifact/read-artifact.ts";
+import { readerOfWeights } from "../../artifact/weights.ts";
+import type { ArtifactContent } from "../../artifact/write-artifact.ts";
+import { type CompiledModel, compileModel } from "../../compile.ts";
+import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
+import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import { probeWasmFeatures } from "../../runtime/wasm/features.ts";
+import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
+import { WasmSession } from "../../runtime/wasm/session.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import type { Target } from "../../target/target.ts";
+import { version } from "../version.ts";
+
+export interface ModelBytes {
+  readonly bytes: Uint8Array;
+  readonly readExternal?: ReadExternal;
+}
+
+export interface OpenOptions {
+  /** Name of a target, or `auto`: the best that this engine can run. */
+  readonly target: string;
+  readonly shapes: ShapeOverrides;
+  /** Inputs of an ONNX model whose values are fixed when it is compiled. */
+  readonly values?: Readonly<Record<string, Tensor>>;
+  readonly seed: number;
+  readonly onPass?: (pass: string) => void;
+}
+
+/** A model with a program for one target. */
+export interface OpenModel {
+  readonly artifact: ArtifactContent;
+  readonly target: Target;
+  readonly code: TargetCode;
+  /** What led to the program; absent when it was read from an artifact. */
+  readonly origin?: { readonly imported: ImportedModel; readonly compiled: CompiledModel };
+}
+
+export function openModel(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
+  return looksLikeArtifact(source.bytes)
+    ? openArtifact(source.bytes, options)
+    : compileOnnx(source, options);
+}
+
+function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel> {
+  const overrides = Object.keys(options.shapes);
+  if (overrides.length > 0) {
+    return fail(
+      diagnostic("CLI001", "the shapes of an artifact were fixed when it was optimized", {
+        at: `--shape ${overrides[0]}`,
+        help: "give --shape to wavetile optimize, with the ONNX model",
+      }),
+    );
+  }
+  const artifact = readArtifact(bytes);
+  if (!artifact.ok) return artifact;
+  const found = chooseCode(artifact.value, options.target);
+  if (!found.ok) return found;
+  const [target, code] = found.value;
+  return ok({ artifact: artifact.value, target, code });
+}
+
+function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target, TargetCode]> {
+  const runnable = runnableTargets();
+  const names = wanted === "auto" ? runnable : [wanted];
+  for (const name of names) {
+    const code = artifact.targets.get(name);
+    if (code) return ok([targets.get(name)!, code]);
+  }
+  return fail(
+    diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
+      help: `it has ${[...artifact.targets.keys()].join(", ")}; optimize the model for another target`,
+    }),
+  );
+}
+
+/** Names of the targets that this engine can run, best first. */
+export function runnableTargets(): readonly string[] {
+  const features = probeWasmFeatures();
+  if (!features.simd) return [];
+  return features.relaxedFma ? ["wasm-relaxed", "wasm"] : ["wasm"];
+}
+
+/** The target of a name; `auto` is the best that this engine can run. */
+export function findTarget(name: string): Result<Target> {
+  const target = targets.get(name === "auto" ? (runnableTargets()[0] ?? "auto") : name);
+  if (target) return ok(target);
+  return fail(
+    diagnostic("CLI002", `there is no target ${JSON.stringify(name)} to run here`, {
+      at: "--target",
+      help: `use auto or one of ${[...targets.keys()].join(", ")}`,
+    }),
+  );
+}
+
+function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
+  const target = findTarget(options.target);
+  if (!target.ok) return target;
+  const { shapes, values } = options;
+  options.onPass?.("import");
+  const imported = importOnnx(source.bytes, {
+    shapes,
+    ...(values && { values }),
+    ...(source.readExternal && { readExternal: source.readExternal }),
+  });
+  if (!imported.ok) return imported;
+  const open = imported.value.graph.symbols.filter((symbol) => symbol.max === Infinity);
+  if (open.length > 0) return fail(unboundedSymbols(open.map((symbol) => symbol.name)));
+  const compiled = compileModel(imported.value, {
+    target: target.value,
+    ...(options.onPass && { onPass: options.onPass }),
+  });
+  if (!compiled.ok) return compiled;
+  const { model, regions, plan } = compiled.value;
+  const code = {
+    program: plan.program,
+    schedules: regions.map((r) => r.scheduled.schedule),
+  };
+  const meta = {
+    producer: version,
+    seed: options.seed,
+    inputs: portsOf(imported.value, compiled.value, "inputs"),
+    outputs: portsOf(imported.value, compiled.value, "outputs"),
+    views: viewsOf(compiled.value),
+  };
+  const artifact: ArtifactContent = {
+    meta,
+    graph: model.graph,
+    targets: new Map([[target.value.name, code]]),
+    weights: model.weights,
+  };
+  const origin = { imported: imported.value, compiled: compiled.value };
+  return ok({ artifact, target: target.value, code, origin }, [
+    ...imported.warnings,
+    ...compiled.warnings,
+  ]);
+}
+
+function unboundedSymbols(names: readonly string[]): Diagnostic {
+  const [first] = names;
+  return diagnostic("CLI005", `extents without an upper bound: ${names.join(", ")}`, {
+    help: `give each a value or a range, for example --shape ${first}=32 or --shape ${first}=32..960`,
+  });
+}
+
+function portsOf(
+  imported: ImportedModel,
+  { model: { graph } }: CompiledModel,
+  side: "inputs" | "outputs",
+): ArtifactMeta["inputs"] {
+  const names = side === "inputs" ? imported.inputNames : imported.outputNames;
+  return graph[side].map((v, i) => ({ name: names[i]!, value: graph.values[v]!.name }));
+}
+
+/** Weights that the program reads under another shape than the graph gives them. */
+function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta["views"] {
+  const known = new Set(graph.weights.map((w) => graph.values[w.value]!.name));
+  const bases = new Map(
+    nests.items.flatMap((i) => (i.kind === "view" ? [[i.view.tensor, i.view.of] as const] : [])),
+  );
+  const found = new Map<string, ArtifactMeta["views"][number]>();
+  for (const { kind, source } of plan.program.buffers) {
+    if (kind !== "weight" || source === undefined || known.has(source)) continue;
+    let of = source;
+    while (!known.has(of) && bases.has(of)) of = bases.get(of)!;
+    const shape = nests.tensors.get(source)!.shape.map((e) => constantValue(e)!);
+    found.set(source, { name: source, of, shape });
+  }
+  return [...found.values()];
+}
+
+/** The program with its weights in memory, ready to run on `threads` threads. */
+export function startSession(opened: OpenModel, threads: number): Result<WasmSession> {
+  const { artifact, code } = opened;
+  return WasmSession.create(code.program, {
+    threads,
+    features: probeWasmFeatures(),
+    host: nodeWorkerHost,
+    weight: readerOfWeights(artifact, artifact.meta.views),
+  });
+}

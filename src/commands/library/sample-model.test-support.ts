@@ -1,0 +1,23 @@
+/** A small ONNX model for the tests of the doors: y = relu(x·w + b), with M rows. */
+import { writeModel } from "../../frontend/onnx/model-writer.ts";
+import { randomTensor } from "../../semantics/tensor.ts";
+import { Rng } from "../../support/rng.ts";
+
+export function sampleModel(): Uint8Array {
+  const rng = new Rng(1);
+  return writeModel({
+    name: "sample",
+    opset: 18,
+    inputs: [{ name: "x:0", dtype: "f32", shape: ["M", 24] }],
+    outputs: ["y:0"],
+    weights: {
+      w: randomTensor("f32", [24, 40], rng),
+      b: randomTensor("f32", [40], rng),
+    },
+    nodes: [
+      { op: "MatMul", inputs: ["x:0", "w"], outputs: ["t"] },
+      { op: "Add", inputs: ["t", "b"], outputs: ["u"] },
+      { op: "Relu", inputs: ["u"], outputs: ["y:0"] },
+    ],
+  });
+}

@@ -1,0 +1,20 @@
+/** `wavetile optimize`: its arguments; the work is in actions/optimize.ts. */
+import { z } from "zod";
+import { argument, command, shared } from "./command.ts";
+
+export const optimize = command({
+  name: "optimize",
+  summary: "compile a model into an artifact",
+  args: z.strictObject({
+    model: shared.model,
+    output: argument(z.string().optional(), {
+      description: "the artifact to write; default: MODEL with .wt",
+      value: "OUT.wt",
+      short: "o",
+    }),
+    target: shared.target,
+    shape: shared.shape,
+    seed: shared.seed,
+  }),
+  load: async () => (await import("./actions/optimize.ts")).optimizeModel,
+});

@@ -1,0 +1,20 @@
+/** All commands, in the order of the help. */
+
+import { bench } from "./bench.ts";
+import type { Command } from "./command.ts";
+import { doctor } from "./doctor.ts";
+import { inspect } from "./inspect.ts";
+import { optimize } from "./optimize.ts";
+import { run } from "./run.ts";
+import { targetsCommand } from "./targets.ts";
+import { verify } from "./verify.ts";
+
+export const commands: readonly Command[] = [
+  optimize,
+  run,
+  verify,
+  bench,
+  inspect,
+  targetsCommand,
+  doctor,
+];

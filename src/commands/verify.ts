@@ -1,0 +1,20 @@
+/** `wavetile verify`: its arguments; the work is in actions/verify.ts. */
+import { z } from "zod";
+import { argument, command, shared } from "./command.ts";
+
+export const verify = command({
+  name: "verify",
+  summary: "compare a model's outputs with a reference",
+  args: z.strictObject({
+    model: shared.model,
+    against: argument(z.enum(["oracle", "onnxruntime"]).default("oracle"), {
+      description: "oracle (float64 interpreter) or onnxruntime",
+      value: "NAME",
+    }),
+    target: shared.target,
+    shape: shared.shape,
+    threads: shared.threads,
+    seed: shared.seed,
+  }),
+  load: async () => (await import("./actions/verify.ts")).verifyModel,
+});

@@ -1,0 +1,2 @@
+/** Paths of this machine's file system. */
+export { join } from "node:path";

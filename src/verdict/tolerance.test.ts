@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { exitCodeOf } from "../commands/exit-codes.ts";
+import { parseGraph } from "../graph/graph-text.ts";
+import { refTensor } from "../semantics/tensor.ts";
+import { tolerancesOf, worstDifference } from "./tolerance.ts";
+
+describe("tolerancesOf", () => {
+  it("grows with the length of sums along a path", () => {
+    const graph = parseGraph(`graph g(x: f32[4, 256], w: f32[256, 8]) -> (y, x) {
+      y = contract(x, w) {lhs: "i k", rhs: "k j", output: "i j", accumulator: f32} : f32[4, 8]
+    }`);
+    if (!graph.ok) throw new Error(graph.diagnostics[0]!.message);
+    expect(tolerancesOf(graph.value)).toEqual([2 ** -23 * 16, 0]);
+  });
+});
+
+describe("worstDifference", () => {
+  const y = (...values: number[]) => refTensor("f32", [values.length], values);
+  it("is relative to the largest expected value", () => {
+    expect(worstDifference(y(1, 101), y(1, 100))).toMatchObject({ relative: 0.01, index: 1 });
+    expect(worstDifference(y(Number.NaN), y(Number.NaN)).relative).toBe(0);
+  });
+  it("is infinite where a NaN, an infinity or the shape differs", () => {
+    expect(worstDifference(y(Number.NaN), y(1)).relative).toBe(Infinity);
+    expect(worstDifference(y(1), y(Infinity)).relative).toBe(Infinity);
+    expect(worstDifference(y(1, 2), y(1)).relative).toBe(Infinity);
+  });
+  it("makes a mismatch exit with 3 and a missing peer with 6", () => {
+    expect([exitCodeOf("CLI004"), exitCodeOf("CLI003")]).toEqual([3, 6]);
+  });
+});
