@@ -7,8 +7,8 @@
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
-import type { FunctionBuilder, Local } from "./function-builder.ts";
-import type { LaneOp, PlainOp, ValueType } from "./opcodes.ts";
+import type { FunctionBuilder } from "./function-builder.ts";
+import type { LaneOp, PlainOp } from "./opcodes.ts";
 
 export type Shape = "f32x4" | "f64x2" | "i32x4" | "i64x2" | "i16x8" | "i8x16";
 
@@ -125,10 +125,4 @@ export function pushClamped(f: FunctionBuilder, dtype: DType): void {
   limit(min, "i64.lt_s");
   if (max < 1n << 63n) limit(max, "i64.gt_s");
   f.release(value);
-}
-
-/** A local of the type that a scalar of the dtype, or a chunk of a vector, has. */
-export function localOf(f: FunctionBuilder, dtype: DType, lanes: number): Local {
-  const type: ValueType = lanes > 1 ? "v128" : representations[dtype]!.scalar;
-  return f.local(type);
 }

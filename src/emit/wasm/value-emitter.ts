@@ -5,7 +5,7 @@
  */
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Local } from "./function-builder.ts";
@@ -14,7 +14,6 @@ import {
   chunkLanes,
   findRepresentation,
   isNarrowFloat,
-  localOf,
   pushExtractedLane,
   pushReplacedLane,
   pushScalarLiteral,
@@ -310,9 +309,4 @@ export class ValueEmitter {
     this.push(c, chunk);
     f.op(`${type}.add`);
   }
-}
-
-/** A fresh local that can hold a scalar of the dtype. */
-export function scalarLocal(context: KernelContext, dtype: DType): Local {
-  return localOf(context.f, dtype, 1);
 }
