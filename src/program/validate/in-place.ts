@@ -28,13 +28,15 @@ export function overwrites(
   writes: readonly PlacedAccess[],
 ): boolean {
   return reads.every((read) =>
-    writes.every((write) => sameForm(read.buffer, write.buffer) && comesFirst(read, write)),
+    writes.every(
+      (write) => formOf(read.buffer) === formOf(write.buffer) && comesFirst(read, write),
+    ),
   );
 }
 
-function sameForm(a: Buffer, b: Buffer): boolean {
-  const text = (x: Buffer): string => `${x.dtype} ${x.shape.map((e) => e.key).join()}`;
-  return text(a) === text(b);
+/** Buffers of one form have equal indices at equal bytes. */
+export function formOf(buffer: Buffer): string {
+  return `${buffer.dtype} [${buffer.shape.map((e) => e.key).join(", ")}]`;
 }
 
 function comesFirst(read: PlacedAccess, write: PlacedAccess): boolean {

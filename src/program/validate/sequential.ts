@@ -19,7 +19,7 @@ import type { Expr, Statement } from "../statement.ts";
 import { ownExprs, substituteStatements, visitExpr } from "../walk.ts";
 import { type Box, buffersWritten, covers, negations } from "./cover.ts";
 import type { Facts } from "./facts.ts";
-import { type AccessPath, overwrites } from "./in-place.ts";
+import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
 import { type Place, type SpreadVariable, signatureOf } from "./separate.ts";
@@ -306,16 +306,20 @@ class SequentialCheck {
     for (const [root, accesses] of this.#accesses) {
       if (!accesses.some((a) => a.write)) continue;
       if (accesses.every((a) => a.spread.every((v) => !v.required))) continue;
-      const names = new Set(accesses.map((a) => a.buffer.name));
+      // Views of one type and shape have their elements at the same places.
+      const forms = new Set(accesses.map((a) => formOf(a.buffer)));
       const signatures = new Map(accesses.map((a) => [signatureOf(a), a] as const));
       const [one, other] = [...signatures];
-      if (names.size === 1 && signatures.size === 1 && one![0] !== undefined) continue;
+      if (forms.size === 1 && signatures.size === 1 && one![0] !== undefined) continue;
       const notes = [one, other].flatMap((x) =>
         x ? [`${x[1].text}: ${x[0] ?? "not separated"}`] : [],
       );
       this.#report.add("PRG030", `two instances or threads may touch one element of ${root}`, {
         ...this.#where(),
-        notes: [...notes, ...(names.size > 1 ? [`accessed as ${[...names].join(" and ")}`] : [])],
+        notes: [
+          ...notes,
+          ...(forms.size > 1 ? [`accessed as ${[...forms].join(" and as ")}`] : []),
+        ],
         help: "let every instance write a window of its own, and read only that",
       });
     }
