@@ -20,3 +20,11 @@ export function installedVersion(packageName: string): string {
   };
   return version;
 }
+
+/** Wavetile's own version. */
+export function ownVersion(): string {
+  const { version } = JSON.parse(
+    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+  ) as { version: string };
+  return version;
+}

@@ -4,7 +4,7 @@
  * diagnostics.
  */
 import { fetchModel } from "../bench/models/fetch.ts";
-import { constantInputs } from "../bench/models/random-inputs.ts";
+import { hintsFor } from "../bench/models/random-inputs.ts";
 import { roundingOf } from "../bench/models/rounding.ts";
 import { findModel, type ModelRow } from "../bench/models/table.ts";
 import type { RegionRow, Runtime, Session } from "../bench/sessions/session.ts";
@@ -53,7 +53,7 @@ export class Stage {
     const tolerated = { name: row.name, ...rounding.value };
     const session = pairSessions(
       tolerated,
-      await this.#candidate.open(bytes, constantInputs(row.cases[0]!)),
+      await this.#candidate.open(bytes, hintsFor(row)),
       reference,
     );
     this.#pairs.push({ model: row.name, session });

@@ -1,16 +1,17 @@
 /** Seeded random inputs for a model case: the same seed gives the same tensors on every machine. */
 import { Rng } from "../../src/support/rng.ts";
-import type { ElementType, Tensor, Tensors } from "../sessions/session.ts";
-import type { Fill, InputSpec, ModelCase } from "./table.ts";
+import type { ElementType, ModelHints, Tensor, Tensors } from "../sessions/session.ts";
+import type { Fill, InputSpec, ModelCase, ModelRow } from "./table.ts";
 
 export function randomInputs(modelCase: ModelCase, rng: Rng): Tensors {
   return Object.fromEntries(modelCase.inputs.map((spec) => [spec.name, randomTensor(spec, rng)]));
 }
 
-/** The inputs that are the same in every run. */
-export function constantInputs({ inputs }: ModelCase): Tensors {
-  const constants = inputs.filter((spec) => spec.fill.kind === "constant");
-  return Object.fromEntries(constants.map((spec) => [spec.name, randomTensor(spec, new Rng(0))]));
+/** What is known of a model before it is opened: its shapes, and inputs that never change. */
+export function hintsFor({ shapes = {}, cases }: ModelRow): ModelHints {
+  const specs = cases[0]!.inputs.filter((spec) => spec.fill.kind === "constant");
+  const constants = specs.map((spec) => [spec.name, randomTensor(spec, new Rng(0))] as const);
+  return { shapes, constants: Object.fromEntries(constants) };
 }
 
 function randomTensor({ type, dims, fill }: InputSpec, rng: Rng): Tensor {

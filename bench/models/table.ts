@@ -46,6 +46,8 @@ export interface ModelRow {
   readonly source: ModelSource;
   /** Path of the file inside its package. */
   readonly file: string;
+  /** What its symbolic dimensions may be, as after `--shape`; holds for all cases and the demo. */
+  readonly shapes?: Readonly<Record<string, string>>;
   readonly cases: readonly ModelCase[];
 }
 
@@ -134,6 +136,13 @@ export const modelTable: readonly ModelRow[] = [
     family: "ocr-detect",
     source: ocrModels,
     file: "assets/ch_PP-OCRv4_det_infer.onnx",
+    shapes: {
+      "p2o.DynamicDimension.0": "1",
+      "p2o.DynamicDimension.1": "32*h",
+      "p2o.DynamicDimension.2": "32*w",
+      h: "1..25",
+      w: "1..25",
+    },
     cases: [
       oneInput("x", 1, 3, 320, 320),
       oneInput("x", 1, 3, 384, 800),
@@ -145,6 +154,7 @@ export const modelTable: readonly ModelRow[] = [
     family: "ocr-recognise",
     source: ocrModels,
     file: "assets/ch_PP-OCRv4_rec_infer.onnx",
+    shapes: { "p2o.DynamicDimension.0": "1", "p2o.DynamicDimension.1": "48..2048" },
     cases: [
       oneInput("x", 1, 3, 48, 160),
       oneInput("x", 1, 3, 48, 320),
@@ -156,6 +166,11 @@ export const modelTable: readonly ModelRow[] = [
     family: "ocr-angle",
     source: ocrModels,
     file: "assets/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+    shapes: {
+      "p2o.DynamicDimension.0": "1..6",
+      "p2o.DynamicDimension.1": "48",
+      "p2o.DynamicDimension.2": "192",
+    },
     cases: [oneInput("x", 1, 3, 48, 192), oneInput("x", 6, 3, 48, 192)],
   },
   ...wakeWordRows(wakeWordsJs, [
@@ -182,6 +197,7 @@ export const modelTable: readonly ModelRow[] = [
     family: "audio-embedding",
     source: wakeWordsBrowser,
     file: "models/embedding_model.onnx",
+    shapes: { unk__314: "1..4" },
     cases: [oneInput("input_1", 1, 76, 32, 1), oneInput("input_1", 4, 76, 32, 1)],
   },
   {
@@ -189,6 +205,7 @@ export const modelTable: readonly ModelRow[] = [
     family: "audio-spectrum",
     source: wakeWordsBrowser,
     file: "models/melspectrogram.onnx",
+    shapes: { batch_size: "1", samples: "12640" },
     cases: [{ name: "1x12640", inputs: [samples([1, 12640])] }],
   },
   sileroRow("silero-vad-op18-ifless", silero, "weights/silero_vad_op18_ifless.onnx", sileroWindow),
@@ -223,7 +240,9 @@ function wakeWordRows(
 }
 
 function sileroRow(name: string, source: ModelSource, file: string, window: ModelCase): ModelRow {
-  return { name, family: "speech", source, file, cases: [window] };
+  const [samples] = window.inputs[0]!.dims.slice(1);
+  const shapes = { batch: "1", sequence: String(samples) };
+  return { name, family: "speech", source, file, shapes, cases: [window] };
 }
 
 function faceRow(name: string, dims: readonly number[]): ModelRow {

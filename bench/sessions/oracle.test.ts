@@ -38,7 +38,7 @@ const one: Tensors = { one: { type: "int64", dims: [], data: BigInt64Array.of(1n
 test("the oracle agrees with onnxruntime-node at several sizes, with and without constants", async () => {
   const reference = await ortNodeRuntime(1).open(model);
   const plain = await oracleRuntime.open(model);
-  const fixed = await oracleRuntime.open(model, one);
+  const fixed = await oracleRuntime.open(model, { constants: one });
   expect(plain.inputs).toEqual([
     { name: "x", type: "float32", dims: ["rows", 6] },
     { name: "one", type: "int64", dims: [] },

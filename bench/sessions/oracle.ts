@@ -8,8 +8,8 @@ import type { WeightStore } from "../../src/graph/graph.ts";
 import { expandComposites } from "../../src/graph/transforms/expand-composites.ts";
 import { runGraph } from "../../src/interp/graph.ts";
 import { fromRef, toRef } from "../../src/semantics/tensor.ts";
-import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { invariant } from "../../src/support/invariant.ts";
+import { importOptions, unwrap } from "./import-hints.ts";
 import type { Runtime, Session, Tensors } from "./session.ts";
 import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
 
@@ -17,12 +17,7 @@ export const oracleRuntime: Runtime = {
   name: "oracle",
   version: "float64",
   threads: 1,
-  open: async (model, constants = {}) => {
-    const values = Object.fromEntries(
-      Object.entries(constants).map(([name, tensor]) => [name, toStored(tensor)]),
-    );
-    return openSession(unwrap(importOnnx(model, { values })));
-  },
+  open: async (model, hints = {}) => openSession(unwrap(importOnnx(model, importOptions(hints)))),
 };
 
 function openSession(model: ImportedModel): Session {
@@ -50,9 +45,4 @@ function takeFeed(feeds: Tensors, name: string) {
   const tensor = feeds[name];
   invariant(tensor !== undefined, () => `no input ${name} among ${Object.keys(feeds).join(", ")}`);
   return tensor;
-}
-
-function unwrap<T>(result: Result<T>): T {
-  if (!result.ok) throw new DiagnosticError(result.diagnostics);
-  return result.value;
 }

@@ -52,17 +52,21 @@ export interface Session {
   release(): Promise<void>;
 }
 
+/** What is known of a model's use before it is opened; a runtime may ignore it. */
+export interface ModelHints {
+  /** Inputs that are the same in every run; `run` is given them all the same. */
+  readonly constants?: Tensors;
+  /** What symbolic dimensions may be, as after `--shape`: `W` to `32..960`. */
+  readonly shapes?: Readonly<Record<string, string>>;
+}
+
 /** A runtime that loads models. */
 export interface Runtime {
   /** As printed beside numbers: `onnxruntime-node`. */
   readonly name: string;
   readonly version: string;
   readonly threads: number;
-  /**
-   * @param constants inputs that are the same in every run: a runtime may build them in, and `run`
-   *   is given them all the same
-   */
-  open(model: Uint8Array, constants?: Tensors): Promise<Session>;
+  open(model: Uint8Array, hints?: ModelHints): Promise<Session>;
 }
 
 export function float32Tensor(dims: readonly number[], data: Float32Array): Tensor {

@@ -6,7 +6,7 @@ import { DiagnosticError } from "../../src/support/diagnostic.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import type { Contest } from "../measure/contest.ts";
 import { fetchModel } from "../models/fetch.ts";
-import { constantInputs, randomInputs } from "../models/random-inputs.ts";
+import { hintsFor, randomInputs } from "../models/random-inputs.ts";
 import { roundingOf } from "../models/rounding.ts";
 import type { ModelCase, ModelRow } from "../models/table.ts";
 import { countElements, type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
@@ -39,8 +39,8 @@ async function openContest(
   if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
   const rounding = roundingOf(bytes.value);
   if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
-  const oursSession = await ours.open(bytes.value, constantInputs(modelCase));
-  const peerSession = await peer.open(bytes.value, constantInputs(modelCase));
+  const oursSession = await ours.open(bytes.value, hintsFor(row));
+  const peerSession = await peer.open(bytes.value, hintsFor(row));
   return sessionContest(rounding.value, modelCase, [oursSession, peerSession]);
 }
 

@@ -1,5 +1,6 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
+import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
 import type { Suite } from "./suite.ts";
 
-export const suites: readonly Suite[] = [peersSuite];
+export const suites: readonly Suite[] = [modelsSuite, peersSuite];

@@ -1,16 +1,17 @@
 /**
  * Every model of the table at every shape on random inputs, against onnxruntime-node within the
  * model's rounding. Trial number n takes case n of the table, around and around, with inputs of its
- * own. Target `oracle`: import and float64 semantics, before anything is compiled.
+ * own. Target `wasm`: compiled and run; `oracle`: import and float64 semantics, nothing compiled.
  */
 import { fetchModel } from "../../bench/models/fetch.ts";
-import { constantInputs, randomInputs } from "../../bench/models/random-inputs.ts";
+import { hintsFor, randomInputs } from "../../bench/models/random-inputs.ts";
 import { roundingOf } from "../../bench/models/rounding.ts";
 import { type ModelCase, type ModelRow, modelTable } from "../../bench/models/table.ts";
 import { countElements, toleranceOf, worstDifference } from "../../bench/sessions/compare.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
 import type { Runtime, Tensors } from "../../bench/sessions/session.ts";
+import { wavetileWasmRuntime } from "../../bench/sessions/wavetile-wasm.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
@@ -20,11 +21,14 @@ const cases = modelTable.flatMap((row) => row.cases.map((modelCase) => ({ row, m
 export const models: Campaign = {
   name: "models",
   summary: "the model table on random inputs against onnxruntime-node",
-  targets: ["oracle"],
+  targets: ["wasm", "oracle"],
   defaultCount: cases.length,
-  open: async () => (seed) => {
-    const { row, modelCase } = cases[seed % cases.length]!;
-    return compare(row, modelCase, seed, oracleRuntime);
+  open: async (target) => {
+    const ours = target === "wasm" ? wavetileWasmRuntime(1) : oracleRuntime;
+    return (seed) => {
+      const { row, modelCase } = cases[seed % cases.length]!;
+      return compare(row, modelCase, seed, ours);
+    };
   },
 };
 
@@ -38,7 +42,7 @@ async function compare(
   const inputs = randomInputs(modelCase, new Rng(seed));
   const expected = await runOnce(ortNodeRuntime(1), bytes, inputs);
   const tolerance = toleranceOf(unwrap(roundingOf(bytes)), countElements(expected));
-  const session = await ours.open(bytes, constantInputs(modelCase));
+  const session = await ours.open(bytes, hintsFor(row));
   const worst = worstDifference(await session.run(inputs), expected);
   await session.release();
   if (worst <= tolerance) return passed;

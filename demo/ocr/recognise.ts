@@ -11,6 +11,8 @@ import { imageToPlanes, symmetricNormalisation } from "./planes.ts";
 const inputHeight = 48;
 /** The model shrinks the width by 8; narrower crops are padded to a few steps. */
 const leastWidth = 48;
+/** Wider lines are squeezed; the model table declares the same range of widths. */
+const mostWidth = 2048;
 
 export async function recogniseLine(
   session: Session,
@@ -23,13 +25,16 @@ export async function recogniseLine(
 
 /** Columns that the recogniser is given for a crop. */
 export function recognitionWidth(crop: Image): number {
-  return Math.max(leastWidth, Math.ceil((inputHeight * crop.width) / crop.height));
+  return Math.max(leastWidth, unpaddedWidth(crop));
 }
 
 /** The tensor [1, 3, 48, W] of a crop. */
 export function recognitionInput(crop: Image): Tensor {
   const width = recognitionWidth(crop);
-  const unpadded = Math.ceil((inputHeight * crop.width) / crop.height);
-  const line = resizeBilinear(crop, unpadded, inputHeight);
+  const line = resizeBilinear(crop, unpaddedWidth(crop), inputHeight);
   return imageToPlanes(line, symmetricNormalisation, width);
+}
+
+function unpaddedWidth(crop: Image): number {
+  return Math.min(mostWidth, Math.ceil((inputHeight * crop.width) / crop.height));
 }

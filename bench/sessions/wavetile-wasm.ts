@@ -1,0 +1,97 @@
+/**
+ * Wavetile itself behind the Session interface: import, compile for this engine's WebAssembly, run on
+ * a pool of threads. Nothing is cached: what is opened is compiled.
+ */
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
+import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
+import { weightReader } from "../../src/graph/prepare.ts";
+import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
+import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
+import { type KernelTime, WasmSession } from "../../src/runtime/wasm/session.ts";
+import type { Tensor as StoredTensor } from "../../src/semantics/tensor.ts";
+import { invariant } from "../../src/support/invariant.ts";
+import { targets } from "../../src/target/index.ts";
+import { ownVersion } from "../installed.ts";
+import { median } from "../measure/statistics.ts";
+import { importOptions, unwrap } from "./import-hints.ts";
+import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
+import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
+
+/** Profiled runs a region's median is taken from. */
+const profiledRuns = 5;
+
+export function wavetileWasmRuntime(threads: number): Runtime {
+  return {
+    name: "wavetile",
+    version: ownVersion(),
+    threads,
+    open: async (model, hints = {}) => openSession(model, hints, threads),
+  };
+}
+
+function openSession(model: Uint8Array, hints: ModelHints, threads: number): Session {
+  const imported = unwrap(importOnnx(model, importOptions(hints)));
+  const features = probeWasmFeatures();
+  const target = targets.get(features.relaxedFma ? "wasm-relaxed" : "wasm");
+  invariant(target !== undefined, () => `no WebAssembly target among ${[...targets.keys()]}`);
+  const compiled = unwrap(compileModel(imported, { target }));
+  const session = unwrap(
+    WasmSession.create(compiled.plan.program, {
+      threads,
+      features,
+      host: nodeWorkerHost,
+      weight: weightReader(compiled.model),
+    }),
+  );
+  return wrap(session, imported, compiled);
+}
+
+function wrap(session: WasmSession, imported: ImportedModel, compiled: CompiledModel): Session {
+  const { graph } = compiled.model;
+  const describe = (names: readonly string[], ids: readonly number[]) =>
+    names.map((name, i) => describeValue(name, graph.values[ids[i]!]!.type));
+  const inputNames = graph.inputs.map((id) => graph.values[id]!.name);
+  const outputNames = graph.outputs.map((id) => graph.values[id]!.name);
+  let last: Record<string, StoredTensor> | undefined;
+  return {
+    inputs: describe(imported.inputNames, graph.inputs),
+    outputs: describe(imported.outputNames, graph.outputs),
+    run: async (feeds) => {
+      last = Object.fromEntries(
+        imported.inputNames.map((name, i) => [inputNames[i]!, toStored(feeds[name]!)]),
+      );
+      const outputs = unwrap(await session.runAsync(last));
+      return Object.fromEntries(
+        imported.outputNames.map((name, i) => [name, fromStored(outputs[outputNames[i]!]!)]),
+      );
+    },
+    profile: () => (last === undefined ? [] : profileRegions(session, compiled, last)),
+    release: () => session.dispose(),
+  };
+}
+
+/** Medians over a few runs on the last inputs. */
+function profileRegions(
+  session: WasmSession,
+  compiled: CompiledModel,
+  feeds: Record<string, StoredTensor>,
+): RegionRow[] {
+  const times = new Map<string, number[]>();
+  for (let i = 0; i < profiledRuns; i++) {
+    const { kernels } = unwrap(session.profile(feeds, () => performance.now()));
+    for (const kernel of kernels) {
+      const known = times.get(kernel.region) ?? [];
+      times.set(kernel.region, [...known, elapsedNs(kernel)]);
+    }
+  }
+  const origins = new Map(compiled.regions.map((r) => [r.name, r.origins.join(" ")]));
+  return [...times].map(([region, ns]) => ({
+    region,
+    ops: origins.get(region) ?? "",
+    medianNs: median(ns),
+  }));
+}
+
+function elapsedNs({ startMs, endMs }: KernelTime): number {
+  return (endMs - startMs) * 1e6;
+}
