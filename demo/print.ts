@@ -3,6 +3,10 @@ import type { RegionRow } from "../bench/sessions/session.ts";
 import { type Agreement, agrees } from "./agreement.ts";
 import { isReadRight, isSameText, type PageReading } from "./read-pages.ts";
 
+/** Regions of a model that are shown one by one. */
+const shownRegions = 12;
+const opsColumns = 70;
+
 export function describeReading(reading: PageReading): string {
   const { page, lines, widths, ms } = reading;
   const verdict = isReadRight(reading) ? "right" : "WRONG";
@@ -37,17 +41,21 @@ export function describeWakeWord(name: string, scores: readonly number[]): strin
   return `${name}: ${scores.length} random inputs, scores ${low} to ${high}`;
 }
 
+/** The slowest regions, and all others in one row. */
 export function describeRegions(model: string, regions: readonly RegionRow[]): string {
   const total = regions.reduce((sum, row) => sum + row.medianNs, 0);
-  const rows = [...regions]
-    .sort((a, b) => b.medianNs - a.medianNs)
-    .map((row) => [
-      row.region,
-      row.ops,
-      `${(row.medianNs / 1000).toFixed(1)} µs`,
-      percent(row.medianNs / total),
-    ]);
-  return `\n${model}, time by region:\n${table([["region", "ops", "median", "share"], ...rows])}`;
+  const slowest = [...regions].sort((a, b) => b.medianNs - a.medianNs);
+  const [shown, rest] = [slowest.slice(0, shownRegions), slowest.slice(shownRegions)];
+  const restNs = rest.reduce((sum, row) => sum + row.medianNs, 0);
+  const others = { region: "others", ops: `${rest.length} regions`, medianNs: restNs };
+  const rows = [...shown, ...(rest.length > 0 ? [others] : [])].map((row) => [
+    row.region,
+    `${(row.medianNs / 1000).toFixed(1)} µs`,
+    percent(row.medianNs / total),
+    row.ops.length > opsColumns ? `${row.ops.slice(0, opsColumns)}…` : row.ops,
+  ]);
+  const head = ["region", "median", "share", "computes"];
+  return `\n${model}, time by region (${regions.length}):\n${table([head, ...rows])}`;
 }
 
 export function describeAgreement(agreements: readonly Agreement[]): string {

@@ -62,7 +62,7 @@ describe("Stage", () => {
     const text = describeAgreement([agreement]);
     expect(text).toContain(expected ? "  agrees" : "DISAGREES");
     expect(stage.regions()[0]!.regions[0]!.region).toBe("R0");
-    expect(describeRegions(name, stage.regions()[0]!.regions)).toContain("3.0 µs  100.0 %");
+    expect(describeRegions(name, stage.regions()[0]!.regions)).toContain("3.0 µs  100.0 %  conv");
     await stage.close();
   });
 });

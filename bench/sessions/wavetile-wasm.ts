@@ -18,7 +18,7 @@ import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
 import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
 
 /** Profiled runs a region's median is taken from. */
-const profiledRuns = 5;
+const profiledRuns = 3;
 
 export function wavetileWasmRuntime(threads: number): Runtime {
   return {

@@ -5,6 +5,7 @@ import { toleranceOf, worstDifference } from "./compare.ts";
 import { oracleRuntime } from "./oracle.ts";
 import { ortNodeRuntime } from "./ort-node.ts";
 import { float32Tensor, type Tensors } from "./session.ts";
+import { wavetileWasmRuntime } from "./wavetile-wasm.ts";
 
 const rng = new Rng(5);
 const normal = (count: number) => Float32Array.from({ length: count }, () => rng.normal());
@@ -35,10 +36,13 @@ const model = writeModel({
 
 const one: Tensors = { one: { type: "int64", dims: [], data: BigInt64Array.of(1n) } };
 
-test("the oracle agrees with onnxruntime-node at several sizes, with and without constants", async () => {
+test("oracle and WebAssembly agree with onnxruntime-node at several sizes", async () => {
   const reference = await ortNodeRuntime(1).open(model);
   const plain = await oracleRuntime.open(model);
   const fixed = await oracleRuntime.open(model, { constants: one });
+  const hints = { constants: one, shapes: { rows: "1..8" } };
+  const compiled = await wavetileWasmRuntime(1).open(model, hints);
+  expect(compiled.inputs.map((i) => i.name)).toEqual(["x"]);
   expect(plain.inputs).toEqual([
     { name: "x", type: "float32", dims: ["rows", 6] },
     { name: "one", type: "int64", dims: [] },
@@ -47,7 +51,7 @@ test("the oracle agrees with onnxruntime-node at several sizes, with and without
   for (const rows of [1, 4, 7]) {
     const feeds = { x: float32Tensor([rows, 6], normal(rows * 6)), ...one };
     const expected = await reference.run(feeds);
-    for (const session of [plain, fixed]) {
+    for (const session of [plain, fixed, compiled]) {
       const found = await session.run(feeds);
       expect(found.n!.data[0]).toBe(BigInt(rows + 1));
       expect(worstDifference(found, expected)).toBeLessThan(
@@ -55,5 +59,8 @@ test("the oracle agrees with onnxruntime-node at several sizes, with and without
       );
     }
   }
-  await reference.release();
+  const times = compiled.profile!().map((row) => row.medianNs);
+  expect(times.length).toBeGreaterThan(0);
+  expect(Math.min(...times)).toBeGreaterThan(0);
+  for (const session of [reference, compiled]) await session.release();
 });
