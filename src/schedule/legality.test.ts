@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
@@ -234,4 +235,18 @@ describe("candidates", () => {
       }
     }
   });
+});
+
+it("the worked example of the documentation is legal", () => {
+  const page = readFileSync(new URL("../../docs/schedule-language.md", import.meta.url), "utf8");
+  const text = page.slice(page.lastIndexOf('schedule "conv" for'));
+  const schedule = parseSchedule(text.slice(0, text.indexOf("}") + 1));
+  const region = parseRegion(`region conv group conv anchor S0 inlined () epilogue () {
+    input x : f32[16, 56, 56] weight w : f32[32, 16, 3, 3] output y : f32[32, 56, 56]
+    statement S0 "" {oc in 32, oh in 56, ow in 56, reduce ic in 16, reduce kh in 3, reduce kw in 3} {
+      y[oc, oh, ow] = reduce<sum, f32, reassociates>(mul(x[ic, oh + kh - 1, ow + kw - 1], w[oc, ic, kh, kw]))
+    } }`);
+  invariant(schedule.ok && region.ok, () => "the example does not parse");
+  const applied = applySchedule(region.value, schedule.value);
+  expect(applied.ok && checkSchedule(applied.value).ok).toBe(true);
 });
