@@ -175,9 +175,6 @@ describe("source files", () => {
 });
 
 describe("diagnostic codes", () => {
-  const tests = [...sources.filter(isTest), ...filesUnder("test"), ...filesUnder("bench")]
-    .map(read)
-    .join("\n");
   const documented = read("docs/error-codes.md");
   const codes = Object.keys(diagnosticCodes);
 
