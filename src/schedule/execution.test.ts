@@ -209,7 +209,7 @@ function textOf({ statement, point }: Instance): string {
 describe("random schedules of two statements", () => {
   it("are legal exactly when all pairs of instances stay in order, and run as their tree says", () => {
     const seen = { legal: 0, illegal: 0 };
-    for (let seed = 0; seed < 400; seed++) {
+    for (let seed = 0; seed < 250; seed++) {
       const rng = new Rng(seed * 7 + 3);
       const region = randomRegion(rng);
       const schedule = { region: "R", target: "wasm", directives: randomDirectives(rng, region) };
@@ -234,7 +234,7 @@ describe("random schedules of two statements", () => {
       expect(checked.ok, `${text}${why}`).toBe(legal && !reducesOnThreads(applied.value));
       seen[checked.ok ? "legal" : "illegal"]++;
     }
-    expect(Math.min(seen.legal, seen.illegal)).toBeGreaterThan(25);
+    expect(Math.min(seen.legal, seen.illegal)).toBeGreaterThan(12);
   });
 });
 
