@@ -8,7 +8,7 @@
 import { GraphBuilder } from "../src/graph/builder.ts";
 import type { Graph, TensorType, ValueId } from "../src/graph/graph.ts";
 import type { DType } from "../src/semantics/dtype.ts";
-import { evaluate, type IndexExpr, toIndex } from "../src/semantics/index-expr.ts";
+import { evaluate, type IndexExpr, toIndex, variable } from "../src/semantics/index-expr.ts";
 import { Rng } from "../src/support/rng.ts";
 import { opMakers } from "./op-makers.ts";
 
@@ -28,6 +28,8 @@ export interface PoolValue {
 /** Past this magnitude a value is not fed on, so that rounding stays within the tolerance. */
 export const largestBound = 64;
 
+const symbolName = "N";
+
 /** The graph with the number that its symbol N stands for. */
 export interface RandomGraph {
   readonly graph: Graph;
@@ -42,14 +44,15 @@ export class GraphDraft {
   readonly symbols: ReadonlyMap<string, number>;
   /** Types of the inputs so far. */
   readonly inputTypes: TensorType[] = [];
-  readonly #symbol: IndexExpr;
   readonly #declared: readonly ValueId[];
 
   /** @param inputs types of all inputs of the graph, where they are known already */
   constructor(rng: Rng, inputs: readonly TensorType[] = []) {
     this.rng = rng;
-    this.#symbol = this.builder.symbol("N", 1, 16);
-    this.symbols = new Map([["N", rng.integer(1, 6)]]);
+    const usesSymbol = inputs.some(({ shape }) => shape.some((d) => d.key === symbolName));
+    // A symbol that no input has could not be bound; the rehearsal does not know yet.
+    if (usesSymbol || inputs.length === 0) this.builder.symbol(symbolName, 1, 16);
+    this.symbols = new Map([[symbolName, rng.integer(1, 6)]]);
     this.#declared = inputs.map((type, i) => this.builder.input(`x${i}`, type));
   }
 
@@ -73,7 +76,7 @@ export class GraphDraft {
 
   /** An extent of 1 to 5, or now and then the symbol. */
   dim(): IndexExpr {
-    return this.rng.uniform() < 0.25 ? this.#symbol : toIndex(this.rng.integer(1, 5));
+    return this.rng.uniform() < 0.25 ? variable(symbolName) : toIndex(this.rng.integer(1, 5));
   }
 
   dims(low: number, high: number): IndexExpr[] {
@@ -101,7 +104,9 @@ export function randomGraph(seed: number): RandomGraph {
   drawOps(draft);
   const outputs = [draft.pool.at(-1)!.id];
   if (draft.rng.uniform() < 0.3) outputs.push(draft.rng.pick(draft.pool).id);
-  return { graph: draft.builder.finish(outputs), extents: Object.fromEntries(draft.symbols) };
+  const graph = draft.builder.finish(outputs);
+  const extents = graph.symbols.length === 0 ? {} : Object.fromEntries(draft.symbols);
+  return { graph, extents };
 }
 
 function drawOps(draft: GraphDraft): void {
