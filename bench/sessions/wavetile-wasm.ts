@@ -51,7 +51,8 @@ function wrap(session: WasmSession, imported: ImportedModel, compiled: CompiledM
   const describe = (names: readonly string[], ids: readonly number[]) =>
     names.map((name, i) => describeValue(name, graph.values[ids[i]!]!.type));
   const inputNames = graph.inputs.map((id) => graph.values[id]!.name);
-  const outputNames = graph.outputs.map((id) => graph.values[id]!.name);
+  // Not the graph's names: an output that is an input, or is given twice, has a buffer of its own.
+  const outputNames = compiled.nests.outputs;
   let last: Record<string, StoredTensor> | undefined;
   return {
     inputs: describe(imported.inputNames, graph.inputs),

@@ -62,7 +62,7 @@ function drawInputs({ graph, extents }: RandomGraph, rng: Rng): RefTensor[] {
 async function runCompiled(graph: Graph, inputs: readonly RefTensor[]): Promise<RefTensor[]> {
   const features = { ...probeWasmFeatures(), threads: false };
   const source: Model = { graph, weights: noWeights };
-  const { model, plan } = unwrap(compileModel(source, { target: targets.get("wasm")! }));
+  const { model, nests, plan } = unwrap(compileModel(source, { target: targets.get("wasm")! }));
   const session = unwrap(
     WasmSession.create(plan.program, {
       threads: 1,
@@ -72,11 +72,11 @@ async function runCompiled(graph: Graph, inputs: readonly RefTensor[]): Promise<
     }),
   );
   session.poison();
-  const nameOf = (id: number) => model.graph.values[id]!.name;
-  const feeds = model.graph.inputs.map((id, i) => [nameOf(id), fromRef(inputs[i]!)] as const);
+  const { values, inputs: ids } = model.graph;
+  const feeds = ids.map((id, i) => [values[id]!.name, fromRef(inputs[i]!)] as const);
   const outputs = unwrap(session.run(Object.fromEntries(feeds)));
   await session.dispose();
-  return model.graph.outputs.map((id) => toRef(outputs[nameOf(id)]!));
+  return nests.outputs.map((name) => toRef(outputs[name]!));
 }
 
 /** Integers must be equal; floats equal within the rounding of the graphs that are drawn. */
