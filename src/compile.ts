@@ -8,7 +8,7 @@
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   coalesce    fewer, longer loops
- *   schedule    candidates priced, the cheapest taken
+ *   schedule    candidates priced, the cheapest taken and proved legal
  *   lower       kernels, buffers, memory plan
  */
 import {
@@ -30,6 +30,7 @@ import type { NestProgram, NestTensor, Region, TensorRole, View } from "./region
 import { applySchedule } from "./schedule/apply.ts";
 import { enumerateSchedules } from "./schedule/candidates.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { checkSchedule } from "./schedule/legality.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
 import { fail, ok, type Result } from "./support/diagnostic.ts";
@@ -133,6 +134,8 @@ function cheapest(
     }
   }
   invariant(best, () => `region ${region.name} has no candidate`);
+  const legal = checkSchedule(best.scheduled);
+  if (!legal.ok) return legal;
   const ranges = symbolRanges(region);
   return ok({
     name: region.name,
