@@ -1,9 +1,12 @@
-/** A small ONNX model for the tests of the doors: y = relu(x·w + b), with M rows. */
+/**
+ * A small ONNX model for the tests of the doors: y = relu(x·w + b), with M rows. From 43 columns on, w
+ * is too large to be inline in the graph's text.
+ */
 import { writeModel } from "../../frontend/onnx/model-writer.ts";
 import { randomTensor } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 
-export function sampleModel(): Uint8Array {
+export function sampleModel(columns = 40): Uint8Array {
   const rng = new Rng(1);
   return writeModel({
     name: "sample",
@@ -11,8 +14,8 @@ export function sampleModel(): Uint8Array {
     inputs: [{ name: "x:0", dtype: "f32", shape: ["M", 24] }],
     outputs: ["y:0"],
     weights: {
-      w: randomTensor("f32", [24, 40], rng),
-      b: randomTensor("f32", [40], rng),
+      w: randomTensor("f32", [24, columns], rng),
+      b: randomTensor("f32", [columns], rng),
     },
     nodes: [
       { op: "MatMul", inputs: ["x:0", "w"], outputs: ["t"] },

@@ -90,3 +90,48 @@ test("the megakernel is valid, and faults in it are found", () => {
   expect(codesOf(golden("megakernel"))).toEqual([]);
   checkPlanted("megakernel", megakernelFaults);
 });
+
+test("names that cannot be used are refused (PRG001)", () => {
+  checkFaults("matmul-bias-relu-cpu", [
+    ["buffer w : weight", "buffer x : weight", "PRG001"],
+    ["for r < 3 unrolled", "for k0 < 3 unrolled", "PRG001"],
+  ]);
+  checkFaults("megakernel", [["3 table w =", "3 table w0 =", "PRG001"]]);
+});
+
+test("wrong numbers of indices and operands are refused (PRG004)", () => {
+  checkFaults("matmul-bias-relu-cpu", [["w[j0, 8*k0 + k1, 0]", "w[j0, 8*k0 + k1]", "PRG004"]]);
+  checkFaults("matmul-pipelined", [
+    ["acc[0] box [4], ", "", "PRG004"],
+    ["box [8, 16]) group mma", "box [8, 8]) group mma", "PRG004"],
+    ["wait full[mod(kb, 2)] for", "wait full[mod(kb, 2), 0] for", "PRG004"],
+  ]);
+  checkFaults("megakernel", [
+    ["if element flag[0]", "if element flag[0, 0]", "PRG004"],
+    ["signal done[0] by 1", "signal done[0, 0] by 1", "PRG004"],
+  ]);
+});
+
+test("inconsistent declarations are refused (PRG005)", () => {
+  checkFaults("matmul-bias-relu-cpu", [["M in 1 to 40", "M in 40 to 1", "PRG005"]]);
+  checkFaults("matmul-pipelined", [
+    ["buffer staging : scratch shared", "buffer staging : scratch memory", "PRG005"],
+    ["shared phase [2] arrivals 1\n", "shared phase [2] arrivals 0\n", "PRG005"],
+    ["threads 128 as", "threads 0 as", "PRG005"],
+    ["barrier copy", "barrier cluster", "PRG005"],
+  ]);
+  checkFaults("megakernel", [
+    ["w2 : weight memory f32 [8, 8]", "w2 : weight memory f32 [8, 9]", "PRG005"],
+  ]);
+});
+
+test("a barrier over a grid that is not resident is refused (PRG042)", () => {
+  checkFaults("matmul-pipelined", [["barrier copy", "barrier grid", "PRG042"]]);
+});
+
+test("what cannot be run through is refused as too large to prove (PRG060)", () => {
+  checkFaults("matmul-pipelined", [
+    ["empty : shared phase [2] arrivals 128", "empty : shared monotone [2]", "PRG060"],
+  ]);
+  checkFaults("megakernel", [["repeat layer < 3", "repeat layer < 100000", "PRG060"]]);
+});
