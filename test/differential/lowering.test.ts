@@ -13,7 +13,7 @@ import type { Region, Statement } from "../../src/region/nest.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateSchedules } from "../../src/schedule/candidates.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
-import { printSchedule } from "../../src/schedule/directive-text.ts";
+import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
 import { inRange } from "../../src/semantics/condition.ts";
 import {
   add,
@@ -237,7 +237,8 @@ function check(region: Region, schedule: Schedule, rng: Rng, target: Target): st
     const concrete = shape.map((e) => evaluate(e, symbols));
     const count = concrete.reduce((a, b) => a * b, 1);
     const data = Float64Array.from({ length: count }, () => Math.fround(rng.integer(-8, 8) / 4));
-    const written = new Uint8Array(count).fill(role === "output" ? 0 : 1);
+    const given = role === "input" || role === "weight";
+    const written = new Uint8Array(count).fill(given ? 1 : 0);
     cells.set(name, { name, dtype: "f32", shape: concrete, data, written });
     const common = { scope: "memory", dtype: "f32", lanes: 1 } as const;
     const kind = role === "local" || role === "intermediate" ? "scratch" : role;
@@ -246,9 +247,11 @@ function check(region: Region, schedule: Schedule, rng: Rng, target: Target): st
     buffers.push({ ...common, name: buffer, kind, shape: layout ? layout.shape : shape });
     const stored = { dtype: "f32", shape: concrete, data: Float32Array.from(data) } as const;
     const packed = layout ? packTensor(stored, layout) : stored;
-    if (role !== "output") contents.set(buffer, new Uint8Array(packed.data.buffer));
+    if (given) contents.set(buffer, new Uint8Array(packed.data.buffer));
   }
-  runStatement(region.statements[0]!, (name) => cells.get(name)!, symbols);
+  for (const statement of region.statements) {
+    runStatement(statement, (name) => cells.get(name)!, symbols);
+  }
   const program: Program = {
     name: "p",
     target: target.name,
@@ -311,6 +314,68 @@ describe.each(Object.entries(cases))("lowering %s", (_, make) => {
       expect(schedules.length).toBeGreaterThan(0);
       for (const schedule of schedules)
         expect(check(region, schedule, rng, target)).toBeUndefined();
+    }
+  });
+});
+
+/** t[i, j] = x[i, j] * w[j]; y[i] = sum over j of t[i, j] * x[i, j] */
+function rowSums(columns: IndexExpr): Region {
+  const rows = constant(5);
+  const loops = [
+    { name: "i", extent: rows, kind: "space" },
+    { name: "j", extent: columns, kind: "space" },
+  ] as const;
+  const product: Statement = {
+    ...base,
+    loops,
+    reads: [read("x", v("i"), v("j")), read("w", v("j"))],
+    body: [apply("mul", x0, x1)],
+    writes: [{ tensor: "t", index: [v("i"), v("j")], combine: "overwrite" }],
+  };
+  const total: Statement = {
+    ...base,
+    name: "S1",
+    loops: [loops[0], { ...loops[1], kind: "reduce" }],
+    reads: [read("t", v("i"), v("j")), read("x", v("i"), v("j"))],
+    body: [apply("mul", x0, x1)],
+    reduction: sum,
+    writes: [{ tensor: "y", index: [v("i")], combine: "overwrite" }],
+  };
+  const tensor = (name: string, shape: readonly IndexExpr[], role: "input" | "output" | "local") =>
+    [name, { name, dtype: "f32", shape, role }] as const;
+  return {
+    name: "r",
+    group: { name: "r", anchor: "S1", inlined: [], epilogue: [] },
+    statements: [product, total],
+    symbols: [{ name: "N", range: { min: 3, max: 9 } }],
+    tensors: new Map([
+      tensor("x", [rows, columns], "input"),
+      tensor("w", [columns], "input"),
+      tensor("t", [rows, columns], "local"),
+      tensor("y", [rows], "output"),
+    ]),
+  };
+}
+
+describe("fuse, place, stage and tile", () => {
+  const fused = "fuse S0 into S1:i";
+  const placed = `${fused} place "t" in local at S0:i`;
+  it.each([
+    [fused],
+    [placed],
+    [`${placed} stage "x" in local at S1:i depth 1`],
+    [`parallelize S0:i parallelize S1:i ${placed}`],
+    [`split S0:i by 2 -> a b split S1:i by 2 -> a b fuse S0 into S1:b place "t" in local at S0:b`],
+    [`${placed} split S0:j by 4 -> c d vectorize S0:d split S1:j by 4 -> c d vectorize S1:d`],
+    [`tile S0:(i, j) by (2, 3) -> (a, b) (c, d)`],
+  ])("keep the meaning: %s", (directives) => {
+    const target = targets.get("wasm")!;
+    const parsed = parseSchedule(`schedule "r" for "wasm" { ${directives} }`);
+    if (!parsed.ok) throw new Error(parsed.diagnostics[0]!.message);
+    for (let seed = 0; seed < 6; seed++) {
+      const rng = new Rng(seed);
+      const region = rowSums(seed % 2 === 0 ? v("N") : constant(rng.integer(1, 9)));
+      expect(check(region, parsed.value, rng, target)).toBeUndefined();
     }
   });
 });
