@@ -33,7 +33,7 @@ import type { Schedule } from "./schedule/directive.ts";
 import { checkSchedule } from "./schedule/legality.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
-import { fail, ok, type Result } from "./support/diagnostic.ts";
+import { type Diagnostic, fail, ok, type Result } from "./support/diagnostic.ts";
 import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
@@ -124,18 +124,21 @@ function cheapest(
   target: Target,
   schedules: readonly Schedule[],
 ): Result<CompiledRegion> {
-  let best: { scheduled: ScheduledRegion; price: RegionPrice } | undefined;
+  const priced: { scheduled: ScheduledRegion; price: RegionPrice }[] = [];
   for (const schedule of schedules) {
     const scheduled = applySchedule(region, schedule);
     if (!scheduled.ok) return fail(...scheduled.diagnostics);
-    const price = priceRegion(scheduled.value, target);
-    if (!best || picoseconds(price) < picoseconds(best.price)) {
-      best = { scheduled: scheduled.value, price };
-    }
+    priced.push({ scheduled: scheduled.value, price: priceRegion(scheduled.value, target) });
   }
-  invariant(best, () => `region ${region.name} has no candidate`);
-  const legal = checkSchedule(best.scheduled);
-  if (!legal.ok) return legal;
+  // Sorting is stable: among equal prices the earlier candidate stays first.
+  priced.sort((a, b) => picoseconds(a.price) - picoseconds(b.price));
+  const refusals: Diagnostic[] = [];
+  const best = priced.find(({ scheduled }) => {
+    const legal = checkSchedule(scheduled);
+    if (!legal.ok) refusals.push(...legal.diagnostics);
+    return legal.ok;
+  });
+  if (!best) return fail(...refusals);
   const ranges = symbolRanges(region);
   return ok({
     name: region.name,

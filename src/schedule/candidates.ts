@@ -230,7 +230,7 @@ class CandidateMaker {
   #laneLoops(): readonly string[] {
     const { reads, writes, finishReads } = this.#statement;
     const accesses = [...writes, ...reads, ...finishReads];
-    return this.#space().filter((name) => {
+    return this.#independent().filter((name) => {
       if (this.#extent(name) < this.#lanes) return false;
       const weights = this.#packWeights(name, this.#lanes).length > 0;
       return weights || accesses.some((a) => lastCoefficient(a, name) === 1);
@@ -238,7 +238,12 @@ class CandidateMaker {
   }
 
   #rowLoops(lane: string): readonly string[] {
-    return this.#space().filter((name) => name !== lane && this.#extent(name) > 1);
+    return this.#independent().filter((name) => name !== lane && this.#extent(name) > 1);
+  }
+
+  /** Loops whose iterations need nothing of each other. */
+  #independent(): string[] {
+    return this.#statement.loops.filter((l) => l.kind === "space").map((l) => l.name);
   }
 
   #space(): string[] {

@@ -68,10 +68,11 @@ function checkApart(
   b: Span,
   at: { readonly facts: Facts; readonly report: Report; readonly records: TaskRecords },
 ): void {
-  const { facts, report } = at;
+  const { facts, report, records } = at;
   if (a.buffer.placement!.arena !== b.buffer.placement!.arena || b.life.to < b.life.from) return;
   if (a.most <= b.least || b.most <= a.least) return;
   if (facts.atLeast(b.from, a.to) || facts.atLeast(a.from, b.to)) return;
+  if (takesOver(a, b, records) || takesOver(b, a, records)) return;
   report.add(
     "PRG050",
     `${a.buffer.name} and ${b.buffer.name} in arena ${a.buffer.placement!.arena}`,
