@@ -175,11 +175,18 @@ describe("source files", () => {
 });
 
 describe("diagnostic codes", () => {
+  const tests = [...sources.filter(isTest), ...filesUnder("test"), ...filesUnder("bench")]
+    .map(read)
+    .join("\n");
   const documented = read("docs/error-codes.md");
   const codes = Object.keys(diagnosticCodes);
 
   it("are all in docs/error-codes.md, and nothing else is", () => {
     const headings = [...documented.matchAll(/^#+ ([A-Z]{3}\d{3})\b/gm)].map((m) => m[1]!);
     expect([...headings].sort()).toEqual([...codes].sort());
+  });
+
+  it("are all provoked by a test", () => {
+    expect(codes.filter((c) => !tests.includes(c))).toEqual([]);
   });
 });
