@@ -14,6 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+let clockMs = 0;
 async function wavetile(...argv: string[]) {
   let out = "";
   let err = "";
@@ -21,7 +22,7 @@ async function wavetile(...argv: string[]) {
     stdout: { write: (text) => (out += text) },
     stderr: { write: (text) => (err += text) },
     environment: {},
-    now: () => 0,
+    now: () => ++clockMs,
   });
   return { exit, out, err };
 }
@@ -71,5 +72,26 @@ describe("wavetile", () => {
     const asJson = await wavetile("run", "/nowhere", "--json");
     expect(JSON.parse(asJson.out)).toMatchObject({ ok: false, error: { code: "RUN030" } });
     expect(asJson.err).toBe("");
+  });
+
+  it("answers a command line that cannot be read with a diagnostic", async () => {
+    const lines = [["frobnicate"], ["optimize"], ["optimize", model, "--frob"], ["run", "--seed"]];
+    for (const line of lines) {
+      const text = await wavetile(...line);
+      expect(text).toMatchObject({ exit: 2, out: "" });
+      expect(text.err).toMatch(/^error CLI001[\s\S]*help: see wavetile .*--help\n$/);
+      const { exit, out, err } = await wavetile(line[0]!, "--json", ...line.slice(1));
+      expect({ exit, err }).toEqual({ exit: 2, err: "" });
+      expect(JSON.parse(out)).toMatchObject({ ok: false, error: { code: "CLI001" } });
+    }
+    expect((await wavetile("run", model, "--input", "x")).err).toContain("help: ");
+  });
+
+  it("totals the kernels of a profile", async () => {
+    const run = ["run", model, "--shape", "M=4", "--random", "--threads", "1"];
+    const { data } = JSON.parse((await wavetile(...run, "--profile", "--json")).out);
+    expect(data.profile.kernels.length).toBeGreaterThan(0);
+    const ms = data.profile.kernels.map((k: { ms: number }) => k.ms);
+    expect(data.profile.totalMs).toBe(ms.reduce((a: number, b: number) => a + b));
   });
 });

@@ -47,6 +47,8 @@ export async function runCommandLine(
     .configureOutput({
       writeOut: (text) => around.stdout.write(text),
       writeErr: (text) => around.stderr.write(text),
+      // Faults are printed as diagnostics, below.
+      outputError: () => {},
     });
   for (const command of commands) {
     const sub = program.command(command.name).description(command.summary);
@@ -60,12 +62,30 @@ export async function runCommandLine(
     await program.parseAsync(argv as string[], { from: "user" });
     return exit;
   } catch (error) {
-    if (error instanceof CommanderError)
-      return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    if (error instanceof CommanderError) return answerUsage(error, argv, around);
     if (!(error instanceof InternalError)) throw error;
     around.stderr.write(`internal error: ${error.stack ?? error.message}\n`);
     return exitCodes.internal;
   }
+}
+
+/** Commander stops with an error for help and version too; help asked for by no argument is a fault. */
+function answerUsage(error: CommanderError, argv: readonly string[], around: Surroundings): number {
+  if (error.exitCode === 0) return exitCodes.ok;
+  if (error.code === "commander.help") return exitCodes.usage;
+  const command = commands.find((c) => c.name === argv[0]);
+  const fault = diagnostic("CLI001", error.message.replace(/^error: /, ""), {
+    help: `see wavetile ${command ? `${command.name} ` : ""}--help`,
+  });
+  if (argv.includes("--json")) {
+    const meta = { seed: undefined, durationMs: 0 };
+    const document = envelope(command?.name ?? "usage", fail(fault), meta);
+    around.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  } else {
+    const colors = pc.createColors(useColors(around));
+    around.stderr.write(`${colors.red(formatDiagnostic(fault))}\n`);
+  }
+  return exitCodeOf(fault.code);
 }
 
 function addArguments(sub: Commander, schema: z.ZodObject): void {
@@ -117,7 +137,7 @@ async function runCommand(
   };
   const result: Result<CommandResult> = parsed.success
     ? await (await command.load())(parsed.data, { now: around.now, progress })
-    : fail(...parsed.error.issues.map(badArgument));
+    : fail(...parsed.error.issues.map((issue) => badArgument(issue, command.name)));
   if (watched) around.stderr.write("\r\u001b[K");
   const durationMs = Math.round(around.now() - begin);
   const faults = result.ok ? (result.value.failed ?? []) : result.diagnostics;
@@ -143,10 +163,10 @@ function useColors({ stderr, environment }: Surroundings): boolean {
   return stderr.isTTY === true && !environment.NO_COLOR;
 }
 
-function badArgument(issue: z.core.$ZodIssue): Diagnostic {
+function badArgument(issue: z.core.$ZodIssue, command: string): Diagnostic {
   const name = String(issue.path[0] ?? "arguments");
   return diagnostic("CLI001", `${name}: ${issue.message}`, {
-    help: "see wavetile COMMAND --help",
+    help: `see wavetile ${command} --help`,
   });
 }
 

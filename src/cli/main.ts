@@ -5,6 +5,11 @@
  */
 import { runCommandLine } from "./command-line.ts";
 
+// A reader that has enough (`| head`) closes the pipe: that is no fault.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,

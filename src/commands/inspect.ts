@@ -9,7 +9,7 @@ export const inspect = command({
     model: shared.model,
     graph: argument(z.boolean().default(false), { description: "the optimized graph (default)" }),
     regions: argument(z.boolean().default(false), {
-      description: "kernels of the program with their sizes",
+      description: "regions with work and estimates; of an artifact: kernels",
     }),
     schedule: argument(z.boolean().default(false), { description: "the schedule of every region" }),
     program: argument(z.boolean().default(false), { description: "the program" }),

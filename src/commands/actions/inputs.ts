@@ -15,7 +15,10 @@ export function splitAssignment(option: string, text: string): Result<readonly [
   const at = text.indexOf("=");
   if (at > 0) return ok([text.slice(0, at), text.slice(at + 1)]);
   return fail(
-    diagnostic("CLI001", `${JSON.stringify(text)} is not of the form NAME=VALUE`, { at: option }),
+    diagnostic("CLI001", `${JSON.stringify(text)} is not of the form NAME=VALUE`, {
+      at: option,
+      help: `write ${option} NAME=VALUE; wavetile inspect MODEL prints the names`,
+    }),
   );
 }
 

@@ -31,9 +31,7 @@ export const runModel: Action<RunArgs> = async (args, context) => {
   const timed = args.profile || args.trace !== undefined;
   // The first run of new code is slow everywhere: profiles are of the second.
   const first = model.tryRun(feeds);
-  const begin = context.now();
   const ran = timed && first.ok ? model.profile(feeds, context.now) : first;
-  const totalMs = context.now() - begin;
   await model.dispose();
   if (!ran.ok) return ran;
   const { outputs, kernels } = timed
@@ -48,7 +46,7 @@ export const runModel: Action<RunArgs> = async (args, context) => {
   const data = {
     threads,
     outputs: Object.entries(outputs).map(([name, t]) => describe(name, t, written.value[name])),
-    ...(timed && { profile: { totalMs, kernels: kernels.map(kernelRow) } }),
+    ...(timed && { profile: { totalMs: totalMsOf(kernels), kernels: kernels.map(kernelRow) } }),
   };
   const text = [
     ...data.outputs.map(
@@ -87,9 +85,13 @@ function kernelRow({ kernel, region, startMs, endMs }: KernelTime) {
   return { kernel, region, ms: endMs - startMs };
 }
 
+function totalMsOf(kernels: readonly KernelTime[]): number {
+  return kernels.reduce((sum, k) => sum + kernelRow(k).ms, 0);
+}
+
 function profileText(kernels: readonly KernelTime[]): string {
   const rows = kernels.map(kernelRow).sort((a, b) => b.ms - a.ms);
-  const total = rows.reduce((sum, r) => sum + r.ms, 0);
+  const total = totalMsOf(kernels);
   return printTable(
     ["kernel", "ms", "share"],
     rows.map((r) => [r.kernel, r.ms.toFixed(3), (r.ms / total).toFixed(3)]),
