@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { constant, type IndexExpr, variable } from "../semantics/index-expr.ts";
+import { simpleMonoid } from "../semantics/monoids.ts";
+import { argument } from "../semantics/scalar-expr.ts";
+import { coalesceRegion } from "./coalesce.ts";
+import type { Region, Statement } from "./nest.ts";
+
+const v = variable;
+
+/** y[write] = x[read] over i < 4 and j < 6, where x has `columns` columns. */
+function loopsAfter(
+  read: readonly IndexExpr[],
+  write: readonly IndexExpr[],
+  { columns = 6, reduce = false }: { readonly columns?: number; readonly reduce?: boolean } = {},
+): readonly string[] {
+  const statement: Statement = {
+    name: "S0",
+    loops: [
+      { name: "i", extent: constant(4), kind: "space" },
+      { name: "j", extent: constant(6), kind: reduce ? "reduce" : "space" },
+    ],
+    guard: [],
+    indirects: [],
+    reads: [{ tensor: "x", index: read, guard: [], fill: 0 }],
+    body: [argument(0, "f32")],
+    ...(reduce && {
+      reduction: { monoid: simpleMonoid("sum", "f32"), numericClass: "reassociates" as const },
+    }),
+    finishReads: [],
+    writes: [{ tensor: "y", index: write, combine: "overwrite" }],
+    origin: "S0",
+  };
+  const shape = [constant(8), constant(columns)];
+  const region: Region = {
+    name: "r",
+    group: { name: "r", anchor: "S0", inlined: [], epilogue: [] },
+    statements: [statement],
+    symbols: [],
+    tensors: new Map([
+      ["x", { name: "x", dtype: "f32", shape, role: "input" }],
+      ["y", { name: "y", dtype: "f32", shape: [constant(8), constant(6)], role: "output" }],
+    ]),
+  };
+  const { loops } = coalesceRegion(region).region.statements[0]!;
+  return loops.map((l) => `${l.name} ${l.extent.key}`);
+}
+
+describe("coalesceRegion", () => {
+  const both = ["i 4", "j 6"];
+
+  it("joins loops over neighbouring axes", () => {
+    expect(loopsAfter([v("i"), v("j")], [v("i"), v("j")])).toEqual(["i 24"]);
+  });
+
+  it("leaves loops over axes that are longer than the loop", () => {
+    expect(loopsAfter([v("i"), v("j")], [v("i"), v("j")], { columns: 7 })).toEqual(both);
+  });
+
+  it("leaves loops that an access uses apart, in another order or one alone", () => {
+    expect(loopsAfter([v("j"), v("i")], [v("i"), v("j")])).toEqual(both);
+    expect(loopsAfter([v("i"), constant(0)], [v("i"), v("j")])).toEqual(both);
+  });
+
+  it("leaves a space loop beside a reduce loop", () => {
+    expect(loopsAfter([v("i"), v("j")], [constant(0), constant(0)], { reduce: true })).toEqual(
+      both,
+    );
+  });
+});
