@@ -35,6 +35,11 @@ describe("files", () => {
         { code: "RUN030", message: `${folder}/none cannot be read: it does not exist` },
       ],
     });
+    writeFileSync(join(folder, "plain"), "");
+    expect(writeAtomically(join(folder, "plain", "x"), "x")).toMatchObject({
+      ok: false,
+      diagnostics: [{ code: "RUN031" }],
+    });
     mkdirSync(join(folder, "taken"));
     expect(writeAtomically(join(folder, "taken"), "x")).toMatchObject({
       ok: false,

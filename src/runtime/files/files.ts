@@ -38,12 +38,21 @@ export function writeAtomically(path: string, contents: Uint8Array | string): Re
     return ok(undefined);
   } catch (error) {
     const why = describeCode(systemCode(error));
-    rmSync(passing, { force: true });
+    removeLeftover(passing);
     return fail(
       diagnostic("RUN031", `${path} cannot be written: ${why}`, {
         at: path,
         help: "choose a folder that you may write to",
       }),
     );
+  }
+}
+
+/** Removes the unfinished file; what the system refuses here changes nothing about the answer. */
+function removeLeftover(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch (error) {
+    systemCode(error);
   }
 }
