@@ -45,7 +45,7 @@ describe("files", () => {
       ok: false,
       diagnostics: [{ code: "RUN031" }],
     });
-    expect(readdirSync(folder)).toEqual(["taken"]);
+    expect(readdirSync(folder)).toEqual(["plain", "taken"]);
   });
 });
 
