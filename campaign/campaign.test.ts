@@ -17,34 +17,38 @@ const sample: Campaign = {
 };
 
 describe("runCampaign", () => {
-  test("counts by seed; errors are failures; skips keep their reasons", async () => {
-    const findings: Record<number, Finding> = {
-      11: { kind: "failed", reason: "differs" },
-      12: { kind: "skipped", reason: "no GPU" },
-      13: { kind: "skipped", reason: "no GPU" },
-    };
-    const told: Failure[] = [];
-    const done: number[] = [];
-    const tally = await runCampaign({
-      trial: (seed) => {
-        if (seed === 14) throw new TypeError("broken");
-        return findings[seed] ?? passed;
-      },
-      seed: 10,
-      count: 6,
-      onFailure: (failure) => told.push(failure),
-      onTrial: (n) => done.push(n),
-    });
-    expect(tally.failures).toEqual([
-      { seed: 11, reason: "differs" },
-      { seed: 14, reason: "TypeError: broken" },
-    ]);
-    expect(told).toEqual(tally.failures);
-    expect(done).toEqual([1, 2, 3, 4, 5, 6]);
-    expect([...tally.skips]).toEqual([["no GPU", 2]]);
-    expect(closingLine(tally)).toBe("2 passed, 2 failed, 2 skipped");
-    expect(closingLine({ ...tally, skipped: 0 })).toBe("2 passed, 2 failed");
-  });
+  test.each([1, 2, 9])(
+    "counts by seed, %i at once; errors fail; skips keep reasons",
+    async (atOnce) => {
+      const findings: Record<number, Finding> = {
+        11: { kind: "failed", reason: "differs" },
+        12: { kind: "skipped", reason: "no GPU" },
+        13: { kind: "skipped", reason: "no GPU" },
+      };
+      const told: Failure[] = [];
+      const done: number[] = [];
+      const tally = await runCampaign({
+        trial: (seed) => {
+          if (seed === 14) throw new TypeError("broken");
+          return findings[seed] ?? passed;
+        },
+        seed: 10,
+        count: 6,
+        atOnce,
+        onFailure: (failure) => told.push(failure),
+        onTrial: (n) => done.push(n),
+      });
+      expect(tally.failures).toEqual([
+        { seed: 11, reason: "differs" },
+        { seed: 14, reason: "TypeError: broken" },
+      ]);
+      expect(told).toEqual(tally.failures);
+      expect(done).toEqual([1, 2, 3, 4, 5, 6]);
+      expect([...tally.skips]).toEqual([["no GPU", 2]]);
+      expect(closingLine(tally)).toBe("2 passed, 2 failed, 2 skipped");
+      expect(closingLine({ ...tally, skipped: 0 })).toBe("2 passed, 2 failed");
+    },
+  );
 });
 
 describe("readCampaignCommandLine", () => {

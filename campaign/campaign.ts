@@ -22,5 +22,7 @@ export interface Campaign {
   readonly targets: readonly string[];
   /** Trials unless `--count` says otherwise. */
   readonly defaultCount: number;
+  /** Trials that may run at once; 1 where nothing is said. */
+  readonly atOnce?: number;
   open(target: string): Promise<Trial>;
 }

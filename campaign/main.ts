@@ -48,6 +48,7 @@ async function main(): Promise<number> {
     trial: await line.campaign.open(line.target),
     seed: line.seed,
     count: line.count,
+    atOnce: line.campaign.atOnce ?? 1,
     onFailure: (failure) => out.write(`${describeFailure(line, failure)}\n`),
     onTrial: progress(line),
   });

@@ -1,6 +1,7 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { models } from "./campaigns/models.ts";
+import { mutants } from "./campaigns/mutants.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 
-export const campaigns: readonly Campaign[] = [models, randomOps];
+export const campaigns: readonly Campaign[] = [models, randomOps, mutants];

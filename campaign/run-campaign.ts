@@ -21,6 +21,8 @@ export interface CampaignRun {
   readonly trial: Trial;
   readonly seed: number;
   readonly count: number;
+  /** Trials that may run at once; they are counted in the order of their seeds all the same. */
+  readonly atOnce: number;
   /** Told of each failure as it is found, and of progress. */
   readonly onFailure: (failure: Failure) => void;
   readonly onTrial: (done: number) => void;
@@ -30,9 +32,13 @@ export async function runCampaign(run: CampaignRun): Promise<Tally> {
   let passed = 0;
   const failures: Failure[] = [];
   const skips = new Map<string, number>();
+  const begun: Promise<Finding>[] = [];
   for (let i = 0; i < run.count; i++) {
+    while (begun.length < Math.min(run.count, i + run.atOnce)) {
+      begun.push(findingOf(run.trial, run.seed + begun.length));
+    }
     const seed = run.seed + i;
-    const finding = await findingOf(run.trial, seed);
+    const finding = await begun[i]!;
     if (finding.kind === "passed") passed++;
     else if (finding.kind === "skipped") {
       skips.set(finding.reason, (skips.get(finding.reason) ?? 0) + 1);

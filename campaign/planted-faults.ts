@@ -1,0 +1,264 @@
+/**
+ * The faults of the `mutants` campaign, as data: in which file, what text becomes what, which tests
+ * have to notice, and what is wrong then. The old text must occur exactly once. Campaign and runs are
+ * in campaigns/mutants.ts.
+ */
+
+export interface PlantedFault {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** Test files or folders that must fail. */
+  readonly tests: readonly string[];
+  readonly what: string;
+}
+
+/** The source with the fault; an error unless its text occurs exactly once. */
+export function plant(source: string, { file, from, to }: PlantedFault): string {
+  const times = source.split(from).length - 1;
+  if (times !== 1) throw new Error(`${file}: ${JSON.stringify(from)} occurs ${times} times`);
+  return source.replace(from, () => to);
+}
+
+type Row = readonly [from: string, to: string, what: string];
+
+function inFile(file: string, tests: readonly string[], rows: readonly Row[]): PlantedFault[] {
+  return rows.map(([from, to, what]) => ({ file, from, to, tests, what }));
+}
+
+const lowering = ["test/differential/lowering.test.ts"];
+const plans = ["src/lower/lower-program.test.ts"];
+const packing = ["src/lower/pack-intervals.test.ts"];
+const emitter = ["test/differential/wasm-emitter.test.ts", "src/emit/wasm/emit-program.test.ts"];
+const operators = ["test/differential/wasm-operators.test.ts"];
+const validator = ["src/program/validate"];
+const scheduling = ["src/schedule/apply.test.ts", "src/schedule/legality.test.ts"];
+const execution = ["src/schedule"];
+const coalescing = ["src/region"];
+const binding = ["src/runtime/bind-parameters.test.ts"];
+const threads = ["src/runtime/wasm"];
+
+export const plantedFaults: readonly PlantedFault[] = [
+  ...inFile("src/lower/conditions.ts", lowering, [
+    [
+      "add(linear.rest, 1), -linear",
+      "linear.rest, -linear",
+      "the last trip of a short loop is lost",
+    ],
+    ["linear.coefficient > 0\n", "linear.coefficient < 0\n", "the hull takes the best end"],
+    ["linear.coefficient < 0\n", "linear.coefficient > 0\n", "the extent takes the worst end"],
+    ["range.max === 0 : range.min >= 0", "range.max === 0 : range.max >= 0", "possible is proved"],
+  ]),
+  ...inFile("src/lower/operands.ts", lowering, [
+    [
+      "reduceConditions(storeGuard, ranges)",
+      "reduceConditions([], ranges)",
+      "the store guard is dropped",
+    ],
+    ["operand: whole, lane: l }", "operand: whole, lane: 0 }", "every lane stores lane 0"],
+    ["linear.at(-1) === 1 &&", "linear.at(-1) !== 0 &&", "any stride counts as contiguous"],
+    ["laneStep: coefficient", "laneStep: 1", "index values step by one from lane to lane"],
+  ]),
+  ...inFile("src/lower/reduction.ts", lowering, [
+    [
+      "point, this.#literal(identity)",
+      "point, { ...this.#literal(identity), value: 1 }",
+      "wrong identity",
+    ],
+    ["parts[i + half]", "parts[i + 1]", "lanes are combined twice or never"],
+    ["operand,\n          lane,", "operand,\n          lane: 0,", "lane 0 stands for all lanes"],
+    ["{ ...this.#literal(identity), lanes: 1 }", "value", "a tail counts once per lane"],
+  ]),
+  ...inFile("src/lower/nest-lowering.ts", lowering, [
+    [
+      "=> this.#lowerRagged(tile, { ...place, block }, open)",
+      "=> void block",
+      "ragged tiles are left out",
+    ],
+    [
+      "core(place.block, guards.length === 0)",
+      "core(place.block, true)",
+      "padding is read unguarded",
+    ],
+    ["!discharged(c) && !known(c)", "false", "conditions are taken as met"],
+    [
+      'c.kind === "nonNegative" && falls(c, name)',
+      'c.kind === "nonNegative"',
+      "too much is discharged",
+    ],
+  ]),
+  ...inFile("src/lower/memory-plan.ts", plans, [
+    ["seen.last = time;", "seen.last = time - 1;", "a life ends one task early"],
+    [
+      "g !== undefined && g.last === life.first",
+      "g !== undefined",
+      "in place before the last read",
+    ],
+    ["views.get(name) ?? name", "name", "a view does not keep its owner alive"],
+    ["Math.max(mine.last, life.last)", "mine.last", "a shared place is free too early"],
+    ["size: Math.max(", "size: Math.min(", "a shared place is as small as its smallest user"],
+    ["Math.ceil(n / target.alignmentBytes) * target.alignmentBytes", "n", "arenas are not aligned"],
+  ]),
+  ...inFile("src/lower/pack-intervals.ts", packing, [
+    [
+      "a.first <= b.last && b.first <= a.last",
+      "a.first < b.last && b.first < a.last",
+      "lives that touch overlap",
+    ],
+    [">= intervals[i]!.size) break", ">= 1) break", "any gap is large enough"],
+    ["Math.ceil(i.size / alignment)", "Math.floor(i.size / alignment)", "sizes are rounded down"],
+    [
+      "change.set(last + 1, (change.get(last + 1)",
+      "change.set(last, (change.get(last)",
+      "the bound is too low",
+    ],
+  ]),
+  ...inFile("src/emit/wasm/memory-access.ts", emitter, [
+    ["Math.min(each, lanes - chunk * each)", "each", "short vectors move whole chunks"],
+    ["at: chunk * each * storageBytes(dtype)", "at: 0", "all chunks lie at the first"],
+    ["lane: from / (bits / 8)", "lane: 0", "pieces come from lane 0"],
+    ["at + from;\n    if (from", "at;\n    if (from", "pieces are loaded from the first byte"],
+    ['  i8: "i32.load8_s"', '  i8: "i32.load8_u"', "i8 loses its sign"],
+  ]),
+  ...inFile(
+    "src/emit/wasm/lanes.ts",
+    [...emitter, ...operators],
+    [
+      [
+        `f.lane(\`\${shape}.extract_lane\`, lane)`,
+        `f.lane(\`\${shape}.extract_lane\`, 0)`,
+        "lane 0 is extracted",
+      ],
+      ['f.i32Const(-1).op("i32.mul")', "f.mark(`bool`)", "a bool lane is 1, not a mask"],
+    ],
+  ),
+  ...inFile("src/emit/wasm/index-scope.ts", emitter, [
+    ["step } of inductions)", "step } of inductions.slice(1))", "an induction is not stepped"],
+    [
+      'f.i32Const(shift).op("i32.shr_s")',
+      'f.i32Const(shift).op("i32.shr_u")',
+      "floorDiv of negatives",
+    ],
+    ["divisor! - 1", "divisor!", "the mask of mod is off by one"],
+    [
+      '.i32Const(0).op("i32.lt_s").op("i32.sub")',
+      '.i32Const(0).op("i32.gt_s").op("i32.sub")',
+      "floorDiv rounds wrongly",
+    ],
+    ["Math.max(this.guardBytes, -lowest)", "0", "no guard below the arenas"],
+  ]),
+  ...inFile(
+    "src/emit/wasm/kernel-emitter.ts",
+    [...emitter, ...threads],
+    [
+      [
+        "ix.min(ix.add(first, share), extent)",
+        "ix.add(first, share)",
+        "the last thread runs past the end",
+      ],
+      ["if (s.wraps) this", "if (!s.wraps) this", "negative indices are not wrapped"],
+      [".ge_u`", ".gt_u`", "an index equal to the extent passes"],
+      ["element.toReversed()", "element", "chunks of a register are swapped"],
+    ],
+  ),
+  ...inFile(
+    "src/emit/wasm/task-emitter.ts",
+    [...emitter, ...threads],
+    [
+      [
+        'if (task.after === "previous" || task.waits.length > 0) this.#barrier();',
+        "",
+        "no barrier between launches",
+      ],
+      [
+        'get(f.param(1)).op("i32.add").set(instance)',
+        'i32Const(1).op("i32.add").set(instance)',
+        "threads share instances",
+      ],
+    ],
+  ),
+  ...inFile("src/emit/wasm/vector-ops.ts", operators, [
+    ['less: "lt"', 'less: "le"', "less is less or equal"],
+    ['part < 2 ? "low"', 'part < 3 ? "low"', "the third quarter is widened from the low half"],
+  ]),
+  ...inFile("src/emit/wasm/integer-rows.ts", operators, [
+    [
+      'op("xor").constant(0).op("lt_s")',
+      'op("xor").constant(0).op("ge_s")',
+      "floorMod adds for equal signs",
+    ],
+  ]),
+  ...inFile("src/program/validate/cover.ts", validator, [
+    [" && facts.atLeast(add(e, span), box.hi[axis]!)", "", "a store covers all that follows"],
+    ["if (!coversList(s.then, taken)) return false;", "", "the taken branch need not cover"],
+  ]),
+  ...inFile("src/program/validate/separate.ts", validator, [
+    [" && facts.atLeast(linear.coefficient - span, rest)", "", "windows may overlap"],
+  ]),
+  ...inFile("src/program/validate/in-place.ts", validator, [
+    [
+      "read.path[at]!.position <= write.path[at]!.position",
+      "true",
+      "a read after the write is in place",
+    ],
+  ]),
+  ...inFile("src/program/validate/validate.ts", validator, [
+    ["checkTaskOrder(program, records, report);", "", "the order of tasks is not checked"],
+    ["checkPlacements(program, records, report);", "", "placements are not checked"],
+  ]),
+  ...inFile("src/program/validate/facts.ts", validator, [
+    [
+      "if (extent) return sub(extent, 1)",
+      "if (extent) return sub(extent, 2)",
+      "a variable stops early",
+    ],
+  ]),
+  ...inFile("src/schedule/apply.ts", scheduling, [
+    [
+      "mul(by.factor, variable(by.outer)), variable(by.inner)",
+      "mul(by.factor, variable(by.inner)), variable(by.outer)",
+      "split swaps its loops",
+    ],
+    ["ragged.push(less(value, loop.extent))", "void value", "a ragged split runs past the end"],
+    [
+      "loopPosition(into, d, d.at) + 1",
+      "loopPosition(into, d, d.at)",
+      "fused one loop too far out",
+    ],
+    ["a.extent.key === b.extent.key && ", "", "fused loops of other extents"],
+  ]),
+  ...inFile("src/schedule/legality.ts", execution, [
+    [
+      'if (one.kind === "legal") return;',
+      'if (one.kind !== "unknown") return;',
+      "everything is legal",
+    ],
+    ["        !read.has(tensor) &&\n", "", "a statement that reads its result is independent"],
+    ["return [...this.#gridMarks(), ...tiles];", "return tiles;", "threads are ordered"],
+  ]),
+  ...inFile("src/schedule/execution-order.ts", execution, [
+    [
+      "order.indexOf(f.statement) < order",
+      "order.indexOf(f.statement) > order",
+      "guests run on the wrong side",
+    ],
+  ]),
+  ...inFile("src/region/coalesce.ts", coalescing, [
+    [" && extent?.key === b.extent.key", "", "axes longer than the loop are joined"],
+    [" && index[axis + 1]?.key === b.name", "", "loops of other axes are joined"],
+    [
+      'a.kind !== b.kind || a.kind === "scan"',
+      'a.kind === "scan"',
+      "a reduce loop joins a space loop",
+    ],
+  ]),
+  ...inFile("src/runtime/bind-parameters.ts", binding, [
+    ["value < min || value > max", "value > max", "the lower end is not checked"],
+    [
+      "if (wrong.length > 0) return fail(...wrong.map(wrongShape));",
+      "",
+      "extents are not compared",
+    ],
+    ["value === 0 : value >= 0", "value === 0 : true", "requirements are not checked"],
+  ]),
+];
