@@ -1,7 +1,8 @@
 /**
  * The bytes of an artifact to what it holds, checked: container, hashes, the grammar of every text, the
  * graph's types, each weight against the graph, and each program against the graph and its weights.
- * A file that passes cannot make the runtime fail; one that does not is a diagnostic.
+ * What fails a check is a diagnostic. The program is not yet proved by program/validate/ here: until then
+ * WebAssembly's own sandbox is what bounds a program whose texts and hashes were forged together.
  */
 import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
 import type { Graph, WeightStore } from "../graph/graph.ts";
