@@ -91,6 +91,14 @@ class KernelLowering {
     const guests = this.#region.fused.filter((f) => f.into === name);
     const staged = this.#region.staged.filter((s) => s.statement === name);
     const order = this.#region.statements.map((s) => s.statement.name);
+    for (const { tensor, depth } of staged) {
+      if (depth > nest.plan.outer.length) {
+        reject("SCH018", `${tensor} is staged inside the tile or the reduction of ${name}`, {
+          at: `stage ${tensor} at loop ${depth} of ${name}`,
+          help: `stage it at one of the ${nest.plan.outer.length} outer loops`,
+        });
+      }
+    }
     nest.interrupt = (depth, place, proceed) => {
       for (const s of staged) {
         if (s.depth === depth) this.#copyTile(scheduled, s.tensor, depth, place);

@@ -64,6 +64,7 @@ export const diagnosticCodes = {
   SCH015: "target has no program for an operator",
   SCH016: "schedule breaks a dependence",
   SCH017: "schedule could not be proved",
+  SCH018: "stage inside the tile or the reduction",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

@@ -378,4 +378,12 @@ describe("fuse, place, stage and tile", () => {
       expect(check(region, parsed.value, rng, target)).toBeUndefined();
     }
   });
+
+  it("refuses a stage that lowering has no place for (SCH018)", () => {
+    const text = `schedule "r" for "wasm" { stage "x" in local at S1:j depth 1 }`;
+    const parsed = parseSchedule(text);
+    const region = rowSums(constant(4));
+    const target = targets.get("wasm")!;
+    expect(parsed.ok && check(region, parsed.value, new Rng(1), target)).toBe("SCH018");
+  });
 });
