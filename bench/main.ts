@@ -21,7 +21,7 @@ import {
   summarise,
 } from "./report.ts";
 import { suites } from "./suites/registry.ts";
-import type { BenchCase } from "./suites/suite.ts";
+import type { BenchCase, ContestCase } from "./suites/suite.ts";
 
 const protocol: Protocol = {
   rounds: 15,
@@ -33,6 +33,8 @@ const protocol: Protocol = {
 };
 
 function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): void {
+  const refused = suite.preparePeers?.(mayInstall);
+  if (refused !== undefined) throw new Refusal(refused, exitCodes.environment);
   const missing = missingPeers(suite.peers);
   if (missing.length === 0) return;
   const names = missing.map((p) => p.name).join(", ");
@@ -48,6 +50,7 @@ function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): vo
 }
 
 async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
+  if ("measure" in benchCase) return benchCase.measure();
   const contest = await openCase(benchCase);
   if ("reason" in contest) return contest;
   try {
@@ -58,7 +61,7 @@ async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
 }
 
 /** A model that a runtime refuses fails its case; a model that cannot be fetched ends the bench. */
-async function openCase(benchCase: BenchCase): Promise<Contest | FailedCase> {
+async function openCase(benchCase: ContestCase): Promise<Contest | FailedCase> {
   try {
     return await benchCase.open();
   } catch (error) {
@@ -70,7 +73,7 @@ async function openCase(benchCase: BenchCase): Promise<Contest | FailedCase> {
 }
 
 function rowOf(
-  { case: name, peerName }: BenchCase,
+  { case: name, peerName }: ContestCase,
   outcome: ContestOutcome,
 ): BenchRow | FailedCase {
   if (outcome.kind !== "measured") return { case: name, peerName, ...outcome };

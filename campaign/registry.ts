@@ -4,4 +4,9 @@ import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 
-export const campaigns: readonly Campaign[] = [models, randomOps, mutants];
+export const campaigns: readonly Campaign[] = [
+  // one a line
+  models,
+  randomOps,
+  mutants,
+];

@@ -3,4 +3,8 @@ import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
 import type { Suite } from "./suite.ts";
 
-export const suites: readonly Suite[] = [modelsSuite, peersSuite];
+export const suites: readonly Suite[] = [
+  // one a line
+  modelsSuite,
+  peersSuite,
+];

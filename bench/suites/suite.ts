@@ -3,18 +3,30 @@
  * cases, each of which opens into a Contest. Suites stand in registry.ts, one file each.
  */
 import type { Contest } from "../measure/contest.ts";
+import type { BenchRow, FailedCase } from "../report.ts";
 
 export interface PeerPackage {
   readonly name: string;
   readonly version: string;
 }
 
-export interface BenchCase {
+interface CaseName {
   /** `family/rest`: cases of one family count once in the suite's mean. */
   readonly case: string;
   readonly peerName: string;
+}
+
+/** Both sides can be called from this process: the bench interleaves them (measure/contest.ts). */
+export interface ContestCase extends CaseName {
   open(): Promise<Contest>;
 }
+
+/** A side that is another process or another language: the suite runs both, interleaved, itself. */
+export interface ForeignCase extends CaseName {
+  measure(): Promise<BenchRow | FailedCase>;
+}
+
+export type BenchCase = ContestCase | ForeignCase;
 
 /** What was asked for on the command line. */
 export interface BenchRequest {
@@ -34,5 +46,10 @@ export interface Suite {
   /** The first is the default. */
   readonly targets: readonly string[];
   readonly peers: readonly PeerPackage[];
+  /**
+   * Peers that no npm package carries (a Debian package, a crate): built when `install`, else a
+   * sentence that says what is missing. undefined: all there.
+   */
+  preparePeers?(install: boolean): string | undefined;
   load(request: BenchRequest): Promise<SuiteCases>;
 }
