@@ -11,14 +11,14 @@ import { roundingOf } from "../models/rounding.ts";
 import type { ModelCase, ModelRow } from "../models/table.ts";
 import { countElements, type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
 import type { Runtime, Session, Tensors } from "../sessions/session.ts";
-import type { BenchCase } from "./suite.ts";
+import type { ContestCase } from "./suite.ts";
 
 /** One case for each row, shape and peer. */
 export function modelCases(
   ours: Runtime,
   peers: readonly Runtime[],
   rows: readonly ModelRow[],
-): BenchCase[] {
+): ContestCase[] {
   return rows.flatMap((row) =>
     row.cases.flatMap((modelCase) =>
       peers.map((peer) => ({
