@@ -4,12 +4,12 @@ export {
   type OnnxFeeds,
   type OnnxTensor,
 } from "./commands/library/inference-session.ts";
+export type { StateLinks } from "./commands/library/link-states.ts";
 export { type LoadOptions, load, tryLoad } from "./commands/library/load.ts";
 export {
   LoadedModel,
   type Port,
   type RunOptions,
-  type StateLinks,
   type Tensors,
 } from "./commands/library/loaded-model.ts";
 export { tensor } from "./commands/library/tensor.ts";

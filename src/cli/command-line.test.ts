@@ -1,8 +1,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sampleModel } from "../commands/library/sample-model.test-support.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { load } from "../commands/library/load.ts";
+import { sampleModel, sumModel } from "../commands/library/sample-model.test-support.ts";
+import { tensor } from "../commands/library/tensor.ts";
 import { runCommandLine } from "./command-line.ts";
 
 let folder = "";
@@ -52,6 +54,32 @@ describe("wavetile", () => {
       const checked = await wavetile("verify", from, ...shape, "--threads", "1", "--json");
       expect(JSON.parse(checked.out)).toMatchObject({ ok: true, data: { against: "oracle" } });
     }
+  });
+
+  it("compiles for a target that is not here and does not run it (CLI006)", async () => {
+    vi.spyOn(WebAssembly, "validate").mockReturnValue(false);
+    const made = join(folder, "other.wt");
+    expect(
+      (await wavetile("optimize", model, "--shape", "M=4", "--target", "wasm-relaxed", "-o", made))
+        .exit,
+    ).toBe(0);
+    const run = await wavetile("run", made, "--random", "--target", "wasm-relaxed");
+    expect(run).toMatchObject({ exit: 6, out: "" });
+    expect(run.err).toContain("CLI006");
+    vi.restoreAllMocks();
+  });
+
+  it("carries states from the command line into the artifact", async () => {
+    const sum = join(folder, "sum.onnx");
+    writeFileSync(sum, sumModel());
+    const made = join(folder, "sum.wt");
+    expect((await wavetile("optimize", sum, "--state", "s=total", "-o", made)).exit).toBe(0);
+    const cell = await load(made, { threads: 1 });
+    const x = tensor("f32", [2], Float32Array.of(1, 2));
+    cell.run({ x });
+    expect(cell.run({ x }).total!.data).toEqual(Float32Array.of(2, 4));
+    await cell.dispose();
+    expect((await wavetile("run", made, "--random", "--state", "s=total")).err).toContain("CLI001");
   });
 
   it("lists targets and looks at the machine", async () => {

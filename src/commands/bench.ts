@@ -17,6 +17,7 @@ export const bench = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    state: shared.state,
     threads: shared.threads,
     seed: shared.seed,
   }),

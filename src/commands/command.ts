@@ -69,6 +69,10 @@ export const shared = {
     description: "extent of a symbolic dimension: NAME=VALUE or NAME=LOW..HIGH (repeatable)",
     value: "NAME=VALUE",
   }),
+  state: argument(z.array(z.string()).default([]), {
+    description: "an input that takes over an output of the run before (repeatable)",
+    value: "INPUT=OUTPUT",
+  }),
   threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
     description: "compute threads; default: what the machine runs at once",
     value: "N",

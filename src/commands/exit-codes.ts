@@ -18,6 +18,7 @@ type Exit = (typeof exitCodes)[keyof typeof exitCodes];
 const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   CLI003: exitCodes.environment,
   CLI004: exitCodes.mismatch,
+  CLI006: exitCodes.environment,
   RUN002: exitCodes.environment,
   RUN004: exitCodes.interrupted,
   ART006: exitCodes.unsupported,

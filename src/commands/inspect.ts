@@ -15,6 +15,7 @@ export const inspect = command({
     program: argument(z.boolean().default(false), { description: "the program" }),
     target: shared.target,
     shape: shared.shape,
+    state: shared.state,
   }),
   load: async () => (await import("./actions/inspect.ts")).inspectModel,
 });

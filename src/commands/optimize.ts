@@ -14,6 +14,7 @@ export const optimize = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    state: shared.state,
     seed: shared.seed,
   }),
   load: async () => (await import("./actions/optimize.ts")).optimizeModel,

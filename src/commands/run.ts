@@ -25,6 +25,7 @@ export const run = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    state: shared.state,
     threads: shared.threads,
     seed: shared.seed,
   }),

@@ -13,6 +13,7 @@ export const verify = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    state: shared.state,
     threads: shared.threads,
     seed: shared.seed,
   }),

@@ -87,7 +87,8 @@ function makeBuffers(
   }
   for (const { from, to } of views.copies) {
     const name = copyName(from, to);
-    made.set(name, { ...tensorBuffer(input, from, to), name, kind: "output" });
+    const buffer = tensorBuffer(input, from, to);
+    made.set(name, { ...buffer, name, kind: buffer.kind === "state" ? "state" : "output" });
   }
   for (const region of scheduled) {
     for (const [name, layout] of region.layouts) {

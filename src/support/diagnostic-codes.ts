@@ -130,6 +130,7 @@ export const diagnosticCodes = {
   CLI002: "no such target",
   CLI003: "optional package not installed",
   CLI005: "extent without an upper bound",
+  CLI006: "target does not run here",
   CLI004: "outputs differ from the reference",
 } as const satisfies Record<string, string>;
 

@@ -12,6 +12,7 @@ export interface OpenArgs {
   readonly model: string;
   readonly target: string;
   readonly shape: readonly string[];
+  readonly state: readonly string[];
   readonly seed?: number;
 }
 
@@ -22,9 +23,12 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
   if (!assigned.ok) return assigned;
   const shapes = parseShapes(assigned.value);
   if (!shapes.ok) return shapes;
+  const states = readAssignments("--state", args.state);
+  if (!states.ok) return states;
   return openModel(source.value, {
     target: args.target,
     shapes: shapes.value,
+    states: states.value,
     seed: args.seed ?? 0,
     onPass: context.progress,
   });
@@ -46,7 +50,6 @@ export function startPath(
   const threads = args.threads ?? nodeWorkerHost.parallelism;
   const session = startSession(opened.value, threads);
   if (!session.ok) return session;
-  const model = LoadedModel.create(opened.value, session.value, {});
-  if (!model.ok) return model;
-  return ok({ opened: opened.value, model: model.value, threads }, opened.warnings);
+  const model = new LoadedModel(opened.value, session.value);
+  return ok({ opened: opened.value, model, threads }, opened.warnings);
 }

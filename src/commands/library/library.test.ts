@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
-import { sampleModel } from "./sample-model.test-support.ts";
+import { sampleModel, sumModel } from "./sample-model.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { WavetileError } from "./wavetile-error.ts";
 
@@ -63,7 +63,7 @@ describe("LoadedModel", () => {
       return result.ok ? "ok" : `${result.diagnostics[0]!.code} ${result.diagnostics[0]!.message}`;
     };
     const x = rows(2);
-    expect(message({})).toBe('RUN012 input "x_0" is missing');
+    expect(message({})).toBe('RUN012 input "x:0" is missing');
     expect(message(null)).toBe("RUN036 the feeds are no object of tensors by input name");
     expect(message({ "x:0": 3 })).toBe(
       'RUN036 input "x:0": it is number, not { dtype, shape, data }',
@@ -80,12 +80,35 @@ describe("LoadedModel", () => {
     expect(message({ "x:0": { ...x, shape: [-2, 24] } })).toBe(
       'RUN036 input "x:0": shape [-2,24] is no list of counts',
     );
+    expect(message({ "x:0": tensor("f32", [24], new Float32Array(24)) })).toBe(
+      'RUN016 input "x:0" has the shape [24], the model takes [M, 24]',
+    );
+    expect(message({ "x:0": x, "w:0": x })).toBe('RUN011 the model has no input "w:0"');
     expect(message({ "x:0": rows(9) })).toMatch(/^RUN015 M = 9 is outside 1 to 8/);
   });
 
-  it("keeps states between runs and forgets them when asked", () => {
-    const cell = tryLoad(sampleModel(), { shapes, states: { "x:0": "z" } });
-    expect(cell).toMatchObject({ ok: false, diagnostics: [{ code: "CLI001" }] });
+  it("keeps states between runs, takes one that is fed, and forgets them when asked", async () => {
+    const cell = await load(sumModel(), { states: { s: "total" }, threads: 1 });
+    expect(cell.inputs.map((p) => p.keeps)).toEqual([undefined, "total"]);
+    const add = (value: number, feeds = {}) =>
+      cell.run({ x: tensor("f32", [2], Float32Array.of(value, 2 * value)), ...feeds }).total!.data;
+    expect([add(1), add(10)]).toEqual([Float32Array.of(1, 2), Float32Array.of(11, 22)]);
+    expect(add(1, { s: tensor("f32", [2], Float32Array.of(5, 5)) })).toEqual(Float32Array.of(6, 7));
+    expect(add(1)).toEqual(Float32Array.of(7, 9));
+    cell.resetStates();
+    expect(add(3)).toEqual(Float32Array.of(3, 6));
+    const x = tensor("f32", [2], Float32Array.of(1, 1));
+    expect((await cell.runAsync({ x })).total!.data).toEqual(Float32Array.of(4, 7));
+    await cell.dispose();
+  });
+
+  it("refuses states that name no input and output, or pair different types", () => {
+    const faultOf = (states: Record<string, string>) => {
+      const refused = tryLoad(sampleModel(), { shapes, states });
+      return refused.ok ? "ok" : refused.diagnostics[0]!.code;
+    };
+    expect(faultOf({ "x:0": "z" })).toBe("CLI001");
+    expect(faultOf({ "x:0": "y:0" })).toBe("GRF011");
   });
 
   it("is over after dispose (RUN037)", async () => {

@@ -7,7 +7,8 @@ import { readModelFile } from "../../runtime/files/model-source.ts";
 import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
-import { LoadedModel, type StateLinks } from "./loaded-model.ts";
+import type { StateLinks } from "./link-states.ts";
+import { LoadedModel } from "./loaded-model.ts";
 import { type ModelBytes, openModel, startSession } from "./open-model.ts";
 import { unwrap } from "./wavetile-error.ts";
 
@@ -20,7 +21,7 @@ export interface LoadOptions {
   readonly shapes?: Readonly<Record<string, number | string>>;
   /** For ONNX models: inputs whose values are fixed, by name. */
   readonly values?: Readonly<Record<string, Tensor>>;
-  /** Inputs that take over an output of the run before: `{ stateIn: "stateOut" }`. */
+  /** For ONNX models: inputs that take over an output of the run before, `{ stateIn: "stateOut" }`. */
   readonly states?: StateLinks;
   readonly onPass?: (pass: string) => void;
 }
@@ -43,19 +44,19 @@ export function tryLoad(
   if (!bytes.ok) return bytes;
   const shapes = parseShapes(options.shapes ?? {});
   if (!shapes.ok) return shapes;
-  const { values, onPass } = options;
+  const { values, states, onPass } = options;
   const opened = openModel(bytes.value, {
     target: options.target ?? "auto",
     shapes: shapes.value,
     seed: 0,
     ...(values && { values }),
+    ...(states && { states }),
     ...(onPass && { onPass }),
   });
   if (!opened.ok) return opened;
   const session = startSession(opened.value, options.threads ?? nodeWorkerHost.parallelism);
   if (!session.ok) return session;
-  const model = LoadedModel.create(opened.value, session.value, options.states ?? {});
-  return model.ok ? ok(model.value, opened.warnings) : model;
+  return ok(new LoadedModel(opened.value, session.value), opened.warnings);
 }
 
 export function parseShapes(

@@ -1,12 +1,12 @@
 /**
  * A model that is ready to run: `run` on the calling thread and its helpers, `runAsync` beside it. Any
- * number of callers may use `runAsync` at once; their runs queue. States are inputs that take the value
- * which an output had in the run before.
+ * number of callers may use `runAsync` at once; their runs queue. A state is an input that takes the value
+ * which an output had in the run before; it begins as zeros, and a feed replaces what was kept.
  */
 import type { KernelTime, Outputs, WasmSession } from "../../runtime/wasm/session.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
-import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { checkTensor } from "./check-tensor.ts";
 import type { OpenModel } from "./open-model.ts";
@@ -19,53 +19,40 @@ export interface Port {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly (number | string)[];
+  /** For an input that is a state: the output that it takes over. */
+  readonly keeps?: string;
 }
 
 export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Input name to the name of the output that it takes over. */
-export type StateLinks = Readonly<Record<string, string>>;
-
 export class LoadedModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   readonly #session: WasmSession;
-  readonly #states: StateLinks;
   /** The model's names to the graph's and back. */
   readonly #valueOf: ReadonlyMap<string, string>;
   readonly #nameOf: ReadonlyMap<string, string>;
-  readonly #kept = new Map<string, Tensor>();
   #running = 0;
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  static create(opened: OpenModel, session: WasmSession, states: StateLinks): Result<LoadedModel> {
-    const model = new LoadedModel(opened, session, states);
-    const has = (ports: readonly Port[], name: string) => ports.some((p) => p.name === name);
-    for (const [input, output] of Object.entries(states)) {
-      if (has(model.inputs, input) && has(model.outputs, output)) continue;
-      return fail(
-        diagnostic("CLI001", `state ${input} <- ${output} names no input and output`, {
-          help: `inputs: ${namesOf(model.inputs)}; outputs: ${namesOf(model.outputs)}`,
-        }),
-      );
-    }
-    return ok(model);
-  }
-
-  private constructor({ artifact }: OpenModel, session: WasmSession, states: StateLinks) {
+  constructor({ artifact }: OpenModel, session: WasmSession) {
     const { graph, meta } = artifact;
     this.#session = session;
-    this.#states = states;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
     this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));
     const port = (name: string, id: number): Port => {
       const { dtype, shape } = graph.values[id]!.type;
       return { name, dtype, shape: shape.map(extentOf) };
     };
-    this.inputs = graph.inputs.map((v, i) => port(meta.inputs[i]!.name, v));
+    const outputName = (id: number): string => meta.outputs[graph.outputs.indexOf(id)]!.name;
+    const keeps = new Map(graph.states.map((s) => [s.input, outputName(s.output)]));
+    this.inputs = graph.inputs.map((v, i) => ({
+      ...port(meta.inputs[i]!.name, v),
+      ...(keeps.has(v) && { keeps: keeps.get(v)! }),
+    }));
     this.outputs = graph.outputs.map((v, i) => port(meta.outputs[i]!.name, v));
   }
 
@@ -121,7 +108,7 @@ export class LoadedModel {
 
   /** Forgets the states: the next run starts from zeros. */
   resetStates(): void {
-    this.#kept.clear();
+    this.#session.resetStates();
   }
 
   /** Ends the threads and frees the memory, after the runs that were asked for. */
@@ -153,7 +140,7 @@ export class LoadedModel {
       return fail(diagnostic("RUN036", message, { help: `its inputs: ${namesOf(this.inputs)}` }));
     }
     const prepared: Record<string, Tensor> = {};
-    for (const [name, value] of Object.entries({ ...this.#stateFeeds(feeds), ...feeds })) {
+    for (const [name, value] of Object.entries(feeds)) {
       const tensor = checkTensor(`input "${name}"`, value);
       if (!tensor.ok) return tensor;
       prepared[this.#valueOf.get(name) ?? name] = tensor.value;
@@ -161,31 +148,11 @@ export class LoadedModel {
     return ok(prepared);
   }
 
-  #stateFeeds(feeds: Tensors): Record<string, Tensor> {
-    const added: Record<string, Tensor> = {};
-    for (const name of Object.keys(this.#states)) {
-      if (Object.hasOwn(feeds, name)) continue;
-      const kept = this.#kept.get(name) ?? this.#zeros(name);
-      if (kept) added[name] = kept;
-    }
-    return added;
-  }
-
-  /** The state before the first run; undefined where the shape has symbols: it must be fed. */
-  #zeros(name: string): Tensor | undefined {
-    const { dtype, shape } = this.inputs.find((p) => p.name === name)!;
-    const fixed = shape.filter((extent) => typeof extent === "number");
-    return fixed.length === shape.length ? makeTensor(dtype, fixed) : undefined;
-  }
-
   #finish(result: Result<Outputs>): Result<Tensors> {
     if (!result.ok) return result;
     const outputs = Object.fromEntries(
       Object.entries(result.value).map(([value, t]) => [this.#nameOf.get(value) ?? value, t]),
     );
-    for (const [input, output] of Object.entries(this.#states)) {
-      this.#kept.set(input, outputs[output]!);
-    }
     return ok(outputs, result.warnings);
   }
 }

@@ -25,6 +25,7 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../suppor
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
+import { linkStates, type StateLinks } from "./link-states.ts";
 
 export interface ModelBytes {
   readonly bytes: Uint8Array;
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly shapes: ShapeOverrides;
   /** Inputs of an ONNX model whose values are fixed when it is compiled. */
   readonly values?: Readonly<Record<string, Tensor>>;
+  /** Inputs of an ONNX model that take over an output of the run before: input to output. */
+  readonly states?: StateLinks;
   readonly seed: number;
   readonly onPass?: (pass: string) => void;
 }
@@ -57,21 +60,23 @@ export function openModel(source: ModelBytes, options: OpenOptions): Result<Open
 }
 
 function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel> {
-  const overrides = Object.keys(options.shapes);
-  if (overrides.length > 0) {
-    return fail(
-      diagnostic("CLI001", "the shapes of an artifact were fixed when it was optimized", {
-        at: `--shape ${overrides[0]}`,
-        help: "give --shape to wavetile optimize, with the ONNX model",
-      }),
-    );
-  }
+  const [shape] = Object.keys(options.shapes);
+  if (shape !== undefined) return fail(fixedBefore("shapes", `--shape ${shape}`));
+  const [state] = Object.keys(options.states ?? {});
+  if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
   const artifact = readArtifact(bytes);
   if (!artifact.ok) return artifact;
   const found = chooseCode(artifact.value, options.target);
   if (!found.ok) return found;
   const [target, code] = found.value;
   return ok({ artifact: artifact.value, target, code });
+}
+
+function fixedBefore(what: string, option: string): Diagnostic {
+  return diagnostic("CLI001", `the ${what} of an artifact were fixed when it was optimized`, {
+    at: option,
+    help: `give ${option.split(" ")[0]} to wavetile optimize, with the ONNX model`,
+  });
 }
 
 function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target, TargetCode]> {
@@ -112,11 +117,13 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   if (!target.ok) return target;
   const { shapes, values } = options;
   options.onPass?.("import");
-  const imported = importOnnx(source.bytes, {
+  const read = importOnnx(source.bytes, {
     shapes,
     ...(values && { values }),
     ...(source.readExternal && { readExternal: source.readExternal }),
   });
+  if (!read.ok) return read;
+  const imported = linkStates(read.value, options.states ?? {});
   if (!imported.ok) return imported;
   const open = imported.value.graph.symbols.filter((symbol) => symbol.max === Infinity);
   if (open.length > 0) return fail(unboundedSymbols(open.map((symbol) => symbol.name)));
@@ -145,7 +152,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   };
   const origin = { imported: imported.value, compiled: compiled.value };
   return ok({ artifact, target: target.value, code, origin }, [
-    ...imported.warnings,
+    ...read.warnings,
     ...compiled.warnings,
   ]);
 }
@@ -185,11 +192,22 @@ function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta
 
 /** The program with its weights in memory, ready to run on `threads` threads. */
 export function startSession(opened: OpenModel, threads: number): Result<WasmSession> {
-  const { artifact, code } = opened;
+  const { artifact, code, target } = opened;
+  if (!runnableTargets().includes(target.name)) return fail(notHere(target.name));
+  const { inputs, outputs } = artifact.meta;
+  const titles = new Map([...inputs, ...outputs].map((p) => [p.value, p.name]));
   return WasmSession.create(code.program, {
     threads,
     features: probeWasmFeatures(),
     host: nodeWorkerHost,
     weight: readerOfWeights(artifact, artifact.meta.views),
+    title: (name) => titles.get(name) ?? name,
+  });
+}
+
+function notHere(name: string): Diagnostic {
+  return diagnostic("CLI006", `programs for target ${name} do not run here`, {
+    at: "--target",
+    help: `here run ${runnableTargets().join(", ") || "none: this engine has no SIMD"}; see wavetile targets`,
   });
 }

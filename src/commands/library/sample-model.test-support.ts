@@ -24,3 +24,18 @@ export function sampleModel(columns = 40): Uint8Array {
     ],
   });
 }
+
+/** total = s + x, two elements each. */
+export function sumModel(): Uint8Array {
+  return writeModel({
+    name: "sum",
+    opset: 18,
+    inputs: [
+      { name: "x", dtype: "f32", shape: [2] },
+      { name: "s", dtype: "f32", shape: [2] },
+    ],
+    outputs: ["total"],
+    weights: {},
+    nodes: [{ op: "Add", inputs: ["s", "x"], outputs: ["total"] }],
+  });
+}

@@ -2,6 +2,8 @@
  * A model on this machine: a program's instance with its weights in place. Inputs are copied in,
  * outputs copied out; shape parameters follow from the inputs' shapes, so one session serves every
  * shape in the program's ranges. Runs go one after another: each owns the memory while it runs.
+ * A state begins as zeros; after each run the bytes of its output are those of its input for the next.
+ * It may be fed like an input, which replaces what was kept.
  */
 import type { Buffer, Program } from "../../program/program.ts";
 import { type DType, storageBytes } from "../../semantics/dtype.ts";
@@ -22,13 +24,18 @@ export interface SessionOptions {
   readonly host: WorkerHost;
   /** Elements of a weight by the graph's name. */
   readonly weight: (name: string) => Tensor;
+  /** What the user calls an input or output, for messages; by default the graph's name. */
+  readonly title?: (name: string) => string;
 }
 
 /** An input or output as a caller sees it. */
 export interface PortDescription {
   readonly name: string;
+  readonly title: string;
   readonly dtype: DType;
   readonly shape: readonly IndexExpr[];
+  /** An input that need not be fed: it is kept from run to run. */
+  readonly kept: boolean;
 }
 
 export type Feeds = Readonly<Record<string, Tensor>>;
@@ -52,6 +59,7 @@ export class WasmSession {
   readonly #program: Program;
   readonly #instance: WasmInstance;
   readonly #pool: WorkerPool | undefined;
+  readonly #title: (name: string) => string;
   #queue: Promise<unknown> = Promise.resolve();
 
   static create(program: Program, options: SessionOptions): Result<WasmSession> {
@@ -76,8 +84,10 @@ export class WasmSession {
     this.#program = program;
     this.#instance = instance;
     this.#pool = pool;
+    this.#title = options.title ?? ((name) => name);
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
+    this.resetStates();
     for (const b of this.#owners("weight")) {
       const tensor = options.weight(b.source!);
       const stored = b.layout ? packTensor(tensor, b.layout) : tensor;
@@ -139,9 +149,14 @@ export class WasmSession {
 
   /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */
   poison(): void {
-    for (const b of [...this.#owners("scratch"), ...this.#owners("output")]) {
+    for (const b of [...this.#owners("scratch"), ...this.#ends("output")]) {
       this.#instance.bytes(b.name).fill(0xff);
     }
+  }
+
+  /** States are zeros again, as before the first run. */
+  resetStates(): void {
+    for (const b of this.#owners("state")) this.#instance.bytes(b.name).fill(0);
   }
 
   /** Ends the threads; the session cannot run again. */
@@ -154,8 +169,22 @@ export class WasmSession {
     return this.#program.buffers.filter((b) => b.kind === kind && b.viewOf === undefined);
   }
 
+  /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
+  #ends(kind: "input" | "output"): readonly Buffer[] {
+    const states = new Set(this.#program.states.map((s) => s[kind]));
+    return this.#program.buffers.filter(
+      (b) => b.viewOf === undefined && (b.kind === kind || states.has(b.name)),
+    );
+  }
+
   #ports(kind: "input" | "output"): readonly PortDescription[] {
-    return this.#owners(kind).map((b) => ({ name: b.source!, dtype: b.dtype, shape: b.shape }));
+    return this.#ends(kind).map((b) => ({
+      name: b.source!,
+      title: this.#title(b.source!),
+      dtype: b.dtype,
+      shape: b.shape,
+      kept: b.kind === "state",
+    }));
   }
 
   /** Checks the feeds, binds the parameters and copies the inputs in. */
@@ -167,26 +196,31 @@ export class WasmSession {
     const shapes: GivenShape[] = [];
     for (const port of this.inputs) {
       const feed = feeds[port.name];
+      if (!feed && port.kept) continue;
       if (!feed) faults.push(missingInput(port));
       else if (feed.dtype !== port.dtype) faults.push(wrongType(port, feed));
-      else shapes.push({ port, shape: feed.shape });
+      else shapes.push({ port: { name: port.title, shape: port.shape }, shape: feed.shape });
     }
     if (faults.length > 0) return fail(...faults);
     const bound = bindParameters(this.#program, shapes);
     if (!bound.ok) return bound;
-    for (const b of this.#owners("input")) {
-      this.#instance.bytes(b.name).set(tensorBytes(feeds[b.source!]!));
+    for (const b of this.#ends("input")) {
+      const feed = feeds[b.source!];
+      if (feed) this.#instance.bytes(b.name).set(tensorBytes(feed));
     }
     return bound;
   }
 
   #readOutputs(parameters: ReadonlyMap<string, number>): Outputs {
     const outputs: Outputs = {};
-    for (const b of this.#owners("output")) {
+    for (const b of this.#ends("output")) {
       const shape = b.shape.map((e) => evaluate(e, parameters));
       const size = storageBytes(b.dtype, elementCount(shape));
       const copy = Uint8Array.from(this.#instance.bytes(b.name).subarray(0, size));
       outputs[b.source!] = tensorFromBytes(b.dtype, shape, copy);
+    }
+    for (const { input, output } of this.#program.states) {
+      this.#instance.bytes(input).set(this.#instance.bytes(output));
     }
     return outputs;
   }
@@ -194,18 +228,18 @@ export class WasmSession {
 
 function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {
   return diagnostic("RUN011", `the model has no input "${name}"`, {
-    help: `its inputs are ${inputs.map((p) => p.name).join(", ")}`,
+    help: `its inputs are ${inputs.map((p) => p.title).join(", ")}`,
   });
 }
 
 function missingInput(port: PortDescription): Diagnostic {
-  return diagnostic("RUN012", `input "${port.name}" is missing`, {
+  return diagnostic("RUN012", `input "${port.title}" is missing`, {
     help: `feed a ${port.dtype} tensor of shape [${port.shape.map((e) => e.key).join(", ")}]`,
   });
 }
 
 function wrongType(port: PortDescription, feed: Tensor): Diagnostic {
-  return diagnostic("RUN013", `input "${port.name}" is ${feed.dtype}, not ${port.dtype}`, {
+  return diagnostic("RUN013", `input "${port.title}" is ${feed.dtype}, not ${port.dtype}`, {
     help: "convert the tensor before the run",
   });
 }
