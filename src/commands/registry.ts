@@ -7,6 +7,7 @@ import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
 import { run } from "./run.ts";
 import { targetsCommand } from "./targets.ts";
+import { trials } from "./trials.ts";
 import { verify } from "./verify.ts";
 
 export const commands: readonly Command[] = [
@@ -16,5 +17,6 @@ export const commands: readonly Command[] = [
   bench,
   inspect,
   targetsCommand,
+  trials,
   doctor,
 ];

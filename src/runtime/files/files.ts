@@ -4,7 +4,7 @@
  * old one, so that a reader sees all of it or nothing.
  */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { describeCode, systemCode } from "./system-error.ts";
@@ -55,4 +55,8 @@ function removeLeftover(path: string): void {
   } catch (error) {
     systemCode(error);
   }
+}
+
+export function fileExists(path: string): boolean {
+  return existsSync(path);
 }
