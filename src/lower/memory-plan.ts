@@ -3,7 +3,7 @@
  * arena, states in theirs, and scratch by lifetime with reuse. Sizes are capacities: extents at the
  * parameters' upper ends, so one plan serves every shape in range.
  */
-import type { Buffer, Program, Task } from "../program/program.ts";
+import type { Buffer, Program, Task, TaskCondition } from "../program/program.ts";
 import type { Statement } from "../program/statement.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { constant } from "../semantics/index-expr.ts";
@@ -47,7 +47,7 @@ export function planMemory(
     arenas[arena] += align(capacityBytes(b, ranges));
   }
   const scratch = owners.filter((b) => b.kind === "scratch");
-  const merged = mergeInPlace(scratch, lifetimes(program), inPlace);
+  const merged = mergeInPlace(scratch, program, inPlace);
   const intervals = merged.groups.map((g) => ({
     size: Math.max(...g.members.map((b) => capacityBytes(b, ranges))),
     first: g.first,
@@ -91,32 +91,42 @@ interface StorageGroup extends Lifetime {
 function lifetimes(program: Program): Map<string, Lifetime> {
   const views = new Map(program.buffers.map((b) => [b.name, b.viewOf]));
   const owner = (name: string): string => views.get(name) ?? name;
-  const kernels = new Map(program.kernels.map((k) => [k.name, k]));
+  const touched = new Map(
+    program.kernels.map((k) => [k.name, buffersOf(k.roles.flatMap((r) => r.body))]),
+  );
   const found = new Map<string, Lifetime>();
   program.tasks.forEach((task, time) => {
-    for (const kernel of launched(task)) {
-      for (const name of buffersOf(kernels.get(kernel)!.roles.flatMap((r) => r.body))) {
-        const seen = found.get(owner(name));
-        if (seen) seen.last = time;
-        else found.set(owner(name), { first: time, last: time });
-      }
+    for (const name of usedBy(task, touched)) {
+      const seen = found.get(owner(name));
+      if (seen) seen.last = time;
+      else found.set(owner(name), { first: time, last: time });
     }
   });
   return found;
 }
 
-function launched(task: Task): readonly string[] {
+/** Buffers of a task: of its kernels, those that its tables stand for, the flags it branches on. */
+function usedBy(task: Task, touched: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
+  const within = (tasks: readonly Task[]): readonly string[] =>
+    tasks.flatMap((t) => usedBy(t, touched));
   switch (task.kind) {
     case "launch":
-      return [task.kernel];
+      return [...touched.get(task.kernel)!];
     case "if":
-      return [...task.then, ...task.else].flatMap(launched);
+      return [...flagOf(task.condition), ...within(task.then), ...within(task.else)];
     case "while":
-    case "repeat":
-      return task.body.flatMap(launched);
+      return [...flagOf(task.condition), ...within(task.body)];
+    case "repeat": {
+      const rows = new Map(task.tables.map((t) => [t.name, t.rows]));
+      return within(task.body).flatMap((name) => rows.get(name) ?? [name]);
+    }
     case "stop":
       return [];
   }
+}
+
+function flagOf(condition: TaskCondition): readonly string[] {
+  return condition.kind === "element" ? [condition.buffer] : [];
 }
 
 /** Names of all buffers that statements load from or store to. */
@@ -145,9 +155,12 @@ const plainFields: ReadonlySet<string> = new Set([
 
 function mergeInPlace(
   scratch: readonly Buffer[],
-  alive: ReadonlyMap<string, Lifetime>,
+  program: Program,
   inPlace: InPlaceChoices,
 ): { readonly groups: readonly StorageGroup[] } {
+  const alive = lifetimes(program);
+  // Inside a loop or branch other launches may read the operand after the one that takes it over.
+  const isLaunch = (time: number): boolean => program.tasks[time]!.kind === "launch";
   const group = new Map<string, StorageGroup>();
   const ordered = [...scratch].sort(
     (a, b) => (alive.get(a.name)?.first ?? 0) - (alive.get(b.name)?.first ?? 0),
@@ -157,7 +170,9 @@ function mergeInPlace(
     const life = alive.get(buffer.name);
     if (!life) continue;
     const over = inPlace.get(buffer.name)?.map((name) => group.get(name));
-    const taken = over?.find((g) => g !== undefined && g.last === life.first);
+    const taken = over?.find(
+      (g) => g !== undefined && g.last === life.first && isLaunch(life.first),
+    );
     const mine = taken ?? { members: [], first: life.first, last: life.last };
     if (!taken) groups.push(mine);
     mine.members.push(buffer);

@@ -1,0 +1,219 @@
+/**
+ * The memory plan against a simulation: every byte of scratch remembers which tensor it holds, tasks
+ * run in order, and a task must find its operands whole when it reads them.
+ */
+import { describe, expect, it } from "vitest";
+import { ifThen, loadExpr, storeTo } from "../program/expr.ts";
+import type { Buffer, Kernel, Program, Task } from "../program/program.ts";
+import { constant, constantValue, variable } from "../semantics/index-expr.ts";
+import { invariant } from "../support/invariant.ts";
+import { Rng } from "../support/rng.ts";
+import { targets } from "../target/index.ts";
+import { capacityBytes, type InPlaceChoices, planMemory } from "./memory-plan.ts";
+
+const target = targets.get("wasm")!;
+const ranges = new Map([["N", { min: 1, max: 9 }]]);
+
+interface Step {
+  readonly reads: readonly string[];
+  readonly write: string;
+}
+
+interface Drawn {
+  readonly program: Program;
+  readonly steps: readonly Step[];
+  readonly inPlace: InPlaceChoices;
+}
+
+function kernelOf(name: string, { reads, write }: Step): Kernel {
+  const loads = reads.map((buffer) => loadExpr(buffer, [0], { dtype: "f32", lanes: 1 }));
+  // One load in a guard's branch, the others side by side: all of them count as uses.
+  const body = [
+    ...loads.slice(1).map((load) => storeTo(write, [1], load)),
+    ifThen([], [storeTo(write, [0], loads[0]!)]),
+  ];
+  return {
+    name,
+    grid: {
+      unit: "threads",
+      axes: [{ name: "t", extent: constant(1) }],
+      clusterSize: 1,
+      resident: false,
+    },
+    buffers: [],
+    counters: [],
+    roles: [{ name: "main", copies: 1, threads: 1, body }],
+    region: name,
+  };
+}
+
+function launch(kernel: string): Task {
+  return { kind: "launch", kernel, after: "previous", bindings: [], waits: [], signals: [] };
+}
+
+/** Tensors of random sizes, some seen through views; a step reads what earlier steps wrote. */
+function draw(rng: Rng): Drawn {
+  const common = { scope: "memory", dtype: "f32", lanes: 1 } as const;
+  const buffers: Buffer[] = [
+    { ...common, name: "x", kind: "input", shape: [variable("N")] },
+    { ...common, name: "w", kind: "weight", shape: [constant(5)] },
+  ];
+  const readable = ["x", "w"];
+  const steps: Step[] = [];
+  const inPlace = new Map<string, readonly string[]>();
+  for (let i = 0; i < rng.integer(2, 14); i++) {
+    const reads = Array.from({ length: rng.integer(1, 3) }, () => rng.pick(readable.slice(-6)));
+    const write = `t${i}`;
+    const extent = rng.uniform() < 0.3 ? variable("N") : constant(rng.integer(1, 40));
+    buffers.push({ ...common, name: write, kind: "scratch", shape: [extent] });
+    const owners = reads.map((r) => buffers.find((b) => b.name === r)!.viewOf ?? r);
+    if (rng.uniform() < 0.6) inPlace.set(write, owners);
+    readable.push(write);
+    if (rng.uniform() < 0.4) {
+      const view = { ...common, name: `v${i}`, kind: "scratch", shape: [extent] } as const;
+      buffers.push({ ...view, viewOf: write });
+      readable.push(view.name);
+    }
+    steps.push({ reads, write });
+  }
+  const kernels = steps.map((s, i) => kernelOf(`k${i}`, s));
+  // Some tasks stand in a loop together: what one of them needs lives as long as the loop.
+  const tasks: Task[] = [];
+  for (let at = 0; at < kernels.length; ) {
+    const many = rng.uniform() < 0.2 ? rng.integer(1, 3) : 1;
+    const body = kernels.slice(at, at + many).map((k) => launch(k.name));
+    at += body.length;
+    if (many === 1) tasks.push(...body);
+    else tasks.push({ kind: "repeat", variable: "r", count: constant(2), tables: [], body });
+  }
+  const program: Program = {
+    name: "p",
+    target: "wasm",
+    parameters: [{ name: "N", min: 1, max: 9 }],
+    requires: [],
+    buffers,
+    counters: [],
+    kernels,
+    tasks,
+    states: [],
+  };
+  return { program, steps, inPlace };
+}
+
+/** Where the plan puts a buffer in scratch: the view's owner says it. */
+function placeOf(planned: Program, name: string): { first: number; end: number } | undefined {
+  const buffer = planned.buffers.find((b) => b.name === name)!;
+  const owner = planned.buffers.find((b) => b.name === (buffer.viewOf ?? name))!;
+  invariant(owner.viewOf === undefined, () => `${name} is a view of a view`);
+  if (owner.kind !== "scratch" || owner.placement === undefined) return undefined;
+  const first = constantValue(owner.placement.byteOffset)!;
+  return { first, end: first + capacityBytes(buffer, ranges) };
+}
+
+/** The first step that finds another tensor where its operand was, in words. */
+function simulate({ steps, program, inPlace }: Drawn, planned: Program, bytes: number): string {
+  const root = (name: string): string =>
+    program.buffers.find((b) => b.name === name)!.viewOf ?? name;
+  const held = new Array<string>(bytes).fill("nothing");
+  for (const [i, { reads, write }] of steps.entries()) {
+    const to = placeOf(planned, write);
+    for (const read of reads) {
+      const from = placeOf(planned, read);
+      if (!from) continue;
+      const lost = held.slice(from.first, from.end).find((h) => h !== root(read));
+      if (lost !== undefined) return `step ${i} reads ${read} and finds ${lost}`;
+      const meet = to !== undefined && to.first < from.end && from.first < to.end;
+      const same = to !== undefined && to.first === from.first;
+      if (meet && !(same && inPlace.get(write)?.includes(root(read)))) {
+        return `step ${i} writes ${write} over ${read}`;
+      }
+    }
+    if (to) held.fill(write, to.first, to.end);
+  }
+  return "";
+}
+
+describe("planMemory", () => {
+  it("keeps every tensor whole until its last reader, through views, in place and in loops", () => {
+    let shared = 0;
+    for (let seed = 0; seed < 300; seed++) {
+      const drawn = draw(new Rng(seed));
+      const plan = planMemory(drawn.program, drawn.inPlace, target);
+      invariant(plan.ok, () => "the plan fits");
+      const { program, arenas, scratchLowerBound } = plan.value;
+      expect(simulate(drawn, program, arenas.scratch), `seed ${seed}`).toBe("");
+      expect(arenas.scratch).toBeLessThanOrEqual(1.1 * scratchLowerBound + target.alignmentBytes);
+      const places = drawn.steps.map((s) => placeOf(program, s.write)!.first);
+      shared += places.length - new Set(places).size;
+    }
+    expect(shared).toBeGreaterThan(300);
+  });
+
+  it("keeps flags and the rows of tables for as long as tasks ask for them", () => {
+    const scratch = (name: string): Buffer => {
+      const shape = [constant(16)];
+      return { name, kind: "scratch", scope: "memory", dtype: "i32", lanes: 1, shape };
+    };
+    const write = (to: string, from: string): Kernel => {
+      const value = loadExpr(from, [0], { dtype: "i32", lanes: 1 });
+      return {
+        ...kernelOf(`${to}.${from}`, { reads: ["x"], write: to }),
+        roles: [{ name: "main", copies: 1, threads: 1, body: [storeTo(to, [0], value)] }],
+      };
+    };
+    const names = ["flag", "row0", "row1", "t0", "t1", "t2"];
+    const flag = { kind: "element", buffer: "flag", index: [constant(0)], negated: false } as const;
+    const steps = [
+      ["flag", "x"],
+      ["row0", "x"],
+      ["row1", "x"],
+      ["t0", "x"],
+      ["t1", "t0"],
+    ] as const;
+    const table = { name: "row", rows: ["row0", "row1"] };
+    const program: Program = {
+      ...draw(new Rng(1)).program,
+      buffers: [{ ...scratch("x"), kind: "input" }, ...names.map(scratch)],
+      kernels: [
+        ...steps.map(([to, from]) => write(to, from)),
+        write("t2", "row"),
+        write("t2", "t1"),
+      ],
+      tasks: [
+        ...steps.map(([to, from]) => launch(`${to}.${from}`)),
+        {
+          kind: "repeat",
+          variable: "r",
+          count: constant(2),
+          tables: [table],
+          body: [launch("t2.row")],
+        },
+        { kind: "while", condition: flag, maxTrips: constant(3), body: [launch("t2.t1")] },
+        { kind: "if", condition: flag, then: [launch("t2.t1")], else: [] },
+      ],
+    };
+    const plan = planMemory(program, new Map(), target);
+    invariant(plan.ok, () => "the plan fits");
+    const places = names
+      .filter((n) => n !== "t0")
+      .map((n) => placeOf(plan.value.program, n)?.first);
+    expect(places).not.toContain(undefined);
+    expect(new Set(places).size).toBe(places.length);
+  });
+
+  it("aligns every buffer and ends every arena behind its last byte", () => {
+    for (let seed = 0; seed < 60; seed++) {
+      const drawn = draw(new Rng(seed));
+      const plan = planMemory(drawn.program, drawn.inPlace, target);
+      invariant(plan.ok, () => "the plan fits");
+      const { program, arenas } = plan.value;
+      for (const b of program.buffers) {
+        if (!b.placement) continue;
+        const first = constantValue(b.placement.byteOffset)!;
+        expect(first % target.alignmentBytes).toBe(0);
+        const arena = b.placement.arena as keyof typeof arenas;
+        expect(first + capacityBytes(b, ranges)).toBeLessThanOrEqual(arenas[arena]);
+      }
+    }
+  });
+});
