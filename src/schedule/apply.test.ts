@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Region, TensorRole } from "../region/nest.ts";
-import { constant, variable } from "../semantics/index-expr.ts";
+import type { Condition } from "../semantics/condition.ts";
+import { constant, evaluate, variable } from "../semantics/index-expr.ts";
 import { simpleMonoid } from "../semantics/monoids.ts";
 import { apply, argument } from "../semantics/scalar-expr.ts";
-import { applySchedule } from "./apply.ts";
+import { Rng } from "../support/rng.ts";
+import { applySchedule, openConditions } from "./apply.ts";
 import { blockedLayout } from "./candidates.ts";
+import type { Directive } from "./directive.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
+import type { ScheduledStatement } from "./scheduled-region.ts";
 
 const [i, j, k] = ["i", "j", "k"].map(variable) as [
   ReturnType<typeof variable>,
@@ -103,6 +107,22 @@ describe("applySchedule", () => {
     expect(check(directives)).toBe(code);
   });
 
+  it.each([
+    ["fuse S1 into S0:i", "fits"],
+    ["split S0:i by 4 -> a b split S1:i by 4 -> a b fuse S1 into S0:b", "fits"],
+    // As many trips are not the same extent, nor are loops of two modes or kinds.
+    ["split S0:i by 4 -> a b split S1:i by 2 -> a b fuse S1 into S0:a", "SCH012"],
+    ["split S0:i by 4 -> a b split S1:i by 2 -> a b fuse S1 into S0:b", "SCH012"],
+    ["split S0:i by 3 -> a b fuse S1 into S0:a", "SCH012"],
+    ["parallelize S0:i fuse S1 into S0:i", "SCH012"],
+    ["parallelize S0:i parallelize S1:i fuse S1 into S0:i", "fits"],
+    ["reorder S0:(k, i, j) fuse S0 into S1:i", "SCH012"],
+    ["reorder S1:(j, i) fuse S1 into S0:j", "fits"],
+  ])("fused loops match trip for trip: %s", (directives, outcome) => {
+    const found = check(directives);
+    expect(/^SCH/.test(found) ? found : "fits").toBe(outcome);
+  });
+
   it("prints every directive so that it parses back", () => {
     const text = `schedule "r" for "wasm" {
   split S0:i by 2 -> i0 i1
@@ -126,5 +146,81 @@ describe("applySchedule", () => {
     };
     const again = parseSchedule(printSchedule(schedule));
     expect(again.ok && again.value).toEqual(schedule);
+  });
+});
+
+/** Every point that the scheduled loops run, in the original variables. */
+function pointsRun(s: ScheduledStatement, ragged: readonly Condition[], K: number): string[] {
+  let frames: ReadonlyMap<string, number>[] = [new Map([["K", K]])];
+  for (const loop of s.loops) {
+    frames = frames.flatMap((frame) =>
+      Array.from({ length: evaluate(loop.extent, frame) }, (_, at) =>
+        new Map(frame).set(loop.name, at),
+      ),
+    );
+  }
+  const holds = (c: Condition, frame: ReadonlyMap<string, number>): boolean =>
+    c.kind === "zero" ? evaluate(c.expr, frame) === 0 : evaluate(c.expr, frame) >= 0;
+  return frames
+    .filter((frame) => ragged.every((c) => holds(c, frame)))
+    .map((frame) => [...s.index.values()].map((e) => evaluate(e, frame)).join());
+}
+
+function shuffle(rng: Rng, names: readonly string[]): string[] {
+  const keyed = names.map((name) => ({ name, key: rng.uniform() }));
+  return keyed.sort((a, b) => a.key - b.key).map((k) => k.name);
+}
+
+/** Splits, tiles and orders of the loops that S0 has at each step. */
+function randomLoops(rng: Rng): readonly Directive[] {
+  const directives: Directive[] = [];
+  const statement = "S0";
+  let names = ["i", "j", "k"];
+  for (let step = 0; step < rng.integer(1, 4); step++) {
+    const [a, b] = shuffle(rng, names) as [string, string];
+    const fresh = (name: string): [string, string] => [`${name}${step}o`, `${name}${step}i`];
+    if (rng.uniform() < 0.5) {
+      const [outer, inner] = fresh(a);
+      const factor = rng.integer(1, 5);
+      directives.push({ kind: "split", statement, loop: a, factor, outer, inner });
+      names = names.flatMap((n) => (n === a ? [outer, inner] : [n]));
+    } else {
+      const [first, second] = [fresh(a), fresh(b)];
+      const factors = [rng.integer(1, 5), rng.integer(1, 5)];
+      const outer = [first[0], second[0]];
+      const inner = [first[1], second[1]];
+      directives.push({ kind: "tile", statement, loops: [a, b], factors, outer, inner });
+      names = names.flatMap((n) => (n === a ? first : n === b ? second : [n]));
+    }
+    if (rng.uniform() < 0.5) {
+      names = shuffle(rng, names);
+      directives.push({ kind: "reorder", statement, order: names });
+    }
+  }
+  return directives;
+}
+
+describe("split, tile and reorder", () => {
+  it("run every point of the domain once, ragged or not, for every value of a symbol", () => {
+    const symbolic = { ...region, symbols: [{ name: "K", range: { min: 1, max: 7 } }] };
+    for (let seed = 0; seed < 60; seed++) {
+      const rng = new Rng(seed);
+      const directives = randomLoops(rng);
+      const applied = applySchedule(symbolic, { region: "r", target: "wasm", directives });
+      if (!applied.ok) throw new Error(applied.diagnostics[0]!.message);
+      const [scheduled] = applied.value.statements as [ScheduledStatement];
+      for (const K of [1, rng.integer(2, 6), 7]) {
+        const wanted = new Set<string>();
+        for (let p = 0; p < 64 * K; p++) {
+          wanted.add([Math.floor(p / (8 * K)), Math.floor(p / K) % 8, p % K].join());
+        }
+        // With all ragged conditions, and with those that ranges do not already imply.
+        for (const ragged of [scheduled.ragged, openConditions(symbolic, scheduled)]) {
+          const found = pointsRun(scheduled, ragged, K);
+          expect(found.length, `seed ${seed}, K = ${K}`).toBe(wanted.size);
+          expect(new Set(found), `seed ${seed}, K = ${K}`).toEqual(wanted);
+        }
+      }
+    }
   });
 });
