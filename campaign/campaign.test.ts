@@ -1,9 +1,14 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { Refusal } from "../bench/refusal.ts";
 import { checkNests } from "../src/interp/check-nests.ts";
 import { Rng } from "../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "./campaign.ts";
+import { spread } from "./campaigns/mutants.ts";
 import { readCampaignCommandLine } from "./command-line.ts";
+import { plantedFaults } from "./planted-faults.ts";
 import { randomGraph } from "./random-graph.ts";
 import { campaigns } from "./registry.ts";
 import { closingLine, type Failure, runCampaign } from "./run-campaign.ts";
@@ -73,6 +78,39 @@ describe("readCampaignCommandLine", () => {
 test("campaigns have distinct names and targets", () => {
   expect(new Set(campaigns.map((c) => c.name)).size).toBe(campaigns.length);
   for (const c of campaigns) expect(c.targets.length).toBeGreaterThan(0);
+});
+
+describe("planted faults", () => {
+  const root = fileURLToPath(new URL("../", import.meta.url));
+
+  test("each applies to its file, and its tests exist", () => {
+    const broken = plantedFaults.flatMap((fault) => {
+      const times = readFileSync(join(root, fault.file), "utf8").split(fault.from).length - 1;
+      const missing = fault.tests.filter((t) => !existsSync(join(root, t)));
+      // Whoever rewrites the line plants the same kind of fault in its new form.
+      return times === 1 && missing.length === 0 ? [] : [{ ...fault, times, missing }];
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test("they reach every stage, and neighbours lie in different files", () => {
+    expect(plantedFaults.length).toBeGreaterThanOrEqual(60);
+    const stages = [
+      "graph",
+      "region",
+      "schedule",
+      "lower",
+      "program",
+      "emit",
+      "runtime",
+      "verdict",
+    ];
+    const files = plantedFaults.map((f) => f.file.split("/")[1]);
+    for (const stage of stages) expect(files).toContain(stage);
+    const sample = spread(plantedFaults).slice(0, 20);
+    expect(new Set(sample.map((f) => f.file)).size).toBe(20);
+    expect(new Set(spread(plantedFaults))).toEqual(new Set(plantedFaults));
+  });
 });
 
 describe("random graphs", () => {

@@ -27,16 +27,24 @@ function inFile(file: string, tests: readonly string[], rows: readonly Row[]): P
 }
 
 const lowering = ["test/differential/lowering.test.ts"];
-const plans = ["src/lower/lower-program.test.ts"];
+const plans = ["src/lower/memory-plan.test.ts", "src/lower/lower-program.test.ts"];
 const packing = ["src/lower/pack-intervals.test.ts"];
-const emitter = ["test/differential/wasm-emitter.test.ts", "src/emit/wasm/emit-program.test.ts"];
+const emitter = [
+  "test/differential/wasm-emitter.test.ts",
+  "test/differential/wasm-memory.test.ts",
+  "test/differential/wasm-index.test.ts",
+  "src/emit/wasm/emit-program.test.ts",
+];
 const operators = ["test/differential/wasm-operators.test.ts"];
 const validator = ["src/program/validate"];
-const scheduling = ["src/schedule/apply.test.ts", "src/schedule/legality.test.ts"];
-const execution = ["src/schedule"];
-const coalescing = ["src/region"];
+const scheduling = ["src/schedule"];
+const regions = ["src/region", "src/interp/groups.test.ts"];
+const graphs = ["src/graph", "test/differential/graph-transforms.test.ts"];
 const binding = ["src/runtime/bind-parameters.test.ts"];
 const threads = ["src/runtime/wasm"];
+const files = ["src/runtime/files"];
+const artifacts = ["src/artifact"];
+const verdicts = ["src/verdict"];
 
 export const plantedFaults: readonly PlantedFault[] = [
   ...inFile("src/lower/conditions.ts", lowering, [
@@ -227,7 +235,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     ],
     ["a.extent.key === b.extent.key && ", "", "fused loops of other extents"],
   ]),
-  ...inFile("src/schedule/legality.ts", execution, [
+  ...inFile("src/schedule/legality.ts", scheduling, [
     [
       'if (one.kind === "legal") return;',
       'if (one.kind !== "unknown") return;',
@@ -236,14 +244,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["        !read.has(tensor) &&\n", "", "a statement that reads its result is independent"],
     ["return [...this.#gridMarks(), ...tiles];", "return tiles;", "threads are ordered"],
   ]),
-  ...inFile("src/schedule/execution-order.ts", execution, [
+  ...inFile("src/schedule/execution-order.ts", scheduling, [
     [
       "order.indexOf(f.statement) < order",
       "order.indexOf(f.statement) > order",
       "guests run on the wrong side",
     ],
   ]),
-  ...inFile("src/region/coalesce.ts", coalescing, [
+  ...inFile("src/region/coalesce.ts", regions, [
     [" && extent?.key === b.extent.key", "", "axes longer than the loop are joined"],
     [" && index[axis + 1]?.key === b.name", "", "loops of other axes are joined"],
     [
@@ -260,5 +268,101 @@ export const plantedFaults: readonly PlantedFault[] = [
       "extents are not compared",
     ],
     ["value === 0 : value >= 0", "value === 0 : true", "requirements are not checked"],
+  ]),
+  ...inFile("src/runtime/wasm/session.ts", threads, [
+    ["if (feed) this.#instance.bytes(b.name).set(tensorBytes(feed));", "", "stale inputs"],
+    [
+      "const size = storageBytes(b.dtype, elementCount(shape));",
+      "const size = 4;",
+      "short outputs",
+    ],
+    [
+      "const turn = this.#queue.then(async",
+      "const turn = Promise.resolve().then(async",
+      "concurrent runs share the memory",
+    ],
+    ["else if (feed.dtype !== port.dtype)", "else if (false)", "types of inputs are not compared"],
+  ]),
+  ...inFile("src/runtime/files/npy.ts", files, [
+    ["offset * shape[axis]! + index", "offset * shape[axis]! + 0", "columns of a Fortran array"],
+    ["data.length !== needed", "data.length < needed", "bytes behind the data are dropped"],
+    ["if (odd >= 0) malformed", "if (odd > 0) malformed", "the first boolean may be anything"],
+  ]),
+  ...inFile("src/region/compose-epilogue.ts", regions, [
+    [
+      "if (!indexEquals(extents.get(name)!, shape[axis]!)) {",
+      "if (false) {",
+      "an epilogue covers a part of the tensor",
+    ],
+    ["return free ?", "return false ?", "an epilogue repeats an element"],
+    [
+      "if (![...bindings].every(([name, e]) => indexEquals(same.get(name)!, e))) {",
+      "if (false) {",
+      "an epilogue reads a tensor at two places",
+    ],
+  ]),
+  ...inFile("src/region/inline-producer.ts", regions, [
+    [
+      "access.guard.length > 0 && !this.#givesFill(access.fill)",
+      "false",
+      "padding goes through the producer",
+    ],
+    ["access.index[axis]!);", "access.index[0]!);", "a producer is read at the first axis"],
+    ["if (reduction || finish)", "if (reduction)", "a producer loses its finish"],
+    [
+      "if (own.length > 0 && !Object.is(access.fill, outer)) {",
+      "if (false) {",
+      "one fill stands for two",
+    ],
+  ]),
+  ...inFile("src/region/affine-bridge.ts", regions, [
+    ["affine.atMost(0, name),\n", "", "loops have no lower end"],
+    [
+      "? this.#widen(at)\n        : this.#convert(at)",
+      "? this.#convert(at)\n        : this.#convert(at)",
+      "an index from memory is a parameter",
+    ],
+    [
+      'return { kind: "update", reassociable: true };',
+      'return { kind: "write" };',
+      "updates are writes",
+    ],
+  ]),
+  ...inFile("src/graph/transforms/fold-batch-norm.ts", graphs, [
+    ["index.uses.get(inner) !== 1 ||", "", "a sum that others read is folded away"],
+    ["b.mul(mean!, factor)", "mean!", "the mean is not scaled"],
+    ["own && same ?", "same ?", "a factor lies along a shared axis"],
+  ]),
+  ...inFile("src/graph/transforms/clean.ts", graphs, [
+    ["if (traitsOf(node, old).random) return undefined;", "", "two random draws are one"],
+    ["const operands = commutative ?", "const operands = !commutative ?", "operands are exchanged"],
+  ]),
+  ...inFile("src/artifact/read-artifact.ts", artifacts, [
+    ["if (wanted !== found) {", "if (false) {", "a changed text is believed"],
+    ["checkPorts(graph, meta);", "", "ports of another model are believed"],
+    [
+      "if (!fits || found.bytes.length !== size) {",
+      "if (found.bytes.length !== size) {",
+      "a weight of another shape is believed",
+    ],
+  ]),
+  ...inFile("src/artifact/check-program.ts", artifacts, [
+    [
+      "if (!valid || placement?.arena !== arenaOfKind[kind]) {",
+      "if (!valid) {",
+      "weights may lie in scratch memory",
+    ],
+    ["if (same && buffer.lanes === 1) return;", "return;", "buffers of other types are believed"],
+  ]),
+  ...inFile("src/verdict/tolerance.ts", verdicts, [
+    ["Math.sqrt(terms)", "terms", "the tolerance grows with the length of a sum"],
+    ["before + own", "own", "only the last step may round"],
+    ["Number.isNaN(distance) ? Infinity : distance", "distance", "NaN agrees with everything"],
+    [" || found.dtype !== expected.dtype", "", "another dtype agrees"],
+    [
+      "if (relative > worst.relative)",
+      "if (relative < worst.relative)",
+      "the worst is never found",
+    ],
   ]),
 ];

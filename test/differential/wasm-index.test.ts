@@ -150,7 +150,7 @@ describe("emitted index expressions", () => {
       const M = rng.integer(1, 12);
       const program = programOf(samples);
       const run = { parameters: { M }, contents: new Map(), threads: 1, seed };
-      const found = [runInWasm(program, run)];
+      const found: ReadonlyMap<string, Uint8Array>[] = [runInWasm(program, run)];
       if (seed < 4) found.push(interpreted(program, run));
       for (const contents of found) {
         const bytes = contents.get("y")!;
