@@ -1,11 +1,13 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
+import { affine } from "./campaigns/affine.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 
 export const campaigns: readonly Campaign[] = [
   // one a line
+  affine,
   models,
   randomOps,
   mutants,

@@ -31,7 +31,6 @@ export function formatPiece(params: readonly string[], piece: Piece): string {
   const tuples = piece.input
     ? `${piece.input.name}[${inputNames.join(", ")}] -> ${piece.output.name}[${output.join(", ")}]`
     : `${piece.output.name}[${output.join(", ")}]`;
-  const bare = !piece.input && piece.output.name === "" && output.length === 0;
   const rows = [
     ...system.equalities.filter((r) => r.some((v) => v !== 0)).map((r) => spell.equality(r)),
     ...boundsText(system, spell),
@@ -39,7 +38,6 @@ export function formatPiece(params: readonly string[], piece: Piece): string {
   const free = spell.freeNames();
   const condition = rows.join(" and ");
   const body = free.length > 0 ? `exists (${free.join(", ")}: ${condition || "true"})` : condition;
-  if (bare) return `: ${body || "true"}`;
   return body === "" ? tuples : `${tuples} : ${body}`;
 }
 

@@ -44,7 +44,7 @@ describe("notation", () => {
     );
     check("{ A[0:9, k = 3]; B[] }", "{ A[o0, k] : k = 3 and 0 <= o0 <= 9; B[] }");
     check("{ [i] : i = 2 or (i >= 5 and not i > 7) }", "{ [i] : i = 2; [i] : 5 <= i <= 7 }");
-    check("[N] -> { : N >= 1 }", "[N] -> { : N >= 1 }");
+    check("[N] -> { [] : N >= 1 }", "[N] -> { [] : N >= 1 }");
     check("{ }", "{ }");
     check(
       "{ [i] : exists (e: i = 3e) and 0 <= i, 2i <= 20 }",

@@ -1,0 +1,211 @@
+/**
+ * The questions that the `affine` campaign puts to both libraries: for every operation how its
+ * operands are drawn, what isl is asked, and what ours answers. Operands are text, read by each side
+ * with its own parser. How answers are compared is in judge.ts.
+ */
+
+import type { Answer, IntegerMap, IntegerSet, SetOrMap, Truth } from "../../src/affine/index.ts";
+import * as affine from "../../src/affine/index.ts";
+import type { Result } from "../../src/support/diagnostic.ts";
+import { DiagnosticError } from "../../src/support/diagnostic.ts";
+import type { Rng } from "../../src/support/rng.ts";
+import {
+  drawContext,
+  drawMap,
+  drawSet,
+  drawSpace,
+  drawTuples,
+  type Space,
+  type Style,
+} from "./random-notation.ts";
+
+/** What ours says; a question whose two answers need another look says how to compare them. */
+export type Reply =
+  | { readonly kind: "points"; readonly value: Answer<SetOrMap> }
+  | { readonly kind: "truth"; readonly value: Truth }
+  | { readonly kind: "number"; readonly value: Answer<number> }
+  /** A set for which isl answers yes to `s_subset reply operand` exactly when it is not empty. */
+  | { readonly kind: "sample"; readonly value: Answer<IntegerSet> };
+
+export interface Question {
+  /** The driver's operation. */
+  readonly name: string;
+  /** Texts of the operands. */
+  draw(rng: Rng): readonly string[];
+  /** Ours, on the same texts. */
+  reply(operands: readonly string[]): Reply;
+}
+
+export function readSet(text: string): IntegerSet {
+  return unwrap(affine.parseSet(text));
+}
+
+export function readMap(text: string): IntegerMap {
+  return unwrap(affine.parseMap(text));
+}
+
+function unwrap<T>(result: Result<T>): T {
+  if (!result.ok) throw new DiagnosticError(result.diagnostics);
+  return result.value;
+}
+
+const known = (value: SetOrMap): Reply => ({ kind: "points", value: { kind: "known", value } });
+const points = (value: Answer<SetOrMap>): Reply => ({ kind: "points", value });
+const truth = (value: Truth): Reply => ({ kind: "truth", value });
+const number = (value: Answer<number>): Reply => ({ kind: "number", value });
+
+type Draw = (rng: Rng) => readonly string[];
+
+const oneSet: Draw = (rng) => [drawSet(rng, drawSpace(rng))];
+const twoSets: Draw = (rng) => {
+  const space = drawSpace(rng);
+  return [drawSet(rng, space), drawSet(rng, space)];
+};
+const oneTuple: Draw = (rng) => [drawSet(rng, drawSpace(rng, { mostTuples: 1 }))];
+
+/** A set in one tuple without parameters, between constants in every dimension. */
+function finiteSet(style: Style = {}, mostDims = 3): Draw {
+  return (rng) => {
+    const space = drawSpace(rng, { params: false, mostTuples: 1, mostDims });
+    return [drawSet(rng, space, { ...style, bounded: true })];
+  };
+}
+
+/** Source and target tuples, which sometimes coincide. */
+function ends(rng: Rng): [Space, Space] {
+  const from = drawSpace(rng, { mostDims: 2 });
+  if (rng.uniform() < 0.4) return [from, from];
+  return [from, { params: from.params, tuples: drawTuples(rng, ["A", "B"], 2) }];
+}
+
+const oneMap: Draw = (rng) => {
+  const [from, to] = ends(rng);
+  return [drawMap(rng, from.params, [from.tuples, to.tuples])];
+};
+/** Between tuples of one space, of one tuple. */
+const ownMap: Draw = (rng) => {
+  const { params, tuples } = drawSpace(rng, { mostDims: 2, mostTuples: 1 });
+  return [drawMap(rng, params, [tuples, tuples])];
+};
+const twoMaps: Draw = (rng) => {
+  const [from, to] = ends(rng);
+  const draw = (): string => drawMap(rng, from.params, [from.tuples, to.tuples]);
+  return [draw(), draw()];
+};
+const chainedMaps: Draw = (rng) => {
+  const [from, to] = ends(rng);
+  const last = drawTuples(rng, ["C"], 2);
+  const { params } = from;
+  return [drawMap(rng, params, [from.tuples, to.tuples]), drawMap(rng, params, [to.tuples, last])];
+};
+const mapAndSource: Draw = (rng) => {
+  const [from, to] = ends(rng);
+  return [drawMap(rng, from.params, [from.tuples, to.tuples]), drawSet(rng, from)];
+};
+const mapAndTarget: Draw = (rng) => {
+  const [from, to] = ends(rng);
+  return [drawMap(rng, from.params, [from.tuples, to.tuples]), drawSet(rng, to)];
+};
+const setAndContext: Draw = (rng) => {
+  const space = drawSpace(rng);
+  return [drawSet(rng, space), drawContext(rng, space.params)];
+};
+
+function onSet(name: string, draw: Draw, reply: (a: IntegerSet) => Reply): Question {
+  return { name, draw, reply: ([a]) => reply(readSet(a!)) };
+}
+
+function onSets(
+  name: string,
+  draw: Draw,
+  reply: (a: IntegerSet, b: IntegerSet) => Reply,
+): Question {
+  return { name, draw, reply: ([a, b]) => reply(readSet(a!), readSet(b!)) };
+}
+
+function onMap(name: string, reply: (a: IntegerMap) => Reply): Question {
+  return { name, draw: oneMap, reply: ([a]) => reply(readMap(a!)) };
+}
+
+function onMaps(
+  name: string,
+  draw: Draw,
+  reply: (a: IntegerMap, b: IntegerMap) => Reply,
+): Question {
+  return { name, draw, reply: ([a, b]) => reply(readMap(a!), readMap(b!)) };
+}
+
+function onBoth(
+  name: string,
+  draw: Draw,
+  reply: (a: IntegerMap, b: IntegerSet) => Reply,
+): Question {
+  return { name, draw, reply: ([a, b]) => reply(readMap(a!), readSet(b!)) };
+}
+
+const setQuestions: readonly Question[] = [
+  onSets("s_intersect", twoSets, (a, b) => known(affine.intersect(a, b))),
+  onSets("s_union", twoSets, (a, b) => known(affine.union(a, b))),
+  onSets("s_subtract", twoSets, (a, b) => points(affine.subtract(a, b))),
+  onSets("s_subset", twoSets, (a, b) => truth(affine.isSubset(a, b))),
+  onSets("s_equal", twoSets, (a, b) => truth(affine.isEqual(a, b))),
+  onSets("s_disjoint", twoSets, (a, b) => truth(affine.isDisjoint(a, b))),
+  onSet("s_empty", oneSet, (a) => truth(affine.isEmpty(a))),
+  onSet("s_lexmin", oneSet, (a) => points(affine.lexMin(a))),
+  onSet("s_lexmax", oneSet, (a) => points(affine.lexMax(a))),
+  onSet("s_project_params", oneSet, (a) => known(affine.projectParams(a, a.params))),
+  onSet("s_params", oneSet, (a) => known(affine.paramsOf(a))),
+  onSets("s_intersect_params", setAndContext, (a, b) => known(affine.intersectParams(a, b))),
+  onSet("s_coalesce", oneSet, (a) => points(affine.coalesce(a))),
+  onSet("s_disjoint_pieces", oneSet, (a) => points(affine.makeDisjoint(a))),
+  onSet("s_identity", oneSet, (a) => known(affine.identityMap(a))),
+  onSets("s_pairs", twoSets, (a, b) => known(affine.pairsOf(a, b))),
+  onSet("s_read", oneSet, (a) => known(a)),
+  onSet("s_count", finiteSet(), (a) => number(affine.countPoints(a))),
+];
+
+const mapQuestions: readonly Question[] = [
+  onMaps("m_intersect", twoMaps, (a, b) => known(affine.intersect(a, b))),
+  onMaps("m_union", twoMaps, (a, b) => known(affine.union(a, b))),
+  onMaps("m_subtract", twoMaps, (a, b) => points(affine.subtract(a, b))),
+  onMaps("m_subset", twoMaps, (a, b) => truth(affine.isSubset(a, b))),
+  onMaps("m_equal", twoMaps, (a, b) => truth(affine.isEqual(a, b))),
+  onMaps("m_disjoint", twoMaps, (a, b) => truth(affine.isDisjoint(a, b))),
+  onMap("m_empty", (a) => truth(affine.isEmpty(a))),
+  onMap("m_lexmin", (a) => points(affine.lexMinMap(a))),
+  onMap("m_lexmax", (a) => points(affine.lexMaxMap(a))),
+  onMap("m_project_params", (a) => known(affine.projectParams(a, a.params))),
+  onMap("m_coalesce", (a) => points(affine.coalesce(a))),
+  onMap("m_inverse", (a) => known(affine.inverse(a))),
+  onMap("m_domain", (a) => known(affine.domain(a))),
+  onMap("m_range", (a) => known(affine.range(a))),
+  { ...onMap("m_deltas", (a) => known(affine.deltas(a))), draw: ownMap },
+  onMap("m_read", (a) => known(a)),
+  onMaps("m_compose", chainedMaps, (a, b) => known(affine.compose(a, b))),
+  onBoth("m_intersect_domain", mapAndSource, (a, b) => known(affine.intersectDomain(a, b))),
+  onBoth("m_intersect_range", mapAndTarget, (a, b) => known(affine.intersectRange(a, b))),
+  onBoth("m_apply", mapAndSource, (a, b) => known(affine.applyMap(a, b))),
+];
+
+/** Questions with a position among the operands. */
+const positionQuestions: readonly Question[] = [
+  {
+    name: "s_project_out",
+    draw: (rng) => {
+      const [set] = oneTuple(rng);
+      const size = readSet(set!).pieces[0]?.output.dims.length ?? 0;
+      const first = rng.integer(0, Math.max(0, size - 1));
+      return [set!, String(first), String(rng.integer(0, size - first))];
+    },
+    reply: ([text, first, count]) => {
+      const positions = Array.from({ length: Number(count) }, (_, k) => Number(first) + k);
+      return known(affine.projectOut(readSet(text!), positions));
+    },
+  },
+];
+
+export const questions: readonly Question[] = [
+  ...setQuestions,
+  ...mapQuestions,
+  ...positionQuestions,
+];
