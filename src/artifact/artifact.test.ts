@@ -9,7 +9,7 @@ import {
 } from "../frontend/safetensors/safetensors.ts";
 import { printGraph } from "../graph/graph-text.ts";
 import { printProgram } from "../program/program-text.ts";
-import { sha256Text } from "../support/hash.ts";
+import { sha256 } from "../support/hash.ts";
 import { looksLikeArtifact } from "./artifact.ts";
 import { readArtifact } from "./read-artifact.ts";
 import { writeArtifact } from "./write-artifact.ts";
@@ -37,9 +37,11 @@ function changed(edit: (tensors: Map<string, Safetensor>) => void, rehash: boole
     const meta = JSON.parse(text(tensors.get("meta")!)) as { hashes: Record<string, string> };
     for (const name of Object.keys(meta.hashes)) {
       const tensor = tensors.get(name);
-      if (tensor) meta.hashes[name] = sha256Text(text(tensor));
+      if (tensor) meta.hashes[name] = sha256(tensor.bytes);
     }
-    tensors.set("meta", textTensor(JSON.stringify(meta)));
+    const spelled = textTensor(JSON.stringify(meta));
+    tensors.set("meta", spelled);
+    tensors.set("seal", textTensor(sha256(spelled.bytes)));
   }
   return writeSafetensors(tensors);
 }
@@ -80,8 +82,9 @@ describe("artifact", () => {
     expect(codeOf(changed(replaceText("graph", "24", "25"), false))).toBe("ART003");
     expect(codeOf(changed((t) => t.delete("graph"), false))).toBe("ART002");
     expect(codeOf(changed((t) => t.set("other", textTensor("x")), true))).toBe("ART002");
-    expect(codeOf(changed(replaceText("meta", '"seed"', '"sead"'), false))).toBe("ART002");
-    expect(codeOf(changed(replaceText("meta", "x:0", "x:1"), false))).toBe("ok");
+    expect(codeOf(changed(replaceText("meta", '"seed"', '"sead"'), true))).toBe("ART002");
+    expect(codeOf(changed(replaceText("meta", "x:0", "x:1"), false))).toBe("ART003");
+    expect(codeOf(changed((t) => t.delete("seal"), false))).toBe("ART002");
     expect(codeOf(changed(replaceText(program, 'for "wasm"', 'for "tpu"'), true))).toBe("ART005");
     expect(codeOf(changed(replaceText(program, "{", "("), true))).toBe("TXT001");
   });
@@ -102,6 +105,19 @@ describe("artifact", () => {
     };
     expect(stored).not.toEqual([]);
     expect(codeOf(changed(edit, true))).toBe("ART004");
+  });
+
+  it("notices every changed byte but those of names and padding", () => {
+    const read = readSafetensors(bytes);
+    if (!read.ok) throw new Error("unreadable");
+    for (const [name, tensor] of read.value) {
+      const flip = (t: Map<string, Safetensor>): void => {
+        const data = tensor.bytes.slice();
+        data[data.length >> 1]! ^= 1;
+        t.set(name, { ...tensor, bytes: data });
+      };
+      expect([name, codeOf(changed(flip, false))]).toEqual([name, "ART003"]);
+    }
   });
 
   it("answers any damage with diagnostics", () => {

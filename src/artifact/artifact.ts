@@ -30,7 +30,7 @@ export const metaSchema = z.strictObject({
   views: z.array(
     z.strictObject({ name: z.string(), of: z.string(), shape: z.array(z.int().nonnegative()) }),
   ),
-  /** SHA-256 of each text by the name of its tensor. */
+  /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
 });
 
@@ -52,6 +52,8 @@ export interface Artifact {
 /** Names of the tensors of the container. */
 export const tensorNames = {
   meta: "meta",
+  /** SHA-256 of the text of `meta`. */
+  seal: "seal",
   graph: "graph",
   program: (target: string): string => `target.${target}.program`,
   schedules: (target: string): string => `target.${target}.schedules`,
@@ -77,6 +79,9 @@ export const containerTypes: Readonly<Partial<Record<DType, SafetensorType>>> = 
   u8: "U8",
   bool: "BOOL",
 };
+
+/** SHA-256 of bytes in lower-case hexadecimal; a caller who has a faster one gives it. */
+export type HashBytes = (bytes: Uint8Array) => string;
 
 /** Whether an artifact, and not an ONNX model, begins with these bytes. */
 export function looksLikeArtifact(bytes: Uint8Array): boolean {

@@ -21,12 +21,13 @@ import {
   type Result,
   reject,
 } from "../support/diagnostic.ts";
-import { sha256Text } from "../support/hash.ts";
+import { sha256 } from "../support/hash.ts";
 import { invariant } from "../support/invariant.ts";
 import {
   type Artifact,
   type ArtifactMeta,
   containerTypes,
+  type HashBytes,
   metaSchema,
   type TargetCode,
   tensorNames,
@@ -35,14 +36,18 @@ import { checkPorts, checkProgram } from "./check-program.ts";
 
 type Tensors = ReadonlyMap<string, Safetensor>;
 
-export function readArtifact(bytes: Uint8Array): Result<Artifact> {
+export function readArtifact(bytes: Uint8Array, hash: HashBytes = sha256): Result<Artifact> {
   return attempt(() => {
     const tensors = take(readSafetensors(bytes));
+    checkHash(tensors, tensorNames.meta, readText(tensors, tensorNames.seal), hash);
     const meta = readMeta(tensors);
-    const known = new Set<string>([tensorNames.meta]);
+    for (const [name, wanted] of Object.entries(meta.hashes)) {
+      checkHash(tensors, name, wanted, hash);
+    }
+    const known = new Set<string>([tensorNames.meta, tensorNames.seal]);
     const text = (name: string): string => {
       known.add(name);
-      return readHashed(tensors, meta, name);
+      return readText(tensors, name);
     };
     const graph = within(tensorNames.graph, () => take(parseGraph(text(tensorNames.graph))));
     checkPorts(graph, meta);
@@ -86,16 +91,14 @@ function readText(tensors: Tensors, name: string): string {
   }
 }
 
-function readHashed(tensors: Tensors, meta: ArtifactMeta, name: string): string {
-  const text = readText(tensors, name);
-  const wanted = Object.hasOwn(meta.hashes, name) ? meta.hashes[name] : undefined;
-  const found = sha256Text(text);
-  if (wanted !== found) {
-    reject("ART003", `the text ${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
-      help: "the artifact was changed or damaged after it was written; optimize the model again",
-    });
-  }
-  return text;
+function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashBytes): void {
+  const tensor = tensors.get(name);
+  if (!tensor) damaged(`it has no tensor ${JSON.stringify(name)}`);
+  const found = hash(tensor.bytes);
+  if (wanted === found) return;
+  reject("ART003", `${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
+    help: "the artifact was changed or damaged after it was written; optimize the model again",
+  });
 }
 
 function targetNames(tensors: Tensors): string[] {
@@ -156,9 +159,9 @@ function readWeights(graph: Graph, tensors: Tensors, known: Set<string>): Weight
 function checkNames(tensors: Tensors, known: ReadonlySet<string>, meta: ArtifactMeta): void {
   const unknown = [...tensors.keys()].find((name) => !known.has(name));
   if (unknown !== undefined) damaged(`it has the unknown tensor ${JSON.stringify(unknown)}`);
-  const unused = Object.keys(meta.hashes).find((name) => !known.has(name));
-  if (unused !== undefined)
-    damaged(`its meta has a hash of ${JSON.stringify(unused)}, which is absent`);
+  const unnamed = [tensorNames.meta, tensorNames.seal] as readonly string[];
+  const bare = [...known].find((n) => !Object.hasOwn(meta.hashes, n) && !unnamed.includes(n));
+  if (bare !== undefined) damaged(`its meta has no hash of ${JSON.stringify(bare)}`);
 }
 
 function take<T>(result: Result<T>): T {

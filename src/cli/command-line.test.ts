@@ -17,6 +17,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let clockMs = 0;
+/** What the test does with a command's wish to know of interrupts. */
+let interrupt = (_stop: () => void): void => {};
 async function wavetile(...argv: string[]) {
   let out = "";
   let err = "";
@@ -25,6 +27,7 @@ async function wavetile(...argv: string[]) {
     stderr: { write: (text) => (err += text) },
     environment: {},
     now: () => ++clockMs,
+    onInterrupt: (stop) => interrupt(stop),
   });
   return { exit, out, err };
 }
@@ -69,6 +72,18 @@ describe("wavetile", () => {
     vi.restoreAllMocks();
   });
 
+  it("says of a damaged artifact what it is, not that it is no ONNX model", async () => {
+    const made = join(folder, "damaged.wt");
+    expect((await wavetile("optimize", model, "--shape", "M=4", "-o", made)).exit).toBe(0);
+    const bytes = readFileSync(made);
+    for (const at of [5, 8, bytes.length >> 1]) {
+      const damaged = Buffer.from(bytes);
+      damaged[at]! ^= 0x10;
+      writeFileSync(made, damaged);
+      expect((await wavetile("run", made, "--random")).err).toMatch(/^error ART/);
+    }
+  });
+
   it("carries states from the command line into the artifact", async () => {
     const sum = join(folder, "sum.onnx");
     writeFileSync(sum, sumModel());
@@ -85,7 +100,7 @@ describe("wavetile", () => {
   it("lists targets and looks at the machine", async () => {
     expect((await wavetile("targets")).out).toContain("wasm");
     expect((await wavetile("targets", "show", "wasm")).out).toContain("f32FlopsPerNsPerCore");
-    expect((await wavetile("targets", "show", "tpu")).exit).toBe(2);
+    expect((await wavetile("targets", "show", "tpu")).exit).toBe(4);
     expect(JSON.parse((await wavetile("doctor", "--json")).out)).toMatchObject({ ok: true });
   });
 
@@ -100,6 +115,35 @@ describe("wavetile", () => {
     const asJson = await wavetile("run", "/nowhere", "--json");
     expect(JSON.parse(asJson.out)).toMatchObject({ ok: false, error: { code: "RUN030" } });
     expect(asJson.err).toBe("");
+  });
+
+  it("reports what was measured before an interrupt (CLI008), and exits with 130", async () => {
+    const bench = ["bench", model, "--shape", "M=4", "--threads", "1"];
+    const waitFor = (turns: number, stop: () => void): unknown =>
+      turns === 0 ? stop() : setImmediate(() => waitFor(turns - 1, stop));
+    interrupt = (stop) => waitFor(20, stop);
+    const some = await wavetile(...bench, "--runs", "5000", "--json");
+    const { data, error } = JSON.parse(some.out);
+    expect(some.exit).toBe(130);
+    expect(error.code).toBe("CLI008");
+    expect(data.n).toBeLessThan(30);
+    interrupt = (stop) => stop();
+    expect(await wavetile(...bench)).toMatchObject({ exit: 130, out: "" });
+    interrupt = () => {};
+  });
+
+  it("says which values an option takes", async () => {
+    const faultOf = async (...line: string[]) => (await wavetile(...line)).err.split("\n")[0];
+    const at = ["bench", model, "--shape", "M=4"];
+    expect(await faultOf(...at, "--runs", "0")).toContain('--runs: found "0", allowed: at least 1');
+    expect(await faultOf(...at, "--threads", "x")).toContain('found "x", allowed: a whole number');
+    expect(await faultOf(...at, "--against", "x")).toContain('found "x", allowed: onnxruntime');
+  });
+
+  it("keeps further faults beside the first", async () => {
+    const twice = ["bench", model, "--runs", "0", "--threads", "0", "--json"];
+    const { error, warnings } = JSON.parse((await wavetile(...twice)).out);
+    expect([error.more.length, warnings]).toEqual([1, []]);
   });
 
   it("answers a command line that cannot be read with a diagnostic", async () => {

@@ -30,6 +30,8 @@ export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Milliseconds. */
   readonly now: () => number;
+  /** Tells of an interrupt; called once for each command that can stop halfway. */
+  readonly onInterrupt: (stop: () => void) => void;
 }
 
 type Options = Readonly<Record<string, unknown>>;
@@ -96,8 +98,7 @@ function addArguments(sub: Commander, schema: z.ZodObject): void {
       sub.argument(optional ? `[${value}]` : `<${value}>`, description);
       continue;
     }
-    const dashed = `--${key.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
-    const flags = (short ? `-${short}, ` : "") + dashed + (value ? ` <${value}>` : "");
+    const flags = `${short ? `-${short}, ` : ""}--${dashed(key)}${value ? ` <${value}>` : ""}`;
     const option = new Option(flags, description);
     if (isList(field as z.ZodType)) {
       option.argParser((text: string, before: readonly string[] | undefined) => [
@@ -107,6 +108,10 @@ function addArguments(sub: Commander, schema: z.ZodObject): void {
     }
     sub.addOption(option);
   }
+}
+
+function dashed(key: string): string {
+  return key.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`);
 }
 
 function isList(field: z.ZodType): boolean {
@@ -135,9 +140,14 @@ async function runCommand(
   const progress = (text: string): void => {
     if (watched) around.stderr.write(`\r\u001b[K${colors.dim(text)}`);
   };
+  const interrupted = (): AbortSignal => {
+    const controller = new AbortController();
+    around.onInterrupt(() => controller.abort());
+    return controller.signal;
+  };
   const result: Result<CommandResult> = parsed.success
-    ? await (await command.load())(parsed.data, { now: around.now, progress })
-    : fail(...parsed.error.issues.map((issue) => badArgument(issue, command.name)));
+    ? await (await command.load())(parsed.data, { now: around.now, progress, interrupted })
+    : fail(...parsed.error.issues.map((issue) => badArgument(issue, command.name, options)));
   if (watched) around.stderr.write("\r\u001b[K");
   const durationMs = Math.round(around.now() - begin);
   const faults = result.ok ? (result.value.failed ?? []) : result.diagnostics;
@@ -163,11 +173,30 @@ function useColors({ stderr, environment }: Surroundings): boolean {
   return stderr.isTTY === true && !environment.NO_COLOR;
 }
 
-function badArgument(issue: z.core.$ZodIssue, command: string): Diagnostic {
+function badArgument(issue: z.core.$ZodIssue, command: string, options: Options): Diagnostic {
   const name = String(issue.path[0] ?? "arguments");
-  return diagnostic("CLI001", `${name}: ${issue.message}`, {
+  const option = `--${dashed(name)}`;
+  const found = JSON.stringify(options[name]) ?? "nothing";
+  return diagnostic("CLI001", `${option}: found ${found}, allowed: ${allowedBy(issue)}`, {
+    at: option,
     help: `see wavetile ${command} --help`,
   });
+}
+
+/** What the schema would have taken, in words. */
+function allowedBy(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case "invalid_value":
+      return issue.values.join(", ");
+    case "too_small":
+      return `at least ${issue.minimum}`;
+    case "too_big":
+      return `at most ${issue.maximum}`;
+    case "invalid_type":
+      return ["int", "number"].includes(issue.expected) ? "a whole number" : `a ${issue.expected}`;
+    default:
+      return issue.message;
+  }
 }
 
 /** The one JSON document of a command. */
@@ -185,13 +214,11 @@ export function envelope(
   };
   const faults = result.ok ? (result.value.failed ?? []) : result.diagnostics;
   const data = result.ok ? { data: result.value.data } : {};
-  const warnings = result.ok ? result.warnings : faults.slice(1);
-  const [first] = faults;
+  const warnings = result.ok ? result.warnings : faults.filter((d) => d.severity !== "error");
+  const [first, ...more] = faults.filter((d) => d.severity === "error");
   const error = first && {
-    code: first.code,
-    message: first.message,
-    at: first.at ?? null,
-    help: first.help ?? null,
+    ...spellFault(first),
+    ...(more.length > 0 && { more: more.map(spellFault) }),
   };
   return {
     ok: faults.length === 0,
@@ -201,4 +228,8 @@ export function envelope(
     warnings,
     meta: about,
   };
+}
+
+function spellFault({ code, message, at, notes, help }: Diagnostic) {
+  return { code, message, at: at ?? null, notes, help: help ?? null };
 }

@@ -15,4 +15,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   stderr: process.stderr,
   environment: process.env,
   now: () => performance.now(),
+  // Without a listener an interrupt ends the process at once, which shells report as 130.
+  onInterrupt: (stop) => process.once("SIGINT", stop),
 });

@@ -31,22 +31,23 @@ function hidePeer(): void {
   register(`data:text/javascript,${encodeURIComponent(hooks)}`);
 }
 
-async function verifyAgainstPeer() {
+async function againstPeer(command: "verify" | "bench") {
   let out = "";
-  const args = ["verify", model, "--shape", "M=4", "--threads", "1", "--against", "onnxruntime"];
+  const args = [command, model, "--shape", "M=4", "--threads", "1", "--against", "onnxruntime"];
   const exit = await runCommandLine([...args, "--json"], {
     stdout: { write: (text) => (out += text) },
     stderr: { write: () => {} },
     environment: {},
-    now: () => 0,
+    now: () => performance.now(),
+    onInterrupt: () => {},
   });
   return { exit, document: JSON.parse(out) as unknown };
 }
 
-describe("verify --against onnxruntime", () => {
+describe("--against onnxruntime", () => {
   it("reports outputs that differ (CLI004)", async () => {
     vi.doMock(peer, wrongRuntime);
-    expect(await verifyAgainstPeer()).toMatchObject({
+    expect(await againstPeer("verify")).toMatchObject({
       exit: 3,
       document: {
         ok: false,
@@ -56,9 +57,18 @@ describe("verify --against onnxruntime", () => {
     });
   });
 
+  it("exits with 7 when the peer is faster beyond doubt (CLI007)", async () => {
+    vi.doMock(peer, wrongRuntime);
+    const { exit, document } = await againstPeer("bench");
+    expect({ exit, document }).toMatchObject({
+      exit: 7,
+      document: { ok: false, data: { n: expect.any(Number) }, error: { code: "CLI007" } },
+    });
+  });
+
   it("reports that the peer is not installed (CLI003)", async () => {
     hidePeer();
-    expect(await verifyAgainstPeer()).toMatchObject({
+    expect(await againstPeer("verify")).toMatchObject({
       exit: 6,
       document: { ok: false, error: { code: "CLI003" } },
     });

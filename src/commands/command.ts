@@ -11,6 +11,11 @@ export interface CommandContext {
   readonly now: () => number;
   /** A line about what is being done, shown where someone watches. */
   readonly progress: (text: string) => void;
+  /**
+   * A signal that an interrupt raises. From the call on an interrupt no longer ends the process: only
+   * commands that look at the signal between short steps may ask for it.
+   */
+  readonly interrupted: () => AbortSignal;
 }
 
 /** A result: JSON data for programs, and the same for people. */

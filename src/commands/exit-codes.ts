@@ -8,6 +8,7 @@ export const exitCodes = {
   mismatch: 3,
   unsupported: 4,
   environment: 6,
+  slower: 7,
   internal: 70,
   interrupted: 130,
 } as const;
@@ -16,14 +17,23 @@ type Exit = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** Codes whose exit is not that of their prefix. */
 const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
+  ONX003: exitCodes.unsupported,
+  ONX007: exitCodes.unsupported,
+  ONX009: exitCodes.unsupported,
+  ONX012: exitCodes.unsupported,
+  ONX013: exitCodes.unsupported,
+  ONX014: exitCodes.unsupported,
+  SCH015: exitCodes.unsupported,
+  EMT001: exitCodes.unsupported,
+  ART006: exitCodes.unsupported,
+  CLI002: exitCodes.unsupported,
   CLI003: exitCodes.environment,
   CLI004: exitCodes.mismatch,
   CLI006: exitCodes.environment,
+  CLI007: exitCodes.slower,
+  CLI008: exitCodes.interrupted,
   RUN002: exitCodes.environment,
   RUN004: exitCodes.interrupted,
-  ART006: exitCodes.unsupported,
-  SCH015: exitCodes.unsupported,
-  ONX003: exitCodes.unsupported,
 };
 
 const byPrefix: Readonly<Record<string, Exit>> = { CLI: exitCodes.usage };

@@ -1,2 +1,4 @@
-/** The version of the package, as artifacts and reports carry it; package.json has the same. */
-export const version = "0.1.0";
+/** The version of the package, as artifacts and reports carry it. */
+import manifest from "../../package.json" with { type: "json" };
+
+export const version: string = manifest.version;

@@ -122,7 +122,7 @@ export const diagnosticCodes = {
   RUN037: "model is disposed",
   ART001: "not a readable safetensors file",
   ART002: "not a valid artifact",
-  ART003: "text of an artifact was changed",
+  ART003: "artifact was changed",
   ART004: "weight of an artifact does not fit its graph",
   ART005: "program of an artifact does not belong to its graph",
   ART006: "target of an artifact is unknown",
@@ -134,6 +134,8 @@ export const diagnosticCodes = {
   CLI003: "optional package not installed",
   CLI005: "extent without an upper bound",
   CLI006: "target does not run here",
+  CLI007: "slower than the baseline",
+  CLI008: "interrupted",
   CLI004: "outputs differ from the reference",
 } as const satisfies Record<string, string>;
 

@@ -1,6 +1,6 @@
 /** Times a model on random inputs; against onnxruntime in turns, A B A B, on the same inputs and threads. */
 import { readBytes } from "../../runtime/files/files.ts";
-import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import { openPeer } from "../library/onnxruntime.ts";
 import { randomInputs } from "./inputs.ts";
@@ -39,7 +39,10 @@ export const benchModel: Action<BenchArgs> = async (args, context) => {
   const ours: number[] = [];
   const theirs: number[] = [];
   context.progress("time");
-  for (let i = -warmUps; i < args.runs; i++) {
+  const signal = context.interrupted();
+  for (let i = -warmUps; i < args.runs && !signal.aborted; i++) {
+    // Lets an interrupt be seen.
+    await new Promise((resume) => setImmediate(resume));
     const start = context.now();
     const run = model.tryRun(feeds);
     const middle = context.now();
@@ -52,17 +55,47 @@ export const benchModel: Action<BenchArgs> = async (args, context) => {
   }
   await model.dispose();
   await peer?.value.release();
+  if (ours.length === 0) return fail(interruptedAfter(0, args.runs));
   const rows = [{ name: "wavetile", ...summarize(ours) }];
   if (peer) rows.push({ name: peer.value.name, ...summarize(theirs) });
-  const ratio = peer ? { ratio: rows[1]!.medianMs / rows[0]!.medianMs } : {};
+  const ratio = peer ? ratioOf(ours, theirs) : undefined;
   const text = printTable(
     ["runtime", "median ms", "low", "high"],
     rows.map((r) => [r.name, ...[r.medianMs, r.lowMs, r.highMs].map((x) => x.toFixed(3))]),
   );
-  const last = peer ? `\nratio ${(ratio.ratio ?? 0).toFixed(3)} (above 1: wavetile is faster)` : "";
-  const data = { threads, loadMs, n: args.runs, results: rows, ...ratio };
-  return ok({ data, text: text + last, target: opened.target.name }, started.warnings);
+  const last = ratio
+    ? `\nratio ${ratio.ratio.toFixed(3)} (${ratio.low.toFixed(3)} to ${ratio.high.toFixed(3)}; above 1: wavetile is faster)`
+    : "";
+  const data = { threads, loadMs, n: ours.length, results: rows, ...ratio };
+  const failed = [
+    ...(ratio && ratio.high < 1 ? [slower(rows[1]!.name, ratio)] : []),
+    ...(signal.aborted ? [interruptedAfter(ours.length, args.runs)] : []),
+  ];
+  return ok({ data, text: text + last, target: opened.target.name, failed }, started.warnings);
 };
+
+interface Ratio {
+  readonly ratio: number;
+  /** Quartiles of the ratios of neighbouring runs. */
+  readonly low: number;
+  readonly high: number;
+}
+
+function ratioOf(ours: readonly number[], theirs: readonly number[]): Ratio {
+  const { lowMs, highMs } = summarize(ours.map((t, i) => theirs[i]! / t));
+  return { ratio: summarize(theirs).medianMs / summarize(ours).medianMs, low: lowMs, high: highMs };
+}
+
+function slower(peer: string, { ratio, low, high }: Ratio): Diagnostic {
+  return diagnostic("CLI007", `${peer} is faster: ratio ${ratio.toFixed(3)}`, {
+    notes: [`quartiles of the ratio: ${low.toFixed(3)} to ${high.toFixed(3)}`],
+    help: "wavetile run --profile shows the slowest kernels",
+  });
+}
+
+function interruptedAfter(done: number, wanted: number): Diagnostic {
+  return diagnostic("CLI008", `interrupted after ${done} of ${wanted} runs`);
+}
 
 /** Median and quartiles. */
 function summarize(times: readonly number[]) {

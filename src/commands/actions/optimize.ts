@@ -1,6 +1,7 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
 import { writeArtifact } from "../../artifact/write-artifact.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
+import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import { type OpenArgs, openPath } from "./open.ts";
@@ -22,7 +23,7 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   }
   context.progress("write");
   const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
-  const bytes = writeArtifact(artifact);
+  const bytes = writeArtifact(artifact, hashBytes);
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
   const regions = origin.compiled.regions.map((r) => ({

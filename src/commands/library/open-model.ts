@@ -16,6 +16,7 @@ import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
 import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { probeWasmFeatures } from "../../runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import { WasmSession } from "../../runtime/wasm/session.ts";
@@ -30,6 +31,8 @@ import { linkStates, type StateLinks } from "./link-states.ts";
 export interface ModelBytes {
   readonly bytes: Uint8Array;
   readonly readExternal?: ReadExternal;
+  /** Where they come from: a file named .wt is an artifact whatever became of its first bytes. */
+  readonly path?: string;
 }
 
 export interface OpenOptions {
@@ -54,7 +57,7 @@ export interface OpenModel {
 }
 
 export function openModel(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
-  return looksLikeArtifact(source.bytes)
+  return looksLikeArtifact(source.bytes) || source.path?.endsWith(".wt")
     ? openArtifact(source.bytes, options)
     : compileOnnx(source, options);
 }
@@ -64,7 +67,7 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (shape !== undefined) return fail(fixedBefore("shapes", `--shape ${shape}`));
   const [state] = Object.keys(options.states ?? {});
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
-  const artifact = readArtifact(bytes);
+  const artifact = readArtifact(bytes, hashBytes);
   if (!artifact.ok) return artifact;
   const found = chooseCode(artifact.value, options.target);
   if (!found.ok) return found;
