@@ -36,7 +36,11 @@ function trial(medianNs: number) {
   });
 }
 
-const context = { now: () => 0, progress: () => {} };
+const context = {
+  now: () => 0,
+  progress: () => {},
+  interrupted: () => new AbortController().signal,
+};
 const call = (args: Partial<Parameters<typeof trialsAction>[0]>) =>
   trialsAction(
     { action: "list", from: [], best: false, store: join(folder, "all"), ...args },

@@ -3,18 +3,10 @@
  * a file opened for appending, which the system puts at the end as a whole. A line that a stopped
  * writer left open is closed first, so that it spoils no other.
  */
-import {
-  closeSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { cannotRead } from "./files.ts";
+import { cannotRead, makeFolder } from "./files.ts";
 import { describeCode, systemCode } from "./system-error.ts";
 
 export interface AppendLog {
@@ -42,7 +34,7 @@ function readText(path: string): Result<string> {
 
 function appendLines(path: string, lines: readonly string[]): Result<void> {
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     const file = openSync(path, "a+");
     try {
       const start = endsOpen(file) ? "\n" : "";

@@ -46,6 +46,10 @@ describe("files", () => {
       diagnostics: [{ code: "RUN031" }],
     });
     expect(readdirSync(folder)).toEqual(["plain", "taken"]);
+    if (existsSync("/proc/self")) {
+      // Folders of the kernel's own take no children and say so in an unusual way.
+      expect(writeAtomically("/proc/none/x", "x")).toMatchObject({ ok: false });
+    }
   });
 });
 

@@ -32,7 +32,7 @@ export function writeAtomically(path: string, contents: Uint8Array | string): Re
   const folder = dirname(path);
   const passing = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     writeFileSync(passing, contents, { flag: "wx" });
     renameSync(passing, path);
     return ok(undefined);
@@ -45,6 +45,21 @@ export function writeAtomically(path: string, contents: Uint8Array | string): Re
         help: "choose a folder that you may write to",
       }),
     );
+  }
+}
+
+/**
+ * Makes a folder and those on the way to it. Node's own recursive mkdir does not return where a parent
+ * exists and refuses every child with ENOENT, as /proc does.
+ */
+export function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have made it in between; a file of that name is refused by what comes next.
+    if (systemCode(error) !== "EEXIST") throw error;
   }
 }
 
