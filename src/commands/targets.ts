@@ -12,8 +12,8 @@ export const targetsCommand = command({
       positional: true,
     }),
     name: argument(z.string().optional(), {
-      description: "the target to show",
-      value: "NAME",
+      description: "the target to show, or the path of a target file",
+      value: "NAME|FILE",
       positional: true,
     }),
   }),

@@ -3,7 +3,7 @@
  * here, a section in docs/error-codes.md and a test that provokes it (test/tidy.test.ts checks both).
  * Prefixes: ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
- * SEM semantics, FET models of other packages (bench).
+ * SEM semantics, FET models of other packages (bench), TGT targets.
  */
 export const diagnosticCodes = {
   ONX001: "not an ONNX model",
@@ -129,6 +129,10 @@ export const diagnosticCodes = {
   STO001: "not a trial record",
   STO002: "trial record of another version",
   STO003: "last trial record is cut off",
+  TGT001: "target file is no JSON",
+  TGT002: "key of a target file",
+  TGT003: "number of a target file",
+  TGT004: "figures of a target contradict each other",
   CLI001: "arguments not valid",
   CLI002: "no such target",
   CLI003: "optional package not installed",

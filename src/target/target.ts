@@ -2,13 +2,15 @@
  * A target is a kind of machine as data: what the compiler may know about it. One file a machine under
  * machines/, each figure with its source. Capabilities are names that programs ask for (an intrinsic's
  * `needs`); nothing outside target/, emit/ and runtime/ compares names of machines.
+ *
+ * The fields below are what a compile reads, in units of one core (of a GPU: one multiprocessor). Where
+ * the machine's data sheet is known too it is `machine`, and these fields are computed from it
+ * (machine-target.ts). A target without an emitter is there for planning only.
  */
+import type { Sourced } from "./figure.ts";
+import type { Machine } from "./machine.ts";
 
-/** A figure with where it comes from. */
-export interface Sourced {
-  readonly value: number;
-  readonly source: string;
-}
+export type { Sourced } from "./figure.ts";
 
 /** One level of the memory hierarchy, nearest first. Bandwidth is sustained reading. */
 export interface MemoryLevel {
@@ -22,8 +24,8 @@ export interface MemoryLevel {
 export interface Target {
   readonly name: string;
   readonly summary: string;
-  /** Which emitter writes its code. */
-  readonly emitter: "wasm" | "x64" | "ptx" | "wgsl";
+  /** Which emitter writes its code; absent: none does, the target is for planning. */
+  readonly emitter?: "wasm" | "x64" | "ptx" | "wgsl";
   /** What a program may use: intrinsic rows and features by name. */
   readonly capabilities: ReadonlySet<string>;
   /** Bytes of a vector register. */
@@ -37,10 +39,12 @@ export interface Target {
   readonly vectorOpsPerNsPerCore: Sourced;
   /** Nanoseconds from a multiply-add's operands to its result, for chains of one accumulator. */
   readonly multiplyAddLatencyNs: Sourced;
-  /** Cost of one barrier between phases of a program, with two threads. */
+  /** Cost of one barrier between phases of a program: two threads, or all blocks of a grid. */
   readonly barrierNs: Sourced;
   /** Largest addressable memory of one program. */
   readonly maxMemoryBytes: number;
   /** Alignment that the memory planner gives buffers. */
   readonly alignmentBytes: number;
+  /** The data sheet: limits, instructions, memory, links. */
+  readonly machine?: Machine;
 }

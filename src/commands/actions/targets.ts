@@ -1,35 +1,90 @@
-/** The targets, and one of them with every figure and its source. */
-import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
+/** The targets, and one of them with every figure, how it is known and its source. */
+import { ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
+import type { Machine } from "../../target/machine.ts";
+import type { Target } from "../../target/target.ts";
+import { type FigureRow, figuresOf } from "../../target/walk-figures.ts";
 import type { Action } from "../command.ts";
+import { findMachine } from "../library/find-machine.ts";
 import { runnableTargets } from "../library/open-model.ts";
 import { printTable } from "./table.ts";
 
 export const targetsAction: Action<{
   readonly action: "list" | "show";
   readonly name?: string | undefined;
-}> = async ({ action, name }) => {
-  if (action === "list") {
-    const here = runnableTargets();
-    const rows = [...targets.values()].map((t) => ({
-      name: t.name,
-      summary: t.summary,
-      runsHere: here.includes(t.name),
-    }));
-    const text = printTable(
-      ["target", "here", "what"],
-      rows.map((r) => [r.name, r.runsHere ? "yes" : "no", r.summary]),
-    );
-    return ok({ data: { targets: rows }, text });
-  }
-  const target = targets.get(name ?? "");
-  if (!target) {
-    return fail(
-      diagnostic("CLI002", `there is no target ${JSON.stringify(name ?? "")}`, {
-        help: `use one of ${[...targets.keys()].join(", ")}`,
-      }),
-    );
-  }
-  const data = { ...target, capabilities: [...target.capabilities] };
-  return ok({ data, text: JSON.stringify(data, null, 2), target: target.name });
-};
+}> = async ({ action, name }) => (action === "list" ? list() : show(name ?? ""));
+
+function list() {
+  const here = runnableTargets();
+  const rows = [...targets.values()].map((t) => ({
+    name: t.name,
+    summary: t.summary,
+    runsHere: here.includes(t.name),
+    use: t.emitter ?? "planning",
+  }));
+  const text = printTable(
+    ["target", "here", "code", "what"],
+    rows.map((r) => [r.name, r.runsHere ? "yes" : "no", r.use, r.summary]),
+    [],
+  );
+  return ok({ data: { targets: rows }, text });
+}
+
+function show(name: string) {
+  const found = findMachine(name);
+  if (!found.ok) return found;
+  const target = found.value;
+  const file = fileOf(target);
+  const data = { ...target, capabilities: [...target.capabilities], ...(file && { file }) };
+  return ok({ data, text: describe(target), target: target.name });
+}
+
+/** What a target file of this machine holds. */
+function fileOf({ name, summary, emitter, machine }: Target) {
+  return machine && { name, summary, ...(emitter && { emitter }), machine };
+}
+
+function describe(target: Target): string {
+  const code = target.emitter ?? "none: known for planning only";
+  const head = [
+    `${target.name}: ${target.summary}`,
+    `code: ${code}`,
+    `capabilities: ${[...target.capabilities].join(", ") || "none"}`,
+    ...(target.machine ? machineLines(target.machine) : []),
+    "",
+  ];
+  return [...head, printFigures(figuresOf(target))].join("\n");
+}
+
+/** A row a figure; the sources, which are long and repeat, stand below by number. */
+function printFigures(figures: readonly FigureRow[]): string {
+  const sources = [...new Set(figures.map((f) => f.source))];
+  const rows = figures.map((f) => [
+    f.path.replace(/^machine\./, ""),
+    String(Number(f.value.toPrecision(8))),
+    f.per,
+    f.origin,
+    `[${sources.indexOf(f.source) + 1}]`,
+  ]);
+  const table = printTable(["figure", "value", "per", "known by", "source"], rows, [1]);
+  return [table, "", ...sources.map((source, i) => `[${i + 1}] ${source}`)].join("\n");
+}
+
+/** `8..256 by 8` where the numbers are evenly spaced, else all of them. */
+function printExtents(numbers: readonly number[]): string {
+  const [first = 0, second = 0] = numbers;
+  const step = second - first;
+  const even = numbers.length > 3 && numbers.every((n, i) => n === first + i * step);
+  return even ? `${first}..${numbers.at(-1)} by ${step}` : numbers.join(",");
+}
+
+function machineLines(machine: Machine): readonly string[] {
+  if (machine.kind === "cpu") return [`instruction set: ${machine.instructionSet}`];
+  const { architecture: a } = machine;
+  const matrix = a.matrixInstructions.map(
+    (i) =>
+      `  ${i.name} ${i.operands} into ${i.accumulators.join("|")}: m ${printExtents(i.m)}, n ${printExtents(i.n)}, k ${printExtents(i.k)}`,
+  );
+  const capability = a.computeCapability ? `, compute capability ${a.computeCapability}` : "";
+  return [`architecture: ${a.name}${capability}`, "matrix instructions:", ...matrix];
+}

@@ -103,14 +103,19 @@ export function runnableTargets(): readonly string[] {
   return features.relaxedFma ? ["wasm-relaxed", "wasm"] : ["wasm"];
 }
 
+/** Emitters that a whole model can be compiled with; the other targets are for planning. */
+const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm"] as const);
+
 /** The target of a name; `auto` is the best that this engine can run. */
 export function findTarget(name: string): Result<Target> {
   const target = targets.get(name === "auto" ? (runnableTargets()[0] ?? "auto") : name);
-  if (target) return ok(target);
+  if (target && compiledEmitters.has(target.emitter)) return ok(target);
+  const compiled = [...targets.values()].filter((t) => compiledEmitters.has(t.emitter));
+  const found = target ? "is known for planning, it has no program" : "is unknown";
   return fail(
-    diagnostic("CLI002", `there is no target ${JSON.stringify(name)} to run here`, {
+    diagnostic("CLI002", `target ${JSON.stringify(name)} ${found}`, {
       at: "--target",
-      help: `use auto or one of ${[...targets.keys()].join(", ")}`,
+      help: `use auto or one of ${compiled.map((t) => t.name).join(", ")}`,
     }),
   );
 }

@@ -16,31 +16,49 @@ const simd128: Target = {
   memory: [
     {
       name: "L1",
-      capacityBytes: { value: 32 * 1024, source: "smallest L1d of current x86-64 and arm64 cores" },
-      bytesPerNsPerCore: { value: 140, source: `two 16-byte loads a cycle; ${measured}` },
+      capacityBytes: {
+        value: 32 * 1024,
+        source: "smallest L1d of current x86-64 and arm64 cores",
+        origin: "datasheet",
+      },
+      bytesPerNsPerCore: {
+        value: 140,
+        source: `two 16-byte loads a cycle; ${measured}`,
+        origin: "measured",
+      },
     },
     {
       name: "L2",
-      capacityBytes: { value: 1024 * 1024, source: "Zen 4 and Zen 5 cores" },
-      bytesPerNsPerCore: { value: 110, source: measured },
+      capacityBytes: { value: 1024 * 1024, source: "Zen 4 and Zen 5 cores", origin: "datasheet" },
+      bytesPerNsPerCore: { value: 110, source: measured, origin: "measured" },
     },
     {
       name: "L3",
-      capacityBytes: { value: 32 * 1024 * 1024, source: "Zen 5 core complex" },
-      bytesPerNsPerCore: { value: 80, source: measured },
+      capacityBytes: { value: 32 * 1024 * 1024, source: "Zen 5 core complex", origin: "datasheet" },
+      bytesPerNsPerCore: { value: 80, source: measured, origin: "measured" },
     },
-    { name: "memory", bytesPerNsPerCore: { value: 30, source: measured } },
+    { name: "memory", bytesPerNsPerCore: { value: 30, source: measured, origin: "measured" } },
   ],
   f32FlopsPerNsPerCore: {
     value: 37.7,
     source: `4x16 register tile, multiply and add; ${measured}`,
+    origin: "measured",
   },
   vectorOpsPerNsPerCore: {
     value: 11.8,
     source: `40 instructions a step of the 4x16 tile at 37.7 GFLOP/s; ${measured}`,
+    origin: "measured",
   },
-  multiplyAddLatencyNs: { value: 1.6, source: "3 + 4 cycles of multiply and add at 4.4 GHz" },
-  barrierNs: { value: 400, source: `spinning barrier of two workers; ${measured}` },
+  multiplyAddLatencyNs: {
+    value: 1.6,
+    source: "3 + 4 cycles of multiply and add at 4.4 GHz",
+    origin: "predicted",
+  },
+  barrierNs: {
+    value: 400,
+    source: `spinning barrier of two workers; ${measured}`,
+    origin: "measured",
+  },
   maxMemoryBytes: 4 * 1024 * 1024 * 1024,
   alignmentBytes: 64,
 };
@@ -50,7 +68,11 @@ const relaxed: Target = {
   name: "wasm-relaxed",
   summary: "WebAssembly with relaxed SIMD (fused multiply-add)",
   capabilities: new Set([...simd128.capabilities, "fma"]),
-  f32FlopsPerNsPerCore: { value: 40.7, source: `4x16 register tile, relaxed_madd; ${measured}` },
+  f32FlopsPerNsPerCore: {
+    value: 40.7,
+    source: `4x16 register tile, relaxed_madd; ${measured}`,
+    origin: "measured",
+  },
 };
 
 export const wasmTargets: readonly Target[] = [simd128, relaxed];

@@ -1,0 +1,78 @@
+/** Turing (7.5), Ampere (8.0 and 8.6) and Ada (8.9): warp-wide matrix instructions only. */
+import type { GpuFeature } from "../machine.ts";
+import {
+  adaInstructions,
+  ampereInstructions,
+  nvidiaArchitecture,
+  turingInstructions,
+} from "./nvidia.ts";
+
+const turingFeatures: readonly GpuFeature[] = ["mma", "ldmatrix"];
+const ampereFeatures: readonly GpuFeature[] = [
+  ...turingFeatures,
+  "cp.async",
+  "mbarrier",
+  "bf16",
+  "tf32",
+  "redux",
+];
+
+export const sm75 = nvidiaArchitecture({
+  capability: "7.5",
+  ptxTarget: "sm_75",
+  ptxVersion: "6.3",
+  sharedKibPerSm: 64,
+  reservedKib: 0,
+  threadsPerSm: 1024,
+  blocksPerSm: 16,
+  f32LanesPerSm: 64,
+  lanesSource: "NVIDIA Turing GPU Architecture white paper (WP-09183), 64 FP32 cores per SM",
+  clusters: false,
+  features: turingFeatures,
+  matrixInstructions: turingInstructions,
+});
+
+export const sm80 = nvidiaArchitecture({
+  capability: "8.0",
+  ptxTarget: "sm_80",
+  ptxVersion: "7.0",
+  sharedKibPerSm: 164,
+  reservedKib: 1,
+  threadsPerSm: 2048,
+  blocksPerSm: 32,
+  f32LanesPerSm: 64,
+  lanesSource: "NVIDIA A100 Tensor Core GPU Architecture white paper, 64 FP32 cores per SM",
+  clusters: false,
+  features: ampereFeatures,
+  matrixInstructions: ampereInstructions,
+});
+
+export const sm86 = nvidiaArchitecture({
+  capability: "8.6",
+  ptxTarget: "sm_86",
+  ptxVersion: "7.1",
+  sharedKibPerSm: 100,
+  reservedKib: 1,
+  threadsPerSm: 1536,
+  blocksPerSm: 16,
+  f32LanesPerSm: 128,
+  lanesSource: "NVIDIA Ampere GA102 GPU Architecture white paper, 128 FP32 cores per SM",
+  clusters: false,
+  features: ampereFeatures,
+  matrixInstructions: ampereInstructions,
+});
+
+export const sm89 = nvidiaArchitecture({
+  capability: "8.9",
+  ptxTarget: "sm_89",
+  ptxVersion: "7.8",
+  sharedKibPerSm: 100,
+  reservedKib: 1,
+  threadsPerSm: 1536,
+  blocksPerSm: 24,
+  f32LanesPerSm: 128,
+  lanesSource: "NVIDIA Ada GPU Architecture white paper, 128 CUDA cores per SM",
+  clusters: false,
+  features: [...ampereFeatures, "fp8"],
+  matrixInstructions: adaInstructions,
+});

@@ -1,0 +1,128 @@
+/**
+ * From a machine's data sheet to the target that the compiler reads: rates of one core or one
+ * multiprocessor. Every number made here says by which formula, and is marked as predicted.
+ */
+import { predicted, type Sourced } from "./figure.ts";
+import type { CpuMachine, GpuMachine, Machine } from "./machine.ts";
+import type { MemoryLevel, Target } from "./target.ts";
+
+/** What a data file says beside the machine itself. */
+export interface MachineFile {
+  readonly name: string;
+  readonly summary: string;
+  readonly emitter?: "x64" | "ptx" | "wgsl";
+  readonly machine: Machine;
+}
+
+export function targetOfMachine(file: MachineFile): Target {
+  const { name, summary, emitter, machine } = file;
+  const rates = machine.kind === "gpu" ? gpuRates(machine) : cpuRates(machine);
+  return { name, summary, ...(emitter && { emitter }), ...rates, machine };
+}
+
+type Rates = Omit<Target, "name" | "summary" | "emitter" | "machine">;
+
+/** Vector instructions of all kinds that a core finishes in a cycle: two multiply-adds and a load. */
+const issueWidth = 3;
+
+/** Reading rates of L1, L2 and L3 against L1: 551, 201 and 117 GB/s, measured on a Zen 5 core. */
+const levelRatios = [1, 0.36, 0.21] as const;
+/** GB/s that one core draws from memory: its misses in flight, not the channels, are the limit. */
+const aloneFromMemory = predicted(
+  33,
+  "one Zen 5 core reading 256 MB, measured; others assumed alike",
+);
+
+function cpuRates(machine: CpuMachine): Rates {
+  const ghz = machine.clockMhz.value / 1000;
+  const lanes = machine.vectorBits.value / 32;
+  const fma = machine.fmaPerCycle.value;
+  return {
+    capabilities: new Set(machine.extensions),
+    vectorBytes: machine.vectorBits.value / 8,
+    vectorRegisters: machine.vectorRegisters.value,
+    memory: cpuLevels(machine, ghz),
+    f32FlopsPerNsPerCore: predicted(
+      2 * lanes * fma * ghz,
+      `2 x ${lanes} lanes x ${fma} multiply-adds a cycle x ${ghz} GHz`,
+    ),
+    vectorOpsPerNsPerCore: predicted(issueWidth * ghz, `${issueWidth} a cycle x ${ghz} GHz`),
+    multiplyAddLatencyNs: predicted(
+      machine.fmaLatencyCycles.value / ghz,
+      `${machine.fmaLatencyCycles.value} cycles at ${ghz} GHz`,
+    ),
+    barrierNs: predicted(200, "two transfers of a cache line between cores, about 100 ns each"),
+    maxMemoryBytes: machine.memoryBytes?.value ?? 2 ** 40,
+    alignmentBytes: 64,
+  };
+}
+
+function cpuLevels(machine: CpuMachine, ghz: number): readonly MemoryLevel[] {
+  const load = machine.loadBytesPerCycle.value;
+  const levels = machine.caches.map((cache, i): MemoryLevel => {
+    const ratio = levelRatios[Math.min(i, levelRatios.length - 1)]!;
+    return {
+      name: `L${cache.level}`,
+      capacityBytes: cache.bytes,
+      bytesPerNsPerCore: predicted(
+        load * ratio * ghz,
+        `${load} bytes a cycle from L1 x ${ratio} (the ratio measured on a Zen 5 core) x ${ghz} GHz`,
+      ),
+    };
+  });
+  return [...levels, { name: "memory", bytesPerNsPerCore: memoryRate(machine) }];
+}
+
+function memoryRate({ memoryBytesPerNs: whole }: CpuMachine): Sourced {
+  return whole && whole.value < aloneFromMemory.value ? whole : aloneFromMemory;
+}
+
+function gpuRates(machine: GpuMachine): Rates {
+  const { architecture, multiprocessors, memoryBytesPerNs, l2Bytes } = machine;
+  const ghz = machine.boostMhz.value / 1000;
+  const count = multiprocessors.value;
+  const issue = architecture.warpInstructionsPerCycle.value;
+  const shared = architecture.sharedBytesPerCycle.value;
+  const memory: readonly MemoryLevel[] = [
+    {
+      name: "shared",
+      capacityBytes: architecture.sharedBytesPerBlock,
+      bytesPerNsPerCore: predicted(shared * ghz, `${shared} bytes a cycle x ${ghz} GHz`),
+    },
+    {
+      name: "L2",
+      capacityBytes: l2Bytes,
+      // A100 white paper: 5,120 bytes a cycle for 108 multiprocessors.
+      bytesPerNsPerCore: predicted(47 * ghz, `47 bytes a cycle and multiprocessor x ${ghz} GHz`),
+    },
+    {
+      name: "memory",
+      bytesPerNsPerCore: predicted(
+        memoryBytesPerNs.value / count,
+        `${memoryBytesPerNs.value} GB/s over ${count} multiprocessors`,
+      ),
+    },
+  ];
+  return {
+    capabilities: new Set([
+      ...architecture.features,
+      ...(architecture.ptxTarget ? [architecture.ptxTarget] : []),
+    ]),
+    vectorBytes: architecture.warpThreads * 4,
+    vectorRegisters: architecture.registersPerThread.value,
+    memory,
+    f32FlopsPerNsPerCore: predicted(
+      (machine.vectorTeraops.f32.value * 1000) / count,
+      `${machine.vectorTeraops.f32.value} TFLOP/s over ${count} multiprocessors`,
+    ),
+    vectorOpsPerNsPerCore: predicted(
+      issue * ghz,
+      `${issue} warp instructions a cycle x ${ghz} GHz`,
+    ),
+    multiplyAddLatencyNs: predicted(4 / ghz, `4 cycles at ${ghz} GHz`),
+    barrierNs: predicted(1300, "gap between dependent kernels of a graph, as seen on an H100"),
+    maxMemoryBytes: machine.memoryBytes.value,
+    // What cuMemAlloc promises.
+    alignmentBytes: 256,
+  };
+}

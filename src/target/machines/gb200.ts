@@ -1,0 +1,60 @@
+/** One GPU of an NVIDIA GB200 superchip (two GPUs and a Grace CPU). */
+import { sm100a } from "../architectures/hopper-blackwell.ts";
+import { perDevice } from "../figure.ts";
+import type { MachineFile } from "../machine-target.ts";
+
+const datasheet =
+  "NVIDIA GB200 NVL72 datasheet, superchip column halved, dense (nvidia.com/en-us/data-center/gb200-nvl72)";
+const device = "device attributes of a B200 (pytorch/ao#4002); same dies";
+
+export const gb200: MachineFile = {
+  name: "gb200",
+  summary: "One GPU of NVIDIA GB200, 186 GB HBM3e",
+  emitter: "ptx",
+  machine: {
+    kind: "gpu",
+    vendor: "NVIDIA",
+    architecture: sm100a,
+    multiprocessors: perDevice(148, device, "measured"),
+    boostMhz: perDevice(
+      2111,
+      "80 TFLOP/s of f32 (datasheet) over 2 x 128 lanes x 148 multiprocessors",
+      "predicted",
+    ),
+    memoryKind: "HBM3e",
+    unifiedMemory: false,
+    memoryBytes: perDevice(186 * 10 ** 9, datasheet),
+    memoryBytesPerNs: perDevice(8000, datasheet),
+    l2Bytes: perDevice(Math.round(126.5 * 2 ** 20), device, "measured"),
+    vectorTeraops: {
+      f32: perDevice(80, datasheet),
+      f64: perDevice(40, datasheet),
+    },
+    matrixTeraops: {
+      f64: perDevice(40, datasheet),
+      tf32: perDevice(1250, datasheet),
+      bf16: perDevice(2500, datasheet),
+      f16: perDevice(2500, datasheet),
+      fp8: perDevice(5000, datasheet),
+      fp6: perDevice(5000, datasheet),
+      fp4: perDevice(10000, datasheet),
+      int8: perDevice(5000, datasheet),
+    },
+    links: [
+      { kind: "nvlink", generation: "5", bytesPerNsEachWay: perDevice(900, datasheet) },
+      {
+        kind: "nvlink-c2c",
+        generation: "1",
+        bytesPerNsEachWay: perDevice(
+          450,
+          "NVIDIA GB200 datasheet: 900 GB/s both ways together, to Grace",
+        ),
+      },
+      {
+        kind: "pcie",
+        generation: "5.0 x16",
+        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
+      },
+    ],
+  },
+};
