@@ -39,6 +39,8 @@ import type { Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
+  /** Threads that the program is made for; it runs on any number. Default: any number above one. */
+  readonly threads?: number;
   /** Called before each pass with its name: progress. */
   readonly onPass?: (pass: string) => void;
 }
@@ -65,7 +67,7 @@ export interface CompiledModel {
 }
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
-  const { target, onPass = () => {} } = options;
+  const { target, threads = 2, onPass = () => {} } = options;
   onPass("graph");
   const model = prepareModel(source);
   onPass("nests");
@@ -88,7 +90,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
       invariant(role !== "local", () => `view ${tensor} of a local tensor`);
       made.set(tensor, { ...rest, role });
     }
-    const best = chooseSchedule(coalesced.region, target);
+    const best = chooseSchedule(coalesced.region, target, threads);
     if (!best.ok) return best;
     chosen.push(best.value);
   }
@@ -110,11 +112,19 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   ]);
 }
 
-/** The cheapest candidate; threads only where the region outweighs what a barrier costs. */
-export function chooseSchedule(region: Region, target: Target): Result<CompiledRegion> {
+/** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
+const barriersPerRegion = 4;
+
+/** The cheapest candidate; threads only where they save more than the barriers cost. */
+export function chooseSchedule(
+  region: Region,
+  target: Target,
+  threads = 2,
+): Result<CompiledRegion> {
   const serial = cheapest(region, target, enumerateSchedules(region, target, { parallel: false }));
   if (!serial.ok) return serial;
-  const worthThreads = serial.value.price.estimateNs > 8 * target.barrierNs.value;
+  const savedNs = serial.value.price.estimateNs * (1 - 1 / threads);
+  const worthThreads = savedNs > barriersPerRegion * target.barrierNs.value;
   if (!worthThreads || !target.capabilities.has("threads")) return serial;
   return cheapest(region, target, enumerateSchedules(region, target, { parallel: true }));
 }

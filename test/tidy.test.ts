@@ -46,6 +46,24 @@ function importTable(): Map<string, Set<string>> {
   );
 }
 
+describe("third-party notices", () => {
+  it("name every bundled package in its installed version (npm run notices)", () => {
+    const notices = read("THIRD_PARTY_NOTICES");
+    const { devDependencies, peerDependencies } = JSON.parse(read("package.json")) as Readonly<
+      Record<"devDependencies" | "peerDependencies", Readonly<Record<string, string>>>
+    >;
+    const bare = code
+      .filter((path) => !path.includes(".test"))
+      .flatMap(importsOf)
+      .map((name) => /^(@[^/]+\/)?[^/]+/.exec(name)![0])
+      .filter((name) => devDependencies[name] !== undefined && !peerDependencies[name]);
+    const missing = [...new Set(bare)].filter(
+      (name) => !notices.includes(`${name} ${devDependencies[name]} (`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
 describe("imports", () => {
   const table = importTable();
 

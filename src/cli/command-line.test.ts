@@ -72,6 +72,19 @@ describe("wavetile", () => {
     vi.restoreAllMocks();
   });
 
+  it("compiles for the threads that are asked for", async () => {
+    const large = join(folder, "large.onnx");
+    writeFileSync(large, sampleModel(2048));
+    const dealtOut = async (...threads: string[]): Promise<boolean> => {
+      const made = join(folder, "large.wt");
+      await wavetile("optimize", large, "--shape", "M=512", ...threads, "-o", made);
+      return (await wavetile("inspect", made, "--schedule")).out.includes("parallelize");
+    };
+    expect(await dealtOut()).toBe(true);
+    expect(await dealtOut("--threads", "2")).toBe(true);
+    expect(await dealtOut("--threads", "1")).toBe(false);
+  });
+
   it("says of a damaged artifact what it is, not that it is no ONNX model", async () => {
     const made = join(folder, "damaged.wt");
     expect((await wavetile("optimize", model, "--shape", "M=4", "-o", made)).exit).toBe(0);

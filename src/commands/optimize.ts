@@ -15,6 +15,10 @@ export const optimize = command({
     target: shared.target,
     shape: shared.shape,
     state: shared.state,
+    threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
+      description: "threads to compile for; the program runs on any number; default: any",
+      value: "N",
+    }),
     seed: shared.seed,
   }),
   load: async () => (await import("./actions/optimize.ts")).optimizeModel,

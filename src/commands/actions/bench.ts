@@ -10,7 +10,6 @@ import { printTable } from "./table.ts";
 interface BenchArgs extends OpenArgs {
   readonly against?: "onnxruntime" | undefined;
   readonly runs: number;
-  readonly threads?: number | undefined;
   readonly seed: number;
 }
 

@@ -14,6 +14,7 @@ export interface OpenArgs {
   readonly shape: readonly string[];
   readonly state: readonly string[];
   readonly seed?: number;
+  readonly threads?: number | undefined;
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
@@ -30,6 +31,7 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
     shapes: shapes.value,
     states: states.value,
     seed: args.seed ?? 0,
+    ...(args.threads !== undefined && { threads: args.threads }),
     onPass: context.progress,
   });
 }
@@ -40,10 +42,7 @@ export interface StartedModel {
   readonly threads: number;
 }
 
-export function startPath(
-  args: OpenArgs & { readonly threads?: number | undefined },
-  context: CommandContext,
-): Result<StartedModel> {
+export function startPath(args: OpenArgs, context: CommandContext): Result<StartedModel> {
   const opened = openPath(args, context);
   if (!opened.ok) return opened;
   context.progress("load");

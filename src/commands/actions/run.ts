@@ -17,7 +17,6 @@ interface RunArgs extends OpenArgs {
   readonly outputDir?: string | undefined;
   readonly profile: boolean;
   readonly trace?: string | undefined;
-  readonly threads?: number | undefined;
   readonly seed: number;
 }
 

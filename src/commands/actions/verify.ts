@@ -18,7 +18,6 @@ import { printTable } from "./table.ts";
 
 interface VerifyArgs extends OpenArgs {
   readonly against: "oracle" | "onnxruntime";
-  readonly threads?: number | undefined;
   readonly seed: number;
 }
 

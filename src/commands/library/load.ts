@@ -44,17 +44,18 @@ export function tryLoad(
   if (!bytes.ok) return bytes;
   const shapes = parseShapes(options.shapes ?? {});
   if (!shapes.ok) return shapes;
-  const { values, states, onPass } = options;
+  const { values, states, threads, onPass } = options;
   const opened = openModel(bytes.value, {
     target: options.target ?? "auto",
     shapes: shapes.value,
     seed: 0,
     ...(values && { values }),
     ...(states && { states }),
+    ...(threads !== undefined && { threads }),
     ...(onPass && { onPass }),
   });
   if (!opened.ok) return opened;
-  const session = startSession(opened.value, options.threads ?? nodeWorkerHost.parallelism);
+  const session = startSession(opened.value, threads ?? nodeWorkerHost.parallelism);
   if (!session.ok) return session;
   return ok(new LoadedModel(opened.value, session.value), opened.warnings);
 }

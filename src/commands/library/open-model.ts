@@ -44,6 +44,8 @@ export interface OpenOptions {
   /** Inputs of an ONNX model that take over an output of the run before: input to output. */
   readonly states?: StateLinks;
   readonly seed: number;
+  /** Threads that an ONNX model is compiled for; the program runs on any number. */
+  readonly threads?: number;
   readonly onPass?: (pass: string) => void;
 }
 
@@ -137,6 +139,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   if (open.length > 0) return fail(unboundedSymbols(open.map((symbol) => symbol.name)));
   const compiled = compileModel(imported.value, {
     target: target.value,
+    ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.onPass && { onPass: options.onPass }),
   });
   if (!compiled.ok) return compiled;
