@@ -94,6 +94,7 @@ export {
 export { lexMax, lexMaxMap, lexMin, lexMinMap } from "./lexicographic.ts";
 export { parseAffine, parseMap, parseSet } from "./notation-parse.ts";
 export { formatPiece, formatSet } from "./notation-print.ts";
+export { findIntegerPoint } from "./omega.ts";
 export {
   alignParams,
   applyMap,

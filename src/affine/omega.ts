@@ -16,7 +16,7 @@ import {
   tightenEquality,
   tightenInequality,
 } from "./row.ts";
-import type { Work } from "./work.ts";
+import { type Answer, answer, type Work } from "./work.ts";
 
 /** How to recover an eliminated variable from the values of the others. */
 type Step =
@@ -36,6 +36,15 @@ export function findPoint(
     columns,
     work,
   );
+}
+
+/** Some integer point where all rows (coefficients, then a constant) are at least 0, or null. */
+export function findIntegerPoint(
+  inequalities: readonly Row[],
+  columns: number,
+  limit?: number,
+): Answer<readonly number[] | null> {
+  return answer((work) => findPoint([], inequalities, columns, work), limit);
 }
 
 function solve(

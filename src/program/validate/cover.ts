@@ -27,7 +27,7 @@ import {
 import { simplify } from "../../semantics/index-range.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
-import { childBodies, mapBodies, substituteStatements } from "../walk.ts";
+import { childBodies, mapBodies, mapStatements, substituteStatements } from "../walk.ts";
 import type { Facts } from "./facts.ts";
 
 /** Elements lo <= index < hi along each axis. */
@@ -64,7 +64,28 @@ export function covers(
   const { name, lanes, scope } = buffer;
   const isPrivate = scope === "register" || scope === "local";
   const budget = { steps: maxSteps };
-  return coversList(body, { buffer: name, lanes, isPrivate, box, facts, budget });
+  return coversList(apartFrom(facts, body), { buffer: name, lanes, isPrivate, box, facts, budget });
+}
+
+const loopVariables = new WeakMap<Statement, ReadonlySet<string>>();
+
+/** Variables of the loops at and below a statement. */
+function loopVariablesOf(s: Statement): ReadonlySet<string> {
+  const known = loopVariables.get(s);
+  if (known) return known;
+  const names = new Set<string>(s.kind === "for" ? [s.variable] : []);
+  for (const inner of childBodies(s).flat()) {
+    for (const name of loopVariablesOf(inner)) names.add(name);
+  }
+  loopVariables.set(s, names);
+  return names;
+}
+
+/** The statements without loop variables that the facts, and so perhaps the box, know already. */
+function apartFrom(facts: Facts, body: readonly Statement[]): readonly Statement[] {
+  const clash = (s: Statement): boolean => [...loopVariablesOf(s)].some((n) => facts.has(n));
+  if (!body.some(clash)) return body;
+  return mapStatements(body, (s) => [s.kind === "for" ? renamed(s, facts) : s]);
 }
 
 const writers = new WeakMap<Statement, ReadonlySet<string>>();
@@ -91,9 +112,55 @@ function coversList(list: readonly Statement[], q: Question): boolean {
   const able = body.filter((s) => buffersWritten(s).has(q.buffer));
   if (q.budget.steps-- <= 0) return false;
   if (able.length === 0) return isEmpty(q);
+  const stores = able.filter((s) => s.kind === "store");
+  if (stores.length > 1 && tileCovers(stores, q)) return true;
   if (able.some((s) => coversOne(s, q))) return true;
-  if (able.length === 1) return isEmpty(q);
-  return isEmpty(q) || sweeps(able, q, 0);
+  if (isEmpty(q)) return true;
+  if (able.length === 1) return false;
+  const joined = joinLoops(able, q.facts);
+  if (joined.length < able.length) return coversList(joined, q);
+  return sweeps(able, q, 0) || branchesCover(able, q);
+}
+
+/** Loops of one extent as one loop: for coverage the order of the trips is of no matter. */
+function joinLoops(able: readonly Statement[], facts: Facts): readonly Statement[] {
+  const joined = new Map<string | Statement, Statement>();
+  for (const s of able) {
+    if (s.kind !== "for") {
+      joined.set(s, s);
+      continue;
+    }
+    const key = `${s.extent.key} ${s.mode.kind === "grid" ? s.mode.axis : ""}`;
+    const first = joined.get(key);
+    if (first?.kind !== "for") {
+      // A name that no loop inside can have, as it cannot be spelled in a program.
+      let name = `${s.variable}'`;
+      while (facts.has(name)) name += "'";
+      joined.set(key, withVariable(s, name));
+      continue;
+    }
+    const { body } = withVariable(s, first.variable);
+    joined.set(key, { ...first, body: [...first.body, ...body] });
+  }
+  return [...joined.values()];
+}
+
+/** Several statements of which a branch is one: each way through it, with the others beside it. */
+function branchesCover(able: readonly Statement[], q: Question): boolean {
+  const at = able.findIndex((s) => s.kind === "if");
+  const branch = able[at];
+  if (branch?.kind !== "if" || q.budget.steps-- <= 0) return false;
+  const { facts } = q;
+  const way = (body: readonly Statement[]): readonly Statement[] => able.toSpliced(at, 1, ...body);
+  const { conditions } = branch;
+  if (conditions.every((c) => facts.holds(c))) return coversList(way(branch.then), q);
+  if (conditions.some((c) => facts.fails(c))) return coversList(way(branch.else), q);
+  return (
+    coversList(way(branch.then), { ...q, facts: facts.withConditions(conditions) }) &&
+    negations(conditions).every((no) =>
+      coversList(way(branch.else), { ...q, facts: facts.withNonNegative(no) }),
+    )
+  );
 }
 
 /** Indices bound by letIndex under a name that the facts use for something else get another name. */
@@ -184,10 +251,41 @@ function coversOne(s: Statement, q: Question): boolean {
   }
 }
 
-function storeCovers(
-  s: Extract<Statement, { kind: "store" }>,
-  { box, facts, lanes }: Question,
-): boolean {
+const mostTileElements = 4096;
+
+/**
+ * Stores that stand at constant distances from each other, as unrolled loops leave them: they cover
+ * the box that spans them when none of its elements is left out, and so any box inside.
+ */
+function tileCovers(stores: readonly Store[], q: Question): boolean {
+  const { box, facts, lanes } = q;
+  const base = stores[0]!.index;
+  const placed = stores.flatMap((s) => {
+    const at = s.index.map((e, axis) => constantValue(sub(e, base[axis]!)));
+    return at.includes(undefined) ? [] : [{ at: at as number[], span: s.value.lanes / lanes }];
+  });
+  const last = base.length - 1;
+  const from = base.map((_, axis) => Math.min(...placed.map((p) => p.at[axis]!)));
+  const to = base.map((_, axis) =>
+    Math.max(...placed.map((p) => p.at[axis]! + (axis === last ? p.span : 1))),
+  );
+  const size = to.reduce((n, end, axis) => n * (end - from[axis]!), 1);
+  if (!Number.isInteger(size) || size > mostTileElements) return false;
+  const inside = base.every(
+    (e, axis) =>
+      facts.atLeast(box.lo[axis]!, add(e, from[axis]!)) &&
+      facts.atLeast(add(e, to[axis]!), box.hi[axis]!),
+  );
+  if (!inside) return false;
+  const written = new Set<number>();
+  for (const { at, span } of placed) {
+    const first = at.reduce((n, v, axis) => n * (to[axis]! - from[axis]!) + v - from[axis]!, 0);
+    for (let lane = 0; lane < span; lane++) written.add(first + lane);
+  }
+  return written.size === size;
+}
+
+function storeCovers(s: Store, { box, facts, lanes }: Question): boolean {
   return s.index.every((e, axis) => {
     const span = axis === s.index.length - 1 ? s.value.lanes / lanes : 1;
     return facts.atLeast(box.lo[axis]!, e) && facts.atLeast(add(e, span), box.hi[axis]!);
@@ -213,12 +311,17 @@ export function negations(conditions: readonly Condition[]): readonly IndexExpr[
 }
 
 type Loop = Extract<Statement, { kind: "for" }>;
+type Store = Extract<Statement, { kind: "store" }>;
 
 /** The loop with a variable that the facts do not know. */
 function renamed(s: Loop, facts: Facts): Loop {
   if (!facts.has(s.variable)) return s;
   let name = `${s.variable}'`;
   while (facts.has(name)) name += "'";
+  return withVariable(s, name);
+}
+
+function withVariable(s: Loop, name: string): Loop {
   const body = substituteStatements(s.body, new Map([[s.variable, variable(name)]]));
   return { ...s, variable: name, body };
 }
@@ -226,7 +329,23 @@ function renamed(s: Loop, facts: Facts): Loop {
 function loopCovers(s: Loop, q: Question): boolean {
   const bases = movedAxes(s, q.buffer);
   if (bases.length === 0) return onceCovers(s, q);
-  return bases.some((base) => tripCovers(s, q, base)) || bases.some((b) => windowsCover(s, q, b));
+  return (
+    bases.some((base) => tripCovers(s, q, base)) ||
+    bases.some((b) => windowsCover(s, q, b)) ||
+    tripsCover(s, q)
+  );
+}
+
+const mostTrips = 8;
+
+/** The trips of a short loop together: those of a stride interleave. */
+function tripsCover(s: Loop, q: Question): boolean {
+  const count = constantValue(s.extent);
+  if (count === undefined || count < 2 || count > mostTrips) return false;
+  const trips = Array.from({ length: count }, (_, i) =>
+    substituteStatements(s.body, new Map([[s.variable, constant(i)]])),
+  );
+  return coversList(trips.flat(), q);
 }
 
 /** A box no wider than the loop's step may lie in the window of one trip. */

@@ -14,6 +14,7 @@ import {
   atomOperands,
   constant,
   constantValue,
+  evaluate,
   type IndexAtom,
   type IndexExpr,
   type IndexLike,
@@ -25,6 +26,8 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
+import { Rng } from "../../support/rng.ts";
+import { type Assignment, LinearFacts } from "./linear-facts.ts";
 
 interface Effort {
   readonly depth: number;
@@ -33,12 +36,10 @@ interface Effort {
   readonly first: "variable" | "condition";
 }
 
-/** The tries at one proof: most need little, and failing ones cost the most. */
+/** The quick tries at one proof; the integer solver comes after them. */
 const efforts: readonly Effort[] = [
   { depth: 4, steps: 20, first: "variable" },
   { depth: 4, steps: 20, first: "condition" },
-  { depth: 8, steps: 50, first: "variable" },
-  { depth: 8, steps: 80, first: "condition" },
 ];
 
 interface Known {
@@ -49,23 +50,43 @@ interface Known {
   readonly rank: number;
 }
 
+/** How one set of facts comes from a smaller one. */
+type Growth =
+  | { readonly kind: "binding"; readonly name: string }
+  | { readonly kind: "conditions"; readonly exprs: readonly IndexExpr[] };
+
+/** What is known of expressions that differ by a constant only: from where on they are >= 0. */
+interface Verdict {
+  /** The least constant for which it is proved. */
+  proved: number;
+  /** The greatest constant for which it is not. */
+  failed: number;
+}
+
 /** An immutable set of facts; the `with…` methods give larger ones. */
 export class Facts {
   readonly #known: ReadonlyMap<string, Known>;
   readonly ranges: ReadonlyMap<string, IndexRange>;
   /** Expressions known to be >= 0. */
   readonly conditions: readonly IndexExpr[];
-  readonly #proved = new Map<string, boolean>();
+  readonly #parent: Facts | undefined;
+  readonly #growth: Growth | undefined;
+  readonly #verdicts = new Map<string, Verdict>();
+  #samples: Assignment[] | undefined;
+  #linear: LinearFacts | undefined;
   #impossible: boolean | undefined;
 
   private constructor(
     known: ReadonlyMap<string, Known>,
     ranges: ReadonlyMap<string, IndexRange>,
     conditions: readonly IndexExpr[],
+    from?: { readonly parent: Facts; readonly growth: Growth },
   ) {
     this.#known = known;
     this.ranges = ranges;
     this.conditions = conditions;
+    this.#parent = from?.parent;
+    this.#growth = from?.growth;
   }
 
   static none(): Facts {
@@ -80,7 +101,10 @@ export class Facts {
   withParameter(name: string, min: number, max: number): Facts {
     const known = new Map(this.#known);
     known.set(name, { extent: undefined, lower: constant(min), rank: known.size });
-    return new Facts(known, new Map(this.ranges).set(name, { min, max }), this.conditions);
+    return new Facts(known, new Map(this.ranges).set(name, { min, max }), this.conditions, {
+      parent: this,
+      growth: { kind: "binding", name },
+    });
   }
 
   /** 0 <= name < extent, and so extent >= 1. */
@@ -90,7 +114,9 @@ export class Facts {
     const max = Math.max(0, rangeOf(extent, this.ranges).max - 1);
     const ranges = new Map(this.ranges).set(name, { min: 0, max });
     const atLeastOne = sub(extent, 1);
-    return new Facts(known, ranges, this.conditions).withNonNegative(atLeastOne);
+    const growth = { kind: "binding", name } as const;
+    const bound = new Facts(known, ranges, this.conditions, { parent: this, growth });
+    return bound.withNonNegative(atLeastOne);
   }
 
   withCondition(condition: Condition): Facts {
@@ -106,7 +132,10 @@ export class Facts {
     const all = exprs.flatMap((e) => this.#consequences(e));
     const news = all.filter((e) => rangeOf(e, this.ranges).min < 0);
     if (news.length === 0) return this;
-    return new Facts(this.#known, this.ranges, [...this.conditions, ...news]);
+    return new Facts(this.#known, this.ranges, [...this.conditions, ...news], {
+      parent: this,
+      growth: { kind: "conditions", exprs: news },
+    });
   }
 
   /**
@@ -150,25 +179,73 @@ export class Facts {
 
   /** Whether the facts contradict each other: the point is never reached. */
   isImpossible(): boolean {
-    // A contradiction needs the condition that came last; the others have been asked before it.
-    const last = this.conditions.at(-1);
-    if (!last) return false;
-    this.#impossible ??= efforts
-      .slice(0, 2)
-      .some((effort) => this.#try(simplify(sub(-1, last), this.ranges), effort));
+    if (this.conditions.length === 0) return false;
+    this.#impossible ??= this.samples().length === 0 && this.#decide(constant(-1));
     return this.#impossible;
   }
 
   /** Whether e >= 0 is proved. */
   nonNegative(e: IndexExpr): boolean {
+    if (e.terms.length === 0) return e.constant >= 0 || this.isImpossible();
+    const key = termsKey(e);
+    let verdict = this.#verdicts.get(key);
+    if (!verdict) {
+      verdict = { proved: Infinity, failed: -Infinity };
+      this.#verdicts.set(key, verdict);
+    }
+    if (e.constant >= verdict.proved) return true;
+    if (e.constant <= verdict.failed) return false;
+    const proved = this.#isProved(e);
+    if (proved) verdict.proved = e.constant;
+    else verdict.failed = e.constant;
+    return proved;
+  }
+
+  #isProved(e: IndexExpr): boolean {
     const range = rangeOf(e, this.ranges);
     if (range.min >= 0 || range.max < 0) return range.min >= 0;
-    const known = this.#proved.get(e.key);
-    if (known !== undefined) return known;
+    if (this.samples().some((at) => valueAt(e, at) < 0)) return false;
     const goal = simplify(e, this.ranges);
-    const proved = efforts.some((effort) => this.#try(goal, effort));
-    this.#proved.set(e.key, proved);
-    return proved;
+    return efforts.some((effort) => this.#try(goal, effort)) || this.#decide(goal);
+  }
+
+  /** A point where the facts hold and e < 0, if one is known. */
+  counterexample(e: IndexExpr): Assignment | undefined {
+    return this.samples().find((at) => valueAt(e, at) < 0);
+  }
+
+  /** By the integer solver; a counterexample is kept as a sample. */
+  #decide(e: IndexExpr): boolean {
+    const extents = new Map(
+      [...this.#known].flatMap(([name, { extent }]) => (extent ? [[name, extent] as const] : [])),
+    );
+    const { ranges, conditions } = this;
+    this.#linear ??= new LinearFacts({ ranges, extents, conditions });
+    const decision = this.#linear.decide(e);
+    if (decision.kind === "refuted") this.samples().push(decision.point);
+    return decision.kind === "proved";
+  }
+
+  /** Some points where all facts hold: what is negative at one of them is not worth a proof. */
+  samples(): Assignment[] {
+    this.#samples ??= this.#sample();
+    return this.#samples;
+  }
+
+  #sample(): Assignment[] {
+    const growth = this.#growth;
+    if (!growth) return Array.from({ length: sampleCount }, () => new Map());
+    const parent = this.#parent!.samples();
+    if (growth.kind === "conditions") {
+      return parent.filter((at) => growth.exprs.every((e) => valueAt(e, at) >= 0));
+    }
+    const { name } = growth;
+    const { extent } = this.#known.get(name)!;
+    const { min, max } = this.ranges.get(name)!;
+    return parent.flatMap((at, i) => {
+      const end = extent ? valueAt(extent, at) - 1 : max;
+      return end < min ? [] : [new Map(at).set(name, chosenValue(i, this.#known.size, min, end))];
+    });
   }
 
   #try(goal: IndexExpr, { depth, steps, first }: Effort): boolean {
@@ -295,6 +372,29 @@ export class Facts {
     }
     return false;
   }
+}
+
+const sampleCount = 14;
+
+/** The ends of the range often, something between else; deterministic and different for each name. */
+function chosenValue(sample: number, name: number, min: number, max: number): number {
+  const spread = new Rng(1000 * name + sample);
+  const way = sample < 2 ? sample : spread.integer(0, 5);
+  if (way === 0 || way === 2) return min;
+  if (way === 1 || way === 3) return Number.isSafeInteger(max) ? max : min + 999;
+  return spread.integer(min, Math.min(max, min + (way === 4 ? 30 : 4095)));
+}
+
+/** The value; variables that nothing is known of are 0. */
+function valueAt(e: IndexExpr, at: Assignment): number {
+  const missing = [...variablesOf(e)].filter((name) => !at.has(name));
+  if (missing.length === 0) return evaluate(e, at);
+  return evaluate(e, new Map([...at, ...missing.map((name) => [name, 0] as const)]));
+}
+
+/** The key of an expression without its constant. */
+function termsKey({ key, constant: c }: IndexExpr): string {
+  return c === 0 ? key : key.slice(0, key.length - String(Math.abs(c)).length - 3);
 }
 
 type Next = (e: IndexExpr) => boolean;

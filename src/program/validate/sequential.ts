@@ -22,10 +22,10 @@ import type { Facts } from "./facts.ts";
 import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
-import { type Place, type SpreadVariable, signatureOf } from "./separate.ts";
+import { originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
 
 /** One access, with all that is known where it stands. */
-interface Access extends Place {
+export interface Access extends Place {
   readonly buffer: Buffer;
   readonly write: boolean;
   readonly text: string;
@@ -55,6 +55,8 @@ export interface Footprint {
   readonly writes: ReadonlySet<string>;
   /** Roots known to be written completely; absent: ask cover.ts. */
   readonly covered?: ReadonlySet<string>;
+  /** The stores into a buffer of the program, by its own name; absent: no slabs. */
+  readonly storesTo?: (buffer: string) => readonly Access[];
   /** Whether `written` may stand in the bytes of `read`: each element is read for the last time first. */
   readonly mayOverwrite?: (read: string, written: string) => boolean;
 }
@@ -90,7 +92,9 @@ class SequentialCheck {
       const [old, fresh] = [read, written].map((root) => this.#accesses.get(root) ?? []);
       return !this.#writes.has(read) && !this.#reads.has(written) && overwrites(old!, fresh!);
     };
-    return { reads: this.#reads, writes: this.#writes, mayOverwrite };
+    const storesTo = (buffer: string): readonly Access[] =>
+      [...this.#accesses.values()].flat().filter((a) => a.write && a.buffer.name === buffer);
+    return { reads: this.#reads, writes: this.#writes, mayOverwrite, storesTo };
   }
 
   #roleBody(role: Role): void {
@@ -153,7 +157,8 @@ class SequentialCheck {
       // The iterations stand for the axis: equal iterations run on one instance.
       spread = spread.filter((v) => v.name !== axis);
       if (spread.length < walk.spread.length) {
-        spread = [...spread, { name: s.variable, identity, required: true }];
+        const single = walk.facts.atLeast(1, s.extent);
+        spread = [...spread, { name: s.variable, identity, required: true, single }];
       }
     } else {
       const identity = `${s.variable}<${s.extent.key}`;
@@ -261,7 +266,7 @@ class SequentialCheck {
       const known = facts.conditions.map((c) => `known: ${c.key} >= 0`);
       this.#report.add("PRG010", `axis ${axis} of ${buffer.name} in ${text}`, {
         ...this.#where(),
-        notes: [note, ...known],
+        notes: [note, ...witnessOf(e, sub(sub(extent, span), e), facts), ...known],
         help: "guard the access or shorten the loop around it",
       });
     }
@@ -308,9 +313,11 @@ class SequentialCheck {
       if (accesses.every((a) => a.spread.every((v) => !v.required))) continue;
       // Views of one type and shape have their elements at the same places.
       const forms = new Set(accesses.map((a) => formOf(a.buffer)));
-      const signatures = new Map(accesses.map((a) => [signatureOf(a), a] as const));
+      const fixed = signaturesOf(accesses, []);
+      if (forms.size === 1 && areSeparate(fixed)) continue;
+      const signatures = signaturesOf(accesses, originsOf(accesses));
+      if (forms.size === 1 && areSeparate(signatures)) continue;
       const [one, other] = [...signatures];
-      if (forms.size === 1 && signatures.size === 1 && one![0] !== undefined) continue;
       const notes = [one, other].flatMap((x) =>
         x ? [`${x[1].text}: ${x[0] ?? "not separated"}`] : [],
       );
@@ -326,9 +333,28 @@ class SequentialCheck {
   }
 }
 
+type Signatures = ReadonlyMap<string | undefined, Access>;
+
+function signaturesOf(accesses: readonly Access[], origins: readonly number[]): Signatures {
+  return new Map(accesses.map((a) => [signatureOf(a, origins), a] as const));
+}
+
+function areSeparate(signatures: Signatures): boolean {
+  return signatures.size === 1 && !signatures.has(undefined);
+}
+
 function textOf(s: Statement): string {
   const text = printStatements([s]).split("\n")[0]!;
   return text.length > 90 ? `${text.slice(0, 87)}...` : text;
+}
+
+/** Values of the index variables for which the index leaves its range, where some are known. */
+function witnessOf(e: IndexExpr, room: IndexExpr, facts: Facts): readonly string[] {
+  const at = facts.counterexample(e) ?? facts.counterexample(room);
+  if (!at) return [];
+  const names = [...variablesOf(e, room)].sort();
+  if (names.length === 0) return [`reached, and ${e.key} is outside`];
+  return [`outside at ${names.map((name) => `${name} = ${at.get(name)}`).join(", ")}`];
 }
 
 const mostElements = 256;

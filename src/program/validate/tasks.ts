@@ -7,7 +7,6 @@
  */
 import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Buffer, Program, Task } from "../program.ts";
-import type { Statement } from "../statement.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import {
@@ -21,6 +20,7 @@ import {
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
+import { type Slab, slabOf, slabsCover } from "./slabs.ts";
 
 /** One launch statement of the text, at its position in program order. */
 export interface LaunchRecord {
@@ -44,10 +44,10 @@ export interface TaskRecords {
   readonly conditions: readonly { readonly root: string; readonly position: number }[];
 }
 
-/** Which roots are ready, and the bodies that have written parts of the others. */
+/** Which roots are ready, and the parts of the others that have been written. */
 interface State {
   readonly ready: Set<string>;
-  readonly partial: Map<string, readonly Statement[]>;
+  readonly partial: Map<string, readonly Slab[]>;
 }
 
 interface Around {
@@ -194,7 +194,7 @@ class TaskCheck {
     else {
       for (const root of footprint.writes) {
         if (state.ready.has(root)) continue;
-        if (this.#completes(root, { view, state, around })) completes.add(root);
+        if (this.#completes(root, { view, footprint, state, around })) completes.add(root);
       }
     }
     for (const root of completes) {
@@ -207,17 +207,26 @@ class TaskCheck {
   /** Whether this launch, with parts written before, leaves no element of the root unwritten. */
   #completes(
     root: string,
-    at: { readonly view: LaunchView; readonly state: State; readonly around: Around },
+    at: {
+      readonly view: LaunchView;
+      readonly footprint: Footprint;
+      readonly state: State;
+      readonly around: Around;
+    },
   ): boolean {
     const { view, state, around } = at;
     const { buffers } = this.#program;
     const body = coverageBody(view.kernel);
-    return buffers.some((buffer) => {
-      if (rootOf(buffers, buffer.name) !== root) return false;
-      const all = [...(state.partial.get(buffer.name) ?? []), ...body];
-      state.partial.set(buffer.name, all);
-      return covers(all, buffer, wholeOf(buffer), around.facts);
-    });
+    for (const buffer of buffers) {
+      if (rootOf(buffers, buffer.name) !== root) continue;
+      const stores = at.footprint.storesTo?.(buffer.name) ?? [];
+      if (stores.length === 0) continue;
+      const { facts } = around;
+      if (covers(body, buffer, wholeOf(buffer), facts)) return true;
+      const slab = slabOf({ body, buffer, stores, facts });
+      if (slab) state.partial.set(root, [...(state.partial.get(root) ?? []), slab]);
+    }
+    return slabsCover(state.partial.get(root) ?? [], around.facts);
   }
 }
 
