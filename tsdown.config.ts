@@ -1,7 +1,11 @@
 import { defineConfig } from "tsdown";
 
 export default defineConfig({
-  entry: { index: "src/index.ts", cli: "src/cli/main.ts" },
+  entry: {
+    index: "src/index.ts",
+    cli: "src/cli/main.ts",
+    "candidate-child": "src/runtime/child/entry.ts",
+  },
   format: "esm",
   platform: "node",
   target: "node20",

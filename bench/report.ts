@@ -3,7 +3,7 @@
  * their summary, and the text and JSON forms. Cases that failed are listed beside the rows, never
  * among them; losses are shown like wins.
  */
-import { geometricMean } from "./measure/statistics.ts";
+import { geometricMean } from "../src/runtime/measure/statistics.ts";
 
 /** One measured case; times are nanoseconds of one run. */
 export interface BenchRow {

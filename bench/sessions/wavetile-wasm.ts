@@ -5,6 +5,7 @@
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { median } from "../../src/runtime/measure/statistics.ts";
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { type KernelTime, WasmSession } from "../../src/runtime/wasm/session.ts";
@@ -12,7 +13,6 @@ import type { Tensor as StoredTensor } from "../../src/semantics/tensor.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { targets } from "../../src/target/index.ts";
 import { ownVersion } from "../installed.ts";
-import { median } from "../measure/statistics.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
 import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
 import { describeValue, fromStored, toStored } from "./stored-tensors.ts";

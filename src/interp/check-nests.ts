@@ -21,8 +21,11 @@ import {
 import { DiagnosticError, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Rng } from "../support/rng.ts";
+import { distanceOf } from "./approximate.ts";
 import { bindGraphSymbols, runGraph } from "./graph.ts";
-import { runNests } from "./nest.ts";
+import { type NestRunOptions, runNests } from "./nest.ts";
+import { drawPoint, writesAgain } from "./sample-points.ts";
+import { StatementSampler } from "./sample-statement.ts";
 
 export interface NestCheckOptions {
   readonly rng: Rng;
@@ -73,11 +76,33 @@ export function checkNests(graph: Graph, options: NestCheckOptions): void {
   const bound = unwrap(bindGraphSymbols(graph, inputs));
   const runRoutine = (routine: Routine, reads: readonly RefTensor[]) =>
     runNode(graph.nodes[routine.node]!, reads, bound);
-  const actual = unwrap(runNests(program, { given, symbols: bound, runRoutine }));
+  const afterStatement = checkSamples(rng);
+  const actual = unwrap(runNests(program, { given, symbols: bound, runRoutine, afterStatement }));
   for (const [i, tensor] of expected.entries()) {
     compareTensors(program.outputs[i]!, actual[i]!, tensor);
   }
 }
+
+/** Elements that the sampling oracle gives one by one are those of the whole run, within their errors. */
+function checkSamples(rng: Rng): NonNullable<NestRunOptions["afterStatement"]> {
+  return (statement, cells, symbols) => {
+    if (writesAgain(statement)) return;
+    const sampler = new StatementSampler(statement, symbols, (name) => {
+      const { dtype, shape, data } = cells(name);
+      return { dtype, shape, element: (at) => data[at]! };
+    });
+    for (let i = 0; i < samplesOfOneStatement; i++) {
+      const point = drawPoint(sampler, rng);
+      for (const { tensor, offset, value, error } of point ? sampler.valuesAt(point) : []) {
+        const whole = cells(tensor).data[offset]!;
+        const close = distanceOf(value, whole) <= error;
+        invariant(close, () => `${tensor}: ${whole} at ${offset}, by itself ${value} +- ${error}`);
+      }
+    }
+  };
+}
+
+const samplesOfOneStatement = 6;
 
 function runNode(
   node: Node,

@@ -2,13 +2,13 @@
  * Interpreter of nest programs in float64: makes a poisoned cell for every tensor, runs the items in
  * order, and gives the outputs. Routines (what no nest expresses) are run by the caller's function.
  */
-import type { NestItem, NestProgram, Routine, View } from "../region/nest.ts";
+import type { NestItem, NestProgram, Routine, Statement, View } from "../region/nest.ts";
 import { evaluate } from "../semantics/index-expr.ts";
 import { elementCount } from "../semantics/shape.ts";
 import { makeRefData, type RefTensor } from "../semantics/tensor.ts";
 import { attempt, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
-import { type Cell, runStatement } from "./statement.ts";
+import { type Cell, type Cells, runStatement } from "./statement.ts";
 
 export interface NestRunOptions {
   /** Inputs and weights by name. */
@@ -20,6 +20,12 @@ export interface NestRunOptions {
     reads: readonly RefTensor[],
     symbols: Map<string, number>,
   ) => readonly RefTensor[];
+  /** Called after each statement with the cells it saw and wrote. */
+  readonly afterStatement?: (
+    statement: Statement,
+    cells: Cells,
+    symbols: ReadonlyMap<string, number>,
+  ) => void;
 }
 
 /** The outputs of a program, in its order of outputs. */
@@ -51,7 +57,9 @@ class NestRun {
 
   runItem(item: NestItem): void {
     if (item.kind === "statement") {
-      runStatement(item.statement, (name) => this.#cell(name), this.#symbols);
+      const cells: Cells = (name) => this.#cell(name);
+      runStatement(item.statement, cells, this.#symbols);
+      this.#options.afterStatement?.(item.statement, cells, this.#symbols);
     } else if (item.kind === "view") {
       this.#addView(item.view);
     } else this.#runRoutine(item.routine);

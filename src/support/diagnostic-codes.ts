@@ -120,6 +120,7 @@ export const diagnosticCodes = {
   RUN035: "model is busy",
   RUN036: "not a well-formed tensor",
   RUN037: "model is disposed",
+  RUN040: "target cannot run here",
   ART001: "not a readable safetensors file",
   ART002: "not a valid artifact",
   ART003: "artifact was changed",

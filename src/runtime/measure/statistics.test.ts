@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Rng } from "../../src/support/rng.ts";
+import { Rng } from "../../support/rng.ts";
 import { estimateRatio, geometricMean, median, quantile, type TimingPair } from "./statistics.ts";
 
 const times = fc.array(fc.double({ min: 1, max: 1e9, noNaN: true }), {

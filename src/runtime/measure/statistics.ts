@@ -3,8 +3,8 @@
  * the ratio of medians (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13).
  * Pairs are resampled together, so that a machine that slows down slows both sides of a pair.
  */
-import { invariant } from "../../src/support/invariant.ts";
-import type { Rng } from "../../src/support/rng.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Rng } from "../../support/rng.ts";
 
 /** Times of one round: ours and the peer's, taken one after the other. */
 export interface TimingPair {

@@ -1,0 +1,377 @@
+/**
+ * The oracle of single elements: what a statement writes at one point of its loops, in float64, with
+ * the error that rounding may bring a program to (approximate.ts). Only the operands that the point
+ * needs are read, so that a check by samples costs what its samples cost. The whole-tensor oracle is
+ * statement.ts; a property test holds the two together.
+ *
+ * A sum of products, where nearly all the time goes, runs on numbers alone. Its error is that of K
+ * roundings of partial sums: in any order about the root of the sum of their squares (Higham and Mary,
+ * "A new approach to probabilistic rounding error analysis", 2019), times a factor that no run exceeds.
+ */
+import type { Access, Statement } from "../region/nest.ts";
+import { type DType, isFloatDType } from "../semantics/dtype.ts";
+import { add, type IndexExpr, mul, variablesOf } from "../semantics/index-expr.ts";
+import { type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
+import { castScalar, roundNumber, type ScalarValue } from "../semantics/scalar-meaning.ts";
+import { reject } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
+import {
+  type Approximate,
+  type ApproximateFunction,
+  compileApproximate,
+  roundingOf,
+  spacingOf,
+} from "./approximate.ts";
+import type { Environment } from "./compiled-index.ts";
+import { compileForm, type LinearForm } from "./linear-form.ts";
+import { productOf } from "./product-body.ts";
+
+/** A tensor whose elements can be asked for one by one. */
+export interface SampleSource {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** The exact value at a row-major offset. */
+  readonly element: (offset: number) => ScalarValue;
+  /** For values that are themselves computed: with their error. */
+  readonly approximate?: (offset: number) => Approximate;
+}
+
+/** One element that a point writes. */
+export interface SampledElement extends Approximate {
+  readonly tensor: string;
+  readonly offset: number;
+}
+
+/** No run has been seen beyond; for up to 16 terms it is the worst case. */
+const orderFactor = 4;
+
+interface GuardForm {
+  readonly isZero: boolean;
+  readonly form: LinearForm;
+}
+
+interface Reader {
+  readonly offset: LinearForm;
+  readonly guard: readonly GuardForm[];
+  readonly fill: ScalarValue;
+  readonly source: SampleSource;
+}
+
+interface FoldLoop {
+  readonly slot: number;
+  readonly extent: LinearForm;
+}
+
+export class StatementSampler {
+  readonly #statement: Statement;
+  readonly #symbols: ReadonlyMap<string, number>;
+  readonly #slots: ReadonlyMap<string, number>;
+  readonly #env: Environment;
+  readonly #innermost: string | undefined;
+  readonly #outer: readonly FoldLoop[];
+  readonly #folds: readonly FoldLoop[];
+  readonly #outerGuard: readonly GuardForm[];
+  readonly #innerGuard: readonly GuardForm[];
+  readonly #outerLoads: readonly (() => void)[];
+  readonly #innerLoads: readonly (() => void)[];
+  readonly #reads: readonly Reader[];
+  readonly #finishReads: readonly Reader[];
+  readonly #writes: readonly { readonly tensor: string; readonly offset: LinearForm }[];
+  readonly #body: readonly ApproximateFunction[];
+  readonly #combine: readonly ApproximateFunction[];
+  readonly #finish: readonly ApproximateFunction[] | undefined;
+  readonly #needsPoint: boolean;
+  /** Factor of the product of all reads that is summed, where that is all that is folded. */
+  readonly #product: { readonly scale: number; readonly reads: readonly number[] } | undefined;
+
+  constructor(
+    statement: Statement,
+    symbols: ReadonlyMap<string, number>,
+    sourceOf: (tensor: string) => SampleSource,
+  ) {
+    const { loops, indirects, guard, reduction, finish } = statement;
+    this.#statement = statement;
+    this.#symbols = symbols;
+    const names = [...loops.map((l) => l.name), ...indirects.map((v) => v.name)];
+    this.#slots = new Map(names.map((name, slot) => [name, slot]));
+    this.#env = new Float64Array(names.length);
+    const folds = loops.filter((l) => l.kind === "reduce");
+    this.#innermost = folds.at(-1)?.name;
+    const loop = ({ name, extent }: Statement["loops"][number]): FoldLoop => ({
+      slot: this.#slots.get(name)!,
+      extent: this.#form(extent),
+    });
+    this.#outer = loops.filter((l) => l.kind !== "reduce").map(loop);
+    this.#folds = folds.map(loop);
+    const inner = innerNames(statement);
+    const isInner = (...exprs: readonly IndexExpr[]): boolean =>
+      [...variablesOf(...exprs)].some((name) => inner.has(name));
+    this.#outerGuard = this.#guards(guard.filter((c) => !isInner(c.expr)));
+    this.#innerGuard = this.#guards(guard.filter((c) => isInner(c.expr)));
+    const reader = (a: Access): Reader => this.#reader(a, sourceOf(a.tensor));
+    this.#reads = statement.reads.map(reader);
+    this.#finishReads = statement.finishReads.map(reader);
+    const load = (v: Statement["indirects"][number]) => this.#loader(v, reader(v.access));
+    this.#outerLoads = indirects.filter((v) => !inner.has(v.name)).map(load);
+    this.#innerLoads = indirects.filter((v) => inner.has(v.name)).map(load);
+    this.#writes = statement.writes.map(({ tensor, index }) => ({
+      tensor,
+      offset: this.#form(flatten(index, sourceOf(tensor).shape)),
+    }));
+    this.#body = statement.body.map((e) => compileApproximate(e));
+    this.#combine = (reduction?.monoid.combine ?? []).map((e) => compileApproximate(e, true));
+    this.#finish = finish?.map((e) => compileApproximate(e));
+    this.#needsPoint = [...statement.body, ...(finish ?? [])].some(hasIndexValue);
+    this.#product = this.#asProduct();
+  }
+
+  /** Extents of the loops that are not folded, each for the values of those before it. */
+  extent(axis: number, point: readonly number[]): number {
+    this.#bind(point);
+    return this.#outer[axis]!.extent.value(this.#env);
+  }
+
+  get axes(): number {
+    return this.#outer.length;
+  }
+
+  /** Offsets that the point writes, without computing the values; none outside the domain. */
+  offsetsAt(point: readonly number[]): readonly number[] {
+    if (!this.#enter(point)) return [];
+    return this.#writes.map((w) => w.offset.value(this.#env));
+  }
+
+  /** What the point writes; nothing outside the guard. */
+  valuesAt(point: readonly number[]): readonly SampledElement[] {
+    if (!this.#enter(point)) return [];
+    const at = this.#point();
+    const values = this.#statement.reduction
+      ? this.#fold(at)
+      : this.#body.map((e) => e(this.#readAll(this.#reads), at));
+    const args = this.#finish && [...values, ...this.#readAll(this.#finishReads)];
+    const results = args ? this.#finish!.map((e) => e(args, at)) : values;
+    return this.#writes.map(({ tensor, offset }, i) => ({
+      tensor,
+      offset: offset.value(this.#env),
+      ...results[i]!,
+    }));
+  }
+
+  #bind(point: readonly number[]): void {
+    for (let i = 0; i < point.length; i++) this.#env[this.#outer[i]!.slot] = point[i]!;
+  }
+
+  #enter(point: readonly number[]): boolean {
+    this.#bind(point);
+    if (!holds(this.#outerGuard, this.#env)) return false;
+    for (const load of this.#outerLoads) load();
+    return true;
+  }
+
+  #form(expr: IndexExpr): LinearForm {
+    return compileForm(expr, this.#symbols, this.#slots, this.#innermost);
+  }
+
+  #guards(conditions: Statement["guard"]): readonly GuardForm[] {
+    return conditions.map((c) => ({ isZero: c.kind === "zero", form: this.#form(c.expr) }));
+  }
+
+  #reader(access: Access, source: SampleSource): Reader {
+    return {
+      offset: this.#form(flatten(access.index, source.shape)),
+      guard: this.#guards(access.guard),
+      fill: castScalar(access.fill, source.dtype, false),
+      source,
+    };
+  }
+
+  #loader(
+    { name, extent, wraps, range, access }: Statement["indirects"][number],
+    reader: Reader,
+  ): () => void {
+    const slot = this.#slots.get(name)!;
+    const size = this.#form(extent);
+    return () => {
+      const found = Number(this.#read(reader).value);
+      const count = size.value(this.#env);
+      const value = wraps && found < 0 ? found + count : found;
+      if (value < 0 || value >= count) {
+        invariant(range === "checked", () => `${this.#statement.name}: ${name} = ${value}`);
+        reject("SEM001", `index ${found} of ${access.tensor} is outside extent ${count}`, {
+          at: this.#statement.origin,
+        });
+      }
+      this.#env[slot] = value;
+    };
+  }
+
+  #read({ offset, guard, fill, source }: Reader): Approximate {
+    if (!holds(guard, this.#env)) return { value: fill, error: 0 };
+    const at = offset.value(this.#env);
+    if (source.approximate) return source.approximate(at);
+    return { value: source.element(at), error: 0 };
+  }
+
+  #readAll(readers: readonly Reader[]): readonly Approximate[] {
+    return readers.map((r) => this.#read(r));
+  }
+
+  #point(): ReadonlyMap<string, number> {
+    if (!this.#needsPoint) return noPoint;
+    const own = [...this.#slots].map(([name, slot]) => [name, this.#env[slot]!] as const);
+    return new Map([...this.#symbols, ...own]);
+  }
+
+  #fold(at: ReadonlyMap<string, number>): readonly Approximate[] {
+    const { components, identity } = this.#statement.reduction!.monoid;
+    if (this.#product) return [this.#sumProducts(components[0]!.dtype)];
+    let total: readonly Approximate[] = identity.map((e) => compileApproximate(e)([], at));
+    const step = (depth: number): void => {
+      const loop = this.#folds[depth];
+      if (!loop) {
+        if (!holds(this.#innerGuard, this.#env)) return;
+        for (const load of this.#innerLoads) load();
+        const here = this.#point();
+        const term = this.#readAll(this.#reads);
+        const args = [...total, ...this.#body.map((e) => e(term, here))];
+        total = this.#combine.map((e) => e(args, here));
+        return;
+      }
+      const extent = loop.extent.value(this.#env);
+      for (let i = 0; i < extent; i++) {
+        this.#env[loop.slot] = i;
+        step(depth + 1);
+      }
+    };
+    step(0);
+    return total.map(({ value, error }, i) => rounded(value, error, components[i]!.dtype));
+  }
+
+  /** Partial sums in order, and the squares of what their roundings may be. */
+  #sumProducts(dtype: DType): Approximate {
+    const sum = { total: 0, squares: 0 };
+    const step = (depth: number): void => {
+      const loop = this.#folds[depth]!;
+      const extent = loop.extent.value(this.#env);
+      if (depth === this.#folds.length - 1) {
+        this.#env[loop.slot] = 0;
+        this.#sumRow(extent, sum);
+        return;
+      }
+      for (let i = 0; i < extent; i++) {
+        this.#env[loop.slot] = i;
+        step(depth + 1);
+      }
+    };
+    step(0);
+    const { relative, least } = spacingOf(dtype);
+    const error = orderFactor * relative * Math.sqrt(sum.squares) + least;
+    return rounded(sum.total, error, dtype);
+  }
+
+  #sumRow(extent: number, sum: { total: number; squares: number }): void {
+    const { scale, reads } = this.#product!;
+    const env = this.#env;
+    const [from, to] = trips(this.#innerGuard, env, extent);
+    const rows = reads.map((r) => {
+      const { offset, guard, fill, source } = this.#reads[r]!;
+      const [low, high] = trips(guard, env, extent);
+      const { element } = source;
+      return { low, high, element, at: offset.value(env), by: offset.step!, fill: Number(fill) };
+    });
+    const factors = 1 + rows.length;
+    let { total, squares } = sum;
+    for (let k = from; k < to; k++) {
+      let term = scale;
+      for (let r = 0; r < rows.length; r++) {
+        const row = rows[r]!;
+        const inside = k >= row.low && k < row.high;
+        term *= inside ? (row.element(row.at + k * row.by) as number) : row.fill;
+      }
+      const size = Math.abs(total) + factors * Math.abs(term);
+      squares += size * size;
+      total += term;
+    }
+    sum.total = total;
+    sum.squares = squares;
+  }
+
+  #asProduct(): { readonly scale: number; readonly reads: readonly number[] } | undefined {
+    const { reduction, body } = this.#statement;
+    if (!reduction || body.length !== 1 || this.#innerLoads.length > 0) return undefined;
+    const { combine, components, identity } = reduction.monoid;
+    const { dtype } = components[0]!;
+    const [sums, zero] = [combine[0]!, identity[0]!];
+    const isSum =
+      isFloatDType(dtype) &&
+      sums.kind === "apply" &&
+      sums.op === "add" &&
+      sums.operands.every((o) => o.kind === "argument") &&
+      zero.kind === "literal" &&
+      Number(zero.value) === 0;
+    const product = isSum ? productOf(body[0]!, dtype) : undefined;
+    if (!product) return undefined;
+    const used = product.reads.map((r) => this.#reads[r]!);
+    const forms = [
+      ...used.flatMap((r) => [r.offset, ...r.guard.map((g) => g.form)]),
+      ...this.#innerGuard.map((g) => g.form),
+    ];
+    const linear = forms.every((f) => f.step !== undefined);
+    const plain = used.every((r) => !r.source.approximate && isFloatDType(r.source.dtype));
+    const zeros = [...used.flatMap((r) => r.guard), ...this.#innerGuard].some((g) => g.isZero);
+    return linear && plain && !zeros ? product : undefined;
+  }
+}
+
+const noPoint: ReadonlyMap<string, number> = new Map();
+
+function holds(guard: readonly GuardForm[], env: Environment): boolean {
+  for (const { isZero, form } of guard) {
+    const found = form.value(env);
+    if (isZero ? found !== 0 : found < 0) return false;
+  }
+  return true;
+}
+
+/** Trips of the innermost loop, now at 0, in which linear conditions hold. */
+function trips(
+  guard: readonly GuardForm[],
+  env: Environment,
+  extent: number,
+): readonly [number, number] {
+  let [from, to] = [0, extent];
+  for (const { form } of guard) {
+    const start = form.value(env);
+    const step = form.step!;
+    if (step === 0 && start < 0) return [0, 0];
+    if (step > 0) from = Math.max(from, Math.ceil(-start / step));
+    if (step < 0) to = Math.min(to, Math.floor(start / -step) + 1);
+  }
+  return [from, to];
+}
+
+/** A folded value brought to its component's type, as the oracle does once at the end. */
+function rounded(value: ScalarValue, error: number, dtype: DType): Approximate {
+  if (typeof value === "bigint") return { value, error };
+  return { value: roundNumber(dtype, value), error: error + roundingOf(dtype, value) };
+}
+
+/** The row-major offset of an index in a tensor of known extents. */
+function flatten(index: readonly IndexExpr[], shape: readonly number[]): IndexExpr {
+  let offset: IndexExpr = add(0, 0);
+  for (const [axis, e] of index.entries()) offset = add(mul(shape[axis]!, offset), e);
+  return offset;
+}
+
+function innerNames({ loops, indirects }: Statement): ReadonlySet<string> {
+  const inner = new Set(loops.filter((l) => l.kind === "reduce").map((l) => l.name));
+  for (const { name, access } of indirects) {
+    const used = variablesOf(...access.index, ...access.guard.map((c) => c.expr));
+    if ([...used].some((n) => inner.has(n))) inner.add(name);
+  }
+  return inner;
+}
+
+function hasIndexValue(expr: ScalarExpr): boolean {
+  return expr.kind === "index" || scalarOperands(expr).some(hasIndexValue);
+}

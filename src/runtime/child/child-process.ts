@@ -1,0 +1,163 @@
+/**
+ * A child process that runs candidates, as its owner sees it: one request at a time, each under a
+ * watchdog. A crash, a hang, an answer that is none, memory that ran out: each is an outcome, the child
+ * is ended, and the next request starts a fresh one, which knows no programs. The owner lives.
+ */
+import { fork, type ChildProcess as NodeChild } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Diagnostic } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import { type ChildReply, type ChildRequest, readReply } from "./protocol.ts";
+
+export type ChildOutcome =
+  | { readonly kind: "answered"; readonly reply: Exclude<ChildReply, { kind: "failed" }> }
+  /** The child refused, and says why; it goes on. */
+  | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
+  | { readonly kind: "outOfMemory"; readonly how: string }
+  | { readonly kind: "crashed"; readonly how: string }
+  | { readonly kind: "hung"; readonly afterMs: number }
+  | { readonly kind: "garbled"; readonly what: string };
+
+/** Where candidates run; the child process is one, a test's fake another. */
+export interface CandidateRunner {
+  /** Grows with every child: programs of an earlier one are gone. */
+  readonly generation: number;
+  request(request: ChildRequest, deadlineMs: number): Promise<ChildOutcome>;
+  dispose(): Promise<void>;
+}
+
+export interface ChildOptions {
+  /** The module to run; tests plant others. */
+  readonly entry?: string;
+}
+
+/** Bytes of the child's last words that are kept. */
+const stderrBytes = 4096;
+
+/** The entry beside this file: built, or from source through the loader of the tests and scripts. */
+function defaultEntry(): string {
+  const built = import.meta.url.endsWith(".js");
+  return fileURLToPath(new URL(built ? "./candidate-child.js" : "./entry.ts", import.meta.url));
+}
+
+function flagsFor(entry: string): readonly string[] {
+  const engine = process.execArgv.filter((a) => a.startsWith("--experimental-wasm"));
+  return entry.endsWith(".ts") ? [...engine, "--import", import.meta.resolve("tsx")] : engine;
+}
+
+export class ChildRunner implements CandidateRunner {
+  readonly #entry: string;
+  #child: NodeChild | undefined;
+  #lastWords = "";
+  #sequence = 0;
+  #busy = false;
+  generation = 0;
+  readonly #endWithParent = (): void => {
+    this.#child?.kill("SIGKILL");
+  };
+
+  constructor({ entry }: ChildOptions = {}) {
+    this.#entry = entry ?? defaultEntry();
+    process.on("exit", this.#endWithParent);
+  }
+
+  /** Of the present child; for tests. */
+  get processId(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  async request(request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
+    invariant(!this.#busy, () => "a child is asked one thing at a time");
+    this.#busy = true;
+    try {
+      const child = this.#child ?? this.#start();
+      const outcome = await this.#exchange(child, request, deadlineMs);
+      if (outcome.kind !== "answered" && outcome.kind !== "refused") await this.#end();
+      return outcome;
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  async dispose(): Promise<void> {
+    process.off("exit", this.#endWithParent);
+    await this.#end();
+  }
+
+  #start(): NodeChild {
+    const child = fork(this.#entry, [], {
+      serialization: "advanced",
+      execArgv: [...flagsFor(this.#entry)],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#lastWords = "";
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#lastWords = (this.#lastWords + text).slice(-stderrBytes);
+    });
+    child.unref();
+    child.channel?.unref();
+    (child.stderr as unknown as { unref(): void } | null)?.unref();
+    this.#child = child;
+    this.generation++;
+    return child;
+  }
+
+  #exchange(child: NodeChild, request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
+    const sequence = ++this.#sequence;
+    return new Promise((resolve) => {
+      // The timer keeps the owner alive until the answer; the child itself does not.
+      const timer = setTimeout(() => finish({ kind: "hung", afterMs: deadlineMs }), deadlineMs);
+      const onMessage = (message: unknown): void => {
+        const reply = readReply(message, sequence, request);
+        if (!reply) finish({ kind: "garbled", what: describe(message) });
+        else if (reply.kind !== "failed") finish({ kind: "answered", reply });
+        else finish({ kind: "refused", diagnostics: reply.diagnostics });
+      };
+      const onExit = (code: number | null, signal: string | null): void => {
+        finish(this.#deathOf(code, signal));
+      };
+      const onError = (error: Error): void => finish({ kind: "crashed", how: error.message });
+      const finish = (outcome: ChildOutcome): void => {
+        clearTimeout(timer);
+        child.off("message", onMessage).off("exit", onExit).off("error", onError);
+        resolve(outcome);
+      };
+      child.on("message", onMessage).on("exit", onExit).on("error", onError);
+      if (child.exitCode !== null || child.signalCode !== null) {
+        onExit(child.exitCode, child.signalCode);
+        return;
+      }
+      child.send({ sequence, body: request }, (error) => {
+        if (error) onError(error);
+      });
+    });
+  }
+
+  #deathOf(code: number | null, signal: string | null): ChildOutcome {
+    const how = signal ? `signal ${signal}` : `exit code ${code}`;
+    const words = this.#lastWords.trim();
+    if (/heap out of memory|Array buffer allocation failed/.test(words)) {
+      return { kind: "outOfMemory", how };
+    }
+    // The system ends what takes too much memory with the one signal that we send only to hung children.
+    if (signal === "SIGKILL") return { kind: "outOfMemory", how: `${how} from outside` };
+    const last = words.split("\n").find((line) => /Error/.test(line)) ?? words.split("\n").at(-1);
+    return { kind: "crashed", how: last ? `${how}: ${last}` : how };
+  }
+
+  async #end(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.ref();
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  }
+}
+
+function describe(message: unknown): string {
+  const text = JSON.stringify(message) ?? String(message);
+  return text.length > 200 ? `${text.slice(0, 200)}...` : text;
+}

@@ -1,0 +1,32 @@
+/**
+ * What makes a program of one kind of target run in this process. A new kind of code is a row of
+ * `executors`; nothing else of the child knows it.
+ */
+import type { Program } from "../../program/program.ts";
+import { diagnostic, fail, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import type { Target } from "../../target/target.ts";
+import { wasmExecutor } from "./wasm-executor.ts";
+
+export interface LoadedProgram {
+  /** Storage of a buffer of scope memory, at its capacity. */
+  bytes(buffer: string): Uint8Array;
+  run(parameters: Readonly<Record<string, number>>): Result<void>;
+  unload(): void;
+}
+
+export type Executor = (program: Program, target: Target, threads: number) => Result<LoadedProgram>;
+
+const executors: Readonly<Partial<Record<Target["emitter"], Executor>>> = { wasm: wasmExecutor };
+
+/** Makes the code of a program for the target that it names. */
+export function loadProgram(program: Program, threads: number): Result<LoadedProgram> {
+  const target = targets.get(program.target);
+  const executor = target && executors[target.emitter];
+  if (target && executor) return executor(program, target, threads);
+  return fail(
+    diagnostic("RUN040", `no way to run a program for target ${program.target} here`, {
+      help: `use one of ${[...targets.values()].filter((t) => executors[t.emitter]).map((t) => t.name)}`,
+    }),
+  );
+}

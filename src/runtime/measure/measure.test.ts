@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { roofBoundNs } from "./roofline.ts";
+import { describeProtocol, sampleInTurns } from "./sampling.ts";
+
+describe("sampleInTurns", () => {
+  it("warms up, takes turns, and repeats what is short", async () => {
+    let now = 0;
+    const log: string[] = [];
+    const side = (name: string, ns: number) => (repeats: number) => {
+      log.push(`${name}${repeats}`);
+      now += ns * repeats;
+    };
+    const protocol = { rounds: 2, warmUp: 3, leastSampleNs: 100 };
+    const sides = [side("a", 10), side("b", 400)];
+    const samples = await sampleInTurns(
+      sides,
+      protocol,
+      () => now,
+      () => log.push("-"),
+    );
+    expect(samples).toEqual([
+      [10, 10],
+      [400, 400],
+    ]);
+    expect(log.join(" ")).toBe("a3 b3 a3 b3 - a10 b1 - a10 b1");
+    expect(describeProtocol(protocol)).toContain("2 rounds");
+  });
+});
+
+describe("the roofline bound", () => {
+  const peaks = {
+    flopsPerNs: 1,
+    levels: [
+      { name: "near", capacityBytes: 1000, bytesPerNs: 100 },
+      { name: "far", bytesPerNs: 10 },
+    ],
+  };
+  it("is the slower of arithmetic and traffic, with 15 % to spare", () => {
+    expect(roofBoundNs({ flops: 1150, bytes: 10 }, peaks)).toBeCloseTo(1000, 9);
+    expect(roofBoundNs({ flops: 0, bytes: 1000 }, peaks)).toBeCloseTo(10 / 1.15, 9);
+  });
+  it("takes the bandwidth of the smallest level that holds the working set", () => {
+    expect(roofBoundNs({ flops: 0, bytes: 1001 }, peaks)).toBeCloseTo(1001 / 11.5, 9);
+  });
+});

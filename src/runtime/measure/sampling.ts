@@ -1,0 +1,60 @@
+/**
+ * The measurement protocol, which benches, `wavetile bench` and the trials of schedules share: each side
+ * is warmed up, then the sides take turns (A B A B), each repeated within its turn until a sample is long
+ * enough for the clock. A drift of the machine meets all sides alike. The clock is injected.
+ */
+import { invariant } from "../../support/invariant.ts";
+
+export interface SamplingProtocol {
+  readonly rounds: number;
+  /** Runs of each side before the first timed one. */
+  readonly warmUp: number;
+  /** A side is repeated within a round until it takes about this long. */
+  readonly leastSampleNs: number;
+}
+
+/** Something that can be run `repeats` times in a row. */
+export type TimedSide = (repeats: number) => void | Promise<void>;
+
+const mostRepeats = 1000;
+
+/** Name and parameters, as the key of a trial has them. */
+export function describeProtocol({ rounds, warmUp, leastSampleNs }: SamplingProtocol): string {
+  return `interleaved ${rounds} rounds, warm-up ${warmUp}, samples of ${leastSampleNs} ns`;
+}
+
+/**
+ * Nanoseconds of one run, by side and round.
+ * @param clock nanoseconds from a fixed point
+ * @param refresh called before each round, untimed
+ */
+export async function sampleInTurns(
+  sides: readonly TimedSide[],
+  protocol: SamplingProtocol,
+  clock: () => number,
+  refresh: () => void = () => {},
+): Promise<readonly (readonly number[])[]> {
+  const { rounds, warmUp, leastSampleNs } = protocol;
+  invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
+  for (const side of sides) await timeOf(side, warmUp, clock);
+  const repeats: number[] = [];
+  for (const side of sides) {
+    const once = await timeOf(side, warmUp, clock);
+    repeats.push(Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / once))));
+  }
+  const samples: number[][] = sides.map(() => []);
+  for (let round = 0; round < rounds; round++) {
+    refresh();
+    for (const [i, side] of sides.entries()) {
+      samples[i]!.push(await timeOf(side, repeats[i]!, clock));
+    }
+  }
+  return samples;
+}
+
+/** Mean time of one run. */
+async function timeOf(side: TimedSide, repeats: number, clock: () => number): Promise<number> {
+  const start = clock();
+  await side(repeats);
+  return (clock() - start) / repeats;
+}
