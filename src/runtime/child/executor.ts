@@ -17,16 +17,18 @@ export interface LoadedProgram {
 
 export type Executor = (program: Program, target: Target, threads: number) => Result<LoadedProgram>;
 
-const executors: Readonly<Partial<Record<Target["emitter"], Executor>>> = { wasm: wasmExecutor };
+const executors: Readonly<Partial<Record<NonNullable<Target["emitter"]>, Executor>>> = {
+  wasm: wasmExecutor,
+};
 
 /** Makes the code of a program for the target that it names. */
 export function loadProgram(program: Program, threads: number): Result<LoadedProgram> {
   const target = targets.get(program.target);
-  const executor = target && executors[target.emitter];
+  const executor = target?.emitter && executors[target.emitter];
   if (target && executor) return executor(program, target, threads);
   return fail(
     diagnostic("RUN040", `no way to run a program for target ${program.target} here`, {
-      help: `use one of ${[...targets.values()].filter((t) => executors[t.emitter]).map((t) => t.name)}`,
+      help: `use one of ${[...targets.values()].filter((t) => t.emitter && executors[t.emitter]).map((t) => t.name)}`,
     }),
   );
 }
