@@ -74,12 +74,18 @@ export function indexEquals(a: IndexLike, b: IndexLike): boolean {
 export function add(...parts: readonly IndexLike[]): IndexExpr {
   let total = 0;
   const terms: IndexTerm[] = [];
+  let summands = 0;
   for (const part of parts) {
-    const expr = toIndex(part);
-    total += expr.constant;
-    terms.push(...expr.terms);
+    if (typeof part === "number") {
+      total += part;
+      continue;
+    }
+    total += part.constant;
+    if (part.terms.length > 0) summands++;
+    for (const term of part.terms) terms.push(term);
   }
-  return build(total, terms);
+  // The terms of one summand are in order already.
+  return summands === 1 ? sumOf(total, terms) : build(total, terms);
 }
 
 export function negate(a: IndexLike): IndexExpr {
@@ -249,18 +255,38 @@ function divisionAtom(
 
 /** Sums, merges equal keys, drops zeros and sorts: the only place that makes an IndexExpr of terms. */
 function build(total: number, terms: readonly IndexTerm[]): IndexExpr {
-  const merged = new Map<string, IndexTerm>();
+  const merged: IndexTerm[] = [];
+  let zeros = false;
   for (const term of terms) {
-    const seen = merged.get(term.key);
-    const coefficient = term.coefficient + (seen?.coefficient ?? 0);
-    invariant(Number.isSafeInteger(coefficient), () => `coefficient of ${term.key} overflows`);
-    merged.set(term.key, seen ? { ...term, coefficient } : term);
+    // Terms mostly come sorted: the place is looked for from the end.
+    let at = merged.length;
+    while (at > 0 && merged[at - 1]!.key > term.key) at--;
+    const seen = at > 0 ? merged[at - 1]! : undefined;
+    if (seen?.key !== term.key) {
+      merged.splice(at, 0, term);
+      zeros ||= term.coefficient === 0;
+    } else {
+      const coefficient = seen.coefficient + term.coefficient;
+      merged[at - 1] = { ...seen, coefficient };
+      zeros ||= coefficient === 0;
+    }
   }
-  const kept = [...merged.values()].filter((t) => t.coefficient !== 0);
-  kept.sort((a, b) => (a.key < b.key ? -1 : 1));
-  if (kept.length === 0) return constant(total);
-  invariant(Number.isSafeInteger(total), () => `index constant ${total} overflows`);
-  return { constant: total, terms: kept, key: printSum(total, kept) };
+  return sumOf(total, zeros ? merged.filter((t) => t.coefficient !== 0) : merged);
+}
+
+/** The expression of terms that are sorted, distinct and not zero. */
+function sumOf(total: number, terms: readonly IndexTerm[]): IndexExpr {
+  if (terms.length === 0) return constant(total);
+  if (!Number.isSafeInteger(total)) overflow(`index constant ${total}`);
+  for (const { coefficient, key } of terms) {
+    if (!Number.isSafeInteger(coefficient)) overflow(`coefficient of ${key}`);
+  }
+  return { constant: total, terms, key: printSum(total, terms) };
+}
+
+function overflow(what: string): never {
+  invariant(false, () => `${what} overflows`);
+  throw new Error("unreachable");
 }
 
 function printSum(total: number, terms: readonly IndexTerm[]): string {
@@ -277,8 +303,10 @@ function printSum(total: number, terms: readonly IndexTerm[]): string {
 }
 
 function scale(a: IndexExpr, factor: number): IndexExpr {
+  if (factor === 1) return a;
+  if (factor === 0 || a.terms.length === 0) return constant(a.constant * factor + 0);
   const terms = a.terms.map((t) => ({ ...t, coefficient: t.coefficient * factor }));
-  return build(a.constant * factor + 0, terms);
+  return sumOf(a.constant * factor + 0, terms);
 }
 
 function mulTwo(a: IndexExpr, b: IndexExpr): IndexExpr {

@@ -15,8 +15,27 @@ export interface Token {
   readonly line: number;
 }
 
-const tokenPattern =
-  /(?<space>\s+|#[^\n]*)|(?<name>[A-Za-z_][\w.$%]*)|(?<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?<string>"(?:[^"\\\n]|\\.)*")|(?<punctuation>->|<=|>=|==|!=|&&|\|\||\.\.|:=|[-+*/%(){}[\]<>=,:;.@!?&|^~])/y;
+/** What may begin a token, and what may follow inside one, by character code; all else is refused. */
+const space = classOf(" \t\n\r\f\v");
+const nameStart = classOf("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+const digit = classOf("0123456789");
+const namePart = classOf("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.$%");
+const punctuation = classOf("-+*/%(){}[]<>=,:;.@!?&|^~");
+const pairs = new Set(["->", "<=", ">=", "==", "!=", "&&", "||", "..", ":="]);
+const [newline, hash, quote, backslash, dot] = [10, 35, 34, 92, 46];
+
+function classOf(characters: string): Uint8Array {
+  const members = new Uint8Array(65536);
+  for (const c of characters) members[c.charCodeAt(0)] = 1;
+  return members;
+}
+
+/** The first place from `at` on whose character is not in the class. */
+function skip(text: string, at: number, members: Uint8Array): number {
+  let end = at;
+  while (end < text.length && members[text.charCodeAt(end)] === 1) end++;
+  return end;
+}
 
 /** Splits `text` into tokens; rejects (TXT001) at the first character that starts none. */
 export function tokenize(text: string): Token[] {
@@ -24,22 +43,66 @@ export function tokenize(text: string): Token[] {
   let line = 1;
   let at = 0;
   while (at < text.length) {
-    tokenPattern.lastIndex = at;
-    const match = tokenPattern.exec(text);
-    const groups = match?.groups;
-    if (!match || !groups) {
-      reject("TXT001", `unexpected character ${JSON.stringify(text[at])}`, { at: `line ${line}` });
+    const code = text.charCodeAt(at);
+    if (space[code] === 1) {
+      if (code === newline) line++;
+      at++;
+    } else if (code === hash) {
+      const end = text.indexOf("\n", at);
+      at = end < 0 ? text.length : end;
+    } else {
+      const token = readToken(text, at, line);
+      tokens.push(
+        token.kind === "string" ? { ...token, text: decodeString(token.text, line) } : token,
+      );
+      at += token.text.length;
     }
-    const kind = (["name", "number", "string", "punctuation"] as const).find((k) => groups[k]);
-    if (kind) {
-      const spelled = match[0];
-      tokens.push({ kind, text: kind === "string" ? decodeString(spelled, line) : spelled, line });
-    }
-    for (const c of match[0]) if (c === "\n") line++;
-    at = tokenPattern.lastIndex;
   }
   tokens.push({ kind: "end", text: "end of text", line });
   return tokens;
+}
+
+/** The token at `at`, as it is spelled. */
+function readToken(text: string, at: number, line: number): Token {
+  const code = text.charCodeAt(at);
+  if (nameStart[code] === 1) {
+    return { kind: "name", text: text.slice(at, skip(text, at + 1, namePart)), line };
+  }
+  if (digit[code] === 1)
+    return { kind: "number", text: text.slice(at, endOfNumber(text, at)), line };
+  const end = code === quote ? endOfString(text, at) : at;
+  if (end > at) return { kind: "string", text: text.slice(at, end), line };
+  if (punctuation[code] !== 1) {
+    reject("TXT001", `unexpected character ${JSON.stringify(text[at])}`, { at: `line ${line}` });
+  }
+  const pair = text.slice(at, at + 2);
+  return { kind: "punctuation", text: pairs.has(pair) ? pair : text[at]!, line };
+}
+
+/** Digits, a fraction if digits follow the point, an exponent if digits follow its letter and sign. */
+function endOfNumber(text: string, start: number): number {
+  let end = skip(text, start, digit);
+  if (text.charCodeAt(end) === dot) {
+    const fraction = skip(text, end + 1, digit);
+    if (fraction > end + 1) end = fraction;
+  }
+  if (text[end] === "e" || text[end] === "E") {
+    const sign = text[end + 1] === "+" || text[end + 1] === "-" ? 1 : 0;
+    const exponent = skip(text, end + 1 + sign, digit);
+    if (exponent > end + 1 + sign) end = exponent;
+  }
+  return end;
+}
+
+/** The place after the closing quote; the start where the line ends first. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) return at + 1;
+    if (code === newline) return start;
+    if (code === backslash && text.charCodeAt(++at) === newline) return start;
+  }
+  return start;
 }
 
 function decodeString(spelled: string, line: number): string {

@@ -112,11 +112,24 @@ export class KernelContext {
   }
 }
 
+const stridesOf = new WeakMap<Buffer, readonly ix.IndexExpr[]>();
+
 /** Row-major position of an element. */
 function flatIndex(buffer: Buffer, index: readonly ix.IndexExpr[]): ix.IndexExpr {
-  let flat: ix.IndexExpr = ix.constant(0);
-  buffer.shape.forEach((extent, i) => {
-    flat = ix.add(ix.mul(flat, extent), index[i]!);
-  });
-  return flat;
+  let strides = stridesOf.get(buffer);
+  if (!strides) {
+    strides = rowMajorStrides(buffer.shape);
+    stridesOf.set(buffer, strides);
+  }
+  return ix.add(...strides.map((stride, axis) => ix.mul(index[axis]!, stride)));
+}
+
+function rowMajorStrides(shape: readonly ix.IndexExpr[]): readonly ix.IndexExpr[] {
+  const strides: ix.IndexExpr[] = [];
+  let stride = ix.constant(1);
+  for (const extent of shape.toReversed()) {
+    strides.unshift(stride);
+    stride = ix.mul(stride, extent);
+  }
+  return strides;
 }
