@@ -4,6 +4,7 @@
  * Prefixes: ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
  * SEM semantics, FET models of other packages (bench), TGT targets.
+ * SEM semantics, EGR e-graph and extraction, FET models of other packages (bench).
  */
 export const diagnosticCodes = {
   ONX001: "not an ONNX model",
@@ -134,6 +135,10 @@ export const diagnosticCodes = {
   TGT002: "key of a target file",
   TGT003: "number of a target file",
   TGT004: "figures of a target contradict each other",
+  EGR001: "not a well-formed rule",
+  EGR002: "variable on the right of a rule alone",
+  EGR003: "facts contradict each other",
+  EGR004: "saturation ended by its budget",
   CLI001: "arguments not valid",
   CLI002: "no such target",
   CLI003: "optional package not installed",
