@@ -2,6 +2,7 @@
 
 import { bench } from "./bench.ts";
 import type { Command } from "./command.ts";
+import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
@@ -17,6 +18,7 @@ export const commands: readonly Command[] = [
   bench,
   inspect,
   targetsCommand,
+  detect,
   trials,
   doctor,
 ];

@@ -131,6 +131,7 @@ export const diagnosticCodes = {
   STO001: "not a trial record",
   STO002: "trial record of another version",
   STO003: "last trial record is cut off",
+  RUN060: "processors of this machine cannot be read",
   TGT001: "target file is no JSON",
   TGT002: "key of a target file",
   TGT003: "number of a target file",

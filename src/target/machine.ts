@@ -110,6 +110,8 @@ export type Teraops = Readonly<Partial<Record<NumberType, Figure<"device">>>>;
 export interface GpuMachine {
   readonly kind: "gpu";
   readonly vendor: string;
+  /** Names under which its driver reports it. */
+  readonly driverNames?: readonly string[];
   readonly architecture: GpuArchitecture;
   readonly multiprocessors: Figure<"device">;
   readonly boostMhz: Figure<"device">;

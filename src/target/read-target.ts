@@ -120,6 +120,7 @@ const architecture: Read<GpuArchitecture> = (reader, value, path) => {
 const gpuRules: Rules<GpuMachine> = {
   kind: required(oneOf(["gpu"] as const)),
   vendor: required(text),
+  driverNames: optional(listOf(text)),
   architecture: required(architecture),
   multiprocessors: required(figureOf("device", count(65536))),
   boostMhz: required(figureOf("device", clock)),

@@ -13,6 +13,7 @@ export const a10040gb: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"],
     architecture: sm80,
     multiprocessors: perDevice(108, whitePaper),
     boostMhz: perDevice(1410, whitePaper),

@@ -13,6 +13,7 @@ export const a10080gb: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"],
     architecture: sm80,
     multiprocessors: perDevice(108, whitePaper),
     boostMhz: perDevice(1410, whitePaper),

@@ -13,6 +13,7 @@ export const appleM1Max: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "Apple",
+    driverNames: ["Apple M1 Max"],
     architecture: appleGpu,
     multiprocessors: perDevice(32, specifications),
     boostMhz: perDevice(1296, cluster, "measured"),

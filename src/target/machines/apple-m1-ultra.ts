@@ -13,6 +13,7 @@ export const appleM1Ultra: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "Apple",
+    driverNames: ["Apple M1 Ultra"],
     architecture: appleGpu,
     multiprocessors: perDevice(64, specifications),
     boostMhz: perDevice(1296, cluster, "measured"),

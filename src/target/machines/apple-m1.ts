@@ -12,6 +12,7 @@ export const appleM1: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "Apple",
+    driverNames: ["Apple M1"],
     architecture: appleGpu,
     multiprocessors: perDevice(8, specifications),
     boostMhz: perDevice(1278, cluster, "measured"),

@@ -12,6 +12,7 @@ export const appleM2: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "Apple",
+    driverNames: ["Apple M2"],
     architecture: appleGpu,
     multiprocessors: perDevice(10, specifications),
     boostMhz: perDevice(1398, cluster, "measured"),

@@ -12,6 +12,7 @@ export const appleM4Max: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "Apple",
+    driverNames: ["Apple M4 Max"],
     architecture: appleGpu,
     multiprocessors: perDevice(40, specifications),
     boostMhz: perDevice(1578, "TechPowerUp GPU database, M4 Max", "measured"),

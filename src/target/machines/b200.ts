@@ -13,6 +13,7 @@ export const b200: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA B200"],
     architecture: sm100a,
     multiprocessors: perDevice(148, device, "measured"),
     boostMhz: perDevice(1965, "nvidia-smi -q -d CLOCK on a B200: maximum SM clock", "measured"),

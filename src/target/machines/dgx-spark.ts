@@ -16,6 +16,7 @@ export const dgxSpark: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GB10"],
     architecture: sm121a,
     multiprocessors: perDevice(48, device, "measured"),
     boostMhz: perDevice(2418, device, "measured"),

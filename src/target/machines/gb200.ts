@@ -14,6 +14,7 @@ export const gb200: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GB200"],
     architecture: sm100a,
     multiprocessors: perDevice(148, device, "measured"),
     boostMhz: perDevice(

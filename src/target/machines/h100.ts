@@ -14,6 +14,7 @@ export const h100: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA H100 80GB HBM3"],
     architecture: sm90a,
     multiprocessors: perDevice(132, whitePaper),
     boostMhz: perDevice(

@@ -14,6 +14,7 @@ export const h200: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA H200"],
     architecture: sm90a,
     multiprocessors: perDevice(132, device, "measured"),
     boostMhz: perDevice(1980, device, "measured"),

@@ -15,6 +15,7 @@ export const jetsonThor: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA Thor"],
     architecture: sm110a,
     multiprocessors: perDevice(20, device, "measured"),
     boostMhz: perDevice(1575, datasheet),

@@ -14,6 +14,7 @@ export const l4: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA L4"],
     architecture: sm89,
     multiprocessors: perDevice(58, datasheet),
     boostMhz: perDevice(2040, "NVIDIA L4 product brief PB-11316-001: maximum boost clock"),

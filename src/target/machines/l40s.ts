@@ -13,6 +13,7 @@ export const l40s: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA L40S"],
     architecture: sm89,
     multiprocessors: perDevice(142, datasheet),
     boostMhz: perDevice(2520, "NVIDIA L40S product brief PB-11606-001: maximum boost clock"),

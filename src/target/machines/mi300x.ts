@@ -12,6 +12,7 @@ export const mi300x: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "AMD",
+    driverNames: ["AMD Instinct MI300X"],
     architecture: cdna3,
     multiprocessors: perDevice(304, datasheet),
     boostMhz: perDevice(2100, datasheet),

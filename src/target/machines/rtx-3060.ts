@@ -15,6 +15,7 @@ export const rtx3060: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GeForce RTX 3060"],
     architecture: sm86,
     multiprocessors: perDevice(28, datasheet),
     boostMhz: perDevice(1777, datasheet),

@@ -13,6 +13,7 @@ export const rtx3090: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GeForce RTX 3090"],
     architecture: sm86,
     multiprocessors: perDevice(82, whitePaper),
     boostMhz: perDevice(1695, whitePaper),

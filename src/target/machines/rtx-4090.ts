@@ -12,6 +12,7 @@ export const rtx4090: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GeForce RTX 4090"],
     architecture: sm89,
     multiprocessors: perDevice(128, whitePaper),
     boostMhz: perDevice(2520, whitePaper),

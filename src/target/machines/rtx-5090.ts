@@ -13,6 +13,7 @@ export const rtx5090: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA GeForce RTX 5090"],
     architecture: sm120a,
     multiprocessors: perDevice(170, whitePaper),
     boostMhz: perDevice(2407, whitePaper),

@@ -14,6 +14,7 @@ export const rtxPro6000: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["NVIDIA RTX PRO 6000 Blackwell Workstation Edition"],
     architecture: sm120a,
     multiprocessors: perDevice(188, whitePaper),
     boostMhz: perDevice(2617, whitePaper),

@@ -14,6 +14,7 @@ export const t4: MachineFile = {
   machine: {
     kind: "gpu",
     vendor: "NVIDIA",
+    driverNames: ["Tesla T4", "NVIDIA T4"],
     architecture: sm75,
     multiprocessors: perDevice(40, query, "measured"),
     boostMhz: perDevice(1590, query, "measured"),

@@ -1,0 +1,77 @@
+/** This machine as a table: each figure with the file, command or driver call it was read from. */
+import { detectMachine } from "../../runtime/detect/detect-machine.ts";
+import type { DetectedGpu, MachineReport } from "../../runtime/detect/machine-report.ts";
+import { nodeProbe } from "../../runtime/detect/node-probe.ts";
+import { ok } from "../../support/diagnostic.ts";
+import type { Sourced } from "../../target/figure.ts";
+import type { Action } from "../command.ts";
+import { formatBytes } from "./format.ts";
+import { printTable } from "./table.ts";
+
+export const detectAction: Action<Record<string, never>> = async () => {
+  const report = await detectMachine(nodeProbe);
+  if (!report.ok) return report;
+  return ok({ data: { ...report.value }, text: describe(report.value) });
+};
+
+type Row = readonly [what: string, value: string, source: string];
+
+function describe(report: MachineReport): string {
+  const { cpu, threads, notes } = report;
+  const rows: readonly Row[] = [
+    ...processorRows(report),
+    ...memoryRows(report),
+    ["threads to use", String(threads.threads), threads.reason],
+    ...report.gpus.flatMap(gpuRows),
+  ];
+  return [
+    `${cpu.model} (${cpu.vendor}, ${cpu.instructionSet})`,
+    `extensions: ${cpu.extensions.join(", ") || "none known"}`,
+    "",
+    printTable(["what", "value", "read from"], rows, [1]),
+    ...notes.map((note) => `note: ${note}`),
+  ].join("\n");
+}
+
+function row(
+  what: string,
+  figure: Sourced | undefined,
+  print: (value: number) => string = String,
+): readonly Row[] {
+  return figure ? [[what, print(figure.value), figure.source]] : [];
+}
+
+function processorRows({ cpu, limits }: MachineReport): readonly Row[] {
+  return [
+    ...row("cores", cpu.cores),
+    ...row("fast cores", cpu.performanceCores),
+    ...row("logical CPUs", cpu.logicalCpus),
+    ...row("threads a core", cpu.threadsPerCore),
+    ...row("sockets", cpu.sockets),
+    ...row("NUMA nodes", cpu.numaNodes),
+    ...cpu.caches.flatMap((c) => row(`L${c.level} ${c.kind}`, c.bytes, formatBytes)),
+    ...row("CPUs allowed", limits.allowedCpus),
+    ...row("quota of cores", limits.cores),
+  ];
+}
+
+function memoryRows({ memory, limits }: MachineReport): readonly Row[] {
+  return [
+    ...row("memory", memory.totalBytes, formatBytes),
+    ...row("memory available", memory.availableBytes, formatBytes),
+    ...row("memory allowed", limits.memoryBytes, formatBytes),
+  ];
+}
+
+function gpuRows(gpu: DetectedGpu): readonly Row[] {
+  const name = `GPU ${gpu.index}`;
+  const capability = gpu.computeCapability ?? gpu.architecture;
+  return [
+    [name, gpu.name, gpu.seenBy],
+    ...(capability ? [[`${name} capability`, capability, gpu.seenBy] as const] : []),
+    ...row(`${name} memory`, gpu.memoryBytes, formatBytes),
+    ...row(`${name} free`, gpu.freeBytes, formatBytes),
+    ...row(`${name} multiprocessors`, gpu.multiprocessors),
+    [`${name} target`, gpu.target ?? "none", "driver name and memory"],
+  ];
+}
