@@ -89,6 +89,31 @@ describe("artifact", () => {
     expect(codeOf(changed(replaceText(program, "{", "("), true))).toBe("TXT001");
   });
 
+  it("refuses programs and ports that belong to another model (ART005)", () => {
+    const program = "target.wasm.program";
+    const printed = printProgram(content.targets.get("wasm")!.program);
+    for (const [arena, other] of [
+      ["weights", "scratch"],
+      ["caller", "weights"],
+      ["caller", "state"],
+    ]) {
+      expect(printed).toContain(`at ${arena} + (`);
+      const moved = replaceText(program, `at ${arena} + (`, `at ${other} + (`);
+      expect(codeOf(changed(moved, true))).toBe("ART005");
+    }
+    for (const [from, to] of [
+      [": input memory f32 [", ": input memory i32 ["],
+      [": output memory f32 [", ": output memory f16 ["],
+      [": input memory f32 [M, 24]", ": input memory f32 [24, M]"],
+      [": input memory f32 [M, 24]", ": input memory f32x4 [M, 24]"],
+    ] as const) {
+      expect(codeOf(changed(replaceText(program, from, to), true))).toBe("ART005");
+    }
+    const [port] = content.meta.inputs;
+    const renamed = replaceText("meta", `"value": "${port!.value}"`, '"value": "another"');
+    expect(codeOf(changed(renamed, true))).toBe("ART005");
+  });
+
   it("refuses a target that is unknown here (ART006)", () => {
     const code = content.targets.get("wasm")!;
     const program = { ...code.program, target: "tpu" };

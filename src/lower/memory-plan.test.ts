@@ -57,6 +57,11 @@ function draw(rng: Rng): Drawn {
   const buffers: Buffer[] = [
     { ...common, name: "x", kind: "input", shape: [variable("N")] },
     { ...common, name: "w", kind: "weight", shape: [constant(5)] },
+    { ...common, name: "x2", kind: "input", dtype: "bool", shape: [constant(3)] },
+    { ...common, name: "w2", kind: "weight", dtype: "i8", shape: [constant(7)] },
+    { ...common, name: "s", kind: "state", dtype: "f16", shape: [constant(11)] },
+    { ...common, name: "s2", kind: "state", shape: [constant(3)] },
+    { ...common, name: "y", kind: "output", shape: [constant(1)] },
   ];
   const readable = ["x", "w"];
   const steps: Step[] = [];
@@ -207,12 +212,17 @@ describe("planMemory", () => {
       const plan = planMemory(drawn.program, drawn.inPlace, target);
       invariant(plan.ok, () => "the plan fits");
       const { program, arenas } = plan.value;
+      const taken = new Map<string, number>();
       for (const b of program.buffers) {
         if (!b.placement) continue;
         const first = constantValue(b.placement.byteOffset)!;
         expect(first % target.alignmentBytes).toBe(0);
         const arena = b.placement.arena as keyof typeof arenas;
         expect(first + capacityBytes(b, ranges)).toBeLessThanOrEqual(arenas[arena]);
+        if (arena === "scratch") continue;
+        // The others are never reused: they follow one another.
+        expect(first).toBeGreaterThanOrEqual(taken.get(arena) ?? 0);
+        taken.set(arena, first + capacityBytes(b, ranges));
       }
     }
   });

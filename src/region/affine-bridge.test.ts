@@ -19,15 +19,22 @@ function regionOf(body: string): Region {
   return parsed.value;
 }
 
-/** Every point of the box of loops at the test's symbols. */
-function pointsOf(statement: Statement): ReadonlyMap<string, number>[] {
+/** Every point of the box of loops at the test's symbols, and those one step outside it. */
+function pointsAround(statement: Statement): ReadonlyMap<string, number>[] {
   let points = [new Map(values)];
   for (const { name, extent } of statement.loops) {
     points = points.flatMap((p) =>
-      Array.from({ length: evaluate(extent, p) }, (_, i) => new Map([...p, [name, i]])),
+      Array.from({ length: evaluate(extent, p) + 2 }, (_, i) => new Map([...p, [name, i - 1]])),
     );
   }
   return points;
+}
+
+function isInBox({ loops }: Statement, point: ReadonlyMap<string, number>): boolean {
+  return loops.every(({ name, extent }) => {
+    const at = point.get(name)!;
+    return at >= 0 && at < evaluate(extent, point);
+  });
 }
 
 function holds(conditions: Statement["guard"], point: ReadonlyMap<string, number>): boolean {
@@ -53,9 +60,9 @@ function checkExact(region: Region): void {
   for (const statement of region.statements) {
     const { domain, reads, writes } = bridged.statements.get(statement.name)!;
     const accesses = [...statement.reads, ...statement.finishReads];
-    for (const point of pointsOf(statement)) {
+    for (const point of pointsAround(statement)) {
       const at = statement.loops.map((l) => point.get(l.name)!);
-      const inside = holds(statement.guard, point);
+      const inside = isInBox(statement, point) && holds(statement.guard, point);
       expect(contains(domain, params, at)).toBe(inside ? "yes" : "no");
       if (!inside) continue;
       for (const [i, access] of accesses.entries()) checkAccess(reads[i]!, access, point, at);

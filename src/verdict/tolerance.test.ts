@@ -11,6 +11,13 @@ describe("tolerancesOf", () => {
     }`);
     if (!graph.ok) throw new Error(graph.diagnostics[0]!.message);
     expect(tolerancesOf(graph.value)).toEqual([2 ** -23 * 16, 0]);
+    const longer = parseGraph(`graph g(x: f32[4, 256], w: f32[256, 8], v: f32[4, 8]) -> (z, v) {
+      y = contract(x, w) {lhs: "i k", rhs: "k j", output: "i j", accumulator: f32} : f32[4, 8]
+      s = add(y, v) : f32[4, 8]
+      z = relu(s) : f32[4, 8]
+    }`);
+    if (!longer.ok) throw new Error(longer.diagnostics[0]!.message);
+    expect(tolerancesOf(longer.value)).toEqual([2 ** -23 * (16 + 2 + 2), 0]);
   });
 });
 
@@ -24,6 +31,8 @@ describe("worstDifference", () => {
     expect(worstDifference(y(Number.NaN), y(1)).relative).toBe(Infinity);
     expect(worstDifference(y(1), y(Infinity)).relative).toBe(Infinity);
     expect(worstDifference(y(1, 2), y(1)).relative).toBe(Infinity);
+    expect(worstDifference(refTensor("f64", [1], [1]), y(1)).relative).toBe(Infinity);
+    expect(worstDifference(refTensor("f32", [1, 1], [1]), y(1)).relative).toBe(Infinity);
   });
   it("makes a mismatch exit with 3 and a missing peer with 6", () => {
     expect([exitCodeOf("CLI004"), exitCodeOf("CLI003")]).toEqual([3, 6]);

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { Graph, WeightStore } from "../../src/graph/graph.ts";
+import type { Graph, ValueId, WeightStore } from "../../src/graph/graph.ts";
 import { parseGraph, printGraph } from "../../src/graph/graph-text.ts";
 import { randomGraph } from "../../src/graph/random-graph.ts";
 import { semanticHash } from "../../src/graph/semantic-hash.ts";
@@ -17,7 +17,7 @@ import { foldBatchNorm } from "../../src/graph/transforms/fold-batch-norm.ts";
 import { foldConstants } from "../../src/graph/transforms/fold-constants.ts";
 import { verifyGraph } from "../../src/graph/verify.ts";
 import { runGraph } from "../../src/interp/graph.ts";
-import { constantValue } from "../../src/semantics/index-expr.ts";
+import { constant, constantValue } from "../../src/semantics/index-expr.ts";
 import { fromRef, type RefTensor, refTensor, type Tensor } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 
@@ -123,6 +123,25 @@ describe("eliminateCommonSubexpressions", () => {
   });
 });
 
+describe("what may not be merged", () => {
+  it("two draws of a random node are two", () => {
+    const b = new GraphBuilder("draws");
+    const attrs = { dtype: "f32", shape: [constant(4)], a: 0, b: 1, seed: 1 } as const;
+    const draw = () => b.node("randomUniform", [], attrs);
+    const graph = b.finish([b.add(draw(), draw())]);
+    const after = eliminateCommonSubexpressions(graph).graph;
+    expect(after.nodes.map((n) => n.op)).toEqual(["randomUniform", "randomUniform", "add"]);
+  });
+
+  it("operands keep their sides unless the op commutes", () => {
+    const b = new GraphBuilder("sides");
+    const [x, y] = [b.input("x", tensorType("f32", 4)), b.input("y", tensorType("f32", 4))];
+    const graph = b.finish([b.mul(b.sub(x, y), b.sub(y, x))]);
+    const after = eliminateCommonSubexpressions(graph).graph;
+    expect(after.nodes.map((n) => n.op)).toEqual(["sub", "sub", "mul"]);
+  });
+});
+
 describe("foldBatchNorm", () => {
   const channels = 3;
   const rng = new Rng(5);
@@ -176,6 +195,66 @@ describe("foldBatchNorm", () => {
     for (const [i, value] of (now.data as Float64Array).entries()) {
       expect(value).toBeCloseTo(before.data[i] as number, 5);
     }
+  });
+});
+
+describe("foldBatchNorm leaves alone", () => {
+  const window = { strides: [1], dilations: [1], padLow: [0], padHigh: [0], groups: 1 };
+
+  /** The ops after folding a batch norm of 3 channels over `sum`; `also` is read by others. */
+  function opsAfter(make: (b: GraphBuilder) => { sum: ValueId; also?: ValueId }): string[] {
+    const b = new GraphBuilder("kept");
+    const { sum, also } = make(b);
+    const vector = () => b.constant(fromRef(refTensor("f32", [3], [1, 2, 4])));
+    const y = b.node("batchNorm", [sum, vector(), vector(), vector(), vector()], { epsilon: 1e-5 });
+    const graph = b.finish(also === undefined ? [y] : [y, also]);
+    const after = eliminateDeadCode(foldBatchNorm(graph).graph);
+    const inputs = randomInputs(graph, 1);
+    const [before, now] = [run(graph, inputs)[0]!, run(after, inputs)[0]!];
+    for (const [i, value] of (now.data as Float64Array).entries()) {
+      expect(value).toBeCloseTo(before.data[i] as number, 4);
+    }
+    return after.nodes.map((n) => n.op);
+  }
+
+  const conv = (b: GraphBuilder): ValueId => {
+    const x = b.input("x", tensorType("f32", 1, 2, 5));
+    const w = b.constant(fromRef(refTensor("f32", [3, 2, 1], [1, -1, 2, 0.5, 3, -2])));
+    return b.node("convolution", [x, w], window);
+  };
+
+  it("a product, or its sum with a bias, that others read too", () => {
+    const bias = (b: GraphBuilder) => b.constant(fromRef(refTensor("f32", [3, 1], [1, 2, 3])));
+    expect(opsAfter((b) => ({ sum: conv(b) }))).not.toContain("batchNorm");
+    expect(
+      opsAfter((b) => {
+        const product = conv(b);
+        return { sum: product, also: b.apply("relu", product) };
+      }),
+    ).toContain("batchNorm");
+    expect(
+      opsAfter((b) => {
+        const product = conv(b);
+        return { sum: b.add(product, bias(b)), also: b.apply("relu", product) };
+      }),
+    ).toContain("batchNorm");
+  });
+
+  it("a contraction whose channels are not its weights' own", () => {
+    const ops = opsAfter((b) => {
+      const x = b.input("x", tensorType("f32", 2, 3, 4));
+      const w = b.constant(
+        fromRef(
+          refTensor(
+            "f32",
+            [4, 3],
+            Array.from({ length: 12 }, (_, i) => i),
+          ),
+        ),
+      );
+      return { sum: b.einsum("n c k, k j -> n c j", x, w) };
+    });
+    expect(ops).toContain("batchNorm");
   });
 });
 

@@ -29,7 +29,7 @@ import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.
 import { scheduleTree } from "../../src/schedule/tree.ts";
 import { printTree } from "../../src/schedule/tree-text.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
-import { sha256Text } from "../../src/support/hash.ts";
+import { sha256 } from "../../src/support/hash.ts";
 import { checkGolden, type Sections } from "./golden-file.ts";
 import { type SampleModel, sampleModels } from "./sample-models.ts";
 
@@ -97,7 +97,7 @@ function artifactText(artifact: ArtifactContent): string {
   });
   const meta = JSON.parse(text("meta")) as { producer: string; hashes: Record<string, string> };
   const hashes = Object.entries(meta.hashes).map(([name, hash]) => {
-    return [name, hash === sha256Text(text(name)) ? "of its text" : hash];
+    return [name, hash === sha256(tensors.get(name)!.bytes) ? "of its bytes" : hash];
   });
   const shown = { ...meta, producer: "VERSION", hashes: Object.fromEntries(hashes) };
   return `${list.join("\n")}\n${JSON.stringify(shown, null, 1)}\n`;

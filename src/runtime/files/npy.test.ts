@@ -53,6 +53,14 @@ describe("npy", () => {
     };
     expect(code(file(header, 1, 2))).toBe("ok");
     expect(code(file(header, 1))).toBe("RUN033");
+    expect(code(file(header, 1, 2, 3))).toBe("RUN033");
+    const bools = header.replace("|u1", "|b1");
+    expect(code(file(bools, 1, 0))).toBe("ok");
+    for (const data of [
+      [2, 0],
+      [1, 255],
+    ])
+      expect(code(file(bools, ...data))).toBe("RUN033");
     expect(code(file(header.replace("|u1", ">f4"), 1, 2))).toBe("RUN034");
     expect(code(file(header.replace("|u1", "|O"), 1, 2))).toBe("RUN034");
     expect(code(file(header.replace("|u1", "|b1"), 1, 2))).toBe("RUN033");

@@ -124,6 +124,12 @@ describe.each([1, 2])("WasmSession with %i threads", (threads) => {
     const runs = [3, 5, 9].map((length) => session.runAsync({ x: f32(new Array(length).fill(1)) }));
     const lengths = (await Promise.all(runs)).map((r) => r.ok && r.value.y!.shape[0]);
     expect(lengths).toEqual([3, 5, 9]);
+    const factors = [5, 7, 11, 13];
+    const found = await Promise.all(
+      factors.map((factor) => session.runAsync({ x: f32(new Array(100).fill(factor)) })),
+    );
+    const wanted = factors.map((f) => Array.from({ length: 100 }, (_, k) => f * (k + 1)));
+    expect(found.map((r) => r.ok && [...r.value.y!.data])).toEqual(wanted);
   });
 
   it("profiles by kernel with the same outputs", () => {
