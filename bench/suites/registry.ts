@@ -1,10 +1,12 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
+import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
 import type { Suite } from "./suite.ts";
 
 export const suites: readonly Suite[] = [
   // one a line
+  loadSuite,
   modelsSuite,
   peersSuite,
 ];
