@@ -229,18 +229,16 @@ function readExpr(reader: TextReader, locals: Locals): Expr {
 
 function readUnchecked(reader: TextReader, locals: Locals): Expr {
   const head = reader.name("an expression");
+  const type = locals.get(head);
+  if (type && !reader.at("(")) return { kind: "local", name: head, ...type };
   const [first, second, third] = head.split(".");
   if (first === "load" && second !== undefined) return readLoad(reader, readType(reader, second));
-  if (!reader.at("(")) {
-    const type = locals.get(head);
-    return type ? { kind: "local", name: head, ...type } : reader.fail(`let ${head} before this`);
-  }
-  reader.next();
+  if (!reader.accept("(")) return reader.fail(`let ${head} before this`);
   if (first === "index" && second !== undefined) {
     return readIndexValue(reader, readType(reader, second));
   }
-  const type = typeOf(head);
-  if (type) return readLiteral(reader, type);
+  const literal = typeOf(head);
+  if (literal) return readLiteral(reader, literal);
   const operands = reader.list(")", () => readExpr(reader, locals));
   const operand = operands[0];
   if (operand === undefined) return reader.fail("an operand before this");

@@ -8,8 +8,45 @@ const calls = {
   mod: index.mod,
 } as const;
 
+/** Expressions that a reader has met, by their spelling: programs repeat theirs hundreds of times. */
+const known = new WeakMap<TextReader, Map<string, index.IndexExpr>>();
+
 /** Reads one expression; rejects with TXT001 where the text is none. */
 export function readIndexExpr(reader: TextReader): index.IndexExpr {
+  const count = countTokens(reader);
+  const spelled = reader.ahead(count);
+  const met = known.get(reader) ?? new Map<string, index.IndexExpr>();
+  known.set(reader, met);
+  const before = met.get(spelled);
+  if (before) {
+    reader.pass(count);
+    return before;
+  }
+  const start = reader.position;
+  const expr = readSum(reader);
+  if (reader.position === start + count) met.set(spelled, expr);
+  return expr;
+}
+
+/** Tokens up to the first that cannot continue an expression: all that the grammar would take. */
+function countTokens(reader: TextReader): number {
+  let depth = 0;
+  let operand = false;
+  for (let count = 0; ; count++) {
+    const { kind, text } = reader.peek(count);
+    if (kind === "name" || kind === "number") {
+      if (operand && depth === 0) return count;
+      operand = true;
+    } else if (text === "(") depth++;
+    else if (text === ")") {
+      if (--depth < 0) return count;
+      operand = true;
+    } else if (text === "+" || text === "-" || text === "*") operand = false;
+    else if (text !== "," || depth === 0) return count;
+  }
+}
+
+function readSum(reader: TextReader): index.IndexExpr {
   let total = readProduct(reader);
   for (;;) {
     if (reader.accept("+")) total = index.add(total, readProduct(reader));

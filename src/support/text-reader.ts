@@ -13,6 +13,8 @@ export interface Token {
   /** Spelling; for strings the decoded text. */
   readonly text: string;
   readonly line: number;
+  /** Place of its first character in the source. */
+  readonly start: number;
 }
 
 /** What may begin a token, and what may follow inside one, by character code; all else is refused. */
@@ -58,7 +60,7 @@ export function tokenize(text: string): Token[] {
       at += token.text.length;
     }
   }
-  tokens.push({ kind: "end", text: "end of text", line });
+  tokens.push({ kind: "end", text: "end of text", line, start: text.length });
   return tokens;
 }
 
@@ -66,17 +68,17 @@ export function tokenize(text: string): Token[] {
 function readToken(text: string, at: number, line: number): Token {
   const code = text.charCodeAt(at);
   if (nameStart[code] === 1) {
-    return { kind: "name", text: text.slice(at, skip(text, at + 1, namePart)), line };
+    return { kind: "name", text: text.slice(at, skip(text, at + 1, namePart)), line, start: at };
   }
   if (digit[code] === 1)
-    return { kind: "number", text: text.slice(at, endOfNumber(text, at)), line };
+    return { kind: "number", text: text.slice(at, endOfNumber(text, at)), line, start: at };
   const end = code === quote ? endOfString(text, at) : at;
-  if (end > at) return { kind: "string", text: text.slice(at, end), line };
+  if (end > at) return { kind: "string", text: text.slice(at, end), line, start: at };
   if (punctuation[code] !== 1) {
     reject("TXT001", `unexpected character ${JSON.stringify(text[at])}`, { at: `line ${line}` });
   }
   const pair = text.slice(at, at + 2);
-  return { kind: "punctuation", text: pairs.has(pair) ? pair : text[at]!, line };
+  return { kind: "punctuation", text: pairs.has(pair) ? pair : text[at]!, line, start: at };
 }
 
 /** Digits, a fraction if digits follow the point, an exponent if digits follow its letter and sign. */
@@ -116,11 +118,28 @@ function decodeString(spelled: string, line: number): string {
 
 /** A cursor over tokens with the usual peek / accept / expect. */
 export class TextReader {
+  readonly #text: string;
   readonly #tokens: readonly Token[];
   #at = 0;
 
   constructor(text: string) {
+    this.#text = text;
     this.#tokens = tokenize(text);
+  }
+
+  /** The source from the next token to the one after `count` tokens. */
+  ahead(count: number): string {
+    return this.#text.slice(this.peek().start, this.peek(count).start);
+  }
+
+  /** Passes over tokens that were read before under another name. */
+  pass(count: number): void {
+    this.#at = Math.min(this.#at + count, this.#tokens.length - 1);
+  }
+
+  /** Tokens passed so far. */
+  get position(): number {
+    return this.#at;
   }
 
   peek(ahead = 0): Token {
