@@ -7,6 +7,7 @@ export const exitCodes = {
   usage: 2,
   mismatch: 3,
   unsupported: 4,
+  noCandidate: 5,
   environment: 6,
   slower: 7,
   internal: 70,
@@ -32,6 +33,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   CLI006: exitCodes.environment,
   CLI007: exitCodes.slower,
   CLI008: exitCodes.interrupted,
+  PRB010: exitCodes.noCandidate,
   RUN002: exitCodes.environment,
   RUN004: exitCodes.interrupted,
 };

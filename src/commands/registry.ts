@@ -7,6 +7,7 @@ import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
 import { run } from "./run.ts";
+import { schedule } from "./schedule.ts";
 import { targetsCommand } from "./targets.ts";
 import { trials } from "./trials.ts";
 import { verify } from "./verify.ts";
@@ -17,6 +18,7 @@ export const commands: readonly Command[] = [
   verify,
   bench,
   inspect,
+  schedule,
   targetsCommand,
   detect,
   trials,

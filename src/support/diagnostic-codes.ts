@@ -5,6 +5,7 @@
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
  * SEM semantics, FET models of other packages (bench), TGT targets.
  * SEM semantics, EGR e-graph and extraction, FET models of other packages (bench).
+ * SEM semantics, PRB problem files of the search, FET models of other packages (bench).
  */
 export const diagnosticCodes = {
   ONX001: "not an ONNX model",
@@ -113,6 +114,17 @@ export const diagnosticCodes = {
   AFF001: "not an affine expression",
   AFF002: "integer out of range",
   AFF003: "unsupported set notation",
+  PRB001: "problem file is not JSON",
+  PRB002: "problem file does not have its form",
+  PRB003: "number of a problem file is not usable",
+  PRB004: "name is not declared in the problem",
+  PRB005: "name is declared twice in the problem",
+  PRB006: "there is nothing to choose from",
+  PRB007: "data flow of a problem runs in a circle",
+  PRB008: "table does not fit its variables",
+  PRB009: "problem has no solution",
+  PRB010: "search ended without a solution",
+  PRB011: "problem has no .wcsp form",
   RUN030: "file cannot be read",
   RUN031: "file cannot be written",
   RUN032: "external data leads out of the model's folder",

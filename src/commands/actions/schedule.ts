@@ -1,0 +1,149 @@
+/** Solves a problem file and prints the states chosen, the price, the bound and the gap. */
+import { readLayerProblem } from "../../layers/layer-file.ts";
+import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
+import { checkOutcome } from "../../search/check.ts";
+import type { Outcome } from "../../search/outcome.ts";
+import { type Problem, readable, stateName, usageOf } from "../../search/problem.ts";
+import { readProblem } from "../../search/problem-file.ts";
+import { type SolverName, solvers } from "../../search/solvers.ts";
+import { printWcsp, readWcsp } from "../../search/wcsp.ts";
+import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Action, CommandContext } from "../command.ts";
+import { printTable } from "./table.ts";
+
+interface ScheduleArgs {
+  readonly problem: string;
+  readonly solver: SolverName;
+  readonly seconds?: number | undefined;
+  readonly work?: number | undefined;
+  readonly wcsp?: string | undefined;
+  readonly seed: number;
+}
+
+export const scheduleProblem: Action<ScheduleArgs> = async (args, context) => {
+  const read = readProblemFile(args.problem);
+  if (!read.ok) return read;
+  const problem = read.value;
+  if (args.wcsp !== undefined) {
+    const written = writeWcsp(problem, args.wcsp);
+    if (!written.ok) return written;
+  }
+  const outcome = solve(problem, args, context);
+  const faults = checkOutcome(problem, outcome);
+  invariant(faults.length === 0, () => `${args.solver} on ${problem.name}: ${faults.join("; ")}`);
+  const failed = outcome.solution === undefined ? { failed: [whyNone(outcome)] } : {};
+  return ok({ data: describe(problem, outcome), text: print(problem, outcome), ...failed });
+};
+
+/** A problem in any of the forms: problem, layers, .wcsp. */
+export function readProblemFile(path: string): Result<Problem> {
+  const bytes = readBytes(path);
+  if (!bytes.ok) return bytes;
+  const text = new TextDecoder().decode(bytes.value);
+  if (path.endsWith(".wcsp")) return readWcsp(text);
+  return /"schema"\s*:\s*"wavetile\/layers\//.test(text)
+    ? readLayerProblem(text)
+    : readProblem(text);
+}
+
+function writeWcsp(problem: Problem, path: string): Result<void> {
+  const printed = printWcsp(problem);
+  return printed.ok ? writeAtomically(path, printed.value.text) : printed;
+}
+
+function solve(problem: Problem, args: ScheduleArgs, context: CommandContext): Outcome {
+  const end = args.seconds === undefined ? Infinity : context.now() + args.seconds * 1000;
+  return solvers[args.solver](problem, {
+    seed: args.seed,
+    ...(args.work !== undefined && { work: args.work }),
+    ...(args.seconds !== undefined && { expired: () => context.now() >= end }),
+    observe: ({ objective, gap }) => {
+      if (objective !== undefined) context.progress(`gap ${(gap * 100).toFixed(3)} %`);
+    },
+  });
+}
+
+function whyNone(outcome: Outcome): Diagnostic {
+  if (outcome.status === "infeasible") return diagnostic("PRB009", outcome.reason);
+  return diagnostic("PRB010", outcome.reason, { help: "use --solver collapse, or more time" });
+}
+
+/** Finite numbers for JSON; null for an infinite bound. */
+function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}
+
+function describe(problem: Problem, outcome: Outcome): Record<string, unknown> {
+  const { solver, status, solution, objective, bound, gap, nodes, work, reason, counts } = outcome;
+  const sizes = problem.variables.map((v) => v.prices.length);
+  return {
+    problem: problem.name,
+    unit: problem.unit?.name ?? "price",
+    variables: sizes.length,
+    states: sizes.reduce((a, b) => a + b, 0),
+    solver,
+    status,
+    objective: objective === undefined ? null : readable(problem, objective),
+    bound: finite(readable(problem, bound)),
+    gap: finite(gap),
+    nodes,
+    work,
+    reason,
+    counts,
+    removedBy: removedBy(problem),
+    solution: solution && choices(problem, solution),
+    budgets: problem.budgets.map((b) => ({
+      name: b.name,
+      capacity: b.capacity,
+      used: solution ? usageOf(b, solution) : null,
+    })),
+  };
+}
+
+function choices(problem: Problem, solution: Int32Array): Record<string, string> {
+  return Object.fromEntries(
+    problem.variables.map((v, i) => [v.name, stateName(v, solution[i]!)] as const),
+  );
+}
+
+/** States that each constraint excludes, all variables together: the funnel. */
+function removedBy(problem: Problem): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const v of problem.variables) {
+    for (const { constraint, states } of v.exclusions ?? []) {
+      counts[constraint] = (counts[constraint] ?? 0) + states.length;
+    }
+  }
+  return counts;
+}
+
+const mostRows = 120;
+
+function print(problem: Problem, outcome: Outcome): string {
+  const { solver, status, solution, objective, bound, gap, nodes, reason } = outcome;
+  const unit = problem.unit?.name ?? "price";
+  const round = (price: number): string => String(Number(readable(problem, price).toPrecision(12)));
+  const lines = [
+    `${problem.name}: ${status} by ${solver} (${reason})`,
+    `${unit} ${objective === undefined ? "-" : round(objective)}, bound ${round(bound)}, gap ${(gap * 100).toFixed(4)} %, ${nodes} nodes`,
+  ];
+  if (solution !== undefined) {
+    const rows = problem.variables.map((v, i) => {
+      const state = solution[i]!;
+      const left = v.prices.length - new Set((v.exclusions ?? []).flatMap((x) => x.states)).size;
+      return [
+        v.name,
+        stateName(v, state),
+        round(v.prices[state]!),
+        `${v.prices.length} -> ${left}`,
+      ];
+    });
+    lines.push("", printTable(["variable", "state", unit, "states"], rows.slice(0, mostRows)));
+    if (rows.length > mostRows) lines.push(`and ${rows.length - mostRows} more: see --json`);
+  }
+  for (const b of problem.budgets.slice(0, mostRows)) {
+    if (solution) lines.push(`budget ${b.name}: ${usageOf(b, solution)} of ${b.capacity}`);
+  }
+  return lines.join("\n");
+}

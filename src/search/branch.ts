@@ -1,0 +1,213 @@
+/**
+ * Branch and bound on what bounds and fixing leave. Open nodes wait in a heap, the lowest bound first; each
+ * is explored depth first for a while and what is then open returns to the heap (hybrid best-first search,
+ * Allouche et al. 2015), so that the global bound is known at every moment. At a node the dual ascends,
+ * states that cannot improve are removed, hard constraints propagate, and once the rest has low width it
+ * is solved exactly. Decisions take the variable that failed most for the fewest states left, the last
+ * conflict's variable first; its cheapest reduced cost is the state tried.
+ */
+import {
+  boundOf,
+  copyDual,
+  type DualState,
+  reducedPrices,
+  restrictDual,
+  type Sweep,
+  sweepOnce,
+} from "./dual.ts";
+import { eliminate, planElimination } from "./eliminate.ts";
+import { Heap } from "./heap.ts";
+import { descend } from "./local.ts";
+import { noMarks, toProblemStates } from "./network.ts";
+import type { Recorder } from "./outcome.ts";
+import { dropSettled } from "./settle.ts";
+
+export interface BranchOptions {
+  /** Entries that an exact solution of a node's rest may touch. */
+  readonly exactLimit: number;
+  /** Sweeps at a node. */
+  readonly sweeps: number;
+}
+
+export const defaultBranching: BranchOptions = { exactLimit: 200_000, sweeps: 12 };
+
+/** A choice: this state of the problem's variable, or all but it. */
+interface Decision {
+  readonly variable: number;
+  readonly state: number;
+  readonly taken: boolean;
+}
+
+interface Open {
+  readonly bound: number;
+  readonly decisions: readonly Decision[];
+}
+
+/** A node on the way down: its dual is undefined while it waits in the heap. */
+interface Frame extends Open {
+  readonly dual: DualState;
+}
+
+/** Searches the whole of the dual's network; the recorder has the answer. */
+export function branchAndBound(root: DualState, recorder: Recorder, options: BranchOptions): void {
+  new Branching(root, recorder, options).run();
+}
+
+class Branching {
+  readonly #root: DualState;
+  readonly #recorder: Recorder;
+  readonly #options: BranchOptions;
+  readonly #heap = new Heap<Open>();
+  readonly #failures: Float64Array;
+  #lastConflict = -1;
+  #backtracks = 0;
+  #patience = 64;
+
+  constructor(root: DualState, recorder: Recorder, options: BranchOptions) {
+    this.#root = root;
+    this.#recorder = recorder;
+    this.#options = options;
+    this.#failures = new Float64Array(recorder.problem.variables.length).fill(1);
+    for (const t of recorder.problem.transitions) {
+      this.#failures[t.from]!++;
+      this.#failures[t.to]!++;
+    }
+  }
+
+  run(): void {
+    this.#heap.push(boundOf(this.#root), { bound: boundOf(this.#root), decisions: [] });
+    while (this.#heap.size > 0 && !this.#recorder.done) {
+      this.#recorder.raise(this.#heap.least);
+      if (this.#recorder.done) return;
+      const open = this.#heap.pop()!;
+      const dual = this.#enter(open);
+      if (dual !== undefined) this.#descend({ ...open, dual });
+    }
+    if (this.#heap.size === 0) this.#recorder.raise(Infinity);
+  }
+
+  /** The root's dual under the decisions of an open node. */
+  #enter(open: Open): DualState | undefined {
+    const { network } = this.#root;
+    const dead = noMarks(network);
+    for (const { variable, state, taken } of open.decisions) {
+      const i = network.variables.indexOf(variable);
+      const origin = network.origin[i]!;
+      for (let s = 0; s < origin.length; s++) if ((origin[s] === state) !== taken) dead[i]![s] = 1;
+    }
+    return restrictDual(copyDual(this.#root), dead);
+  }
+
+  /** Depth first below one open node until patience ends; what stays open goes to the heap. */
+  #descend(first: Frame): void {
+    const stack: Frame[] = [first];
+    this.#backtracks = 0;
+    while (stack.length > 0) {
+      const frame = stack.pop()!;
+      if (this.#recorder.done || this.#backtracks > this.#patience) {
+        this.#heap.push(frame.bound, { bound: frame.bound, decisions: frame.decisions });
+        continue;
+      }
+      this.#recorder.nodes++;
+      const dual = this.#reduce(frame.dual);
+      if (dual === undefined) {
+        this.#fail(frame);
+        continue;
+      }
+      this.#branch(stack, frame, dual);
+    }
+    this.#patience = Math.min(8192, this.#patience * 1.2);
+  }
+
+  #fail(frame: Frame): void {
+    this.#backtracks++;
+    this.#recorder.count("backtracks");
+    const last = frame.decisions.at(-1);
+    if (last === undefined) return;
+    this.#failures[last.variable]!++;
+    this.#lastConflict = last.variable;
+  }
+
+  #branch(stack: Frame[], { decisions }: Frame, dual: DualState): void {
+    const i = this.#choose(dual);
+    const prices = reducedPrices(dual, i);
+    let best = 0;
+    for (let s = 1; s < prices.length; s++) if (prices[s]! < prices[best]!) best = s;
+    const variable = dual.network.variables[i]!;
+    const state = dual.network.origin[i]![best]!;
+    const bound = boundOf(dual);
+    for (const taken of [false, true]) {
+      const dead = noMarks(dual.network);
+      if (taken) dead[i]!.fill(1);
+      dead[i]![best] = taken ? 0 : 1;
+      const child = restrictDual(copyDual(dual), dead);
+      const next = [...decisions, { variable, state, taken }];
+      if (child === undefined) this.#fail({ bound, decisions: next, dual });
+      else stack.push({ bound, decisions: next, dual: child });
+    }
+  }
+
+  #choose(dual: DualState): number {
+    const last = dual.network.variables.indexOf(this.#lastConflict);
+    if (last >= 0 && dual.unary[last]!.length > 1) return last;
+    let best = -1;
+    let bestScore = -1;
+    for (let i = 0; i < dual.unary.length; i++) {
+      const size = dual.unary[i]!.length;
+      if (size < 2) continue;
+      const score = this.#failures[dual.network.variables[i]!]! / size;
+      if (score <= bestScore) continue;
+      best = i;
+      bestScore = score;
+    }
+    return best;
+  }
+
+  /** Ascends, fixes and propagates until that stalls; undefined when the node is finished. */
+  #reduce(start: DualState): DualState | undefined {
+    let dual = start;
+    const recorder = this.#recorder;
+    for (let k = 0; k < this.#options.sweeps; k++) {
+      const before = dual.bound;
+      const sweep = sweepOnce(dual, k % 2 === 0, { best: recorder.objective, round: k === 0 });
+      recorder.work += sweep.work + dual.unary.length;
+      if (boundOf(dual) >= recorder.objective) return undefined;
+      if (sweep.rounded !== undefined) this.#offer(dual, sweep.rounded);
+      if (sweep.removed > 0) {
+        const smaller = restrictDual(dual, sweep.dead);
+        if (smaller === undefined) return undefined;
+        dual = dropSettled(smaller);
+        recorder.count("removed", sweep.removed);
+      }
+      if (k % 2 === 1 && this.#stalls(dual, dual.bound - before, sweep)) break;
+    }
+    return this.#solveExactly(dual) ? undefined : dual;
+  }
+
+  #stalls(dual: DualState, gain: number, sweep: Sweep): boolean {
+    if (sweep.removed > 0) return false;
+    const gap = this.#recorder.objective * dual.scale - dual.bound;
+    return gain <= (gap === Infinity ? 0 : gap * 0.03);
+  }
+
+  #offer(dual: DualState, states: Int32Array): void {
+    if (dual.network.budgets.length === 0) descend(dual.network, states);
+    this.#recorder.offer(toProblemStates(dual.network, states));
+  }
+
+  /** True when the node is settled by an exact solution or has one state a variable. */
+  #solveExactly(dual: DualState): boolean {
+    const { network } = dual;
+    if (network.budgets.length > 0) {
+      if (network.unary.some((prices) => prices.length > 1)) return false;
+      this.#recorder.offer(toProblemStates(network, new Int32Array(network.unary.length)));
+      return true;
+    }
+    const plan = planElimination(network, this.#options.exactLimit);
+    if (plan === undefined) return false;
+    const found = eliminate(network, plan);
+    this.#recorder.work += plan.cost;
+    if (found.states !== undefined) this.#recorder.offer(toProblemStates(network, found.states));
+    return true;
+  }
+}
