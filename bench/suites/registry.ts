@@ -1,4 +1,5 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
+import { affineSuite } from "./affine.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
@@ -6,6 +7,7 @@ import type { Suite } from "./suite.ts";
 
 export const suites: readonly Suite[] = [
   // one a line
+  affineSuite,
   loadSuite,
   modelsSuite,
   peersSuite,

@@ -1,13 +1,14 @@
 /**
  * The integer-set library against isl: every trial draws one operation and its operands and compares
- * the answers (campaign/affine/). An answer of ours that is "unknown" is a skip with its reason, and
+ * the answers (bench/isl/). An answer of ours that is "unknown" is a skip with its reason, and
  * when more than 1 in 200 are, the trial that makes it so fails.
  */
+
 import { IslDriver, prepareIsl } from "../../bench/isl/isl-driver.ts";
+import { judge } from "../../bench/isl/judge.ts";
+import { questions } from "../../bench/isl/questions.ts";
 import { exitCodes, Refusal } from "../../bench/refusal.ts";
 import { Rng } from "../../src/support/rng.ts";
-import { judge } from "../affine/judge.ts";
-import { questions } from "../affine/questions.ts";
 import type { Campaign, Finding } from "../campaign.ts";
 
 /** Unknown answers that are allowed: this share of all, and a few in a short run. */

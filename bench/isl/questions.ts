@@ -1,5 +1,5 @@
 /**
- * The questions that the `affine` campaign puts to both libraries: for every operation how its
+ * The questions that the `affine` campaign and bench put to both libraries: for every operation how its
  * operands are drawn, what isl is asked, and what ours answers. Operands are text, read by each side
  * with its own parser. How answers are compared is in judge.ts.
  */
@@ -32,8 +32,8 @@ export interface Question {
   readonly name: string;
   /** Texts of the operands. */
   draw(rng: Rng): readonly string[];
-  /** Ours, on the same texts. */
-  reply(operands: readonly string[]): Reply;
+  /** Ours: reads the same texts, anew each time, and gives the run that answers. */
+  prepare(operands: readonly string[]): () => Reply;
 }
 
 export function readSet(text: string): IntegerSet {
@@ -112,7 +112,14 @@ const setAndContext: Draw = (rng) => {
 };
 
 function onSet(name: string, draw: Draw, reply: (a: IntegerSet) => Reply): Question {
-  return { name, draw, reply: ([a]) => reply(readSet(a!)) };
+  return {
+    name,
+    draw,
+    prepare: ([a]) => {
+      const value = readSet(a!);
+      return () => reply(value);
+    },
+  };
 }
 
 function onSets(
@@ -120,11 +127,25 @@ function onSets(
   draw: Draw,
   reply: (a: IntegerSet, b: IntegerSet) => Reply,
 ): Question {
-  return { name, draw, reply: ([a, b]) => reply(readSet(a!), readSet(b!)) };
+  return {
+    name,
+    draw,
+    prepare: ([a, b]) => {
+      const [first, second] = [readSet(a!), readSet(b!)];
+      return () => reply(first, second);
+    },
+  };
 }
 
 function onMap(name: string, reply: (a: IntegerMap) => Reply): Question {
-  return { name, draw: oneMap, reply: ([a]) => reply(readMap(a!)) };
+  return {
+    name,
+    draw: oneMap,
+    prepare: ([a]) => {
+      const value = readMap(a!);
+      return () => reply(value);
+    },
+  };
 }
 
 function onMaps(
@@ -132,7 +153,14 @@ function onMaps(
   draw: Draw,
   reply: (a: IntegerMap, b: IntegerMap) => Reply,
 ): Question {
-  return { name, draw, reply: ([a, b]) => reply(readMap(a!), readMap(b!)) };
+  return {
+    name,
+    draw,
+    prepare: ([a, b]) => {
+      const [first, second] = [readMap(a!), readMap(b!)];
+      return () => reply(first, second);
+    },
+  };
 }
 
 function onBoth(
@@ -140,7 +168,14 @@ function onBoth(
   draw: Draw,
   reply: (a: IntegerMap, b: IntegerSet) => Reply,
 ): Question {
-  return { name, draw, reply: ([a, b]) => reply(readMap(a!), readSet(b!)) };
+  return {
+    name,
+    draw,
+    prepare: ([a, b]) => {
+      const [first, second] = [readMap(a!), readSet(b!)];
+      return () => reply(first, second);
+    },
+  };
 }
 
 const setQuestions: readonly Question[] = [
@@ -197,9 +232,10 @@ const positionQuestions: readonly Question[] = [
       const first = rng.integer(0, Math.max(0, size - 1));
       return [set!, String(first), String(rng.integer(0, size - first))];
     },
-    reply: ([text, first, count]) => {
+    prepare: ([text, first, count]) => {
+      const set = readSet(text!);
       const positions = Array.from({ length: Number(count) }, (_, k) => Number(first) + k);
-      return known(affine.projectOut(readSet(text!), positions));
+      return () => known(affine.projectOut(set, positions));
     },
   },
 ];

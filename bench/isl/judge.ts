@@ -6,11 +6,16 @@
 
 import type { IslDriver } from "../../bench/isl/isl-driver.ts";
 import { formatSet, type IntegerMap, type IntegerSet, isEqual } from "../../src/affine/index.ts";
-import { type Finding, passed } from "../campaign.ts";
 import { type Question, type Reply, readMap, readSet } from "./questions.ts";
 
-/** As a finding, and told apart so that they can be counted. */
-export type Judgement = Finding | { readonly kind: "unknown"; readonly reason: string };
+/** How one question ended. "skipped": isl has no answer; "unknown": ours has none. */
+export type Judgement =
+  | { readonly kind: "passed" }
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "skipped"; readonly reason: string }
+  | { readonly kind: "unknown"; readonly reason: string };
+
+const passed: Judgement = { kind: "passed" };
 
 export async function judge(
   driver: IslDriver,
@@ -18,7 +23,7 @@ export async function judge(
   operands: readonly string[],
 ): Promise<Judgement> {
   const asked = `${question.name} ${operands.join(" | ")}`;
-  const reply = question.reply(operands);
+  const reply = question.prepare(operands)();
   const isl = await driver.ask(question.name, ...operands);
   const open = whyUnknown(reply);
   if (isl.kind === "unbounded" && open === "unbounded") return passed;

@@ -1,0 +1,100 @@
+/**
+ * The integer-set library against isl: a case an operation, each on the same random operands as the
+ * campaign draws. Both sides time the operation alone, on operands that are read anew for every run
+ * (both keep what they have found out about a value); the driver repeats within its process. The time
+ * of a case is the sum over its operands.
+ */
+
+import { Rng } from "../../src/support/rng.ts";
+import { IslDriver, prepareIsl } from "../isl/isl-driver.ts";
+import { judge } from "../isl/judge.ts";
+import { type Question, questions } from "../isl/questions.ts";
+import { estimateRatio, type TimingPair } from "../measure/statistics.ts";
+import type { BenchRow, FailedCase } from "../report.ts";
+import type { ForeignCase, Suite } from "./suite.ts";
+
+/** Random operands a case. */
+const drawn = 40;
+const rounds = 7;
+/** Runs on each operand within a round. */
+const repeats = 12;
+
+export const affineSuite: Suite = {
+  name: "affine",
+  summary: "operations on integer sets and maps against isl",
+  targets: ["node"],
+  peers: [],
+  preparePeers: prepareIsl,
+  load: async () => {
+    const driver = new IslDriver();
+    const version = await driver.ask("version");
+    const text = version.kind === "ok" ? version.text : "unknown";
+    return {
+      versions: { isl: text },
+      cases: questions.map((question) => caseOf(question, driver, text)),
+    };
+  },
+};
+
+function caseOf(question: Question, driver: IslDriver, peerName: string): ForeignCase {
+  const name = `${question.name.slice(2)}/${question.name.startsWith("s") ? "sets" : "maps"}`;
+  return {
+    case: name,
+    peerName,
+    measure: async () => {
+      const operands = await drawAgreed(question, driver);
+      if (typeof operands === "string") {
+        return { case: name, peerName, kind: "wrong", reason: operands } satisfies FailedCase;
+      }
+      return { case: name, peerName, ...rowOf(await timeBoth(question, driver, operands)) };
+    },
+  };
+}
+
+/** Operands on which both have an answer, and the same one; or a difference. */
+async function drawAgreed(
+  question: Question,
+  driver: IslDriver,
+): Promise<string | readonly (readonly string[])[]> {
+  const operands: (readonly string[])[] = [];
+  for (let seed = 0; operands.length < drawn; seed++) {
+    const own = question.draw(new Rng(seed));
+    const found = await judge(driver, question, own);
+    if (found.kind === "failed") return found.reason;
+    const timed = found.kind === "passed" && (await driver.time(1, question.name, ...own));
+    if (typeof timed === "number") operands.push(own);
+  }
+  return operands;
+}
+
+async function timeBoth(
+  question: Question,
+  driver: IslDriver,
+  operands: readonly (readonly string[])[],
+): Promise<TimingPair[]> {
+  const pairs: TimingPair[] = [];
+  for (let round = 0; round <= rounds; round++) {
+    let oursNs = 0;
+    let peerNs = 0;
+    for (const own of operands) {
+      oursNs += timeOurs(question, own);
+      peerNs += (await driver.time(repeats, question.name, ...own))!;
+    }
+    // The first round warms both sides up.
+    if (round > 0) pairs.push({ oursNs, peerNs });
+  }
+  return pairs;
+}
+
+/** Mean time of a run. */
+function timeOurs(question: Question, operands: readonly string[]): number {
+  const runs = Array.from({ length: repeats }, () => question.prepare(operands));
+  const start = performance.now();
+  for (const run of runs) run();
+  return ((performance.now() - start) * 1e6) / repeats;
+}
+
+function rowOf(pairs: readonly TimingPair[]): Omit<BenchRow, "case" | "peerName"> {
+  const { oursNs, peerNs, ratio, low, high, n } = estimateRatio(pairs, new Rng(1));
+  return { ours: oursNs, peer: peerNs, ratio, low, high, n };
+}
