@@ -186,6 +186,10 @@ OP(m_intersect_domain) { return of_map(isl_union_map_intersect_domain(a[0].m, a[
 OP(m_intersect_range) { return of_map(isl_union_map_intersect_range(a[0].m, a[1].s)); }
 OP(m_inverse) { return of_map(isl_union_map_reverse(a[0].m)); }
 OP(m_compose) { return of_map(isl_union_map_apply_range(a[0].m, a[1].m)); }
+OP(m_flat_range_product) { return of_map(isl_union_map_flat_range_product(a[0].m, a[1].m)); }
+OP(m_domain_map) { return of_map(isl_union_map_domain_map(a[0].m)); }
+OP(m_range_map) { return of_map(isl_union_map_range_map(a[0].m)); }
+OP(m_wrap) { return of_set(isl_union_map_wrap(a[0].m)); }
 OP(m_apply) { return of_set(isl_union_set_apply(a[1].s, a[0].m)); }
 OP(m_domain) { return of_set(isl_union_map_domain(a[0].m)); }
 OP(m_range) { return of_set(isl_union_map_range(a[0].m)); }
@@ -208,6 +212,7 @@ static const struct {
     ROW(m_lexmin, "m") ROW(m_lexmax, "m") ROW(m_project_params, "m") ROW(m_coalesce, "m")
     ROW(m_intersect_domain, "ms") ROW(m_intersect_range, "ms") ROW(m_inverse, "m")
     ROW(m_compose, "mm") ROW(m_apply, "ms") ROW(m_domain, "m") ROW(m_range, "m")
+    ROW(m_flat_range_product, "mm") ROW(m_domain_map, "m") ROW(m_range_map, "m") ROW(m_wrap, "m")
     ROW(m_deltas, "m") ROW(m_read, "m")
 };
 

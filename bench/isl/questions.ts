@@ -98,6 +98,14 @@ const chainedMaps: Draw = (rng) => {
   const { params } = from;
   return [drawMap(rng, params, [from.tuples, to.tuples]), drawMap(rng, params, [to.tuples, last])];
 };
+/** From one space to anonymous tuples. */
+const productMaps: Draw = (rng) => {
+  const from = drawSpace(rng, { mostDims: 2 });
+  const draw = (): string => {
+    return drawMap(rng, from.params, [from.tuples, [{ name: "", size: rng.integer(1, 2) }]]);
+  };
+  return [draw(), draw()];
+};
 const mapAndSource: Draw = (rng) => {
   const [from, to] = ends(rng);
   return [drawMap(rng, from.params, [from.tuples, to.tuples]), drawSet(rng, from)];
@@ -214,6 +222,10 @@ const mapQuestions: readonly Question[] = [
   onMap("m_inverse", (a) => known(affine.inverse(a))),
   onMap("m_domain", (a) => known(affine.domain(a))),
   onMap("m_range", (a) => known(affine.range(a))),
+  onMap("m_wrap", (a) => known(affine.wrap(a))),
+  onMap("m_domain_map", (a) => known(affine.domainMap(a))),
+  onMap("m_range_map", (a) => known(affine.rangeMap(a))),
+  onMaps("m_flat_range_product", productMaps, (a, b) => known(affine.flatRangeProduct(a, b))),
   { ...onMap("m_deltas", (a) => known(affine.deltas(a))), draw: ownMap },
   onMap("m_read", (a) => known(a)),
   onMaps("m_compose", chainedMaps, (a, b) => known(affine.compose(a, b))),

@@ -80,6 +80,7 @@ export {
   variablesOf,
 } from "./expression.ts";
 export { findValueFlow } from "./flow.ts";
+export { type Flow, type FlowQuestion, findFlow } from "./flow-question.ts";
 export {
   checkDependence,
   isLegal,
@@ -92,6 +93,7 @@ export {
   type Witness,
 } from "./legality.ts";
 export { lexMax, lexMaxMap, lexMin, lexMinMap } from "./lexicographic.ts";
+export { domainMap, flatRangeProduct, rangeMap, unwrap, wrap } from "./nested.ts";
 export { parseAffine, parseMap, parseSet } from "./notation-parse.ts";
 export { formatPiece, formatSet } from "./notation-print.ts";
 export { findIntegerPoint } from "./omega.ts";
@@ -126,6 +128,7 @@ export type {
   Division,
   IntegerMap,
   IntegerSet,
+  NestedPair,
   Piece,
   Point,
   PointPair,

@@ -156,6 +156,7 @@ class ItemParser {
     const reader = this.#reader;
     const name = reader.peek().kind === "name" ? spelledName(reader.name()) : "";
     reader.expect("[");
+    if (this.#startsTuple()) return this.#nestedTuple(name);
     const dims: string[] = [];
     if (!reader.accept("]")) {
       do dims.push(this.#entry());
@@ -165,14 +166,36 @@ class ItemParser {
     return { name, dims };
   }
 
+  /** Whether a tuple is ahead, rather than an entry: `A[` or `[` with a `->` behind it. */
+  #startsTuple(): boolean {
+    const reader = this.#reader;
+    const named = reader.peek().kind === "name" && reader.peek(1).text === "[";
+    if (named) return true;
+    if (!reader.at("[")) return false;
+    let depth = 0;
+    for (let ahead = 0; ; ahead++) {
+      const { text, kind } = reader.peek(ahead);
+      if (kind === "end") return false;
+      if (text === "[") depth++;
+      if (text === "]" && --depth === 0) return reader.peek(ahead + 1).text === "->";
+    }
+  }
+
+  /** `A[…] -> B[…]]`, behind the bracket that opens it. */
+  #nestedTuple(name: string): Tuple {
+    const reader = this.#reader;
+    const from = this.#tuple();
+    reader.expect("->");
+    const to = this.#tuple();
+    reader.expect("]");
+    return { name, dims: [...from.dims, ...to.dims], nested: { from, to } };
+  }
+
   /** A new name, `name = value`, a range `low:high`, or an expression in names seen before. */
   #entry(): string {
     const reader = this.#reader;
     const token = reader.peek();
     const after = reader.peek(1);
-    if (token.kind === "name" && after.text === "[") {
-      reject("AFF003", "nested tuples are not supported", { at: `line ${token.line}` });
-    }
     if (token.kind === "name" && after.kind === "punctuation" && /^[,\]=]$/.test(after.text)) {
       const name = spelledName(token.text);
       if (!this.#dims.includes(name) && !this.#params.includes(name)) {

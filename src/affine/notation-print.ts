@@ -8,7 +8,7 @@ import { eliminationRow } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { type Row, substitute } from "./row.ts";
 import { type System, substituteEverywhere } from "./system.ts";
-import { fixedColumns, type Piece, type SetOrMap } from "./types.ts";
+import { fixedColumns, type Piece, type SetOrMap, type Tuple } from "./types.ts";
 
 /** One line, `[N] -> { S[i] -> A[i + 1] : 0 <= i < N; … }`. */
 export function formatSet(value: SetOrMap): string {
@@ -29,8 +29,8 @@ export function formatPiece(params: readonly string[], piece: Piece): string {
   });
   const inputNames = names.slice(params.length, start);
   const tuples = piece.input
-    ? `${piece.input.name}[${inputNames.join(", ")}] -> ${piece.output.name}[${output.join(", ")}]`
-    : `${piece.output.name}[${output.join(", ")}]`;
+    ? `${spelledTuple(piece.input, inputNames)} -> ${spelledTuple(piece.output, output)}`
+    : spelledTuple(piece.output, output);
   const rows = [
     ...system.equalities.filter((r) => r.some((v) => v !== 0)).map((r) => spell.equality(r)),
     ...boundsText(system, spell),
@@ -39,6 +39,12 @@ export function formatPiece(params: readonly string[], piece: Piece): string {
   const condition = rows.join(" and ");
   const body = free.length > 0 ? `exists (${free.join(", ")}: ${condition || "true"})` : condition;
   return body === "" ? tuples : `${tuples} : ${body}`;
+}
+
+function spelledTuple({ name, dims, nested }: Tuple, entries: readonly string[]): string {
+  if (nested === undefined) return `${name}[${entries.slice(0, dims.length).join(", ")}]`;
+  const from = spelledTuple(nested.from, entries);
+  return `${name}[${from} -> ${spelledTuple(nested.to, entries.slice(nested.from.dims.length))}]`;
 }
 
 /** Distinct names for all fixed columns; a repeated dimension name gets a prime, as in isl. */

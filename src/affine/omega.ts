@@ -301,7 +301,7 @@ function solveInexactly(
   const inDark = solve([], shadow(split, column, "dark", work), columns, work);
   if (inDark) return replay([{ column, bounds }], inDark);
   if (!solve([], shadow(split, column, "real", work), columns, work)) return null;
-  for (const equality of splinters(split, column)) {
+  for (const equality of splinters(split, column, work)) {
     work.spend(1);
     const point = solve([equality], copyRows(rows), columns, work);
     if (point) return point;
@@ -314,17 +314,32 @@ function solveInexactly(
  * coefficient, b*x = l + j for some lower bound b*x >= l and 0 <= j <= (a*b - a - b) / a. The side
  * that gives fewer of them is used (upper bounds are lower bounds of -x).
  */
-export function splinters(split: BoundSplit, column: number): number[][] {
-  const fromLower = splintersOf(split.lower, largestCoefficient(split.upper, column), column);
-  const fromUpper = splintersOf(split.upper, largestCoefficient(split.lower, column), column);
-  return fromLower.length <= fromUpper.length ? fromLower : fromUpper;
+export function splinters(split: BoundSplit, column: number, work: Work): number[][] {
+  const ofUpper = largestCoefficient(split.upper, column);
+  const ofLower = largestCoefficient(split.lower, column);
+  const fromLower = countSplinters(split.lower, ofUpper, column);
+  const fromUpper = countSplinters(split.upper, ofLower, column);
+  work.spend(Math.min(fromLower, fromUpper));
+  return fromLower <= fromUpper
+    ? splintersOf(split.lower, ofUpper, column)
+    : splintersOf(split.upper, ofLower, column);
+}
+
+/** The greatest j for a bound with coefficient b against a. */
+function lastSplinter(a: number, b: number): number {
+  return Math.floor((a * b - a - b) / a);
+}
+
+function countSplinters(bounds: readonly Row[], a: number, column: number): number {
+  let count = 0;
+  for (const bound of bounds) count += Math.max(0, lastSplinter(a, Math.abs(bound[column]!)) + 1);
+  return count;
 }
 
 function splintersOf(bounds: readonly Row[], a: number, column: number): number[][] {
   const out: number[][] = [];
   for (const bound of bounds) {
-    const b = Math.abs(bound[column]!);
-    const most = floorDiv(a * b - a - b, a);
+    const most = lastSplinter(a, Math.abs(bound[column]!));
     for (let j = 0; j <= most; j++) {
       const row = bound.slice();
       row[row.length - 1]! -= j;

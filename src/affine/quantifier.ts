@@ -138,7 +138,7 @@ function splitByShadows(system: System, column: number, work: Work): System[] {
   const split = splitBounds(system.inequalities, column);
   const dark = copySystem(system);
   dark.inequalities = shadow(split, column, "dark", work);
-  const slivers = splinters(split, column).map((equality) => {
+  const slivers = splinters(split, column, work).map((equality) => {
     const copy = copySystem(system);
     copy.equalities.push(equality);
     return copy;

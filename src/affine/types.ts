@@ -15,6 +15,13 @@ export interface Tuple {
   /** "" for an anonymous tuple. */
   readonly name: string;
   readonly dims: readonly string[];
+  /** `S[A[i] -> B[j]]`: the pair that the tuple wraps; `dims` are then those of both, in order. */
+  readonly nested?: NestedPair;
+}
+
+export interface NestedPair {
+  readonly from: Tuple;
+  readonly to: Tuple;
 }
 
 /** floor(numerator / divisor), the definition of a local; the numerator spans all columns. */
@@ -83,5 +90,11 @@ export function rowWidth(params: readonly string[], piece: Piece): number {
 /** Whether two tuples hold the same kind of point. */
 export function sameTuple(a: Tuple | undefined, b: Tuple | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return a === b || (a.name === b.name && a.dims.length === b.dims.length);
+  if (a === b) return true;
+  return a.name === b.name && a.dims.length === b.dims.length && sameNesting(a.nested, b.nested);
+}
+
+function sameNesting(a: NestedPair | undefined, b: NestedPair | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return sameTuple(a.from, b.from) && sameTuple(a.to, b.to);
 }
