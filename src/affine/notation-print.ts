@@ -7,7 +7,7 @@ import { type Affine, add, floorDivide, formatAffine, scale } from "./expression
 import { eliminationRow } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { type Row, substitute } from "./row.ts";
-import { type System, substituteEverywhere } from "./system.ts";
+import { dependsOnColumn, type System, substituteEverywhere } from "./system.ts";
 import { fixedColumns, type Piece, type SetOrMap, type Tuple } from "./types.ts";
 
 /** One line, `[N] -> { S[i] -> A[i + 1] : 0 <= i < N; … }`. */
@@ -71,7 +71,7 @@ function inlineOutputs(
   for (let column = start; column < end; column++) {
     const usable = system.locals.every((d) => !d || d.numerator[column] === 0);
     const row = system.equalities.find(
-      (r) => Math.abs(r[column]!) === 1 && onlyOutput(r, column, start, end),
+      (r) => Math.abs(r[column]!) === 1 && onlyOutput(system, r, column, [start, end]),
     );
     if (!usable || !row || usesFreeLocal(system, row)) continue;
     const value = eliminationRow(row, column);
@@ -82,8 +82,16 @@ function inlineOutputs(
   return { system, outputs };
 }
 
-function onlyOutput(row: Row, column: number, start: number, end: number): boolean {
-  for (let c = start; c < end; c++) if (c !== column && row[c] !== 0) return false;
+/** Whether a row uses no other output, directly or within a division. */
+function onlyOutput(
+  system: System,
+  row: Row,
+  column: number,
+  [start, end]: readonly [number, number],
+): boolean {
+  for (let c = start; c < end; c++) {
+    if (c !== column && (row[c] !== 0 || dependsOnColumn(system, row, c))) return false;
+  }
   return true;
 }
 
