@@ -5,11 +5,11 @@
  * of a case is the sum over its operands.
  */
 
+import { estimateRatio, type TimingPair } from "../../src/runtime/measure/statistics.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { IslDriver, prepareIsl } from "../isl/isl-driver.ts";
 import { judge } from "../isl/judge.ts";
 import { type Question, questions } from "../isl/questions.ts";
-import { estimateRatio, type TimingPair } from "../measure/statistics.ts";
 import type { BenchRow, FailedCase } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
 
