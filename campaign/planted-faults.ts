@@ -26,7 +26,7 @@ function inFile(file: string, tests: readonly string[], rows: readonly Row[]): P
   return rows.map(([from, to, what]) => ({ file, from, to, tests, what }));
 }
 
-const lowering = ["test/differential/lowering.test.ts"];
+const lowering = ["test/differential/lowering.test.ts", "test/differential/directives.test.ts"];
 const plans = ["src/lower/memory-plan.test.ts", "src/lower/lower-program.test.ts"];
 const packing = ["src/lower/pack-intervals.test.ts"];
 const emitter = [
@@ -95,6 +95,35 @@ export const plantedFaults: readonly PlantedFault[] = [
       "too much is discharged",
     ],
   ]),
+  ...inFile("src/lower/lower-region.ts", lowering, [
+    [
+      "this.#staged.get(`${statement} ${tensor}`) ??",
+      "[...this.#staged.values()][0] ??",
+      "all operands lie in the staged tile",
+    ],
+    [
+      "const guard = source.flatMap((e, i) => inRange(e, shape[i]!));",
+      "const guard: never[] = [];",
+      "a staged copy reads past the tensor",
+    ],
+    [
+      "for (let i = 0; i < depth; i++) {\n      loops.set",
+      "for (let i = 0; i < depth - 1; i++) {\n      loops.set",
+      "a guest does not know its last loop",
+    ],
+  ]),
+  ...inFile(
+    "src/semantics/layout.ts",
+    ["src/semantics/layout.test.ts"],
+    [
+      [
+        "if (index < 0 || index >= extent) return -1;",
+        "if (index < 0) return -1;",
+        "padding holds the next row",
+      ],
+      ["return lost < 0 ?", "return true ?", "an inverse of another layout is believed"],
+    ],
+  ),
   ...inFile("src/lower/memory-plan.ts", plans, [
     ["seen.last = time;", "seen.last = time - 1;", "a life ends one task early"],
     [

@@ -7,8 +7,11 @@ import { type Buffer, type Kernel, threadCountName } from "../program/program.ts
 import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import {
+  type PlacedTensor,
+  type ScheduledLoop,
   type ScheduledRegion,
   type ScheduledStatement,
+  type StagedTensor,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
 import { inRange } from "../semantics/condition.ts";
@@ -19,7 +22,7 @@ import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
 import { Block, Names } from "./block.ts";
-import { tileBox } from "./footprint.ts";
+import { type TileBox, tileBox } from "./footprint.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 
@@ -42,14 +45,17 @@ class KernelLowering {
   readonly #region: ScheduledRegion;
   readonly #names = new Names();
   readonly #buffers: Buffer[] = [];
-  readonly #tiles = new Map<string, Operand>();
+  /** Tiles of placed tensors, for whoever uses them. */
+  readonly #placed = new Map<string, Operand>();
+  /** Tiles of staged operands by statement and tensor: only that statement's reads go there. */
+  readonly #staged = new Map<string, Operand>();
   readonly #context: KernelContext;
 
   constructor(region: ScheduledRegion, target: Target) {
     this.#region = region;
     this.#context = {
       names: this.#names,
-      operand: (tensor) => this.#operand(tensor),
+      operand: (tensor) => this.#wholeOperand(tensor),
       buffers: this.#buffers,
       gridAxis: threadAxis,
       fused: target.capabilities.has("fma"),
@@ -86,22 +92,16 @@ class KernelLowering {
 
   /** A statement with its guests and staged operands hooked in at their depths. */
   #nest(scheduled: ScheduledStatement): NestLowering {
-    const nest = new NestLowering(this.#context, scheduled);
     const name = scheduled.statement.name;
+    const operand = (tensor: string): Operand => this.#operand(name, tensor);
+    const nest = new NestLowering({ ...this.#context, operand }, scheduled);
     const guests = this.#region.fused.filter((f) => f.into === name);
     const staged = this.#region.staged.filter((s) => s.statement === name);
     const order = this.#region.statements.map((s) => s.statement.name);
-    for (const { tensor, depth } of staged) {
-      if (depth > nest.plan.outer.length) {
-        reject("SCH018", `${tensor} is staged inside the tile or the reduction of ${name}`, {
-          at: `stage ${tensor} at loop ${depth} of ${name}`,
-          help: `stage it at one of the ${nest.plan.outer.length} outer loops`,
-        });
-      }
-    }
+    for (const s of staged) checkStage(scheduled, nest.plan.outer, s);
     nest.interrupt = (depth, place, proceed) => {
       for (const s of staged) {
-        if (s.depth === depth) this.#copyTile(scheduled, s.tensor, depth, place);
+        if (s.depth === depth) this.#copyTile(scheduled, s, place);
       }
       const here = guests.filter((g) => g.depth === depth);
       const before = (g: { statement: string }): boolean =>
@@ -130,9 +130,12 @@ class KernelLowering {
     );
   }
 
-  #operand(tensor: string): Operand {
-    const tile = this.#tiles.get(tensor);
-    if (tile) return tile;
+  #operand(statement: string, tensor: string): Operand {
+    const tile = this.#staged.get(`${statement} ${tensor}`) ?? this.#placed.get(tensor);
+    return tile ?? this.#wholeOperand(tensor);
+  }
+
+  #wholeOperand(tensor: string): Operand {
     const { dtype } = this.#tensor(tensor);
     const layout = this.#region.layouts.get(tensor);
     if (!layout) return { buffer: tensor, dtype, position: (index) => index };
@@ -171,17 +174,16 @@ class KernelLowering {
       const scheduled = this.#region.statements.find((s) => s.statement.name === statement)!;
       const written = scheduled.statement.writes.filter((w) => w.tensor === tensor);
       const indices = written.map((w) => w.index);
-      this.#makeTile(tensor, scope, scheduled, depth, indices);
+      const { tile } = this.#makeTile(scheduled, { tensor, scope, depth }, indices);
+      this.#placed.set(tensor, tile);
     }
   }
 
   #makeTile(
-    tensor: string,
-    scope: Buffer["scope"],
     scheduled: ScheduledStatement,
-    depth: number,
+    { tensor, scope, depth }: Pick<PlacedTensor, "tensor" | "scope" | "depth">,
     indices: readonly (readonly IndexExpr[])[],
-  ): void {
+  ): { readonly tile: Operand; readonly box: TileBox } {
     const box = tileBox(scheduled, depth, indices, symbolRanges(this.#region.region));
     if (!box || indices.length === 0) {
       reject("SCH013", `the part of ${tensor} that one iteration touches has no constant size`, {
@@ -199,36 +201,25 @@ class KernelLowering {
       lanes: 1,
       shape: box.extents.map((e) => constant(e)),
     });
-    this.#tiles.set(tensor, tileOperand(base, name, box.offset));
+    return { tile: tileOperand(base, name, box.offset), box };
   }
 
-  #copyTile(scheduled: ScheduledStatement, tensor: string, depth: number, place: Place): void {
-    const staged = this.#region.staged.find(
-      (s) => s.tensor === tensor && s.statement === scheduled.statement.name,
-    )!;
+  #copyTile(scheduled: ScheduledStatement, staged: StagedTensor, place: Place): void {
+    const { tensor } = staged;
     if (staged.copies > 1) {
       reject("SCH014", `${this.#region.schedule.target} has no asynchronous copies`, {
         at: `stage ${tensor} depth ${staged.copies}`,
         help: "use depth 1",
       });
     }
-    const reads = scheduled.statement.reads.filter((r) => r.tensor === tensor);
-    this.#makeTile(
-      tensor,
-      staged.scope,
-      scheduled,
-      depth,
-      reads.map((r) => r.index),
+    const { name, reads, finishReads } = scheduled.statement;
+    const indices = [...reads, ...finishReads].flatMap((r) =>
+      r.tensor === tensor ? [r.index] : [],
     );
+    const { tile, box } = this.#makeTile(scheduled, staged, indices);
+    this.#staged.set(`${name} ${tensor}`, tile);
     const { shape, dtype } = this.#tensor(tensor);
-    const symbols = symbolRanges(this.#region.region);
-    const box = tileBox(
-      scheduled,
-      depth,
-      reads.map((r) => r.index),
-      symbols,
-    )!;
-    const tile = this.#tiles.get(tensor)!.buffer;
+    const whole = this.#wholeOperand(tensor);
     const copy = (axis: number, block: Block, at: readonly IndexExpr[]): void => {
       if (axis < shape.length) {
         const name = this.#names.fresh("c");
@@ -243,15 +234,29 @@ class KernelLowering {
         kind: "load",
         dtype,
         lanes: 1,
-        buffer: tensor,
-        index: source,
+        buffer: whole.buffer,
+        index: whole.position(source),
         guard,
         fill: 0,
       };
-      block.push({ kind: "store", buffer: tile, index: at, value });
+      block.push({ kind: "store", buffer: tile.buffer, index: at, value });
     };
     copy(0, place.block, []);
   }
+}
+
+/** The copy is made in the loops that stand outside it, which must be those that run outside it. */
+function checkStage(
+  { loops, statement }: ScheduledStatement,
+  outer: readonly ScheduledLoop[],
+  { tensor, depth }: StagedTensor,
+): void {
+  const inside = loops.slice(0, depth).find((l, at) => outer[at] !== l);
+  if (!inside) return;
+  reject("SCH018", `loop ${inside.name} is inside the tile or the reduction of ${statement.name}`, {
+    at: `stage ${tensor} at ${statement.name}:${loops[depth - 1]!.name}`,
+    help: `stage it at one of the outer loops: ${outer.map((l) => l.name).join(" ") || "there is none"}`,
+  });
 }
 
 /** Buffer of a tensor stored in a layout: two regions that want the same layout share it. */

@@ -18,6 +18,7 @@ import {
   variable,
 } from "../semantics/index-expr.ts";
 import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
+import { layoutFault } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import type { Directive, Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
@@ -85,7 +86,7 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
     case "stage":
       return { ...state, staged: [...state.staged, { ...place(state, d), copies: depthOf(d) }] };
     case "layout":
-      checkTensor(state, d, d.tensor);
+      checkLayout(state, d);
       return { ...state, layouts: new Map([...state.layouts, [d.tensor, d.layout]]) };
   }
 }
@@ -251,6 +252,18 @@ function checkTensor(state: ScheduledRegion, d: Directive, tensor: string): void
   reject("SCH011", `region ${state.region.name} does not touch a tensor ${tensor}`, {
     at: printDirective(d),
     help: `its tensors are ${[...state.region.tensors.keys()].join(", ")}`,
+  });
+}
+
+/** Only weights are packed ahead of time, and only by a map that loses nothing. */
+function checkLayout(state: ScheduledRegion, d: Of<"layout">): void {
+  checkTensor(state, d, d.tensor);
+  const { role, shape } = state.region.tensors.get(d.tensor)!;
+  const fault = role === "weight" ? layoutFault(d.layout, shape) : `it is ${role}, not a weight`;
+  if (fault === undefined) return;
+  reject("SCH019", `no layout of ${d.tensor}: ${fault}`, {
+    at: printDirective(d),
+    help: "give the stored position of each element and its inverse, or remove the directive",
   });
 }
 

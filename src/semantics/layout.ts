@@ -6,7 +6,22 @@
  * logical index [p1, 64*p0 + p2] at position p.
  */
 import { invariant } from "../support/invariant.ts";
-import { evaluate, type IndexExpr, splitLinear } from "./index-expr.ts";
+import {
+  add,
+  atomOperands,
+  constantValue,
+  evaluate,
+  floorDiv,
+  type IndexAtom,
+  type IndexExpr,
+  indexEquals,
+  mul,
+  rebuildAtom,
+  splitLinear,
+  substitute,
+  variable,
+} from "./index-expr.ts";
+import { loopRange, provesAtMost, provesLess } from "./index-range.ts";
 import type { Tensor } from "./tensor.ts";
 
 export interface LayoutMap {
@@ -16,6 +31,47 @@ export interface LayoutMap {
   readonly logical: readonly IndexExpr[];
   /** The inverse: stored position per stored axis, over the logical index's variables l0, l1, …. */
   readonly stored: readonly IndexExpr[];
+}
+
+/**
+ * Why a map is no layout of a tensor of constant shape; undefined when it is one: each element has a
+ * place of its own within the stored array, and the inverse finds it there. What is not proved is a
+ * fault.
+ */
+export function layoutFault(layout: LayoutMap, shape: readonly IndexExpr[]): string | undefined {
+  const { logical, stored } = layout;
+  const ranks = logical.length === shape.length && stored.length === layout.shape.length;
+  if (!ranks) return `it maps ${logical.length} axes to ${stored.length} stored ones`;
+  const open = [...layout.shape, ...shape].find((e) => (constantValue(e) ?? -1) < 0);
+  if (open) return `the extent ${open.key} is not a constant`;
+  const positions = stored.map((_, axis) => `p${axis}`);
+  const bent = logical.find((e) => positions.some((p) => !splitLinear(e, p)));
+  if (bent) return `${bent.key} is not linear in the stored position`;
+  const ranges = new Map(shape.map((e, axis) => [`l${axis}`, loopRange(e, new Map())]));
+  for (const [axis, at] of stored.entries()) {
+    const extent = layout.shape[axis]!;
+    const inside = provesAtMost(0, at, ranges) && provesLess(at, extent, ranges);
+    if (!inside) return `${at.key} leaves the stored axis of ${extent.key}`;
+  }
+  const places = new Map(stored.map((at, axis) => [`p${axis}`, at]));
+  const lost = logical.findIndex(
+    (e, axis) => !indexEquals(expandMods(substitute(e, places)), variable(`l${axis}`)),
+  );
+  return lost < 0 ? undefined : `the element stored for l${lost} is ${logical[lost]!.key}`;
+}
+
+/** The same value with a - b*floorDiv(a, b) for each mod(a, b), so that halves of a split meet. */
+function expandMods(expr: IndexExpr): IndexExpr {
+  const terms = expr.terms.map((t) => mul(t.coefficient, ...t.atoms.map(expandAtom)));
+  return add(expr.constant, ...terms);
+}
+
+function expandAtom(atom: IndexAtom): IndexExpr {
+  if (atom.kind === "variable") return variable(atom.name);
+  const operands = atomOperands(atom).map(expandMods);
+  if (atom.kind !== "mod") return rebuildAtom(atom, operands);
+  const [numerator, denominator] = operands as [IndexExpr, IndexExpr];
+  return add(numerator, mul(-1, denominator, floorDiv(numerator, denominator)));
 }
 
 /** Stored elements of `tensor` under a layout of constant shape; whole bytes per element only. */

@@ -67,6 +67,7 @@ export const diagnosticCodes = {
   SCH016: "schedule breaks a dependence",
   SCH017: "schedule could not be proved",
   SCH018: "stage inside the tile or the reduction",
+  SCH019: "directive gives no layout of the tensor",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

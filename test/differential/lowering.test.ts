@@ -5,30 +5,17 @@
  * that is emitted for it.
  */
 import { describe, expect, it } from "vitest";
-import { type ProgramRun, runProgram } from "../../src/interp/program.ts";
-import { type Cell, runStatement } from "../../src/interp/statement.ts";
-import { lowerRegion, packedName } from "../../src/lower/lower-region.ts";
-import type { Buffer, Program } from "../../src/program/program.ts";
 import type { Region, Statement } from "../../src/region/nest.ts";
-import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateSchedules } from "../../src/schedule/candidates.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
-import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
+import { parseSchedule } from "../../src/schedule/directive-text.ts";
 import { inRange } from "../../src/semantics/condition.ts";
-import {
-  add,
-  constant,
-  evaluate,
-  type IndexExpr,
-  mul,
-  variable,
-} from "../../src/semantics/index-expr.ts";
-import { packTensor } from "../../src/semantics/layout.ts";
+import { add, constant, type IndexExpr, mul, variable } from "../../src/semantics/index-expr.ts";
 import { simpleMonoid } from "../../src/semantics/monoids.ts";
 import { apply, argument, literal } from "../../src/semantics/scalar-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
-import { type Target, targets } from "../../src/target/index.ts";
-import { runInWasm } from "./run-in-wasm.ts";
+import { targets } from "../../src/target/index.ts";
+import { checkLowering } from "./check-lowering.ts";
 
 const v = variable;
 const read = (tensor: string, ...index: IndexExpr[]) => ({ tensor, index, guard: [], fill: 0 });
@@ -221,74 +208,6 @@ function randomSchedule(region: Region, rng: Rng): Schedule {
   return { region: "r", target: "wasm", directives };
 }
 
-/** Lowers, runs and compares; returns why it could not be lowered, if so. */
-function check(region: Region, schedule: Schedule, rng: Rng, target: Target): string | undefined {
-  const applied = applySchedule(region, schedule);
-  if (!applied.ok) return applied.diagnostics[0]!.code;
-  const kernels = lowerRegion(applied.value, target);
-  if (!kernels.ok) return kernels.diagnostics[0]!.code;
-  const symbols = new Map([
-    ["N", rng.integer(region.symbols[0]!.range.min, region.symbols[0]!.range.max)],
-  ]);
-  const cells = new Map<string, Cell>();
-  const contents = new Map<string, Uint8Array>();
-  const buffers: Buffer[] = [];
-  for (const { name, shape, role } of region.tensors.values()) {
-    const concrete = shape.map((e) => evaluate(e, symbols));
-    const count = concrete.reduce((a, b) => a * b, 1);
-    const data = Float64Array.from({ length: count }, () => Math.fround(rng.integer(-8, 8) / 4));
-    const given = role === "input" || role === "weight";
-    const written = new Uint8Array(count).fill(given ? 1 : 0);
-    cells.set(name, { name, dtype: "f32", shape: concrete, data, written });
-    const common = { scope: "memory", dtype: "f32", lanes: 1 } as const;
-    const kind = role === "local" || role === "intermediate" ? "scratch" : role;
-    const layout = applied.value.layouts.get(name);
-    const buffer = layout ? packedName(name, layout) : name;
-    buffers.push({ ...common, name: buffer, kind, shape: layout ? layout.shape : shape });
-    const stored = { dtype: "f32", shape: concrete, data: Float32Array.from(data) } as const;
-    const packed = layout ? packTensor(stored, layout) : stored;
-    if (given) contents.set(buffer, new Uint8Array(packed.data.buffer));
-  }
-  for (const statement of region.statements) {
-    runStatement(statement, (name) => cells.get(name)!, symbols);
-  }
-  const program: Program = {
-    name: "p",
-    target: target.name,
-    parameters: region.symbols.map((s) => ({ name: s.name, ...s.range })),
-    requires: [],
-    buffers,
-    counters: [],
-    kernels: kernels.value,
-    tasks: kernels.value.map((k) => ({
-      kind: "launch",
-      kernel: k.name,
-      after: "previous",
-      bindings: [],
-      waits: [],
-      signals: [],
-    })),
-    states: [],
-  };
-  const parameters = Object.fromEntries(symbols);
-  const run: ProgramRun = { parameters, contents, threads: rng.integer(1, 3), seed: rng.bits() };
-  const outcome = runProgram(program, run);
-  if (outcome.kind === "fault")
-    throw new Error(`${JSON.stringify(outcome.fault)}\n${printSchedule(schedule)}`);
-  const want = cells.get("y")!.data as Float64Array;
-  for (const contents of [outcome.contents, runInWasm(program, run)]) {
-    const bytes = contents.get("y")!;
-    const got = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
-    expect(got.length, printSchedule(schedule)).toBe(want.length);
-    got.forEach((value, i) => {
-      if (!(Math.abs(value - want[i]!) <= 1e-5 * (1 + Math.abs(want[i]!)))) {
-        throw new Error(`y[${i}] = ${value}, expected ${want[i]}\n${printSchedule(schedule)}`);
-      }
-    });
-  }
-  return undefined;
-}
-
 describe.each(Object.entries(cases))("lowering %s", (_, make) => {
   const target = targets.get("wasm")!;
 
@@ -299,7 +218,7 @@ describe.each(Object.entries(cases))("lowering %s", (_, make) => {
       const fixed = rng.uniform() < 0.5;
       const range = { min: 4, max: 14 };
       const region = makeRegion(make(rng, fixed ? constant(rng.integer(4, 14)) : v("N")), range);
-      const code = check(region, randomSchedule(region, rng), rng, target);
+      const code = checkLowering(region, randomSchedule(region, rng), rng, target);
       if (code) refused.set(code, (refused.get(code) ?? 0) + 1);
     }
     const total = [...refused.values()].reduce((a, b) => a + b, 0);
@@ -313,7 +232,7 @@ describe.each(Object.entries(cases))("lowering %s", (_, make) => {
       const schedules = enumerateSchedules(region, target, { parallel });
       expect(schedules.length).toBeGreaterThan(0);
       for (const schedule of schedules)
-        expect(check(region, schedule, rng, target)).toBeUndefined();
+        expect(checkLowering(region, schedule, rng, target)).toBeUndefined();
     }
   });
 });
@@ -375,7 +294,7 @@ describe("fuse, place, stage and tile", () => {
     for (let seed = 0; seed < 6; seed++) {
       const rng = new Rng(seed);
       const region = rowSums(seed % 2 === 0 ? v("N") : constant(rng.integer(1, 9)));
-      expect(check(region, parsed.value, rng, target)).toBeUndefined();
+      expect(checkLowering(region, parsed.value, rng, target)).toBeUndefined();
     }
   });
 
@@ -384,6 +303,6 @@ describe("fuse, place, stage and tile", () => {
     const parsed = parseSchedule(text);
     const region = rowSums(constant(4));
     const target = targets.get("wasm")!;
-    expect(parsed.ok && check(region, parsed.value, new Rng(1), target)).toBe("SCH018");
+    expect(parsed.ok && checkLowering(region, parsed.value, new Rng(1), target)).toBe("SCH018");
   });
 });
