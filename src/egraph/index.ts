@@ -17,6 +17,11 @@
  * const report = saturate(graph, [{ name: "explore", rules: rules.value, backoff: defaultBackoff }],
  *   { budget: { nodes: 50_000, work: 10_000_000 } });     // report.stop, .diagnostics, .rules
  * graph.equal(first, x); graph.nodes(x); graph.data(x);   // read the classes
+ *
+ * const { value } = problemOf(graph, [first], (node) => price(node));   // Result: EGR005
+ * const best = extractDag(value.problem);                 // choice, dagCost, lowerBound, gap
+ * const some = extractDistinct(value.problem, 8);         // k different terms, cheapest first
+ * value.nodeIds[best.choice[value.classOf.get(graph.find(first))]]      // the chosen e-node of a class
  * ```
  *
  * - Nodes have any number of children and a payload: any value under a key; equal keys are one payload.
@@ -31,6 +36,25 @@
 export { type Analysis, Contradiction, noAnalysis } from "./analysis.ts";
 export { type BackoffOptions, defaultBackoff } from "./backoff.ts";
 export { EGraph, type EGraphOptions, type Inconsistency } from "./e-graph.ts";
+export { type Evaluation, evaluateChoice } from "./extract/evaluate.ts";
+export {
+  type Extraction,
+  type ExtractionResult,
+  type ExtractOptions,
+  extractDag,
+  extractDistinct,
+  extractTree,
+} from "./extract/extract.ts";
+export { chooseGreedily } from "./extract/greedy-dag.ts";
+export type { MilpAnswer, SolveMilp } from "./extract/milp.ts";
+export {
+  type Choice,
+  type ExtractionProblem,
+  type GraphProblem,
+  makeProblem,
+  type ProblemNode,
+  problemOf,
+} from "./extract/problem.ts";
 export type { Builder, Match } from "./match.ts";
 export type { NodeId } from "./node-store.ts";
 export {

@@ -153,6 +153,7 @@ export const diagnosticCodes = {
   EGR002: "variable on the right of a rule alone",
   EGR003: "facts contradict each other",
   EGR004: "saturation ended by its budget",
+  EGR005: "cost of a node is not usable",
   CLI001: "arguments not valid",
   CLI002: "no such target",
   CLI003: "optional package not installed",
