@@ -1,12 +1,12 @@
 /** Extraction against brute force, an integer-program solver and its own judge, on random problems. */
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
+import { loadHighs } from "../../../campaign/highs.ts";
 import { EGraph } from "../e-graph.ts";
 import { addPattern } from "../term.ts";
 import { evaluateChoice } from "./evaluate.ts";
 import { extractDag, extractDistinct, extractTree } from "./extract.ts";
 import { chooseGreedily } from "./greedy-dag.ts";
-import { loadHighs } from "./highs.test-support.ts";
 import { type SolveMilp, solveByMilp } from "./milp.ts";
 import { type ExtractionProblem, makeProblem, problemOf } from "./problem.ts";
 import { reduceProblem } from "./reduce.ts";

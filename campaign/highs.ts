@@ -1,7 +1,7 @@
 /** The integer-program solver HiGHS as extraction's tests and campaigns inject it. */
 import { createRequire } from "node:module";
 import type { LegacyHighs } from "highs";
-import type { SolveMilp } from "./milp.ts";
+import type { SolveMilp } from "../src/egraph/extract/milp.ts";
 
 /** @param timeLimit seconds of one program */
 export async function loadHighs(timeLimit = 60): Promise<SolveMilp> {
