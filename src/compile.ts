@@ -10,6 +10,7 @@
  *   coalesce    fewer, longer loops
  *   schedule    candidates priced, the cheapest taken and proved legal
  *   lower       kernels, buffers, memory plan
+ *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
 import {
   bodyFlops,
@@ -22,6 +23,8 @@ import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
+import type { Program } from "./program/program.ts";
+import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import { coalesceRegion } from "./region/coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./region/form-region.ts";
@@ -33,7 +36,7 @@ import type { Schedule } from "./schedule/directive.ts";
 import { checkSchedule } from "./schedule/legality.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
-import { type Diagnostic, fail, ok, type Result } from "./support/diagnostic.ts";
+import { type Diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
 import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
@@ -106,6 +109,9 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
     target,
   );
   if (!plan.ok) return plan;
+  onPass("validate");
+  const valid = validateProgram(plan.value.program);
+  invariant(valid.ok, () => refusalText(valid));
   return ok({ model, nests: widened, regions: chosen, plan: plan.value }, [
     ...nests.warnings,
     ...plan.warnings,
@@ -114,6 +120,11 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
 
 /** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
 const barriersPerRegion = 4;
+
+function refusalText(refused: Result<Program>): string {
+  const list = refused.ok ? [] : refused.diagnostics.slice(0, 3);
+  return `the lowered program is not proved valid: ${list.map(formatDiagnostic).join("\n")}`;
+}
 
 /** The cheapest candidate; threads only where they save more than the barriers cost. */
 export function chooseSchedule(

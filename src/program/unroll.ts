@@ -7,7 +7,7 @@ import { constantValue, type IndexExpr, variable } from "../semantics/index-expr
 import { invariant } from "../support/invariant.ts";
 import type { Kernel } from "./program.ts";
 import type { Expr, Statement } from "./statement.ts";
-import { mapBodies, mapExpr, mapOwn, substituteStatements } from "./walk.ts";
+import { childBodies, mapBodies, mapExpr, mapOwn, substituteStatements } from "./walk.ts";
 
 /** The kernel without unrolled loops; their extents must be constants. */
 export function unrollLoops(kernel: Kernel): Kernel {
@@ -19,6 +19,7 @@ export function unrollLoops(kernel: Kernel): Kernel {
 
 /** As unrollLoops, on statements. */
 export function unrollBody(body: readonly Statement[]): readonly Statement[] {
+  if (!body.some(hasUnrolled)) return body;
   return body.flatMap((statement) => {
     if (statement.kind !== "for" || statement.mode.kind !== "unrolled") {
       return [mapBodies(statement, unrollBody)];
@@ -27,6 +28,11 @@ export function unrollBody(body: readonly Statement[]): readonly Statement[] {
     invariant(count !== undefined, () => `unrolled loop ${statement.variable} of varying extent`);
     return Array.from({ length: count }, (_, i) => copyBody(statement, i)).flat();
   });
+}
+
+function hasUnrolled(statement: Statement): boolean {
+  if (statement.kind === "for" && statement.mode.kind === "unrolled") return true;
+  return childBodies(statement).some((body) => body.some(hasUnrolled));
 }
 
 function copyBody(loop: Extract<Statement, { kind: "for" }>, trip: number): readonly Statement[] {

@@ -222,6 +222,7 @@ export function substituteStatements(
   body: readonly Statement[],
   bindings: ReadonlyMap<string, IndexLike>,
 ): readonly Statement[] {
+  if (bindings.size === 0) return body;
   const result: Statement[] = [];
   let visible = bindings;
   for (const statement of body) {

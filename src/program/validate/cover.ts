@@ -64,7 +64,30 @@ export function covers(
   const { name, lanes, scope } = buffer;
   const isPrivate = scope === "register" || scope === "local";
   const budget = { steps: maxSteps };
-  return coversList(apartFrom(facts, body), { buffer: name, lanes, isPrivate, box, facts, budget });
+  const writing = apartFrom(facts, skeletonOf(body, name));
+  return coversList(writing, { buffer: name, lanes, isPrivate, box, facts, budget });
+}
+
+const skeletons = new WeakMap<readonly Statement[], Map<string, readonly Statement[]>>();
+
+/** What leads to the stores into a buffer; the values stored are of no matter, only their lanes. */
+function skeletonOf(body: readonly Statement[], buffer: string): readonly Statement[] {
+  let known = skeletons.get(body);
+  if (!known) {
+    known = new Map();
+    skeletons.set(body, known);
+  }
+  let skeleton = known.get(buffer);
+  if (!skeleton) {
+    const leads = (s: Statement): boolean => s.kind === "letIndex" || buffersWritten(s).has(buffer);
+    skeleton = body.filter(leads).map((s) => {
+      if (s.kind !== "store") return mapBodies(s, (inner) => skeletonOf(inner, buffer));
+      const { dtype, lanes } = s.value;
+      return { ...s, value: { kind: "literal", dtype, lanes, value: 0 } };
+    });
+    known.set(buffer, skeleton);
+  }
+  return skeleton;
 }
 
 const loopVariables = new WeakMap<Statement, ReadonlySet<string>>();

@@ -23,11 +23,12 @@ import {
   sub,
   substitute,
   toIndex,
+  variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
 import { Rng } from "../../support/rng.ts";
-import { type Assignment, LinearFacts } from "./linear-facts.ts";
+import { type Assignment, type Decision, type FactParts, LinearFacts } from "./linear-facts.ts";
 
 interface Effort {
   readonly depth: number;
@@ -72,8 +73,12 @@ export class Facts {
   readonly #parent: Facts | undefined;
   readonly #growth: Growth | undefined;
   readonly #verdicts = new Map<string, Verdict>();
+  /** The same verdicts by the terms of two expressions, which saves forming their difference. */
+  readonly #compared = new Map<string, Verdict>();
   #samples: Assignment[] | undefined;
   #linear: LinearFacts | undefined;
+  #givens: ReadonlyMap<string, number> | undefined;
+  readonly #grown = new Map<string, Facts>();
   #impossible: boolean | undefined;
 
   private constructor(
@@ -129,13 +134,20 @@ export class Facts {
   }
 
   withNonNegative(...exprs: readonly IndexExpr[]): Facts {
+    const key = exprs.map((e) => e.key).join(";");
+    const known = this.#grown.get(key);
+    if (known) return known;
     const all = exprs.flatMap((e) => this.#consequences(e));
     const news = all.filter((e) => rangeOf(e, this.ranges).min < 0);
-    if (news.length === 0) return this;
-    return new Facts(this.#known, this.ranges, [...this.conditions, ...news], {
-      parent: this,
-      growth: { kind: "conditions", exprs: news },
-    });
+    const grown =
+      news.length === 0
+        ? this
+        : new Facts(this.#known, this.ranges, [...this.conditions, ...news], {
+            parent: this,
+            growth: { kind: "conditions", exprs: news },
+          });
+    this.#grown.set(key, grown);
+    return grown;
   }
 
   /**
@@ -158,7 +170,19 @@ export class Facts {
 
   /** Whether a >= b is proved. */
   atLeast(a: IndexLike, b: IndexLike): boolean {
-    return this.nonNegative(sub(a, b));
+    const [more, less] = [toIndex(a), toIndex(b)];
+    const apart = more.constant - less.constant;
+    if (more.terms.length === 0 && less.terms.length === 0)
+      return apart >= 0 || this.isImpossible();
+    const key = `${termsKey(more)} >= ${termsKey(less)}`;
+    const known = this.#compared.get(key);
+    if (known && apart >= known.proved) return true;
+    if (known && apart <= known.failed) return false;
+    const difference = sub(more, less);
+    const holds = this.nonNegative(difference);
+    const verdict = this.#verdicts.get(termsKey(difference));
+    if (verdict) this.#compared.set(key, verdict);
+    return holds;
   }
 
   equal(a: IndexLike, b: IndexLike): boolean {
@@ -180,7 +204,7 @@ export class Facts {
   /** Whether the facts contradict each other: the point is never reached. */
   isImpossible(): boolean {
     if (this.conditions.length === 0) return false;
-    this.#impossible ??= this.samples().length === 0 && this.#decide(constant(-1));
+    this.#impossible ??= this.samples().length === 0 && this.#decide(constant(-1)) === "proved";
     return this.#impossible;
   }
 
@@ -188,42 +212,97 @@ export class Facts {
   nonNegative(e: IndexExpr): boolean {
     if (e.terms.length === 0) return e.constant >= 0 || this.isImpossible();
     const key = termsKey(e);
+    for (let facts: Facts | undefined = this; facts; facts = facts.#parent) {
+      const known = facts.#verdicts.get(key);
+      if (known && e.constant >= known.proved) return true;
+    }
     let verdict = this.#verdicts.get(key);
     if (!verdict) {
       verdict = { proved: Infinity, failed: -Infinity };
       this.#verdicts.set(key, verdict);
     }
-    if (e.constant >= verdict.proved) return true;
     if (e.constant <= verdict.failed) return false;
-    const proved = this.#isProved(e);
-    if (proved) verdict.proved = e.constant;
-    else verdict.failed = e.constant;
-    return proved;
+    this.#settle(e, verdict);
+    return e.constant >= verdict.proved;
+  }
+
+  /**
+   * Decides e, and with it most expressions that differ by a constant: the least that the terms reach
+   * at a sample is tried as their bound first.
+   */
+  #settle(e: IndexExpr, verdict: Verdict): void {
+    const range = rangeOf(e, this.ranges);
+    const given = this.#given().get(termsKey(e));
+    if (range.min >= 0) verdict.proved = e.constant - range.min;
+    else if (range.max < 0) verdict.failed = e.constant;
+    if (given !== undefined) verdict.proved = Math.min(verdict.proved, given);
+    for (let attempt = 0; attempt < 3 && verdict.proved > e.constant; attempt++) {
+      const least = this.#leastAt(e);
+      if (least < 0) {
+        verdict.failed = Math.max(verdict.failed, e.constant - least - 1);
+        return;
+      }
+      const tightest = attempt < 2 && least < Infinity ? least : 0;
+      const tried = sub(e, tightest);
+      if (tried.constant > verdict.failed && this.#isProved(tried)) verdict.proved = tried.constant;
+      else verdict.failed = Math.max(verdict.failed, tried.constant);
+      if (tightest === 0) return;
+    }
+  }
+
+  /** The constants of the conditions, by their terms. */
+  #given(): ReadonlyMap<string, number> {
+    if (this.#givens) return this.#givens;
+    const givens = new Map<string, number>();
+    for (const c of this.conditions) {
+      const key = termsKey(c);
+      givens.set(key, Math.min(c.constant, givens.get(key) ?? Infinity));
+    }
+    this.#givens = givens;
+    return givens;
+  }
+
+  /** The least value at the samples. */
+  #leastAt(e: IndexExpr): number {
+    let least = Infinity;
+    const missing = this.#unknownIn(e);
+    for (const at of this.samples()) {
+      const value = valueAt(e, at, missing);
+      if (value < 0) return value;
+      if (value < least) least = value;
+    }
+    return least;
   }
 
   #isProved(e: IndexExpr): boolean {
-    const range = rangeOf(e, this.ranges);
-    if (range.min >= 0 || range.max < 0) return range.min >= 0;
-    if (this.samples().some((at) => valueAt(e, at) < 0)) return false;
     const goal = simplify(e, this.ranges);
-    return efforts.some((effort) => this.#try(goal, effort)) || this.#decide(goal);
+    const decision = this.#decide(goal);
+    if (decision !== "unknown") return decision === "proved";
+    return efforts.some((effort) => this.#try(goal, effort));
   }
 
   /** A point where the facts hold and e < 0, if one is known. */
   counterexample(e: IndexExpr): Assignment | undefined {
-    return this.samples().find((at) => valueAt(e, at) < 0);
+    const missing = this.#unknownIn(e);
+    return this.samples().find((at) => valueAt(e, at, missing) < 0);
   }
 
   /** By the integer solver; a counterexample is kept as a sample. */
-  #decide(e: IndexExpr): boolean {
-    const extents = new Map(
-      [...this.#known].flatMap(([name, { extent }]) => (extent ? [[name, extent] as const] : [])),
-    );
-    const { ranges, conditions } = this;
-    this.#linear ??= new LinearFacts({ ranges, extents, conditions });
+  #decide(e: IndexExpr): Decision["kind"] {
+    this.#linear ??= new LinearFacts(this.#parts());
     const decision = this.#linear.decide(e);
     if (decision.kind === "refuted") this.samples().push(decision.point);
-    return decision.kind === "proved";
+    return decision.kind;
+  }
+
+  #parts(): FactParts {
+    const below = new Map<string, readonly IndexExpr[]>();
+    for (const [name, { extent }] of this.#known) {
+      if (!extent) continue;
+      const room = sub(extent, add(variable(name), 1));
+      below.set(name, this.#consequences(room));
+    }
+    return { ranges: this.ranges, below, conditions: this.conditions };
   }
 
   /** Some points where all facts hold: what is negative at one of them is not worth a proof. */
@@ -232,18 +311,27 @@ export class Facts {
     return this.#samples;
   }
 
+  /** Variables that nothing is known of, and that samples have no value for. */
+  #unknownIn(e: IndexExpr): readonly string[] {
+    const names = variablesOf(e);
+    for (const name of names) if (this.#known.has(name)) names.delete(name);
+    return names.size === 0 ? none : [...names];
+  }
+
   #sample(): Assignment[] {
     const growth = this.#growth;
     if (!growth) return Array.from({ length: sampleCount }, () => new Map());
     const parent = this.#parent!.samples();
     if (growth.kind === "conditions") {
-      return parent.filter((at) => growth.exprs.every((e) => valueAt(e, at) >= 0));
+      const exprs = growth.exprs.map((e) => [e, this.#unknownIn(e)] as const);
+      return parent.filter((at) => exprs.every(([e, missing]) => valueAt(e, at, missing) >= 0));
     }
     const { name } = growth;
     const { extent } = this.#known.get(name)!;
     const { min, max } = this.ranges.get(name)!;
+    const missing = extent ? this.#unknownIn(extent) : [];
     return parent.flatMap((at, i) => {
-      const end = extent ? valueAt(extent, at) - 1 : max;
+      const end = extent ? valueAt(extent, at, missing) - 1 : max;
       return end < min ? [] : [new Map(at).set(name, chosenValue(i, this.#known.size, min, end))];
     });
   }
@@ -261,10 +349,10 @@ export class Facts {
     const [equivalent] = withoutDivision(e);
     if (equivalent && search.first === "condition" && next(equivalent)) return true;
     if (this.#byExtremum(e, next)) return true;
-    const variable = (): boolean => this.#byVariable(e, next);
-    const condition = (): boolean => this.#byCondition(e, next);
+    const byVariable = (): boolean => this.#byVariable(e, next);
+    const byCondition = (): boolean => this.#byCondition(e, next);
     const [one, other] =
-      search.first === "variable" ? [variable, condition] : [condition, variable];
+      search.first === "variable" ? [byVariable, byCondition] : [byCondition, byVariable];
     return (
       one() ||
       other() ||
@@ -385,9 +473,10 @@ function chosenValue(sample: number, name: number, min: number, max: number): nu
   return spread.integer(min, Math.min(max, min + (way === 4 ? 30 : 4095)));
 }
 
-/** The value; variables that nothing is known of are 0. */
-function valueAt(e: IndexExpr, at: Assignment): number {
-  const missing = [...variablesOf(e)].filter((name) => !at.has(name));
+const none: readonly string[] = [];
+
+/** The value, `missing` variables being 0. */
+function valueAt(e: IndexExpr, at: Assignment, missing: readonly string[]): number {
   if (missing.length === 0) return evaluate(e, at);
   return evaluate(e, new Map([...at, ...missing.map((name) => [name, 0] as const)]));
 }

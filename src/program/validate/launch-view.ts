@@ -27,14 +27,27 @@ export function parameterFacts(program: Program): Facts {
   return facts.withConditions(program.requires);
 }
 
+const rootsOfBuffers = new WeakMap<readonly Buffer[], ReadonlyMap<string, string>>();
+
 /** The buffer whose storage `name` shares. */
 export function rootOf(buffers: readonly Buffer[], name: string): string {
-  let at = name;
-  for (;;) {
-    const parent = buffers.find((b) => b.name === at)?.viewOf;
-    if (parent === undefined) return at;
-    at = parent;
+  let roots = rootsOfBuffers.get(buffers);
+  if (!roots) {
+    roots = findRoots(buffers);
+    rootsOfBuffers.set(buffers, roots);
   }
+  return roots.get(name) ?? name;
+}
+
+function findRoots(buffers: readonly Buffer[]): ReadonlyMap<string, string> {
+  const parents = new Map(buffers.map((b) => [b.name, b.viewOf] as const));
+  const roots = new Map<string, string>();
+  for (const { name } of buffers) {
+    let root = name;
+    for (let at = parents.get(name); at !== undefined; at = parents.get(at)) root = at;
+    roots.set(name, root);
+  }
+  return roots;
 }
 
 export interface LaunchSite {

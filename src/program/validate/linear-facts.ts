@@ -8,7 +8,6 @@
  */
 import { type Answer, findIntegerPoint } from "../../affine/index.ts";
 import {
-  add,
   constantValue,
   evaluate,
   type IndexAtom,
@@ -47,8 +46,8 @@ const mostCases = 32;
 
 export interface FactParts {
   readonly ranges: ReadonlyMap<string, IndexRange>;
-  /** 0 <= name < extent, for loop variables. */
-  readonly extents: ReadonlyMap<string, IndexExpr>;
+  /** What says that a loop variable is less than its extent; each is >= 0. */
+  readonly below: ReadonlyMap<string, readonly IndexExpr[]>;
   /** Each is >= 0. */
   readonly conditions: readonly IndexExpr[];
 }
@@ -61,10 +60,13 @@ export class LinearFacts {
   /** What each column means: its range, quotient or operands. */
   readonly #definitions: Definition[] = [];
   readonly #rows: readonly SparseRow[];
+  /** Variables of the facts. */
+  readonly #mentioned: ReadonlySet<string>;
 
   constructor(facts: FactParts) {
     this.#facts = facts;
     this.#rows = facts.conditions.map((e) => this.#row(e));
+    this.#mentioned = variablesOf(...facts.conditions, ...[...facts.below.values()].flat());
   }
 
   /** Whether the facts imply e >= 0; a constant e asks whether they contradict each other. */
@@ -144,7 +146,7 @@ export class LinearFacts {
   /** The point by names, where all facts about its variables hold and `e` is negative. */
   #verified(values: readonly (number | undefined)[], e: IndexExpr): Assignment | undefined {
     const point = new Map<string, number>();
-    for (const name of variablesOf(e, ...this.#facts.conditions)) point.set(name, 0);
+    for (const name of [...variablesOf(e), ...this.#mentioned]) point.set(name, 0);
     for (const [name, { min }] of this.#facts.ranges) point.set(name, min);
     for (const [column, value] of values.entries()) {
       const name = this.#names[column];
@@ -221,8 +223,7 @@ export class LinearFacts {
     const column = this.#fresh(name, name);
     const range = this.#facts.ranges.get(name);
     if (range) this.#between(column, range);
-    const extent = this.#facts.extents.get(name);
-    if (extent) this.#define(column, sub(sub(extent, 1), variable(name)));
+    this.#define(column, ...(this.#facts.below.get(name) ?? []));
     return column;
   }
 
@@ -244,8 +245,8 @@ export function holdsAt(facts: FactParts, point: Assignment): boolean {
     const value = point.get(name)!;
     if (value < min || value > max) return false;
   }
-  for (const [name, extent] of facts.extents) {
-    if (evaluate(sub(extent, add(variable(name), 1)), point) < 0) return false;
+  for (const room of facts.below.values()) {
+    if (room.some((e) => evaluate(e, point) < 0)) return false;
   }
   return facts.conditions.every((c) => evaluate(c, point) >= 0);
 }

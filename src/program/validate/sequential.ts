@@ -28,7 +28,7 @@ import { originsOf, type Place, type SpreadVariable, signatureOf } from "./separ
 export interface Access extends Place {
   readonly buffer: Buffer;
   readonly write: boolean;
-  readonly text: string;
+  readonly text: () => string;
   readonly path: AccessPath;
 }
 
@@ -218,7 +218,7 @@ class SequentialCheck {
     this.#bounds(access);
     const { kind } = access.buffer;
     if (kind === "input" || kind === "weight") {
-      this.#report.add("PRG012", `${access.text} writes the ${kind} ${s.buffer}`, this.#where());
+      this.#report.add("PRG012", `${access.text()} writes the ${kind} ${s.buffer}`, this.#where());
     }
     this.#remember(access);
     for (const key of elementsOf(access) ?? []) walk.written.add(key);
@@ -243,7 +243,7 @@ class SequentialCheck {
     const span = place.lanes / buffer.lanes;
     const spans = place.index.map((_, axis) => (axis === last ? span : 1));
     const { facts, spread } = walk;
-    const text = textOf(s);
+    const text = (): string => textOf(s);
     const path = walk.levels.map(({ body, position, loop }) => ({ body, position, loop }));
     return { buffer, index: place.index, spans, facts, spread, write, text, path };
   }
@@ -252,7 +252,7 @@ class SequentialCheck {
     for (const [axis, e] of index.entries()) {
       const extent = buffer.shape[axis]!;
       const span = spans[axis]!;
-      if (facts.atLeast(e, 0) && facts.atLeast(sub(extent, span), e)) continue;
+      if (facts.atLeast(e, 0) && facts.atLeast(extent, add(e, span))) continue;
       const private_ = buffer.scope === "register" && variablesOf(e).size > 0;
       if (private_) {
         this.#report.add(
@@ -264,7 +264,7 @@ class SequentialCheck {
       }
       const note = `not proved: 0 <= ${e.key} and ${e.key} + ${span} <= ${extent.key}`;
       const known = facts.conditions.map((c) => `known: ${c.key} >= 0`);
-      this.#report.add("PRG010", `axis ${axis} of ${buffer.name} in ${text}`, {
+      this.#report.add("PRG010", `axis ${axis} of ${buffer.name} in ${text()}`, {
         ...this.#where(),
         notes: [note, ...witnessOf(e, sub(sub(extent, span), e), facts), ...known],
         help: "guard the access or shorten the loop around it",
@@ -300,7 +300,7 @@ class SequentialCheck {
     const keys = elementsOf(access);
     if (keys?.every((key) => walk.written.has(key))) return;
     if (coveredBefore(access, walk.levels)) return;
-    this.#report.add("PRG021", `${access.buffer.name} in ${access.text}`, {
+    this.#report.add("PRG021", `${access.buffer.name} in ${access.text()}`, {
       ...this.#where(),
       notes: ["not proved: every element read has been written before, whatever the parameters"],
       help: "initialise the buffer, or write it in the same order as it is read",
@@ -319,7 +319,7 @@ class SequentialCheck {
       if (forms.size === 1 && areSeparate(signatures)) continue;
       const [one, other] = [...signatures];
       const notes = [one, other].flatMap((x) =>
-        x ? [`${x[1].text}: ${x[0] ?? "not separated"}`] : [],
+        x ? [`${x[1].text()}: ${x[0] ?? "not separated"}`] : [],
       );
       this.#report.add("PRG030", `two instances or threads may touch one element of ${root}`, {
         ...this.#where(),

@@ -335,12 +335,13 @@ class KernelCheck {
   }
 
   #body(body: readonly Statement[], outer: Scope, role: string): void {
-    let scope = outer;
+    // The body's own copy: what is bound in it is not seen outside.
+    const values = new Map(outer.values);
+    let scope: Scope = { ...outer, values };
     for (const s of body) {
       this.#statement(s, scope, role);
       if (s.kind === "let") {
-        const values = new Map(scope.values);
-        scope = { ...scope, values: values.set(s.name, s.value) };
+        values.set(s.name, s.value);
         if (s.name.includes(".")) this.#add("PRG001", `value name ${s.name} has a dot`, role);
       }
       if (s.kind === "letIndex") {
