@@ -114,6 +114,43 @@ describe("artifact", () => {
     expect(codeOf(changed(renamed, true))).toBe("ART005");
   });
 
+  it("refuses programs that are not proved right, with the validator's code and a cure", () => {
+    const program = "target.wasm.program";
+    const edited = (...edits: readonly (readonly [string, string])[]): Uint8Array =>
+      changed((tensors) => {
+        for (const [from, to] of edits) replaceText(program, from, to)(tensors);
+      }, true);
+    const twice = [
+      "launch S0 after previous",
+      "launch S0 after counters signal done[0] by 1\n    launch S0 after counters wait done[0] for 1",
+    ] as const;
+    const counter = ["  kernel S0", "  counter done : memory monotone [1]\n  kernel S0"] as const;
+    const cases = [
+      ["ok", edited(counter, twice)],
+      // A dropped wait.
+      ["PRG030", edited(counter, [twice[0], twice[1].replace(" wait done[0] for 1", "")])],
+      // A threshold that is never reached.
+      ["PRG040", edited(counter, [twice[0], twice[1].replace("for 1", "for 2")])],
+      // Indices, tails and tiles off by one.
+      ["PRG010", edited(["load.f32 x_0[4*i_o, k]", "load.f32 x_0[4*i_o + 1, k + 1]"])],
+      ["PRG010", edited(["if M - 4*i_o - 4 >= 0", "if M - 4*i_o - 3 >= 0"])],
+      ["PRG010", edited(["for k < 24", "for k < 25"])],
+      ["PRG020", edited(["for j_o < 3", "for j_o < 2"])],
+      ["PRG020", edited(["for i_o < floorDiv(M + 3, 4)", "for i_o < floorDiv(M + 2, 4)"])],
+      ["PRG021", edited(["store acc0[0, 0] = f32x4(0)", "store acc0[0, 1] = f32x4(0)"])],
+      // Storage shared by what lives at once.
+      ["PRG050", edited(["at caller + (768)", "at caller + (764)"])],
+    ] as const;
+    expect(cases.map(([, file]) => codeOf(file))).toEqual(cases.map(([code]) => code));
+    const refused = readArtifact(cases[3][1]);
+    expect(!refused.ok && refused.diagnostics[0]).toMatchObject({
+      at: `${program}, kernel S0 role main`,
+      help: expect.stringContaining("optimize the model again"),
+    });
+    const notes = refused.ok ? [] : (refused.diagnostics[0]!.notes ?? []);
+    expect(notes.join("; ")).toMatch(/outside at k = 23/);
+  });
+
   it("refuses a target that is unknown here (ART006)", () => {
     const code = content.targets.get("wasm")!;
     const program = { ...code.program, target: "tpu" };

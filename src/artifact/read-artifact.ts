@@ -1,13 +1,15 @@
 /**
  * The bytes of an artifact to what it holds, checked: container, hashes, the grammar of every text, the
- * graph's types, each weight against the graph, and each program against the graph and its weights.
- * What fails a check is a diagnostic. The program is not yet proved by program/validate/ here: until then
- * WebAssembly's own sandbox is what bounds a program whose texts and hashes were forged together.
+ * graph's types, each weight against the graph, and each program against the graph and its weights, and
+ * by itself (program/validate/): texts and hashes that were forged together give no program that reads
+ * or writes outside its buffers, races or waits for ever. What fails a check is a diagnostic.
  */
 import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
 import type { Graph, WeightStore } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
+import type { Program } from "../program/program.ts";
 import { parseProgram } from "../program/program-parse.ts";
+import { validateProgram } from "../program/validate/validate.ts";
 import type { Schedule } from "../schedule/directive.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
 import { storageBytes } from "../semantics/dtype.ts";
@@ -55,7 +57,10 @@ export function readArtifact(bytes: Uint8Array, hash: HashBytes = sha256): Resul
     const targets = new Map<string, TargetCode>();
     for (const name of targetNames(tensors)) {
       const code = readTarget(name, text);
-      within(tensorNames.program(name), () => checkProgram(name, code.program, graph, meta));
+      within(tensorNames.program(name), () => {
+        checkProgram(name, code.program, graph, meta);
+        checkValid(code.program);
+      });
       targets.set(name, code);
     }
     checkNames(tensors, known, meta);
@@ -99,6 +104,20 @@ function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashByt
   reject("ART003", `${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
     help: "the artifact was changed or damaged after it was written; optimize the model again",
   });
+}
+
+/** A program that is not proved right is not run, whatever its hash says. */
+function checkValid(program: Program): void {
+  const valid = validateProgram(program);
+  if (valid.ok) return;
+  const help = "the artifact was changed after it was written; optimize the model again";
+  throw new DiagnosticError(
+    valid.diagnostics.map((d) => ({
+      ...d,
+      notes: d.help === undefined ? d.notes : [...d.notes, d.help],
+      help,
+    })),
+  );
 }
 
 function targetNames(tensors: Tensors): string[] {

@@ -351,12 +351,47 @@ function withVariable(s: Loop, name: string): Loop {
 
 function loopCovers(s: Loop, q: Question): boolean {
   const bases = movedAxes(s, q.buffer);
-  if (bases.length === 0) return onceCovers(s, q);
+  if (bases.length === 0) {
+    const backwards = reversed(s);
+    const found = movedAxes(backwards, q.buffer);
+    return found.length > 0 ? movesCover(backwards, q, found) : onceCovers(s, q);
+  }
+  return movesCover(s, q, bases);
+}
+
+/** The trips in the other order, which for coverage is of no matter. */
+function reversed(s: Loop): Loop {
+  const trip = sub(sub(s.extent, 1), variable(s.variable));
+  return { ...s, body: substituteStatements(s.body, new Map([[s.variable, trip]])) };
+}
+
+function movesCover(s: Loop, q: Question, bases: readonly MovedAxis[]): boolean {
   return (
     bases.some((base) => tripCovers(s, q, base)) ||
     bases.some((b) => windowsCover(s, q, b)) ||
+    piecesCover(s, q, bases) ||
     tripsCover(s, q)
   );
+}
+
+/** Several stores of the loop sweep one piece each of an axis. */
+function piecesCover(s: Loop, q: Question, bases: readonly MovedAxis[]): boolean {
+  const { facts, box } = q;
+  return [...new Set(bases.map((b) => b.axis))].some((axis) => {
+    const hi = box.hi[axis]!;
+    let at = box.lo[axis]!;
+    for (const moved of bases.filter((b) => b.axis === axis)) {
+      const end = add(moved.base, mul(moved.step, s.extent));
+      if (!facts.atLeast(at, moved.base) || !facts.atLeast(end, add(at, 1))) continue;
+      const isLast = facts.atLeast(end, hi);
+      if (isLast && at === box.lo[axis]) return false;
+      const piece = narrowed(box, axis, at, isLast ? hi : end);
+      if (!windowsCover(s, { ...q, box: piece }, moved)) continue;
+      if (isLast) return true;
+      at = end;
+    }
+    return false;
+  });
 }
 
 const mostTrips = 8;

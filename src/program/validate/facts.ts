@@ -386,6 +386,16 @@ export class Facts {
     return false;
   }
 
+  /** `e` where it is least, as far as that is evident, over the variables that `outside` knows. */
+  lowerEnd(e: IndexExpr, outside: Facts): IndexExpr {
+    const inner = [...variablesOf(e)].filter((n) => this.#known.has(n) && !outside.has(n));
+    inner.sort((a, b) => this.#known.get(b)!.rank - this.#known.get(a)!.rank);
+    const [name] = inner;
+    if (name === undefined) return simplify(e, outside.ranges);
+    const end = this.#slope(e, name) === -1 ? this.#upper(name) : this.#known.get(name)!.lower;
+    return this.lowerEnd(substitute(e, new Map([[name, end ?? 0]])), outside);
+  }
+
   #upper(name: string): IndexExpr | undefined {
     const { extent } = this.#known.get(name)!;
     if (extent) return sub(extent, 1);

@@ -1,111 +1,101 @@
 /**
- * Buffers written piecewise by several launches (the parts of a concatenation): each launch's part is
- * a slab, lo <= index < hi along one axis and whole along the others, and the slabs together must be
- * the buffer. Parts may be written through different views, so a slab is stated in elements: of each of
- * the `before` runs into which the axes before it cut the buffer, those from lo to hi.
+ * Buffers written piecewise by several launches (the parts of a concatenation). Each launch's part is
+ * thought of as a slab, lo <= index < hi along one axis and whole along the others. Where a part begins
+ * its stores say, with all loops at their first trip; that it reaches to where the next one begins, and
+ * the last one to the end, is asked of cover.ts. Parts may be written through different views, so ends
+ * are counted in elements within each of the `before` runs that the axes before cut the buffer into.
  */
-import { add, constant, type IndexExpr, mul, variablesOf } from "../../semantics/index-expr.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
+import { add, constant, floorDiv, type IndexExpr, mul } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import type { Access } from "./sequential.ts";
 
-export interface Slab {
-  readonly before: string;
-  /** Elements of a run. */
-  readonly extent: IndexExpr;
-  readonly lo: IndexExpr;
-  readonly hi: IndexExpr;
-}
-
-/** What one launch writes. */
-export interface Writes {
+/** What one launch writes of a buffer. */
+export interface Part {
   readonly body: readonly Statement[];
   readonly buffer: Buffer;
   /** The stores into the buffer, with what is known where they stand. */
   readonly stores: readonly Access[];
-  /** What is known outside the kernel. */
-  readonly facts: Facts;
 }
 
-/** The part of the buffer that the launch surely writes, if it is a slab. */
-export function slabOf({ body, buffer, stores, facts }: Writes): Slab | undefined {
-  const { shape } = buffer;
-  const ends = shape.map((extent, axis) => endsOf(stores, axis, extent));
-  const whole = (axis: number): boolean => {
-    const { lo, hi } = ends[axis]!;
-    return lo.key === "0" && facts.atLeast(hi, shape[axis]!);
-  };
-  const partial = shape.map((_, axis) => axis).filter((axis) => !whole(axis));
-  const [axis = 0] = partial;
-  if (partial.length > 1 || shape.length === 0) return undefined;
-  const lo = shape.map((_, i) => (i === axis ? ends[i]!.lo : constant(0)));
-  const hi = shape.map((extent, i) => (i === axis ? ends[i]!.hi : extent));
-  if (!covers(body, buffer, { lo, hi }, facts)) return undefined;
-  const inner = mul(1, ...shape.slice(axis + 1));
-  return {
-    before: mul(1, ...shape.slice(0, axis)).key,
-    extent: mul(shape[axis]!, inner),
-    lo: mul(lo[axis]!, inner),
-    hi: mul(hi[axis]!, inner),
-  };
+interface Slab {
+  readonly part: Part;
+  readonly axis: number;
+  /** Elements behind the axis, for each of its indices. */
+  readonly inner: IndexExpr;
+  /** First element that is written, within a run. */
+  readonly lo: IndexExpr;
 }
 
-/** A proposal for the first element and the end of what the stores write along an axis. */
-function endsOf(
-  stores: readonly Access[],
-  axis: number,
-  extent: IndexExpr,
-): { readonly lo: IndexExpr; readonly hi: IndexExpr } {
-  const starts = stores.map(({ index, facts }) => smallest(index[axis]!, facts));
-  const stops = stores.map(({ index, spans, facts }) =>
-    largest(add(index[axis]!, spans[axis]!), facts, extent),
+/** Whether the parts leave out no element of their buffer. */
+export function partsCover(parts: readonly Part[], facts: Facts): boolean {
+  const starts = parts.map((part) => startsOf(part, facts));
+  const axes = starts.flatMap((lo, i) =>
+    lo.flatMap((e, axis) => (e.key === "0" ? [] : [elementsBefore(parts[i]!.buffer, axis)])),
   );
-  const known = (list: readonly (number | undefined)[]): list is readonly number[] =>
-    !list.includes(undefined);
-  return {
-    lo: constant(known(starts) ? Math.min(...starts) : 0),
-    hi: known(stops) ? constant(Math.max(...stops)) : extent,
-  };
+  return [...new Set(axes)].some((before) => {
+    const slabs = parts.flatMap((part, i) => slabOf(part, starts[i]!, before) ?? []);
+    return slabsCover(slabs, facts);
+  });
 }
 
-/** The greatest constant that e is proved to reach at least. */
-function smallest(e: IndexExpr, facts: Facts): number | undefined {
-  const { min, max } = rangeOf(e, facts.ranges);
-  if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max)) return undefined;
-  let [low, high] = [min, max];
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (facts.atLeast(e, middle)) low = middle;
-    else high = middle - 1;
-  }
-  return low;
+function elementsBefore({ shape }: Buffer, axis: number): string {
+  return mul(1, ...shape.slice(0, axis)).key;
 }
 
-/** The least constant that e is proved not to pass; undefined where that depends on parameters. */
-function largest(e: IndexExpr, facts: Facts, extent: IndexExpr): number | undefined {
-  if (variablesOf(extent).size > 0) return undefined;
-  const negative = smallest(mul(-1, e), facts);
-  return negative === undefined ? undefined : -negative;
-}
-
-/** Whether the slabs leave out nothing. */
-export function slabsCover(slabs: readonly Slab[], facts: Facts): boolean {
-  for (const { before, extent } of slabs) {
-    let at = constant(0);
-    const left = new Set(slabs.filter((s) => s.before === before));
-    for (;;) {
-      if (facts.atLeast(at, extent)) return true;
-      const here = at;
-      const next = [...left].find(
-        (s) => facts.atLeast(here, s.lo) && facts.atLeast(s.hi, add(here, 1)),
-      );
-      if (!next) break;
-      left.delete(next);
-      at = next.hi;
+/** For each axis the least index of the stores, or 0. */
+function startsOf({ buffer, stores }: Part, facts: Facts): readonly IndexExpr[] {
+  return buffer.shape.map((_, axis) => {
+    const ends = new Map<string, IndexExpr>();
+    for (const s of stores) {
+      const end = s.facts.lowerEnd(s.index[axis]!, facts);
+      ends.set(end.key, end);
     }
+    const all = [...ends.values()];
+    return all.find((e) => all.every((other) => facts.atLeast(other, e))) ?? constant(0);
+  });
+}
+
+function slabOf(part: Part, starts: readonly IndexExpr[], before: string): Slab | undefined {
+  const { shape } = part.buffer;
+  const able = shape.flatMap((_, axis) =>
+    elementsBefore(part.buffer, axis) === before ? [axis] : [],
+  );
+  const axis = able.find((a) => starts[a]!.key !== "0") ?? able.at(-1);
+  if (axis === undefined) return undefined;
+  const inner = mul(1, ...shape.slice(axis + 1));
+  return { part, axis, inner, lo: mul(starts[axis]!, inner) };
+}
+
+function slabsCover(slabs: readonly Slab[], facts: Facts): boolean {
+  const [first] = slabs;
+  if (!first) return false;
+  const total = mul(first.part.buffer.shape[first.axis]!, first.inner);
+  const left = new Set(slabs);
+  let at = constant(0);
+  while (!facts.atLeast(at, total)) {
+    const here = at;
+    const slab = [...left].find((s) => s.lo.key === here.key);
+    if (!slab) return false;
+    left.delete(slab);
+    const ends = [...left].flatMap((s) => (facts.atLeast(s.lo, add(here, 1)) ? [s.lo] : []));
+    const next = ends.find((e) => ends.every((other) => facts.atLeast(other, e))) ?? total;
+    if (!reaches(slab, next, facts)) return false;
+    at = next;
   }
-  return false;
+  return true;
+}
+
+/** Whether the slab is written up to `end`. */
+function reaches({ part, axis, inner, lo }: Slab, end: IndexExpr, facts: Facts): boolean {
+  const { shape } = part.buffer;
+  const [from, to] = [lo, end].map((e) => floorDiv(e, inner));
+  if (mul(to!, inner).key !== end.key) return false;
+  const box = {
+    lo: shape.map((_, i) => (i === axis ? from! : constant(0))),
+    hi: shape.map((extent, i) => (i === axis ? to! : extent)),
+  };
+  return covers(part.body, part.buffer, box, facts);
 }

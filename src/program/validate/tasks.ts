@@ -20,7 +20,7 @@ import {
 import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
-import { type Slab, slabOf, slabsCover } from "./slabs.ts";
+import { type Part, partsCover } from "./slabs.ts";
 
 /** One launch statement of the text, at its position in program order. */
 export interface LaunchRecord {
@@ -47,7 +47,7 @@ export interface TaskRecords {
 /** Which roots are ready, and the parts of the others that have been written. */
 interface State {
   readonly ready: Set<string>;
-  readonly partial: Map<string, readonly Slab[]>;
+  readonly partial: Map<string, readonly Part[]>;
 }
 
 interface Around {
@@ -223,10 +223,10 @@ class TaskCheck {
       if (stores.length === 0) continue;
       const { facts } = around;
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
-      const slab = slabOf({ body, buffer, stores, facts });
-      if (slab) state.partial.set(root, [...(state.partial.get(root) ?? []), slab]);
+      state.partial.set(root, [...(state.partial.get(root) ?? []), { body, buffer, stores }]);
     }
-    return slabsCover(state.partial.get(root) ?? [], around.facts);
+    const parts = state.partial.get(root) ?? [];
+    return parts.length > 1 && partsCover(parts, around.facts);
   }
 }
 
