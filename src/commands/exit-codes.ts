@@ -34,8 +34,12 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   CLI007: exitCodes.slower,
   CLI008: exitCodes.interrupted,
   PRB010: exitCodes.noCandidate,
+  CUD001: exitCodes.environment,
+  CUD002: exitCodes.environment,
   RUN002: exitCodes.environment,
   RUN004: exitCodes.interrupted,
+  RUN040: exitCodes.environment,
+  FFI001: exitCodes.environment,
 };
 
 const byPrefix: Readonly<Record<string, Exit>> = { CLI: exitCodes.usage };

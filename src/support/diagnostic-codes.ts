@@ -1,7 +1,7 @@
 /**
  * Every diagnostic code with its title. A code is never reused or renumbered. Adding one means a row
  * here, a section in docs/error-codes.md and a test that provokes it (test/tidy.test.ts checks both).
- * Prefixes: ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
+ * Prefixes: CUD CUDA, FFI native libraries, ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
  * SEM semantics, FET models of other packages (bench), TGT targets.
  * SEM semantics, EGR e-graph and extraction, FET models of other packages (bench).
@@ -162,6 +162,11 @@ export const diagnosticCodes = {
   CLI007: "slower than the baseline",
   CLI008: "interrupted",
   CLI004: "outputs differ from the reference",
+  FFI001: "native library not found",
+  CUD001: "no CUDA driver",
+  CUD002: "refused by the CUDA driver",
+  CUD003: "over the cap of device memory",
+  CUD004: "kernel was not assembled as meant",
 } as const satisfies Record<string, string>;
 
 export type DiagnosticCode = keyof typeof diagnosticCodes;

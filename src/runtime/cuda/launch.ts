@@ -1,0 +1,108 @@
+/**
+ * Launches: a configuration and arguments, packed once into native structures and launched any number of
+ * times. The object holds every buffer that those structures point to: a configuration whose buffer was
+ * collected would launch with whatever came to lie there. Layouts: CUlaunchConfig (56 bytes) and
+ * CUlaunchAttribute (72 bytes) of cuda.h.
+ */
+import { addressOf } from "../ffi/library.ts";
+import type { CudaDevice } from "./device.ts";
+import type { CudaKernel } from "./module.ts";
+
+export type Extent3 = readonly [number, number, number];
+
+export interface LaunchConfig {
+  readonly grid: Extent3;
+  readonly block: Extent3;
+  /** Bytes of dynamic shared memory. */
+  readonly sharedBytes?: number;
+  readonly cluster?: Extent3;
+  /** All blocks resident at once, so that they may wait for each other. */
+  readonly cooperative?: boolean;
+  /** May begin while the kernel before it still runs, up to its own wait. */
+  readonly dependent?: boolean;
+}
+
+export type KernelArgument =
+  | { readonly kind: "u32"; readonly value: number }
+  | { readonly kind: "u64"; readonly value: bigint }
+  | { readonly kind: "f32"; readonly value: number }
+  /** A structure by value, such as a tensor map. */
+  | { readonly kind: "bytes"; readonly value: Uint8Array };
+
+/** CUlaunchAttributeID of cuda.h. */
+const attributeIds = { cooperative: 2, cluster: 4, dependent: 6 } as const;
+const attributeBytes = 72;
+const configBytes = 56;
+
+export class CudaLaunch {
+  readonly #device: CudaDevice;
+  readonly #kernel: CudaKernel;
+  readonly #config = new Uint8Array(configBytes);
+  readonly #attributes: Uint8Array;
+  readonly #values: readonly Uint8Array[];
+  readonly #pointers: BigUint64Array;
+
+  constructor(
+    device: CudaDevice,
+    kernel: CudaKernel,
+    config: LaunchConfig,
+    args: readonly KernelArgument[],
+  ) {
+    this.#device = device;
+    this.#kernel = kernel;
+    this.#attributes = packAttributes(config);
+    this.#values = args.map(packArgument);
+    this.#pointers = BigUint64Array.from(this.#values, addressOf);
+    const view = new DataView(this.#config.buffer);
+    [...config.grid, ...config.block, config.sharedBytes ?? 0].forEach((value, i) => {
+      view.setUint32(4 * i, value, true);
+    });
+    view.setBigUint64(40, addressOf(this.#attributes), true);
+    view.setUint32(48, this.#attributes.length / attributeBytes, true);
+  }
+
+  /** Enqueues the kernel; faults of the kernel itself come to light at the next synchronisation. */
+  launch(stream: bigint): void {
+    new DataView(this.#config.buffer).setBigUint64(32, stream, true);
+    const { handle } = this.#kernel;
+    this.#device.driver.call("cuLaunchKernelEx", this.#config, handle, this.#pointers, null);
+  }
+}
+
+function packAttributes(config: LaunchConfig): Uint8Array {
+  const rows: (readonly [number, readonly number[]])[] = [];
+  if (config.cooperative) rows.push([attributeIds.cooperative, [1]]);
+  if (config.cluster) rows.push([attributeIds.cluster, config.cluster]);
+  if (config.dependent) rows.push([attributeIds.dependent, [1]]);
+  const packed = new Uint8Array(rows.length * attributeBytes);
+  const view = new DataView(packed.buffer);
+  rows.forEach(([id, words], row) => {
+    view.setUint32(row * attributeBytes, id, true);
+    words.forEach((word, i) => {
+      view.setUint32(row * attributeBytes + 8 + 4 * i, word, true);
+    });
+  });
+  return packed;
+}
+
+function packArgument(argument: KernelArgument): Uint8Array {
+  if (argument.kind === "bytes") return alignedCopy(argument.value);
+  const bytes = new Uint8Array(8);
+  const view = new DataView(bytes.buffer);
+  if (argument.kind === "u32") view.setUint32(0, argument.value, true);
+  if (argument.kind === "f32") view.setFloat32(0, argument.value, true);
+  if (argument.kind === "u64") view.setBigUint64(0, argument.value, true);
+  return bytes;
+}
+
+/** A copy whose address is a multiple of 64, which tensor maps need and array buffers do not promise. */
+export function alignedCopy(bytes: Uint8Array): Uint8Array {
+  const alignment = 64;
+  const room = new Uint8Array(bytes.length + alignment);
+  const start = Number(
+    (BigInt(alignment) - (addressOf(room) % BigInt(alignment))) % BigInt(alignment),
+  );
+  const copy = room.subarray(start, start + bytes.length);
+  copy.set(bytes);
+  return copy;
+}

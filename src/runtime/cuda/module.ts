@@ -1,0 +1,184 @@
+/**
+ * PTX text to kernels on a device. The driver's linker assembles the text; its log is read, and code that
+ * the assembler serialised, or that spills to local memory, is refused (CUD004): such a kernel would be
+ * right and several times slower than its schedule says. The resulting cubin is kept under a key of text,
+ * driver and compute capability, so that the next process loads it in well under a millisecond.
+ */
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { sha256Text } from "../../support/hash.ts";
+import { addressOf, copyFromAddress } from "../ffi/library.ts";
+import type { CudaDevice } from "./device.ts";
+import { guardCuda, takeHandle } from "./driver.ts";
+
+/** Where cubins are kept between processes. */
+export interface CubinStore {
+  read(key: string): Uint8Array | undefined;
+  write(key: string, cubin: Uint8Array): void;
+}
+
+export interface CudaKernel {
+  readonly name: string;
+  readonly handle: bigint;
+  readonly registers: number;
+  readonly sharedBytes: number;
+  /** Bytes of local memory of a thread: spills and arrays that are indexed. */
+  readonly localBytes: number;
+  readonly maxThreads: number;
+}
+
+export interface CudaModule {
+  readonly kernels: ReadonlyMap<string, CudaKernel>;
+  /** What the assembler said; empty when the cubin was kept. */
+  readonly log: string;
+  readonly unload: () => void;
+}
+
+export interface ModuleOptions {
+  readonly kernels: readonly string[];
+  readonly store?: CubinStore;
+  /** Dynamic shared memory that kernels may ask for at launch, by name. */
+  readonly sharedBytes?: Readonly<Record<string, number>>;
+  /** Kernels that index arrays of local memory on purpose. */
+  readonly mayUseLocal?: (kernel: string) => boolean;
+}
+
+/** CUjit_option of cuda.h. */
+const jitOptions = { infoLog: 3, infoBytes: 4, errorLog: 5, errorBytes: 6, verbose: 12 } as const;
+const logBytes = 1 << 16;
+const ptxInput = 1;
+/** CUfunction_attribute of cuda.h. */
+const functionAttributes = { maxThreads: 0, sharedBytes: 1, localBytes: 3, registers: 4 } as const;
+const maxDynamicShared = 8;
+
+export function loadModule(
+  device: CudaDevice,
+  ptx: string,
+  options: ModuleOptions,
+): Result<CudaModule> {
+  const key = sha256Text(`${device.driver.version}\n${device.computeCapability}\n${ptx}`);
+  const kept = options.store?.read(key);
+  const built = kept ? ok({ cubin: kept, log: "" }) : assemble(device, ptx);
+  if (!built.ok) return built;
+  const { cubin, log } = built.value;
+  const complaint = findComplaint(log);
+  if (complaint !== undefined) return fail(slowCode(complaint, log));
+  const loaded = guardCuda(() => loadCubin(device, cubin, log, options));
+  if (!loaded.ok) return loaded;
+  const spilling = [...loaded.value.kernels.values()].find(
+    (k) => k.localBytes > 0 && !options.mayUseLocal?.(k.name),
+  );
+  if (spilling) {
+    loaded.value.unload();
+    return fail(
+      slowCode(`${spilling.name} uses ${spilling.localBytes} bytes of local memory`, log),
+    );
+  }
+  if (!kept) options.store?.write(key, cubin);
+  return loaded;
+}
+
+/** The line of the log that says that the code is not what was meant, if there is one. */
+export function findComplaint(log: string): string | undefined {
+  return log
+    .split("\n")
+    .find((line) => /C75\d\d.*(Performance Loss|ignored|serializ)/i.test(line))
+    ?.trim();
+}
+
+function slowCode(complaint: string, log: string) {
+  return diagnostic(
+    "CUD004",
+    `the assembler did not take the kernel as it was meant: ${complaint}`,
+    {
+      notes: log.split("\n").filter((line) => line.trim() !== ""),
+      help: "choose a schedule with fewer registers, or with the waits where the accumulators are read",
+    },
+  );
+}
+
+function assemble(
+  device: CudaDevice,
+  ptx: string,
+): Result<{ readonly cubin: Uint8Array; readonly log: string }> {
+  const { driver } = device;
+  const [info, error] = [new Uint8Array(logBytes), new Uint8Array(logBytes)];
+  const names = Int32Array.from(Object.values(jitOptions));
+  // Integers stand in the pointer's place, buffers as addresses.
+  const values = BigUint64Array.of(
+    addressOf(info),
+    BigInt(logBytes),
+    addressOf(error),
+    BigInt(logBytes),
+    1n,
+  );
+  const state = new BigUint64Array(1);
+  const text = new TextEncoder().encode(`${ptx}\0`);
+  const result = guardCuda(() => {
+    driver.call("cuLinkCreate_v2", names.length, names, values, state);
+    const linker = takeHandle(state);
+    try {
+      const none = null;
+      driver.call(
+        "cuLinkAddData_v2",
+        linker,
+        ptxInput,
+        text,
+        text.length,
+        "program",
+        0,
+        none,
+        none,
+      );
+      const [place, size] = [new BigUint64Array(1), new BigUint64Array(1)];
+      driver.call("cuLinkComplete", linker, place, size);
+      return { cubin: copyFromAddress(place[0]!, Number(size[0])), log: textOf(info) };
+    } finally {
+      driver.call("cuLinkDestroy", linker);
+    }
+  });
+  if (result.ok) return result;
+  const said = textOf(error)
+    .split("\n")
+    .filter((line) => line !== "");
+  return fail(...result.diagnostics.map((d) => ({ ...d, notes: [...d.notes, ...said] })));
+}
+
+function textOf(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end));
+}
+
+function loadCubin(
+  device: CudaDevice,
+  cubin: Uint8Array,
+  log: string,
+  { kernels, sharedBytes = {} }: ModuleOptions,
+): CudaModule {
+  const { driver } = device;
+  const cell = new BigUint64Array(1);
+  driver.call("cuModuleLoadData", cell, cubin);
+  const module = takeHandle(cell);
+  const unload = device.own(() => driver.call("cuModuleUnload", module));
+  const found = kernels.map((name) => {
+    const kernel = new BigUint64Array(1);
+    driver.call("cuModuleGetFunction", kernel, module, name);
+    const handle = takeHandle(kernel);
+    const wanted = sharedBytes[name];
+    if (wanted !== undefined) driver.call("cuFuncSetAttribute", handle, maxDynamicShared, wanted);
+    const value = new Int32Array(1);
+    const read = (attribute: keyof typeof functionAttributes): number => {
+      driver.call("cuFuncGetAttribute", value, functionAttributes[attribute], handle);
+      return value[0]!;
+    };
+    const row: CudaKernel = {
+      name,
+      handle,
+      registers: read("registers"),
+      sharedBytes: read("sharedBytes"),
+      localBytes: read("localBytes"),
+      maxThreads: read("maxThreads"),
+    };
+    return [name, row] as const;
+  });
+  return { kernels: new Map(found), log, unload };
+}
