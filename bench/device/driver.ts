@@ -59,7 +59,7 @@ check(
 check("registers are known, nothing is spilled", module.kernels.get("axpy")!.registers > 0);
 
 const rng = new Rng(1);
-const [hx, hy] = [0, 1].map(() => Float32Array.from({ length: n }, () => rng.uniform(-1, 1)));
+const [hx, hy] = [0, 1].map(() => Float32Array.from({ length: n }, () => 2 * rng.uniform() - 1));
 const bytes = (a: Float32Array): Uint8Array => new Uint8Array(a.buffer);
 const [x, y] = [take(device.allocate(4 * n)), take(device.allocate(4 * n))];
 device.upload(x.address, bytes(hx!));

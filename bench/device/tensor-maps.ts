@@ -33,16 +33,16 @@ function take<T>(result: Result<T>): T {
 function drawSpec(rng: Rng): TensorMapSpec {
   const type = rng.pick(Object.keys(elementBytes) as (keyof typeof elementBytes)[]);
   const size = elementBytes[type];
-  const rank = 1 + rng.below(5);
-  const dims = Array.from({ length: rank }, () => 1 + rng.below(5000));
+  const rank = rng.integer(1, 5);
+  const dims = Array.from({ length: rank }, () => rng.integer(1, 5000));
   const swizzleBytes = rng.pick([0, 32, 64, 128] as const);
   const span = swizzleBytes === 0 ? 256 * size : swizzleBytes;
   const inner = Math.max(1, Math.min(256, Math.floor(span / size)));
   const step = Math.max(1, 16 / size);
   const box = dims.map((_, axis) =>
     axis === 0
-      ? Math.max(step, step * (1 + rng.below(Math.max(1, inner / step))))
-      : 1 + rng.below(256),
+      ? Math.max(step, step * rng.integer(1, Math.max(1, Math.floor(inner / step))))
+      : rng.integer(1, 256),
   );
   let pitch = Math.ceil((dims[0]! * size) / 16) * 16;
   const strides = dims.slice(1).map((extent) => {
@@ -59,14 +59,14 @@ function drawSpec(rng: Rng): TensorMapSpec {
     swizzleBytes,
     l2PromotionBytes: 0,
   } as const;
-  return rng.below(2) === 0 ? spec : bend(spec, rng);
+  return rng.integer(0, 1) === 0 ? spec : bend(spec, rng);
 }
 
 function bend(spec: TensorMapSpec, rng: Rng): TensorMapSpec {
-  const axis = rng.below(spec.dims.length);
+  const axis = rng.integer(0, spec.dims.length - 1);
   const change = (list: readonly number[], at: number, value: number): number[] =>
     list.map((old, i) => (i === at ? value : old));
-  switch (rng.below(8)) {
+  switch (rng.integer(0, 7)) {
     case 0:
       return { ...spec, address: BigInt(rng.pick([1, 2, 4, 8, 16, 24, 32])) };
     case 1:
@@ -81,7 +81,7 @@ function bend(spec: TensorMapSpec, rng: Rng): TensorMapSpec {
         ...spec,
         strides: change(
           spec.strides,
-          rng.below(Math.max(1, spec.strides.length)),
+          rng.integer(0, Math.max(1, spec.strides.length) - 1),
           rng.pick([8, 16, 24, 2 ** 40, 2 ** 40 - 16, 0]),
         ),
       };
