@@ -21,15 +21,21 @@ const texts = {
   "@bufbuild/protobuf": `Copyright 2021-2026 Buf Technologies, Inc.\n\nLicensed under the Apache License, Version 2.0; its text is in the file LICENSE beside this one. Parts of the wire format code:\n\n${bsd}`,
 };
 
+/** Packages inside dist/ that one of ours imports. */
+const broughtAlong = { "@huggingface/gguf": ["@huggingface/tasks"] };
+
 function bundled() {
   const found = new Set();
   for (const entry of readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/\.ts$/.test(entry.name) || /\.test/.test(entry.name)) continue;
     const code = readFileSync(join(entry.parentPath, entry.name), "utf8");
-    for (const [, name] of code.matchAll(
-      /^(?:import|export)\b[^;"']*from "((?:@[\w-]+\/)?[\w.-]+)/gm,
+    for (const [, atTop, lazy] of code.matchAll(
+      /^(?:import|export)\b[^;"']*from "((?:@[\w-]+\/)?[\w.-]+)|import\("((?:@[\w-]+\/)?[\w.-]+)"\)/gm,
     )) {
-      if (manifest.devDependencies[name] && !manifest.peerDependencies[name]) found.add(name);
+      const name = atTop ?? lazy;
+      if (!manifest.devDependencies[name] || manifest.peerDependencies[name]) continue;
+      found.add(name);
+      for (const inner of broughtAlong[name] ?? []) found.add(inner);
     }
   }
   return [...found].sort();

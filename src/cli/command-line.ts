@@ -53,7 +53,7 @@ export async function runCommandLine(
       outputError: () => {},
     });
   for (const command of commands) {
-    const sub = program.command(command.name).description(command.summary);
+    const sub = addCommand(program, command.name).description(command.summary);
     addArguments(sub, command.args);
     sub.option("--json", "print one JSON document");
     sub.action(async (...given: unknown[]) => {
@@ -71,11 +71,28 @@ export async function runCommandLine(
   }
 }
 
+/** A name of two words is a command of a group, `plan quantize`. */
+function addCommand(program: Commander, name: string): Commander {
+  const [first, second] = name.split(" ");
+  if (second === undefined) return program.command(name);
+  const known = program.commands.find((c) => c.name() === first);
+  return (known ?? program.command(first!).description(groups[first!]!)).command(second);
+}
+
+const groups: Readonly<Record<string, string>> = {
+  plan: "decide before running: formats, placement, dispatch",
+};
+
+/** The command that the arguments begin with. */
+function commandOf(argv: readonly string[]): Command | undefined {
+  return commands.find((c) => c.name.split(" ").every((word, i) => argv[i] === word));
+}
+
 /** Commander stops with an error for help and version too; help asked for by no argument is a fault. */
 function answerUsage(error: CommanderError, argv: readonly string[], around: Surroundings): number {
   if (error.exitCode === 0) return exitCodes.ok;
   if (error.code === "commander.help") return exitCodes.usage;
-  const command = commands.find((c) => c.name === argv[0]);
+  const command = commandOf(argv);
   const fault = diagnostic("CLI001", error.message.replace(/^error: /, ""), {
     help: `see wavetile ${command ? `${command.name} ` : ""}--help`,
   });
@@ -205,7 +222,7 @@ export function envelope(
   result: Result<CommandResult>,
   meta: { readonly seed: unknown; readonly durationMs: number },
 ) {
-  const schema = `wavetile/${name}/1`;
+  const schema = `wavetile/${name.replace(" ", "-")}/1`;
   const about = {
     version,
     seed: meta.seed === undefined ? null : Number(meta.seed),

@@ -6,6 +6,7 @@ import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
+import { planQuantize } from "./plan/quantize.ts";
 import { run } from "./run.ts";
 import { schedule } from "./schedule.ts";
 import { targetsCommand } from "./targets.ts";
@@ -21,6 +22,7 @@ export const commands: readonly Command[] = [
   schedule,
   targetsCommand,
   detect,
+  planQuantize,
   trials,
   doctor,
 ];

@@ -3,7 +3,8 @@
  * here, a section in docs/error-codes.md and a test that provokes it (test/tidy.test.ts checks both).
  * Prefixes: CUD CUDA, FFI native libraries, ONX import, GRF graph, SHP shapes, AFF affine, REG region, SCH schedule, PRG program,
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
- * SEM semantics, FET models of other packages (bench), TGT targets.
+ * SEM semantics, FET models of other packages (bench), TGT targets, PLN plans,
+ * GUF GGUF files.
  * SEM semantics, EGR e-graph and extraction, FET models of other packages (bench).
  * SEM semantics, PRB problem files of the search, FET models of other packages (bench).
  */
@@ -145,6 +146,11 @@ export const diagnosticCodes = {
   STO002: "trial record of another version",
   STO003: "last trial record is cut off",
   RUN060: "processors of this machine cannot be read",
+  GUF001: "not a readable GGUF file",
+  PLN001: "number of a plan is not usable",
+  PLN002: "device cannot be planned for",
+  PLN003: "no weight format fits",
+  PLN004: "model cannot be planned for",
   TGT001: "target file is no JSON",
   TGT002: "key of a target file",
   TGT003: "number of a target file",

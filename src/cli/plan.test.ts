@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommandLine } from "./command-line.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-plan-cli-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function wavetile(...argv: string[]) {
+  let out = "";
+  let err = "";
+  const exit = await runCommandLine(argv, {
+    stdout: { write: (text) => (out += text) },
+    stderr: { write: (text) => (err += text) },
+    environment: {},
+    now: () => 0,
+    onInterrupt: () => {},
+  });
+  return { exit, out, err };
+}
+
+describe("wavetile targets", () => {
+  it("shows a machine with a source for each figure, and a file that reads back", async () => {
+    const shown = await wavetile("targets", "show", "h200");
+    expect(shown.out).toMatch(/sharedBytesPerBlock\s+232448\s+block\s+datasheet\s+\[\d+\]/);
+    const { data } = JSON.parse((await wavetile("targets", "show", "h200", "--json")).out);
+    const path = join(folder, "mine.json");
+    writeFileSync(path, JSON.stringify({ ...data.file, name: "mine" }));
+    expect((await wavetile("targets", "show", path)).out).toMatch(/^mine: /);
+    const planned = await wavetile(
+      "plan",
+      "quantize",
+      "--params",
+      "7B",
+      "--device",
+      path,
+      "--json",
+    );
+    expect(JSON.parse(planned.out)).toMatchObject({
+      ok: true,
+      data: { devices: [{ name: "mine" }] },
+    });
+    writeFileSync(path, JSON.stringify({ ...data.file, vram: 1 }));
+    expect(await wavetile("targets", "show", path)).toMatchObject({ exit: 1, out: "" });
+  });
+  it("are not compiled for when they are only known", async () => {
+    writeFileSync(join(folder, "x.onnx"), "");
+    const tried = await wavetile("optimize", join(folder, "x.onnx"), "--target", "h200");
+    expect(tried.err).toContain("CLI002");
+  });
+});
+
+describe("wavetile detect", () => {
+  it("says what this machine has", async () => {
+    const { data } = JSON.parse((await wavetile("detect", "--json")).out);
+    expect(data.cpu.cores).toMatchObject({ origin: "detected" });
+    expect(data.threads.threads).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe("wavetile plan quantize", () => {
+  it("ranks all formats and says why", async () => {
+    const planned = await wavetile("plan", "quantize", "--params", "70B", "--device", "h100");
+    expect(planned).toMatchObject({ exit: 0, err: "" });
+    expect(planned.out).toContain("use Q6_K");
+    expect(planned.out).toContain("h100 has no fp4 instructions");
+    const json = await wavetile(
+      "plan",
+      "quantize",
+      "--params",
+      "70B",
+      "--device",
+      "h100:2",
+      "--json",
+    );
+    expect(JSON.parse(json.out)).toMatchObject({
+      schema: "wavetile/plan-quantize/1",
+      data: { recommended: expect.any(String), formats: { length: 12 }, devices: { length: 2 } },
+    });
+  });
+  it("fails when nothing fits (PLN003), and shows by how much", async () => {
+    const planned = await wavetile("plan", "quantize", "--params", "405B", "--device", "rtx-4090");
+    expect(planned.exit).toBe(1);
+    expect(planned.err).toContain("PLN003");
+    expect(planned.out).toContain("too large");
+  });
+  it("refuses what makes no sense", async () => {
+    const tried = async (...args: string[]) => (await wavetile("plan", "quantize", ...args)).err;
+    expect(await tried("--params", "1e18", "--device", "h100")).toContain("PLN001");
+    expect(await tried("--params", "x", "--device", "h100")).toContain("PLN001");
+    expect(await tried("--device", "h100")).toContain("CLI001");
+    expect(await tried("--params", "7B", "--original", "Q9")).toContain("CLI001");
+    expect(await tried("--params", "7B", "--device", "h100:0")).toContain("CLI001");
+    expect(await tried("--params", "7B", "--device", "tpu")).toContain("CLI002");
+    expect(await tried("--params", "7B", "--device", "x86-64-v3")).toContain("PLN002");
+    expect(await tried("--params", "7B", "--device", "h100", "--context", "0")).toContain("PLN001");
+    expect(await tried("--params", "7B", "--frob")).toContain("CLI001");
+    expect((await wavetile("plan", "frobnicate")).exit).toBe(2);
+  });
+});

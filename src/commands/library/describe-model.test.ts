@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeSafetensors } from "../../frontend/safetensors/safetensors.ts";
+import { describeModel } from "./describe-model.ts";
+import { sampleModel } from "./sample-model.test-support.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-plan-"));
+  const shard = (name: string) =>
+    writeSafetensors(
+      new Map([[name, { type: "BF16", shape: [64, 32], bytes: new Uint8Array(64 * 32 * 2) }]]),
+    );
+  writeFileSync(
+    join(folder, "model-00001-of-00002.safetensors"),
+    shard("model.embed_tokens.weight"),
+  );
+  writeFileSync(join(folder, "model-00002-of-00002.safetensors"), shard("lm_head.weight"));
+  const config = {
+    num_hidden_layers: 2,
+    hidden_size: 32,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    intermediate_size: 64,
+    vocab_size: 64,
+  };
+  writeFileSync(join(folder, "config.json"), JSON.stringify(config));
+  writeFileSync(join(folder, "m.onnx"), sampleModel());
+  writeFileSync(join(folder, "broken.safetensors.txt"), "x");
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("models for planning", () => {
+  it("a folder: all shards, and the decoder of config.json", async () => {
+    expect(await describeModel(folder)).toMatchObject({
+      value: {
+        parameters: { value: 2 * 64 * 32 },
+        originalFormat: "BF16",
+        originalBits: 16,
+        decoder: { layers: 2, kvHeads: 2, headWidth: 8 },
+      },
+    });
+  });
+  it("one safetensors file, its folder's config.json", async () => {
+    const found = await describeModel(join(folder, "model-00002-of-00002.safetensors"));
+    expect(found).toMatchObject({
+      value: { parameters: { value: 64 * 32 }, decoder: { hidden: 32 } },
+    });
+  });
+  it("an ONNX file: its float initializers and no decoder", async () => {
+    const found = await describeModel(join(folder, "m.onnx"));
+    expect(found).toMatchObject({ ok: true, value: { originalFormat: "FP32" } });
+    expect(found.ok && found.value.decoder).toBeUndefined();
+  });
+  it("other files are refused (PLN004), absent ones as well (RUN030)", async () => {
+    expect(await describeModel(join(folder, "broken.safetensors.txt"))).toMatchObject({
+      diagnostics: [{ code: "PLN004" }],
+    });
+    expect(await describeModel(join(folder, "none.gguf"))).toMatchObject({
+      diagnostics: [{ code: "RUN030" }],
+    });
+    expect(await describeModel(join(folder, "none.safetensors"))).toMatchObject({
+      diagnostics: [{ code: "RUN030" }],
+    });
+  });
+});

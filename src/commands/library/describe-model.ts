@@ -1,0 +1,109 @@
+/**
+ * What a model needs to be planned for, from its file: safetensors (one file, an index of several, or
+ * the folder with its config.json), GGUF, or ONNX. Only headers are read.
+ */
+import { readGgufHeader } from "../../frontend/gguf/gguf-header.ts";
+import {
+  readSafetensorsHeader,
+  type SafetensorEntry,
+  safetensorsHeaderBytes,
+} from "../../frontend/safetensors/safetensors-header.ts";
+import type { ModelDescription } from "../../plan/quantize/model.ts";
+import { modelOfGguf, modelOfOnnx, modelOfSafetensors } from "../../plan/quantize/read-model.ts";
+import { listFolder, openRanges } from "../../runtime/files/byte-ranges.ts";
+import { readBytes } from "../../runtime/files/files.ts";
+import { join } from "../../runtime/files/paths.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+
+export async function describeModel(path: string): Promise<Result<ModelDescription>> {
+  const listed = listFolder(path);
+  if (listed) return describeFolder(path, listed);
+  if (/\.gguf$/i.test(path)) return describeGguf(path);
+  if (/\.safetensors$/i.test(path)) return describeSafetensors(path, [path], folderOf(path));
+  if (/\.onnx$/i.test(path)) {
+    const bytes = readBytes(path);
+    return bytes.ok ? modelOfOnnx(path, bytes.value) : bytes;
+  }
+  return fail(
+    diagnostic("PLN004", `${path} is of a kind that cannot be planned for`, {
+      at: path,
+      help: "give a .safetensors, .gguf or .onnx file or a model folder, or only --params",
+    }),
+  );
+}
+
+function folderOf(path: string): string {
+  return path.replace(/[^\\/]*$/, "") || ".";
+}
+
+function describeFolder(path: string, names: readonly string[]): Promise<Result<ModelDescription>> {
+  const shards = names.filter((n) => n.endsWith(".safetensors")).map((n) => join(path, n));
+  if (shards.length > 0) return Promise.resolve(describeSafetensors(path, shards, path));
+  const gguf = names.find((n) => /\.gguf$/i.test(n));
+  if (gguf) return describeGguf(join(path, gguf));
+  return Promise.resolve(
+    fail(
+      diagnostic("PLN004", `${path} holds no .safetensors and no .gguf file`, {
+        at: path,
+        help: "give the folder that holds the weights, or only --params",
+      }),
+    ),
+  );
+}
+
+async function describeGguf(path: string): Promise<Result<ModelDescription>> {
+  const file = openRanges(path);
+  if (!file.ok) return file;
+  const header = await readGgufHeader(file.value);
+  file.value.close();
+  return header.ok ? modelOfGguf(path, header.value) : header;
+}
+
+function describeSafetensors(
+  name: string,
+  paths: readonly string[],
+  folder: string,
+): Result<ModelDescription> {
+  const entries: SafetensorEntry[] = [];
+  for (const path of paths) {
+    const read = readHeader(path);
+    if (!read.ok) return read;
+    entries.push(...read.value);
+  }
+  const config = readBytes(join(folder, "config.json"));
+  return modelOfSafetensors(name, entries, config.ok ? parseJson(config.value) : undefined);
+}
+
+function readHeader(path: string): Result<readonly SafetensorEntry[]> {
+  const file = openRanges(path);
+  if (!file.ok) return file;
+  const { readAt, close } = file.value;
+  const length = safetensorsHeaderBytes(readAt(0, 8));
+  const header = length.ok ? readSafetensorsHeader(readAt(8, length.value)) : length;
+  close();
+  return header;
+}
+
+/** A config.json that is no JSON says nothing; the plan then counts no KV cache and says so. */
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return undefined;
+  }
+}
+
+/** The original format when only a size is given. */
+export function originalOf(
+  name: string,
+  bits: number | undefined,
+): Result<{ bits: number; name: string }> {
+  if (bits !== undefined) return ok({ bits, name });
+  return fail(
+    diagnostic("CLI001", `${JSON.stringify(name)} is no weight format`, {
+      at: "--original",
+      help: "use BF16, FP16, FP32, FP8, Q8_0, Q6_K, Q5_K_M or Q4_K_M",
+    }),
+  );
+}

@@ -1,0 +1,107 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { modelOfGguf } from "../../plan/quantize/read-model.ts";
+import { type ByteRanges, readGgufHeader } from "./gguf-header.ts";
+
+/** A GGUF file, version 3, by the format's documentation; tensors without their data. */
+function writeGguf(
+  metadata: Readonly<Record<string, string | number>>,
+  tensors: readonly (readonly [name: string, type: number, ...dims: number[]])[],
+): Uint8Array {
+  const parts: number[] = [];
+  const u32 = (n: number) => parts.push(n & 255, (n >> 8) & 255, (n >> 16) & 255, (n >>> 24) & 255);
+  const u64 = (n: number) => {
+    u32(n);
+    u32(0);
+  };
+  const text = (s: string) => {
+    u64(s.length);
+    parts.push(...new TextEncoder().encode(s));
+  };
+  parts.push(...new TextEncoder().encode("GGUF"));
+  u32(3);
+  u64(tensors.length);
+  u64(Object.keys(metadata).length);
+  for (const [key, value] of Object.entries(metadata)) {
+    text(key);
+    u32(typeof value === "string" ? 8 : 4);
+    if (typeof value === "string") text(value);
+    else u32(value);
+  }
+  for (const [name, type, ...dims] of tensors) {
+    text(name);
+    u32(dims.length);
+    for (const d of dims) u64(d);
+    u32(type);
+    u64(0);
+  }
+  return Uint8Array.from([...parts, ...new Uint8Array(4096)]);
+}
+
+const ranges = (bytes: Uint8Array): ByteRanges => ({
+  bytes: bytes.length,
+  readAt: (offset, length) => bytes.slice(offset, offset + length),
+});
+
+const metadata = {
+  "general.architecture": "llama",
+  "llama.block_count": 32,
+  "llama.embedding_length": 4096,
+  "llama.feed_forward_length": 14336,
+  "llama.attention.head_count": 32,
+  "llama.attention.head_count_kv": 8,
+};
+const file = writeGguf(metadata, [
+  ["token_embd.weight", 12, 4096, 128256],
+  ["blk.0.ffn_down.weight", 14, 14336, 4096],
+  ["blk.0.attn_norm.weight", 0, 4096],
+]);
+
+describe("GGUF headers", () => {
+  it("give tensors with their block types, outermost extent first", async () => {
+    expect(await readGgufHeader(ranges(file))).toMatchObject({
+      value: {
+        tensors: [
+          { name: "token_embd.weight", shape: [128256, 4096], type: "Q4_K", bitsPerElement: 4.5 },
+          {
+            name: "blk.0.ffn_down.weight",
+            shape: [4096, 14336],
+            type: "Q6_K",
+            bitsPerElement: 6.5625,
+          },
+          { name: "blk.0.attn_norm.weight", shape: [4096], type: "F32", bitsPerElement: 32 },
+        ],
+      },
+    });
+  });
+  it("describe the decoder", async () => {
+    const header = await readGgufHeader(ranges(file));
+    if (!header.ok) throw new Error("unreadable");
+    expect(modelOfGguf("m", header.value)).toMatchObject({
+      value: {
+        originalFormat: "Q4_K_M",
+        decoder: { layers: 32, hidden: 4096, kvHeads: 8, headWidth: 128, vocabulary: 128256 },
+      },
+    });
+  });
+  it("that are none are refused (GUF001), whatever the bytes", async () => {
+    const junk = fc.oneof(
+      fc.uint8Array({ maxLength: 300 }),
+      fc.tuple(fc.nat(file.length - 1), fc.nat(255)).map(([at, value]) => {
+        const damaged = file.slice();
+        damaged[at] = value;
+        return damaged;
+      }),
+      fc.nat(file.length).map((n) => file.slice(0, n)),
+    );
+    await fc.assert(
+      fc.asyncProperty(junk, async (bytes) => {
+        const read = await readGgufHeader(ranges(bytes));
+        if (!read.ok) expect(read.diagnostics[0]!.code).toBe("GUF001");
+      }),
+      { numRuns: 100 },
+    );
+    const odd = writeGguf(metadata, [["w", 999, 32]]);
+    expect(await readGgufHeader(ranges(odd))).toMatchObject({ diagnostics: [{ code: "GUF001" }] });
+  });
+});

@@ -1,0 +1,194 @@
+/**
+ * Model descriptions from the headers of model files: safetensors with its config.json, GGUF with its
+ * metadata, and the initializers of ONNX.
+ */
+import type { GgufHeader } from "../../frontend/gguf/gguf-header.ts";
+import { readModelFile } from "../../frontend/onnx/model-file.ts";
+import { safetensorBits } from "../../frontend/safetensors/safetensors.ts";
+import type { SafetensorEntry } from "../../frontend/safetensors/safetensors-header.ts";
+import type { Result } from "../../support/diagnostic.ts";
+import type { FormatName } from "./formats.ts";
+import {
+  type DecoderShape,
+  type ModelDescription,
+  type ModelTensor,
+  modelOfTensors,
+} from "./model.ts";
+
+/** Types of safetensors whose values are no weights to quantize. */
+const integerTypes = new Set([
+  "BOOL",
+  "U8",
+  "I8",
+  "U16",
+  "I16",
+  "U32",
+  "I32",
+  "U64",
+  "I64",
+  "F8_E8M0",
+]);
+
+/** Names of the file formats by those of the format table. */
+const formatNames: Readonly<Record<string, FormatName>> = {
+  F32: "FP32",
+  F16: "FP16",
+  BF16: "BF16",
+  F8_E4M3: "FP8",
+  Q4_K: "Q4_K_M",
+  Q5_K: "Q5_K_M",
+  Q6_K: "Q6_K",
+  Q8_0: "Q8_0",
+  MXFP4: "MXFP4",
+};
+
+function formatOfType(type: string): string {
+  return formatNames[type] ?? type;
+}
+
+export function modelOfSafetensors(
+  name: string,
+  entries: readonly SafetensorEntry[],
+  config: unknown,
+): Result<ModelDescription> {
+  const tensors = entries.map(
+    ({ name: tensor, shape, type }): ModelTensor => ({
+      name: tensor,
+      shape,
+      bits: safetensorBits[type],
+      format: formatOfType(type),
+      ...(integerTypes.has(type) && { fixed: true }),
+    }),
+  );
+  const shape = decoderOfConfig(config);
+  const source = shape ? "config.json" : "no config.json with the sizes of a decoder";
+  return modelOfTensors(name, tensors, { shape, source });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function positive(value: unknown): number | undefined {
+  const number = typeof value === "bigint" ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number > 0
+    ? number
+    : undefined;
+}
+
+/** Hugging Face's names; multimodal models keep them under text_config. */
+function decoderOfConfig(config: unknown): DecoderShape | undefined {
+  if (!isFields(config)) return undefined;
+  const fields = isFields(config.text_config) ? config.text_config : config;
+  const heads = positive(fields.num_attention_heads) ?? positive(fields.n_head);
+  const hidden = positive(fields.hidden_size) ?? positive(fields.n_embd);
+  const experts = positive(fields.num_local_experts) ?? positive(fields.num_experts);
+  return decoderOf({
+    layers: positive(fields.num_hidden_layers) ?? positive(fields.n_layer),
+    hidden,
+    kvHeads: positive(fields.num_key_value_heads) ?? heads,
+    headWidth: positive(fields.head_dim) ?? (hidden && heads ? hidden / heads : undefined),
+    intermediate: positive(fields.intermediate_size) ?? (hidden ? 4 * hidden : undefined),
+    vocabulary: positive(fields.vocab_size),
+    experts,
+    expertsUsed: positive(fields.num_experts_per_tok),
+  });
+}
+
+export function modelOfGguf(name: string, header: GgufHeader): Result<ModelDescription> {
+  const tensors = header.tensors.map(
+    (t): ModelTensor => ({
+      name: t.name,
+      shape: t.shape,
+      bits: t.bitsPerElement,
+      format: formatOfType(t.type),
+      ...(t.integer && { fixed: true }),
+    }),
+  );
+  const shape = decoderOfMetadata(header);
+  const source = shape ? "GGUF metadata" : "no sizes of a decoder in the GGUF metadata";
+  return modelOfTensors(name, tensors, { shape, source });
+}
+
+function decoderOfMetadata({ metadata, tensors }: GgufHeader): DecoderShape | undefined {
+  const architecture = String(metadata["general.architecture"] ?? "");
+  const read = (key: string): number | undefined => {
+    const value = metadata[`${architecture}.${key}`];
+    // Some models give a list with one number a layer: the largest bounds the cache.
+    if (!Array.isArray(value)) return positive(value);
+    return value.reduce<number | undefined>((most, v) => {
+      const n = positive(v);
+      return n !== undefined && n > (most ?? 0) ? n : most;
+    }, undefined);
+  };
+  const heads = read("attention.head_count");
+  const hidden = read("embedding_length");
+  const embedding = tensors.find((t) => t.name === "token_embd.weight");
+  return decoderOf({
+    layers: read("block_count"),
+    hidden,
+    kvHeads: read("attention.head_count_kv") ?? heads,
+    headWidth: read("attention.key_length") ?? (hidden && heads ? hidden / heads : undefined),
+    intermediate: read("feed_forward_length") ?? (hidden ? 4 * hidden : undefined),
+    vocabulary: read("vocab_size") ?? embedding?.shape[0],
+    experts: read("expert_count"),
+    expertsUsed: read("expert_used_count"),
+  });
+}
+
+type PartialShape = { readonly [K in keyof DecoderShape]: number | undefined };
+
+/** Undefined when a size that the formulas need is missing. */
+function decoderOf(sizes: PartialShape): DecoderShape | undefined {
+  const { layers, hidden, kvHeads, headWidth, intermediate, vocabulary } = sizes;
+  if (!layers || !hidden || !kvHeads || !headWidth || !intermediate || !vocabulary)
+    return undefined;
+  const { experts, expertsUsed } = sizes;
+  return {
+    layers,
+    hidden,
+    kvHeads,
+    headWidth,
+    intermediate,
+    vocabulary,
+    ...(experts && { experts }),
+    ...(expertsUsed && { expertsUsed }),
+  };
+}
+
+/** TensorProto.DataType of floats: FLOAT, FLOAT16, DOUBLE, BFLOAT16, FLOAT8E4M3FN…FNUZ, FLOAT4E2M1. */
+const onnxFloats: ReadonlyMap<number, readonly [bits: number, type: string]> = new Map([
+  [1, [32, "F32"]],
+  [10, [16, "F16"]],
+  [11, [64, "F64"]],
+  [16, [16, "BF16"]],
+  [17, [8, "F8_E4M3"]],
+  [18, [8, "F8_E4M3"]],
+  [19, [8, "F8_E5M2"]],
+  [20, [8, "F8_E5M2"]],
+  [23, [4, "F4"]],
+]);
+
+/** ONNX says nothing of a KV cache: none is planned for. */
+export function modelOfOnnx(name: string, bytes: Uint8Array): Result<ModelDescription> {
+  const model = readModelFile(bytes);
+  if (!model.ok) return model;
+  const tensors = (model.value.graph?.initializer ?? []).map((t): ModelTensor => {
+    const float = onnxFloats.get(t.dataType);
+    const [bits, type] = float ?? [64, "integer"];
+    const shape = t.dims.map(Number);
+    return {
+      name: t.name,
+      shape,
+      bits,
+      format: formatOfType(type),
+      ...(!float && { fixed: true }),
+    };
+  });
+  return modelOfTensors(name, tensors, {
+    shape: undefined,
+    source: "an ONNX file does not state the sizes of a decoder: no KV cache is counted",
+  });
+}
