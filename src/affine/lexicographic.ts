@@ -1,108 +1,217 @@
 /**
- * Lexicographic minima and maxima, for every parameter value (and for a map every source point): the
- * points minus those that some other point of the same set beats. Exact, by subtraction.
+ * Lexicographic minima and maxima, for every parameter value (and for a map every source point), as a
+ * piecewise result. Where eliminating the dimensions from the last to the first is exact, each is the
+ * largest of its lower bounds given those before it: one case a bound, the equality with that bound
+ * added to the piece (the rows of the other bounds say when it is the largest). Otherwise the minimum
+ * is the points minus those that another point beats, exact by subtraction. Of several pieces the
+ * minima beat one another likewise. No least point where there are points: "unbounded".
  */
-import { isSubsetWithin, subtractWithin } from "./compare.ts";
+import { isEmptyPiece, isSubsetWithin, subtractWithin } from "./compare.ts";
+import { countBounds, shadow, splitBounds, tighten } from "./omega.ts";
 import { applyMap, compose, domain, inverse, paramsOf } from "./operations.ts";
 import { lexLess } from "./order.ts";
+import { toPiece, toSystem } from "./piece.ts";
+import { copySystem } from "./quantifier.ts";
+import { negateRow, type Row } from "./row.ts";
+import { appendLocal, divisionRows, type System } from "./system.ts";
 import {
   fixedColumns,
   type IntegerMap,
   type IntegerSet,
+  type Piece,
   type SetOrMap,
   sameTuple,
   type Tuple,
 } from "./types.ts";
-import { type Answer, answer, GiveUp, Work } from "./work.ts";
+import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 
 /** The lexicographically first point of each tuple of the set, as a set over the parameters. */
 export function lexMin(set: IntegerSet, limit?: number): Answer<IntegerSet> {
-  return bestOfSet(set, "first", limit);
+  return answer((work) => bestOf(set, "first", work), limit);
 }
 
 /** The lexicographically last point of each tuple. */
 export function lexMax(set: IntegerSet, limit?: number): Answer<IntegerSet> {
-  return bestOfSet(set, "last", limit);
+  return answer((work) => bestOf(set, "last", work), limit);
 }
 
 /** Each source point with the first of its images in each target tuple. */
 export function lexMinMap(map: IntegerMap, limit?: number): Answer<IntegerMap> {
-  return bestOfMap(map, "first", limit);
+  return answer((work) => bestOf(map, "first", work), limit);
 }
 
 /** Each source point with the last of its images in each target tuple. */
 export function lexMaxMap(map: IntegerMap, limit?: number): Answer<IntegerMap> {
-  return bestOfMap(map, "last", limit);
+  return answer((work) => bestOf(map, "last", work), limit);
 }
 
 type End = "first" | "last";
 
-/** Pairs (better, worse) on each of the tuples. */
-function beats(tuples: readonly Tuple[], params: readonly string[], end: End): IntegerMap {
+function bestOf<T extends SetOrMap>(value: T, end: End, work: Work): T {
+  const pieces: Piece[] = [];
+  for (const group of groupByFrame(value.pieces)) {
+    const best = group
+      .filter((p) => !isEmptyPiece(value.params, p, work))
+      .map((p) => ({ ...value, pieces: bestOfPiece(value.params, p, end, work) }));
+    best.forEach((own, i) => {
+      let left: T = own;
+      best.forEach((other, k) => {
+        if (i !== k && left.pieces.length > 0) {
+          left = subtractWithin(left, beatenBy(other, end, i < k), work);
+        }
+      });
+      pieces.push(...left.pieces);
+    });
+  }
+  return { ...value, pieces };
+}
+
+function groupByFrame(pieces: readonly Piece[]): Piece[][] {
+  const groups: Piece[][] = [];
+  for (const p of pieces) {
+    const own = groups.find(
+      ([q]) => sameTuple(p.input, q!.input) && sameTuple(p.output, q!.output),
+    );
+    if (own) own.push(p);
+    else groups.push([p]);
+  }
+  return groups;
+}
+
+/** The points that some point of `value` beats; with `ties`, its own points too. */
+function beatenBy<T extends SetOrMap>(value: T, end: End, strictly: boolean): T {
+  const beats = beatsOf(value, end);
+  const beaten =
+    value.kind === "set" ? applyMap(beats, value) : (compose(value, beats) as SetOrMap);
+  const ties = strictly ? [] : value.pieces;
+  return { ...value, params: beaten.params, pieces: [...beaten.pieces, ...ties] };
+}
+
+/** Pairs (better, worse) on the output tuples. */
+function beatsOf(value: SetOrMap, end: End): IntegerMap {
+  const tuples: Tuple[] = [];
+  for (const { output } of value.pieces) {
+    if (!tuples.some((t) => sameTuple(t, output))) tuples.push(output);
+  }
   const pieces = tuples.flatMap((t) => {
-    const less = lexLess(t, params);
+    const less = lexLess(t, value.params);
     return (end === "first" ? less : inverse(less)).pieces;
   });
-  return { kind: "map", params, pieces };
+  return { kind: "map", params: value.params, pieces };
 }
 
-function outputTuples(value: SetOrMap): Tuple[] {
-  const out: Tuple[] = [];
-  for (const p of value.pieces) {
-    if (!out.some((t) => sameTuple(t, p.output))) out.push(p.output);
+/** The optimum of an inhabited piece. */
+function bestOfPiece(params: readonly string[], piece: Piece, end: End, work: Work): Piece[] {
+  return bestByBounds(params, piece, end, work) ?? bestBySubtraction(params, piece, end, work);
+}
+
+function bestBySubtraction(params: readonly string[], p: Piece, end: End, work: Work): Piece[] {
+  const value: SetOrMap = p.input
+    ? { kind: "map", params, pieces: [p] }
+    : { kind: "set", params, pieces: [p] };
+  const best = subtractWithin<SetOrMap>(value, beatenBy(value, end, true), work);
+  const sources = (v: SetOrMap): IntegerSet => (v.kind === "map" ? domain(v) : paramsOf(v));
+  if (!isPlainlyBounded(params, p, end) && !isSubsetWithin(sources(value), sources(best), work)) {
+    throw new GiveUp("unbounded");
   }
-  return out;
-}
-
-function bestOfSet(set: IntegerSet, end: End, limit: number | undefined): Answer<IntegerSet> {
-  const beaten = applyMap(beats(outputTuples(set), set.params, end), set);
-  return answer((work) => {
-    const best = subtractWithin(set, beaten, work);
-    for (const tuple of outputTuples(set)) {
-      const part = within(set, tuple);
-      if (isPlainlyBounded(part, end)) continue;
-      requireOptimum(paramsOf(part), paramsOf(within(best, tuple)), limit);
-    }
-    return best;
-  }, limit);
-}
-
-function bestOfMap(map: IntegerMap, end: End, limit: number | undefined): Answer<IntegerMap> {
-  const beaten = compose(map, beats(outputTuples(map), map.params, end));
-  return answer((work) => {
-    const best = subtractWithin(map, beaten, work);
-    for (const tuple of outputTuples(map)) {
-      const part = within(map, tuple);
-      if (isPlainlyBounded(part, end)) continue;
-      requireOptimum(domain(part), domain(within(best, tuple)), limit);
-    }
-    return best;
-  }, limit);
-}
-
-function within<T extends SetOrMap>(value: T, tuple: Tuple): T {
-  return { ...value, pieces: value.pieces.filter((p) => sameTuple(p.output, tuple)) };
-}
-
-/** Where there are points but no first one, the question has no answer. */
-function requireOptimum(wanted: IntegerSet, found: IntegerSet, limit: number | undefined): void {
-  if (!isSubsetWithin(wanted, found, new Work(limit))) throw new GiveUp("unbounded");
+  return [...best.pieces];
 }
 
 /** Whether a row bounds each output dimension on the searched side by parameters and inputs alone. */
-function isPlainlyBounded({ params, pieces }: SetOrMap, end: End): boolean {
-  return pieces.every((p) => {
-    const last = fixedColumns(params, p);
-    const first = last - p.output.dims.length;
-    return p.output.dims.every((_, i) =>
-      p.inequalities.some((row) => {
-        const sign = end === "first" ? row[first + i]! : -row[first + i]!;
-        if (sign <= 0) return false;
-        for (let c = first; c < row.length - 1; c++) {
-          if (c !== first + i && row[c] !== 0) return false;
-        }
-        return true;
-      }),
-    );
+function isPlainlyBounded(params: readonly string[], p: Piece, end: End): boolean {
+  const last = fixedColumns(params, p);
+  const first = last - p.output.dims.length;
+  return p.output.dims.every((_, i) =>
+    p.inequalities.some((row) => {
+      const sign = end === "first" ? row[first + i]! : -row[first + i]!;
+      return sign > 0 && row.slice(first, -1).every((v, c) => c === i || v === 0);
+    }),
+  );
+}
+
+/** undefined when an elimination is not exact, or a division depends on an output. */
+function bestByBounds(
+  params: readonly string[],
+  piece: Piece,
+  end: End,
+  work: Work,
+): Piece[] | undefined {
+  const last = fixedColumns(params, piece);
+  const first = last - piece.output.dims.length;
+  const system = toSystem(params, piece);
+  const levels = exactLevels(system, first, work);
+  if (!levels) return undefined;
+  let cases: System[] = [copySystem(system)];
+  for (let column = first; column < last; column++) {
+    const bounds = boundsAt(levels[column - first]!, column, end, last);
+    if (bounds.length === 0) throw new GiveUp("unbounded");
+    cases = cases.flatMap((c) => bounds.map((bound) => withBound(c, bound, column)));
+    work.spend(cases.length);
+    if (cases.length > mostCases) return undefined;
+  }
+  return cases.flatMap((c) => {
+    const own = toPiece(piece, c);
+    return own && !isEmptyPiece(params, own, work) ? [own] : [];
   });
+}
+
+/** More cases than this are left to subtraction. */
+const mostCases = 24;
+
+/**
+ * levels[i]: rows over the columns up to output i, an exact projection of the system. Equalities are
+ * pairs of rows here.
+ */
+function exactLevels(system: System, first: number, work: Work): Row[][] | undefined {
+  const { fixed, locals } = system;
+  const usesOutput = (row: Row): boolean => row.slice(first, fixed).some((v) => v !== 0);
+  if (locals.some((d) => d === null || usesOutput(d.numerator))) return undefined;
+  const all = [
+    ...system.inequalities,
+    ...system.equalities,
+    ...system.equalities.map(negateRow),
+    ...divisionRows(system),
+  ];
+  let rows = all.map((r) => r.slice());
+  const levels: Row[][] = [];
+  for (let column = fixed - 1; column >= first; column--) {
+    const tight = tighten(rows);
+    if (!tight) return undefined;
+    rows = [...tight.inequalities, ...tight.equalities, ...tight.equalities.map(negateRow)];
+    levels[column - first] = rows;
+    if (!countBounds(rows, column).exact) return undefined;
+    rows = shadow(splitBounds(rows, column), column, "real", work);
+  }
+  return levels;
+}
+
+/** The rows that bound the column on the searched side. */
+function boundsAt(rows: readonly Row[], column: number, end: End, last: number): Row[] {
+  return rows.filter((row) => {
+    const sign = end === "first" ? row[column]! : -row[column]!;
+    for (let c = column + 1; c < last; c++) if (row[c] !== 0) return false;
+    return sign > 0;
+  });
+}
+
+/** The system where the column equals the bound, rounded inwards. */
+function withBound(system: System, bound: Row, column: number): System {
+  const copy = copySystem(system);
+  const a = bound[column]!;
+  // Locals appended to the system stand behind those that the bound knows.
+  const extra = system.locals.length - (bound.length - 1 - system.fixed);
+  const row = [...bound.slice(0, -1), ...new Array<number>(extra).fill(0), bound.at(-1)!];
+  if (Math.abs(a) === 1) {
+    copy.equalities.push(row);
+    return copy;
+  }
+  const numerator = a > 0 ? negateRow(row) : row.slice();
+  numerator[column] = 0;
+  if (a > 0) numerator[numerator.length - 1]! += a - 1;
+  const index = appendLocal(copy, { numerator, divisor: Math.abs(a) });
+  const equality = new Array<number>(row.length + 1).fill(0);
+  equality[column] = 1;
+  equality[system.fixed + index] = -1;
+  copy.equalities.push(equality);
+  return copy;
 }
