@@ -102,8 +102,14 @@ static isl_basic_set *affine_hull_without_divisions(isl_set *s) {
   return isl_basic_set_remove_divs(isl_set_affine_hull(s));
 }
 
-/* One end of one dimension of a set in one tuple without parameters; infinities are spelled so. */
+/* One end of one dimension of a set in one tuple without parameters; an
+   empty set has none (NaN). */
 static value dim_bound(set *s, long dim, int most) {
+  if (isl_union_set_is_empty(s) == isl_bool_true) {
+    isl_val *none = isl_val_nan(isl_union_set_get_ctx(s));
+    isl_union_set_free(s);
+    return of_val(none);
+  }
   isl_set *one = isl_set_from_union_set(s);
   isl_val *v = most ? isl_set_dim_max_val(one, dim) : isl_set_dim_min_val(one, dim);
   return of_val(v);
@@ -158,6 +164,21 @@ OP(s_intersect_params) {
   isl_set *p = isl_union_set_params(a[1].s);
   return of_set(isl_union_set_intersect_params(a[0].s, p));
 }
+OP(s_at) {
+  isl_set *p = isl_union_set_params(a[1].s);
+  return of_set(isl_union_set_project_out_all_params(isl_union_set_intersect_params(a[0].s, p)));
+}
+OP(s_sample) {
+  set *out = isl_union_set_empty(isl_union_set_get_space(a[0].s));
+  isl_set_list *list = isl_union_set_get_set_list(a[0].s);
+  for (int i = 0; i < isl_set_list_n_set(list) && isl_union_set_is_empty(out); i++) {
+    isl_basic_set *one = isl_set_sample(isl_set_list_get_set(list, i));
+    out = isl_union_set_union(out, isl_union_set_from_basic_set(one));
+  }
+  isl_set_list_free(list);
+  release(a[0]);
+  return of_set(out);
+}
 OP(s_coalesce) { return of_set(isl_union_set_coalesce(a[0].s)); }
 OP(m_coalesce) { return of_map(isl_union_map_coalesce(a[0].m)); }
 OP(s_disjoint_pieces) {
@@ -206,7 +227,7 @@ static const struct {
     ROW(s_intersect_params, "ss") ROW(s_coalesce, "s") ROW(s_disjoint_pieces, "s")
     ROW(s_count, "s") ROW(s_affine_hull, "s") ROW(s_simple_hull, "s") ROW(s_convex_hull, "s")
     ROW(s_dim_min, "si") ROW(s_dim_max, "si") ROW(s_identity, "s") ROW(s_pairs, "ss")
-    ROW(s_lex_less, "ss") ROW(s_read, "s")
+    ROW(s_lex_less, "ss") ROW(s_read, "s") ROW(s_at, "ss") ROW(s_sample, "s")
     ROW(m_intersect, "mm") ROW(m_union, "mm") ROW(m_subtract, "mm") ROW(m_subset, "mm")
     ROW(m_equal, "mm") ROW(m_disjoint, "mm") ROW(m_empty, "m") ROW(m_single_valued, "m")
     ROW(m_lexmin, "m") ROW(m_lexmax, "m") ROW(m_project_params, "m") ROW(m_coalesce, "m")

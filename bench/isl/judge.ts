@@ -29,7 +29,7 @@ export async function judge(
   if (isl.kind === "unbounded" && open === "unbounded") return passed;
   if (open) return { kind: "unknown", reason: `unknown to us (${open}): ${question.name}` };
   if (isl.kind !== "ok") return { kind: "skipped", reason: `${isl.kind} to isl: ${question.name}` };
-  const difference = await compare(driver, reply, isl.text);
+  const difference = await compare(driver, reply, { text: isl.text, operand: operands[0]! });
   if (difference === undefined) return passed;
   if (difference === "unknown") {
     return { kind: "unknown", reason: `unknown to us: comparison after ${question.name}` };
@@ -43,14 +43,54 @@ function whyUnknown({ value }: Reply): string | undefined {
   return value.kind === "unknown" ? value.reason : undefined;
 }
 
+interface IslSide {
+  /** Its result. */
+  readonly text: string;
+  readonly operand: string;
+}
+
 /** undefined when both agree. */
-async function compare(driver: IslDriver, reply: Reply, isl: string): Promise<string | undefined> {
-  if (reply.kind === "truth") return reply.value === isl ? undefined : `ours: ${reply.value}`;
+async function compare(driver: IslDriver, reply: Reply, isl: IslSide): Promise<string | undefined> {
+  if (reply.kind === "truth") return reply.value === isl.text ? undefined : `ours: ${reply.value}`;
   if (reply.value.kind === "unknown") return "unknown";
-  if (reply.kind === "number") {
-    return String(reply.value.value) === isl ? undefined : `ours: ${reply.value.value}`;
+  switch (reply.kind) {
+    case "number":
+    case "text":
+      return String(reply.value.value) === isl.text ? undefined : `ours: ${reply.value.value}`;
+    case "member":
+      return checkMember(driver, reply.value.value, isl);
+    case "hull":
+      return checkHull(driver, reply.value.value, isl);
+    default:
+      return comparePoints(driver, reply.value.value, isl.text);
   }
-  return comparePoints(driver, reply.value.value, isl);
+}
+
+/** Both have a point, ours is in the set; or neither has. */
+async function checkMember(
+  driver: IslDriver,
+  value: IntegerSet,
+  isl: IslSide,
+): Promise<string | undefined> {
+  const ours = formatSet(value);
+  const both = (value.pieces.length === 0) === (readSet(isl.text).pieces.length === 0);
+  return both && (await isSubset(driver, ours, isl.operand)) ? undefined : `ours: ${ours}`;
+}
+
+async function checkHull(
+  driver: IslDriver,
+  value: IntegerSet,
+  isl: IslSide,
+): Promise<string | undefined> {
+  const ours = formatSet(value);
+  const convex = await isSubset(driver, isl.text, isl.operand);
+  const tight = !convex || (await isSubset(driver, ours, isl.text));
+  return tight && (await isSubset(driver, isl.operand, ours)) ? undefined : `ours: ${ours}`;
+}
+
+async function isSubset(driver: IslDriver, inner: string, outer: string): Promise<boolean> {
+  const found = await driver.ask("s_subset", inner, outer);
+  return found.kind === "ok" && found.text === "yes";
 }
 
 async function comparePoints(

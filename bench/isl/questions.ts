@@ -24,8 +24,12 @@ export type Reply =
   | { readonly kind: "points"; readonly value: Answer<SetOrMap> }
   | { readonly kind: "truth"; readonly value: Truth }
   | { readonly kind: "number"; readonly value: Answer<number> }
-  /** A set for which isl answers yes to `s_subset reply operand` exactly when it is not empty. */
-  | { readonly kind: "sample"; readonly value: Answer<IntegerSet> };
+  /** An extreme as isl spells it. */
+  | { readonly kind: "text"; readonly value: Answer<string> }
+  /** One point of the operand, or none when it is empty. */
+  | { readonly kind: "member"; readonly value: Answer<IntegerSet> }
+  /** A set that contains the operand, and equals isl's result where that is the operand itself. */
+  | { readonly kind: "hull"; readonly value: Answer<IntegerSet> };
 
 export interface Question {
   /** The driver's operation. */
@@ -61,6 +65,7 @@ const twoSets: Draw = (rng) => {
   const space = drawSpace(rng);
   return [drawSet(rng, space), drawSet(rng, space)];
 };
+const plainSet: Draw = (rng) => [drawSet(rng, drawSpace(rng), { plain: true })];
 const oneTuple: Draw = (rng) => [drawSet(rng, drawSpace(rng, { mostTuples: 1 }))];
 
 /** A set in one tuple without parameters, between constants in every dimension. */
@@ -118,6 +123,42 @@ const setAndContext: Draw = (rng) => {
   const space = drawSpace(rng);
   return [drawSet(rng, space), drawContext(rng, space.params)];
 };
+
+/** Numbers for all parameters, as a context. */
+const setAndValues: Draw = (rng) => {
+  const space = drawSpace(rng);
+  const values = space.params.map((p) => `${p} = ${rng.integer(-3, 9)}`).join(" and ");
+  const context = `[${space.params.join(", ")}] -> { : ${values || "true"} }`;
+  return [drawSet(rng, space), context];
+};
+
+function valuesIn(context: IntegerSet): Readonly<Record<string, number>> {
+  const found = affine.samplePoint(context);
+  return found.kind === "known" && found.value ? found.value.params : {};
+}
+
+function sampleAsSet(set: IntegerSet): Answer<IntegerSet> {
+  const found = affine.samplePoint(set);
+  if (found.kind === "unknown") return found;
+  const { value: point } = found;
+  if (point === null) return { kind: "known", value: affine.emptySet(set.params) };
+  const dims = point.values.map((_, k) => `x${k}`);
+  const where = [
+    ...set.params.map((p) => affine.equals(p, point.params[p]!)),
+    ...point.values.map((v, k) => affine.equals(dims[k]!, v)),
+  ];
+  return {
+    kind: "known",
+    value: affine.makeSet({ params: set.params, tuple: point.tuple, dims, where }),
+  };
+}
+
+function extremeText(found: Answer<affine.Extreme>, unbounded: string): Answer<string> {
+  if (found.kind === "unknown") return found;
+  const { value } = found;
+  if (value.kind === "value") return { kind: "known", value: String(value.value) };
+  return { kind: "known", value: value.kind === "empty" ? "NaN" : unbounded };
+}
 
 function onSet(name: string, draw: Draw, reply: (a: IntegerSet) => Reply): Question {
   return {
@@ -201,6 +242,10 @@ const setQuestions: readonly Question[] = [
   onSets("s_intersect_params", setAndContext, (a, b) => known(affine.intersectParams(a, b))),
   onSet("s_coalesce", oneSet, (a) => points(affine.coalesce(a))),
   onSet("s_disjoint_pieces", oneSet, (a) => points(affine.makeDisjoint(a))),
+  onSet("s_affine_hull", oneSet, (a) => points(affine.affineHull(a))),
+  onSet("s_simple_hull", plainSet, (a) => ({ kind: "hull", value: affine.simpleHull(a) })),
+  onSet("s_sample", oneSet, (a) => ({ kind: "member", value: sampleAsSet(a) })),
+  onSets("s_at", setAndValues, (a, b) => known(affine.fixParams(a, valuesIn(b)))),
   onSet("s_identity", oneSet, (a) => known(affine.identityMap(a))),
   onSets("s_pairs", twoSets, (a, b) => known(affine.pairsOf(a, b))),
   onSet("s_read", oneSet, (a) => known(a)),
@@ -252,8 +297,34 @@ const positionQuestions: readonly Question[] = [
   },
 ];
 
+/** The first dimension's least and greatest value. */
+const extremeQuestions = (["s_dim_min", "s_dim_max"] as const).map((name): Question => {
+  const find = name === "s_dim_min" ? affine.minimum : affine.maximum;
+  const unbounded = name === "s_dim_min" ? "-infty" : "infty";
+  return {
+    name,
+    draw: (rng) => {
+      const space = { params: [], tuples: [{ name: "S", size: rng.integer(1, 3) }] };
+      const pieces = drawSet(rng, space);
+      return [pieces.includes("S[") ? pieces : "{ S[i0] : false }", "0"];
+    },
+    prepare: ([text]) => {
+      const set = readSet(text!);
+      const named = {
+        ...set,
+        pieces: set.pieces.map((p) => ({
+          ...p,
+          output: { ...p.output, dims: p.output.dims.map((_, k) => `i${k}`) },
+        })),
+      };
+      return () => ({ kind: "text", value: extremeText(find(named, "i0"), unbounded) });
+    },
+  };
+});
+
 export const questions: readonly Question[] = [
   ...setQuestions,
   ...mapQuestions,
   ...positionQuestions,
+  ...extremeQuestions,
 ];

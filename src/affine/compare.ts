@@ -208,35 +208,6 @@ export function makeDisjointWithin<T extends SetOrMap>(value: T, work: Work): T 
   return { ...value, pieces };
 }
 
-/** The same points in fewer pieces: empty ones and those inside another are dropped. */
-export function coalesce<T extends SetOrMap>(value: T, limit?: number): Answer<T> {
-  return answer((work) => {
-    let pieces = value.pieces.filter((p) => !isEmptyPiece(value.params, p, work));
-    for (const p of [...pieces]) {
-      const others = pieces.filter((q) => q !== p);
-      const inOne = others.some(
-        (q) =>
-          sameFrame(p, q) &&
-          isSubsetWithin<SetOrMap>({ ...value, pieces: [p] }, { ...value, pieces: [q] }, work),
-      );
-      if (inOne) pieces = others;
-    }
-    const slim = pieces.map((p) => removeRedundant(value.params, p, work));
-    return { ...value, pieces: slim };
-  }, limit);
-}
-
-/** Drops inequalities that the other rows imply over the integers. */
-export function removeRedundant(params: readonly string[], piece: Piece, work: Work): Piece {
-  let rows = piece.inequalities;
-  for (const row of piece.inequalities) {
-    const others = rows.filter((r) => r !== row);
-    const violated: Piece = { ...piece, inequalities: [...others, negateInequality(row)] };
-    if (samplePiece(params, violated, work) === null) rows = others;
-  }
-  return rows === piece.inequalities ? piece : { ...piece, inequalities: rows };
-}
-
 /** Whether a point with these parameter values lies in the set (or pair in the map). */
 export function contains(
   value: SetOrMap,

@@ -36,8 +36,8 @@ export {
   type SetParts,
   within,
 } from "./build.ts";
+export { coalesce } from "./coalesce.ts";
 export {
-  coalesce,
   contains,
   isDisjoint,
   isEmpty,
@@ -81,6 +81,7 @@ export {
 } from "./expression.ts";
 export { findValueFlow } from "./flow.ts";
 export { type Flow, type FlowQuestion, findFlow } from "./flow-question.ts";
+export { affineHull, simpleHull } from "./hull.ts";
 export {
   checkDependence,
   isLegal,
