@@ -13,8 +13,12 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "wavetile-cli-"));
   model = join(folder, "m.onnx");
   writeFileSync(model, sampleModel());
+  vi.stubEnv("WAVETILE_HOME", folder);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 let clockMs = 0;
 /** What the test does with a command's wish to know of interrupts. */
@@ -40,8 +44,14 @@ describe("wavetile", () => {
     expect(JSON.parse(made.out)).toMatchObject({
       ok: true,
       schema: "wavetile/optimize/1",
-      data: { output: artifact },
+      data: { output: artifact, regions: [{ check: { seed: 5 } }] },
       meta: { seed: 5 },
+    });
+    const { checked } = JSON.parse(made.out).data.regions[0].check;
+    expect(checked).toBeGreaterThanOrEqual(256);
+    const tried = JSON.parse((await wavetile("trials", "--json")).out);
+    expect(tried).toMatchObject({
+      data: { trials: [{ verdict: { kind: "estimated", agreement: { checked } } }] },
     });
     const shown = await wavetile("inspect", artifact, "--program");
     expect(shown.out).toMatch(/^program sample for "wasm/);

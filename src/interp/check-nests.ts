@@ -89,7 +89,9 @@ function checkSamples(rng: Rng): NonNullable<NestRunOptions["afterStatement"]> {
     if (writesAgain(statement)) return;
     const sampler = new StatementSampler(statement, symbols, (name) => {
       const { dtype, shape, data } = cells(name);
-      return { dtype, shape, element: (at) => data[at]! };
+      const element = (at: number) => data[at]!;
+      const plain = data instanceof Float64Array && data.length > 0;
+      return { dtype, shape, element, ...(plain && { repeats: { data, phase: 0 } }) };
     });
     for (let i = 0; i < samplesOfOneStatement; i++) {
       const point = drawPoint(sampler, rng);

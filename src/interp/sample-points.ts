@@ -4,19 +4,17 @@
  * than that is taken whole.
  */
 import type { Statement } from "../region/nest.ts";
+import type { TileFactor } from "../schedule/tile-factors.ts";
 import { variablesOf } from "../semantics/index-expr.ts";
 import type { Rng } from "../support/rng.ts";
 import type { StatementSampler } from "./sample-statement.ts";
 
-/** A loop of the statement that the schedule splits. */
-export interface TileFactor {
-  readonly statement: string;
-  readonly loop: string;
-  readonly factor: number;
-}
+export type { TileFactor };
 
 /** Random points of a domain that is not taken whole. */
 export const randomPoints = 256;
+/** Draws until that many are different: the domain has at least twice as many points. */
+const mostDraws = 8 * randomPoints;
 /** Draws with the other loops at random for every edge of one. */
 const drawsOfOneEdge = 2;
 /** Loops whose corners are combined; more have their ends taken one by one. */
@@ -78,7 +76,12 @@ export function samplePoints(
       }
     }
   }
-  for (let i = 0; i < randomPoints; i++) add(drawPoint(sampler, rng));
+  const drawn = new Set<string>();
+  for (let i = 0; i < mostDraws && drawn.size < randomPoints; i++) {
+    const point = drawPoint(sampler, rng);
+    if (point) drawn.add(point.join());
+    add(point);
+  }
   return [...points.values()];
 }
 

@@ -10,7 +10,7 @@
  */
 import type { Access, Statement } from "../region/nest.ts";
 import { type DType, isFloatDType } from "../semantics/dtype.ts";
-import { add, type IndexExpr, mul, variablesOf } from "../semantics/index-expr.ts";
+import { add, type IndexExpr, mul, positiveMod, variablesOf } from "../semantics/index-expr.ts";
 import { type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
 import { castScalar, roundNumber, type ScalarValue } from "../semantics/scalar-meaning.ts";
 import { reject } from "../support/diagnostic.ts";
@@ -24,7 +24,7 @@ import {
 } from "./approximate.ts";
 import type { Environment } from "./compiled-index.ts";
 import { compileForm, type LinearForm } from "./linear-form.ts";
-import { productOf } from "./product-body.ts";
+import { type ProductBody, productOf } from "./product-body.ts";
 
 /** A tensor whose elements can be asked for one by one. */
 export interface SampleSource {
@@ -34,6 +34,8 @@ export interface SampleSource {
   readonly element: (offset: number) => ScalarValue;
   /** For values that are themselves computed: with their error. */
   readonly approximate?: (offset: number) => Approximate;
+  /** The elements as an array that repeats: element i is `data[(i + phase) % data.length]`. */
+  readonly repeats?: { readonly data: Float64Array; readonly phase: number };
 }
 
 /** One element that a point writes. */
@@ -81,8 +83,9 @@ export class StatementSampler {
   readonly #combine: readonly ApproximateFunction[];
   readonly #finish: readonly ApproximateFunction[] | undefined;
   readonly #needsPoint: boolean;
-  /** Factor of the product of all reads that is summed, where that is all that is folded. */
-  readonly #product: { readonly scale: number; readonly reads: readonly number[] } | undefined;
+  readonly #product: ProductFold | undefined;
+  /** Room for the terms of one row of the innermost fold. */
+  #terms = new Float64Array(0);
 
   constructor(
     statement: Statement,
@@ -224,7 +227,7 @@ export class StatementSampler {
 
   #fold(at: ReadonlyMap<string, number>): readonly Approximate[] {
     const { components, identity } = this.#statement.reduction!.monoid;
-    if (this.#product) return [this.#sumProducts(components[0]!.dtype)];
+    if (this.#product) return [this.#foldProducts(this.#product, components[0]!.dtype)];
     let total: readonly Approximate[] = identity.map((e) => compileApproximate(e)([], at));
     const step = (depth: number): void => {
       const loop = this.#folds[depth];
@@ -247,15 +250,15 @@ export class StatementSampler {
     return total.map(({ value, error }, i) => rounded(value, error, components[i]!.dtype));
   }
 
-  /** Partial sums in order, and the squares of what their roundings may be. */
-  #sumProducts(dtype: DType): Approximate {
-    const sum = { total: 0, squares: 0 };
+  /** Partial results in order, and the squares of what the roundings of partial sums may be. */
+  #foldProducts({ op, start }: ProductFold, dtype: DType): Approximate {
+    const state = { total: start, squares: 0 };
     const step = (depth: number): void => {
       const loop = this.#folds[depth]!;
       const extent = loop.extent.value(this.#env);
       if (depth === this.#folds.length - 1) {
         this.#env[loop.slot] = 0;
-        this.#sumRow(extent, sum);
+        this.#foldRow(extent, state);
         return;
       }
       for (let i = 0; i < extent; i++) {
@@ -264,63 +267,80 @@ export class StatementSampler {
       }
     };
     step(0);
+    if (op !== "add") return { value: state.total, error: 0 };
     const { relative, least } = spacingOf(dtype);
-    const error = orderFactor * relative * Math.sqrt(sum.squares) + least;
-    return rounded(sum.total, error, dtype);
+    const error = orderFactor * relative * Math.sqrt(state.squares) + least;
+    return rounded(state.total, error, dtype);
   }
 
-  #sumRow(extent: number, sum: { total: number; squares: number }): void {
-    const { scale, reads } = this.#product!;
+  #foldRow(extent: number, state: { total: number; squares: number }): void {
+    const { op, scale, reads } = this.#product!;
     const env = this.#env;
     const [from, to] = trips(this.#innerGuard, env, extent);
-    const rows = reads.map((r) => {
-      const { offset, guard, fill, source } = this.#reads[r]!;
-      const [low, high] = trips(guard, env, extent);
-      const { element } = source;
-      return { low, high, element, at: offset.value(env), by: offset.step!, fill: Number(fill) };
-    });
-    const factors = 1 + rows.length;
-    let { total, squares } = sum;
+    if (from >= to) return;
+    if (this.#terms.length < to) this.#terms = new Float64Array(2 * to);
+    const terms = this.#terms;
+    terms.fill(scale, from, to);
+    for (const r of reads) this.#multiplyRow(this.#reads[r]!, terms, from, to);
+    const factors = 1 + reads.length;
+    let { total, squares } = state;
     for (let k = from; k < to; k++) {
-      let term = scale;
-      for (let r = 0; r < rows.length; r++) {
-        const row = rows[r]!;
-        const inside = k >= row.low && k < row.high;
-        term *= inside ? (row.element(row.at + k * row.by) as number) : row.fill;
-      }
-      const size = Math.abs(total) + factors * Math.abs(term);
-      squares += size * size;
-      total += term;
+      const term = terms[k]!;
+      if (op === "add") {
+        const size = Math.abs(total) + factors * Math.abs(term);
+        squares += size * size;
+        total += term;
+      } else total = op === "max" ? Math.max(total, term) : Math.min(total, term);
     }
-    sum.total = total;
-    sum.squares = squares;
+    state.total = total;
+    state.squares = squares;
   }
 
-  #asProduct(): { readonly scale: number; readonly reads: readonly number[] } | undefined {
+  /** Multiplies each trip's term by what a read gives there. */
+  #multiplyRow(reader: Reader, terms: Float64Array, from: number, to: number): void {
+    const { offset, guard, fill, source } = reader;
+    const { data, phase } = source.repeats!;
+    const [low, high] = trips(guard, this.#env, to);
+    const [first, last] = [Math.max(from, low), Math.min(to, high)];
+    if (first > from || last < to) {
+      for (let k = from; k < to; k++) if (k < first || k >= last) terms[k]! *= Number(fill);
+    }
+    const period = data.length;
+    const by = positiveMod(offset.step!, period);
+    let at = positiveMod(offset.value(this.#env) + first * offset.step! + phase, period);
+    for (let k = first; k < last; k++) {
+      terms[k]! *= data[at]!;
+      at += by;
+      if (at >= period) at -= period;
+    }
+  }
+
+  /** How a fold is one of products of reads, or of the extremes of a read. */
+  #asProduct(): ProductFold | undefined {
     const { reduction, body } = this.#statement;
     if (!reduction || body.length !== 1 || this.#innerLoads.length > 0) return undefined;
     const { combine, components, identity } = reduction.monoid;
     const { dtype } = components[0]!;
-    const [sums, zero] = [combine[0]!, identity[0]!];
-    const isSum =
-      isFloatDType(dtype) &&
-      sums.kind === "apply" &&
-      sums.op === "add" &&
-      sums.operands.every((o) => o.kind === "argument") &&
-      zero.kind === "literal" &&
-      Number(zero.value) === 0;
-    const product = isSum ? productOf(body[0]!, dtype) : undefined;
-    if (!product) return undefined;
+    const [merge, start] = [combine[0]!, identity[0]!];
+    const product = productOf(body[0]!, dtype);
+    if (!product || merge.kind !== "apply" || start.kind !== "literal") return undefined;
+    const { op } = merge;
+    if (op !== "add" && op !== "max" && op !== "min") return undefined;
+    if (!merge.operands.every((o) => o.kind === "argument")) return undefined;
+    // Products are rounded: their extremes are not exact.
+    if (op !== "add" && (product.reads.length !== 1 || product.scale !== 1)) return undefined;
     const used = product.reads.map((r) => this.#reads[r]!);
-    const forms = [
-      ...used.flatMap((r) => [r.offset, ...r.guard.map((g) => g.form)]),
-      ...this.#innerGuard.map((g) => g.form),
-    ];
-    const linear = forms.every((f) => f.step !== undefined);
-    const plain = used.every((r) => !r.source.approximate && isFloatDType(r.source.dtype));
-    const zeros = [...used.flatMap((r) => r.guard), ...this.#innerGuard].some((g) => g.isZero);
-    return linear && plain && !zeros ? product : undefined;
+    const guards = [...used.flatMap((r) => r.guard), ...this.#innerGuard];
+    const forms = [...used.map((r) => r.offset), ...guards.map((g) => g.form)];
+    const linear = forms.every((f) => f.step !== undefined) && !guards.some((g) => g.isZero);
+    const plain = used.every((r) => r.source.repeats && isFloatDType(r.source.dtype));
+    return linear && plain ? { ...product, op, start: Number(start.value) } : undefined;
   }
+}
+
+interface ProductFold extends ProductBody {
+  readonly op: "add" | "max" | "min";
+  readonly start: number;
 }
 
 const noPoint: ReadonlyMap<string, number> = new Map();

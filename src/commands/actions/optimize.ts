@@ -4,6 +4,7 @@ import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
+import { checkOf, checkRegions, describeChecks } from "./check-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
 
@@ -21,18 +22,23 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
       }),
     );
   }
+  const checked = await checkRegions(origin.compiled, target, args.seed ?? 0, context.progress);
+  if (!checked.ok) return checked;
+  const { faults, warnings, reports } = checked.value;
+  if (faults.length > 0) return fail(...faults);
   context.progress("write");
   const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
   const bytes = writeArtifact(artifact, hashBytes);
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
-  const regions = origin.compiled.regions.map((r) => ({
+  const regions = origin.compiled.regions.map((r, i) => ({
     name: r.name,
     origins: r.origins,
     estimateNs: r.price.estimateNs,
     flops: r.flops,
     bytes: r.bytes,
     candidates: r.candidates,
+    check: checkOf(reports[i]),
   }));
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const { arenas, scratchLowerBound } = origin.compiled.plan;
@@ -49,6 +55,7 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   const text = [
     `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
     `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
+    describeChecks(reports),
     "",
     printTable(
       ["region", "estimate ms", "Mflop", "candidates"],
@@ -60,5 +67,5 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
       ]),
     ),
   ].join("\n");
-  return ok({ data, text, target: target.name }, opened.warnings);
+  return ok({ data, text, target: target.name }, [...opened.warnings, ...warnings]);
 };

@@ -5,7 +5,6 @@
  */
 import { type DType, dtypes, storageBytes } from "../../semantics/dtype.ts";
 import { roundToFloat } from "../../semantics/float-codec.ts";
-import type { ScalarValue } from "../../semantics/scalar-meaning.ts";
 import {
   fromRef,
   makeRefData,
@@ -60,11 +59,12 @@ function drawBlock({ dtype, seed, sign, range }: Fill): RefData {
   return data;
 }
 
-/** The element at an offset, without making the tensor. */
-export function elementOfFill(fill: Fill, blocks: FillBlocks): (offset: number) => ScalarValue {
-  const block = blockOf(fill, blocks);
-  const { phase } = fill;
-  return (offset) => block[(offset + phase) % fillPeriod]!;
+/** The elements without making the tensor: element i is `data[(i + phase) % data.length]`. */
+export function repeatsOfFill(
+  fill: Fill,
+  blocks: FillBlocks,
+): { readonly data: RefData; readonly phase: number } {
+  return { data: blockOf(fill, blocks), phase: fill.phase };
 }
 
 /** The whole tensor in storage format. */

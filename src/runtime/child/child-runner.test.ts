@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ChildRunner } from "./child-process.ts";
+import { ChildRunner } from "./child-runner.ts";
 import type { ChildRequest } from "./protocol.ts";
 
 let folder = "";

@@ -1,0 +1,170 @@
+/**
+ * The check of every region that `optimize` makes: each by itself, in a child process, at sampled points
+ * against the oracle. What was found is recorded as a trial; a region that is wrong or does not run
+ * fails the command.
+ */
+import type { CompiledModel, CompiledRegion } from "../../compile.ts";
+import { lowerRegionProgram } from "../../lower/region-program.ts";
+import { printProgram } from "../../program/program-text.ts";
+import { ChildRunner } from "../../runtime/child/child-runner.ts";
+import { describeDevice } from "../../runtime/device.ts";
+import { openAppendLog } from "../../runtime/files/append-log.ts";
+import { printSchedule } from "../../schedule/directive-text.ts";
+import { tileFactors } from "../../schedule/tile-factors.ts";
+import { makeTrial, type Trial } from "../../store/trial.ts";
+import { TrialStore } from "../../store/trial-store.ts";
+import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { sha256Text } from "../../support/hash.ts";
+import type { Target } from "../../target/target.ts";
+import type { Bench, Candidate } from "../../verdict/candidate.ts";
+import { CheckBlocks } from "../../verdict/check-candidate.ts";
+import { type Evaluation, evaluate } from "../../verdict/evaluate.ts";
+import { regionHash } from "../../verdict/region-hash.ts";
+import type { Agreement, Verdict } from "../../verdict/verdict.ts";
+import { runnableTargets } from "../library/open-model.ts";
+import { version } from "../version.ts";
+import { defaultStorePath } from "./trials.ts";
+
+/** Two: the code that deals work out to threads is checked, and no core is asked for that is not there. */
+const threads = 2;
+/** A run of one region at its largest shape ends long before. */
+const deadlineMs = 60_000;
+const protocol = "sampled points, not timed";
+
+export interface RegionReport {
+  readonly region: string;
+  readonly verdict: Verdict;
+  readonly unchecked: readonly Diagnostic[];
+}
+
+export interface CheckedRegions {
+  readonly reports: readonly RegionReport[];
+  /** Regions that are wrong or were rejected. */
+  readonly faults: readonly Diagnostic[];
+  /** Regions that were not checked, and a store that could not be written. */
+  readonly warnings: readonly Diagnostic[];
+}
+
+/** The check of a region as reports have it; null where nothing was compared. */
+export function checkOf(report: RegionReport | undefined): Agreement | null {
+  const verdict = report?.verdict;
+  return (verdict?.kind === "estimated" && verdict.agreement) || null;
+}
+
+/** One line on all checks. */
+export function describeChecks(reports: readonly RegionReport[]): string {
+  const found = reports.map(checkOf).filter((a) => a !== null);
+  const points = found.reduce((n, a) => n + a.checked, 0);
+  const worst = Math.max(0, ...found.map((a) => a.worst));
+  const open = reports.length - found.length;
+  return `checked ${points} elements of ${found.length} regions with the oracle, worst at ${worst.toFixed(3)} of its tolerance${open > 0 ? `; ${open} regions not checked` : ""}`;
+}
+
+export async function checkRegions(
+  { regions, plan }: CompiledModel,
+  target: Target,
+  seed: number,
+  progress: (text: string) => void,
+): Promise<Result<CheckedRegions>> {
+  if (!runnableTargets().includes(target.name)) return ok(notHere(regions, target));
+  const runner = new ChildRunner();
+  // The validator has had the whole program: compile.ts.
+  const bench: Bench = { runner, validate: (p) => ok(p), threads, seed, deadlineMs };
+  const shared = new CheckBlocks();
+  const reports: RegionReport[] = [];
+  const trials: Trial[] = [];
+  try {
+    for (const [i, region] of regions.entries()) {
+      progress(`check ${i + 1} of ${regions.length}: ${region.name}`);
+      const lowered = lowerRegionProgram(region.scheduled, target, plan.program.requires);
+      if (!lowered.ok) return lowered;
+      const candidate = candidateOf(region, lowered.value.program);
+      const estimate = () => estimateOf(region);
+      const evaluation = await evaluate(candidate, bench, { estimate, shared });
+      const { verdict, unchecked } = evaluation;
+      reports.push({ region: region.name, verdict, unchecked });
+      trials.push(trialOf(candidate, evaluation));
+    }
+  } finally {
+    await runner.dispose();
+  }
+  const recorded = new TrialStore(openAppendLog(defaultStorePath())).record(trials);
+  const lost = recorded.ok ? [] : recorded.diagnostics;
+  return ok({
+    reports,
+    faults: reports.flatMap(faultsOf),
+    warnings: [...reports.flatMap((r) => r.unchecked), ...lost].map((d) => ({
+      ...d,
+      severity: "warning",
+    })),
+  });
+}
+
+/** Code for another machine is compiled here, and checked where it can run. */
+function notHere(regions: readonly CompiledRegion[], target: Target): CheckedRegions {
+  const message = `target ${target.name} does not run here: no region was checked`;
+  const help = "run wavetile verify on the machine that it is for";
+  const unchecked = diagnostic("VER004", message, { severity: "warning", help });
+  const reports = regions.map((region): RegionReport => {
+    const verdict = { kind: "estimated", estimate: estimateOf(region) } as const;
+    return { region: region.name, verdict, unchecked: [] };
+  });
+  return { reports, faults: [], warnings: [unchecked] };
+}
+
+function candidateOf(region: CompiledRegion, program: Candidate["program"]): Candidate {
+  const { schedule } = region.scheduled;
+  return {
+    region: region.scheduled.region,
+    program,
+    schedule: printSchedule(schedule),
+    tiles: tileFactors(schedule),
+  };
+}
+
+function estimateOf({ price }: CompiledRegion) {
+  return { lowNs: price.boundNs, highNs: price.estimateNs, model: "tile-cost" };
+}
+
+function trialOf(
+  { region, program, schedule }: Candidate,
+  { verdict, symbols }: Evaluation,
+): Trial {
+  const { device, engine } = describeDevice();
+  const types = [...region.tensors.values()].filter((t) => t.role !== "local");
+  return makeTrial({
+    subject: {
+      semantic: regionHash(region),
+      shapes: Object.fromEntries(symbols ?? []),
+      dtypes: types.map((t) => t.dtype),
+      target: program.target,
+      device,
+      driver: engine,
+      threads,
+      codegen: version,
+      protocol,
+    },
+    region: region.name,
+    schedule,
+    program: `sha256:${sha256Text(printProgram(program))}`,
+    verdict,
+  });
+}
+
+function faultsOf({ region, verdict }: RegionReport): readonly Diagnostic[] {
+  if (verdict.kind === "rejected") {
+    return verdict.diagnostics.map((d) => ({ ...d, severity: "error" }) as Diagnostic);
+  }
+  if (verdict.kind !== "wrong") return [];
+  const { first, worst, wrong, checked } = verdict;
+  const at = (m: typeof first): string => `${m.tensor}[${m.index.join(", ")}]`;
+  const difference = (m: typeof first): string =>
+    `${at(m)} is ${m.found}, the oracle has ${m.expected} +- ${m.tolerance.toExponential(2)}`;
+  return [
+    diagnostic("VER006", `${wrong} of ${checked} elements differ; ${difference(first)}`, {
+      at: `region ${region}`,
+      notes: [`worst: ${difference(worst)}`],
+      help: "report it with the model; wavetile inspect MODEL --schedule prints the schedule",
+    }),
+  ];
+}

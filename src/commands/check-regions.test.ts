@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { type CompiledModel, compileModel } from "../compile.ts";
+import { parseGraph } from "../graph/graph-text.ts";
+import { noWeights } from "../interp/graph.ts";
+import { openAppendLog } from "../runtime/files/append-log.ts";
+import { TrialStore } from "../store/trial-store.ts";
+import type { Result } from "../support/diagnostic.ts";
+import { targets } from "../target/index.ts";
+import { checkOf, checkRegions, describeChecks } from "./actions/check-regions.ts";
+import { defaultStorePath } from "./actions/trials.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-check-"));
+  vi.stubEnv("WAVETILE_HOME", folder);
+});
+afterAll(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const target = targets.get("wasm")!;
+
+function unwrap<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
+  return result.value;
+}
+
+function compiled(op: string): CompiledModel {
+  const text = `graph g(x: f32[40, 30]) -> (y) { y = ${op}(x) : f32[40, 30] }`;
+  return unwrap(compileModel({ graph: unwrap(parseGraph(text)), weights: noWeights }, { target }));
+}
+
+it("finds a region that computes something else (VER006), and records all trials", async () => {
+  const right = compiled("abs");
+  const [other] = compiled("neg").regions;
+  const wrong = right.regions.map((r) => ({
+    ...r,
+    scheduled: { ...other!.scheduled, region: r.scheduled.region },
+  }));
+  const good = unwrap(await checkRegions(right, target, 1, () => {}));
+  expect(good).toMatchObject({ faults: [], warnings: [] });
+  expect(checkOf(good.reports[0])?.checked).toBeGreaterThanOrEqual(256);
+  expect(describeChecks(good.reports)).toMatch(/^checked \d+ elements of 1 regions/);
+  const bad = unwrap(await checkRegions({ ...right, regions: wrong }, target, 1, () => {}));
+  expect(bad.faults).toMatchObject([{ code: "VER006" }]);
+  expect(bad.faults[0]!.message).toMatch(/y\S*\[[\d, ]+\] is .*, the oracle has/);
+  const store = unwrap(new TrialStore(openAppendLog(defaultStorePath())).read());
+  expect(store.trials.map((t) => t.verdict.kind)).toEqual(["estimated", "wrong"]);
+  expect(new Set(store.trials.map((t) => t.key)).size).toBe(1);
+});
+
+it("checks nothing for a machine that is not here, and says so (VER004)", async () => {
+  const elsewhere = { ...target, name: "elsewhere" };
+  const found = unwrap(await checkRegions(compiled("abs"), elsewhere, 1, () => {}));
+  expect(found.warnings).toMatchObject([{ code: "VER004", severity: "warning" }]);
+  expect(describeChecks(found.reports)).toContain("1 regions not checked");
+});

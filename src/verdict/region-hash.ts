@@ -1,0 +1,57 @@
+/**
+ * A hash of what a region computes, whatever its names: tensors, symbols, loops and statements are named
+ * by the order in which the statements meet them. Two layers of one shape are one question.
+ */
+import type { Access, Region, Statement } from "../region/nest.ts";
+import { canonicalStatement, printStatement } from "../region/nest-text.ts";
+import { renameVariables, substituteVariables } from "../region/statement.ts";
+import { type IndexExpr, substitute, variable } from "../semantics/index-expr.ts";
+import { sha256Text } from "../support/hash.ts";
+
+/** `sha256:` and 64 hexadecimal digits. */
+export function regionHash(region: Region): string {
+  const tensors = new Map<string, string>();
+  const nameOf = (tensor: string): string => {
+    const known = tensors.get(tensor) ?? `t${tensors.size}`;
+    tensors.set(tensor, known);
+    return known;
+  };
+  const symbols = new Map<string, IndexExpr>(
+    region.symbols.map((s, i) => [s.name, variable(`s${i}`)]),
+  );
+  const statements = region.statements.map((s, i) => renamed(s, i, symbols, nameOf));
+  const lines = [...tensors].map(([name, short]) => {
+    const { dtype, shape, role } = region.tensors.get(name)!;
+    const kind = role === "local" ? "local" : "shared";
+    return `${short} ${kind} ${dtype} ${shape.map((e) => substitute(e, symbols).key).join(",")}`;
+  });
+  return `sha256:${sha256Text([...lines, ...statements].join("\n"))}`;
+}
+
+function renamed(
+  source: Statement,
+  number: number,
+  symbols: ReadonlyMap<string, IndexExpr>,
+  nameOf: (tensor: string) => string,
+): string {
+  const ordered = canonicalStatement(source);
+  const variables = [...ordered.loops, ...ordered.indirects].map((v) => v.name);
+  const own = new Map(variables.map((name, i) => [name, `v${i}`]));
+  const inOwnNames = renameVariables(ordered, (name) => own.get(name)!);
+  const statement = substituteVariables(inOwnNames, symbols);
+  const access = (a: Access): Access => ({ ...a, tensor: nameOf(a.tensor) });
+  return printStatement({
+    ...statement,
+    name: `S${number}`,
+    origin: "",
+    loops: statement.loops.map((l) => ({ ...l, extent: substitute(l.extent, symbols) })),
+    indirects: statement.indirects.map((v) => ({
+      ...v,
+      extent: substitute(v.extent, symbols),
+      access: access(v.access),
+    })),
+    reads: statement.reads.map(access),
+    finishReads: statement.finishReads.map(access),
+    writes: statement.writes.map((w) => ({ ...w, tensor: nameOf(w.tensor) })),
+  });
+}

@@ -1,0 +1,307 @@
+/**
+ * The oracle of a region's outputs, element by element: which elements a check by samples compares, and
+ * what they must be, from the region's own inputs. Elements that a scan takes from its own earlier steps
+ * are the candidate's, so that errors do not add up over the steps; a scatter is followed backwards, all
+ * updates that meet a sampled element in order.
+ */
+import { type Approximate, compileApproximate } from "../interp/approximate.ts";
+import { allPoints, samplePoints, type TileFactor, writesAgain } from "../interp/sample-points.ts";
+import { type SampleSource, StatementSampler } from "../interp/sample-statement.ts";
+import type { Region, Statement } from "../region/nest.ts";
+import { constantValue, evaluate } from "../semantics/index-expr.ts";
+import { apply, argument } from "../semantics/scalar-expr.ts";
+import { elementCount } from "../semantics/shape.ts";
+import type { RefData } from "../semantics/tensor.ts";
+import { reject } from "../support/diagnostic.ts";
+import { unreachable } from "../support/invariant.ts";
+import type { Rng } from "../support/rng.ts";
+
+/** An element with what it must be, within its error. */
+export interface ExpectedElement extends Approximate {
+  readonly tensor: string;
+  readonly offset: number;
+}
+
+/** Elements that are to be read from the candidate. */
+export interface SamplePlan {
+  /** Offsets by output tensor, ascending. */
+  readonly offsets: ReadonlyMap<string, Uint32Array>;
+  /** Outputs that are needed whole: a scan reads its own earlier steps. */
+  readonly whole: ReadonlySet<string>;
+  /** Outputs all of whose elements the region writes. */
+  readonly covered: ReadonlySet<string>;
+}
+
+export interface OracleOptions {
+  readonly region: Region;
+  readonly symbols: ReadonlyMap<string, number>;
+  /** Elements of what the region reads, and of what it updates in place. */
+  readonly given: (tensor: string) => { readonly data: RefData; readonly phase: number };
+  readonly tiles: readonly TileFactor[];
+  readonly rng: Rng;
+}
+
+/** Updates of a scatter that are followed at most. */
+const mostUpdates = 2 ** 21;
+/** Elements of a scatter's output that are compared. */
+const scatterSamples = 256;
+
+type Found = (tensor: string) => (offset: number) => Approximate["value"];
+
+interface Sampled {
+  readonly statement: Statement;
+  readonly sampler: StatementSampler;
+  readonly points: readonly (readonly number[])[];
+}
+
+export class RegionOracle {
+  readonly #options: OracleOptions;
+  readonly #sampled: Sampled[] = [];
+  readonly #scattered = new Map<string, ReadonlySet<number>>();
+  readonly #computed = new Map<string, Map<number, Approximate>>();
+  readonly #samplers = new Map<Statement, StatementSampler>();
+  #found: Found = (tensor) => unreachable(tensor as never, "an element before the run");
+  readonly plan: SamplePlan;
+
+  /** Rejects (VER004) a region whose elements cannot be computed one by one. */
+  constructor(options: OracleOptions) {
+    this.#options = options;
+    const { region, tiles, rng } = options;
+    const offsets = new Map<string, Set<number>>();
+    const whole = new Set<string>();
+    for (const statement of region.statements) {
+      if (statement.writes.every((w) => this.#isLocal(w.tensor))) continue;
+      const sampler = this.#samplerOf(statement);
+      if (writesAgain(statement)) {
+        this.#planScatter(statement, sampler, offsets);
+        continue;
+      }
+      const points = samplePoints(statement, sampler, tiles, rng);
+      this.#sampled.push({ statement, sampler, points });
+      for (const point of points) {
+        for (const [i, offset] of sampler.offsetsAt(point).entries()) {
+          const { tensor } = statement.writes[i]!;
+          if (!this.#isLocal(tensor)) setOf(offsets, tensor).add(offset);
+        }
+      }
+      for (const tensor of ownReads(statement)) whole.add(tensor);
+    }
+    const ascending = (s: ReadonlySet<number>) => Uint32Array.from([...s].sort((a, b) => a - b));
+    this.plan = {
+      offsets: new Map([...offsets].map(([tensor, s]) => [tensor, ascending(s)])),
+      whole,
+      covered: new Set(region.statements.flatMap((s) => this.#coveredBy(s))),
+    };
+  }
+
+  /** What the sampled elements must be, given the elements that the candidate computed. */
+  expected(found: Found): readonly ExpectedElement[] {
+    this.#found = found;
+    const elements: ExpectedElement[] = [];
+    for (const { sampler, points } of this.#sampled) {
+      for (const point of points) {
+        for (const e of sampler.valuesAt(point)) {
+          if (!this.#isLocal(e.tensor) && !this.#scattered.has(e.tensor)) elements.push(e);
+        }
+      }
+    }
+    for (const [tensor, wanted] of this.#scattered) {
+      for (const [offset, value] of this.#followScatters(tensor, wanted)) {
+        elements.push({ tensor, offset, ...value });
+      }
+    }
+    return elements;
+  }
+
+  shapeOf(tensor: string): readonly number[] {
+    const { region, symbols } = this.#options;
+    return region.tensors.get(tensor)!.shape.map((e) => evaluate(e, symbols));
+  }
+
+  #isLocal(tensor: string): boolean {
+    return this.#options.region.tensors.get(tensor)!.role === "local";
+  }
+
+  #samplerOf(statement: Statement): StatementSampler {
+    const made = this.#samplers.get(statement) ?? this.#makeSampler(statement);
+    this.#samplers.set(statement, made);
+    return made;
+  }
+
+  #makeSampler(statement: Statement): StatementSampler {
+    const { region, symbols } = this.#options;
+    return new StatementSampler(statement, symbols, (tensor): SampleSource => {
+      const { dtype } = region.tensors.get(tensor)!;
+      const base = { dtype, shape: this.shapeOf(tensor) };
+      if (ownReads(statement).includes(tensor)) {
+        return { ...base, element: (at) => this.#found(tensor)(at) };
+      }
+      if (statement.writes.some((w) => w.tensor === tensor)) {
+        return { ...base, element: () => unreachable(tensor as never, "a write that is read") };
+      }
+      const made = region.statements.some((s) => s.writes.some((w) => w.tensor === tensor));
+      if (!made) return { ...base, ...this.#givenSource(tensor) };
+      const approximate = (at: number): Approximate => this.#computedAt(tensor, at);
+      return { ...base, approximate, element: (at) => approximate(at).value };
+    });
+  }
+
+  #givenSource(tensor: string): Pick<SampleSource, "element" | "repeats"> {
+    const { data, phase } = this.#options.given(tensor);
+    const element = (at: number): Approximate["value"] => data[(at + phase) % data.length]!;
+    return data instanceof Float64Array ? { element, repeats: { data, phase } } : { element };
+  }
+
+  /** Outputs that a statement writes whole: as many points as elements, each written once. */
+  #coveredBy(statement: Statement): readonly string[] {
+    const { symbols } = this.#options;
+    const { guard, loops, writes } = statement;
+    const outer = loops.filter((l) => l.kind !== "reduce");
+    const names = new Set(loops.map((l) => l.name));
+    const boxed = outer.every((l) => l.extent.terms.every((t) => !names.has(t.key)));
+    if (guard.length > 0 || writesAgain(statement) || !boxed) return [];
+    if (!outer.every((l) => evaluable(l.extent, symbols))) return [];
+    const points = outer.reduce((n, l) => n * evaluate(l.extent, symbols), 1);
+    return writes
+      .map((w) => w.tensor)
+      .filter((t) => !this.#isLocal(t) && elementCount(this.shapeOf(t)) === points);
+  }
+
+  /** A value that the region itself computes, from the statement that writes it. */
+  #computedAt(tensor: string, offset: number): Approximate {
+    const known = this.#computed.get(tensor)?.get(offset);
+    if (known) return known;
+    const value = this.#compute(tensor, offset);
+    const values = this.#computed.get(tensor) ?? new Map<number, Approximate>();
+    this.#computed.set(tensor, values.set(offset, value));
+    return value;
+  }
+
+  #compute(tensor: string, offset: number): Approximate {
+    const { region } = this.#options;
+    const index = unflatten(offset, this.shapeOf(tensor));
+    for (const statement of region.statements) {
+      if (writesAgain(statement)) continue;
+      const which = statement.writes.findIndex((w) => w.tensor === tensor);
+      const point = which < 0 ? undefined : pointWriting(statement, which, index);
+      const values = point ? this.#samplerOf(statement).valuesAt(point) : [];
+      const value = values[which];
+      if (value) return { value: value.value, error: value.error };
+    }
+    return reject("VER004", `element ${offset} of ${tensor} cannot be computed by itself`, {
+      at: `region ${region.name}`,
+      help: "verify the whole model instead: wavetile verify",
+    });
+  }
+
+  #planScatter(
+    statement: Statement,
+    sampler: StatementSampler,
+    offsets: Map<string, Set<number>>,
+  ): void {
+    const { rng, region } = this.#options;
+    const points = allPoints(sampler, mostUpdates);
+    if (!points) {
+      reject("VER004", `${statement.name} has more than ${mostUpdates} updates to follow`, {
+        at: `region ${region.name}`,
+        help: "verify the whole model instead: wavetile verify",
+      });
+    }
+    for (const { tensor } of statement.writes) {
+      const wanted = setOf(offsets, tensor);
+      const count = elementCount(this.shapeOf(tensor));
+      for (let i = 0; i < scatterSamples && count > 0; i++) wanted.add(rng.integer(0, count - 1));
+      this.#scattered.set(tensor, wanted);
+    }
+    if (points.length === 0) return;
+    for (let i = 0; i < scatterSamples; i++) {
+      for (const [w, offset] of sampler.offsetsAt(rng.pick(points)).entries()) {
+        setOf(offsets, statement.writes[w]!.tensor).add(offset);
+      }
+    }
+  }
+
+  /** The wanted elements of a tensor after all its statements, in order. */
+  #followScatters(tensor: string, wanted: ReadonlySet<number>): ReadonlyMap<number, Approximate> {
+    const { region } = this.#options;
+    const values = new Map<number, Approximate>();
+    const makers = region.statements.filter((s) => s.writes.some((w) => w.tensor === tensor));
+    const isMade = makers.some((s) => !writesAgain(s));
+    for (const offset of wanted) {
+      const before = isMade ? this.#compute(tensor, offset) : undefined;
+      values.set(offset, before ?? { value: this.#givenSource(tensor).element(offset), error: 0 });
+    }
+    for (const statement of makers.filter(writesAgain)) {
+      const sampler = this.#samplerOf(statement);
+      for (const point of allPoints(sampler, mostUpdates)!) {
+        this.#applyUpdate(statement, sampler, point, { tensor, values });
+      }
+    }
+    return values;
+  }
+
+  #applyUpdate(
+    statement: Statement,
+    sampler: StatementSampler,
+    point: readonly number[],
+    { tensor, values }: { readonly tensor: string; readonly values: Map<number, Approximate> },
+  ): void {
+    const hits = sampler.offsetsAt(point).some((offset) => values.has(offset));
+    if (!hits) return;
+    const { dtype } = this.#options.region.tensors.get(tensor)!;
+    for (const [w, { offset, value, error }] of sampler.valuesAt(point).entries()) {
+      const write = statement.writes[w]!;
+      const before = values.get(offset);
+      if (write.tensor !== tensor || !before) continue;
+      if (write.combine === "overwrite") {
+        values.set(offset, { value, error });
+        continue;
+      }
+      const merge = apply(write.combine, argument(0, dtype), argument(1, dtype));
+      values.set(offset, compileApproximate(merge)([before, { value, error }], new Map()));
+    }
+  }
+}
+
+/** Tensors that a statement reads and writes: what a scan carries. */
+function ownReads({ reads, finishReads, writes }: Statement): readonly string[] {
+  const read = new Set([...reads, ...finishReads].map((a) => a.tensor));
+  return writes.map((w) => w.tensor).filter((t) => read.has(t));
+}
+
+function evaluable(e: Parameters<typeof evaluate>[0], symbols: ReadonlyMap<string, number>) {
+  return e.terms.every((t) => t.atoms.every((a) => a.kind === "variable" && symbols.has(a.name)));
+}
+
+/** The point whose write is at `index`, where each axis is a loop or a constant. */
+function pointWriting(
+  { loops, writes }: Statement,
+  which: number,
+  index: readonly number[],
+): readonly number[] | undefined {
+  const at = new Map<string, number>();
+  for (const [axis, e] of writes[which]!.index.entries()) {
+    const fixed = constantValue(e);
+    if (fixed !== undefined && fixed !== index[axis]) return undefined;
+    if (fixed === undefined) at.set(e.key, index[axis]!);
+  }
+  const point = loops.filter((l) => l.kind !== "reduce").map((l) => at.get(l.name));
+  const known = point.filter((p) => p !== undefined);
+  return known.length === point.length && at.size === point.length ? known : undefined;
+}
+
+function unflatten(offset: number, shape: readonly number[]): readonly number[] {
+  const index: number[] = [];
+  let rest = offset;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index.unshift(rest % shape[axis]!);
+    rest = Math.floor(rest / shape[axis]!);
+  }
+  return index;
+}
+
+function setOf(sets: Map<string, Set<number>>, key: string): Set<number> {
+  const made = sets.get(key) ?? new Set<number>();
+  sets.set(key, made);
+  return made;
+}
