@@ -97,7 +97,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   ]),
   ...inFile("src/lower/lower-region.ts", lowering, [
     [
-      "this.#staged.get(`${statement} ${tensor}`) ??",
+      `this.#staged.get(\`\${statement} \${tensor}\`) ??`,
       "[...this.#staged.values()][0] ??",
       "all operands lie in the staged tile",
     ],
