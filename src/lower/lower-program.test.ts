@@ -51,7 +51,7 @@ function chain({ extent, max = 64, directives = [], routine = false }: Chain) {
         ? [
             {
               kind: "routine",
-              routine: { name: "topK", node: 0, reads: ["x"], writes: ["y"] },
+              routine: { name: "S4", node: 0, origin: "topK", reads: ["x"], writes: ["y"] },
             } as const,
           ]
         : []),
@@ -93,6 +93,9 @@ describe("lowerProgram", () => {
     expect(code({ extent: variable("N"), max: Infinity })).toBe("MEM001");
     expect(code({ extent: constant(2 ** 30) })).toBe("MEM002");
     expect(code({ extent: constant(8), routine: true })).toBe("SCH015");
+    expect(chain({ extent: constant(8), routine: true })).toMatchObject({
+      diagnostics: [{ message: "target wasm has no program for topK" }],
+    });
   });
 
   it("refuses tiles without a constant size and copies in flight", () => {

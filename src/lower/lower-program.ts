@@ -27,7 +27,8 @@ export interface LoweringInput {
 export function lowerProgram(input: LoweringInput, target: Target): Result<MemoryPlan> {
   const { nests, scheduled } = input;
   const routines = nests.items.filter((i) => i.kind === "routine");
-  if (routines.length > 0) return fail(...routines.map((r) => unsupported(r.routine.name, target)));
+  if (routines.length > 0)
+    return fail(...routines.map((r) => unsupported(r.routine.origin, target)));
   const kernels: Kernel[] = [];
   for (const region of scheduled) {
     const lowered = lowerRegion(region, target);
@@ -61,9 +62,9 @@ export function lowerProgram(input: LoweringInput, target: Target): Result<Memor
   return planMemory(program, inPlaceChoices(scheduled, views), target);
 }
 
-function unsupported(name: string, target: Target): Diagnostic {
-  return diagnostic("SCH015", `target ${target.name} has no program for ${name}`, {
-    help: "run this model with the oracle (wavetile run --oracle) or remove the operator",
+function unsupported(origin: string, target: Target): Diagnostic {
+  return diagnostic("SCH015", `target ${target.name} has no program for ${origin}`, {
+    help: "write it in other operators; a recurrent layer is unrolled when --shape fixes a short sequence",
   });
 }
 

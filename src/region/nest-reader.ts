@@ -131,11 +131,12 @@ function readItem(reader: TextReader, tensors: Tensors): NestItem {
   }
   if (reader.accept("routine")) {
     const name = reader.name("the name of the routine");
+    const origin = reader.string("what the routine comes from");
     reader.expect("node");
     const node = reader.number("the number of a node");
     const reads = readNames(reader);
     reader.expect("->");
-    return { kind: "routine", routine: { name, node, reads, writes: readNames(reader) } };
+    return { kind: "routine", routine: { name, node, origin, reads, writes: readNames(reader) } };
   }
   return { kind: "statement", statement: readStatement(reader, tensors) };
 }

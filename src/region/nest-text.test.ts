@@ -112,7 +112,7 @@ describe("programs and regions", () => {
     t[i0] = (neg(x[i0]))
   }
   view y of t
-  routine S1 node 3 (t) -> (z)
+  routine S1 "topK of \\"#1\\"" node 3 (t) -> (z)
 }
 `;
     const parsed = parseNests(text);

@@ -74,8 +74,9 @@ function printItem(item: NestItem, out: TextWriter): void {
       out.line(`view ${item.view.tensor} of ${item.view.of}`);
       break;
     case "routine": {
-      const { name, node, reads, writes } = item.routine;
-      out.line(`routine ${name} node ${node} (${reads.join(", ")}) -> (${writes.join(", ")})`);
+      const { name, node, origin, reads, writes } = item.routine;
+      const head = `routine ${name} ${JSON.stringify(origin)} node ${node}`;
+      out.line(`${head} (${reads.join(", ")}) -> (${writes.join(", ")})`);
     }
   }
 }

@@ -102,6 +102,8 @@ export interface View {
 export interface Routine {
   readonly name: string;
   readonly node: number;
+  /** The op, and what of the model it came from; for people. */
+  readonly origin: string;
   readonly reads: readonly string[];
   readonly writes: readonly string[];
 }

@@ -157,6 +157,7 @@ export class NestContext {
     const routine = {
       name: this.nextStatementName(),
       node: node.id,
+      origin: node.origin === undefined ? node.op : `${node.op} of ${node.origin}`,
       reads: node.inputs.map((v) => this.name(v)),
       writes: node.outputs.map((v) => this.name(v)),
     };

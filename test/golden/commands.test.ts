@@ -1,0 +1,72 @@
+/**
+ * What the commands answer, as JSON and in words: one envelope for all, verdicts with what was compared
+ * and how far apart it was, failures with code, place and cure. Times and paths stand as names.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { runCommandLine } from "../../src/cli/command-line.ts";
+import { checkGolden } from "./golden-file.ts";
+import { sampleModels } from "./sample-models.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "wavetile-golden-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+for (const { name, bytes } of sampleModels) writeFileSync(join(folder, `${name}.onnx`), bytes());
+
+/** The exit code, and both streams. */
+async function answer(...argv: readonly string[]): Promise<string> {
+  const written = { out: "", err: "" };
+  const stream = (to: keyof typeof written) => ({
+    write: (text: string): void => {
+      written[to] += text;
+    },
+  });
+  const exit = await runCommandLine(
+    argv.map((a) => a.replace("FOLDER", folder)),
+    {
+      stdout: stream("out"),
+      stderr: stream("err"),
+      environment: {},
+      now: () => 0,
+      onInterrupt: () => () => {},
+    },
+  );
+  return `exit ${exit}\n${steady(written.out)}${steady(written.err)}`;
+}
+
+/** Without what another day or machine would print: paths, versions, measured and estimated times. */
+function steady(text: string): string {
+  return text
+    .replaceAll(folder, "FOLDER")
+    .replace(/("version": )"[^"]*"/g, '$1"VERSION"')
+    .replace(/("\w*(?:Ns|Ms|ms)": )[-+.\de]+/g, "$1TIME")
+    .replace(/[\d.]+ ms\b/g, "TIME ms")
+    .replace(/^( {4}"bytes": )\d+/gm, "$1SIZE");
+}
+
+const json = ["--target", "wasm", "--json"];
+const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
+  ["optimize", ["optimize", "FOLDER/convolution.onnx", "-o", "FOLDER/c.wt", ...json]],
+  ["verify", ["verify", "FOLDER/quantised.onnx", "--threads", "1", ...json]],
+  ["run", ["run", "FOLDER/mlp.onnx", "--shape", "M=3", "--random", "--threads", "1", ...json]],
+  ["inspect", ["inspect", "FOLDER/running.onnx", "--schedule", "--target", "wasm"]],
+  ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
+  ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=7", ...json]],
+  ["no such file", ["run", "FOLDER/none.onnx", "--random", "--json"]],
+  ["no such option", ["verify", "FOLDER/mlp.onnx", "--fast"]],
+  ["wrong state", ["optimize", "FOLDER/stateful.onnx", "--state", "x=y", "--target", "wasm"]],
+];
+
+describe("commands", () => {
+  it("answer what was last looked at, twice the same", async () => {
+    const ask = async (): Promise<Map<string, string>> => {
+      const answers = new Map<string, string>();
+      for (const [name, argv] of lines) answers.set(name, await answer(...argv));
+      return answers;
+    };
+    const answers = await ask();
+    checkGolden("commands.txt", "What the commands answer about the sample models.", answers);
+    expect(await ask()).toEqual(answers);
+  });
+});
