@@ -6,8 +6,9 @@
  * Methods: exp and trigonometric functions by Cody-Waite reduction and Taylor polynomials on the
  * reduced range; log by the series of atanh(f / (2 + f)) with the correction term of fdlibm's e_log.c;
  * tanh by its continued fraction near zero; erf by its Taylor series below 1 and a Chebyshev fit on
- * [1, 4] (coefficients computed for this file).
+ * [1, 4] (semantics/fits.ts).
  */
+import { erfFit, erfSeries } from "../../semantics/fits.ts";
 import type { Library, LibraryRow } from "./library.ts";
 import { type V, VectorCode } from "./vector-code.ts";
 
@@ -91,17 +92,6 @@ function sigmoid(c: VectorCode, x: V, call: (name: string, v: V) => V): V {
   const positive = c.op("f32x4.ge", x, c.f32(0));
   return c.div(c.select(positive, c.f32(1), e), c.add(e, c.f32(1)));
 }
-
-const erfSeries = factorials.map(
-  (k, n) => ((n % 2 ? -2 : 2) / k / (2 * n + 1)) * Math.sqrt(1 / Math.PI),
-);
-
-/** erf on [1, 4] in u = (x - 2.5) / 1.5; error of the fit 1e-8. */
-const erfFit = [
-  ...[0.9995930476, 0.003267276919, -0.01225279947, 0.02818722266, -0.04365193425, 0.04639105124],
-  ...[-0.03186589638, 0.009574278349, 0.006630969947, -0.01040347252, 0.004676661908],
-  ...[0.001536217156, -0.002039517805, 0.00009703090589, 0.000259857074],
-];
 
 function erf(c: VectorCode, x: V): V {
   const size = c.keep(clamp(c, c.abs(x), 0, 4));

@@ -53,6 +53,7 @@ class InstructionEncoder {
     else this.#evexPrefix();
     const inOpcode = this.#register("O");
     this.#bytes.push(opcode + (inOpcode ? inOpcode.id & 7 : 0));
+    if (this.#row.secondByte !== undefined) this.#bytes.push(this.#row.secondByte);
     const rm = this.#slot.get("M");
     const after =
       (slots.includes("I") ? this.#immediateBytes() : 0) + (slots.includes("S") ? 1 : 0);

@@ -5,7 +5,7 @@
  *
  * Types: g is r32 or r64 and sets the operand size (`W*`), r8 r16 r32 r64, i8 i32 i64, rel a label.
  * Slot O is a register in the opcode. Where the size of a memory operand does not follow from a
- * register, the name carries it and `=` gives the manual's mnemonic.
+ * register, the name carries it and `=` gives the manual's mnemonic. `opcode+byte`: a fixed second byte.
  */
 const alu = (["add", "or", "adc", "sbb", "and", "sub", "xor", "cmp"] as const)
   .map((name, digit) => {
@@ -81,6 +81,8 @@ pop O r64 legacy NP.00.W0 58 -
 pause - - legacy F3.00.W0 90 - r
 syscall - - legacy NP.0F.W0 05 - r
 rdtsc - - legacy NP.0F.W0 31 - r
+cpuid - - legacy NP.0F.W0 A2 - r
+xgetbv - - legacy NP.0F.W0 01+D0 - r
 xchg MR m,g legacy NP.00.W* 87 size rw
 lockxadd=lock_xadd MR m,g legacy F0.0F.W* C1 size rw
 lockcmpxchg=lock_cmpxchg MR m,g legacy F0.0F.W* B1 size r

@@ -18,6 +18,8 @@ export interface InstructionRow {
   /** undefined: the operand size decides (W*). */
   readonly w: 0 | 1 | undefined;
   readonly opcode: number;
+  /** Follows the opcode where neither register nor memory does. */
+  readonly secondByte: number | undefined;
   readonly digit: number | undefined;
   /** Bytes of the memory operand: of the vector, of the general register, or fixed. */
   readonly memory: "full" | "half" | "quarter" | "eighth" | "size" | number | undefined;
@@ -37,7 +39,8 @@ function parseLine(line: string): InstructionRow[] {
   const [named, slots, types, encoding, code, opcode, memory, ...options] = line.split(" ");
   const [name, mnemonic] = named!.split("=");
   const [prefix, map, w] = code!.split(".");
-  const [byte, digit] = opcode!.split("/");
+  const [bytes, digit] = opcode!.split("/");
+  const [byte, second] = bytes!.split("+");
   const part = /^(full|half|quarter|eighth|size|\d+|-)(\d*)$/.exec(memory!);
   invariant(part && slots && types && w !== undefined, () => `instruction row ${line}`);
   const lengths = options.find((o) => o.startsWith(":"));
@@ -53,6 +56,7 @@ function parseLine(line: string): InstructionRow[] {
     lock: prefix === "F0",
     map: maps[map!]!,
     opcode: Number.parseInt(byte!, 16),
+    secondByte: second === undefined ? undefined : Number.parseInt(second, 16),
     digit: digit === undefined ? undefined : Number(digit),
     memory: (size === "-"
       ? undefined

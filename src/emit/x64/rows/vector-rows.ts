@@ -169,6 +169,7 @@ vpmovdw MR h/m,v evex F3.38.W0 33 half
 vpmovsdb MR q/m,v evex F3.38.W0 21 quarter
 vpmovusdb MR q/m,v evex F3.38.W0 11 quarter
 vpmovm2d RM v,k evex F3.38.W0 38 -
+vpmovm2q RM v,k evex F3.38.W1 38 -
 vpmovd2m RM k,v evex F3.38.W0 39 -
 vscalefps RVM v,v,v/m evex 66.38.W0 2C full4
 vgetexpps RM v,v/m evex 66.38.W0 42 full4

@@ -1,0 +1,324 @@
+/**
+ * Registers for a function: linear scan over the intervals of liveness.ts. Where registers run out, the
+ * interval whose uses cost least goes to the stack; an instruction that uses it then loads it into a
+ * short-lived register of its own, or repeats the load of a constant, and the scan starts again. What
+ * lives across a call goes to the stack too, because calls keep nothing.
+ */
+import { invariant } from "../../support/invariant.ts";
+import type { FunctionCode, PlacedInstruction } from "./function-code.ts";
+import { accessesOf, type Interval, intervalsOf } from "./liveness.ts";
+import {
+  firstVirtual,
+  gpr,
+  type Memory,
+  type Operand,
+  type Register,
+  type RegisterBits,
+  sized,
+} from "./operand.ts";
+
+export interface RegisterFile {
+  /** Vector registers: 32 under EVEX, else 16. */
+  readonly vectors: 16 | 32;
+  readonly vectorBits: RegisterBits;
+}
+
+export interface AllocatedFunction {
+  readonly instructions: readonly PlacedInstruction[];
+  /** For each instruction of the function's body, where it begins among `instructions`. */
+  readonly placeOf: readonly number[];
+  readonly frameBytes: number;
+  /** Registers that had to go to the stack. */
+  readonly spills: number;
+  /** Constants whose load was moved to their uses. */
+  readonly reloads: number;
+}
+
+/** General registers that are given out: not rax, rdx (scratch), rsp, r15 (context). */
+const generalRegisters = [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+/** k0 means "no mask" where a mask is named. */
+const maskRegisters = [1, 2, 3, 4, 5, 6, 7];
+const mostRounds = 12;
+
+export function allocateRegisters(code: FunctionCode, file: RegisterFile): AllocatedFunction {
+  return new Allocator(code, file).run();
+}
+
+class Allocator {
+  readonly #file: RegisterFile;
+  #body: PlacedInstruction[];
+  /** Which instruction of the function's body each stands for. */
+  #sources: number[];
+  readonly #short = new Set<number>();
+  #nextRegister: number;
+  #frameBytes: number;
+  #spills = 0;
+  #reloads = 0;
+  readonly #bodyLength: number;
+
+  constructor(code: FunctionCode, file: RegisterFile) {
+    this.#file = file;
+    this.#body = [...code.prologue, ...code.body];
+    this.#sources = this.#body.map((_, i) => Math.max(0, i - code.prologue.length));
+    this.#nextRegister = code.registerCount;
+    this.#frameBytes = code.slotBytes;
+    this.#bodyLength = code.body.length;
+  }
+
+  run(): AllocatedFunction {
+    for (let round = 0; round < mostRounds; round++) {
+      const intervals = intervalsOf(this.#body);
+      const { homes, spilled } = this.#scan(intervals);
+      if (spilled.length === 0) return this.#finish(homes);
+      this.#rewrite(spilled);
+    }
+    invariant(false, () => "register allocation does not come to an end");
+  }
+
+  #pool(register: Register): readonly number[] {
+    if (register.class === "gpr") return generalRegisters;
+    if (register.class === "mask") return maskRegisters;
+    return Array.from({ length: this.#file.vectors }, (_, i) => i);
+  }
+
+  #scan(intervals: readonly Interval[]): {
+    homes: Map<number, number>;
+    spilled: Interval[];
+  } {
+    const spilled: Interval[] = [];
+    const homes = new Map<number, number>();
+    const crossing = this.#crossCalls(intervals);
+    for (const kind of ["gpr", "vec", "mask"] as const) {
+      const active: Interval[] = [];
+      for (const interval of intervals) {
+        if (interval.register.class !== kind) continue;
+        if (crossing.has(interval.id)) {
+          spilled.push(interval);
+          continue;
+        }
+        for (let i = active.length - 1; i >= 0; i--) {
+          if (active[i]!.end < interval.start) active.splice(i, 1);
+        }
+        this.#assign(interval, active, homes, spilled);
+      }
+    }
+    return { homes, spilled };
+  }
+
+  #assign(
+    interval: Interval,
+    active: Interval[],
+    homes: Map<number, number>,
+    spilled: Interval[],
+  ): void {
+    const taken = new Set(active.map((a) => homes.get(a.id)!));
+    const pool = this.#pool(interval.register);
+    const wished = interval.hints.map((h) => homes.get(h)).find((h) => h !== undefined && !taken.has(h));
+    const free = wished ?? pool.find((r) => !taken.has(r));
+    if (free !== undefined) {
+      homes.set(interval.id, free);
+      active.push(interval);
+      return;
+    }
+    let victim = interval;
+    for (const other of active) if (this.#price(other) < this.#price(victim)) victim = other;
+    invariant(!this.#short.has(victim.id), () => "one instruction needs more registers than there are");
+    spilled.push(victim);
+    if (victim === interval) return;
+    homes.set(interval.id, homes.get(victim.id)!);
+    homes.delete(victim.id);
+    active.splice(active.indexOf(victim), 1, interval);
+  }
+
+  /** What it costs to keep the interval on the stack; long ones free a register for longer. */
+  #price(interval: Interval): number {
+    if (this.#short.has(interval.id)) return Number.POSITIVE_INFINITY;
+    return interval.weight / (interval.end - interval.start + 1);
+  }
+
+  #crossCalls(intervals: readonly Interval[]): Set<number> {
+    const calls = this.#body.flatMap((i, at) => (i.calls ? [2 * at] : []));
+    const crossing = new Set<number>();
+    if (calls.length === 0) return crossing;
+    for (const { id, start, end } of intervals) {
+      let [low, high] = [0, calls.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (calls[middle]! >= start) high = middle;
+        else low = middle + 1;
+      }
+      // Live after the first call that does not precede it.
+      if (low < calls.length && end > calls[low]! + 1) crossing.add(id);
+    }
+    return crossing;
+  }
+
+  /** Gives each spilled register a stack slot, or its constant's load, and its uses short registers. */
+  #rewrite(spilled: readonly Interval[]): void {
+    const constants = this.#constantLoads(spilled);
+    const slots = new Map<number, Memory>();
+    for (const { id, register } of spilled) {
+      if (constants.has(id)) {
+        this.#reloads++;
+        continue;
+      }
+      const bytes = register.class === "vec" ? this.#file.vectorBits / 8 : 8;
+      this.#frameBytes = Math.ceil(this.#frameBytes / bytes) * bytes;
+      slots.set(id, { kind: "memory", base: gpr(4), scale: 1, disp: this.#frameBytes });
+      this.#frameBytes += bytes;
+      this.#spills++;
+    }
+    const body: PlacedInstruction[] = [];
+    const sources: number[] = [];
+    this.#body.forEach((instruction, i) => {
+      const before = body.length;
+      this.#rewriteOne(instruction, slots, constants, body);
+      for (let n = before; n < body.length; n++) sources.push(this.#sources[i]!);
+    });
+    this.#body = body;
+    this.#sources = sources;
+  }
+
+  /** Of the spilled ones, those written once, by a load that can be repeated anywhere. */
+  #constantLoads(spilled: readonly Interval[]): Map<number, PlacedInstruction> {
+    const wanted = new Set(spilled.map((s) => s.id));
+    const found = new Map<number, PlacedInstruction>();
+    const several = new Set<number>();
+    for (const instruction of this.#body) {
+      for (const { id } of accessesOf(instruction).writes) {
+        if (!wanted.has(id)) continue;
+        if (found.has(id) || !isConstantLoad(instruction)) several.add(id);
+        found.set(id, instruction);
+      }
+    }
+    for (const id of several) found.delete(id);
+    return found;
+  }
+
+  #rewriteOne(
+    instruction: PlacedInstruction,
+    slots: ReadonlyMap<number, Memory>,
+    constants: ReadonlyMap<number, PlacedInstruction>,
+    out: PlacedInstruction[],
+  ): void {
+    const { reads, writes } = accessesOf(instruction);
+    const [target] = writes;
+    if (target && constants.get(target.id) === instruction) return;
+    const { depth } = instruction;
+    const made = new Map<number, Register>();
+    const moved = (r: Register): boolean => slots.has(r.id) || constants.has(r.id);
+    for (const r of [...reads, ...writes]) {
+      if (!moved(r) || made.has(r.id)) continue;
+      const short = { ...r, id: this.#nextRegister++, bits: wholeBits(r, this.#file) };
+      this.#short.add(short.id);
+      made.set(r.id, short);
+    }
+    for (const id of new Set(reads.filter(moved).map((r) => r.id))) {
+      const short = made.get(id)!;
+      const load = constants.get(id);
+      if (!load) out.push({ ...move(short, slots.get(id)!), depth });
+      else out.push({ ...renamed(load, new Map([[id, short]])), depth });
+    }
+    out.push(made.size > 0 ? renamed(instruction, made) : instruction);
+    for (const id of new Set(writes.filter(moved).map((r) => r.id))) {
+      out.push({ ...move(slots.get(id)!, made.get(id)!), depth });
+    }
+  }
+
+  #finish(homes: ReadonlyMap<number, number>): AllocatedFunction {
+    const instructions: PlacedInstruction[] = [];
+    const placeOf = new Array<number>(this.#bodyLength + 1).fill(-1);
+    this.#body.forEach((instruction, i) => {
+      const source = this.#sources[i]!;
+      if (placeOf[source] === -1) placeOf[source] = instructions.length;
+      const given = withHomes(instruction, homes);
+      if (!isNoMove(given)) instructions.push(given);
+    });
+    let last = instructions.length;
+    for (let i = placeOf.length - 1; i >= 0; i--) {
+      if (placeOf[i] === -1) placeOf[i] = last;
+      else last = placeOf[i]!;
+    }
+    return {
+      instructions,
+      placeOf,
+      frameBytes: this.#frameBytes,
+      spills: this.#spills,
+      reloads: this.#reloads,
+    };
+  }
+}
+
+function wholeBits(r: Register, file: RegisterFile): RegisterBits {
+  if (r.class === "vec") return file.vectorBits;
+  return r.class === "gpr" ? 64 : r.bits;
+}
+
+function isConstantLoad({ op, operands, mask }: PlacedInstruction): boolean {
+  if (mask) return false;
+  if (op === "vxorps") return true;
+  const [, source] = operands;
+  if (operands.length !== 2) return false;
+  if (source?.kind === "immediate") return op === "mov" || op === "movabs";
+  if (source?.kind !== "memory") return false;
+  // The context's words do not change while a program runs.
+  return source.label !== undefined || (op === "mov" && source.base?.id === 15 && !source.index);
+}
+
+function move(to: Operand, from: Operand): Omit<PlacedInstruction, "depth"> {
+  const register = to.kind === "register" ? to : (from as Register);
+  const op = register.class === "vec" ? "vmovups" : register.class === "gpr" ? "mov" : "kmovq";
+  return { op, operands: [to, from] };
+}
+
+/** The instruction with other registers, each use keeping its width. */
+function renamed(
+  instruction: PlacedInstruction,
+  names: ReadonlyMap<number, Register>,
+): PlacedInstruction {
+  const register = (r: Register): Register => {
+    const other = names.get(r.id);
+    return other ? sized(other, r.bits) : r;
+  };
+  return mapRegisters(instruction, register);
+}
+
+function withHomes(
+  instruction: PlacedInstruction,
+  homes: ReadonlyMap<number, number>,
+): PlacedInstruction {
+  return mapRegisters(instruction, (r) => {
+    if (r.id < firstVirtual) return r;
+    const id = homes.get(r.id);
+    invariant(id !== undefined, () => `register ${r.id} of ${instruction.op} has no home`);
+    return { ...r, id };
+  });
+}
+
+function mapRegisters(
+  instruction: PlacedInstruction,
+  change: (r: Register) => Register,
+): PlacedInstruction {
+  const operands = instruction.operands.map((o): Operand => {
+    if (o.kind === "register") return change(o);
+    if (o.kind !== "memory" || (!o.base && !o.index)) return o;
+    return { ...o, base: o.base && change(o.base), index: o.index && change(o.index) };
+  });
+  const { mask } = instruction;
+  return { ...instruction, operands, mask: mask && change(mask) };
+}
+
+/** A copy of a register to itself; a 32-bit one clears the upper half and stays. */
+function isNoMove({ op, operands, mask }: PlacedInstruction): boolean {
+  const [to, from] = operands;
+  if (mask || (op !== "mov" && op !== "vmovaps")) return false;
+  if (to?.kind !== "register" || from?.kind !== "register" || to.id !== from.id) return false;
+  return op !== "mov" || to.bits === 64;
+}
+
+/** Where the frame of a function that calls others must end so that theirs begins aligned. */
+export function alignedFrame(bytes: number): number {
+  // The return address takes 8 bytes of 64.
+  return Math.ceil((bytes + 8) / 64) * 64 - 8;
+}
+

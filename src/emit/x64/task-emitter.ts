@@ -1,0 +1,329 @@
+/**
+ * The tasks of a program as the function that every thread runs: launches over the grid, conditions and
+ * repeats, with a barrier where a task has to see what earlier ones wrote. Control flow depends only on
+ * parameters and on memory read between two barriers, so all threads go the same way. A barrier orders
+ * more than counters ask for, so waits become barriers and signals nothing.
+ */
+import {
+  type Buffer,
+  type Kernel,
+  type Program,
+  type Task,
+  type TaskCondition,
+  threadCountName,
+} from "../../program/program.ts";
+import * as ix from "../../semantics/index-expr.ts";
+import { reject } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import { abortCodes, threadBlock } from "./context-block.ts";
+import { contextPointer, type FunctionCode, scratchA } from "./function-code.ts";
+import { type IndexScope, withoutConstant } from "./index-scope.ts";
+import { emitAbort } from "./kernel-emitter.ts";
+import { storageBytes } from "./lanes.ts";
+import { type Label, memory, type Register, sized } from "./operand.ts";
+import { baseOf, flatIndex } from "./program-layout.ts";
+
+type Launch = Extract<Task, { kind: "launch" }>;
+type TaskOf<K extends Task["kind"]> = Extract<Task, { kind: K }>;
+
+/** A kernel's function. It finds grid coordinates, bindings and table addresses in the thread's block. */
+export interface KernelFunction {
+  readonly entry: Label;
+  readonly kernel: Kernel;
+  readonly bindings: readonly string[];
+  readonly tables: readonly string[];
+}
+
+/** Tables of the repeats around a task: buffer name -> rows and the repeat's variable. */
+export type Tables = ReadonlyMap<
+  string,
+  { readonly variable: string; readonly rows: readonly string[] }
+>;
+
+/** All launches with the tables they see. */
+export function launchesOf(
+  tasks: readonly Task[],
+  tables: Tables,
+): { readonly task: Launch; readonly tables: Tables }[] {
+  return tasks.flatMap((task) => {
+    if (task.kind === "launch") return [{ task, tables }];
+    if (task.kind === "if") return launchesOf([...task.then, ...task.else], tables);
+    if (task.kind === "while") return launchesOf(task.body, tables);
+    return task.kind === "repeat" ? launchesOf(task.body, withTables(tables, task)) : [];
+  });
+}
+
+function withTables(tables: Tables, { variable, tables: own }: TaskOf<"repeat">): Tables {
+  return new Map([...tables, ...own.map((t) => [t.name, { variable, rows: t.rows }] as const)]);
+}
+
+interface TaskContext {
+  readonly f: FunctionCode;
+  readonly scope: IndexScope;
+  readonly barrier: Label;
+  readonly program: Program;
+  readonly kernels: ReadonlyMap<string, KernelFunction>;
+  readonly checks: string[];
+}
+
+export class TaskEmitter {
+  readonly #context: TaskContext;
+  readonly #buffers: ReadonlyMap<string, Buffer>;
+
+  constructor(context: TaskContext) {
+    this.#context = context;
+    this.#buffers = new Map(context.program.buffers.map((b) => [b.name, b]));
+  }
+
+  emit(): void {
+    const { program, scope, f } = this.#context;
+    scope.open(this.#indices(program.tasks, new Map()));
+    this.#tasks(program.tasks, new Map());
+    f.emit("ret");
+  }
+
+  #tasks(tasks: readonly Task[], tables: Tables): void {
+    for (const task of tasks) this.#task(task, tables);
+  }
+
+  #task(task: Task, tables: Tables): void {
+    const { f } = this.#context;
+    switch (task.kind) {
+      case "launch":
+        f.mark(`launch ${task.kernel}`);
+        if (task.after === "previous" || task.waits.length > 0) this.#barrier();
+        this.#launch(task, tables);
+        return;
+      case "if": {
+        const [otherwise, end] = [f.label(), f.label()];
+        this.#branchUnless(task.condition, otherwise);
+        this.#tasks(task.then, tables);
+        f.emit("jmp", end).place(otherwise);
+        this.#tasks(task.else, tables);
+        f.place(end);
+        return;
+      }
+      case "while":
+        this.#while(task, tables);
+        return;
+      case "repeat":
+        this.#repeat(task, tables);
+        return;
+      case "stop":
+        f.emit("ret");
+    }
+  }
+
+  /** Leaves the run when it was given up. */
+  #barrier(): void {
+    const { f, barrier } = this.#context;
+    const on = f.label();
+    f.call(barrier);
+    f.emit("test", sized(scratchA, 32), sized(scratchA, 32)).emit("je", on).emit("ret").place(on);
+  }
+
+  #launch(task: Launch, tables: Tables): void {
+    const fn = this.#context.kernels.get(task.kernel);
+    invariant(fn, () => `launch of unknown kernel ${task.kernel}`);
+    const [first, ...inner] = fn.kernel.grid.axes;
+    invariant(first, () => `kernel ${task.kernel} has no grid axis`);
+    const coordinates: Register[] = [];
+    const nest = (axes: typeof inner): void => {
+      const [axis, ...rest] = axes;
+      if (!axis) this.#call(task, fn, coordinates, tables);
+      else
+        this.#forEach(axis.extent, (i) => {
+          coordinates.push(i);
+          nest(rest);
+          coordinates.pop();
+        });
+    };
+    this.#forOwnInstances(first.extent, (instance) => {
+      coordinates.push(instance);
+      nest(inner);
+      coordinates.pop();
+    });
+  }
+
+  #word(offset: number): Register {
+    const r = this.#context.f.gpr();
+    this.#context.f.emit("mov", r, memory(contextPointer, offset));
+    return r;
+  }
+
+  /** Instances thread, thread + threads, …: exactly one each where the extent is the thread count. */
+  #forOwnInstances(extent: ix.IndexExpr, body: (instance: Register) => void): void {
+    const { f, scope } = this.#context;
+    const thread = this.#word(threadBlock.thread);
+    if (extent.key === threadCountName) {
+      body(thread);
+      return;
+    }
+    const instance = f.gpr();
+    const [again, done] = [f.label(), f.label()];
+    f.emit("mov", instance, thread).place(again);
+    f.emit("cmp", instance, scope.operand(extent)).emit("jge", done);
+    f.inLoop(() => {
+      body(instance);
+      f.emit("add", instance, memory(contextPointer, threadBlock.threads)).emit("jmp", again);
+    });
+    f.place(done);
+  }
+
+  /** Counts a register from 0 to the extent. */
+  #forEach(extent: ix.IndexExpr, body: (i: Register) => void): void {
+    const { f, scope } = this.#context;
+    const i = f.gpr();
+    const [again, done] = [f.label(), f.label()];
+    f.emit("xor", i, i).place(again).emit("cmp", i, scope.operand(extent)).emit("jge", done);
+    f.inLoop(() => {
+      body(i);
+      f.emit("add", i, 1).emit("jmp", again);
+    });
+    f.place(done);
+  }
+
+  #call(
+    task: Launch,
+    fn: KernelFunction,
+    coordinates: readonly Register[],
+    tables: Tables,
+  ): void {
+    const { f, scope } = this.#context;
+    const values = [
+      ...coordinates,
+      ...fn.bindings.map((name) => {
+        const bound = task.bindings.find(([n]) => n === name);
+        return scope.value(bound?.[1] ?? ix.constant(0));
+      }),
+      ...fn.tables.map((name) => this.#tableAddress(tables.get(name))),
+    ];
+    if (values.length > threadBlock.argumentCount) {
+      reject("EMT001", `kernel ${task.kernel} takes ${values.length} arguments`, {
+        help: `at most ${threadBlock.argumentCount} grid axes, bindings and tables`,
+      });
+    }
+    values.forEach((value, i) => {
+      f.emit("mov", memory(contextPointer, threadBlock.arguments + 8 * i), value);
+    });
+    f.call(fn.entry);
+  }
+
+  /** The address of the row that the repeat's variable chooses. */
+  #tableAddress(table: { variable: string; rows: readonly string[] } | undefined): Register {
+    const { f, scope } = this.#context;
+    const [first, ...others] = table?.rows ?? [];
+    const r = f.gpr();
+    if (!table || first === undefined) {
+      f.emit("xor", r, r);
+      return r;
+    }
+    f.emit("mov", r, scope.value(this.#addressOf(first)));
+    others.forEach((row, i) => {
+      const address = scope.value(this.#addressOf(row));
+      f.emit("cmp", scope.value(ix.variable(table.variable)), i + 1).emit("cmovge", r, address);
+    });
+    return r;
+  }
+
+  #branchUnless(condition: TaskCondition, otherwise: Label): void {
+    const { f, scope } = this.#context;
+    if (condition.kind === "index") {
+      for (const { kind, expr } of condition.conditions) scope.branchUnless(kind, expr, otherwise);
+      return;
+    }
+    const { dtype } = this.#buffer(condition.buffer);
+    this.#barrier();
+    const from = scope.address(this.#elementAddress(condition));
+    const bytes = storageBytes(dtype);
+    const value = f.gpr();
+    if (bytes === 1) f.emit("movzx8", sized(value, 32), from);
+    else if (bytes === 2) f.emit("movzx16", sized(value, 32), from);
+    else if (bytes === 4) f.emit("mov", sized(value, 32), from);
+    else if (bytes === 8) f.emit("mov", value, from);
+    else reject("EMT001", `x86-64 has no spelling for a condition on ${dtype}`);
+    // All bits but the sign of a float: -0 counts as zero.
+    if (dtype === "f32") f.emit("shl", sized(value, 32), 1);
+    if (dtype === "f64") f.emit("shl", value, 1);
+    // Nobody may write the element before everyone has read it.
+    this.#barrier();
+    f.emit("test", value, value).emit(condition.negated ? "jne" : "je", otherwise);
+  }
+
+  #while(task: TaskOf<"while">, tables: Tables): void {
+    const { f, scope, checks } = this.#context;
+    const trips = f.gpr();
+    const check = checks.push(`while task of ${this.#context.program.name}`) - 1;
+    const [again, done, fine] = [f.label(), f.label(), f.label()];
+    f.emit("xor", trips, trips).place(again);
+    this.#branchUnless(task.condition, done);
+    f.emit("cmp", trips, scope.operand(task.maxTrips)).emit("jl", fine);
+    emitAbort(f, abortCodes.tooManyTrips, check, undefined);
+    f.place(fine);
+    f.inLoop(() => {
+      this.#tasks(task.body, tables);
+      f.emit("add", trips, 1).emit("jmp", again);
+    });
+    f.place(done);
+  }
+
+  #repeat(task: TaskOf<"repeat">, tables: Tables): void {
+    const { scope } = this.#context;
+    this.#forEach(task.count, (i) => {
+      scope.declare(task.variable, { min: 0, max: Number.POSITIVE_INFINITY });
+      scope.enter(task.variable, i, []);
+      this.#tasks(task.body, withTables(tables, task));
+      scope.leave();
+    });
+  }
+
+  /** Every index expression that the tasks evaluate. */
+  #indices(tasks: readonly Task[], tables: Tables): ix.IndexExpr[] {
+    return tasks.flatMap((task) => this.#taskIndices(task, tables));
+  }
+
+  #taskIndices(task: Task, tables: Tables): readonly ix.IndexExpr[] {
+    const { kernels } = this.#context;
+    switch (task.kind) {
+      case "launch":
+        return [
+          ...task.bindings.map(([, value]) => value),
+          ...kernels.get(task.kernel)!.kernel.grid.axes.map((a) => a.extent),
+          ...[...tables.values()].flatMap((t) => t.rows.map((r) => this.#addressOf(r))),
+        ];
+      case "if": {
+        const branches = this.#indices([...task.then, ...task.else], tables);
+        return [...this.#conditionIndices(task.condition), ...branches];
+      }
+      case "while": {
+        const own = this.#conditionIndices(task.condition);
+        return [task.maxTrips, ...own, ...this.#indices(task.body, tables)];
+      }
+      case "repeat":
+        return [task.count, ...this.#indices(task.body, withTables(tables, task))];
+      case "stop":
+        return [];
+    }
+  }
+
+  #conditionIndices(condition: TaskCondition): readonly ix.IndexExpr[] {
+    if (condition.kind === "element") return [this.#elementAddress(condition)];
+    return condition.conditions.map((c) => withoutConstant(c.expr));
+  }
+
+  #elementAddress(condition: Extract<TaskCondition, { kind: "element" }>): ix.IndexExpr {
+    const buffer = this.#buffer(condition.buffer);
+    const flat = flatIndex(buffer, condition.index);
+    return ix.add(baseOf(buffer, this.#buffers), ix.mul(flat, storageBytes(buffer.dtype)));
+  }
+
+  #addressOf(name: string): ix.IndexExpr {
+    return baseOf(this.#buffer(name), this.#buffers);
+  }
+
+  #buffer(name: string): Buffer {
+    const buffer = this.#buffers.get(name);
+    invariant(buffer, () => `unknown buffer ${name}`);
+    return buffer;
+  }
+}
