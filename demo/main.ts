@@ -10,7 +10,7 @@ import { findModel } from "../bench/models/table.ts";
 import { exitCodes, runToExit } from "../bench/refusal.ts";
 import { ortNodeRuntime } from "../bench/sessions/ort-node.ts";
 import { type Session, takeFloat32 } from "../bench/sessions/session.ts";
-import { wavetileWasmRuntime } from "../bench/sessions/wavetile-wasm.ts";
+import { wavetileRuntime } from "../bench/sessions/wavetile.ts";
 import { Rng } from "../src/support/rng.ts";
 import { agrees } from "./agreement.ts";
 import { synthesiseVoice } from "./audio/signal.ts";
@@ -102,7 +102,7 @@ async function runRandomly(session: Session, name: string): Promise<number[]> {
 
 async function main(): Promise<number> {
   const threads = Math.min(2, availableParallelism());
-  const stage = new Stage(ortNodeRuntime(threads), wavetileWasmRuntime(threads));
+  const stage = new Stage(ortNodeRuntime(threads), wavetileRuntime("wasm", threads));
   print(`${stage.shown.name} ${stage.shown.version}, ${threads} threads\n`);
   const text = await showText(stage);
   await showSpeech(stage);

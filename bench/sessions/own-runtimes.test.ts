@@ -5,7 +5,7 @@ import { toleranceOf, worstDifference } from "./compare.ts";
 import { oracleRuntime } from "./oracle.ts";
 import { ortNodeRuntime } from "./ort-node.ts";
 import { float32Tensor, type Tensors } from "./session.ts";
-import { wavetileWasmRuntime } from "./wavetile-wasm.ts";
+import { wavetileRuntime } from "./wavetile.ts";
 
 const rng = new Rng(5);
 const normal = (count: number) => Float32Array.from({ length: count }, () => rng.normal());
@@ -41,7 +41,7 @@ test("oracle and WebAssembly agree with onnxruntime-node at several sizes", asyn
   const plain = await oracleRuntime.open(model);
   const fixed = await oracleRuntime.open(model, { constants: one });
   const hints = { constants: one, shapes: { rows: "1..8" } };
-  const compiled = await wavetileWasmRuntime(1).open(model, hints);
+  const compiled = await wavetileRuntime("wasm", 1).open(model, hints);
   expect(compiled.inputs.map((i) => i.name)).toEqual(["x"]);
   expect(plain.inputs).toEqual([
     { name: "x", type: "float32", dims: ["rows", 6] },

@@ -11,7 +11,7 @@ import { countElements, toleranceOf, worstDifference } from "../../bench/session
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
 import type { Runtime, Tensors } from "../../bench/sessions/session.ts";
-import { wavetileWasmRuntime } from "../../bench/sessions/wavetile-wasm.ts";
+import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
@@ -24,7 +24,7 @@ export const models: Campaign = {
   targets: ["wasm", "oracle"],
   defaultCount: cases.length,
   open: async (target) => {
-    const ours = target === "wasm" ? wavetileWasmRuntime(1) : oracleRuntime;
+    const ours = target === "wasm" ? wavetileRuntime("wasm", 1) : oracleRuntime;
     return (seed) => {
       const { row, modelCase } = cases[seed % cases.length]!;
       return compare(row, modelCase, seed, ours);

@@ -1,7 +1,8 @@
 /**
  * Random small graphs, computed by the float64 oracle and by the stage under test. Target `wasm`:
- * compiled, and run as WebAssembly on one thread. Target `nests`: the loop nests of every node, run
- * by the nest interpreter.
+ * compiled, and run as WebAssembly on one thread. Target `cpu`: compiled for one of the x86-64 targets
+ * that run here, on one to three threads, every buffer in pages of its own between pages that fault.
+ * Target `nests`: the loop nests of every node, run by the nest interpreter.
  */
 import { unwrap } from "../../bench/sessions/import-hints.ts";
 import { compileModel } from "../../src/compile.ts";
@@ -9,23 +10,65 @@ import type { Graph, Model } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { checkNests } from "../../src/interp/check-nests.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
+import type { Program } from "../../src/program/program.ts";
+import { ModelSession, type SessionOptions } from "../../src/runtime/model-session.ts";
+import { probeNativeFeatures } from "../../src/runtime/native/features.ts";
+import { createNativeInstance } from "../../src/runtime/native/native-instance.ts";
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
-import { WasmSession } from "../../src/runtime/wasm/session.ts";
+import { createWasmSession } from "../../src/runtime/wasm/session.ts";
 import { dtypes } from "../../src/semantics/dtype.ts";
 import { evaluate } from "../../src/semantics/index-expr.ts";
 import { fromRef, type RefTensor, randomRef, toRef } from "../../src/semantics/tensor.ts";
+import { ok, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
+import type { Target } from "../../src/target/target.ts";
 import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts";
 import { type RandomGraph, randomGraph } from "../random-graph.ts";
 
 export const randomOps: Campaign = {
   name: "random-ops",
   summary: "random small graphs, each stage against the oracle",
-  targets: ["wasm", "nests"],
+  targets: ["wasm", "nests", "cpu"],
   defaultCount: 2000,
-  open: async (target) => (target === "wasm" ? wasmTrial : nestsTrial),
+  open: async (target) => {
+    if (target === "nests") return nestsTrial;
+    return target === "wasm" ? compiledTrial(onWasm) : compiledTrial(onNative);
+  },
+};
+
+/** Where a trial runs its program. */
+type Place = (seed: number) => {
+  readonly target: Target;
+  readonly start: (program: Program, options: SessionOptions) => Result<ModelSession>;
+};
+
+const onWasm: Place = () => ({
+  target: targets.get("wasm")!,
+  start: (program, options) => {
+    const features = { ...probeWasmFeatures(), threads: false };
+    return createWasmSession(program, { ...options, threads: 1, features, host: nodeWorkerHost });
+  },
+});
+
+/** Threads beyond the cores, too: whoever waits then sleeps. */
+const threadCounts = [1, 2, 3];
+
+const onNative: Place = (seed) => {
+  const { system, targets: names } = unwrap(probeNativeFeatures());
+  const target = targets.get(names[seed % names.length]!)!;
+  const threads = threadCounts[Math.floor(seed / names.length) % threadCounts.length]!;
+  return {
+    target,
+    start: (program, options) => {
+      const apart = { ...program, buffers: program.buffers.map(({ placement: _, ...b }) => b) };
+      const { parallelism } = nodeWorkerHost;
+      const native = { system, threads, parallelism, guards: true };
+      const instance = createNativeInstance(apart, target, native);
+      return instance.ok ? ok(new ModelSession(apart, instance.value, options)) : instance;
+    },
+  };
 };
 
 const nestsTrial: Trial = (seed) => {
@@ -34,17 +77,19 @@ const nestsTrial: Trial = (seed) => {
   return passed;
 };
 
-const wasmTrial: Trial = async (seed) => {
-  const drawn = randomGraph(seed);
-  const inputs = drawInputs(drawn, new Rng(seed));
-  const expected = unwrap(runGraph(drawn.graph, inputs));
-  const found = await runCompiled(drawn.graph, inputs);
-  for (const [i, want] of expected.entries()) {
-    const reason = firstDifference(found[i]!, want);
-    if (reason !== undefined) return { kind: "failed", reason: `output ${i}: ${reason}` };
-  }
-  return passed satisfies Finding;
-};
+function compiledTrial(place: Place): Trial {
+  return async (seed) => {
+    const drawn = randomGraph(seed);
+    const inputs = drawInputs(drawn, new Rng(seed));
+    const expected = unwrap(runGraph(drawn.graph, inputs));
+    const found = await runCompiled(drawn.graph, inputs, place(seed));
+    for (const [i, want] of expected.entries()) {
+      const reason = firstDifference(found[i]!, want);
+      if (reason !== undefined) return { kind: "failed", reason: `output ${i}: ${reason}` };
+    }
+    return passed satisfies Finding;
+  };
+}
 
 function drawInputs({ graph, extents }: RandomGraph, rng: Rng): RefTensor[] {
   const symbols = new Map(Object.entries(extents));
@@ -58,19 +103,14 @@ function drawInputs({ graph, extents }: RandomGraph, rng: Rng): RefTensor[] {
   });
 }
 
-/** Compiles for this engine's WebAssembly and runs on the calling thread alone. */
-async function runCompiled(graph: Graph, inputs: readonly RefTensor[]): Promise<RefTensor[]> {
-  const features = { ...probeWasmFeatures(), threads: false };
+async function runCompiled(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  { target, start }: ReturnType<Place>,
+): Promise<RefTensor[]> {
   const source: Model = { graph, weights: noWeights };
-  const { model, nests, plan } = unwrap(compileModel(source, { target: targets.get("wasm")! }));
-  const session = unwrap(
-    WasmSession.create(plan.program, {
-      threads: 1,
-      features,
-      host: nodeWorkerHost,
-      weight: weightReader(model),
-    }),
-  );
+  const { model, nests, plan } = unwrap(compileModel(source, { target }));
+  const session = unwrap(start(plan.program, { weight: weightReader(model) }));
   session.poison();
   const { values, inputs: ids } = model.graph;
   const feeds = ids.map((id, i) => [values[id]!.name, fromRef(inputs[i]!)] as const);

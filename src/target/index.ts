@@ -28,6 +28,7 @@ import { rtx5090 } from "./machines/rtx-5090.ts";
 import { rtxPro6000 } from "./machines/rtx-pro-6000.ts";
 import { t4 } from "./machines/t4.ts";
 import { wasmTargets } from "./machines/wasm.ts";
+import { x64Targets } from "./machines/x64.ts";
 import { x8664v3 } from "./machines/x86-64-v3.ts";
 import { x8664v4 } from "./machines/x86-64-v4.ts";
 import { xeon8480 } from "./machines/xeon-8480.ts";
@@ -67,7 +68,10 @@ export const machineFiles: readonly MachineFile[] = [
 ];
 
 export const targets: ReadonlyMap<string, Target> = new Map(
-  [...wasmTargets, ...machineFiles.map(targetOfMachine)].map((target) => [target.name, target]),
+  [...wasmTargets, ...x64Targets, ...machineFiles.map(targetOfMachine)].map((target) => [
+    target.name,
+    target,
+  ]),
 );
 
 export type { Target } from "./target.ts";

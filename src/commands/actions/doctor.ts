@@ -1,4 +1,6 @@
 /** What this machine offers: Node, cores, WebAssembly features, optional packages, folders. */
+
+import { runnableTargets } from "../../runtime/create-session.ts";
 import { folderOf } from "../../runtime/files/folders.ts";
 import { installedVersion } from "../../runtime/files/installed-package.ts";
 import { nodeVersion } from "../../runtime/files/node-version.ts";
@@ -6,7 +8,6 @@ import { probeWasmFeatures } from "../../runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import { ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
-import { runnableTargets } from "../library/open-model.ts";
 import { version } from "../version.ts";
 
 const peers = ["onnxruntime-node", "onnxruntime-web"];
@@ -18,7 +19,7 @@ export const doctorAction: Action<Record<string, never>> = async () => {
     node: nodeVersion,
     cores: nodeWorkerHost.parallelism,
     webAssembly: features,
-    targets: runnableTargets(),
+    targets: runnableTargets().names,
     peers: Object.fromEntries(peers.map((name) => [name, installedVersion(name) ?? null])),
     folders: { cache: folderOf("cache"), data: folderOf("data"), config: folderOf("config") },
   };

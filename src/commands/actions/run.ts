@@ -2,7 +2,7 @@
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { writeNpy } from "../../runtime/files/npy.ts";
 import { join } from "../../runtime/files/paths.ts";
-import type { KernelTime } from "../../runtime/wasm/session.ts";
+import type { KernelTime } from "../../runtime/model-session.ts";
 import { type Tensor, toRef } from "../../semantics/tensor.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";

@@ -1,4 +1,6 @@
 /** The targets, and one of them with every figure, how it is known and its source. */
+
+import { runnableTargets } from "../../runtime/create-session.ts";
 import { ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Machine } from "../../target/machine.ts";
@@ -6,7 +8,6 @@ import type { Target } from "../../target/target.ts";
 import { type FigureRow, figuresOf } from "../../target/walk-figures.ts";
 import type { Action } from "../command.ts";
 import { findMachine } from "../library/find-machine.ts";
-import { runnableTargets } from "../library/open-model.ts";
 import { printTable } from "./table.ts";
 
 export const targetsAction: Action<{
@@ -15,7 +16,7 @@ export const targetsAction: Action<{
 }> = async ({ action, name }) => (action === "list" ? list() : show(name ?? ""));
 
 function list() {
-  const here = runnableTargets();
+  const here = runnableTargets().names;
   const rows = [...targets.values()].map((t) => ({
     name: t.name,
     summary: t.summary,

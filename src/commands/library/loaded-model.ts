@@ -3,7 +3,7 @@
  * number of callers may use `runAsync` at once; their runs queue. A state is an input that takes the value
  * which an output had in the run before; it begins as zeros, and a feed replaces what was kept.
  */
-import type { KernelTime, Outputs, WasmSession } from "../../runtime/wasm/session.ts";
+import type { KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
@@ -30,7 +30,7 @@ export interface RunOptions {
 export class LoadedModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  readonly #session: WasmSession;
+  readonly #session: ModelSession;
   /** The model's names to the graph's and back. */
   readonly #valueOf: ReadonlyMap<string, string>;
   readonly #nameOf: ReadonlyMap<string, string>;
@@ -38,7 +38,7 @@ export class LoadedModel {
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ artifact }: OpenModel, session: WasmSession) {
+  constructor({ artifact }: OpenModel, session: ModelSession) {
     const { graph, meta } = artifact;
     this.#session = session;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));

@@ -16,10 +16,9 @@ import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
 import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import { createSession, runnableTargets } from "../../runtime/create-session.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
-import { probeWasmFeatures } from "../../runtime/wasm/features.ts";
-import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
-import { WasmSession } from "../../runtime/wasm/session.ts";
+import type { ModelSession } from "../../runtime/model-session.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -85,8 +84,8 @@ function fixedBefore(what: string, option: string): Diagnostic {
 }
 
 function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target, TargetCode]> {
-  const runnable = runnableTargets();
-  const names = wanted === "auto" ? runnable : [wanted];
+  const runnable = runnableTargets().names;
+  const names = anyTarget.has(wanted) ? runnable : [wanted];
   for (const name of names) {
     const code = artifact.targets.get(name);
     if (code) return ok([targets.get(name)!, code]);
@@ -98,19 +97,15 @@ function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target
   );
 }
 
-/** Names of the targets that this engine can run, best first. */
-export function runnableTargets(): readonly string[] {
-  const features = probeWasmFeatures();
-  if (!features.simd) return [];
-  return features.relaxedFma ? ["wasm-relaxed", "wasm"] : ["wasm"];
-}
-
 /** Emitters that a whole model can be compiled with; the other targets are for planning. */
-const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm"] as const);
+const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64"] as const);
+
+/** Words for the best target that runs here. */
+const anyTarget: ReadonlySet<string> = new Set(["auto", "cpu"]);
 
 /** The target of a name; `auto` is the best that this engine can run. */
 export function findTarget(name: string): Result<Target> {
-  const target = targets.get(name === "auto" ? (runnableTargets()[0] ?? "auto") : name);
+  const target = targets.get(anyTarget.has(name) ? (runnableTargets().names[0] ?? name) : name);
   if (target && compiledEmitters.has(target.emitter)) return ok(target);
   const compiled = [...targets.values()].filter((t) => compiledEmitters.has(t.emitter));
   const found = target ? "is known for planning, it has no program" : "is unknown";
@@ -202,15 +197,13 @@ function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta
 }
 
 /** The program with its weights in memory, ready to run on `threads` threads. */
-export function startSession(opened: OpenModel, threads: number): Result<WasmSession> {
+export function startSession(opened: OpenModel, threads: number): Result<ModelSession> {
   const { artifact, code, target } = opened;
-  if (!runnableTargets().includes(target.name)) return fail(notHere(target.name));
+  if (!runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
   const { inputs, outputs } = artifact.meta;
   const titles = new Map([...inputs, ...outputs].map((p) => [p.value, p.name]));
-  return WasmSession.create(code.program, {
+  return createSession(code.program, target, {
     threads,
-    features: probeWasmFeatures(),
-    host: nodeWorkerHost,
     weight: readerOfWeights(artifact, artifact.meta.views),
     title: (name) => titles.get(name) ?? name,
   });
@@ -219,6 +212,6 @@ export function startSession(opened: OpenModel, threads: number): Result<WasmSes
 function notHere(name: string): Diagnostic {
   return diagnostic("CLI006", `programs for target ${name} do not run here`, {
     at: "--target",
-    help: `here run ${runnableTargets().join(", ") || "none: this engine has no SIMD"}; see wavetile targets`,
+    help: `here run ${runnableTargets().names.join(", ") || "none: this engine has no SIMD"}; see wavetile targets`,
   });
 }

@@ -113,7 +113,9 @@ class Allocator {
   ): void {
     const taken = new Set(active.map((a) => homes.get(a.id)!));
     const pool = this.#pool(interval.register);
-    const wished = interval.hints.map((h) => homes.get(h)).find((h) => h !== undefined && !taken.has(h));
+    const wished = interval.hints
+      .map((h) => homes.get(h))
+      .find((h) => h !== undefined && !taken.has(h));
     const free = wished ?? pool.find((r) => !taken.has(r));
     if (free !== undefined) {
       homes.set(interval.id, free);
@@ -122,7 +124,10 @@ class Allocator {
     }
     let victim = interval;
     for (const other of active) if (this.#price(other) < this.#price(victim)) victim = other;
-    invariant(!this.#short.has(victim.id), () => "one instruction needs more registers than there are");
+    invariant(
+      !this.#short.has(victim.id),
+      () => "one instruction needs more registers than there are",
+    );
     spilled.push(victim);
     if (victim === interval) return;
     homes.set(interval.id, homes.get(victim.id)!);
@@ -321,4 +326,3 @@ export function alignedFrame(bytes: number): number {
   // The return address takes 8 bytes of 64.
   return Math.ceil((bytes + 8) / 64) * 64 - 8;
 }
-

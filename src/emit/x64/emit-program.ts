@@ -48,6 +48,8 @@ export interface X64Program {
 }
 
 const address = { min: 0, max: Number.POSITIVE_INFINITY };
+/** Keeps shares of loops within 32 bits. */
+export const mostThreads = 4096;
 /** What a callee may overwrite above its return address (Windows x64 ABI, "home space"). */
 const homeSpaceBytes = 64;
 
@@ -95,11 +97,10 @@ class ProgramEmitter {
     const run = this.#addRun(barrier.entry);
     const threads = emitThreadCode(this.#parts, system, run);
     const vectors = features.evex ? 32 : 16;
-    const code = link(
-      [...this.#functions, barrier, ...threads.functions],
-      this.#parts.constants,
-      { vectors, vectorBits: features.vectorBits },
-    );
+    const code = link([...this.#functions, barrier, ...threads.functions], this.#parts.constants, {
+      vectors,
+      vectorBits: features.vectorBits,
+    });
     const at = (label: Label): number => code.entries.get(label.id)!;
     const { enter, dispatch, work, quit } = threads;
     return {
@@ -149,7 +150,7 @@ class ProgramEmitter {
 
   /** Ranges of parameters and addresses; bindings may be anything. */
   #declareOuter(scope: IndexScope): void {
-    scope.declare(threadCountName, { min: 1, max: Number.POSITIVE_INFINITY });
+    scope.declare(threadCountName, { min: 1, max: mostThreads });
     for (const { name, min, max } of this.#program.parameters) scope.declare(name, { min, max });
     for (const arena of Object.keys(this.#layout.arenas)) {
       scope.declare(arenaVariable(arena as Arena), address);
@@ -200,4 +201,3 @@ class ProgramEmitter {
     return undefined;
   }
 }
-

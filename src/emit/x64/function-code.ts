@@ -5,6 +5,7 @@
  * registers are short.
  */
 import { invariant } from "../../support/invariant.ts";
+import type { ConstantPool } from "./constant-pool.ts";
 import {
   firstVirtual,
   gpr,
@@ -18,7 +19,6 @@ import {
   type RegisterBits,
   type RegisterClass,
 } from "./operand.ts";
-import type { ConstantPool } from "./constant-pool.ts";
 
 /** rsp: stack slots lie from it upwards. */
 export const stackPointer = gpr(4);
@@ -105,7 +105,12 @@ export class FunctionCode {
   }
 
   /** Under a mask; lanes left out become zero or keep what the destination has. */
-  masked(mask: Register, zeroing: boolean, op: string, ...operands: readonly (Operand | number)[]): this {
+  masked(
+    mask: Register,
+    zeroing: boolean,
+    op: string,
+    ...operands: readonly (Operand | number)[]
+  ): this {
     this.body.push({ op, operands: operands.map(asOperand), mask, zeroing, depth: this.#depth });
     return this;
   }

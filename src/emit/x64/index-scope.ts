@@ -207,7 +207,9 @@ export class IndexScope {
     this.#levels.at(-1)!.sums.set(sum.key, register);
     const constant = ix.constantValue(step);
     const by =
-      constant !== undefined && Math.abs(constant) < 2 ** 31 ? immediate(constant) : this.value(step);
+      constant !== undefined && Math.abs(constant) < 2 ** 31
+        ? immediate(constant)
+        : this.value(step);
     return () => void this.#f.emit("add", register, by);
   }
 

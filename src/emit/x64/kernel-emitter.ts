@@ -168,7 +168,8 @@ export class KernelEmitter {
       });
       return;
     }
-    if (place.buffer.lanes !== lanes) context.refuse(`${lanes} lanes of register buffer ${s.buffer}`);
+    if (place.buffer.lanes !== lanes)
+      context.refuse(`${lanes} lanes of register buffer ${s.buffer}`);
     this.#storeElement(s, context.element(place, s.index));
   }
 
@@ -204,7 +205,10 @@ export class KernelEmitter {
   }
 
   /** Sets the counter to the first trip and gives the end. */
-  #loopEnd(s: StatementOf<"for">, counter: Register): ReturnType<KernelContext["scope"]["operand"]> {
+  #loopEnd(
+    s: StatementOf<"for">,
+    counter: Register,
+  ): ReturnType<KernelContext["scope"]["operand"]> {
     const { f, scope } = this.#context;
     if (s.mode.kind !== "grid") {
       const end = scope.operand(s.extent);

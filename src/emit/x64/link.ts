@@ -3,7 +3,12 @@
  * labels, and the constants behind it all.
  */
 import { invariant } from "../../support/invariant.ts";
-import { type AllocatedFunction, alignedFrame, allocateRegisters, type RegisterFile } from "./allocate.ts";
+import {
+  type AllocatedFunction,
+  alignedFrame,
+  allocateRegisters,
+  type RegisterFile,
+} from "./allocate.ts";
 import type { ConstantPool } from "./constant-pool.ts";
 import { encode, type Fixup } from "./encode.ts";
 import { type FunctionCode, stackPointer } from "./function-code.ts";
@@ -170,7 +175,9 @@ class Linker {
     const lines = this.#listing.map(([at, what]) => {
       const address = at.toString(16).padStart(6, "0");
       if (typeof what === "string") return `\n${what}:`;
-      return what.op === "label" ? printInstruction(what) : `  ${address}  ${printInstruction(what)}`;
+      return what.op === "label"
+        ? printInstruction(what)
+        : `  ${address}  ${printInstruction(what)}`;
     });
     return `${lines.join("\n").trimStart()}\n`;
   }

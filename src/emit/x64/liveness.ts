@@ -4,8 +4,9 @@
  * that covers all of its life (Poletto and Sarkar, "Linear scan register allocation", 1999). Position
  * 2 i is where instruction i reads, 2 i + 1 where it writes.
  */
-import { firstVirtual, type Register } from "./operand.ts";
+
 import type { PlacedInstruction } from "./function-code.ts";
+import { firstVirtual, type Register } from "./operand.ts";
 import { accessOf } from "./rows/instruction-row.ts";
 
 export interface Access {
@@ -25,7 +26,10 @@ export function accessesOf(instruction: PlacedInstruction): Access {
   const access = accessOf(op);
   const [first] = operands;
   if (zeroIdioms.has(op) && isZeroing(instruction)) {
-    return { reads: [], writes: first?.kind === "register" && first.id >= firstVirtual ? [first] : [] };
+    return {
+      reads: [],
+      writes: first?.kind === "register" && first.id >= firstVirtual ? [first] : [],
+    };
   }
   operands.forEach((o, i) => {
     if (o.kind === "memory") {

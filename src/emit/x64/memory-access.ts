@@ -198,4 +198,3 @@ function storeNarrowed(
     f.emit("mov", offsetBy(to, step * lane), sized(r, (8 * step) as RegisterBits));
   }
 }
-

@@ -24,7 +24,8 @@ export function randomInstruction(row: InstructionRow, rng: Rng): Instruction {
   const evex = row.encoding === "evex" && row.lengths.length > 0;
   const stores = types[0] === "m";
   const compares = types[0] === "k";
-  const takesMask = evex && !["vpmovd2m", "vpmovm2d", "vpmovm2q"].includes(row.name) && row.name !== "vmovntps";
+  const takesMask =
+    evex && !["vpmovd2m", "vpmovm2d", "vpmovm2q"].includes(row.name) && row.name !== "vmovntps";
   const mask = takesMask && (rng.bits() & 1) === 1 ? maskRegister(rng.integer(1, 7)) : undefined;
   const zeroing = mask !== undefined && !stores && !compares && (rng.bits() & 1) === 1;
   return {

@@ -26,7 +26,9 @@ export function castScalar(
     const wide = findHolding(from) === "f64" ? x : toF64(context, x);
     return saturate ? saturated(context, to, wide) : wrapped(context, to, wide);
   }
-  return isFloat(to) ? integerToFloat(context, from, to, x) : resized(context, from, to, saturate, x);
+  return isFloat(to)
+    ? integerToFloat(context, from, to, x)
+    : resized(context, from, to, saturate, x);
 }
 
 function nonZero({ f }: KernelContext, from: DType, x: Register): Register {
@@ -148,7 +150,9 @@ function saturateWide(
   const most = to === "u64" ? (1n << 64n) - 1n : (1n << 63n) - 1n;
   const inside = f.label();
   f.emit("vucomisd", x, limit).emit("jb", inside);
-  f.emit("movabs", r, immediate(BigInt.asIntN(64, most))).emit("jmp", end).place(inside);
+  f.emit("movabs", r, immediate(BigInt.asIntN(64, most)))
+    .emit("jmp", end)
+    .place(inside);
   if (to === "i64") f.emit("vcvttsd2si", r, x);
   else {
     f.emit("vucomisd", x, f.splat64(0n, 128)).emit("jbe", end);
@@ -163,7 +167,9 @@ function unsignedFromFloat({ f }: KernelContext, x: Register, r: Register): void
   f.emit("vucomisd", x, half).emit("jb", small);
   const [rest, top] = [f.vec(128), f.gpr()];
   f.emit("vsubsd", rest, x, half).emit("vcvttsd2si", r, rest);
-  f.emit("movabs", top, immediate(-(1n << 63n))).emit("xor", r, top).emit("jmp", end);
+  f.emit("movabs", top, immediate(-(1n << 63n)))
+    .emit("xor", r, top)
+    .emit("jmp", end);
   f.place(small).emit("vcvttsd2si", r, x).place(end);
 }
 

@@ -6,12 +6,12 @@ import type { Expr } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { type MathFunction, mathFunctions } from "./context-block.ts";
+import { findFloatOp } from "./float-ops.ts";
+import { roundNarrow } from "./half-rows.ts";
 import { applyInteger, flagOf } from "./integer-ops.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { findHolding, isFloat, isNarrowFloat } from "./lanes.ts";
 import { type Register, sized } from "./operand.ts";
-import { roundNarrow } from "./half-rows.ts";
-import { findFloatOp } from "./float-ops.ts";
 
 type Apply = Extract<Expr, { kind: "apply" }>;
 
@@ -45,11 +45,7 @@ function selectScalar(
 }
 
 /** On 0 and 1. */
-function applyBool(
-  context: KernelContext,
-  op: ScalarOp,
-  [a, b]: readonly Register[],
-): Register {
+function applyBool(context: KernelContext, op: ScalarOp, [a, b]: readonly Register[]): Register {
   const { f } = context;
   const r = f.gpr(32);
   const binary = (name: string): Register => {
@@ -148,11 +144,7 @@ function throughMath(
   return narrow;
 }
 
-function mathResult(
-  context: KernelContext,
-  op: ScalarOp,
-  args: readonly Register[],
-): Register {
+function mathResult(context: KernelContext, op: ScalarOp, args: readonly Register[]): Register {
   const c = context.vectorCode(128, "f64");
   if (op === "sigmoid") {
     const e = context.callMath("exp", [c.neg(args[0]!)]);
@@ -163,7 +155,10 @@ function mathResult(
     const r = context.callMath("fmod", args);
     const zero = c.constant(0);
     // Add the divisor where the remainder is not zero and has the other sign.
-    const differs = c.xor(c.lanes64(c.compare("less", r, zero)), c.lanes64(c.compare("less", b!, zero)));
+    const differs = c.xor(
+      c.lanes64(c.compare("less", r, zero)),
+      c.lanes64(c.compare("less", b!, zero)),
+    );
     const nonZero = c.lanes64(c.compare("notEqual", r, zero));
     return c.add(r, c.and(c.and(differs, nonZero), b!));
   }
@@ -177,4 +172,3 @@ export function widened({ f }: KernelContext, x: Register): Register {
   f.emit("vxorps", r, r, r).emit("vcvtss2sd", r, r, x);
   return r;
 }
-

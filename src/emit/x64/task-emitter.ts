@@ -183,12 +183,7 @@ export class TaskEmitter {
     f.place(done);
   }
 
-  #call(
-    task: Launch,
-    fn: KernelFunction,
-    coordinates: readonly Register[],
-    tables: Tables,
-  ): void {
+  #call(task: Launch, fn: KernelFunction, coordinates: readonly Register[], tables: Tables): void {
     const { f, scope } = this.#context;
     const values = [
       ...coordinates,

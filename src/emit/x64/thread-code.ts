@@ -220,7 +220,11 @@ class ThreadWriter {
   /** Gives up the processor by a function of the system, and counts as a sleep that timed out. */
   #yield(): void {
     const { f } = this;
-    f.emit("sub", stackPointer, 40).emit("mov", rax, memory(contextPointer, threadBlock.yieldThread));
+    f.emit("sub", stackPointer, 40).emit(
+      "mov",
+      rax,
+      memory(contextPointer, threadBlock.yieldThread),
+    );
     f.emit("callreg", rax).emit("add", stackPointer, 40).emit("mov", low(rax), timedOut);
   }
 
@@ -228,12 +232,14 @@ class ThreadWriter {
   #prologue(): void {
     const { f } = this;
     for (const r of this.#saved()) f.emit("push", r);
-    f.emit("mov", rbp, stackPointer);
+    f.emit("mov", rax, stackPointer);
     if (this.#system === "windows") {
       f.emit("sub", stackPointer, 160);
       for (let i = 0; i < 10; i++) f.emit("vmovups", memory(stackPointer, 16 * i), vec(6 + i, 128));
     }
-    f.emit("and", stackPointer, -64);
+    // The tasks use every register: where the stack was is on the stack.
+    f.emit("and", stackPointer, -64).emit("sub", stackPointer, 64);
+    f.emit("mov", memory(stackPointer), rax);
     f.emit("mov", contextPointer, this.#system === "windows" ? rcx : rdi);
     f.emit("vstmxcsr", memory(contextPointer, threadBlock.savedControl));
     f.emit("mov", low(rax), memory(contextPointer, threadBlock.savedControl));
@@ -245,6 +251,7 @@ class ThreadWriter {
   #epilogue(): void {
     const { f } = this;
     f.emit("vzeroupper").emit("vldmxcsr", memory(contextPointer, threadBlock.savedControl));
+    f.emit("mov", rbp, memory(stackPointer));
     if (this.#system === "windows") {
       for (let i = 0; i < 10; i++) {
         f.emit("vmovups", vec(6 + i, 128), memory(rbp, 16 * i - 160));

@@ -105,12 +105,7 @@ export class ValueEmitter {
           e.operands.map((o) => this.value(o)),
         );
       case "cast":
-        return castScalar(
-          context,
-          [e.operand.dtype, e.dtype],
-          e.saturate,
-          this.value(e.operand),
-        );
+        return castScalar(context, [e.operand.dtype, e.dtype], e.saturate, this.value(e.operand));
       case "splat":
         return this.value(e.operand);
       case "pack":
@@ -175,7 +170,8 @@ export class ValueEmitter {
   #splat(e: ExprOf<"splat">, place: Chunk): Register {
     const { operand } = e;
     const { f } = this.#context;
-    if (operand.kind === "literal") return this.#splatLiteral({ ...operand, lanes: e.lanes }, place);
+    if (operand.kind === "literal")
+      return this.#splatLiteral({ ...operand, lanes: e.lanes }, place);
     const [first] = this.#done.get(e) ?? [];
     if (first && place.bits === first.bits) return first;
     const r = f.vec(place.bits);
@@ -236,7 +232,9 @@ export class ValueEmitter {
         context.refuse(`${e.lanes} lanes of register buffer ${e.buffer}`);
       }
       const element = context.element(place, e.index);
-      return chunk ? element[this.#chunks(e).findIndex((c) => c.first === chunk.first)]! : element[0]!;
+      return chunk
+        ? element[this.#chunks(e).findIndex((c) => c.first === chunk.first)]!
+        : element[0]!;
     }
     const from = context.scope.address(context.address(place, e.index));
     return chunk ? loadChunk(context, e.dtype, chunk, from) : loadScalar(context, e.dtype, from);

@@ -51,7 +51,12 @@ export class VectorCode {
   /** Suffix of the float instructions: ps or pd. */
   readonly #p: "ps" | "pd";
 
-  constructor(f: FunctionCode, features: Features, bits: RegisterBits, lane: "f32" | "f64" = "f32") {
+  constructor(
+    f: FunctionCode,
+    features: Features,
+    bits: RegisterBits,
+    lane: "f32" | "f64" = "f32",
+  ) {
     this.f = f;
     this.bits = bits;
     this.evex = features.evex;
@@ -128,12 +133,7 @@ export class VectorCode {
   }
 
   /** Of 32-bit integers. */
-  compareIntegers(
-    predicate: IntegerPredicate,
-    a: Register,
-    b: Register,
-    unsigned: boolean,
-  ): Mask {
+  compareIntegers(predicate: IntegerPredicate, a: Register, b: Register, unsigned: boolean): Mask {
     if (this.evex) {
       const mask = this.f.mask();
       this.f.emit(unsigned ? "vpcmpud" : "vpcmpd", mask, a, b, integerPredicates[predicate]);

@@ -9,7 +9,7 @@ import { findFloatOp } from "./float-ops.ts";
 import { roundNarrow } from "./half-rows.ts";
 import { findHolding, isFloat, isNarrowFloat, isUnsigned } from "./lanes.ts";
 import type { Register } from "./operand.ts";
-import { type Features, type FloatPredicate, VectorCode } from "./vector-code.ts";
+import type { Features, FloatPredicate, VectorCode } from "./vector-code.ts";
 
 type VectorRow = (c: VectorCode, operands: readonly Register[]) => Register;
 

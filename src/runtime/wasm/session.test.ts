@@ -3,9 +3,10 @@ import type { Program } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
 import { constant, variable } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
+import type { ModelSession } from "../model-session.ts";
 import { probeWasmFeatures } from "./features.ts";
 import { nodeWorkerHost } from "./node-worker-host.ts";
-import { WasmSession } from "./session.ts";
+import { createWasmSession } from "./session.ts";
 
 const n = variable("N");
 const i = variable("i");
@@ -95,8 +96,8 @@ const f32 = (values: readonly number[]): Tensor => ({
   data: Float32Array.from(values),
 });
 
-function open(threads: number): WasmSession {
-  const created = WasmSession.create(program, {
+function open(threads: number): ModelSession {
+  const created = createWasmSession(program, {
     threads,
     features: probeWasmFeatures(),
     host: nodeWorkerHost,
@@ -106,7 +107,7 @@ function open(threads: number): WasmSession {
   return created.value;
 }
 
-describe.each([1, 2])("WasmSession with %i threads", (threads) => {
+describe.each([1, 2])("WebAssembly session with %i threads", (threads) => {
   const session = open(threads);
   afterAll(() => session.dispose());
 
@@ -167,7 +168,7 @@ it("refuses to profile control flow between kernels (RUN010)", async () => {
       },
     ],
   };
-  const created = WasmSession.create(repeated, {
+  const created = createWasmSession(repeated, {
     threads: 1,
     features: probeWasmFeatures(),
     host: nodeWorkerHost,

@@ -1,17 +1,17 @@
 /**
- * Wavetile itself behind the Session interface: import, compile for this engine's WebAssembly, run on
- * a pool of threads. Nothing is cached: what is opened is compiled.
+ * Wavetile itself behind the Session interface: import, compile for a target of this
+ * machine, run on threads. Nothing is cached: what is opened is compiled.
  */
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
 import { median } from "../../src/runtime/measure/statistics.ts";
-import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
-import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
-import { type KernelTime, WasmSession } from "../../src/runtime/wasm/session.ts";
+import type { KernelTime, ModelSession } from "../../src/runtime/model-session.ts";
 import type { Tensor as StoredTensor } from "../../src/semantics/tensor.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { targets } from "../../src/target/index.ts";
+import type { Target } from "../../src/target/target.ts";
 import { ownVersion } from "../installed.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
 import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
@@ -20,33 +20,45 @@ import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
 /** Profiled runs a region's median is taken from. */
 const profiledRuns = 3;
 
-export function wavetileWasmRuntime(threads: number): Runtime {
+/** `targetName`: a target, or `cpu` or `wasm` for the best of its kind that runs here. */
+export function wavetileRuntime(targetName: string, threads: number): Runtime {
   return {
     name: "wavetile",
     version: ownVersion(),
     threads,
-    open: async (model, hints = {}) => openSession(model, hints, threads),
+    open: async (model, hints = {}) => openSession(model, hints, targetName, threads),
   };
 }
 
-function openSession(model: Uint8Array, hints: ModelHints, threads: number): Session {
+function chooseTarget(name: string): Target {
+  const { names } = runnableTargets();
+  const wanted = name === "cpu" ? names[0] : name === "wasm" ? names.find(isWasm) : name;
+  const target = targets.get(wanted ?? name);
+  invariant(target !== undefined, () => `no target ${name} among ${names.join(", ")}`);
+  return target;
+}
+
+const isWasm = (name: string): boolean => targets.get(name)?.emitter === "wasm";
+
+function openSession(
+  model: Uint8Array,
+  hints: ModelHints,
+  targetName: string,
+  threads: number,
+): Session {
   const imported = unwrap(importOnnx(model, importOptions(hints)));
-  const features = probeWasmFeatures();
-  const target = targets.get(features.relaxedFma ? "wasm-relaxed" : "wasm");
-  invariant(target !== undefined, () => `no WebAssembly target among ${[...targets.keys()]}`);
+  const target = chooseTarget(targetName);
   const compiled = unwrap(compileModel(imported, { target }));
   const session = unwrap(
-    WasmSession.create(compiled.plan.program, {
+    createSession(compiled.plan.program, target, {
       threads,
-      features,
-      host: nodeWorkerHost,
       weight: weightReader(compiled.model),
     }),
   );
   return wrap(session, imported, compiled);
 }
 
-function wrap(session: WasmSession, imported: ImportedModel, compiled: CompiledModel): Session {
+function wrap(session: ModelSession, imported: ImportedModel, compiled: CompiledModel): Session {
   const { graph } = compiled.model;
   const describe = (names: readonly string[], ids: readonly number[]) =>
     names.map((name, i) => describeValue(name, graph.values[ids[i]!]!.type));
@@ -73,7 +85,7 @@ function wrap(session: WasmSession, imported: ImportedModel, compiled: CompiledM
 
 /** Medians over a few runs on the last inputs. */
 function profileRegions(
-  session: WasmSession,
+  session: ModelSession,
   compiled: CompiledModel,
   feeds: Record<string, StoredTensor>,
 ): RegionRow[] {

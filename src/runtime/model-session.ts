@@ -1,0 +1,240 @@
+/**
+ * A model on this machine: a program's instance with its weights in place. Inputs are copied in,
+ * outputs copied out; shape parameters follow from the inputs' shapes, so one session serves every
+ * shape in the program's ranges. Runs go one after another: each owns the memory while it runs.
+ * A state begins as zeros; after each run the bytes of its output are those of its input for the next.
+ * It may be fed like an input, which replaces what was kept.
+ */
+import type { Buffer, Program, Task } from "../program/program.ts";
+import { type DType, storageBytes } from "../semantics/dtype.ts";
+import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
+import { packTensor } from "../semantics/layout.ts";
+import { elementCount } from "../semantics/shape.ts";
+import { type Tensor, tensorBytes, tensorFromBytes } from "../semantics/tensor.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { bindParameters, type GivenShape } from "./bind-parameters.ts";
+
+export type ParameterValues = Readonly<Record<string, number>>;
+
+/** A part of a program that runs on the program's memory. */
+export interface ProgramStep {
+  readonly runSync: () => Result<void>;
+  readonly dispose: () => void;
+}
+
+/** A program ready to run on this machine, whatever its code is. */
+export interface ProgramInstance {
+  /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
+  bytes(name: string): Uint8Array;
+  /** Writes the parameters of the next run without running. */
+  bind(parameters: ParameterValues): Result<void>;
+  /** Runs on this thread and its helpers; blocks. */
+  runSync(parameters: ParameterValues): Result<void>;
+  /** Runs beside this thread; the caller must not touch the buffers before it settles. */
+  run(parameters: ParameterValues, signal?: AbortSignal): Promise<Result<void>>;
+  /** One task as a program of its own on the same memory, for profiles. */
+  createStep(task: Task): Result<ProgramStep>;
+  /** Ends the threads and gives the memory back. */
+  dispose(): void | Promise<void>;
+}
+
+export interface SessionOptions {
+  /** Elements of a weight by the graph's name. */
+  readonly weight: (name: string) => Tensor;
+  /** What the user calls an input or output, for messages; by default the graph's name. */
+  readonly title?: (name: string) => string;
+}
+
+/** An input or output as a caller sees it. */
+export interface PortDescription {
+  readonly name: string;
+  readonly title: string;
+  readonly dtype: DType;
+  readonly shape: readonly IndexExpr[];
+  /** An input that need not be fed: it is kept from run to run. */
+  readonly kept: boolean;
+}
+
+export type Feeds = Readonly<Record<string, Tensor>>;
+export type Outputs = Record<string, Tensor>;
+
+/** Time of one kernel of a profiled run, on the clock that was given. */
+export interface KernelTime {
+  readonly kernel: string;
+  readonly region: string;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Rounds of a profile before the one that counts: engines start with unoptimized code. */
+const warmUpRounds = 6;
+
+export class ModelSession {
+  readonly inputs: readonly PortDescription[];
+  readonly outputs: readonly PortDescription[];
+  readonly #program: Program;
+  readonly #instance: ProgramInstance;
+  readonly #title: (name: string) => string;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(program: Program, instance: ProgramInstance, options: SessionOptions) {
+    this.#program = program;
+    this.#instance = instance;
+    this.#title = options.title ?? ((name) => name);
+    this.inputs = this.#ports("input");
+    this.outputs = this.#ports("output");
+    this.resetStates();
+    for (const b of this.#owners("weight")) {
+      const tensor = options.weight(b.source!);
+      const stored = b.layout ? packTensor(tensor, b.layout) : tensor;
+      this.#instance.bytes(b.name).set(tensorBytes(stored));
+    }
+  }
+
+  /** Runs on the calling thread and the pool; blocks. */
+  run(feeds: Feeds): Result<Outputs> {
+    const bound = this.#start(feeds);
+    if (!bound.ok) return bound;
+    const outcome = this.#instance.runSync(Object.fromEntries(bound.value));
+    return outcome.ok ? ok(this.#readOutputs(bound.value)) : outcome;
+  }
+
+  /** Leaves the event loop free; concurrent calls run one after another. */
+  runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
+    const turn = this.#queue.then(async (): Promise<Result<Outputs>> => {
+      const bound = this.#start(feeds);
+      if (!bound.ok) return bound;
+      const outcome = await this.#instance.run(Object.fromEntries(bound.value), signal);
+      return outcome.ok ? ok(this.#readOutputs(bound.value)) : outcome;
+    });
+    this.#queue = turn;
+    return turn;
+  }
+
+  /** Runs kernel by kernel, each as a program of its own, and times them. */
+  profile(
+    feeds: Feeds,
+    now: () => number,
+  ): Result<{ readonly outputs: Outputs; readonly kernels: readonly KernelTime[] }> {
+    const steps: { kernel: string; region: string; step: ProgramStep }[] = [];
+    for (const task of this.#program.tasks) {
+      if (task.kind !== "launch") {
+        return fail(diagnostic("RUN010", "control flow between kernels cannot be profiled"));
+      }
+      const step = this.#instance.createStep(task);
+      if (!step.ok) return step;
+      const { region } = this.#program.kernels.find((k) => k.name === task.kernel)!;
+      steps.push({ kernel: task.kernel, region, step: step.value });
+    }
+    const bound = this.#start(feeds);
+    if (!bound.ok) return bound;
+    this.#instance.bind(Object.fromEntries(bound.value));
+    let kernels: KernelTime[] = [];
+    for (let round = 0; round <= warmUpRounds; round++) {
+      kernels = [];
+      for (const { kernel, region, step } of steps) {
+        const startMs = now();
+        const outcome = step.runSync();
+        if (!outcome.ok) return outcome;
+        kernels.push({ kernel, region, startMs, endMs: now() });
+      }
+    }
+    for (const { step } of steps) step.dispose();
+    return ok({ outputs: this.#readOutputs(bound.value), kernels });
+  }
+
+  /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */
+  poison(): void {
+    for (const b of [...this.#owners("scratch"), ...this.#ends("output")]) {
+      this.#instance.bytes(b.name).fill(0xff);
+    }
+  }
+
+  /** States are zeros again, as before the first run. */
+  resetStates(): void {
+    for (const b of this.#owners("state")) this.#instance.bytes(b.name).fill(0);
+  }
+
+  /** Ends the threads; the session cannot run again. */
+  async dispose(): Promise<void> {
+    await this.#instance.dispose();
+  }
+
+  #owners(kind: Buffer["kind"]): readonly Buffer[] {
+    return this.#program.buffers.filter((b) => b.kind === kind && b.viewOf === undefined);
+  }
+
+  /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
+  #ends(kind: "input" | "output"): readonly Buffer[] {
+    const states = new Set(this.#program.states.map((s) => s[kind]));
+    return this.#program.buffers.filter(
+      (b) => b.viewOf === undefined && (b.kind === kind || states.has(b.name)),
+    );
+  }
+
+  #ports(kind: "input" | "output"): readonly PortDescription[] {
+    return this.#ends(kind).map((b) => ({
+      name: b.source!,
+      title: this.#title(b.source!),
+      dtype: b.dtype,
+      shape: b.shape,
+      kept: b.kind === "state",
+    }));
+  }
+
+  /** Checks the feeds, binds the parameters and copies the inputs in. */
+  #start(feeds: Feeds): Result<ReadonlyMap<string, number>> {
+    const faults: Diagnostic[] = [];
+    for (const name of Object.keys(feeds)) {
+      if (!this.inputs.some((p) => p.name === name)) faults.push(unknownInput(name, this.inputs));
+    }
+    const shapes: GivenShape[] = [];
+    for (const port of this.inputs) {
+      const feed = feeds[port.name];
+      if (!feed && port.kept) continue;
+      if (!feed) faults.push(missingInput(port));
+      else if (feed.dtype !== port.dtype) faults.push(wrongType(port, feed));
+      else shapes.push({ port: { name: port.title, shape: port.shape }, shape: feed.shape });
+    }
+    if (faults.length > 0) return fail(...faults);
+    const bound = bindParameters(this.#program, shapes);
+    if (!bound.ok) return bound;
+    for (const b of this.#ends("input")) {
+      const feed = feeds[b.source!];
+      if (feed) this.#instance.bytes(b.name).set(tensorBytes(feed));
+    }
+    return bound;
+  }
+
+  #readOutputs(parameters: ReadonlyMap<string, number>): Outputs {
+    const outputs: Outputs = {};
+    for (const b of this.#ends("output")) {
+      const shape = b.shape.map((e) => evaluate(e, parameters));
+      const size = storageBytes(b.dtype, elementCount(shape));
+      const copy = Uint8Array.from(this.#instance.bytes(b.name).subarray(0, size));
+      outputs[b.source!] = tensorFromBytes(b.dtype, shape, copy);
+    }
+    for (const { input, output } of this.#program.states) {
+      this.#instance.bytes(input).set(this.#instance.bytes(output));
+    }
+    return outputs;
+  }
+}
+
+function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {
+  return diagnostic("RUN011", `the model has no input "${name}"`, {
+    help: `its inputs are ${inputs.map((p) => p.title).join(", ")}`,
+  });
+}
+
+function missingInput(port: PortDescription): Diagnostic {
+  return diagnostic("RUN012", `input "${port.title}" is missing`, {
+    help: `feed a ${port.dtype} tensor of shape [${port.shape.map((e) => e.key).join(", ")}]`,
+  });
+}
+
+function wrongType(port: PortDescription, feed: Tensor): Diagnostic {
+  return diagnostic("RUN013", `input "${port.title}" is ${feed.dtype}, not ${port.dtype}`, {
+    help: "convert the tensor before the run",
+  });
+}

@@ -1,0 +1,377 @@
+/**
+ * A program ready to run as machine code: emitted, its pages mapped, its threads started when they are
+ * first needed. The caller writes inputs and weights into the views of their buffers, runs with
+ * parameter values, and reads outputs from the views. Thread 0 is the caller's own (or, for `run`, one
+ * of the process's pool); the others wait for jobs in emitted code (emit/x64/thread-code.ts).
+ */
+import {
+  abortCodes,
+  mathFunctions,
+  mathWord,
+  sharedBlock,
+  sleepNanoseconds,
+  threadBlock,
+} from "../../emit/x64/context-block.ts";
+import { emitX64, type X64Program } from "../../emit/x64/emit-program.ts";
+import {
+  type Arena,
+  arenas,
+  arenaVariable,
+  bufferVariable,
+} from "../../emit/x64/program-layout.ts";
+import type { Buffer, Program, Task } from "../../program/program.ts";
+import { evaluate } from "../../semantics/index-expr.ts";
+import {
+  type Diagnostic,
+  DiagnosticError,
+  diagnostic,
+  fail,
+  ok,
+  type Result,
+} from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Target } from "../../target/target.ts";
+import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
+import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
+import { noExecution } from "./features.ts";
+import { NativeMemory } from "./native-memory.ts";
+import { arenaSizes, capacityBytes } from "./storage-sizes.ts";
+
+export interface NativeOptions {
+  readonly system: NativeSystem;
+  /** Compute threads of a run, the caller's included. */
+  readonly threads: number;
+  /** Cores that they may use at once: more threads than these do not poll. */
+  readonly parallelism: number;
+  /** For tests: a page without access on both sides of every mapping. */
+  readonly guards?: boolean;
+}
+
+/** Polls before a thread sleeps: some tens of microseconds. */
+const spins = 4000;
+const stallMilliseconds = 20_000;
+
+/** Emits a program for its target and gives it memory. */
+export function createNativeInstance(
+  program: Program,
+  target: Target,
+  options: NativeOptions,
+): Result<NativeInstance> {
+  const emitted = emitNative(program, target, options.system);
+  if (!emitted.ok) return emitted;
+  const memory = new NativeMemory(options.system);
+  try {
+    const instance = new NativeInstance({
+      program,
+      target,
+      emitted: emitted.value,
+      memory,
+      options,
+    });
+    return ok(instance, emitted.warnings);
+  } catch (error) {
+    memory.unmap();
+    if (!(error instanceof DiagnosticError)) throw error;
+    return fail(...error.diagnostics);
+  }
+}
+
+/** Machine code for a target of this emitter. */
+export function emitNative(
+  program: Program,
+  target: Target,
+  system: Pick<NativeSystem, "kind">,
+): Result<X64Program> {
+  const evex = target.vectorBytes === 64;
+  const features = { evex, vectorBits: evex ? 512 : 256 } as const;
+  return emitX64(program, { features, system: system.kind });
+}
+
+interface InstanceParts {
+  readonly program: Program;
+  readonly target: Target;
+  readonly emitted: X64Program;
+  readonly memory: NativeMemory;
+  readonly options: NativeOptions;
+}
+
+interface Loaded {
+  readonly enter: NativeFunction;
+  readonly dispatch: NativeFunction;
+  readonly quit: NativeFunction;
+  readonly work: bigint;
+}
+
+export class NativeInstance implements ProgramInstance {
+  readonly #parts: InstanceParts;
+  readonly #buffers: ReadonlyMap<string, Buffer>;
+  readonly #bases: ReadonlyMap<string, bigint>;
+  readonly #views = new Map<string, Uint8Array>();
+  readonly #shared: Int32Array;
+  readonly #blocks: readonly bigint[];
+  readonly #words: readonly BigInt64Array[];
+  readonly #code: Loaded;
+  readonly #workers: bigint[] = [];
+  #disposed = false;
+
+  constructor(parts: InstanceParts) {
+    this.#parts = parts;
+    const { program, emitted, memory, options } = parts;
+    const { system, threads } = options;
+    this.#buffers = new Map(program.buffers.map((b) => [b.name, b]));
+    this.#code = load(memory, emitted, system);
+    const shared = memory.map(sharedBlock.bytes);
+    this.#shared = new Int32Array(system.view(shared, sharedBlock.bytes));
+    const place = (bytes: number): bigint =>
+      options.guards ? memory.mapGuarded(bytes) : memory.map(bytes);
+    this.#bases = placeBuffers(program, emitted, place);
+    const { blockBytes, localBytes } = emitted.layout;
+    // Pages of their own keep what different threads write apart.
+    this.#blocks = Array.from({ length: threads }, () => memory.map(blockBytes));
+    this.#words = this.#blocks.map((b) => new BigInt64Array(system.view(b, blockBytes)));
+    const locals = this.#blocks.map(() => place(Math.max(64, localBytes)));
+    this.#writeBlocks(shared, locals);
+    const crowded = threads > options.parallelism;
+    this.#shared[sharedBlock.spinLimit / 4] = crowded ? 0 : spins;
+    this.#shared[sharedBlock.idleSpinLimit / 4] = crowded ? 0 : spins;
+    this.#shared[sharedBlock.stallLimit / 4] = (stallMilliseconds * 1e6) / sleepNanoseconds;
+  }
+
+  /** The emitted code: text, map, what its registers cost. */
+  get emitted(): X64Program {
+    return this.#parts.emitted;
+  }
+
+  /** Bytes mapped for code, weights and buffers. */
+  get mappedBytes(): number {
+    return this.#parts.memory.bytes;
+  }
+
+  bytes(name: string): Uint8Array {
+    const known = this.#views.get(name);
+    if (known) return known;
+    invariant(!this.#disposed, () => "a disposed instance has no memory");
+    const { program, options } = this.#parts;
+    const buffer = this.#buffers.get(name);
+    invariant(buffer, () => `no buffer ${name}`);
+    const { address, offset } = this.#locate(buffer);
+    const length = capacityBytes(program, buffer);
+    if (length > viewLimit) {
+      throw new DiagnosticError([
+        diagnostic("RUN051", `buffer ${name} has ${length} bytes, a view at most ${viewLimit}`, {
+          help: "split the tensor, or quantize the weights",
+        }),
+      ]);
+    }
+    const view = new Uint8Array(
+      options.system.view(address + BigInt(offset), Math.max(1, length)),
+      0,
+      length,
+    );
+    this.#views.set(name, view);
+    return view;
+  }
+
+  bind(parameters: ParameterValues): Result<void> {
+    const { program, emitted } = this.#parts;
+    for (const { name, min, max } of program.parameters) {
+      const word = emitted.layout.parameters.get(name);
+      if (word === undefined) continue;
+      const value = parameters[name];
+      if (value === undefined || !Number.isInteger(value) || value < min || value > max) {
+        const help = `give an integer from ${min} to ${max}`;
+        return fail(diagnostic("RUN008", `parameter ${name} is ${value}`, { help }));
+      }
+      for (const words of this.#words) words[word / 8] = BigInt(value);
+    }
+    return ok(undefined);
+  }
+
+  runSync(parameters: ParameterValues): Result<void> {
+    const bound = this.bind(parameters);
+    return bound.ok ? this.#call(this.#code) : bound;
+  }
+
+  async run(parameters: ParameterValues, signal?: AbortSignal): Promise<Result<void>> {
+    const bound = this.bind(parameters);
+    if (!bound.ok) return bound;
+    if (signal?.aborted) return fail(cancelled());
+    const ready = this.#prepare();
+    if (!ready.ok) return ready;
+    const abort = (): void => {
+      Atomics.compareExchange(this.#shared, 0, abortCodes.none, abortCodes.cancelled);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    const entry = this.#blocks.length > 1 ? this.#code.dispatch : this.#code.enter;
+    await entry.onPool(this.#blocks[0]!);
+    signal?.removeEventListener("abort", abort);
+    return this.#outcome();
+  }
+
+  createStep(task: Task): Result<ProgramStep> {
+    const { program, target, memory, options } = this.#parts;
+    const emitted = emitNative({ ...program, tasks: [task] }, target, options.system);
+    if (!emitted.ok) return emitted;
+    invariant(
+      emitted.value.layout.blockBytes === this.#parts.emitted.layout.blockBytes,
+      () => "a step has the layout of its program",
+    );
+    // Workers run the code that they were started with: a step runs on this thread alone.
+    const code = load(memory, emitted.value, options.system);
+    return ok({ runSync: () => this.#alone(code), dispose: () => undefined });
+  }
+
+  /** Ends the threads and gives the pages back. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    const { system } = this.#parts.options;
+    if (this.#workers.length > 0) this.#code.quit(this.#blocks[0]!);
+    for (const thread of this.#workers.splice(0)) system.joinThread(thread);
+    this.#views.clear();
+    this.#parts.memory.unmap();
+  }
+
+  #locate(buffer: Buffer): { address: bigint; offset: number } {
+    const { viewOf, placement } = buffer;
+    if (viewOf !== undefined) return this.#locate(this.#buffers.get(viewOf)!);
+    if (!placement) return { address: this.#bases.get(bufferVariable(buffer.name))!, offset: 0 };
+    const offset = evaluate(placement.byteOffset, new Map());
+    return { address: this.#bases.get(arenaVariable(placement.arena))!, offset };
+  }
+
+  #writeBlocks(shared: bigint, locals: readonly bigint[]): void {
+    const { emitted, options } = this.#parts;
+    const { system } = options;
+    const math = mathFunctions.map((name) => [name, system.symbol(name) ?? 0n] as const);
+    const pause = system.symbol(system.kind === "windows" ? "SwitchToThread" : "sched_yield") ?? 0n;
+    this.#words.forEach((words, thread) => {
+      const set = (offset: number, value: bigint): void => {
+        words[offset / 8] = value;
+      };
+      set(threadBlock.shared, shared);
+      set(threadBlock.thread, BigInt(thread));
+      set(threadBlock.threads, BigInt(options.threads));
+      set(threadBlock.local, locals[thread]!);
+      set(threadBlock.yieldThread, pause);
+      for (const [name, address] of math) set(mathWord(name), address);
+      for (const arena of arenas) {
+        set(emitted.layout.arenas[arena], this.#bases.get(arenaVariable(arena))!);
+      }
+      for (const [name, word] of emitted.layout.buffers) {
+        set(word, this.#bases.get(bufferVariable(name))!);
+      }
+    });
+  }
+
+  #call(code: Loaded): Result<void> {
+    const ready = this.#prepare();
+    if (!ready.ok) return ready;
+    if (this.#blocks.length > 1) code.dispatch(this.#blocks[0]!);
+    else code.enter(this.#blocks[0]!);
+    return this.#outcome();
+  }
+
+  /** One task on thread 0, which then is the only one. */
+  #alone(code: Loaded): Result<void> {
+    const [first] = this.#words;
+    const ready = this.#reset();
+    if (!ready.ok) return ready;
+    first![threadBlock.threads / 8] = 1n;
+    code.enter(this.#blocks[0]!);
+    first![threadBlock.threads / 8] = BigInt(this.#blocks.length);
+    return this.#outcome();
+  }
+
+  #prepare(): Result<void> {
+    const ready = this.#reset();
+    if (!ready.ok) return ready;
+    this.#shared[sharedBlock.pending / 4] = this.#blocks.length - 1;
+    return this.#startWorkers();
+  }
+
+  #reset(): Result<void> {
+    invariant(!this.#disposed, () => "a disposed instance does not run");
+    for (const key of ["abort", "faultStatement", "faultValue", "arrived"] as const) {
+      this.#shared[sharedBlock[key] / 4] = 0;
+    }
+    return ok(undefined);
+  }
+
+  #startWorkers(): Result<void> {
+    const { system } = this.#parts.options;
+    for (let thread = this.#workers.length + 1; thread < this.#blocks.length; thread++) {
+      const jobs = BigInt(this.#shared[sharedBlock.job / 4]!);
+      this.#words[thread]![threadBlock.lastJob / 8] = jobs;
+      const started = system.startThread(this.#code.work, this.#blocks[thread]!);
+      if (started === undefined) {
+        const help = "use fewer threads, or raise the limit on processes";
+        return fail(diagnostic("RUN054", `the system refused thread ${thread + 1}`, { help }));
+      }
+      this.#workers.push(started);
+    }
+    return ok(undefined);
+  }
+
+  #outcome(): Result<void> {
+    const shared = this.#shared;
+    const { checks } = this.#parts.emitted;
+    const subject = checks[shared[sharedBlock.faultStatement / 4]!] ?? "a check";
+    switch (Atomics.load(shared, sharedBlock.abort / 4)) {
+      case abortCodes.none:
+        return ok(undefined);
+      case abortCodes.cancelled:
+        return fail(cancelled());
+      case abortCodes.stalled:
+        return fail(
+          diagnostic("RUN005", "a compute thread did not reach a barrier in time", {
+            help: "use fewer threads than the machine has idle cores",
+          }),
+        );
+      case abortCodes.outOfRange:
+        return fail(
+          diagnostic("RUN006", `index ${shared[sharedBlock.faultValue / 4]} is out of range`, {
+            at: subject,
+            help: "check the index tensor that is fed to the model",
+          }),
+        );
+      case abortCodes.tooManyTrips:
+        return fail(diagnostic("RUN007", "a loop made more trips than it may", { at: subject }));
+    }
+    invariant(false, () => `abort code ${shared[0]}`);
+  }
+}
+
+function cancelled(): Diagnostic {
+  return diagnostic("RUN004", "the run was cancelled by its AbortSignal");
+}
+
+function load(memory: NativeMemory, { code, entries }: X64Program, system: NativeSystem): Loaded {
+  const address = memory.mapCode(code.bytes);
+  if (address === undefined) throw new DiagnosticError([noExecution()]);
+  const at = (offset: number): bigint => address + BigInt(offset);
+  return {
+    enter: system.functionAt(at(entries.enter)),
+    dispatch: system.functionAt(at(entries.dispatch)),
+    quit: system.functionAt(at(entries.quit)),
+    work: at(entries.work),
+  };
+}
+
+/** Addresses of the arenas and of unplaced buffers by the names of their index variables. */
+function placeBuffers(
+  program: Program,
+  { layout }: X64Program,
+  place: (bytes: number) => bigint,
+): Map<string, bigint> {
+  const bases = new Map<string, bigint>();
+  for (const [arena, bytes] of Object.entries(arenaSizes(program))) {
+    bases.set(arenaVariable(arena as Arena), place(Math.max(1, bytes)));
+  }
+  for (const b of program.buffers) {
+    if (layout.buffers.has(b.name)) {
+      bases.set(bufferVariable(b.name), place(Math.max(1, capacityBytes(program, b))));
+    }
+  }
+  return bases;
+}

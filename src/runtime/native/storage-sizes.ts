@@ -1,0 +1,28 @@
+/** Bytes that a program's buffers and arenas need at the parameters' upper ends. */
+import type { Buffer, Placement, Program } from "../../program/program.ts";
+import { threadCountName } from "../../program/program.ts";
+import { storageBytes } from "../../semantics/dtype.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
+
+function rangesOf(program: Program): Map<string, { min: number; max: number }> {
+  const named = program.parameters.filter((p) => p.name !== threadCountName);
+  return new Map(named.map((p) => [p.name, { min: p.min, max: p.max }]));
+}
+
+export function capacityBytes(program: Program, buffer: Buffer): number {
+  const ranges = rangesOf(program);
+  const extents = buffer.capacity ?? buffer.shape;
+  const elements = extents.reduce((n, e) => n * Math.max(0, rangeOf(e, ranges).max), buffer.lanes);
+  return storageBytes(buffer.dtype, elements);
+}
+
+export function arenaSizes(program: Program): Record<Placement["arena"], number> {
+  const sizes = { weights: 0, scratch: 0, state: 0, caller: 0 };
+  const ranges = rangesOf(program);
+  for (const b of program.buffers) {
+    if (!b.placement) continue;
+    const end = rangeOf(b.placement.byteOffset, ranges).max + capacityBytes(program, b);
+    sizes[b.placement.arena] = Math.max(sizes[b.placement.arena], end);
+  }
+  return sizes;
+}

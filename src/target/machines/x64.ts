@@ -1,0 +1,87 @@
+/**
+ * The two kinds of x86-64 core that machine code is emitted for: AVX-512 (F, BW, VL, DQ), and AVX2 with
+ * FMA, F16C and BMI2. Rates are those of one Zen 5 core with 512-bit data paths; a program is chosen by
+ * the ratios between them, which other cores share. x86-64-v3 and -v4 are the levels for planning.
+ */
+import type { Target } from "../target.ts";
+
+const measured = "hand-encoded kernels on one 4.4 GHz Zen 5 core (2026)";
+
+function multiplyAdds(f32Lanes: readonly number[]): readonly string[] {
+  return f32Lanes.flatMap((n) => [`fma.f32x${n}`, n === 4 ? "fma.f64x2" : `fma.f64x${n / 2}`]);
+}
+
+const avx512: Target = {
+  name: "x64-avx512",
+  summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ",
+  emitter: "x64",
+  capabilities: new Set([
+    ...["avx512", "fma", "threads", "fma.f32", "fma.f64"],
+    ...multiplyAdds([4, 8, 16]),
+  ]),
+  vectorBytes: 64,
+  vectorRegisters: 28,
+  memory: [
+    {
+      name: "L1",
+      capacityBytes: {
+        value: 32 * 1024,
+        source: "smallest L1d of cores with AVX-512",
+        origin: "datasheet",
+      },
+      bytesPerNsPerCore: { value: 550, source: measured, origin: "measured" },
+    },
+    {
+      name: "L2",
+      capacityBytes: {
+        value: 1024 * 1024,
+        source: "Zen 4, Zen 5, Skylake-SP and later",
+        origin: "datasheet",
+      },
+      bytesPerNsPerCore: { value: 200, source: measured, origin: "measured" },
+    },
+    {
+      name: "L3",
+      capacityBytes: { value: 32 * 1024 * 1024, source: "Zen 5 core complex", origin: "datasheet" },
+      bytesPerNsPerCore: { value: 117, source: measured, origin: "measured" },
+    },
+    { name: "memory", bytesPerNsPerCore: { value: 33, source: measured, origin: "measured" } },
+  ],
+  f32FlopsPerNsPerCore: {
+    value: 285,
+    source: `two 16-lane FMA a cycle; ${measured}`,
+    origin: "measured",
+  },
+  vectorOpsPerNsPerCore: {
+    value: 13.4,
+    source: "three 512-bit operations a cycle at 4.4 GHz",
+    origin: "predicted",
+  },
+  multiplyAddLatencyNs: { value: 0.9, source: "4 cycles at 4.4 GHz", origin: "predicted" },
+  barrierNs: {
+    value: 150,
+    source: `spinning barrier of two threads; ${measured}`,
+    origin: "measured",
+  },
+  maxMemoryBytes: 256 * 1024 * 1024 * 1024,
+  alignmentBytes: 64,
+};
+
+const avx2: Target = {
+  ...avx512,
+  name: "x64-avx2",
+  summary: "x86-64 machine code, AVX2, FMA, F16C, BMI2",
+  capabilities: new Set([
+    ...["avx2", "fma", "threads", "fma.f32", "fma.f64"],
+    ...multiplyAdds([4, 8]),
+  ]),
+  vectorBytes: 32,
+  vectorRegisters: 12,
+  f32FlopsPerNsPerCore: {
+    value: 143,
+    source: `two 8-lane FMA a cycle; ${measured}`,
+    origin: "measured",
+  },
+};
+
+export const x64Targets: readonly Target[] = [avx512, avx2];
