@@ -54,7 +54,7 @@ describe("wavetile", () => {
       data: { trials: [{ verdict: { kind: "estimated", agreement: { checked } } }] },
     });
     const shown = await wavetile("inspect", artifact, "--program");
-    expect(shown.out).toMatch(/^program sample for "wasm/);
+    expect(shown.out).toMatch(/^program sample for "/);
     const trace = join(folder, "t.json");
     const outputs = join(folder, "out");
     const run = ["run", artifact, "--random", "--threads", "1"];

@@ -5,6 +5,8 @@ import { compareComputeCapability, parseComputeCapability } from "./compute-capa
 import { origins } from "./figure.ts";
 import { machineFiles, targets } from "./index.ts";
 import { targetOfMachine } from "./machine-target.ts";
+import { wasmTargets } from "./machines/wasm.ts";
+import { x64Targets } from "./machines/x64.ts";
 import { parseTarget, readTarget } from "./read-target.ts";
 import { figuresOf } from "./walk-figures.ts";
 
@@ -38,7 +40,7 @@ describe("built-in machines", () => {
     }
   });
   it("have distinct names, and nothing shadows another", () => {
-    expect(targets.size).toBe(machineFiles.length + 2);
+    expect(targets.size).toBe(machineFiles.length + wasmTargets.length + x64Targets.length);
   });
   it("have f32 rates within 5 % of lanes x clock", () => {
     for (const { name, machine } of machineFiles) {

@@ -15,6 +15,7 @@ export interface OpenArgs {
   readonly state: readonly string[];
   readonly seed?: number;
   readonly threads?: number | undefined;
+  readonly portable?: boolean;
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
@@ -32,6 +33,7 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
     states: states.value,
     seed: args.seed ?? 0,
     ...(args.threads !== undefined && { threads: args.threads }),
+    ...(args.portable && { portable: true }),
     onPass: context.progress,
   });
 }

@@ -12,7 +12,7 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   args,
   context,
 ) => {
-  const opened = openPath(args, context);
+  const opened = openPath({ ...args, portable: true }, context);
   if (!opened.ok) return opened;
   const { artifact, target, origin } = opened.value;
   if (!origin) {

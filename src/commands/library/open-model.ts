@@ -45,6 +45,8 @@ export interface OpenOptions {
   readonly seed: number;
   /** Threads that an ONNX model is compiled for; the program runs on any number. */
   readonly threads?: number;
+  /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
+  readonly portable?: boolean;
   readonly onPass?: (pass: string) => void;
 }
 
@@ -73,7 +75,7 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   const found = chooseCode(artifact.value, options.target);
   if (!found.ok) return found;
   const [target, code] = found.value;
-  return ok({ artifact: artifact.value, target, code });
+  return ok({ artifact: artifact.value, target, code }, found.warnings);
 }
 
 function fixedBefore(what: string, option: string): Diagnostic {
@@ -88,7 +90,7 @@ function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target
   const names = anyTarget.has(wanted) ? runnable : [wanted];
   for (const name of names) {
     const code = artifact.targets.get(name);
-    if (code) return ok([targets.get(name)!, code]);
+    if (code) return ok([targets.get(name)!, code], insteadOfNative(wanted, targets.get(name)!));
   }
   return fail(
     diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
@@ -100,13 +102,30 @@ function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target
 /** Emitters that a whole model can be compiled with; the other targets are for planning. */
 const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64"] as const);
 
+/** What every engine with SIMD runs. */
+const portableTarget = "wasm";
+
 /** Words for the best target that runs here. */
 const anyTarget: ReadonlySet<string> = new Set(["auto", "cpu"]);
+
+/**
+ * Why the best that runs here is no machine code. For `auto` only what the host could change: that a
+ * processor or a system has no machine code of ours is nothing to hear of at every run.
+ */
+function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
+  if (!anyTarget.has(asked) || found.emitter === "x64") return [];
+  const { reasons } = runnableTargets();
+  return reasons
+    .filter((d) => asked === "cpu" || d.code === "RUN052")
+    .map((d) => ({ ...d, severity: "warning" as const }));
+}
 
 /** The target of a name; `auto` is the best that this engine can run. */
 export function findTarget(name: string): Result<Target> {
   const target = targets.get(anyTarget.has(name) ? (runnableTargets().names[0] ?? name) : name);
-  if (target && compiledEmitters.has(target.emitter)) return ok(target);
+  if (target && compiledEmitters.has(target.emitter)) {
+    return ok(target, insteadOfNative(name, target));
+  }
   const compiled = [...targets.values()].filter((t) => compiledEmitters.has(t.emitter));
   const found = target ? "is known for planning, it has no program" : "is unknown";
   return fail(
@@ -138,26 +157,31 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     ...(options.onPass && { onPass: options.onPass }),
   });
   if (!compiled.ok) return compiled;
-  const { model, regions, plan } = compiled.value;
-  const code = {
-    program: plan.program,
-    schedules: regions.map((r) => r.scheduled.schedule),
-  };
+  const { model } = compiled.value;
+  const code = codeOf(compiled.value);
+  const all = [[target.value.name, code, compiled.value] as const];
+  if (options.portable && target.value.name !== portableTarget) {
+    // What runs where the processor or the host does not let the machine code run.
+    const other = compileModel(imported.value, { target: targets.get(portableTarget)! });
+    if (!other.ok) return other;
+    all.push([portableTarget, codeOf(other.value), other.value]);
+  }
   const meta = {
     producer: version,
     seed: options.seed,
     inputs: portsOf(imported.value, compiled.value, "inputs"),
     outputs: portsOf(imported.value, compiled.value, "outputs"),
-    views: viewsOf(compiled.value),
+    views: allViews(all.map(([, , c]) => c)),
   };
   const artifact: ArtifactContent = {
     meta,
     graph: model.graph,
-    targets: new Map([[target.value.name, code]]),
+    targets: new Map(all.map(([name, made]) => [name, made])),
     weights: model.weights,
   };
   const origin = { imported: imported.value, compiled: compiled.value };
   return ok({ artifact, target: target.value, code, origin }, [
+    ...target.warnings,
     ...read.warnings,
     ...compiled.warnings,
   ]);
@@ -177,6 +201,15 @@ function portsOf(
 ): ArtifactMeta["inputs"] {
   const names = side === "inputs" ? imported.inputNames : imported.outputNames;
   return graph[side].map((v, i) => ({ name: names[i]!, value: graph.values[v]!.name }));
+}
+
+function codeOf({ regions, plan }: CompiledModel): TargetCode {
+  return { program: plan.program, schedules: regions.map((r) => r.scheduled.schedule) };
+}
+
+function allViews(compiled: readonly CompiledModel[]): ArtifactMeta["views"] {
+  const byName = new Map(compiled.flatMap(viewsOf).map((view) => [view.name, view]));
+  return [...byName.values()];
 }
 
 /** Weights that the program reads under another shape than the graph gives them. */
