@@ -7,6 +7,7 @@ import type { CompiledModel, CompiledRegion } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
+import { runnableTargets } from "../../runtime/create-session.ts";
 import { describeDevice } from "../../runtime/device.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
@@ -21,7 +22,6 @@ import { CheckBlocks } from "../../verdict/check-candidate.ts";
 import { type Evaluation, evaluate } from "../../verdict/evaluate.ts";
 import { regionHash } from "../../verdict/region-hash.ts";
 import type { Agreement, Verdict } from "../../verdict/verdict.ts";
-import { runnableTargets } from "../library/open-model.ts";
 import { version } from "../version.ts";
 import { defaultStorePath } from "./trials.ts";
 
@@ -66,7 +66,7 @@ export async function checkRegions(
   seed: number,
   progress: (text: string) => void,
 ): Promise<Result<CheckedRegions>> {
-  if (!runnableTargets().includes(target.name)) return ok(notHere(regions, target));
+  if (!runnableTargets().names.includes(target.name)) return ok(notHere(regions, target));
   const runner = new ChildRunner();
   // The validator has had the whole program: compile.ts.
   const bench: Bench = { runner, validate: (p) => ok(p), threads, seed, deadlineMs };

@@ -6,6 +6,7 @@ import type { Program } from "../../program/program.ts";
 import { diagnostic, fail, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
+import { nativeExecutor } from "./native-executor.ts";
 import { wasmExecutor } from "./wasm-executor.ts";
 
 export interface LoadedProgram {
@@ -19,6 +20,7 @@ export type Executor = (program: Program, target: Target, threads: number) => Re
 
 const executors: Readonly<Partial<Record<NonNullable<Target["emitter"]>, Executor>>> = {
   wasm: wasmExecutor,
+  x64: nativeExecutor,
 };
 
 /** Makes the code of a program for the target that it names. */
