@@ -54,6 +54,28 @@ it("ends with 1 and PRB009 when there is no solution", async () => {
   const found = await schedule(path);
   expect(found.exit).toBe(1);
   expect(found.err).toContain("PRB009");
+  expect(found.err).toContain('note: a: "too big" excludes 1 of 1 states');
+  expect(found.err).toContain('help: allow "#0" of a in spite of "too big"');
+});
+
+it("lists further solutions and the front of price against a budget", async () => {
+  const path = fileOf({
+    variables: ["a", "b"].map((name) => ({ name, prices: [1, 2] })),
+    budgets: [
+      { name: "m", capacity: 9, uses: ["a", "b"].map((v) => ({ variable: v, amounts: [4, 1] })) },
+    ],
+  });
+  const json = JSON.parse((await schedule(path, "--best", "3", "--pareto", "m", "--json")).out);
+  const prices = (list: { objective: number }[]) => list.map((s) => s.objective);
+  expect(prices(json.data.best.solutions)).toEqual([2, 3, 3]);
+  expect(json.data.pareto.map((p: { amount: number }) => p.amount)).toEqual([8, 5, 2]);
+  expect((await schedule(path, "--pareto", "z")).err).toContain("PRB004");
+});
+
+it("gives the linear program to HiGHS", async () => {
+  const toy = join(import.meta.dirname, "../../examples/problems/toy-64kb.json");
+  const json = JSON.parse((await schedule(toy, "--solver", "milp", "--json")).out);
+  expect(json.data).toMatchObject({ status: "optimal", solver: "milp" });
 });
 
 it("ends with 5 and PRB010 when the solver cannot say", async () => {

@@ -24,6 +24,14 @@ export const schedule = command({
       description: "stop after touching this many table entries: ends at the same place every time",
       value: "N",
     }),
+    best: argument(z.coerce.number().int().min(1).max(1000).optional(), {
+      description: "also list the N cheapest solutions",
+      value: "N",
+    }),
+    pareto: argument(z.string().optional(), {
+      description: "also list price against the amount that this budget takes",
+      value: "BUDGET",
+    }),
     wcsp: argument(z.string().optional(), {
       description: "also write the problem in toulbar2's form",
       value: "FILE",

@@ -27,9 +27,18 @@ export interface BranchOptions {
   readonly exactLimit: number;
   /** Sweeps at a node. */
   readonly sweeps: number;
+  /** Only solutions cheaper than this are looked for. */
+  readonly cutoff: number;
+  /** Work units of the recorder at which to give up. */
+  readonly workEnd: number;
 }
 
-export const defaultBranching: BranchOptions = { exactLimit: 200_000, sweeps: 12 };
+export const defaultBranching: BranchOptions = {
+  exactLimit: 200_000,
+  sweeps: 12,
+  cutoff: Infinity,
+  workEnd: Infinity,
+};
 
 /** A choice: this state of the problem's variable, or all but it. */
 interface Decision {
@@ -48,9 +57,16 @@ interface Frame extends Open {
   readonly dual: DualState;
 }
 
-/** Searches the whole of the dual's network; the recorder has the answer. */
-export function branchAndBound(root: DualState, recorder: Recorder, options: BranchOptions): void {
-  new Branching(root, recorder, options).run();
+/**
+ * Searches the whole of the dual's network; the recorder has the answer. True: there is nothing cheaper than
+ * cutoff and best solution; false: work or patience ended.
+ */
+export function branchAndBound(
+  root: DualState,
+  recorder: Recorder,
+  options: BranchOptions,
+): boolean {
+  return new Branching(root, recorder, options).run();
 }
 
 class Branching {
@@ -74,16 +90,28 @@ class Branching {
     }
   }
 
-  run(): void {
+  run(): boolean {
+    const recorder = this.#recorder;
     this.#heap.push(boundOf(this.#root), { bound: boundOf(this.#root), decisions: [] });
-    while (this.#heap.size > 0 && !this.#recorder.done) {
-      this.#recorder.raise(this.#heap.least);
-      if (this.#recorder.done) return;
+    while (this.#heap.least < this.#limit && !this.#stops) {
+      recorder.raise(this.#heap.least);
+      if (recorder.done) return true;
       const open = this.#heap.pop()!;
       const dual = this.#enter(open);
       if (dual !== undefined) this.#descend({ ...open, dual });
     }
-    if (this.#heap.size === 0) this.#recorder.raise(Infinity);
+    if (this.#heap.least < this.#limit) return false;
+    recorder.raise(this.#limit);
+    return true;
+  }
+
+  /** Price that a solution must stay below to be of use. */
+  get #limit(): number {
+    return Math.min(this.#options.cutoff, this.#recorder.objective);
+  }
+
+  get #stops(): boolean {
+    return this.#recorder.done || this.#recorder.work >= this.#options.workEnd;
   }
 
   /** The root's dual under the decisions of an open node. */
@@ -104,7 +132,7 @@ class Branching {
     this.#backtracks = 0;
     while (stack.length > 0) {
       const frame = stack.pop()!;
-      if (this.#recorder.done || this.#backtracks > this.#patience) {
+      if (this.#stops || this.#backtracks > this.#patience) {
         this.#heap.push(frame.bound, { bound: frame.bound, decisions: frame.decisions });
         continue;
       }
@@ -169,24 +197,27 @@ class Branching {
     const recorder = this.#recorder;
     for (let k = 0; k < this.#options.sweeps; k++) {
       const before = dual.bound;
-      const sweep = sweepOnce(dual, k % 2 === 0, { best: recorder.objective, round: k === 0 });
+      const sweep = sweepOnce(dual, k % 2 === 0, { best: this.#limit, round: k === 0 });
       recorder.work += sweep.work + dual.unary.length;
-      if (boundOf(dual) >= recorder.objective) return undefined;
+      if (boundOf(dual) >= this.#limit) return undefined;
       if (sweep.rounded !== undefined) this.#offer(dual, sweep.rounded);
-      if (sweep.removed > 0) {
+      const stalls = k % 2 === 1 && this.#stalls(dual, dual.bound - before, sweep);
+      const last = stalls || k === this.#options.sweeps - 1;
+      // Slicing tables costs about as much as a sweep: a few states wait for company.
+      if (sweep.removed > (last ? 0 : 0.15 * openStates(dual))) {
         const smaller = restrictDual(dual, sweep.dead);
         if (smaller === undefined) return undefined;
         dual = dropSettled(smaller);
         recorder.count("removed", sweep.removed);
       }
-      if (k % 2 === 1 && this.#stalls(dual, dual.bound - before, sweep)) break;
+      if (stalls) break;
     }
     return this.#solveExactly(dual) ? undefined : dual;
   }
 
   #stalls(dual: DualState, gain: number, sweep: Sweep): boolean {
-    if (sweep.removed > 0) return false;
-    const gap = this.#recorder.objective * dual.scale - dual.bound;
+    if (sweep.removed > 0.05 * openStates(dual)) return false;
+    const gap = this.#limit * dual.scale - dual.bound;
     return gain <= (gap === Infinity ? 0 : gap * 0.03);
   }
 
@@ -210,4 +241,11 @@ class Branching {
     if (found.states !== undefined) this.#recorder.offer(toProblemStates(network, found.states));
     return true;
   }
+}
+
+/** States beside the one that each variable must have. */
+export function openStates(dual: DualState): number {
+  let count = 0;
+  for (const prices of dual.unary) count += prices.length - 1;
+  return count;
 }

@@ -9,9 +9,18 @@
  * of the bound". Either the assumption yields the optimum, or it is refuted and the bound has risen by that
  * much, and it is doubled.
  */
-import { branchAndBound, defaultBranching } from "./branch.ts";
+import { branchAndBound, defaultBranching, openStates } from "./branch.ts";
 import { makeConsistent } from "./consistency.ts";
-import { boundOf, type DualState, restrictDual, scaleFor, startDual, sweepOnce } from "./dual.ts";
+import {
+  boundOf,
+  continueDual,
+  copyDual,
+  type DualState,
+  restrictDual,
+  scaleFor,
+  startDual,
+  sweepOnce,
+} from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
 import { descend } from "./local.ts";
 import { type Network, networkOf, toProblemStates } from "./network.ts";
@@ -21,17 +30,59 @@ import { dropSettled } from "./settle.ts";
 
 /** Entries that an exact solution may touch: at once, and after states were removed. */
 const directLimit = 1.2e8;
-const laterLimit = 2e7;
+const laterLimit = 1.5e7;
 
 export function collapse(problem: Problem, options: SolveOptions = {}): Outcome {
+  return collapseFrom(problem, options).outcome;
+}
+
+/** With what a later solution of the same problem at other prices can start from. */
+export interface CollapseResult {
+  readonly outcome: Outcome;
+  /** The dual after the opening, before any state was removed; absent where an exact method sufficed. */
+  readonly dual?: DualState;
+}
+
+export function collapseFrom(
+  problem: Problem,
+  options: SolveOptions,
+  before?: DualState,
+): CollapseResult {
   const recorder = new Recorder(problem, options);
   const network = makeConsistent(networkOf(problem));
   if (network === undefined) {
     recorder.raise(Infinity);
-    return recorder.finish("collapse", "the hard constraints leave a variable without a state");
+    const reason = "the hard constraints leave a variable without a state";
+    return { outcome: recorder.finish("collapse", reason) };
   }
-  if (!solveDirectly(network, recorder)) ascend(network, recorder);
-  return recorder.finish("collapse", recorder.closing());
+  if (solveDirectly(network, recorder)) {
+    return { outcome: recorder.finish("collapse", recorder.closing()) };
+  }
+  const same = before !== undefined && sameStates(network, before.network);
+  const dual = same ? continueDual(network, before) : startDual(network, scaleFor(network));
+  if (!same) warmUp(dual, recorder);
+  const opened = copyDual(dual);
+  new Collapsing(recorder).run(dual);
+  return { outcome: recorder.finish("collapse", recorder.closing()), dual: opened };
+}
+
+function sameStates(x: Network, y: Network): boolean {
+  return x.origin.every((states, i) => states.join() === y.origin[i]?.join());
+}
+
+/** Sweeps without removal: what they reach serves later prices as well. */
+function warmUp(dual: DualState, recorder: Recorder): void {
+  for (let k = 0; k < openingSweeps && !recorder.stops(); k++) {
+    const sweep = sweepOnce(dual, k % 2 === 0, { best: Infinity, round: k % 4 === 2 });
+    recorder.work += sweep.work + dual.unary.length;
+    if (sweep.rounded !== undefined) offerRounded(dual, sweep.rounded, recorder);
+    recorder.raise(boundOf(dual));
+  }
+}
+
+function offerRounded(dual: DualState, states: Int32Array, recorder: Recorder): void {
+  if (dual.network.budgets.length === 0) descend(dual.network, states);
+  recorder.offer(toProblemStates(dual.network, states));
 }
 
 function solveDirectly(network: Network, recorder: Recorder): boolean {
@@ -45,60 +96,93 @@ function solveDirectly(network: Network, recorder: Recorder): boolean {
   return true;
 }
 
-/** Dual ascent with removal; hands over to an exact method when that can finish. */
-function ascend(network: Network, recorder: Recorder): void {
-  let dual = startDual(network, scaleFor(network));
-  let stalled = 0;
-  let plannedSize = Infinity;
-  for (let k = 0; !recorder.done; k++) {
-    const before = dual.bound;
-    const sweep = sweepOnce(dual, k % 2 === 0, { best: recorder.objective, round: k % 4 < 2 });
-    recorder.work += sweep.work + dual.unary.length;
-    if (sweep.rounded !== undefined) offerRounded(dual, sweep.rounded, recorder);
-    recorder.raise(boundOf(dual));
-    if (recorder.done) return;
-    const states = stateCount(dual);
-    if (sweep.removed > 0.1 * (states - dual.unary.length)) {
-      const smaller = restrictDual(dual, sweep.dead);
-      recorder.count("removed", sweep.removed);
-      if (smaller === undefined) {
-        recorder.raise(Infinity);
-        return;
-      }
-      dual = dropSettled(smaller);
-    }
-    if (stateCount(dual) < 0.8 * plannedSize) {
-      plannedSize = stateCount(dual);
-      if (finishExactly(dual, recorder)) return;
-    }
-    const gap = recorder.objective * dual.scale - dual.bound;
-    stalled = dual.bound - before > 0.01 * (gap === Infinity ? 0 : gap) ? 0 : stalled + 1;
-    if (stalled >= 6) {
-      branchAndBound(dual, recorder, defaultBranching);
-      return;
-    }
+/** A part of the search: which network, below which price, how deep in assumptions. */
+interface Task {
+  readonly dual: DualState;
+  readonly cutoff: number;
+  readonly depth: number;
+}
+
+/** Sweeps before the first state is removed. */
+const openingSweeps = 6;
+const deepest = 3;
+
+class Collapsing {
+  readonly #recorder: Recorder;
+
+  constructor(recorder: Recorder) {
+    this.#recorder = recorder;
   }
-}
 
-function stateCount(dual: DualState): number {
-  let count = 0;
-  for (const prices of dual.unary) count += prices.length;
-  return count;
-}
+  run(dual: DualState): void {
+    if (this.#search({ dual, cutoff: Infinity, depth: 0 })) this.#recorder.raise(Infinity);
+  }
 
-function offerRounded(dual: DualState, states: Int32Array, recorder: Recorder): void {
-  if (dual.network.budgets.length === 0) descend(dual.network, states);
-  recorder.offer(toProblemStates(dual.network, states));
-}
+  /** True when there is nothing left that is cheaper than cutoff and best solution. */
+  #search({ dual: start, cutoff, depth }: Task): boolean {
+    const ascent = this.#ascend(start, cutoff, depth === 0 ? openingSweeps : 200);
+    if (ascent === "settled") return true;
+    if (ascent === "stopped") return false;
+    const dual = ascent;
+    const recorder = this.#recorder;
+    const low = boundOf(dual);
+    const limit = (): number => Math.min(cutoff, recorder.objective);
+    // First guess: a sixteenth of what lies between bound and best solution.
+    let step = Math.max(1, Math.ceil((Math.min(limit(), low * 1.05 + 16) - low) / 16));
+    while (depth < deepest && low + step < limit()) {
+      recorder.count("assumptions");
+      const below = low + step + 1;
+      if (!this.#search({ dual: copyDual(dual), cutoff: below, depth: depth + 1 })) return false;
+      recorder.raise(Math.min(below, cutoff));
+      if (recorder.done) return true;
+      step *= 3;
+    }
+    return branchAndBound(dual, recorder, { ...defaultBranching, cutoff });
+  }
 
-/** Solves what is left if that is cheap; the recorder then has the optimum. */
-function finishExactly(dual: DualState, recorder: Recorder): boolean {
-  if (dual.network.budgets.length > 0) return false;
-  const plan = planElimination(dual.network, laterLimit);
-  if (plan === undefined) return false;
-  const found = eliminate(dual.network, plan);
-  recorder.work += plan.cost;
-  if (found.states !== undefined) recorder.offer(toProblemStates(dual.network, found.states));
-  recorder.raise(Infinity);
-  return true;
+  /** Sweeps and removes until that stalls; `settled`: an exact method or the bound finished it. */
+  #ascend(start: DualState, cutoff: number, most: number): DualState | "settled" | "stopped" {
+    const recorder = this.#recorder;
+    let dual = start;
+    let stalled = 0;
+    let planned = Infinity;
+    for (let k = 0; k < most; k++) {
+      if (recorder.done) return recorder.bound >= recorder.objective ? "settled" : "stopped";
+      const before = dual.bound;
+      const limit = Math.min(cutoff, recorder.objective);
+      const sweep = sweepOnce(dual, k % 2 === 0, { best: limit, round: k % 4 < 2 });
+      recorder.work += sweep.work + dual.unary.length;
+      if (sweep.rounded !== undefined) offerRounded(dual, sweep.rounded, recorder);
+      recorder.raise(Math.min(boundOf(dual), cutoff));
+      if (boundOf(dual) >= Math.min(cutoff, recorder.objective)) return "settled";
+      const gain = dual.bound - before;
+      if (sweep.removed > 0.1 * openStates(dual)) {
+        const smaller = restrictDual(dual, sweep.dead);
+        recorder.count("removed", sweep.removed);
+        if (smaller === undefined) return "settled";
+        dual = dropSettled(smaller);
+      }
+      if (openStates(dual) < 0.8 * planned) {
+        planned = openStates(dual);
+        if (this.#finish(dual)) return "settled";
+      }
+      const gap = Math.min(limit, recorder.objective) * dual.scale - dual.bound;
+      stalled = gain > 0.01 * (gap === Infinity ? 0 : gap) ? 0 : stalled + 1;
+      if (stalled >= 4) break;
+    }
+    return dual;
+  }
+
+  /** Solves what is left if that is cheap. */
+  #finish(dual: DualState): boolean {
+    if (dual.network.budgets.length > 0) return false;
+    const plan = planElimination(dual.network, laterLimit);
+    if (plan === undefined) return false;
+    const found = eliminate(dual.network, plan);
+    this.#recorder.work += plan.cost;
+    if (found.states !== undefined) {
+      this.#recorder.offer(toProblemStates(dual.network, found.states));
+    }
+    return true;
+  }
 }

@@ -101,6 +101,24 @@ function scaleNetwork(network: Network, scale: number): Network {
   return { ...network, unary: network.unary.map((u) => u.map((p) => p * scale)), edges, constant };
 }
 
+/** A dual that begins where another of the same network, with other prices of single states, had come to. */
+export function continueDual(network: Network, before: DualState): DualState {
+  const dual = startDual(network, before.scale);
+  before.toA.forEach((given, e) => {
+    dual.toA[e]!.set(given);
+  });
+  before.toB.forEach((given, e) => {
+    dual.toB[e]!.set(given);
+  });
+  for (let i = 0; i < dual.unary.length; i++) {
+    const least = minimumOf(reducedPrices(dual, i));
+    const unary = dual.unary[i]!;
+    for (let s = 0; s < unary.length; s++) unary[s]! -= least;
+    dual.bound += least;
+  }
+  return dual;
+}
+
 /** A copy that may go its own way. */
 export function copyDual(dual: DualState): DualState {
   return {
@@ -141,7 +159,17 @@ export interface Sweep {
   removed: number;
   /** A state for each variable, chosen on the way given those before it; undefined at a dead end. */
   rounded: Int32Array | undefined;
+  /** When asked for: per variable and state, no solution with that state costs less (scaled). */
+  readonly floors: Float64Array[] | undefined;
   work: number;
+}
+
+export interface SweepOptions {
+  /** Price of the best known solution; Infinity: none. */
+  readonly best: number;
+  /** Whether to choose a solution on the way. */
+  readonly round: boolean;
+  readonly floors?: boolean;
 }
 
 interface SweepContext {
@@ -152,20 +180,18 @@ interface SweepContext {
   readonly limit: number;
 }
 
-/**
- * One sweep. `best` is the price of the best known solution (Infinity: none); states that only
- * solutions at least as expensive have are marked. `round` asks for a solution on the way.
- */
+/** One sweep; states that only solutions at least as expensive as the best known have are marked. */
 export function sweepOnce(
   dual: DualState,
   forward: boolean,
-  { best, round }: { readonly best: number; readonly round: boolean },
+  { best, round, floors }: SweepOptions,
 ): Sweep {
   const count = dual.unary.length;
   const sweep: Sweep = {
     dead: noMarks(dual.network),
     removed: 0,
     rounded: round ? new Int32Array(count) : undefined,
+    floors: floors ? [] : undefined,
     work: 0,
   };
   const limit = best === Infinity ? Infinity : (best - 1) * dual.scale;
@@ -250,6 +276,7 @@ function settle({ dual, sweep, limit }: SweepContext, i: number, reduced: Float6
     reduced[s]! -= least;
   }
   dual.bound += least;
+  if (sweep.floors !== undefined) sweep.floors[i] = reduced.map((p) => p + dual.bound);
   const room = limit - dual.bound;
   const dead = sweep.dead[i]!;
   for (let s = 0; s < reduced.length; s++) {

@@ -42,13 +42,16 @@ function addDenseBlocks(edges: [number, number][], layers: number): void {
   }
 }
 
-/** Half as many further edges as layers, between layers at any distance. */
+/** How far ahead a skip may lead. */
+const longestSkip = 40;
+
+/** Half as many further edges as layers, each some way ahead. */
 function addRandomSkips(edges: [number, number][], layers: number, rng: Rng): void {
   const seen = new Set(edges.map(([i, j]) => i * layers + j));
   const target = edges.length + Math.floor(layers / 2) - 1;
   while (edges.length < Math.min(target, (layers * (layers - 1)) / 2)) {
     const i = rng.integer(0, layers - 2);
-    const j = rng.integer(i + 1, layers - 1);
+    const j = Math.min(layers - 1, i + rng.integer(2, longestSkip));
     if (seen.has(i * layers + j)) continue;
     seen.add(i * layers + j);
     edges.push([i, j]);
@@ -83,7 +86,7 @@ export function generate(options: GeneratorOptions): Problem {
   });
   const transitions = edges.map(([from, to]): Transition => {
     const prices = conversionPrices(interfaces[from]!, interfaces[to]!, {
-      size: rng.integer(20, 150),
+      size: rng.integer(5, 60),
       // A price for every pair would make the classes meaningless.
       own: options.classes === undefined ? 8 : 0,
       rng,

@@ -68,7 +68,7 @@ export function networkOf(problem: Problem): Network {
   const variables = problem.variables.length;
   const full: Network = {
     unary: problem.variables.map((v) => v.prices),
-    edges: mergeParallel(problem.transitions.map((t) => edgeOf(problem, t))),
+    edges: mergeParallel(problem.transitions.map((t) => withoutUnused(edgeOf(problem, t)))),
     incident: [],
     budgets: problem.budgets.map((b) => ({
       capacity: b.capacity,
@@ -101,6 +101,20 @@ function edgeOf(problem: Problem, t: Transition): Edge {
   const table = transpose(t.prices, rows, t.columns);
   const [a, b, classA, classB] = [t.to, t.from, classTo, classFrom];
   return { a, b, classA, classB, rows: t.columns, columns: rows, table, hard };
+}
+
+/** Without the classes that no state is in. */
+function withoutUnused(edge: Edge): Edge {
+  const [a, b] = [edge.classA.length, edge.classB.length];
+  const all = isOnto(edge.classA, edge.rows) && isOnto(edge.classB, edge.columns);
+  return all ? edge : sliceEdge(edge, identity(a), identity(b));
+}
+
+function isOnto(classes: Int32Array, count: number): boolean {
+  if (classes === identities.get(count)) return true;
+  const seen = new Uint8Array(count);
+  for (const c of classes) seen[c] = 1;
+  return !seen.includes(0);
 }
 
 export function hasInfinity(table: Float64Array): boolean {

@@ -2,14 +2,18 @@
 import { readLayerProblem } from "../../layers/layer-file.ts";
 import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
 import { checkOutcome } from "../../search/check.ts";
+import { explainConflict } from "../../search/conflict.ts";
+import type { MilpSolver } from "../../search/milp.ts";
 import type { Outcome } from "../../search/outcome.ts";
 import { type Problem, readable, stateName, usageOf } from "../../search/problem.ts";
 import { readProblem } from "../../search/problem-file.ts";
+import { kBest, paretoFront } from "../../search/several.ts";
 import { type SolverName, solvers } from "../../search/solvers.ts";
 import { printWcsp, readWcsp } from "../../search/wcsp.ts";
-import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Action, CommandContext } from "../command.ts";
+import { loadHighs } from "../library/highs.ts";
 import { printTable } from "./table.ts";
 
 interface ScheduleArgs {
@@ -17,6 +21,8 @@ interface ScheduleArgs {
   readonly solver: SolverName;
   readonly seconds?: number | undefined;
   readonly work?: number | undefined;
+  readonly best?: number | undefined;
+  readonly pareto?: string | undefined;
   readonly wcsp?: string | undefined;
   readonly seed: number;
 }
@@ -29,12 +35,65 @@ export const scheduleProblem: Action<ScheduleArgs> = async (args, context) => {
     const written = writeWcsp(problem, args.wcsp);
     if (!written.ok) return written;
   }
-  const outcome = solve(problem, args, context);
+  const tools = args.solver === "milp" ? { milp: await loadHighs() } : {};
+  const outcome = solve(problem, { ...args, ...tools }, context);
   const faults = checkOutcome(problem, outcome);
   invariant(faults.length === 0, () => `${args.solver} on ${problem.name}: ${faults.join("; ")}`);
-  const failed = outcome.solution === undefined ? { failed: [whyNone(outcome)] } : {};
-  return ok({ data: describe(problem, outcome), text: print(problem, outcome), ...failed });
+  if (outcome.solution === undefined) {
+    const failed = [whyNone(problem, outcome)];
+    return ok({ data: describe(problem, outcome), text: print(problem, outcome), failed });
+  }
+  const more = listMore(problem, args);
+  if (!more.ok) return more;
+  const data = { ...describe(problem, outcome), ...more.value.data };
+  return ok({ data, text: [print(problem, outcome), ...more.value.lines].join("\n") });
 };
+
+interface Listing {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly lines: readonly string[];
+}
+
+/** The further solutions that were asked for. */
+function listMore(problem: Problem, { best, pareto, work }: ScheduleArgs): Result<Listing> {
+  const limit = work === undefined ? {} : { work };
+  const data: Record<string, unknown> = {};
+  const lines: string[] = [];
+  const differences = (solution: Int32Array): string =>
+    Object.values(choices(problem, solution)).join(", ");
+  if (best !== undefined) {
+    const { solutions, proven } = kBest(problem, best, limit);
+    const listed = solutions.map((s) => ({
+      objective: readable(problem, s.objective),
+      solution: choices(problem, s.solution),
+    }));
+    data.best = { proven, solutions: listed };
+    const rows = solutions.map((s) => [
+      String(readable(problem, s.objective)),
+      differences(s.solution),
+    ]);
+    lines.push("", printTable([`the ${best} best`, "states"], rows));
+  }
+  if (pareto !== undefined) {
+    const names = [...new Set(problem.budgets.map((b) => b.name.replace(/ at \d+$/, "")))];
+    if (!names.includes(pareto)) {
+      const help = names.length > 0 ? { help: `use one of ${names.join(", ")}` } : {};
+      return fail(
+        diagnostic("PRB004", `there is no budget "${pareto}"`, { at: "--pareto", ...help }),
+      );
+    }
+    const front = paretoFront(problem, pareto, limit);
+    data.pareto = front.map((p) => ({
+      objective: readable(problem, p.objective),
+      bound: readable(problem, p.bound),
+      amount: p.amount,
+      solution: choices(problem, p.solution),
+    }));
+    const rows = front.map((p) => [String(p.amount), String(readable(problem, p.objective))]);
+    lines.push("", printTable([pareto, problem.unit?.name ?? "price"], rows));
+  }
+  return ok({ data, lines });
+}
 
 /** A problem in any of the forms: problem, layers, .wcsp. */
 export function readProblemFile(path: string): Result<Problem> {
@@ -52,20 +111,32 @@ function writeWcsp(problem: Problem, path: string): Result<void> {
   return printed.ok ? writeAtomically(path, printed.value.text) : printed;
 }
 
-function solve(problem: Problem, args: ScheduleArgs, context: CommandContext): Outcome {
+type SolveArgs = ScheduleArgs & { readonly milp?: MilpSolver };
+
+function solve(problem: Problem, args: SolveArgs, context: CommandContext): Outcome {
   const end = args.seconds === undefined ? Infinity : context.now() + args.seconds * 1000;
   return solvers[args.solver](problem, {
     seed: args.seed,
     ...(args.work !== undefined && { work: args.work }),
-    ...(args.seconds !== undefined && { expired: () => context.now() >= end }),
+    ...(args.milp && { milp: args.milp }),
+    ...(args.seconds !== undefined && {
+      seconds: args.seconds,
+      expired: () => context.now() >= end,
+    }),
     observe: ({ objective, gap }) => {
       if (objective !== undefined) context.progress(`gap ${(gap * 100).toFixed(3)} %`);
     },
   });
 }
 
-function whyNone(outcome: Outcome): Diagnostic {
-  if (outcome.status === "infeasible") return diagnostic("PRB009", outcome.reason);
+function whyNone(problem: Problem, outcome: Outcome): Diagnostic {
+  if (outcome.status === "infeasible") {
+    const conflict = explainConflict(problem);
+    if (conflict === undefined) return diagnostic("PRB009", outcome.reason);
+    const help = conflict.enough ? conflict.change : `${conflict.change}; other conflicts remain`;
+    const message = `${conflict.constraints.length} constraints exclude each other`;
+    return diagnostic("PRB009", message, { notes: conflict.constraints, help });
+  }
   return diagnostic("PRB010", outcome.reason, { help: "use --solver collapse, or more time" });
 }
 
