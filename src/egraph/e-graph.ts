@@ -34,6 +34,8 @@ export class EGraph<D = undefined> {
   readonly #data: (D | undefined)[] = [];
   /** Nodes whose class must take in what the node says now. */
   readonly #stale: NodeId[] = [];
+  /** 1 for nodes that are in `#stale`. */
+  #isStale = new Uint8Array(1 << 10);
   readonly #modified: NodeId[] = [];
   readonly #causes: string[] = ["input"];
   readonly #causeIds = new Map<string, number>([["input", 0]]);
@@ -147,7 +149,7 @@ export class EGraph<D = undefined> {
   addHead(head: HeadId, children: readonly NodeId[]): NodeId {
     const before = this.store.used;
     const node = this.store.addMany(head, [...children], 0);
-    if (node >= before) this.noteAdded(node);
+    if (node >= before) this.noteAdded(node, children);
     return node;
   }
 
@@ -181,6 +183,11 @@ export class EGraph<D = undefined> {
     name: string,
   ): boolean {
     const { forest } = this;
+    const own = this.children(node);
+    invariant(
+      constants.length === own.length && constants.every((c, i) => this.find(c) === own[i]),
+      () => `the constants of "${name}" are not known to equal the children`,
+    );
     return this.unite(node, result, () => {
       const record = forest!.record(forest!.step("evaluated", name), node, result);
       for (const constant of constants) forest!.extend(constant);
@@ -219,9 +226,9 @@ export class EGraph<D = undefined> {
     this.store.cause = id;
   }
 
-  /** A node was made, in a class of its own. */
-  noteAdded(node: NodeId): void {
-    this.forest?.addNode(node, this.store.keys, 1 + this.store.arity(node));
+  /** A node was made over these ids, in a class of its own. */
+  noteAdded(node: NodeId, asked: readonly NodeId[]): void {
+    this.forest?.addNode(node, this.store.head(node), asked);
     if (this.#analysis === undefined) return;
     this.#data[node] = this.#analysis.make(node, this);
     this.#modified.push(node);
@@ -229,9 +236,13 @@ export class EGraph<D = undefined> {
   }
 
   /** A node was made in the class of `matched`, which it equals for a reason (asked with proofs on). */
-  noteJoined(node: NodeId, matched: NodeId, reason: () => number): void {
+  noteJoined(
+    node: NodeId,
+    asked: readonly NodeId[],
+    { matched, reason }: { readonly matched: NodeId; readonly reason: () => number },
+  ): void {
     if (this.forest) {
-      this.forest.addNode(node, this.store.keys, 1 + this.store.arity(node));
+      this.forest.addNode(node, this.store.head(node), asked);
       this.forest.link(node, matched, reason());
     }
     if (this.#analysis === undefined) return;
@@ -257,6 +268,8 @@ export class EGraph<D = undefined> {
   #mergeData(keep: NodeId, lose: NodeId): void {
     const lost = this.#data[lose] as D;
     this.#data[lose] = undefined;
+    // After a contradiction data mean nothing.
+    if (this.#inconsistency) return;
     const joined = this.#analysis!.join(this.#data[keep] as D, lost);
     if (joined instanceof Contradiction) {
       this.#noteContradiction(keep, joined);
@@ -287,10 +300,17 @@ export class EGraph<D = undefined> {
   /** Users of the class compute anew, and matches that saw its data are news again. */
   #dataChanged(root: NodeId): void {
     const { store } = this;
+    if (this.#isStale.length < store.used) {
+      const larger = new Uint8Array(2 * store.used);
+      larger.set(this.#isStale);
+      this.#isStale = larger;
+    }
     for (let cell = store.firstUseOf(root); cell !== 0; cell = store.links[cell]!) {
       const user = store.ownerOf(cell);
       if (store.isDead(user)) continue;
       store.touch(user);
+      if (this.#isStale[user] === 1) continue;
+      this.#isStale[user] = 1;
       this.#stale.push(user);
     }
     let member = root;
@@ -301,6 +321,7 @@ export class EGraph<D = undefined> {
   }
 
   #noteContradiction(id: NodeId, { message }: Contradiction): void {
+    this.#modified.length = 0;
     this.#inconsistency ??= { message, id, cause: this.#causes[this.store.cause]! };
   }
 
@@ -308,7 +329,8 @@ export class EGraph<D = undefined> {
     let work = 0;
     for (let node = this.#stale.pop(); node !== undefined; node = this.#stale.pop()) {
       work++;
-      if (this.store.isDead(node)) continue;
+      this.#isStale[node] = 0;
+      if (this.store.isDead(node) || this.#inconsistency) continue;
       this.#joinInto(this.find(node), this.#analysis!.make(node, this));
       this.#settle();
     }
@@ -327,9 +349,11 @@ export class EGraph<D = undefined> {
       return;
     }
     this.#settling = true;
-    for (let id = this.#modified.pop(); id !== undefined; id = this.#modified.pop()) {
-      modify.call(this.#analysis, this.find(id), this);
+    // First come, first served: what is known of a child is made a node before its users ask for it.
+    for (let i = 0; i < this.#modified.length; i++) {
+      modify.call(this.#analysis, this.find(this.#modified[i]!), this);
     }
+    this.#modified.length = 0;
     this.#settling = false;
   }
 }

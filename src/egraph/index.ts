@@ -18,6 +18,10 @@
  *   { budget: { nodes: 50_000, work: 10_000_000 } });     // report.stop, .diagnostics, .rules
  * graph.equal(first, x); graph.nodes(x); graph.data(x);   // read the classes
  *
+ * const why = explain(graph, rules.value, first, x);       // with `proofs: true`: a Proof
+ * checkProof(why, { rules: rules.value });                // the judge: ok, or the fault
+ * flattenProof(why);                                      // single rewrites, for people
+ *
  * const { value } = problemOf(graph, [first], (node) => price(node));   // Result: EGR005
  * const best = extractDag(value.problem);                 // choice, dagCost, lowerBound, gap
  * const some = extractDistinct(value.problem, 8);         // k different terms, cheapest first
@@ -35,7 +39,15 @@
  */
 export { type Analysis, Contradiction, noAnalysis } from "./analysis.ts";
 export { type BackoffOptions, defaultBackoff } from "./backoff.ts";
+export {
+  type CheckableRule,
+  type CheckOptions,
+  type CheckResult,
+  checkProof,
+  replaySteps,
+} from "./check-proof.ts";
 export { EGraph, type EGraphOptions, type Inconsistency } from "./e-graph.ts";
+export { explain } from "./explain.ts";
 export { type Evaluation, evaluateChoice } from "./extract/evaluate.ts";
 export {
   type Extraction,
@@ -68,6 +80,16 @@ export {
   type VariablePattern,
   variable,
 } from "./pattern.ts";
+export {
+  flattenProof,
+  type Lemma,
+  type Proof,
+  type ProofTerm,
+  printTerm,
+  type RewriteStep,
+  type RuleLemma,
+  type StatedLemma,
+} from "./proof.ts";
 export { type Build, bothWays, type Rule, type RuleText, readRules } from "./rule.ts";
 export {
   type Budget,

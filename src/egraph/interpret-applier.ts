@@ -149,10 +149,11 @@ class Application<D> {
     const node = store.addMany(head, [...operands], root === 0 ? 0 : store.find(root));
     if (forest) this.#journal.push(node, head, operands.length, ...operands);
     if (node < before) return node;
-    if (root === 0) this.#graph.noteAdded(node);
+    if (root === 0) this.#graph.noteAdded(node, operands);
     else {
       this.#changed = true;
-      this.#graph.noteJoined(node, root, () => this.#record(rootIndex, node));
+      const reason = () => this.#record(rootIndex, node);
+      this.#graph.noteJoined(node, operands, { matched: root, reason });
     }
     return node;
   }

@@ -5,7 +5,7 @@
  * matchers (compile-matcher.ts, interpret-matcher.ts) run this plan. A match is a row of integers
  * whose columns `RowLayout` names.
  */
-import { classNames, type NodePattern, type Pattern, payloadNames } from "./pattern.ts";
+import { atomCount, classNames, type NodePattern, type Pattern, payloadNames } from "./pattern.ts";
 import type { HeadId, OpId, Vocabulary } from "./vocabulary.ts";
 
 export type AtomSource =
@@ -148,13 +148,6 @@ function rootPlaces(left: readonly Pattern[], count: number): number[] {
     place += atomCount(left[i]!);
   }
   return places;
-}
-
-/** Nodes of a pattern; a bare variable as a whole left side counts as one. */
-export function atomCount(pattern: Pattern): number {
-  if (pattern.kind === "variable") return 1;
-  const inner = pattern.children.filter((child) => child.kind === "node");
-  return inner.reduce((sum, child) => sum + atomCount(child), 1);
 }
 
 /** Greedy: members of a bound class first, then uses of a bound child, else the next in order. */

@@ -6,6 +6,7 @@ import type { Analysis } from "./analysis.ts";
 import type { EGraph } from "./e-graph.ts";
 import type { Match } from "./match.ts";
 import type { NodeId } from "./node-store.ts";
+import type { ProofTerm, StatedLemma } from "./proof.ts";
 import type { RuleText } from "./rule.ts";
 
 /** Rules that both sets share: name, left, right. */
@@ -132,7 +133,29 @@ export const foldConstants: Analysis<Folded> = {
   modify(root, graph) {
     const value = graph.data(root);
     if (value === undefined) return;
-    graph.union(root, graph.add("const", [], String(value)), "constant-fold");
+    const result = graph.add("const", [], String(value));
+    for (const node of graph.nodes(root)) foldNode(graph, node, result);
     for (const node of graph.nodes(root)) if (graph.children(node).length > 0) graph.hide(node);
   },
 };
+
+/** Unites an operator over numbers with its value. */
+function foldNode(graph: EGraph<Folded>, node: NodeId, result: NodeId): void {
+  const children = graph.children(node);
+  const values = children.map((child) => graph.data(child));
+  if (children.length !== 2 || !values.every((value) => value !== undefined)) return;
+  if (!arithmetic[graph.opName(node)]) return;
+  const constants = values.map((value) => graph.add("const", [], String(value)));
+  // A child whose constant is not in its class yet has its turn later.
+  if (!constants.every((constant, i) => graph.equal(constant, children[i]!))) return;
+  graph.unionEvaluated(node, constants, result, "constant-fold");
+}
+
+/** Whether a computation of a proof is right, to the judge. */
+export function foldHolds(lemma: StatedLemma, terms: readonly ProofTerm[]): boolean {
+  const { op, children } = terms[lemma.left]!;
+  const [a, b] = children.map((child) => Number(terms[child]!.payload));
+  const isConstant = (i: number) => terms[i]!.op === "const" && terms[i]!.children.length === 0;
+  if (lemma.kind !== "evaluated" || ![...children, lemma.right].every(isConstant)) return false;
+  return arithmetic[op]?.(a!, b!) === Number(terms[lemma.right]!.payload);
+}

@@ -141,6 +141,13 @@ function printPayload(payload: PayloadPattern): string {
   return `[${plain || isCanonicalNumber(payload.key) ? payload.key : JSON.stringify(payload.key)}]`;
 }
 
+/** Nodes of a pattern; a bare variable as a whole left side counts as one. */
+export function atomCount(pattern: Pattern): number {
+  if (pattern.kind === "variable") return 1;
+  const inner = pattern.children.filter((child) => child.kind === "node");
+  return inner.reduce((sum, child) => sum + atomCount(child), 1);
+}
+
 /** Names of the class variables, in the order of their first occurrence; inner names included. */
 export function classNames(patterns: readonly Pattern[]): string[] {
   const names = new Set<string>();

@@ -44,11 +44,13 @@ export class ProofForest {
     return this.steps.push({ kind, name }) - 1;
   }
 
-  /** A node that was just made, with its cells. */
-  addNode(node: NodeId, keys: Int32Array, cells: number): void {
+  /** A node that was just made, over the ids that were asked for. */
+  addNode(node: NodeId, head: number, children: readonly NodeId[]): void {
     const at = 4 * node;
-    if (at + cells > this.#original.length) this.#grow(at + cells);
-    for (let i = at; i < at + cells; i++) this.#original[i] = keys[i]!;
+    const end = at + 1 + children.length;
+    if (end > this.#original.length) this.#grow(end);
+    this.#original[at] = head;
+    for (let i = 0; i < children.length; i++) this.#original[at + 1 + i] = children[i]!;
   }
 
   #grow(cells: number): void {
