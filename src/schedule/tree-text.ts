@@ -1,5 +1,6 @@
 /**
  * Text form of schedule trees, for `inspect --schedule` and tests: one node a line, children indented.
+ * tree-parse.ts reads it back.
  *
  *     domain "{ S0[i, j] : … }"
  *       mark grid

@@ -141,8 +141,17 @@ function coversList(list: readonly Statement[], q: Question): boolean {
   if (isEmpty(q)) return true;
   if (able.length === 1) return false;
   const joined = joinLoops(able, q.facts);
-  if (joined.length < able.length) return coversList(joined, q);
+  if (joined.length < able.length && coversList(joined, q)) return true;
+  if (areOneBranch(able)) return branchesCover(able, q);
   return sweeps(able, q, 0) || branchesCover(able, q);
+}
+
+/** Copies of one branch, as unrolled trips leave them. */
+function areOneBranch(able: readonly Statement[]): boolean {
+  const keys = able.map((s) =>
+    s.kind === "if" ? s.conditions.map((c) => `${c.kind} ${c.expr.key}`).join() : undefined,
+  );
+  return keys[0] !== undefined && keys.every((k) => k === keys[0]);
 }
 
 /** Loops of one extent as one loop: for coverage the order of the trips is of no matter. */
@@ -201,7 +210,7 @@ function withFreshIndices(body: readonly Statement[], facts: Facts): readonly St
 /** Cuts the box along `axis` at the ends of the statements' windows, then along the later axes. */
 function sweeps(able: readonly Statement[], q: Question, axis: number): boolean {
   if (q.budget.steps-- <= 0) return false;
-  if (axis === q.box.lo.length) return able.some((s) => coversOne(s, q));
+  if (axis === q.box.lo.length) return false;
   const { facts } = q;
   const windows = able.map((s) => windowOf(s, q, axis));
   const hi = q.box.hi[axis]!;
@@ -210,7 +219,8 @@ function sweeps(able: readonly Statement[], q: Question, axis: number): boolean 
     if (facts.atLeast(at, hi)) return true;
     const here = at;
     const reach = windows.filter(
-      (w) => w && facts.atLeast(here, w.start) && facts.atLeast(w.end, add(here, 1)),
+      (w) =>
+        w && w.end.key !== here.key && facts.atLeast(here, w.start) && facts.atLeast(w.end, here),
     );
     const ends = new Map(reach.map((w) => [w!.end.key, w!.end]));
     let next: IndexExpr | undefined;
@@ -221,7 +231,7 @@ function sweeps(able: readonly Statement[], q: Question, axis: number): boolean 
         const w = windows[i];
         return w && facts.atLeast(here, w.start) && facts.atLeast(w.end, stop);
       });
-      if (sweeps(some, part, axis + 1)) {
+      if (some.some((s) => coversOne(s, part)) || sweeps(some, part, axis + 1)) {
         next = stop;
         break;
       }
@@ -252,7 +262,9 @@ function windowOf(s: Statement, q: Question, axis: number): Window | undefined {
     if (!linear) return undefined;
     if (linear.coefficient === 0) return window;
     const end = add(linear.rest, mul(linear.coefficient, s.extent));
-    return { start: linear.rest, end };
+    return linear.coefficient > 0
+      ? { start: linear.rest, end }
+      : { start: add(end, -linear.coefficient), end: add(linear.rest, 1) };
   }
   return undefined;
 }
