@@ -99,6 +99,34 @@ describe("shape inference", () => {
     expect(printType(b.typeOf(p))).toBe("f32[1, 8, 9, floorDiv(W + 1, 2)]");
   });
 
+  it("of a reshape with one open extent, also of tensors without elements", () => {
+    const reshaped = (from: readonly (number | string)[], to: readonly (number | "N")[]) =>
+      check((b) => {
+        const N = b.symbol("N", 1, 9);
+        const x = b.input("x", f32(...from));
+        return b.reshape(
+          x,
+          to.map((d) => (d === "N" ? N : d)),
+        );
+      });
+    expect(reshaped([4, 6], [-1, 8])).toBe("f32[3, 8]");
+    expect(reshaped(["N", 6, 2], ["N", -1])).toBe("f32[N, 12]");
+    expect(reshaped([0, 6], [-1, 3])).toBe("f32[0, 3]");
+    expect(reshaped([0, 6, 2], [0, -1])).toBe("f32[0, 12]");
+    expect(reshaped([0, 3, 4, 5], [0, 1, -1, 3])).toBe("f32[0, 1, 20, 3]");
+    expect(reshaped(["N", 0, 4], [0, "N", -1])).toBe("f32[0, N, 4]");
+  });
+
+  it("refuses sizes beyond 2^53 (SHP004)", () => {
+    const big = 2 ** 52;
+    expect(
+      check((b) => {
+        const x = b.input("x", f32(big));
+        return b.concat([x, x, x], 0);
+      }),
+    ).toBe("SHP004");
+  });
+
   it("of a diagonal keeps the known extent, and refuses one axis or two extents", () => {
     const diagonal = (axis: number, other: number) =>
       check((b) => {

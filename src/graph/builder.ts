@@ -3,7 +3,13 @@
  * is rejected with a DiagnosticError, which the caller turns into a Result with `attempt`. `finish`
  * gives the immutable graph. Names are made unique, the order of calls decides everything else.
  */
-import { type IndexExpr, type IndexLike, toIndex, variable } from "../semantics/index-expr.ts";
+import {
+  type IndexExpr,
+  type IndexLike,
+  toIndex,
+  variable,
+  withinExactIntegers,
+} from "../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../semantics/index-range.ts";
 import { type Tensor, tensorBytes } from "../semantics/tensor.ts";
 import { reject } from "../support/diagnostic.ts";
@@ -269,7 +275,10 @@ export function inferCall<K extends OpKind>(
   }
   const [fault] = attrFaults(schemaOf(op), attrs as AnyAttrs);
   if (fault !== undefined) reject("GRF003", `${op}: ${fault}`, { at: ctx.at });
-  return info.infer(inputs, attrs, ctx);
+  return withinExactIntegers(
+    () => info.infer(inputs, attrs, ctx),
+    (why) => reject("SHP004", `${op}: ${why}`, { at: ctx.at, help: "make the extents smaller" }),
+  );
 }
 
 /** The definition of a composite for operands of these types, as a graph. */

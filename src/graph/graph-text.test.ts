@@ -34,6 +34,29 @@ describe("graph text", () => {
     expect(printGraph(parsed(text))).toBe(text);
   });
 
+  it("answers sizes beyond 2^53 with a diagnostic, wherever they stand", () => {
+    const big = String(Number.MAX_SAFE_INTEGER);
+    const graph = (dims: string, body: string): string =>
+      `graph g (x: f32[${dims}]) -> (y) where 1 <= N <= 16 { y = ${body} : f32[${dims}] }`;
+    expect(check(graph("N, 3", "relu(x)"))).toBe("ok");
+    const extents = [`${big}`, `${big}, ${big}`, `${big}*N`, "4294967296, 4294967296"];
+    for (const dims of extents) {
+      expect(check(graph(dims, "relu(x)")), dims).toMatch(/^SHP004/);
+      expect(check(graph(dims, "concat(x, x) {axis: 0}")), dims).toMatch(/SHP004/);
+    }
+    const numbers = [
+      `${big}0`,
+      `${big} + 1`,
+      `2*${big}`,
+      `${big}*N + N`,
+      `(${big} + N)*3`,
+      "1e300",
+    ];
+    for (const dims of numbers) expect(check(graph(dims, "relu(x)")), dims).toBe("TXT001");
+    const slice = `slice(x) {starts: [${big}*2], steps: [1], sizes: [3]}`;
+    expect(check(graph("3", slice))).toBe("TXT001");
+  });
+
   it("round-trips random graphs, which verify", () => {
     fc.assert(
       fc.property(fc.nat(), fc.nat({ max: 25 }), fc.boolean(), (seed, nodes, symbolic) => {

@@ -131,11 +131,18 @@ export abstract class OpWriter {
   /** One extent may be -1: what is left. Gives the value itself when the shape is the same. */
   reshape(value: ValueId, shape: readonly IndexLike[]): ValueId {
     const from = this.shapeOf(value);
-    const known = shape.filter((d) => d !== -1);
-    const rest = floorDiv(mul(...from), mul(...known));
-    const target = shape.map((d) => (d === -1 ? rest : toIndex(d)));
+    const target = shape.map((d) => (d === -1 ? this.#restOf(from, shape) : toIndex(d)));
     const same = target.length === from.length && target.every((d, i) => d.key === from[i]!.key);
     return same ? value : this.node("reshape", [value], { shape: target });
+  }
+
+  /** The extent for -1: what the others leave, axes that are empty on both sides set against each other. */
+  #restOf(from: readonly IndexExpr[], shape: readonly IndexLike[]): IndexExpr {
+    const known = shape.filter((d) => d !== -1);
+    const isEmpty = known.some((d) => constantValue(d) === 0);
+    const counted = (list: readonly IndexLike[]): readonly IndexLike[] =>
+      isEmpty ? list.filter((d) => constantValue(d) !== 0) : list;
+    return floorDiv(mul(...counted(from)), mul(...counted(known)));
   }
 
   transpose(value: ValueId, permutation: readonly number[]): ValueId {

@@ -18,6 +18,7 @@ import {
   toIndex,
   variable,
   variablesOf,
+  withinExactIntegers,
 } from "../semantics/index-expr.ts";
 import { simplify } from "../semantics/index-range.ts";
 import { makeTensor } from "../semantics/tensor.ts";
@@ -34,7 +35,7 @@ import type { Graph, Node, NodeOf, OpKind, TensorType, ValueId } from "./graph.t
 import type { InferContext } from "./op-info.ts";
 import { isOpKind, schemaOf } from "./op-table.ts";
 import { SymbolScope } from "./symbol-scope.ts";
-import { printType, sameShape, sameType } from "./tensor-type.ts";
+import { bytesOf, printType, sameShape, sameType } from "./tensor-type.ts";
 
 /** Everything that is wrong with a graph; empty when it is well formed. */
 export function verifyGraph(graph: Graph): readonly Diagnostic[] {
@@ -96,6 +97,10 @@ class Verifier {
       if (names.has(value.name)) this.#report("GRF005", `two values are named "${value.name}"`);
       names.add(value.name);
       this.#checkDeclared(value.type.shape, `value "${value.name}"`);
+      withinExactIntegers<unknown>(
+        () => bytesOf(value.type),
+        (why) => this.#report("SHP004", `value "${value.name}" has too many bytes: ${why}`),
+      );
     }
   }
 

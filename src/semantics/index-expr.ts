@@ -12,7 +12,7 @@
  * Reasoning with ranges (bounds, proofs, simplification) is in index-range.ts, parsing in
  * index-text.ts.
  */
-import { invariant } from "../support/invariant.ts";
+import { InternalError, invariant } from "../support/invariant.ts";
 
 export type IndexAtom =
   | { readonly kind: "variable"; readonly name: string; readonly key: string }
@@ -48,7 +48,7 @@ export interface IndexExpr {
 export type IndexLike = IndexExpr | number;
 
 export function constant(value: number): IndexExpr {
-  invariant(Number.isSafeInteger(value), () => `index constant ${value} is not a safe integer`);
+  if (!Number.isSafeInteger(value)) overflow(`index constant ${value}`);
   return { constant: value, terms: [], key: String(value) };
 }
 
@@ -284,9 +284,21 @@ function sumOf(total: number, terms: readonly IndexTerm[]): IndexExpr {
   return { constant: total, terms, key: printSum(total, terms) };
 }
 
+/** A coefficient left the exact integers: our bug, unless what we computed with came from outside. */
+class IndexOverflow extends InternalError {}
+
 function overflow(what: string): never {
-  invariant(false, () => `${what} overflows`);
-  throw new Error("unreachable");
+  throw new IndexOverflow(`${what} is no integer below 2^53`);
+}
+
+/** The result of computing with expressions from outside; what `refuse` gives where one overflows. */
+export function withinExactIntegers<T>(compute: () => T, refuse: (why: string) => T): T {
+  try {
+    return compute();
+  } catch (error) {
+    if (!(error instanceof IndexOverflow)) throw error;
+    return refuse(error.message);
+  }
 }
 
 function printSum(total: number, terms: readonly IndexTerm[]): string {

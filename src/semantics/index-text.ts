@@ -23,7 +23,8 @@ export function readIndexExpr(reader: TextReader): index.IndexExpr {
     return before;
   }
   const start = reader.position;
-  const expr = readSum(reader);
+  const tooLarge = (): never => reader.fail("an expression whose numbers stay below 2^53");
+  const expr = index.withinExactIntegers(() => readSum(reader), tooLarge);
   if (reader.position === start + count) met.set(spelled, expr);
   return expr;
 }
