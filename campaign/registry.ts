@@ -3,6 +3,7 @@ import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
+import { placement } from "./campaigns/placement.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 
 export const campaigns: readonly Campaign[] = [
@@ -10,5 +11,6 @@ export const campaigns: readonly Campaign[] = [
   affine,
   models,
   randomOps,
+  placement,
   mutants,
 ];

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sampleModel } from "../commands/library/sample-model.test-support.ts";
 import { runCommandLine } from "./command-line.ts";
 
 let folder = "";
@@ -100,5 +101,57 @@ describe("wavetile plan quantize", () => {
     expect(await tried("--params", "7B", "--device", "h100", "--context", "0")).toContain("PLN001");
     expect(await tried("--params", "7B", "--frob")).toContain("CLI001");
     expect((await wavetile("plan", "frobnicate")).exit).toBe(2);
+  });
+});
+
+describe("wavetile plan place", () => {
+  const problem = {
+    tasks: [
+      { name: "a", inputs: [], timeNs: { gpu: 5, host: 9 }, memoryBytes: 4 },
+      {
+        name: "b",
+        inputs: [{ from: "a", bytes: 100 }],
+        timeNs: { gpu: 5, host: 9 },
+        memoryBytes: 4,
+      },
+    ],
+    devices: [
+      { name: "host", memoryBytes: 100 },
+      { name: "gpu", memoryBytes: 5, attachedTo: "host", latencyNs: 1, bytesPerNs: 50 },
+    ],
+  };
+  it("places a file, a decoder and a model", async () => {
+    const path = join(folder, "problem.json");
+    writeFileSync(path, JSON.stringify(problem));
+    const placed = JSON.parse((await wavetile("plan", "place", path, "--json")).out);
+    expect(placed).toMatchObject({
+      schema: "wavetile/plan-place/1",
+      data: { makespanNs: 5 + 1 + 2 + 9, optimal: true, aloneNs: [18, null] },
+    });
+    const text = await wavetile("plan", "place", "--params", "70B", "--device", "h100:2");
+    expect(text.out).toMatch(/h100#0\s+embedding … layer \d+/);
+    const onnx = join(folder, "m.onnx");
+    writeFileSync(onnx, sampleModel());
+    const model = await wavetile(
+      "plan",
+      "place",
+      onnx,
+      "--shape",
+      "M=8",
+      "--device",
+      "h100:2",
+      "--json",
+    );
+    expect(JSON.parse(model.out)).toMatchObject({ ok: true, data: { gap: expect.any(Number) } });
+  });
+  it("refuses what does not fit or makes no sense", async () => {
+    const tried = async (...args: string[]) => (await wavetile("plan", "place", ...args)).err;
+    expect(await tried("--params", "405B", "--device", "t4")).toContain("PLN006");
+    expect(await tried("--params", "7B", "--format", "Q9", "--device", "t4")).toContain("CLI001");
+    expect(await tried()).toContain("CLI001");
+    expect(await tried(join(folder, "none.json"))).toContain("RUN030");
+    const ring = { ...problem, devices: problem.devices.map((d) => ({ ...d, attachedTo: "gpu" })) };
+    writeFileSync(join(folder, "ring.json"), JSON.stringify(ring));
+    expect(await tried(join(folder, "ring.json"))).toContain("PLN007");
   });
 });

@@ -6,6 +6,7 @@ import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
+import { planPlace } from "./plan/place.ts";
 import { planQuantize } from "./plan/quantize.ts";
 import { run } from "./run.ts";
 import { schedule } from "./schedule.ts";
@@ -23,6 +24,7 @@ export const commands: readonly Command[] = [
   targetsCommand,
   detect,
   planQuantize,
+  planPlace,
   trials,
   doctor,
 ];

@@ -29,24 +29,36 @@ export type Rules<T> = {
   readonly [K in keyof T]-?: Rule<NonNullable<T[K]>>;
 };
 
+/** Which codes the faults of a file have: of its keys, and of its numbers. */
+export interface FaultCodes {
+  readonly key: DiagnosticCode;
+  readonly number: DiagnosticCode;
+}
+
 export class FileReader {
   readonly faults: Diagnostic[] = [];
+  readonly #codes: FaultCodes;
 
-  fault(code: DiagnosticCode, path: string, found: string, help: string): undefined {
-    this.faults.push(diagnostic(code, `${path || "the file"}: ${found}`, { at: path, help }));
+  constructor(codes: FaultCodes) {
+    this.#codes = codes;
+  }
+
+  fault(kind: keyof FaultCodes, path: string, found: string, help: string): undefined {
+    const message = `${path || "the file"}: ${found}`;
+    this.faults.push(diagnostic(this.#codes[kind], message, { at: path, help }));
   }
 
   /** An object with exactly the keys of the table. */
   record<T>(value: unknown, path: string, rules: Rules<T>): T | undefined {
     if (!isRecord(value)) {
       const found = `${describe(value)} where an object is expected`;
-      return this.fault("TGT002", path, found, `give an object with ${keyList(rules)}`);
+      return this.fault("key", path, found, `give an object with ${keyList(rules)}`);
     }
     const before = this.faults.length;
     for (const key of Object.keys(value)) {
       if (!Object.hasOwn(rules, key)) {
         const help = `remove it; known keys are ${keyList(rules)}`;
-        this.fault("TGT002", join(path, key), "unknown key", help);
+        this.fault("key", join(path, key), "unknown key", help);
       }
     }
     const result: Record<string, unknown> = {};
@@ -54,7 +66,7 @@ export class FileReader {
       const given = Object.hasOwn(value, key) ? value[key] : undefined;
       if (given !== undefined) result[key] = rule.read(this, given, join(path, key));
       else if (!rule.optional) {
-        this.fault("TGT002", join(path, key), "missing key", "add it, with its source");
+        this.fault("key", join(path, key), "missing key", "add it, with its source");
       }
     }
     return this.faults.length === before ? (result as T) : undefined;
@@ -81,19 +93,19 @@ function describe(value: unknown): string {
 
 export const text: Read<string> = (reader, value, path) => {
   if (typeof value === "string" && value.trim() !== "") return value;
-  return reader.fault("TGT002", path, `${describe(value)} is no text`, "write a text in quotes");
+  return reader.fault("key", path, `${describe(value)} is no text`, "write a text in quotes");
 };
 
 export const flag: Read<boolean> = (reader, value, path) => {
   if (typeof value === "boolean") return value;
-  return reader.fault("TGT002", path, `${describe(value)} is no flag`, "write true or false");
+  return reader.fault("key", path, `${describe(value)} is no flag`, "write true or false");
 };
 
 export function oneOf<T extends string>(allowed: readonly T[]): Read<T> {
   return (reader, value, path) => {
     if (allowed.includes(value as T)) return value as T;
     const help = `use one of ${allowed.join(", ")}`;
-    return reader.fault("TGT002", path, `${describe(value)} is not known`, help);
+    return reader.fault("key", path, `${describe(value)} is not known`, help);
   };
 }
 
@@ -101,7 +113,7 @@ export function listOf<T>(item: Read<T>, atLeast = 0): Read<readonly T[]> {
   return (reader, value, path) => {
     if (!Array.isArray(value) || value.length < atLeast) {
       const help = `give a list of ${atLeast} or more`;
-      return reader.fault("TGT002", path, `${describe(value)} is no such list`, help);
+      return reader.fault("key", path, `${describe(value)} is no such list`, help);
     }
     const items = value.map((v, i) => item(reader, v, `${path}[${i}]`));
     return items.some((v) => v === undefined) ? undefined : (items as T[]);
@@ -123,12 +135,12 @@ export function numberIn({ integer = false, least, most }: Limits): Read<number>
   const allowed = `${integer ? "a whole number" : "a number"} from ${least} to ${most}`;
   return (reader, value, path) => {
     if (typeof value !== "number") {
-      return reader.fault("TGT003", path, `${describe(value)} is no number`, `write ${allowed}`);
+      return reader.fault("number", path, `${describe(value)} is no number`, `write ${allowed}`);
     }
     const fits = value >= least && value <= most && (!integer || Number.isSafeInteger(value));
     if (fits) return value;
     const help = `write ${allowed}, as its source gives it`;
-    return reader.fault("TGT003", path, `${value} is not ${allowed}`, help);
+    return reader.fault("number", path, `${value} is not ${allowed}`, help);
   };
 }
 

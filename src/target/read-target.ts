@@ -80,7 +80,7 @@ const instructionRules: Rules<MatrixInstruction> = {
 const computeCapability: Read<string> = (reader, value, path) => {
   if (typeof value === "string" && parseComputeCapability(value)) return value;
   const found = `${JSON.stringify(value)} is no compute capability`;
-  return reader.fault("TGT002", path, found, 'write it as text: "9.0"');
+  return reader.fault("key", path, found, 'write it as text: "9.0"');
 };
 
 const architectureRules: Rules<GpuArchitecture> = {
@@ -114,7 +114,7 @@ const architecture: Read<GpuArchitecture> = (reader, value, path) => {
   const known = architectures.get(value);
   if (known) return known;
   const help = `use one of ${[...architectures.keys()].join(", ")}, or describe it as an object`;
-  return reader.fault("TGT002", path, `${JSON.stringify(value)} is not known`, help);
+  return reader.fault("key", path, `${JSON.stringify(value)} is not known`, help);
 };
 
 const gpuRules: Rules<GpuMachine> = {
@@ -177,7 +177,7 @@ const machine: Read<Machine> = (reader, value, path) => {
   if (kind === "gpu") return reader.record(value, path, gpuRules);
   if (kind === "cpu") return reader.record(value, path, cpuRules);
   const found = `${JSON.stringify(kind)} is not known`;
-  return reader.fault("TGT002", `${path}.kind`, found, 'write "gpu" or "cpu"');
+  return reader.fault("key", `${path}.kind`, found, 'write "gpu" or "cpu"');
 };
 
 const fileRules: Rules<MachineFile> = {
@@ -189,7 +189,7 @@ const fileRules: Rules<MachineFile> = {
 
 /** A target from the value of a target file. */
 export function readTarget(value: unknown): Result<Target> {
-  const reader = new FileReader();
+  const reader = new FileReader({ key: "TGT002", number: "TGT003" });
   const file = reader.record(value, "", fileRules);
   if (!file) return fail(...reader.faults);
   const faults = contradictions(file.machine);

@@ -21,18 +21,9 @@ export const planQuantize = command({
       value: "FORMAT",
     }),
     device: planShared.device,
-    context: argument(z.coerce.number().default(4096), {
-      description: "tokens of prompt and answer together",
-      value: "N",
-    }),
-    batch: argument(z.coerce.number().default(1), {
-      description: "sequences at once",
-      value: "N",
-    }),
-    kvBits: argument(z.coerce.number().default(16), {
-      description: "bits of a value in the KV cache",
-      value: "N",
-    }),
+    context: planShared.context,
+    batch: planShared.batch,
+    kvBits: planShared.kvBits,
     prefer: argument(z.enum(["quality", "balanced", "speed"]).default("balanced"), {
       description: "quality, balanced or speed",
       value: "WHAT",

@@ -1,0 +1,206 @@
+/** A placement with its certificate: who runs what and when, memory, bound and gap. */
+import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import type { PlanDevice } from "../../plan/device.ts";
+import { parseCount } from "../../plan/number.ts";
+import { decoderProblem, linkRate, transferLatency } from "../../plan/place/decoder-problem.ts";
+import { graphProblem } from "../../plan/place/graph-problem.ts";
+import { type PlacePlan, place } from "../../plan/place/place.ts";
+import type { PlaceProblem } from "../../plan/place/problem.ts";
+import { parsePlaceProblem } from "../../plan/place/read-problem.ts";
+import { formatNamed } from "../../plan/quantize/formats.ts";
+import { modelOfSize } from "../../plan/quantize/model.ts";
+import { readBytes } from "../../runtime/files/files.ts";
+import { readModelFile } from "../../runtime/files/model-source.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Action } from "../command.ts";
+import { findDevices } from "../library/find-devices.ts";
+import { parseShapes } from "../library/load.ts";
+import { formatBytes, formatTime } from "./format.ts";
+import { readAssignments } from "./inputs.ts";
+import { printTable } from "./table.ts";
+
+export interface PlaceArgs {
+  readonly problem?: string | undefined;
+  readonly params?: string | undefined;
+  readonly format: string;
+  readonly device: readonly string[];
+  readonly context: number;
+  readonly batch: number;
+  readonly kvBits: number;
+  readonly shape: readonly string[];
+}
+
+export const planPlaceAction: Action<PlaceArgs> = async (args) => {
+  const given = await problemOf(args);
+  if (!given.ok) return given;
+  const { problem, devices } = given.value;
+  const plan = place(problem);
+  if (!plan.ok) return plan;
+  const rows = runsOf(problem, plan.value);
+  const data = {
+    makespanNs: plan.value.makespanNs,
+    boundNs: plan.value.boundNs,
+    gap: plan.value.gap,
+    optimal: plan.value.optimal,
+    aloneNs: plan.value.aloneNs.map((ns) => (ns === Infinity ? null : ns)),
+    devices: problem.devices.map((d, i) => ({
+      ...d,
+      usedBytes: plan.value.memoryBytes[i]!,
+      ...(devices && { sheet: devices[i] }),
+    })),
+    tasks: problem.tasks.map((task, t) => ({
+      name: task.name,
+      device: problem.devices[plan.value.deviceOf[t]!]!.name,
+      startNs: plan.value.startNs[t]!,
+      finishNs: plan.value.finishNs[t]!,
+      memoryBytes: task.memoryBytes,
+    })),
+    transfers: devices ? linkRows(devices) : null,
+    origins: {
+      makespanNs: devices ? "predicted: rooflines of the tasks" : "computed from the file's times",
+      boundNs: "proved: no placement is below it",
+    },
+  };
+  return ok({ data, text: describe(problem, plan.value, rows) });
+};
+
+interface Given {
+  readonly problem: PlaceProblem;
+  /** Absent: the file describes its devices itself. */
+  readonly devices?: readonly PlanDevice[];
+}
+
+async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
+  if ((args.problem === undefined) === (args.params === undefined)) {
+    return fail(
+      diagnostic("CLI001", "give either a file or --params", {
+        help: "for example wavetile plan place --params 70B --device h100:2",
+      }),
+    );
+  }
+  if (args.problem !== undefined && /\.json$/i.test(args.problem)) {
+    const file = readBytes(args.problem);
+    if (!file.ok) return file;
+    const problem = parsePlaceProblem(new TextDecoder().decode(file.value));
+    return problem.ok ? ok({ problem: problem.value }) : problem;
+  }
+  const devices = await findDevices(args.device);
+  if (!devices.ok) return devices;
+  const problem =
+    args.problem === undefined
+      ? decoderOfArgs(args, devices.value)
+      : modelOfArgs(args.problem, args.shape, devices.value);
+  return problem.ok ? ok({ problem: problem.value, devices: devices.value }) : problem;
+}
+
+function decoderOfArgs(args: PlaceArgs, devices: readonly PlanDevice[]): Result<PlaceProblem> {
+  const format = formatNamed(args.format);
+  if (!format) {
+    return fail(
+      diagnostic("CLI001", `${JSON.stringify(args.format)} is no weight format`, {
+        at: "--format",
+        help: "use BF16, FP16, FP32, FP8, Q8_0, Q6_K, Q5_K_M, Q4_K_M, NVFP4 or MXFP4",
+      }),
+    );
+  }
+  const model = modelOfSize(parseCount(args.params!), { bits: 32, name: "FP32" });
+  if (!model.ok) return model;
+  const load = { context: args.context, batch: args.batch, kvBits: args.kvBits };
+  return ok(decoderProblem({ model: model.value, format, load, devices })!);
+}
+
+function modelOfArgs(
+  path: string,
+  shape: readonly string[],
+  devices: readonly PlanDevice[],
+): Result<PlaceProblem> {
+  const source = readModelFile(path);
+  if (!source.ok) return source;
+  const assigned = readAssignments("--shape", shape);
+  if (!assigned.ok) return assigned;
+  const shapes = parseShapes(assigned.value);
+  if (!shapes.ok) return shapes;
+  const { bytes, readExternal } = source.value;
+  const model = importOnnx(bytes, { shapes: shapes.value, readExternal });
+  return model.ok ? ok(graphProblem(model.value.graph, devices)) : model;
+}
+
+function linkRows(devices: readonly PlanDevice[]) {
+  return devices.flatMap((a, i) =>
+    devices.slice(i + 1).map((b) => ({
+      between: [a.name, b.name],
+      bytesPerNs: linkRate(a, b),
+      latencyNs: transferLatency,
+    })),
+  );
+}
+
+interface Run {
+  readonly device: string;
+  readonly first: string;
+  readonly last: string;
+  readonly tasks: number;
+  readonly bytes: number;
+  readonly startNs: number;
+  readonly finishNs: number;
+}
+
+/** Tasks in a row on one device, as one line. */
+function runsOf({ tasks, devices }: PlaceProblem, plan: PlacePlan): readonly Run[] {
+  const runs: Run[] = [];
+  for (const t of plan.order) {
+    const device = devices[plan.deviceOf[t]!]!.name;
+    const { name, memoryBytes } = tasks[t]!;
+    const last = runs.at(-1);
+    const finishNs = plan.finishNs[t]!;
+    if (last?.device === device) {
+      const bytes = last.bytes + memoryBytes;
+      runs[runs.length - 1] = { ...last, last: name, tasks: last.tasks + 1, bytes, finishNs };
+    } else {
+      const startNs = plan.startNs[t]!;
+      runs.push({
+        device,
+        first: name,
+        last: name,
+        tasks: 1,
+        bytes: memoryBytes,
+        startNs,
+        finishNs,
+      });
+    }
+  }
+  return runs;
+}
+
+const mostLines = 60;
+
+function describe(problem: PlaceProblem, plan: PlacePlan, runs: readonly Run[]): string {
+  const lines = runs
+    .slice(0, mostLines)
+    .map((r) => [
+      r.device,
+      r.first === r.last ? r.first : `${r.first} … ${r.last}`,
+      String(r.tasks),
+      formatBytes(r.bytes),
+      formatTime(r.startNs),
+      formatTime(r.finishNs),
+    ]);
+  const head = ["device", "what", "tasks", "memory", "start", "end"];
+  const alone = problem.devices.map((d, i) => {
+    const ns = plan.aloneNs[i]!;
+    return `${d.name} ${ns === Infinity ? "does not hold it" : formatTime(ns)}`;
+  });
+  const memory = problem.devices.map(
+    (d, i) => `${d.name} ${formatBytes(plan.memoryBytes[i]!)} of ${formatBytes(d.memoryBytes)}`,
+  );
+  const proof = plan.optimal ? "proved the shortest" : `gap ${(plan.gap * 100).toFixed(2)} %`;
+  return [
+    `${formatTime(plan.makespanNs)} (bound ${formatTime(plan.boundNs)}, ${proof})`,
+    "",
+    printTable(head, lines, [2, 3, 4, 5]),
+    ...(runs.length > mostLines ? [`… ${runs.length - mostLines} more lines in --json`] : []),
+    "",
+    `memory: ${memory.join(", ")}`,
+    `alone: ${alone.join(", ")}`,
+  ].join("\n");
+}

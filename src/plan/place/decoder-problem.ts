@@ -1,0 +1,94 @@
+/**
+ * A decoder as a placement problem: the embedding, each layer and the output as a chain of tasks for one
+ * token of every sequence. Times are rooflines: bytes of weights and KV cache over the device's
+ * bandwidth, or two operations a weight and sequence over its rate, whichever is longer. Between tasks
+ * goes the hidden state.
+ */
+import { predicted, type Sourced } from "../../target/figure.ts";
+import { linkBetween, type PlanDevice, rateFor } from "../device.ts";
+import type { WeightFormat } from "../quantize/formats.ts";
+import { activationBytes, kvCacheBytes, reserveBytes, type Workload } from "../quantize/memory.ts";
+import type { ModelDescription } from "../quantize/model.ts";
+import { weightBytes } from "../quantize/weights.ts";
+import type { PlaceProblem, PlaceTask, PlaceTransfer } from "./problem.ts";
+
+export interface DecoderPlacement {
+  readonly model: ModelDescription;
+  readonly format: WeightFormat;
+  readonly load: Workload;
+  readonly devices: readonly PlanDevice[];
+}
+
+/** Undefined when the model's sizes are not known. */
+export function decoderProblem(input: DecoderPlacement): PlaceProblem | undefined {
+  const { model, format, load, devices } = input;
+  const { decoder } = model;
+  if (!decoder) return undefined;
+  const total = weightBytes(model, format).total;
+  const ends = Math.min((decoder.vocabulary * decoder.hidden * format.bits) / 8, total / 4);
+  const layerWeights = Math.ceil((total - 2 * ends) / decoder.layers);
+  const layerCache = Math.ceil(kvCacheBytes(model, load) / decoder.layers);
+  const state = load.batch * decoder.hidden * 2;
+  const task = (name: string, at: number, part: Part): PlaceTask => ({
+    name,
+    inputs: at === 0 ? [] : [{ from: at - 1, bytes: state }],
+    timeNs: devices.map((d) => taskNs(part, d, format)),
+    memoryBytes: part.weights + part.cache,
+  });
+  const flops = (weights: number): number => ((2 * weights * 8) / format.bits) * load.batch;
+  const row = (load.batch * decoder.hidden * format.bits) / 8;
+  const embed = { weights: Math.ceil(ends), cache: 0, read: row, flops: 0 };
+  const layer = {
+    weights: layerWeights,
+    cache: layerCache,
+    read: layerWeights + layerCache,
+    flops: flops(layerWeights),
+  };
+  const output = { weights: Math.ceil(ends), cache: 0, read: ends, flops: flops(ends) };
+  const tasks = [
+    task("embedding", 0, embed),
+    ...Array.from({ length: decoder.layers }, (_, i) => task(`layer ${i}`, i + 1, layer)),
+    task("output", decoder.layers + 1, output),
+  ];
+  const room = (d: PlanDevice): number =>
+    d.memoryBytes.value - reserveBytes(d).value - activationBytes(model, load);
+  return {
+    tasks,
+    devices: devices.map((d) => ({ name: d.name, memoryBytes: Math.max(0, Math.floor(room(d))) })),
+    transfers: transfersOf(devices),
+  };
+}
+
+interface Part {
+  readonly weights: number;
+  readonly cache: number;
+  readonly read: number;
+  readonly flops: number;
+}
+
+function taskNs(part: Part, device: PlanDevice, format: WeightFormat): number {
+  const memory = part.read / device.memoryBytesPerNs.value;
+  return Math.max(memory, part.flops / rateFor(device, format.multiplies).value);
+}
+
+/** A copy between devices costs at least this: a launch, and the peer's notice of it. */
+export const transferLatency: Sourced = predicted(
+  10_000,
+  "NCCL's and cudaMemcpyPeer's small messages take about 10 µs",
+);
+
+/** PCI Express 3.0 x16, for devices that state no link in common. */
+const fallbackRate = predicted(15.75, "no link in common: PCI Express 3.0 x16 is assumed");
+
+export function linkRate(a: PlanDevice, b: PlanDevice): Sourced {
+  return linkBetween(a, b) ?? fallbackRate;
+}
+
+export function transfersOf(devices: readonly PlanDevice[]): readonly (readonly PlaceTransfer[])[] {
+  return devices.map((a) =>
+    devices.map((b) => ({
+      latencyNs: transferLatency.value,
+      bytesPerNs: linkRate(a, b).value,
+    })),
+  );
+}
