@@ -26,6 +26,11 @@ export interface CandidateOptions {
   readonly parallel: boolean;
 }
 
+/**
+ * Rows of a matrix that lie this far apart fall into few sets of a cache and into a page each: a panel of
+ * columns is then stored by itself.
+ */
+const longRowBytes = 1024;
 /** Most copies of a statement's body that unrolling may make. */
 const mostCopies = 48;
 
@@ -138,7 +143,14 @@ class CandidateMaker {
       );
     }
     const copies = vectors * rows;
-    directives.push(...this.#unrollReduce(copies), ...this.#packWeights(lane, width));
+    const packed = this.#packWeights(lane, width);
+    directives.push(...this.#unrollReduce(copies), ...packed);
+    // A packed panel stays in a near cache while all rows pass by it.
+    const [panel, rowsAt] = [space.indexOf(outer), space.indexOf(`${row}_o`)];
+    if (packed.length > 0 && panel > rowsAt && rowsAt >= 0) {
+      space.splice(panel, 1);
+      space.splice(rowsAt, 0, outer);
+    }
     return this.#finish(directives, space, this.#reduce(), tile);
   }
 
@@ -208,7 +220,8 @@ class CandidateMaker {
       if (tensor?.role !== "weight" || access.guard.length > 0) continue;
       const axis = access.index.findIndex((e) => e.key === lane);
       const others = access.index.filter((_, i) => i !== axis);
-      const strided = axis >= 0 && axis < access.index.length - 1;
+      const last = axis === access.index.length - 1;
+      const strided = axis >= 0 && (!last || 4 * this.#extent(lane) >= longRowBytes);
       if (!strided || others.some((e) => splitLinear(e, lane)?.coefficient !== 0)) continue;
       if (this.#region.statements[0]!.finishReads.some((r) => r.tensor === access.tensor)) continue;
       const layout = blockedLayout(tensor.shape, axis, width);
