@@ -26,9 +26,11 @@ function koffi(): Koffi {
 /** The first of the names that the system's loader finds. */
 export function openLibrary(names: readonly string[]): Result<NativeLibrary> {
   const notes: string[] = [];
+  // Outside the try: that the bridge itself is broken must not read as a missing library.
+  const bridge = koffi();
   for (const name of names) {
     try {
-      const library = koffi().load(name);
+      const library = bridge.load(name);
       return ok({
         bind(symbol, result, parameters) {
           try {
