@@ -1,6 +1,7 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
+import { instructionLegality } from "./campaigns/instruction-legality.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
@@ -9,6 +10,7 @@ import { randomOps } from "./campaigns/random-ops.ts";
 export const campaigns: readonly Campaign[] = [
   // one a line
   affine,
+  instructionLegality,
   models,
   randomOps,
   placement,
