@@ -82,6 +82,7 @@ export class ProtocolRun {
   readonly #kernel: Kernel;
   readonly #traces: KernelTraces;
   readonly #report: Report;
+  readonly #at: string;
   readonly #shadow: Shadow;
   readonly #runners: Runner[];
   readonly #cells = new Map<string, Cell>();
@@ -91,11 +92,17 @@ export class ProtocolRun {
   constructor(
     kernel: Kernel,
     traces: KernelTraces,
-    place: { readonly ready: ReadonlySet<string>; readonly report: Report },
+    place: {
+      readonly ready: ReadonlySet<string>;
+      readonly report: Report;
+      /** Parameter values of this run. */
+      readonly at: string;
+    },
   ) {
     this.#kernel = kernel;
     this.#traces = traces;
     this.#report = place.report;
+    this.#at = place.at === "" ? "" : ` at ${place.at}`;
     this.#shadow = new Shadow(traces.objects, place.ready, (code, text) => this.#fault(code, text));
     this.#runners = traces.threads.map((trace) => this.#runner(trace));
   }
@@ -111,7 +118,7 @@ export class ProtocolRun {
   }
 
   #fault(code: DiagnosticCode, text: string): void {
-    this.#report.add(code, text, { at: `kernel ${this.#kernel.name}` });
+    this.#report.add(code, text, { at: `kernel ${this.#kernel.name}${this.#at}` });
   }
 
   #runner(trace: ThreadTrace): Runner {

@@ -1,7 +1,7 @@
 /**
  * Cooperative kernels: threads that meet, wait, signal and copy asynchronously. Where everything but
  * data is constant (trace.ts) one run of all threads decides for every schedule, because the run is
- * checked to be deterministic in its synchronisation:
+ * checked to be deterministic in its synchronisation (parameters of few values are run for each):
  * - an arrival at a phase counter comes from a thread that knows all its earlier phases to be
  *   complete, so it cannot count in another phase;
  * - a wait for a parity is entered knowing all phases but the awaited one, so it cannot be satisfied
@@ -13,9 +13,16 @@
  * every thread ends. Asynchronous operations leave their accesses under a slot that only a wait on
  * their group or phase makes known. In-kernel waits on monotone counters are refused.
  */
+import {
+  collectVariables,
+  evaluate,
+  type IndexExpr,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Statement } from "../statement.ts";
-import { visitStatements } from "../walk.ts";
+import { exprIndices, ownIndices, visitExprs, visitStatements } from "../walk.ts";
+import type { Facts } from "./facts.ts";
 import { type LaunchView, someStatement } from "./launch-view.ts";
 import { ProtocolRun } from "./protocol-run.ts";
 import type { Report } from "./report.ts";
@@ -42,9 +49,67 @@ export function checkProtocol(
       help: "declare the grid resident and keep it within what the device holds at once",
     });
   }
-  const traces = traceKernel(view, report);
-  if (!traces) return nothing;
-  return new ProtocolRun(kernel, traces, { ready, report }).run();
+  const footprints: Footprint[] = [];
+  for (const given of parameterValues(view)) {
+    const traces = traceKernel(view, given, report);
+    if (!traces) return nothing;
+    const at = [...given].map(([name, value]) => `${name} = ${value}`).join(", ");
+    footprints.push(new ProtocolRun(kernel, traces, { ready, report, at }).run());
+    if (!report.isClean) break;
+  }
+  return footprints.reduce(together, footprints[0] ?? nothing);
+}
+
+/** What is touched for some values, and what is covered for all. */
+function together(a: Footprint, b: Footprint): Footprint {
+  const covered = new Set([...(a.covered ?? [])].filter((root) => b.covered?.has(root)));
+  const [reads, writes] = [new Set([...a.reads, ...b.reads]), new Set([...a.writes, ...b.writes])];
+  return { reads, writes, covered };
+}
+
+const mostRuns = 24;
+
+/**
+ * The values of the parameters that a run depends on, each to be run: a protocol that holds for every
+ * one of them holds. None are given where there are too many; then the run itself says what varies.
+ */
+function parameterValues({ kernel, facts, buffers }: LaunchView): readonly Map<string, number>[] {
+  const used = new Set<string>();
+  const mention = (e: IndexExpr): void => collectVariables(e, used);
+  const visitBuffer = (name: string): void => buffers.get(name)?.shape.forEach(mention);
+  for (const axis of kernel.grid.axes) mention(axis.extent);
+  for (const { body } of kernel.roles) {
+    visitStatements(body, (s) => {
+      ownIndices(s).forEach(mention);
+      if (s.kind === "store") visitBuffer(s.buffer);
+      if (s.kind === "intrinsic") {
+        for (const o of s.operands) if (o.kind === "tile") visitBuffer(o.buffer);
+      }
+    });
+    visitExprs(body, (e) => {
+      exprIndices(e).forEach(mention);
+      if (e.kind === "load") visitBuffer(e.buffer);
+    });
+  }
+  for (const { name } of kernel.grid.axes) used.delete(name);
+  let all: readonly Map<string, number>[] = [new Map()];
+  for (const name of [...used].sort()) {
+    const range = facts.ranges.get(name);
+    if (!range || range.min === range.max) continue;
+    const count = range.max - range.min + 1;
+    if (all.length * count > mostRuns) return [new Map()];
+    const values = Array.from({ length: count }, (_, i) => range.min + i);
+    all = all.flatMap((given) => values.map((value) => new Map(given).set(name, value)));
+  }
+  return all.filter((given) => isPossible(facts, given));
+}
+
+/** Whether no requirement that the values decide fails. */
+function isPossible(facts: Facts, given: ReadonlyMap<string, number>): boolean {
+  return facts.conditions.every((c) => {
+    const decided = [...variablesOf(c)].every((name) => given.has(name));
+    return !decided || evaluate(c, given) >= 0;
+  });
 }
 
 /** Inputs and weights are not written. */

@@ -1,7 +1,7 @@
 /**
  * Traces of a cooperative kernel: what each thread does, in order, with all loops run and all
  * expressions evaluated. Possible only where control flow and places depend on constants (parameters of
- * one value, grid, copy, thread and loop variables); everything else is refused as too large to prove.
+ * a given value, grid, copy, thread and loop variables); everything else is refused as too large to prove.
  * Values are not computed: an access is a list of byte ranges of an object.
  */
 import { dtypes } from "../../semantics/dtype.ts";
@@ -92,13 +92,28 @@ export interface KernelTraces {
 
 const mostEvents = 400_000;
 
+const texts = new WeakMap<Statement, string>();
+
+/** The statement's first line; printed once for all threads and trips. */
+function textOf(s: Statement): string {
+  const known = texts.get(s);
+  if (known !== undefined) return known;
+  const text = printStatements([s]).trim().split("\n")[0]!.slice(0, 90);
+  texts.set(s, text);
+  return text;
+}
+
 /** Thrown to leave the walk; the reason has been reported. */
 class NotConstant extends Error {}
 
-/** The traces, or undefined after a report of why there are none. */
-export function traceKernel(view: LaunchView, report: Report): KernelTraces | undefined {
+/** The traces for these parameter values, or undefined after a report of why there are none. */
+export function traceKernel(
+  view: LaunchView,
+  given: ReadonlyMap<string, number>,
+  report: Report,
+): KernelTraces | undefined {
   try {
-    return new Tracer(view, report).run();
+    return new Tracer(view, report).run(given);
   } catch (error) {
     if (error instanceof NotConstant) return undefined;
     throw error;
@@ -129,8 +144,8 @@ class Tracer {
     return this.#view.kernel;
   }
 
-  run(): KernelTraces {
-    const env = new Map<string, number>();
+  run(given: ReadonlyMap<string, number>): KernelTraces {
+    const env = new Map(given);
     for (const [name, range] of this.#view.facts.ranges) {
       if (range.min === range.max) env.set(name, range.min);
     }
@@ -153,7 +168,7 @@ class Tracer {
   #refuse(what: string): never {
     this.#report.add("PRG060", `${what} in cooperative kernel ${this.#kernel.name}`, {
       notes: ["threads that synchronise are proved by running all of them on constants"],
-      help: "fix the parameter (min = max), or let only the grid depend on it",
+      help: "fix the parameter (min = max), or narrow it to a few values",
     });
     throw new NotConstant();
   }
@@ -253,7 +268,7 @@ class Tracer {
     thread: Activation,
   ): TraceEvent {
     const { env } = thread;
-    const text = printStatements([s]).trim();
+    const text = textOf(s);
     switch (s.kind) {
       case "commitGroup":
         return { kind: "commit", group: s.group, pending: 0 };
@@ -324,7 +339,7 @@ class Tracer {
     const span = access.lanes / buffer.lanes;
     const extents = index.map((_, axis) => (axis === index.length - 1 ? span : 1));
     const ranges = this.#box(buffer, { index, extents, clips: false }, thread);
-    const text = printStatements([s]).split("\n")[0]!.slice(0, 90);
+    const text = textOf(s);
     this.#push(thread, { kind: "touch", touch: { write: access.write, ranges }, text });
   }
 
@@ -406,7 +421,7 @@ class Tracer {
     const touches = s.operands.flatMap((o, i) => this.#operand(row.operands[i]!, o, thread));
     const { completion } = s;
     const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
-    const text = printStatements([s]).trim();
+    const text = textOf(s);
     const bytes = this.#boxBytes(s.operands[0]!);
     this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
   }

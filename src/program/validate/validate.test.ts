@@ -86,6 +86,24 @@ test("the pipelined matrix kernel is valid, and faults in it are found", () => {
   checkPlanted("matmul-pipelined", pipelinedFaults);
 });
 
+/** The pipelined matrix kernel with any number of steps along k in the range. */
+function pipelinedSteps(range: string): string {
+  const text = golden("matmul-pipelined").replaceAll("[64, 320]", "[64, 64*KB]");
+  return text
+    .replaceAll("[16, 320]", "[16, 64*KB]")
+    .replaceAll("for kb < 5", "for kb < KB")
+    .replace('for "sm_90a" {', `for "sm_90a" {\n  parameter KB in ${range}`);
+}
+
+test("a cooperative kernel with a symbolic number of trips is proved for each, or refused", () => {
+  expect(codesOf(pipelinedSteps("2 to 4"))).toEqual([]);
+  expect(codesOf(pipelinedSteps("1 to 4096"))).toContain("PRG060");
+  // Stuck from the fourth step on: one stage only is released, and only once.
+  const held = pipelinedSteps("3 to 4").replace("if kb - 1 >= 0 {", "if kb - 1 == 0 {");
+  expect(codesOf(held)).toContain("PRG040");
+  expect(codesOf(held.replace("3 to 4", "3 to 3"))).toEqual([]);
+});
+
 test("the megakernel is valid, and faults in it are found", () => {
   expect(codesOf(golden("megakernel"))).toEqual([]);
   checkPlanted("megakernel", megakernelFaults);
