@@ -49,6 +49,8 @@ export interface Session {
   run(feeds: Tensors): Promise<Tensors>;
   /** Where the time of the last runs went, for a runtime that can tell. */
   profile?(): readonly RegionRow[];
+  /** Nanoseconds that no correct run on such inputs can stay below, for a runtime that knows its work. */
+  floorNs?(feeds: Tensors): Promise<number>;
   release(): Promise<void>;
 }
 

@@ -5,13 +5,19 @@
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { validateProgram } from "../../src/program/validate/validate.ts";
+import { bindParameters } from "../../src/runtime/bind-parameters.ts";
+import { ChildRunner } from "../../src/runtime/child/child-runner.ts";
 import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
+import { type Peaks, roofBoundNs } from "../../src/runtime/measure/roofline.ts";
 import { median } from "../../src/runtime/measure/statistics.ts";
 import type { KernelTime, ModelSession } from "../../src/runtime/model-session.ts";
 import type { Tensor as StoredTensor } from "../../src/semantics/tensor.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
+import { measurePeaks } from "../../src/verdict/peaks.ts";
+import { workOf } from "../../src/verdict/work.ts";
 import { ownVersion } from "../installed.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
 import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
@@ -55,7 +61,38 @@ function openSession(
       weight: weightReader(compiled.model),
     }),
   );
-  return wrap(session, imported, compiled);
+  const opened = wrap(session, imported, compiled);
+  return {
+    ...opened,
+    floorNs: async (feeds) => {
+      const peaks = await peaksOf(target, threads);
+      const shapes = imported.inputNames.map((name, i) => ({
+        port: session.inputs[i]!,
+        shape: feeds[name]!.dims,
+      }));
+      const symbols = unwrap(bindParameters(compiled.plan.program, shapes));
+      const bounds = compiled.regions.map((r) =>
+        roofBoundNs(workOf(r.scheduled.region, symbols), peaks),
+      );
+      return bounds.reduce((sum, ns) => sum + ns, 0);
+    },
+  };
+}
+
+const measuredPeaks = new Map<string, Peaks>();
+
+/** Peaks of this machine, measured once a process, target and thread count. */
+async function peaksOf(target: Target, threads: number): Promise<Peaks> {
+  const key = `${target.name} ${threads}`;
+  const known = measuredPeaks.get(key);
+  if (known) return known;
+  const runner = new ChildRunner();
+  const bench = { runner, validate: validateProgram, threads, seed: 1, deadlineMs: 120_000 };
+  const peaks = await measurePeaks(target, bench);
+  await runner.dispose();
+  invariant(peaks.kind === "done", () => `no peaks: ${JSON.stringify(peaks)}`);
+  measuredPeaks.set(key, peaks.value);
+  return peaks.value;
 }
 
 function wrap(session: ModelSession, imported: ImportedModel, compiled: CompiledModel): Session {

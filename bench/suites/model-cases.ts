@@ -4,6 +4,7 @@
  */
 import { DiagnosticError } from "../../src/support/diagnostic.ts";
 import { invariant } from "../../src/support/invariant.ts";
+import { Rng } from "../../src/support/rng.ts";
 import type { Contest } from "../measure/contest.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { hintsFor, randomInputs } from "../models/random-inputs.ts";
@@ -41,7 +42,9 @@ async function openContest(
   if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
   const oursSession = await ours.open(bytes.value, hintsFor(row));
   const peerSession = await peer.open(bytes.value, hintsFor(row));
-  return sessionContest(rounding.value, modelCase, [oursSession, peerSession]);
+  const contest = sessionContest(rounding.value, modelCase, [oursSession, peerSession]);
+  const floor = await oursSession.floorNs?.(randomInputs(modelCase, new Rng(0)));
+  return floor === undefined ? contest : { ...contest, floorNs: { ours: floor } };
 }
 
 /** Both sessions on the same inputs, compared within the model's rounding. */

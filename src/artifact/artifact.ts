@@ -30,6 +30,18 @@ export const metaSchema = z.strictObject({
   views: z.array(
     z.strictObject({ name: z.string(), of: z.string(), shape: z.array(z.int().nonnegative()) }),
   ),
+  /** What the check of each region by samples found; absent where none was made. */
+  checks: z
+    .array(
+      z.strictObject({
+        region: z.string(),
+        /** Elements that were compared with the oracle. */
+        checked: z.int().positive(),
+        /** Largest error as a share of its tolerance. */
+        worst: z.number(),
+      }),
+    )
+    .optional(),
   /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
 });

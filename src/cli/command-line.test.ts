@@ -53,6 +53,7 @@ describe("wavetile", () => {
     expect(tried).toMatchObject({
       data: { trials: [{ verdict: { kind: "estimated", agreement: { checked } } }] },
     });
+    expect(readFileSync(artifact, "latin1")).toContain(`"checked": ${checked}`);
     const shown = await wavetile("inspect", artifact, "--program");
     expect(shown.out).toMatch(/^program sample for "/);
     const trace = join(folder, "t.json");
@@ -66,6 +67,12 @@ describe("wavetile", () => {
       const shape = from === model ? ["--shape", "M=4"] : [];
       const checked = await wavetile("verify", from, ...shape, "--threads", "1", "--json");
       expect(JSON.parse(checked.out)).toMatchObject({ ok: true, data: { against: "oracle" } });
+      const quick = ["--budget", "1e-9", "--json"];
+      const sampled = await wavetile("verify", from, ...shape, "--threads", "1", ...quick);
+      expect(JSON.parse(sampled.out)).toMatchObject({
+        ok: true,
+        data: { coverage: { kind: "sampled", regions: [{ check: { seed: 0 } }] } },
+      });
     }
   });
 

@@ -30,6 +30,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   CLI002: exitCodes.unsupported,
   CLI003: exitCodes.environment,
   CLI004: exitCodes.mismatch,
+  VER006: exitCodes.mismatch,
   CLI006: exitCodes.environment,
   CLI007: exitCodes.slower,
   CLI008: exitCodes.interrupted,

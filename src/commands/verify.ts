@@ -11,6 +11,10 @@ export const verify = command({
       description: "oracle (float64 interpreter) or onnxruntime",
       value: "NAME",
     }),
+    budget: argument(z.coerce.number().positive().default(60), {
+      description: "seconds for the oracle; beyond, smaller shapes or samples of each region",
+      value: "SECONDS",
+    }),
     target: shared.target,
     shape: shared.shape,
     state: shared.state,

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { parseNests } from "../region/nest-reader.ts";
 import { type RefTensor, refTensor } from "../semantics/tensor.ts";
 import { runNests } from "./nest.ts";
-import { type Cell, runStatementAt } from "./statement.ts";
 
 const x = refTensor("f32", [4], [1, 2, 3, 4]);
 
@@ -50,28 +49,4 @@ describe("the interpreter of nests notices", () => {
     const sum = Math.fround(product(1) + product(2) + product(3) + product(4));
     expect(Array.from(y!.data, Number)).toEqual([sum, sum, sum, sum]);
   });
-});
-
-it("runs single points with whole folds", () => {
-  const program = parseNests(`nests "t" (x) -> (y) {
-    input x : f32[4] output y : f32[4]
-    statement S "" {i in 4, reduce j in 4} where 2 - i >= 0 {
-      y[i] = reduce<sum, f32, reassociates>((x[i - j] if i - j >= 0 else 0))
-    } }`);
-  if (!program.ok) throw new Error("does not parse");
-  const item = program.value.items[0]!;
-  if (item.kind !== "statement") throw new Error("no statement");
-  const cell = (name: string, data: Float64Array, written: number): Cell => ({
-    name,
-    dtype: "f32",
-    shape: [4],
-    data,
-    written: new Uint8Array(4).fill(written),
-  });
-  const y = cell("y", new Float64Array(4), 0);
-  const cells = new Map([["x", cell("x", Float64Array.of(1, 2, 3, 4), 1)]]).set("y", y);
-  const points = [2, 3].map((i) => new Map([["i", i]]));
-  runStatementAt(item.statement, points, (name) => cells.get(name)!, new Map());
-  expect([...y.written]).toEqual([0, 0, 1, 0]);
-  expect(Number(y.data[2])).toBe(6);
 });

@@ -48,20 +48,6 @@ export function runStatement(
   new StatementRun(statement, cells, symbols).runLoops(0);
 }
 
-/**
- * Runs a statement for some points of its space and scan loops (values by loop name; the folds are
- * whole): what a check by samples needs. Points outside the guard write nothing.
- */
-export function runStatementAt(
-  statement: Statement,
-  points: readonly ReadonlyMap<string, number>[],
-  cells: Cells,
-  symbols: ReadonlyMap<string, number>,
-): void {
-  const run = new StatementRun(statement, cells, symbols);
-  for (const point of points) run.runAt(point);
-}
-
 type Reader = () => ScalarValue;
 
 interface CompiledLoop {
@@ -139,11 +125,6 @@ class StatementRun {
       this.#env[loop.slot] = i;
       this.runLoops(depth + 1);
     }
-  }
-
-  runAt(point: ReadonlyMap<string, number>): void {
-    for (const [name, value] of point) this.#env[this.#slots.get(name)!] = value;
-    this.#runPoint();
   }
 
   #runPoint(): void {

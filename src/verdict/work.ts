@@ -2,7 +2,7 @@
 import type { Region } from "../region/nest.ts";
 import type { Work } from "../runtime/measure/roofline.ts";
 import { dtypes, isFloatDType } from "../semantics/dtype.ts";
-import { evaluate } from "../semantics/index-expr.ts";
+import { constantValue, evaluate, substitute } from "../semantics/index-expr.ts";
 import type { Symbols } from "./region-inputs.ts";
 
 /**
@@ -35,10 +35,7 @@ function boundedExtent(
   extent: Region["statements"][number]["loops"][number]["extent"],
   symbols: Symbols,
 ): number {
-  const known = extent.terms.every((t) =>
-    t.atoms.every((a) => a.kind === "variable" && symbols.has(a.name)),
-  );
-  return known ? evaluate(extent, symbols) : 0;
+  return constantValue(substitute(extent, symbols)) ?? 0;
 }
 
 /** Tensors that are gathered from, or cut, may be touched in part. */

@@ -3,6 +3,7 @@
  * against the oracle. What was found is recorded as a trial; a region that is wrong or does not run
  * fails the command.
  */
+import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import type { CompiledModel, CompiledRegion } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { printProgram } from "../../program/program-text.ts";
@@ -49,6 +50,20 @@ export interface CheckedRegions {
 export function checkOf(report: RegionReport | undefined): Agreement | null {
   const verdict = report?.verdict;
   return (verdict?.kind === "estimated" && verdict.agreement) || null;
+}
+
+/** The artifact with what the checks of its regions found. */
+export function withChecks(
+  artifact: ArtifactContent,
+  reports: readonly RegionReport[],
+): ArtifactContent {
+  const checks = reports.flatMap((report) => {
+    const { checked, worst } = checkOf(report) ?? {};
+    return checked === undefined || worst === undefined
+      ? []
+      : [{ region: report.region, checked, worst }];
+  });
+  return { ...artifact, meta: { ...artifact.meta, checks } };
 }
 
 /** One line on all checks. */

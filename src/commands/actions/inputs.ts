@@ -51,15 +51,18 @@ export function readInputs(texts: readonly string[]): Result<Tensors> {
   return ok(tensors);
 }
 
-/** Random tensors for all inputs, by the model's names; symbols take their upper ends. */
-export function randomInputs({ artifact }: OpenModel, seed: number): Tensors {
+/** Random tensors for all inputs, by the model's names; symbols take their upper ends unless given. */
+export function randomInputs(
+  { artifact }: OpenModel,
+  seed: number,
+  symbols: ReadonlyMap<string, number> = upperEnds(artifact.graph),
+): Tensors {
   const { graph, meta } = artifact;
   const rng = new Rng(seed);
-  const largest = upperEnds(graph);
   return Object.fromEntries(
     graph.inputs.map((v, i) => {
       const { dtype, shape } = graph.values[v]!.type;
-      const extents = shape.map((e) => evaluate(e, largest));
+      const extents = shape.map((e) => evaluate(e, symbols));
       return [meta.inputs[i]!.name, randomTensor(dtype, extents, rng)];
     }),
   );

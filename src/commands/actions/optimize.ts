@@ -4,7 +4,7 @@ import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
-import { checkOf, checkRegions, describeChecks } from "./check-regions.ts";
+import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
 
@@ -28,7 +28,7 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   if (faults.length > 0) return fail(...faults);
   context.progress("write");
   const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
-  const bytes = writeArtifact(artifact, hashBytes);
+  const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
   const regions = origin.compiled.regions.map((r, i) => ({

@@ -14,10 +14,14 @@ import { openPeer } from "../library/onnxruntime.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
+import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
 import { printTable } from "./table.ts";
+import { verifyRegions } from "./verify-regions.ts";
 
 interface VerifyArgs extends OpenArgs {
   readonly against: "oracle" | "onnxruntime";
+  /** Seconds that the oracle may take. */
+  readonly budget: number;
   readonly seed: number;
 }
 
@@ -26,7 +30,13 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   if (!started.ok) return started;
   const { model, opened, threads } = started.value;
   const { graph, meta } = opened.artifact;
-  const feeds = randomInputs(opened, args.seed);
+  const ends = new Map(graph.symbols.map((s) => [s.name, s.max]));
+  const shapes = args.against === "oracle" ? shapesWithin(graph, args.budget, args.seed) : ends;
+  if (!shapes) {
+    await model.dispose();
+    return verifyRegions(opened, args.seed, oracleSeconds(graph, ends), context);
+  }
+  const feeds = randomInputs(opened, args.seed, shapes);
   model.poison();
   const found = model.tryRun(feeds);
   await model.dispose();
@@ -61,9 +71,20 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
       o.agrees ? "yes" : "no",
     ]),
   );
-  const data = { against: args.against, seed: args.seed, threads, outputs };
-  return ok({ data, text, target: opened.target.name, failed }, started.warnings);
+  const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
+  const data = { against: args.against, seed: args.seed, threads, coverage, outputs };
+  return ok(
+    { data, text: text + smallerShapes(shapes, ends), target: opened.target.name, failed },
+    started.warnings,
+  );
 };
+
+/** What to say where the largest shapes were over the budget. */
+function smallerShapes(shapes: Symbols, ends: Symbols): string {
+  if ([...ends].every(([name, end]) => shapes.get(name) === end)) return "";
+  const chosen = [...shapes].map(([name, value]) => `${name} = ${value}`).join(", ");
+  return `\nthe largest shapes are over the budget: compared at ${chosen}`;
+}
 
 function runOracle(opened: OpenModel, feeds: Tensors): Result<readonly RefTensor[]> {
   const model = opened.origin?.imported ?? opened.artifact;
