@@ -17,9 +17,9 @@ import {
 } from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
 import { Heap } from "./heap.ts";
-import { descend } from "./local.ts";
 import { noMarks, toProblemStates } from "./network.ts";
 import type { Recorder } from "./outcome.ts";
+import { offerRounded } from "./rounding.ts";
 import { dropSettled } from "./settle.ts";
 
 export interface BranchOptions {
@@ -200,7 +200,7 @@ class Branching {
       const sweep = sweepOnce(dual, k % 2 === 0, { best: this.#limit, round: k === 0 });
       recorder.work += sweep.work + dual.unary.length;
       if (boundOf(dual) >= this.#limit) return undefined;
-      if (sweep.rounded !== undefined) this.#offer(dual, sweep.rounded);
+      if (sweep.rounded !== undefined) offerRounded(dual, sweep.rounded, recorder);
       const stalls = k % 2 === 1 && this.#stalls(dual, dual.bound - before, sweep);
       const last = stalls || k === this.#options.sweeps - 1;
       // Slicing tables costs about as much as a sweep: a few states wait for company.
@@ -219,11 +219,6 @@ class Branching {
     if (sweep.removed > 0.05 * openStates(dual)) return false;
     const gap = this.#limit * dual.scale - dual.bound;
     return gain <= (gap === Infinity ? 0 : gap * 0.03);
-  }
-
-  #offer(dual: DualState, states: Int32Array): void {
-    if (dual.network.budgets.length === 0) descend(dual.network, states);
-    this.#recorder.offer(toProblemStates(dual.network, states));
   }
 
   /** True when the node is settled by an exact solution or has one state a variable. */

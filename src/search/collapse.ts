@@ -22,10 +22,10 @@ import {
   sweepOnce,
 } from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
-import { descend } from "./local.ts";
 import { type Network, networkOf, toProblemStates } from "./network.ts";
 import { type Outcome, Recorder, type SolveOptions } from "./outcome.ts";
 import type { Problem } from "./problem.ts";
+import { moveMultipliers, offerRounded, polish } from "./rounding.ts";
 import { dropSettled } from "./settle.ts";
 
 /** Entries that an exact solution may touch: at once, and after states were removed. */
@@ -61,6 +61,7 @@ export function collapseFrom(
   const same = before !== undefined && sameStates(network, before.network);
   const dual = same ? continueDual(network, before) : startDual(network, scaleFor(network));
   if (!same) warmUp(dual, recorder);
+  polish(dual, recorder);
   const opened = copyDual(dual);
   new Collapsing(recorder).run(dual);
   return { outcome: recorder.finish("collapse", recorder.closing()), dual: opened };
@@ -72,18 +73,20 @@ function sameStates(x: Network, y: Network): boolean {
 
 /** Sweeps without removal: what they reach serves later prices as well. */
 function warmUp(dual: DualState, recorder: Recorder): void {
-  for (let k = 0; k < openingSweeps && !recorder.stops(); k++) {
-    const sweep = sweepOnce(dual, k % 2 === 0, { best: Infinity, round: k % 4 === 2 });
+  const most = openingSweeps + (dual.network.budgets.length > 0 ? budgetSweeps : 0);
+  for (let k = 0; k < most && !recorder.stops(); k++) {
+    const sweep = sweepOnce(dual, k % 2 === 0, { best: Infinity, round: k >= 2 && k % 2 === 0 });
     recorder.work += sweep.work + dual.unary.length;
-    if (sweep.rounded !== undefined) offerRounded(dual, sweep.rounded, recorder);
+    if (sweep.rounded !== undefined) {
+      moveMultipliers(dual, sweep.rounded, recorder);
+      offerRounded(dual, sweep.rounded, recorder);
+    }
     recorder.raise(boundOf(dual));
   }
 }
 
-function offerRounded(dual: DualState, states: Int32Array, recorder: Recorder): void {
-  if (dual.network.budgets.length === 0) descend(dual.network, states);
-  recorder.offer(toProblemStates(dual.network, states));
-}
+/** Sweeps in which the prices of budgets settle, beside the opening. */
+const budgetSweeps = 40;
 
 function solveDirectly(network: Network, recorder: Recorder): boolean {
   if (network.budgets.length > 0) return false;

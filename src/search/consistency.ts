@@ -8,15 +8,22 @@ import { aliveStates, type Edge, type Network, noMarks, restrict } from "./netwo
 /** The consistent network; undefined when a variable loses every state. */
 export function makeConsistent(network: Network): Network | undefined {
   const dead = noMarks(network);
-  if (!propagateHard(network, dead)) return undefined;
+  if (!propagateHard(network, dead, true)) return undefined;
   return dead.some((marks) => marks.includes(1)) ? restrict(network, dead) : network;
 }
 
-/** Marks all that the marks so far make impossible; false when a variable has no state left. */
-export function propagateHard(network: Network, dead: readonly Uint8Array[]): boolean {
+/**
+ * Marks all that the marks so far make impossible; false when a variable has no state left. Unless `fresh`
+ * the network was consistent before the marks, and only what they touch is looked at.
+ */
+export function propagateHard(
+  network: Network,
+  dead: readonly Uint8Array[],
+  fresh = false,
+): boolean {
   if (dead.some((marks) => !marks.includes(0))) return false;
   for (;;) {
-    if (!removeUnsupported(network, dead)) return false;
+    if (!removeUnsupported(network, dead, fresh)) return false;
     let removed = 0;
     for (const budget of network.budgets) {
       const found = removeOverBudget(budget, dead);
@@ -89,10 +96,13 @@ function makeBitRows(edge: Edge): Sides {
 }
 
 /** Marks states without support; false when a variable has none left. */
-function removeUnsupported(network: Network, dead: readonly Uint8Array[]): boolean {
-  const hard = network.edges.flatMap((edge, e) => (edge.hard ? [e] : []));
-  if (hard.length === 0) return true;
-  const queue = hard.flatMap((e) => [2 * e, 2 * e + 1]);
+function removeUnsupported(network: Network, dead: readonly Uint8Array[], fresh: boolean): boolean {
+  const touched = dead.map((marks) => fresh || marks.includes(1));
+  const queue = network.edges.flatMap((edge, e) => {
+    if (!edge.hard) return [];
+    if (touched[edge.a] && touched[edge.b]) return [2 * e, 2 * e + 1];
+    return touched[edge.b] ? [2 * e] : touched[edge.a] ? [2 * e + 1] : [];
+  });
   const queued = new Set(queue);
   for (let at = 0; at < queue.length; at++) {
     const task = queue[at]!;

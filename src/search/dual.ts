@@ -49,6 +49,8 @@ export interface DualState {
   /** Per edge, what it has given to each class of its ends. */
   readonly toA: Float64Array[];
   readonly toB: Float64Array[];
+  /** Price of a unit of each budget that is folded into the unary prices, scaled. */
+  readonly multipliers: Float64Array;
   /** The bound, scaled. */
   bound: number;
 }
@@ -69,6 +71,7 @@ export function startDual(network: Network, scale: number): DualState {
     unary,
     toA: scaled.edges.map((e) => new Float64Array(e.rows)),
     toB: scaled.edges.map((e) => new Float64Array(e.columns)),
+    multipliers: new Float64Array(network.budgets.length),
     bound,
   };
 }
@@ -110,13 +113,38 @@ export function continueDual(network: Network, before: DualState): DualState {
   before.toB.forEach((given, e) => {
     dual.toB[e]!.set(given);
   });
-  for (let i = 0; i < dual.unary.length; i++) {
-    const least = minimumOf(reducedPrices(dual, i));
-    const unary = dual.unary[i]!;
-    for (let s = 0; s < unary.length; s++) unary[s]! -= least;
-    dual.bound += least;
-  }
+  for (let i = 0; i < dual.unary.length; i++) normalise(dual, i);
+  network.budgets.forEach((_, k) => {
+    setMultiplier(dual, k, before.multipliers[k]!);
+  });
   return dual;
+}
+
+/** Moves what every state of a variable costs at least into the bound. */
+function normalise(dual: DualState, i: number): void {
+  const least = minimumOf(reducedPrices(dual, i));
+  const unary = dual.unary[i]!;
+  for (let s = 0; s < unary.length; s++) unary[s]! -= least;
+  dual.bound += least;
+}
+
+/**
+ * Prices a unit of a budget: every use costs its amount, the whole capacity is refunded. Solutions that
+ * keep the budget get no dearer by that (Lagrange), so the bound stays one.
+ */
+export function setMultiplier(dual: DualState, k: number, multiplier: number): void {
+  const { capacity, variables, amounts } = dual.network.budgets[k]!;
+  const before = dual.multipliers[k]!;
+  variables.forEach((i, at) => {
+    const unary = dual.unary[i]!;
+    const uses = amounts[at]!;
+    for (let s = 0; s < unary.length; s++) {
+      unary[s]! += Math.floor(multiplier * uses[s]!) - Math.floor(before * uses[s]!);
+    }
+    normalise(dual, i);
+  });
+  dual.bound -= Math.floor(multiplier * capacity) - Math.floor(before * capacity);
+  dual.multipliers[k] = multiplier;
 }
 
 /** A copy that may go its own way. */
@@ -126,6 +154,7 @@ export function copyDual(dual: DualState): DualState {
     unary: dual.unary.map((u) => u.slice()),
     toA: dual.toA.map((m) => m.slice()),
     toB: dual.toB.map((m) => m.slice()),
+    multipliers: dual.multipliers.slice(),
   };
 }
 

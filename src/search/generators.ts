@@ -68,6 +68,26 @@ interface Interface {
   readonly tile: number;
 }
 
+/**
+ * The same problem with a memory budget: faster states take more, and the capacity is this share of the way
+ * from the least to what the fastest states take together.
+ */
+export function withBudget(problem: Problem, share: number, seed: number): Problem {
+  const rng = new Rng(seed);
+  let [least, most] = [0, 0];
+  const uses = problem.variables.map(({ prices }, variable) => {
+    const dearest = Math.max(...prices);
+    const amounts = prices.map(
+      (p) => 10 + Math.round((100 * (dearest - p)) / dearest) + rng.integer(0, 40),
+    );
+    least += Math.min(...amounts);
+    most += amounts[prices.indexOf(Math.min(...prices))]!;
+    return { variable, amounts };
+  });
+  const capacity = Math.round(least + share * (most - least));
+  return { ...problem, budgets: [{ name: "memory", capacity, uses }] };
+}
+
 export function generate(options: GeneratorOptions): Problem {
   const { shape, layers, states, seed } = options;
   const rng = new Rng(seed);

@@ -4,6 +4,7 @@
  * repair of exceeded budgets by the cheapest exchange of price for amount.
  */
 import { eliminate, planElimination } from "./eliminate.ts";
+import { Heap } from "./heap.ts";
 import { type Edge, incidence, type Network, type NetworkBudget } from "./network.ts";
 
 /** Price of every state of a variable, given its neighbours' states. */
@@ -117,26 +118,57 @@ export function descend(network: Network, states: Int32Array): void {
   }
 }
 
+interface Exchange {
+  readonly variable: number;
+  readonly to: number;
+  readonly rate: number;
+}
+
 /** Exchanges states until the budgets hold, cheapest price for relief first; false: cannot. */
 export function repairBudgets(network: Network, states: Int32Array): boolean {
   const usage = new Usage(network, states);
-  while (usage.excess > 0) {
-    let best: { i: number; to: number; rate: number } | undefined;
-    for (let i = 0; i < states.length; i++) {
-      const from = states[i]!;
-      const prices = conditionalPrices(network, states, i);
-      for (let s = 0; s < prices.length; s++) {
-        const relief = usage.relief(i, from, s);
-        if (relief <= 0 || prices[s] === Infinity) continue;
-        const rate = (prices[s]! - prices[from]!) / relief;
-        if (best === undefined || rate < best.rate) best = { i, to: s, rate };
-      }
+  if (usage.excess <= 0) return true;
+  const heap = new Heap<Exchange>();
+  const propose = (i: number): void => {
+    const found = cheapestRelief(network, states, usage, i);
+    if (found !== undefined) heap.push(found.rate, found);
+  };
+  for (let i = 0; i < states.length; i++) propose(i);
+  let patience = 20 * states.length;
+  while (usage.excess > 0 && patience-- > 0) {
+    const proposed = heap.pop();
+    if (proposed === undefined) return false;
+    const { variable: i } = proposed;
+    // What was cheapest may no longer be: its neighbours or the budgets have changed since.
+    const now = cheapestRelief(network, states, usage, i);
+    if (now === undefined) continue;
+    if (now.rate > Math.min(proposed.rate, heap.least)) {
+      heap.push(now.rate, now);
+      continue;
     }
-    if (best === undefined) return false;
-    usage.move(best.i, states[best.i]!, best.to);
-    states[best.i] = best.to;
+    usage.move(i, states[i]!, now.to);
+    states[i] = now.to;
+    propose(i);
   }
-  return true;
+  return usage.excess <= 0;
+}
+
+function cheapestRelief(
+  network: Network,
+  states: Int32Array,
+  usage: Usage,
+  i: number,
+): Exchange | undefined {
+  const from = states[i]!;
+  const prices = conditionalPrices(network, states, i);
+  let best: Exchange | undefined;
+  for (let s = 0; s < prices.length; s++) {
+    const relief = usage.relief(i, from, s);
+    if (relief <= 0 || prices[s] === Infinity) continue;
+    const rate = (prices[s]! - prices[from]!) / relief;
+    if (best === undefined || rate < best.rate) best = { variable: i, to: s, rate };
+  }
+  return best;
 }
 
 /** The best states of the window's variables with all others held, in place; work done, 0: too wide. */
