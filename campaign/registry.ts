@@ -6,6 +6,7 @@ import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
+import { solver } from "./campaigns/solver.ts";
 
 export const campaigns: readonly Campaign[] = [
   // one a line
@@ -14,5 +15,6 @@ export const campaigns: readonly Campaign[] = [
   models,
   randomOps,
   placement,
+  solver,
   mutants,
 ];

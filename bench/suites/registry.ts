@@ -3,6 +3,7 @@ import { affineSuite } from "./affine.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
+import { solverSuite } from "./solver.ts";
 import type { Suite } from "./suite.ts";
 
 export const suites: readonly Suite[] = [
@@ -11,4 +12,5 @@ export const suites: readonly Suite[] = [
   loadSuite,
   modelsSuite,
   peersSuite,
+  solverSuite,
 ];

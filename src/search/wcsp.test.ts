@@ -32,6 +32,16 @@ it("reads functions over three variables and sgcc", () => {
   expect(read.ok && collapse(read.value).objective).toBe(0);
 });
 
+it.each([
+  [7, 3, 0],
+  [100, 2, undefined],
+  [5, 2, 5],
+])("reads salldiff at cost %d over %d values", (cost, values, expected) => {
+  const sizes = `${values} ${values} ${values}`;
+  const read = readWcsp(`d 3 ${values} 1 100\n${sizes}\n3 0 1 2 -1 salldiff var ${cost}`);
+  expect(read.ok && exhaustiveOptimum(read.value)).toBe(expected);
+});
+
 it("gives PRB011 for what does not parse and for budgets", () => {
   const bad = ["x 1 2 1 9\n2\n1 5 0 0", "x 1 2 1 9\nz", "x 1 2 1 9\n2\n1 0 0 1\n7 1"];
   for (const text of bad)

@@ -1,7 +1,7 @@
 /**
  * The .wcsp form of toulbar2 (one line a variable count, domains, then cost functions of any arity as a
  * default cost and tuples). Writing shifts prices so that all are non-negative; reading turns functions over
- * three and more variables into groups, and `sgcc` with one of each value into their table.
+ * three and more variables into groups, `sgcc` into such a table and `salldiff` into pairs.
  */
 import { diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { groupParts } from "./groups.ts";
@@ -234,9 +234,34 @@ class WcspReader {
     });
   }
 
+  /** All different: pairs where it is hard, else COST for each variable that would have to change. */
+  #allDifferent(scope: readonly number[]): string | undefined {
+    const cost = this.#cost();
+    if (cost !== Infinity) {
+      const rows = this.#everyRow(scope, 0, new Map());
+      if (rows === undefined) return "the global function is over too many rows";
+      const priced = rows.map(({ states }) => {
+        return { states, cost: cost * (states.length - new Set(states).size) };
+      });
+      return this.#table(scope, 0, priced);
+    }
+    scope.forEach((from, k) => {
+      for (const to of scope.slice(k + 1)) {
+        const common = Math.min(this.#sizes[from]!, this.#sizes[to]!);
+        const equal = Array.from({ length: common }, (_, s) => ({
+          states: [s, s],
+          cost: Infinity,
+        }));
+        this.#table([from, to], 0, equal);
+      }
+    });
+    return undefined;
+  }
+
   /** `sgcc var COST n (value least most)…`: COST for each variable that would have to change. */
   #global(scope: readonly number[]): string | undefined {
     const [kind, measure] = [this.#words[this.#at++], this.#words[this.#at++]];
+    if (kind === "salldiff" && measure === "var") return this.#allDifferent(scope);
     if (kind !== "sgcc" || measure !== "var") return `unknown global function ${kind} ${measure}`;
     const cost = this.#integer();
     const ranges = Array.from({ length: this.#integer() }, () => ({
