@@ -92,7 +92,7 @@ function judgeLarge(problem: PlaceProblem): Finding {
 
 function judgeByHighs(problem: PlaceProblem, highs: Highs): Finding {
   const plan = place(problem);
-  const answer = highs.solve(toLinearProgram(problem), { mip_rel_gap: 0, time_limit: 20 });
+  const answer = highs.solve(toLinearProgram(problem), { mip_rel_gap: 0, time_limit: 8 });
   if (answer.Status === "Time limit reached") {
     return { kind: "skipped", reason: "HiGHS ran out of time" };
   }

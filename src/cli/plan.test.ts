@@ -155,3 +155,32 @@ describe("wavetile plan place", () => {
     expect(await tried(join(folder, "ring.json"))).toContain("PLN007");
   });
 });
+
+describe("wavetile plan dispatch", () => {
+  it("plays requests through each strategy", async () => {
+    const args = [
+      "plan",
+      "dispatch",
+      "--device",
+      "h100:2",
+      "--device",
+      "rtx-4090",
+      "--arrivals",
+      "2000",
+    ];
+    const played = await wavetile(...args);
+    expect(played).toMatchObject({ exit: 0, err: "" });
+    for (const name of ["round-robin", "load-balanced", "priority", "best-fit"]) {
+      expect(played.out).toContain(name);
+    }
+    const json = JSON.parse((await wavetile(...args, "--strategy", "best-fit", "--json")).out);
+    expect(json).toMatchObject({ data: { reports: [{ strategy: "best-fit", served: 2000 }] } });
+  });
+  it("refuses what makes no sense", async () => {
+    const tried = async (...args: string[]) => (await wavetile("plan", "dispatch", ...args)).err;
+    expect(await tried("--device", "h100", "--rate", "0")).toContain("PLN001");
+    expect(await tried("--device", "h100", "--arrivals", "1e18")).toContain("PLN001");
+    expect(await tried("--device", "h100", "--reserved-gib", "500")).toContain("PLN001");
+    expect(await tried("--device", "h100", "--strategy", "luck")).toContain("CLI001");
+  });
+});

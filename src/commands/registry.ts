@@ -6,6 +6,7 @@ import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
+import { planDispatch } from "./plan/dispatch.ts";
 import { planPlace } from "./plan/place.ts";
 import { planQuantize } from "./plan/quantize.ts";
 import { run } from "./run.ts";
@@ -25,6 +26,7 @@ export const commands: readonly Command[] = [
   detect,
   planQuantize,
   planPlace,
+  planDispatch,
   trials,
   doctor,
 ];

@@ -1,0 +1,42 @@
+/** `wavetile plan dispatch`: its arguments; the work is in actions/plan-dispatch.ts. */
+import { z } from "zod";
+import { argument, command, shared } from "../command.ts";
+import { planShared } from "./shared.ts";
+
+export const planDispatch = command({
+  name: "plan dispatch",
+  summary: "how long requests wait and how busy devices are, by dispatch strategy",
+  args: z.strictObject({
+    device: planShared.device,
+    strategy: argument(
+      z.enum(["all", "round-robin", "load-balanced", "priority", "best-fit"]).default("all"),
+      { description: "all, round-robin, load-balanced, priority or best-fit", value: "NAME" },
+    ),
+    arrivals: argument(z.coerce.number().default(100_000), {
+      description: "requests to play",
+      value: "N",
+    }),
+    rate: argument(z.coerce.number().default(1), {
+      description: "requests a second, all together",
+      value: "N",
+    }),
+    workMs: argument(z.coerce.number().default(1000), {
+      description: "milliseconds of an average request on the fastest device",
+      value: "MS",
+    }),
+    memoryGib: argument(z.coerce.number().default(2), {
+      description: "GiB that an average request keeps (its KV cache)",
+      value: "GIB",
+    }),
+    reservedGib: argument(z.coerce.number().default(0), {
+      description: "GiB that is taken on each device already (the weights)",
+      value: "GIB",
+    }),
+    queue: argument(z.coerce.number().int().min(0).max(1_000_000).default(8), {
+      description: "requests that a device accepts behind the running one",
+      value: "N",
+    }),
+    seed: shared.seed,
+  }),
+  load: async () => (await import("../actions/plan-dispatch.ts")).planDispatchAction,
+});

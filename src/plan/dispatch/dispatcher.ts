@@ -1,0 +1,75 @@
+/**
+ * Jobs to accelerators over time. A job is assigned when a device accepts it, waits when all that could
+ * hold it are full, and is refused when none ever could. Waiting jobs are taken in the order of arrival
+ * or priority; jobs for one device wait for that one alone and hold up nobody else.
+ */
+import { type Accelerator, Fleet, type Job } from "./fleet.ts";
+import { JobHeap } from "./job-heap.ts";
+import type { Strategy } from "./strategies.ts";
+
+export type Submission =
+  | { readonly kind: "assigned"; readonly device: number }
+  | { readonly kind: "waiting" }
+  | { readonly kind: "refused" };
+
+/** Told of each job that got a device: at once, or later from waiting. */
+export type Assigned = (job: Job, device: number) => void;
+
+export class Dispatcher {
+  readonly fleet: Fleet;
+  readonly #strategy: Strategy;
+  readonly #assigned: Assigned;
+  readonly #anywhere: JobHeap;
+  readonly #pinned: readonly JobHeap[];
+
+  constructor(devices: readonly Accelerator[], strategy: Strategy, assigned: Assigned) {
+    this.fleet = new Fleet(devices);
+    this.#strategy = strategy;
+    this.#assigned = assigned;
+    this.#anywhere = new JobHeap(strategy.byPriority);
+    this.#pinned = devices.map(() => new JobHeap(strategy.byPriority));
+  }
+
+  get waiting(): number {
+    return this.#pinned.reduce((sum, heap) => sum + heap.size, this.#anywhere.size);
+  }
+
+  submit(job: Job): Submission {
+    if (!this.fleet.devices.some((_, d) => this.fleet.couldHold(d, job)))
+      return { kind: "refused" };
+    const line = this.#lineOf(job);
+    // Nobody overtakes: who waits in the same line goes first.
+    const device = line.size === 0 ? this.#strategy.choose(this.fleet, job) : -1;
+    if (device < 0) {
+      line.push(job);
+      return { kind: "waiting" };
+    }
+    this.#assign(job, device);
+    return { kind: "assigned", device };
+  }
+
+  /** A job has ended: its memory is free, and who waited may come. */
+  complete(job: Job, device: number): void {
+    this.fleet.release(device, job);
+    this.#drain(this.#pinned[device]!);
+    this.#drain(this.#anywhere);
+  }
+
+  #lineOf(job: Job): JobHeap {
+    return job.preferred === undefined ? this.#anywhere : this.#pinned[job.preferred]!;
+  }
+
+  #drain(line: JobHeap): void {
+    for (let job = line.first; job; job = line.first) {
+      const device = this.#strategy.choose(this.fleet, job);
+      if (device < 0) return;
+      line.pop();
+      this.#assign(job, device);
+    }
+  }
+
+  #assign(job: Job, device: number): void {
+    this.fleet.reserve(device, job);
+    this.#assigned(job, device);
+  }
+}
