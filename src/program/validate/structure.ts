@@ -31,6 +31,8 @@ interface Scope {
   readonly values: ReadonlyMap<string, ValueType>;
   /** Axes that an enclosing loop deals out already. */
   readonly dealt: ReadonlySet<string>;
+  /** Copies of this place once the loops around are unrolled. */
+  readonly copies: number;
   /** The way here may differ between grid instances or threads. */
   readonly diverges: boolean;
   /** Index variables that may differ between them. */
@@ -262,7 +264,11 @@ function varies(exprs: readonly IndexExpr[], scope: Scope): boolean {
   return [...variablesOf(...exprs)].some((name) => scope.varying.has(name));
 }
 
-function insideLoop(s: Extract<Statement, { kind: "for" }>, scope: Scope): Scope {
+const mostCopies = 65_536;
+
+function insideLoop(s: Extract<Statement, { kind: "for" }>, outer: Scope): Scope {
+  const trips = s.mode.kind === "unrolled" ? (constantValue(s.extent) ?? 1) : 1;
+  const scope = { ...outer, copies: outer.copies * Math.max(1, trips) };
   const indices = new Set(scope.indices).add(s.variable);
   if (s.mode.kind === "grid") {
     const varying = new Set(scope.varying).add(s.variable);
@@ -270,6 +276,8 @@ function insideLoop(s: Extract<Statement, { kind: "for" }>, scope: Scope): Scope
   }
   return { ...scope, indices, diverges: scope.diverges || varies([s.extent], scope) };
 }
+
+type StructureCode = "PRG001" | "PRG002" | "PRG003" | "PRG004" | "PRG005" | "PRG060";
 
 interface KernelPlace {
   readonly report: Report;
@@ -297,7 +305,7 @@ class KernelCheck {
     return `kernel ${this.#kernel.name}${role === "" ? "" : ` role ${role}`}`;
   }
 
-  #add(code: "PRG001" | "PRG002" | "PRG003" | "PRG004" | "PRG005", text: string, role = ""): void {
+  #add(code: StructureCode, text: string, role = ""): void {
     this.#report.add(code, text, { at: this.#at(role) });
   }
 
@@ -330,7 +338,7 @@ class KernelCheck {
       indices.add(name);
     }
     const varying = new Set([...indices].filter((name) => !this.#bound.has(name)));
-    const start = { values: new Map(), dealt: new Set<string>(), diverges: false };
+    const start = { values: new Map(), dealt: new Set<string>(), diverges: false, copies: 1 };
     this.#body(role.body, { indices, varying, ...start }, role.name);
   }
 
@@ -432,6 +440,9 @@ class KernelCheck {
     }
     if (mode.kind === "unrolled" && constantValue(s.extent) === undefined) {
       this.#add("PRG005", `unrolled loop ${s.variable} of extent ${s.extent.key}`, role);
+    }
+    if (insideLoop(s, scope).copies > mostCopies) {
+      this.#add("PRG060", `unrolled loop ${s.variable} gives more than ${mostCopies} copies`, role);
     }
     if (mode.kind === "grid" && !this.#kernel.grid.axes.some((a) => a.name === mode.axis)) {
       this.#add("PRG002", `grid axis ${mode.axis} is not declared`, role);

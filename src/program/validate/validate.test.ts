@@ -152,4 +152,7 @@ test("what cannot be run through is refused as too large to prove (PRG060)", () 
     ["empty : shared phase [2] arrivals 128", "empty : shared monotone [2]", "PRG060"],
   ]);
   checkFaults("megakernel", [["repeat layer < 3", "repeat layer < 100000", "PRG060"]]);
+  checkFaults("matmul-bias-relu-cpu", [
+    ["for r < 3 unrolled", "for r < 1000000000 unrolled", "PRG060"],
+  ]);
 });
