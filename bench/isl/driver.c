@@ -193,6 +193,10 @@ OP(s_disjoint_pieces) {
   return of_set(out);
 }
 OP(s_count) { return count_points(a[0].s); }
+OP(s_count_at) {
+  isl_set *p = isl_union_set_params(a[1].s);
+  return count_points(isl_union_set_project_out_all_params(isl_union_set_intersect_params(a[0].s, p)));
+}
 OP(s_affine_hull) { return hull_of(a[0].s, affine_hull_without_divisions); }
 OP(s_simple_hull) { return hull_of(a[0].s, isl_set_simple_hull); }
 OP(s_convex_hull) { return hull_of(a[0].s, isl_set_convex_hull); }
@@ -225,7 +229,7 @@ static const struct {
     ROW(s_equal, "ss") ROW(s_disjoint, "ss") ROW(s_empty, "s") ROW(s_lexmin, "s")
     ROW(s_lexmax, "s") ROW(s_project_out, "sii") ROW(s_project_params, "s") ROW(s_params, "s")
     ROW(s_intersect_params, "ss") ROW(s_coalesce, "s") ROW(s_disjoint_pieces, "s")
-    ROW(s_count, "s") ROW(s_affine_hull, "s") ROW(s_simple_hull, "s") ROW(s_convex_hull, "s")
+    ROW(s_count, "s") ROW(s_count_at, "ss") ROW(s_affine_hull, "s") ROW(s_simple_hull, "s") ROW(s_convex_hull, "s")
     ROW(s_dim_min, "si") ROW(s_dim_max, "si") ROW(s_identity, "s") ROW(s_pairs, "ss")
     ROW(s_lex_less, "ss") ROW(s_read, "s") ROW(s_at, "ss") ROW(s_sample, "s")
     ROW(m_intersect, "mm") ROW(m_union, "mm") ROW(m_subtract, "mm") ROW(m_subset, "mm")

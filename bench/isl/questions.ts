@@ -125,12 +125,20 @@ const setAndContext: Draw = (rng) => {
 };
 
 /** Numbers for all parameters, as a context. */
-const setAndValues: Draw = (rng) => {
+function andValues(rng: Rng, style: Style): readonly string[] {
   const space = drawSpace(rng);
   const values = space.params.map((p) => `${p} = ${rng.integer(-3, 9)}`).join(" and ");
   const context = `[${space.params.join(", ")}] -> { : ${values || "true"} }`;
-  return [drawSet(rng, space), context];
-};
+  return [drawSet(rng, space, style), context];
+}
+
+const setAndValues: Draw = (rng) => andValues(rng, {});
+const finiteAndValues: Draw = (rng) => andValues(rng, { finite: true });
+
+function countAt(set: IntegerSet, values: Readonly<Record<string, number>>): Answer<number> {
+  const count = affine.countInParams(set);
+  return count.kind === "known" ? affine.evaluateCount(count.value, values) : count;
+}
 
 function valuesIn(context: IntegerSet): Readonly<Record<string, number>> {
   const found = affine.samplePoint(context);
@@ -249,6 +257,7 @@ const setQuestions: readonly Question[] = [
   onSet("s_identity", oneSet, (a) => known(affine.identityMap(a))),
   onSets("s_pairs", twoSets, (a, b) => known(affine.pairsOf(a, b))),
   onSet("s_read", oneSet, (a) => known(a)),
+  onSets("s_count_at", finiteAndValues, (a, b) => number(countAt(a, valuesIn(b)))),
   onSet("s_count", finiteSet(), (a) => number(affine.countPoints(a))),
 ];
 

@@ -43,6 +43,8 @@ export function drawTuples(rng: Rng, names: readonly string[], mostDims: number)
 export interface Style {
   /** Every dimension lies between constants. */
   readonly bounded?: boolean;
+  /** Every dimension lies between constants and parameters. */
+  readonly finite?: boolean;
   /** No mod, floor or exists. */
   readonly plain?: boolean;
 }
@@ -108,7 +110,7 @@ function drawCondition(
   style: Style,
 ): string {
   const rows: string[] = [];
-  const open = !style.bounded && rng.uniform() < 0.12;
+  const open = !style.bounded && !style.finite && rng.uniform() < 0.12;
   for (const d of dims) {
     if (open && rng.uniform() < 0.4) continue;
     rows.push(drawBounds(rng, style.bounded ? [] : params, d));

@@ -48,7 +48,7 @@ export {
   samplePoint,
   subtract,
 } from "./compare.ts";
-export { countPoints } from "./count.ts";
+export { countInParams, countPoints } from "./count.ts";
 export {
   type Access,
   type AccessKind,
@@ -125,6 +125,13 @@ export {
 } from "./operations.ts";
 export { type Extreme, maximum, minimum } from "./optimum.ts";
 export { lexLess, orderedBefore } from "./order.ts";
+export {
+  type Count,
+  type CountTerm,
+  evaluateCount,
+  formatCount,
+  type Monomial,
+} from "./quasi-polynomial.ts";
 export type {
   Division,
   IntegerMap,

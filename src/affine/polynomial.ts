@@ -7,7 +7,7 @@ import { invariant } from "../support/invariant.ts";
 import type { Row } from "./row.ts";
 
 /** A rational number in lowest terms with a positive denominator. */
-interface Rational {
+export interface Rational {
   readonly n: bigint;
   readonly d: bigint;
 }
@@ -79,6 +79,25 @@ export function sumBetween(weight: Polynomial, column: number, low: Row, high: R
     out = plus(out, times(rest, range));
   }
   return out;
+}
+
+/** The polynomial with a column replaced by an affine row. */
+export function substituteColumn(weight: Polynomial, column: number, by: Row): Polynomial {
+  const value = fromRow(by, 0);
+  let out: Polynomial = new Map();
+  for (const [power, rest] of byPower(weight, column)) {
+    let part = rest;
+    for (let i = 0; i < power; i++) part = times(part, value);
+    out = plus(out, part);
+  }
+  return out;
+}
+
+/** The monomials with the columns of their factors, each as often as its power. */
+export function monomialsOf(
+  p: Polynomial,
+): { readonly coefficient: Rational; readonly columns: readonly number[] }[] {
+  return [...p].map(([key, coefficient]) => ({ coefficient, columns: factors(key) }));
 }
 
 /** weight = sum rest_p * column^p. */
