@@ -4,9 +4,12 @@
  * subtraction negates the rows of pieces whose locals have been made divisions.
  */
 
+import { isOctagonInhabited } from "./octagon.ts";
+import { isInhabitedExactly } from "./omega-exact.ts";
 import { alignBoth, intersectPieces } from "./operations.ts";
-import { definePiece, samplePiece } from "./piece.ts";
+import { definePiece, samplePiece, toSystem } from "./piece.ts";
 import { negateInequality, type Row } from "./row.ts";
+import { divisionRows } from "./system.ts";
 import {
   fixedColumns,
   type IntegerMap,
@@ -17,7 +20,7 @@ import {
   type SetOrMap,
   sameTuple,
 } from "./types.ts";
-import { type Answer, answer, decide, type Truth, type Work } from "./work.ts";
+import { type Answer, answer, decide, GiveUp, type Truth, type Work } from "./work.ts";
 
 /** Whether there is no point for any parameter values. */
 export function isEmpty(value: SetOrMap, limit?: number): Truth {
@@ -30,9 +33,25 @@ const emptiness = new WeakMap<Piece, boolean>();
 export function isEmptyPiece(params: readonly string[], piece: Piece, work: Work): boolean {
   const known = emptiness.get(piece);
   if (known !== undefined) return known;
-  const empty = samplePiece(params, piece, work) === null;
+  const empty = !isInhabited(params, piece, work);
   emptiness.set(piece, empty);
   return empty;
+}
+
+/** Octagons by closure, the rest by the Omega test, in BigInt where doubles do not suffice. */
+function isInhabited(params: readonly string[], piece: Piece, work: Work): boolean {
+  if (piece.locals.length === 0) {
+    const columns = fixedColumns(params, piece);
+    const fast = isOctagonInhabited(piece.equalities, piece.inequalities, columns);
+    if (fast !== undefined) return fast;
+  }
+  try {
+    return samplePiece(params, piece, work) !== null;
+  } catch (error) {
+    if (!(error instanceof GiveUp) || error.reason !== "overflow") throw error;
+    const rows = [...piece.inequalities, ...divisionRows(toSystem(params, piece))];
+    return isInhabitedExactly(piece.equalities, rows, work);
+  }
 }
 
 /** Some point of the set with parameter values for which it exists; null when it is empty. */

@@ -1,8 +1,12 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { IntegerSet } from "./index.ts";
 import { isEmpty, maximum, minimum, parseSet, samplePoint, subtract } from "./index.ts";
+import { isOctagonInhabited } from "./octagon.ts";
+import { findPoint } from "./omega.ts";
+import { isInhabitedExactly } from "./omega-exact.ts";
 import { combine, evaluateRow, gcd } from "./row.ts";
-import { answer, GiveUp } from "./work.ts";
+import { answer, GiveUp, Work } from "./work.ts";
 
 function set(text: string): IntegerSet {
   const result = parseSet(text);
@@ -40,6 +44,48 @@ describe("large numbers", () => {
       kind: "known",
       value: { kind: "value", value: Math.ceil(4503599627370496 / 5) },
     });
+  });
+});
+
+describe("other ways to the same decision", () => {
+  const unit = fc.constantFrom(-1, 0, 1);
+  const octagonRow = fc
+    .tuple(fc.tuple(unit, unit, unit), fc.integer({ min: -5, max: 5 }))
+    .map(([v, k]) => [...v, k])
+    .filter(
+      (r) => r.slice(0, 3).filter((v) => v !== 0).length <= 2 && r.slice(0, 3).some((v) => v !== 0),
+    );
+  const anyRow = fc.array(fc.integer({ min: -9, max: 9 }), { minLength: 4, maxLength: 4 });
+
+  it("octagons by closure", () => {
+    const rows = fc.array(octagonRow, { maxLength: 8 });
+    fc.assert(
+      fc.property(rows, fc.array(octagonRow, { maxLength: 1 }), (inequalities, equalities) => {
+        const expected = findPoint(equalities, inequalities, 3, new Work()) !== null;
+        expect(isOctagonInhabited(equalities, inequalities, 3)).toBe(expected);
+      }),
+      { numRuns: 500, seed: 3 },
+    );
+    expect(isOctagonInhabited([], [[2, 1, 0]], 2)).toBeUndefined();
+    expect(isOctagonInhabited([], [[1, 1, 1, 0]], 3)).toBeUndefined();
+  });
+
+  it("BigInt", () => {
+    const rows = fc.array(anyRow, { maxLength: 6 });
+    fc.assert(
+      fc.property(rows, fc.array(anyRow, { maxLength: 1 }), (inequalities, equalities) => {
+        const expected = findPoint(equalities, inequalities, 3, new Work(Infinity)) !== null;
+        expect(isInhabitedExactly(equalities, inequalities, new Work(Infinity))).toBe(expected);
+      }),
+      { numRuns: 300, seed: 5 },
+    );
+  });
+
+  it("decides what overflows doubles", () => {
+    const p = 9007199254740881;
+    const q = 9007199254740847;
+    expect(isEmpty(set(`{ [x, y, z] : ${p}x - ${q}y = 1 and ${q}y - ${p - 2}z = 1 }`))).toBe("no");
+    expect(isEmpty(set(`{ [x, y] : ${p}x - ${q}y = 1 and 0 <= x <= 5 }`))).toBe("yes");
   });
 });
 
