@@ -7,13 +7,19 @@
  * minima beat one another likewise. No least point where there are points: "unbounded".
  */
 import { isEmptyPiece, isSubsetWithin, subtractWithin } from "./compare.ts";
-import { countBounds, shadow, splitBounds, tighten } from "./omega.ts";
+import { countBounds, eliminationRow, shadow, splitBounds, tighten } from "./omega.ts";
 import { applyMap, compose, domain, inverse, paramsOf } from "./operations.ts";
 import { lexLess } from "./order.ts";
 import { toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
 import { negateRow, type Row } from "./row.ts";
-import { appendLocal, divisionRows, type System } from "./system.ts";
+import {
+  appendLocal,
+  dependsOnColumn,
+  divisionRows,
+  type System,
+  substituteEverywhere,
+} from "./system.ts";
 import {
   fixedColumns,
   type IntegerMap,
@@ -150,9 +156,22 @@ function bestByBounds(
     if (cases.length > mostCases) return undefined;
   }
   return cases.flatMap((c) => {
+    useEqualities(c, first, last);
     const own = toPiece(piece, c);
     return own && !isEmptyPiece(params, own, work) ? [own] : [];
   });
+}
+
+/** Puts what equalities say of outputs into the other rows, for short results. */
+function useEqualities(system: System, first: number, last: number): void {
+  for (let column = last - 1; column >= first; column--) {
+    const row = system.equalities.find((r) => Math.abs(r[column]!) === 1);
+    if (!row || dependsOnColumn(system, row, column)) continue;
+    const others = system.equalities.filter((r) => r !== row);
+    system.equalities = others;
+    substituteEverywhere(system, column, eliminationRow(row, column));
+    system.equalities = [...system.equalities, row];
+  }
 }
 
 /** More cases than this are left to subtraction. */

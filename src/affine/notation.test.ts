@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Result } from "../support/diagnostic.ts";
 import {
@@ -121,5 +122,30 @@ describe("classic hard cases", () => {
       kind: "known",
       value: [{ values: [0] }, { values: [1] }, { values: [3] }],
     });
+  });
+});
+
+describe("malformed notation", () => {
+  const samples = [
+    "[N] -> { S[i, j] : 0 <= i < N and exists (e: j = 2e) }",
+    "{ [A[i] -> B[j]] -> [floor((i + 3)/4)] : i mod 7 = 2 or not (j > 3i) }",
+    "[N, M = 5] -> { S[i, 0:9, k = 3] -> [ceil(i/2), *] ; T[] -> [] }",
+  ];
+  const pieces = samples.flatMap((s) => s.match(/\w+|\S/g)!);
+  const shuffled = fc.array(fc.constantFrom(...pieces), { maxLength: 30 }).map((p) => p.join(" "));
+  const damaged = fc
+    .tuple(fc.constantFrom(...samples), fc.nat(60), fc.nat(6), fc.string({ maxLength: 4 }))
+    .map(([s, at, cut, put]) => s.slice(0, at) + put + s.slice(at + cut));
+
+  it("is a diagnostic, never an exception", () => {
+    const any = fc.oneof(fc.string(), shuffled, damaged);
+    fc.assert(
+      fc.property(any, (text) => {
+        for (const result of [parseSet(text), parseMap(text), parseAffine(text)]) {
+          if (!result.ok) expect(result.diagnostics[0]!.code).toMatch(/^(TXT|AFF)/);
+        }
+      }),
+      { numRuns: 1500, seed: 29 },
+    );
   });
 });

@@ -136,6 +136,8 @@ export function appendLocal(system: System, division: Division | null): number {
  * when it is seen to be empty. Polynomial: a full decision is omega.ts.
  */
 export function simplify(system: System): boolean {
+  // Without locals there is nothing to eliminate.
+  if (system.locals.length === 0) return tightenRows(system);
   for (;;) {
     normalizeDivisions(system);
     settleLocals(system);
