@@ -5,7 +5,7 @@
  */
 import { reject } from "../support/diagnostic.ts";
 import type { TextReader } from "../support/text-reader.ts";
-import { type Affine, add, affine, floorDivide, minus, scale } from "./expression.ts";
+import { type Affine, add, affine, atomKey, floorDivide, scale } from "./expression.ts";
 
 /** numerator / denominator, denominator >= 1. */
 export interface Ratio {
@@ -32,6 +32,52 @@ export function spelledName(name: string): string {
   return name.replaceAll("$", "'");
 }
 
+function inRange(value: number): number {
+  if (!Number.isSafeInteger(value)) {
+    reject("AFF002", "a coefficient is not an integer within ±(2^53 - 1)", {
+      help: "write smaller integers",
+    });
+  }
+  return value;
+}
+
+/** The sum, or AFF002. */
+export function safeAdd(a: Affine, b: Affine): Affine {
+  const own = new Map(a.terms.map((t) => [atomKey(t.atom), t.coefficient]));
+  inRange(a.constant + b.constant);
+  for (const t of b.terms) inRange((own.get(atomKey(t.atom)) ?? 0) + t.coefficient);
+  return add(a, b);
+}
+
+/** The product, or AFF002. */
+export function safeScale(factor: number, e: Affine): Affine {
+  inRange(e.constant * factor);
+  for (const t of e.terms) inRange(t.coefficient * factor);
+  return scale(factor, e);
+}
+
+/** Brackets, signs and quantifiers may stand this deep in each other. */
+const deepest = 250;
+
+/** Refuses (AFF003) what would take a recursive parser too deep. */
+export function requireShallow(text: string): void {
+  let depth = 0;
+  for (const item of text.split(";")) {
+    let prefixes = 0;
+    for (const [word] of item.matchAll(/[()[\]{}]|not\b|exists\b|[!-]/g)) {
+      if ("([{".includes(word)) depth++;
+      else if (")]}".includes(word)) depth--;
+      else prefixes = word === "exists" || word === "not" || word === "!" ? prefixes + 1 : prefixes;
+      if (depth > deepest || prefixes > 4 * deepest) tooDeep();
+    }
+    if (/(?:-\s*){250}/.test(item)) tooDeep();
+  }
+}
+
+function tooDeep(): never {
+  return reject("AFF003", `the text nests more than ${deepest} levels`);
+}
+
 export function parseSum(reader: TextReader, resolve: Resolve): Ratio {
   let sum = parseTerm(reader, resolve);
   for (;;) {
@@ -51,11 +97,14 @@ export function parseWhole(reader: TextReader, resolve: Resolve): Affine {
 
 function addRatios(a: Ratio, b: Ratio, sign: 1 | -1): Ratio {
   if (a.denominator === 1 && b.denominator === 1) {
-    return whole(add(a.numerator, scale(sign, b.numerator)));
+    return whole(safeAdd(a.numerator, safeScale(sign, b.numerator)));
   }
   return {
-    numerator: add(scale(b.denominator, a.numerator), scale(sign * a.denominator, b.numerator)),
-    denominator: a.denominator * b.denominator,
+    numerator: safeAdd(
+      safeScale(b.denominator, a.numerator),
+      safeScale(sign * a.denominator, b.numerator),
+    ),
+    denominator: inRange(a.denominator * b.denominator),
   };
 }
 
@@ -79,14 +128,14 @@ function multiply(a: Ratio, b: Ratio, line: number): Ratio {
   const [constant, other] = b.numerator.terms.length === 0 ? [b, a] : [a, b];
   if (constant.numerator.terms.length > 0) refuse("a product of two variables", line);
   return {
-    numerator: scale(constant.numerator.constant, other.numerator),
-    denominator: a.denominator * b.denominator,
+    numerator: safeScale(constant.numerator.constant, other.numerator),
+    denominator: inRange(a.denominator * b.denominator),
   };
 }
 
 function divide(a: Ratio, b: Ratio, line: number): Ratio {
   const by = constantOf(b, line);
-  return { numerator: a.numerator, denominator: a.denominator * by };
+  return { numerator: a.numerator, denominator: inRange(a.denominator * by) };
 }
 
 function constantOf(value: Ratio, line: number): number {
@@ -101,7 +150,8 @@ function constantOf(value: Ratio, line: number): number {
 /** v mod m for a whole v. */
 function remainderOf(value: Ratio, divisor: number, line: number): Affine {
   if (value.denominator !== 1) refuse("the remainder of a fraction", line);
-  return minus(value.numerator, scale(divisor, floorDivide(value.numerator, divisor)));
+  const multiple = safeScale(-divisor, floorDivide(value.numerator, divisor));
+  return safeAdd(value.numerator, multiple);
 }
 
 function parseFactor(reader: TextReader, resolve: Resolve): Ratio {
@@ -168,7 +218,7 @@ function parseRounding(
   }
   reader.expect(")");
   const lift = rounding.up ? value.denominator - 1 : 0;
-  return floorDivide(add(value.numerator, lift), value.denominator);
+  return floorDivide(safeAdd(value.numerator, affine(lift)), value.denominator);
 }
 
 function refuse(what: string, line: number): never {

@@ -10,7 +10,7 @@
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { atMost, type Constraint, equals, PieceBuilder } from "./build.ts";
-import { type Affine, add, affine, minus, scale } from "./expression.ts";
+import { type Affine, affine } from "./expression.ts";
 import {
   alwaysFalse,
   alwaysTrue,
@@ -25,6 +25,9 @@ import {
   parseWhole,
   type Ratio,
   type Resolve,
+  requireShallow,
+  safeAdd,
+  safeScale,
   spelledName,
 } from "./notation-expression.ts";
 import { alignParams } from "./operations.ts";
@@ -49,6 +52,7 @@ export function parseMap(text: string): Result<IntegerMap> {
 /** An expression by itself, for bounds and tests. */
 export function parseAffine(text: string): Result<Affine> {
   return attempt(() => {
+    requireShallow(text);
     const reader = new TextReader(notationText(text));
     const value = parseWhole(reader, (name) => affine(name));
     if (reader.peek().kind !== "end") reader.fail("the end of the expression");
@@ -61,6 +65,7 @@ function refuseKind(wanted: string, found: string): never {
 }
 
 function parseRelation(text: string): { params: readonly string[]; pieces: Piece[] } {
+  requireShallow(text);
   const reader = new TextReader(notationText(text));
   const declared = reader.at("[") ? parseParams(reader) : { names: [], fixed: [] };
   reader.expect("{");
@@ -333,24 +338,27 @@ const comparisons = new Set(["<", "<=", "=", "==", "!=", ">=", ">"]);
 const formulaWords = new Set([...comparisons, "and", "or", "not", "exists", "true", "false"]);
 
 function compareRatios(a: Ratio, operator: string, b: Ratio): Formula {
-  const left = scale(b.denominator, a.numerator);
-  const right = scale(a.denominator, b.numerator);
+  const left = safeScale(b.denominator, a.numerator);
+  const right = safeScale(a.denominator, b.numerator);
+  const above = safeAdd(left, safeScale(-1, right));
+  const below = safeScale(-1, above);
+  const strictly = (e: Affine): Affine => safeAdd(e, affine(-1));
   const constraint = (kind: Constraint["kind"], expression: Affine): Formula => ({
     kind: "constraint",
     constraint: { kind, expression },
   });
   switch (operator) {
     case "<":
-      return constraint("inequality", add(minus(right, left), -1));
+      return constraint("inequality", strictly(below));
     case "<=":
-      return constraint("inequality", minus(right, left));
+      return constraint("inequality", below);
     case ">":
-      return constraint("inequality", add(minus(left, right), -1));
+      return constraint("inequality", strictly(above));
     case ">=":
-      return constraint("inequality", minus(left, right));
+      return constraint("inequality", above);
     case "!=":
-      return { kind: "not", body: constraint("equality", minus(left, right)) };
+      return { kind: "not", body: constraint("equality", above) };
     default:
-      return constraint("equality", minus(left, right));
+      return constraint("equality", above);
   }
 }

@@ -137,6 +137,23 @@ describe("malformed notation", () => {
     .tuple(fc.constantFrom(...samples), fc.nat(60), fc.nat(6), fc.string({ maxLength: 4 }))
     .map(([s, at, cut, put]) => s.slice(0, at) + put + s.slice(at + cut));
 
+  it("of great depth or with great numbers is a diagnostic", () => {
+    const big = Number.MAX_SAFE_INTEGER;
+    for (const text of [
+      `{ [i] : ${big}*9*i >= 0 }`,
+      `{ [i] : ${big} + ${big} + i >= 0 }`,
+      `{ [i] : i/${big}/9 = 0 }`,
+      `{ [i] : ${"(".repeat(30000)} i >= 0 }`,
+      `{ [i] : ${"not ".repeat(30000)} i >= 0 }`,
+      `{ [i] : ${"- ".repeat(30000)} i >= 0 }`,
+      `{ [i] : ${"exists e: ".repeat(30000)} i >= 0 }`,
+      `{ ${"[".repeat(20000)}`,
+    ]) {
+      const result = parseSet(text);
+      expect(result.ok ? "accepted" : result.diagnostics[0]!.code).toMatch(/^AFF00[23]$/);
+    }
+  });
+
   it("is a diagnostic, never an exception", () => {
     const any = fc.oneof(fc.string(), shuffled, damaged);
     fc.assert(

@@ -1,7 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { IntegerSet } from "./index.ts";
-import { isEmpty, maximum, minimum, parseSet, samplePoint, subtract } from "./index.ts";
+import {
+  intersect,
+  isEmpty,
+  maximum,
+  minimum,
+  parseSet,
+  projectOut,
+  samplePoint,
+  subtract,
+} from "./index.ts";
 import { isOctagonInhabited } from "./octagon.ts";
 import { findPoint } from "./omega.ts";
 import { isInhabitedExactly } from "./omega-exact.ts";
@@ -79,6 +88,13 @@ describe("other ways to the same decision", () => {
       }),
       { numRuns: 300, seed: 5 },
     );
+  });
+
+  it("operations keep what they cannot simplify", () => {
+    const p = 9007199254740881;
+    const a = set(`[N] -> { [x, y] : y = ${p}x + N and ${p - 2}y + 3x >= ${p} }`);
+    const both = intersect(a, set(`[N] -> { [x, y] : x >= ${p} and N >= 0 }`));
+    expect(isEmpty(projectOut(both, [0]), 100_000)).not.toBe("yes");
   });
 
   it("decides what overflows doubles", () => {

@@ -15,7 +15,7 @@ import {
   substituteEverywhere,
 } from "./system.ts";
 import { fixedColumns, type Piece, rowWidth, type Tuple } from "./types.ts";
-import type { Work } from "./work.ts";
+import { GiveUp, type Work } from "./work.ts";
 
 /** What a piece is about, apart from its constraints. */
 export interface Frame {
@@ -35,14 +35,19 @@ export function toSystem(params: readonly string[], piece: Piece): System {
 
 /** The simplified system in the given frame, or undefined when it is seen to be empty. */
 export function toPiece(frame: Frame, system: System): Piece | undefined {
-  if (!simplify(system)) return undefined;
-  return {
-    input: frame.input,
-    output: frame.output,
-    locals: system.locals,
-    equalities: system.equalities,
-    inequalities: system.inequalities,
-  };
+  const simple = copySystem(system);
+  const { input, output } = frame;
+  try {
+    return simplify(simple) ? { input, output, ...systemParts(simple) } : undefined;
+  } catch (error) {
+    // Simplifying is a convenience: what it cannot represent stays as it was.
+    if (!isOverflow(error)) throw error;
+    return { input, output, ...systemParts(system) };
+  }
+}
+
+function isOverflow(error: unknown): boolean {
+  return error instanceof GiveUp && error.reason === "overflow";
 }
 
 /** A piece without constraints. */
@@ -159,7 +164,13 @@ function substituteByEquality(system: System, column: number): void {
   const row = system.equalities.find(
     (r) => Math.abs(r[column]!) === 1 && !dependsOnColumn(system, r, column),
   );
-  if (row) substituteEverywhere(system, column, eliminationRow(row, column));
+  if (!row) return;
+  try {
+    substituteEverywhere(system, column, eliminationRow(row, column));
+  } catch (error) {
+    // The column then becomes a local that the equality ties down.
+    if (!isOverflow(error)) throw error;
+  }
 }
 
 /** Values of all fixed columns at some point of the piece, or null when it is empty. */

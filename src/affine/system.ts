@@ -52,10 +52,10 @@ export function undefineLocal(system: System, index: number): void {
   system.locals[index] = null;
 }
 
-/** Replaces `column` everywhere by `value`, in definitions too. */
+/** Replaces `column` everywhere by `value`, in definitions too; all of it or, on overflow, nothing. */
 export function substituteEverywhere(system: System, column: number, value: Row): void {
-  system.equalities = system.equalities.map((r) => substitute(r, column, value, "equality"));
-  system.inequalities = system.inequalities.map((r) => substitute(r, column, value, "inequality"));
+  const equalities = system.equalities.map((r) => substitute(r, column, value, "equality"));
+  const inequalities = system.inequalities.map((r) => substitute(r, column, value, "inequality"));
   system.locals = system.locals.map(
     (d) =>
       d && {
@@ -63,6 +63,8 @@ export function substituteEverywhere(system: System, column: number, value: Row)
         divisor: d.divisor,
       },
   );
+  system.equalities = equalities;
+  system.inequalities = inequalities;
 }
 
 /**
