@@ -15,6 +15,8 @@ export interface BenchRow {
   readonly low: number;
   readonly high: number;
   readonly n: number;
+  /** Counts for `worst` alone. */
+  readonly onlyWorst?: true;
 }
 
 /** A case without a time, and why. */
@@ -54,7 +56,8 @@ export interface BenchReport {
 export function summarise(rows: readonly BenchRow[]): BenchSummary | undefined {
   if (rows.length === 0) return undefined;
   const families = new Map<string, number[]>();
-  for (const row of rows) {
+  const meant = rows.filter((row) => !row.onlyWorst);
+  for (const row of meant.length > 0 ? meant : rows) {
     const family = `${row.case.split("/", 1)[0]} ${row.peerName}`;
     families.set(family, [...(families.get(family) ?? []), row.ratio]);
   }

@@ -1,6 +1,8 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
+import { congruence } from "./campaigns/congruence.ts";
+import { extraction } from "./campaigns/extraction.ts";
 import { instructionLegality } from "./campaigns/instruction-legality.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
@@ -12,6 +14,8 @@ export const campaigns: readonly Campaign[] = [
   // one a line
   affine,
   instructionLegality,
+  congruence,
+  extraction,
   models,
   randomOps,
   placement,

@@ -1,5 +1,6 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
 import { affineSuite } from "./affine.ts";
+import { egraphSuite } from "./egraph.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
@@ -8,6 +9,7 @@ import type { Suite } from "./suite.ts";
 
 export const suites: readonly Suite[] = [
   // one a line
+  egraphSuite,
   affineSuite,
   loadSuite,
   modelsSuite,

@@ -1,7 +1,7 @@
 /** Extraction against brute force, an integer-program solver and its own judge, on random problems. */
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { loadHighs } from "../../../campaign/highs.ts";
+import { loadHighs } from "../../../test/highs.ts";
 import { EGraph } from "../e-graph.ts";
 import { addPattern } from "../term.ts";
 import { evaluateChoice } from "./evaluate.ts";
