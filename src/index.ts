@@ -12,9 +12,44 @@ export {
   type RunOptions,
   type Tensors,
 } from "./commands/library/loaded-model.ts";
+export {
+  type Accelerator,
+  type Arrival,
+  type Assignment,
+  type DeviceOverrides,
+  Dispatcher,
+  type DispatchReport,
+  describeModel,
+  detect,
+  deviceOfTarget,
+  findDevices,
+  findMachine,
+  formatNamed,
+  type Job,
+  type ModelDescription,
+  type Move,
+  makeStrategy,
+  modelOfSize,
+  type PlacePlan,
+  type PlaceProblem,
+  type PlanDevice,
+  parsePlaceProblem,
+  place,
+  type QuantizePlan,
+  type QuantizeRequest,
+  recommendFormat,
+  type StrategyName,
+  simulateDispatch,
+  strategyNames,
+  suggestMoves,
+  weightFormats,
+} from "./commands/library/planning.ts";
 export { tensor } from "./commands/library/tensor.ts";
 export { WavetileError } from "./commands/library/wavetile-error.ts";
 export { version } from "./commands/version.ts";
 export type { DType } from "./semantics/dtype.ts";
 export type { Tensor, TensorData } from "./semantics/tensor.ts";
 export type { Diagnostic, Result } from "./support/diagnostic.ts";
+export { targets } from "./target/index.ts";
+export { parseTarget, readTarget } from "./target/read-target.ts";
+export type { Target } from "./target/target.ts";
