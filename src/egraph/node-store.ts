@@ -23,6 +23,9 @@ const stampCell = 3;
 /** Stamp of a node that is in no search and no extraction. */
 export const hiddenStamp = -1;
 
+/** Share of the table's cells in use: a run of full cells is one line of the cache. */
+const mostLoad = 0.65;
+
 /** 27 bits of node and 5 of hash share a table cell. */
 const mostGroups = 1 << 27;
 
@@ -242,7 +245,7 @@ export class NodeStore {
 
   /** Called when the node is whole: a new table reads its cells. */
   #makeRoom(): void {
-    if (this.#occupied * 2 > this.table.length) this.#rehash();
+    if (this.#occupied > this.table.length * mostLoad) this.#rehash();
   }
 
   #addUse(cell: number, child: NodeId): void {
@@ -270,8 +273,8 @@ export class NodeStore {
 
   /** Drops the stale entries and, unless that made much room, doubles the table. */
   #rehash(): void {
-    const wanted =
-      this.liveNodes * 3 > this.table.length ? this.table.length * 2 : this.table.length;
+    const { length } = this.table;
+    const wanted = this.liveNodes * 2 > length ? length * 2 : length;
     this.table = new Int32Array(wanted);
     this.#shift = 32 - Math.log2(wanted);
     this.#occupied = 0;

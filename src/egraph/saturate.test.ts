@@ -319,7 +319,7 @@ describe("the same rules on the same terms", () => {
         expect(summary(trace(terms, { matchers: "interpreted" }))).toEqual(compiled);
         expect(summary(trace(terms, { matchers: "compiled" }, true))).toEqual(compiled);
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -335,7 +335,7 @@ describe("the same rules on the same terms", () => {
           for (const b of news.ids) expect(news.graph.equal(a, b)).toBe(full.graph.equal(a, b));
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });
