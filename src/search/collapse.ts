@@ -106,8 +106,12 @@ interface Task {
   readonly depth: number;
 }
 
-/** Sweeps before the first state is removed. */
+/** Sweeps before the first state is removed, and before the first assumption. */
 const openingSweeps = 6;
+
+/** Sweeps that touch less than this may go on for long: a better bound saves many nodes. */
+const cheapSweep = 1e6;
+const cheapSweeps = 4000;
 const deepest = 3;
 
 class Collapsing {
@@ -123,7 +127,8 @@ class Collapsing {
 
   /** True when there is nothing left that is cheaper than cutoff and best solution. */
   #search({ dual: start, cutoff, depth }: Task): boolean {
-    const ascent = this.#ascend(start, cutoff, depth === 0 ? openingSweeps : 200);
+    const most = sweepWork(start) < cheapSweep ? cheapSweeps : depth === 0 ? openingSweeps : 200;
+    const ascent = this.#ascend(start, cutoff, most);
     if (ascent === "settled") return true;
     if (ascent === "stopped") return false;
     const dual = ascent;
@@ -170,7 +175,8 @@ class Collapsing {
         if (this.#finish(dual)) return "settled";
       }
       const gap = Math.min(limit, recorder.objective) * dual.scale - dual.bound;
-      stalled = gain > 0.01 * (gap === Infinity ? 0 : gap) ? 0 : stalled + 1;
+      const worth = sweep.work < cheapSweep ? 0.001 : 0.01;
+      stalled = gain > worth * (gap === Infinity ? 0 : gap) ? 0 : stalled + 1;
       if (stalled >= 4) break;
     }
     return dual;
@@ -188,4 +194,8 @@ class Collapsing {
     }
     return true;
   }
+}
+
+function sweepWork(dual: DualState): number {
+  return dual.network.edges.reduce((sum, edge) => sum + edge.table.length, 0);
 }
