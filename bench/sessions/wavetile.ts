@@ -110,7 +110,7 @@ function wrap(session: ModelSession, imported: ImportedModel, compiled: Compiled
       last = Object.fromEntries(
         imported.inputNames.map((name, i) => [inputNames[i]!, toStored(feeds[name]!)]),
       );
-      const outputs = unwrap(await session.runAsync(last));
+      const outputs = unwrap(session.run(last));
       return Object.fromEntries(
         imported.outputNames.map((name, i) => [name, fromStored(outputs[outputNames[i]!]!)]),
       );

@@ -1,6 +1,7 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
 import { affineSuite } from "./affine.ts";
 import { egraphSuite } from "./egraph.ts";
+import { gemmSuite } from "./gemm.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
@@ -13,6 +14,7 @@ export const suites: readonly Suite[] = [
   affineSuite,
   loadSuite,
   modelsSuite,
+  gemmSuite,
   peersSuite,
   solverSuite,
 ];

@@ -13,6 +13,9 @@ export const inspect = command({
     }),
     schedule: argument(z.boolean().default(false), { description: "the schedule of every region" }),
     program: argument(z.boolean().default(false), { description: "the program" }),
+    asm: argument(z.boolean().default(false), {
+      description: "machine code as assembler text, with what its registers cost",
+    }),
     target: shared.target,
     shape: shared.shape,
     state: shared.state,

@@ -1,8 +1,9 @@
-/** Prints the text forms of a model: graph, regions, schedules, program. */
+/** Prints the text forms of a model: graph, regions, schedules, program, machine code. */
 import { printGraph } from "../../graph/graph-text.ts";
 import { printProgram } from "../../program/program-text.ts";
+import { emitNative } from "../../runtime/native/native-instance.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
-import { ok } from "../../support/diagnostic.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { type OpenArgs, openPath } from "./open.ts";
@@ -13,13 +14,15 @@ interface InspectArgs extends OpenArgs {
   readonly regions: boolean;
   readonly schedule: boolean;
   readonly program: boolean;
+  readonly asm: boolean;
 }
 
 const forms = {
-  graph: ({ artifact }: OpenModel) => printGraph(artifact.graph),
-  regions: printRegions,
-  schedule: ({ code }: OpenModel) => code.schedules.map(printSchedule).join("\n"),
-  program: ({ code }: OpenModel) => printProgram(code.program),
+  graph: ({ artifact }: OpenModel) => ok(printGraph(artifact.graph)),
+  regions: (opened: OpenModel) => ok(printRegions(opened)),
+  schedule: ({ code }: OpenModel) => ok(code.schedules.map(printSchedule).join("\n")),
+  program: ({ code }: OpenModel) => ok(printProgram(code.program)),
+  asm: printAssembly,
 } as const;
 
 export const inspectModel: Action<InspectArgs> = async (args, context) => {
@@ -27,10 +30,38 @@ export const inspectModel: Action<InspectArgs> = async (args, context) => {
   if (!opened.ok) return opened;
   const asked = (Object.keys(forms) as (keyof typeof forms)[]).filter((form) => args[form]);
   const shown = asked.length > 0 ? asked : (["graph"] as const);
-  const data = Object.fromEntries(shown.map((form) => [form, forms[form](opened.value)]));
+  const data: Record<string, string> = {};
+  for (const form of shown) {
+    const printed: Result<string> = forms[form](opened.value);
+    if (!printed.ok) return printed;
+    data[form] = printed.value;
+  }
   const text = Object.values(data).join("\n").trimEnd();
   return ok({ data, text, target: opened.value.target.name }, opened.warnings);
 };
+
+/** The functions with the values that had to leave the registers, then the code. */
+function printAssembly({ code, target }: OpenModel): Result<string> {
+  if (target.emitter !== "x64") {
+    return fail(
+      diagnostic("CLI001", `the code of target ${target.name} has no assembler text`, {
+        at: "--asm",
+        help: "choose --target x64-avx512 or x64-avx2",
+      }),
+    );
+  }
+  const emitted = emitNative(code.program, target, { kind: "linux" });
+  if (!emitted.ok) return emitted;
+  const { functions, text } = emitted.value.code;
+  const table = printTable(
+    ["function", "bytes", "spilled", "reloaded constants", "frame bytes"],
+    functions.map((f) => [
+      f.name,
+      ...[f.end - f.start, f.spills, f.reloads, f.frameBytes].map((n) => String(n)),
+    ]),
+  );
+  return ok(`${table}\n\n${text()}`);
+}
 
 function printRegions({ code, origin }: OpenModel): string {
   const compiled = origin?.compiled.regions;

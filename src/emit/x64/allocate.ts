@@ -38,7 +38,20 @@ export interface AllocatedFunction {
 const generalRegisters = [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
 /** k0 means "no mask" where a mask is named. */
 const maskRegisters = [1, 2, 3, 4, 5, 6, 7];
+const vectorRegisters = {
+  16: Array.from({ length: 16 }, (_, i) => i),
+  32: Array.from({ length: 32 }, (_, i) => i),
+} as const;
 const mostRounds = 12;
+
+/** One class of registers while its intervals are gone through. */
+interface ScanState {
+  readonly active: Interval[];
+  /** 1 for each register that an active interval has. */
+  readonly taken: Uint8Array;
+  readonly homes: Map<number, number>;
+  readonly spilled: Interval[];
+}
 
 export function allocateRegisters(code: FunctionCode, file: RegisterFile): AllocatedFunction {
   return new Allocator(code, file).run();
@@ -78,7 +91,7 @@ class Allocator {
   #pool(register: Register): readonly number[] {
     if (register.class === "gpr") return generalRegisters;
     if (register.class === "mask") return maskRegisters;
-    return Array.from({ length: this.#file.vectors }, (_, i) => i);
+    return vectorRegisters[this.#file.vectors];
   }
 
   #scan(intervals: readonly Interval[]): {
@@ -90,6 +103,7 @@ class Allocator {
     const crossing = this.#crossCalls(intervals);
     for (const kind of ["gpr", "vec", "mask"] as const) {
       const active: Interval[] = [];
+      const taken = new Uint8Array(32);
       for (const interval of intervals) {
         if (interval.register.class !== kind) continue;
         if (crossing.has(interval.id)) {
@@ -97,27 +111,25 @@ class Allocator {
           continue;
         }
         for (let i = active.length - 1; i >= 0; i--) {
-          if (active[i]!.end < interval.start) active.splice(i, 1);
+          const other = active[i]!;
+          if (other.end >= interval.start) continue;
+          taken[homes.get(other.id)!] = 0;
+          active[i] = active.at(-1)!;
+          active.pop();
         }
-        this.#assign(interval, active, homes, spilled);
+        this.#assign(interval, { active, taken, homes, spilled });
       }
     }
     return { homes, spilled };
   }
 
-  #assign(
-    interval: Interval,
-    active: Interval[],
-    homes: Map<number, number>,
-    spilled: Interval[],
-  ): void {
-    const taken = new Set(active.map((a) => homes.get(a.id)!));
-    const pool = this.#pool(interval.register);
+  #assign(interval: Interval, { active, taken, homes, spilled }: ScanState): void {
     const wished = interval.hints
       .map((h) => homes.get(h))
-      .find((h) => h !== undefined && !taken.has(h));
-    const free = wished ?? pool.find((r) => !taken.has(r));
+      .find((h) => h !== undefined && !taken[h]);
+    const free = wished ?? this.#pool(interval.register).find((r) => !taken[r]);
     if (free !== undefined) {
+      taken[free] = 1;
       homes.set(interval.id, free);
       active.push(interval);
       return;

@@ -203,6 +203,11 @@ class InstructionEncoder {
   }
 
   #number(value: number | bigint, bytes: number): void {
+    if (bytes <= 4) {
+      const low = Number(value) | 0;
+      for (let i = 0; i < bytes; i++) this.#bytes.push((low >> (8 * i)) & 255);
+      return;
+    }
     const wide = BigInt.asUintN(bytes * 8, BigInt(value));
     for (let i = 0; i < bytes; i++) this.#bytes.push(Number((wide >> BigInt(8 * i)) & 255n));
   }

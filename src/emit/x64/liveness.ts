@@ -17,8 +17,19 @@ export interface Access {
 const zeroIdioms = new Set(["vxorps", "xor", "kxorw"]);
 const none: Access = { reads: [], writes: [] };
 
+/** Instructions are values that several rounds of allocation look at. */
+const known = new WeakMap<PlacedInstruction, Access>();
+
 /** Virtual registers that an instruction reads and writes. */
 export function accessesOf(instruction: PlacedInstruction): Access {
+  const found = known.get(instruction);
+  if (found) return found;
+  const made = findAccesses(instruction);
+  known.set(instruction, made);
+  return made;
+}
+
+function findAccesses(instruction: PlacedInstruction): Access {
   const { op, operands, mask, zeroing } = instruction;
   if (op === "label" || op === "align") return none;
   const reads: Register[] = [];
@@ -109,10 +120,13 @@ const tripsPerLoop = 10;
 export function intervalsOf(body: readonly PlacedInstruction[]): Interval[] {
   const accesses = body.map(accessesOf);
   const blocks = blocksOf(body);
+  const shared = sharedRegisters(blocks, accesses);
   for (const block of blocks) {
     for (let i = block.first; i < block.end; i++) {
-      for (const { id } of accesses[i]!.reads) if (!block.defines.has(id)) block.uses.add(id);
-      for (const { id } of accesses[i]!.writes) block.defines.add(id);
+      for (const { id } of accesses[i]!.reads) {
+        if (shared.has(id) && !block.defines.has(id)) block.uses.add(id);
+      }
+      for (const { id } of accesses[i]!.writes) if (shared.has(id)) block.defines.add(id);
     }
   }
   solve(blocks);
@@ -140,6 +154,24 @@ export function intervalsOf(body: readonly PlacedInstruction[]): Interval[] {
     for (const id of block.liveOut) extend(intervals.get(id)!, 2 * block.end - 1);
   }
   return [...intervals.values()].sort((a, b) => a.start - b.start || a.id - b.id);
+}
+
+/** Registers that occur in more than one block: the others need no data flow. */
+function sharedRegisters(blocks: readonly Block[], accesses: readonly Access[]): Set<number> {
+  const home = new Map<number, number>();
+  const shared = new Set<number>();
+  blocks.forEach(({ first, end }, b) => {
+    const note = ({ id }: Register): void => {
+      const other = home.get(id);
+      if (other === undefined) home.set(id, b);
+      else if (other !== b) shared.add(id);
+    };
+    for (let i = first; i < end; i++) {
+      accesses[i]!.reads.forEach(note);
+      accesses[i]!.writes.forEach(note);
+    }
+  });
+  return shared;
 }
 
 function extend(interval: Interval, at: number): void {
