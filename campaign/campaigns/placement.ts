@@ -4,9 +4,10 @@
  * simulator plays the same makespan, the bound lies below it and no single device beats it. An answer
  * that nothing fits is compared with trying everything.
  */
+import { searchExactly } from "../../src/plan/place/exact.ts";
 import { defaultBudget, type PlacePlan, place } from "../../src/plan/place/place.ts";
 import type { PlaceProblem } from "../../src/plan/place/problem.ts";
-import { memoryUse } from "../../src/plan/place/schedule.ts";
+import { memoryUse, timePlacement } from "../../src/plan/place/schedule.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
 import { bestMakespan, queuesOf, randomProblem, simulate } from "../place-judges.ts";
@@ -70,6 +71,10 @@ function judgeSmall(problem: PlaceProblem): Finding {
   if (reason) return failed(reason);
   if (!plan.value.optimal) return failed("not proved");
   if (plan.value.makespanNs !== best) return failed(`${plan.value.makespanNs}, best is ${best}`);
+  // The search alone, without the heuristic's answer to start from.
+  const search = searchExactly(problem, Infinity, defaultBudget.nodes);
+  const found = search.placement && timePlacement(problem, search.placement).makespanNs;
+  if (found !== best) return failed(`the search alone finds ${found}, best is ${best}`);
   // The heuristic and its bound alone, which large graphs get.
   const loose = place(problem, { ...defaultBudget, exactTasks: 0 });
   if (!loose.ok) return passed;

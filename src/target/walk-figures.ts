@@ -17,10 +17,16 @@ export function figuresOf(target: Target): readonly FigureRow[] {
   return rows;
 }
 
+/** Levels of memory are told apart by their names. */
+function labelOf(item: unknown): string | undefined {
+  if (!isRecord(item) || item.bytesPerNsPerCore === undefined) return undefined;
+  return typeof item.name === "string" ? item.name : undefined;
+}
+
 function visit(value: unknown, path: string, rows: FigureRow[]): void {
   if (Array.isArray(value)) {
     value.forEach((item, i) => {
-      visit(item, `${path}[${i}]`, rows);
+      visit(item, `${path}[${labelOf(item) ?? i}]`, rows);
     });
     return;
   }

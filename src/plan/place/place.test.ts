@@ -7,10 +7,11 @@ import { formatNamed } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes } from "../quantize/memory.ts";
 import { modelOfSize } from "../quantize/model.ts";
 import { decoderProblem, transferLatency } from "./decoder-problem.ts";
+import { searchExactly } from "./exact.ts";
 import { defaultBudget, type PlacePlan, place } from "./place.ts";
 import type { PlaceProblem } from "./problem.ts";
 import { parsePlaceProblem } from "./read-problem.ts";
-import { memoryUse } from "./schedule.ts";
+import { memoryUse, timePlacement } from "./schedule.ts";
 
 function planOf(problem: PlaceProblem, budget = defaultBudget): PlacePlan {
   const plan = place(problem, budget);
@@ -26,6 +27,8 @@ describe("random graphs", () => {
       const plan = place(problem);
       if (!plan.ok) expect([best, plan.diagnostics[0]!.code]).toEqual([Infinity, "PLN006"]);
       else expect([plan.value.makespanNs, plan.value.optimal]).toEqual([best, true]);
+      const search = searchExactly(problem, Infinity, defaultBudget.nodes).placement;
+      expect(search ? timePlacement(problem, search).makespanNs : Infinity).toBe(best);
     }
   });
   it("of any size play as planned, above their bound, within memory, below each device alone", () => {

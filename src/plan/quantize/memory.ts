@@ -35,11 +35,17 @@ export function activationBytes({ decoder }: ModelDescription, load: Workload): 
   return layer + load.batch * decoder.vocabulary * 4;
 }
 
+/** A DGX Spark of 121.7 GiB has 102 free after booting (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks#47). */
+const mostForSystem = 32 * 2 ** 30;
+
 /** What the driver, the allocator's gaps and, where memory is shared, the system keep. */
 export function reserveBytes(device: PlanDevice): Sourced {
   const memory = device.memoryBytes.value;
   if (device.unifiedMemory) {
-    return predicted(Math.round(memory * 0.2), "a fifth of a memory that the system lives in");
+    return predicted(
+      Math.round(Math.min(memory * 0.2, mostForSystem)),
+      "a fifth of a memory that the system lives in, 32 GiB at most",
+    );
   }
   const context = 512 * 2 ** 20;
   return predicted(
