@@ -245,7 +245,11 @@ export class NodeStore {
 
   /** Called when the node is whole: a new table reads its cells. */
   #makeRoom(): void {
-    if (this.#occupied > this.table.length * mostLoad) this.#rehash();
+    const { length } = this.table;
+    // Unless the new table would be half empty without its stale entries, it is larger.
+    if (this.#occupied > length * mostLoad) {
+      this.#rehash(this.liveNodes * 2 > length ? length * 2 : length);
+    }
   }
 
   #addUse(cell: number, child: NodeId): void {
@@ -259,22 +263,33 @@ export class NodeStore {
     records[record + weight] = records[record + weight]! + 1;
   }
 
+  /** Room at once for about so many more nodes: growing step by step copies more. */
+  expect(nodes: number): void {
+    const need = this.used + nodes;
+    if (need > this.parent.length) this.#resize(need);
+    let { length } = this.table;
+    while (length * mostLoad < need) length *= 2;
+    if (length > this.table.length) this.#rehash(length);
+  }
+
   /** Room for this many more groups. */
   reserve(groups: number): void {
     const need = this.used + groups;
     if (need <= this.parent.length) return;
     invariant(need < mostGroups, () => `an e-graph of ${need} groups of cells`);
-    const size = Math.min(mostGroups, Math.max(need, this.parent.length * 2));
+    this.#resize(Math.max(need, this.parent.length * 2));
+  }
+
+  #resize(groups: number): void {
+    const size = Math.min(mostGroups, groups);
     this.keys = grown(this.keys, size * 4);
     this.links = grown(this.links, size * 4);
     this.parent = grown(this.parent, size);
     this.records = grown(this.records, size * 4);
   }
 
-  /** Drops the stale entries and, unless that made much room, doubles the table. */
-  #rehash(): void {
-    const { length } = this.table;
-    const wanted = this.liveNodes * 2 > length ? length * 2 : length;
+  /** A new table of this size, without the entries that are stale. */
+  #rehash(wanted: number): void {
     this.table = new Int32Array(wanted);
     this.#shift = 32 - Math.log2(wanted);
     this.#occupied = 0;
