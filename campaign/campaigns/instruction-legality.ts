@@ -108,10 +108,11 @@ function wgmmaLines(): readonly Line[] {
   return lines;
 }
 
-function tensorMemoryLines(): readonly Line[] {
+/** A kernel works in groups of one block or of two: the assembler takes no mixture. */
+function tensorMemoryLines(group: number): readonly Line[] {
   const kinds = ["f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4", "f64"];
   return kinds.flatMap((kind) =>
-    [1, 2, 3].flatMap((blocks) =>
+    [group, 3].flatMap((blocks) =>
       [undefined, "1X", "2X", "4X"].map((scaleVector): Line => {
         const request = { kind, blocks, ...(scaleVector && { scaleVector }) };
         return {
@@ -126,7 +127,8 @@ function tensorMemoryLines(): readonly Line[] {
 const families: readonly (readonly [string, () => readonly Line[]])[] = [
   ["mma", mmaLines],
   ["wgmma", wgmmaLines],
-  ["tcgen05", tensorMemoryLines],
+  ["tcgen05 of one block", () => tensorMemoryLines(1)],
+  ["tcgen05 of two blocks", () => tensorMemoryLines(2)],
 ];
 
 export const instructionLegality: Campaign = {

@@ -183,6 +183,7 @@ export const diagnosticCodes = {
   CLI007: "slower than the baseline",
   CLI008: "interrupted",
   CLI004: "outputs differ from the reference",
+  PLN020: "extent of a kernel problem",
   FFI001: "native library not found",
   CUD001: "no CUDA driver",
   CUD002: "refused by the CUDA driver",

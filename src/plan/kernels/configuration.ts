@@ -1,0 +1,74 @@
+/**
+ * A kernel's launch on a machine, and the judge of whether the machine can take it. The judge shares no
+ * code with what makes configurations: every rule stands here once more, from the machine's data.
+ */
+import type { GpuMachine } from "../../target/machine.ts";
+import type { Target } from "../../target/target.ts";
+
+export interface Tile {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+export interface KernelConfiguration {
+  /** What Wavetile would emit: the strategy, in the words of the emitters. */
+  readonly implementation: string;
+  /** Whether an emitter writes it today. */
+  readonly emitted: boolean;
+  readonly tile: Tile;
+  /** Matrix instruction, as the manual spells its shape; absent on vector units. */
+  readonly instruction?: string;
+  readonly unroll: number;
+  readonly sharedBytes: number;
+  readonly registersPerThread: number;
+  readonly grid: readonly [number, number, number];
+  readonly block: readonly [number, number, number];
+  /** Bytes of one load of a thread or lane. */
+  readonly vectorBytes: number;
+  readonly stages: number;
+  /** Blocks that share operands. */
+  readonly cluster: number;
+  /** Predicted nanoseconds, and what bounds them. */
+  readonly estimateNs: number;
+  readonly bound: "memory" | "arithmetic" | "latency";
+  readonly reasons: readonly string[];
+}
+
+/** Limits of a launch that no architecture differs in (CUDA C++ Programming Guide 13.0, table 30). */
+const mostGrid = [2 ** 31 - 1, 65535, 65535] as const;
+
+/** What the machine cannot take; empty: it can. */
+export function limitFaults(config: KernelConfiguration, target: Target): readonly string[] {
+  const { machine } = target;
+  const faults: string[] = [];
+  const whole = [...config.grid, ...config.block, config.stages, config.cluster, config.unroll];
+  if (whole.some((n) => !Number.isSafeInteger(n) || n < 1)) faults.push(`extents ${whole}`);
+  if (!(config.estimateNs > 0)) faults.push(`estimate ${config.estimateNs}`);
+  if (machine?.kind === "gpu") return [...faults, ...gpuFaults(config, machine)];
+  const registers = (config.tile.m * config.tile.n * 4) / target.vectorBytes;
+  if (registers > target.vectorRegisters) faults.push(`${registers} accumulator registers`);
+  if (config.vectorBytes > target.vectorBytes)
+    faults.push(`vectors of ${config.vectorBytes} bytes`);
+  return faults;
+}
+
+function gpuFaults(config: KernelConfiguration, { architecture: a }: GpuMachine): string[] {
+  const faults: string[] = [];
+  const threads = config.block.reduce((x, y) => x * y);
+  if (threads > a.threadsPerBlock.value) faults.push(`${threads} threads a block`);
+  if (threads % a.warpThreads !== 0) faults.push(`${threads} threads are no whole warps`);
+  if (config.sharedBytes > a.sharedBytesPerBlock.value)
+    faults.push(`${config.sharedBytes} B shared`);
+  if (config.registersPerThread > a.registersPerThread.value) {
+    faults.push(`${config.registersPerThread} registers a thread`);
+  }
+  if (config.registersPerThread * threads > a.registersPerBlock.value) {
+    faults.push(`${config.registersPerThread * threads} registers a block`);
+  }
+  if (config.cluster > (a.blocksPerCluster?.value ?? 1)) faults.push(`cluster ${config.cluster}`);
+  if (config.grid.some((n, axis) => n > mostGrid[axis]!)) faults.push(`grid ${config.grid}`);
+  if (config.grid[0] % config.cluster !== 0) faults.push("the grid is no whole clusters");
+  if (![1, 2, 4, 8, 16].includes(config.vectorBytes)) faults.push(`${config.vectorBytes} B loads`);
+  return faults;
+}
