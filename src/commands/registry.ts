@@ -7,6 +7,7 @@ import { doctor } from "./doctor.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
 import { planDispatch } from "./plan/dispatch.ts";
+import { planKernels } from "./plan/kernels.ts";
 import { planPlace } from "./plan/place.ts";
 import { planQuantize } from "./plan/quantize.ts";
 import { run } from "./run.ts";
@@ -25,6 +26,7 @@ export const commands: readonly Command[] = [
   targetsCommand,
   detect,
   planQuantize,
+  planKernels,
   planPlace,
   planDispatch,
   trials,

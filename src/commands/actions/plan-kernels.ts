@@ -1,0 +1,83 @@
+/** The kernel that a problem would get on each machine, with what it was chosen over. */
+import type { KernelConfiguration } from "../../plan/kernels/configuration.ts";
+import { configureKernel, type KernelChoice } from "../../plan/kernels/configure.ts";
+import { type KernelProblem, workOf } from "../../plan/kernels/problem.ts";
+import { ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import type { Target } from "../../target/target.ts";
+import type { Action } from "../command.ts";
+import { findMachine } from "../library/find-machine.ts";
+import { formatTime } from "./format.ts";
+import { printTable } from "./table.ts";
+
+export interface PlanKernelsArgs extends Omit<KernelProblem, "keys" | "weightBits"> {
+  readonly keys?: number | undefined;
+  readonly weightBits?: number | undefined;
+  readonly target: readonly string[];
+}
+
+export const planKernelsAction: Action<PlanKernelsArgs> = async (args) => {
+  const machines = machinesFor(args.target);
+  if (!machines.ok) return machines;
+  const { target: _, keys, weightBits, ...extents } = args;
+  const problem: KernelProblem = {
+    ...extents,
+    ...(keys !== undefined && { keys }),
+    ...(weightBits !== undefined && { weightBits }),
+  };
+  const choices: KernelChoice[] = [];
+  for (const target of machines.value) {
+    const choice = configureKernel(problem, target);
+    if (!choice.ok) return choice;
+    choices.push(choice.value);
+  }
+  const data = { problem, work: workOf(problem), choices, origins };
+  return ok({ data, text: describe(choices) });
+};
+
+const origins = {
+  estimateNs: "predicted: docs/planning.md, Kernels",
+  limits: "datasheet: wavetile targets show NAME",
+} as const;
+
+function machinesFor(names: readonly string[]): Result<readonly Target[]> {
+  if (names.length === 0) return ok([...targets.values()].filter((t) => t.machine));
+  const found: Target[] = [];
+  for (const name of names) {
+    const target = findMachine(name);
+    if (!target.ok) return target;
+    found.push(target.value);
+  }
+  return ok(found);
+}
+
+function describe(choices: readonly KernelChoice[]): string {
+  const table = printTable(
+    ["target", "predicted", "bound by", "tile", "stages", "grid", "block", "shared B", "kernel"],
+    choices.map(({ target, chosen: c }) => [
+      target,
+      formatTime(c.estimateNs),
+      c.bound,
+      `${c.tile.m}x${c.tile.n}x${c.tile.k}`,
+      String(c.stages),
+      c.grid.join("x"),
+      c.block.join("x"),
+      String(c.sharedBytes),
+      `${c.implementation}${c.emitted ? "" : " (no emitter yet)"}`,
+    ]),
+    [8],
+  );
+  return choices.length === 1 ? [table, "", ...detail(choices[0]!)].join("\n") : table;
+}
+
+function detail({ chosen, rejected, made, possible }: KernelChoice): readonly string[] {
+  const line = (c: KernelConfiguration): string =>
+    `${formatTime(c.estimateNs)}  ${c.implementation}`;
+  return [
+    ...(chosen.instruction ? [`instruction: ${chosen.instruction}`] : []),
+    `registers a thread: ${chosen.registersPerThread}, unroll ${chosen.unroll}, loads of ${chosen.vectorBytes} bytes, cluster ${chosen.cluster}`,
+    ...chosen.reasons.map((r) => `because: ${r}`),
+    `${made} candidates, ${possible} within the machine's limits; the best of every other kind:`,
+    ...rejected.map((c) => `  ${line(c)}`),
+  ];
+}
