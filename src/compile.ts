@@ -5,6 +5,7 @@
  *
  *   expand      composites into core ops
  *   fold        constants, batch norms into weights, dead and repeated nodes
+ *   inline      bodies of control flow that is decided or short
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   coalesce    fewer, longer loops

@@ -1,7 +1,7 @@
 /**
  * The graph passes of the compiler in order: batch norms into the weights before them, composites into
- * core ops, constants folded, equal nodes once, dead ones gone. Constants that are too large to stand
- * in the graph join the model's weights.
+ * core ops, constants folded, bodies of control flow copied out where they are decided or few, equal
+ * nodes once, dead ones gone. Constants that are too large to stand in the graph join the model's weights.
  */
 import type { Tensor } from "../semantics/tensor.ts";
 import type { Graph, Model, WeightStore } from "./graph.ts";
@@ -9,25 +9,48 @@ import { eliminateCommonSubexpressions, eliminateDeadCode } from "./transforms/c
 import { expandComposites } from "./transforms/expand-composites.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
+import { inlineControl } from "./transforms/inline-control.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
 const foldLimits = { elements: 2 ** 22, flops: 2 ** 27 };
 
+/** Copies of one body, and nodes in all, up to which control flow becomes straight code. */
+const inlineLimits = { trips: 64, nodes: 5_000 };
+
+type Pass = (graph: Graph, weights: WeightStore) => Rebuilt;
+
+const fold: Pass = (graph, weights) => foldConstants(graph, { ...foldLimits, weights });
+
 export function prepareModel(model: Model): Model {
-  const passes: readonly ((graph: Graph, weights: WeightStore) => Rebuilt)[] = [
-    foldBatchNorm,
-    (graph) => expandComposites(graph),
-    (graph, weights) => foldConstants(graph, { ...foldLimits, weights }),
-    eliminateCommonSubexpressions,
-  ];
+  const expanded = runPasses(model, [foldBatchNorm, (graph) => expandComposites(graph), fold]);
+  const straight = withoutControlFlow(expanded);
+  const { graph, weights } = runPasses(straight, [eliminateCommonSubexpressions]);
+  return { graph: eliminateDeadCode(graph), weights };
+}
+
+function runPasses(model: Model, passes: readonly Pass[]): Model {
   let { graph, weights } = model;
   for (const pass of passes) {
     const rebuilt = pass(eliminateDeadCode(graph), weights);
     graph = rebuilt.graph;
     weights = withConstants(weights, rebuilt.constants);
   }
-  return { graph: eliminateDeadCode(graph), weights };
+  return { graph, weights };
+}
+
+/** Copies and folds in turns: what a copy computes may decide the condition or count of another. */
+function withoutControlFlow(model: Model): Model {
+  let nodes = inlineLimits.nodes;
+  let current = model;
+  for (;;) {
+    const graph = eliminateDeadCode(current.graph);
+    const inlined = inlineControl(graph, { ...inlineLimits, nodes });
+    if (inlined.count === 0) return current;
+    nodes -= inlined.nodes;
+    const weights = withConstants(current.weights, inlined.constants);
+    current = runPasses({ graph: inlined.graph, weights }, [fold]);
+  }
 }
 
 function withConstants(store: WeightStore, constants: ReadonlyMap<string, Tensor>): WeightStore {

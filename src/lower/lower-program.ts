@@ -64,7 +64,7 @@ export function lowerProgram(input: LoweringInput, target: Target): Result<Memor
 
 function unsupported(origin: string, target: Target): Diagnostic {
   return diagnostic("SCH015", `target ${target.name} has no program for ${origin}`, {
-    help: "write it in other operators; a recurrent layer is unrolled when --shape fixes a short sequence",
+    help: "write it in other operators; loops and recurrent layers are copied out when --shape bounds them by 64 steps",
   });
 }
 

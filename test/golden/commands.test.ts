@@ -52,7 +52,7 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
   ["run", ["run", "FOLDER/mlp.onnx", "--shape", "M=3", "--random", "--threads", "1", ...json]],
   ["inspect", ["inspect", "FOLDER/running.onnx", "--schedule", "--target", "wasm"]],
   ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
-  ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=7", ...json]],
+  ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=70", ...json]],
   ["no such file", ["run", "FOLDER/none.onnx", "--random", "--json"]],
   ["no such option", ["verify", "FOLDER/mlp.onnx", "--fast"]],
   ["wrong state", ["optimize", "FOLDER/stateful.onnx", "--state", "x=y", "--target", "wasm"]],

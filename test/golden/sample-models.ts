@@ -146,8 +146,8 @@ export const sampleModels: readonly SampleModel[] = [
   },
   {
     name: "lstm",
-    about: "a recurrent layer over S steps: a graph with a scan, which has no program yet",
-    shapes: { S: "5..9" },
+    about: "a recurrent layer over S steps: a scan, copied out up to the bound of S",
+    shapes: { S: "5..6" },
     bytes: model({
       name: "lstm",
       inputs: [f32("x", "S", 1, 3)],
