@@ -2,7 +2,8 @@
  * The search against independent answers, one trial a seed: 500 small random problems against every
  * assignment tried; 60 random chains on each of four memories against Viterbi, which it must also keep
  * pace with; 100 planted contradictions that must be explained, each in 100 ms; published weighted
- * constraint problems whose optima must be proven, each in 120 s (skipped where the data is not at hand).
+ * constraint problems whose optima must be proven, and memory plans that must be found, each in 120 s
+ * (skipped where the data is not at hand).
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -13,6 +14,7 @@ import { defaultTiles, problemOfLayers } from "../../src/layers/layer-problem.ts
 import { checkAgainstOptimum, checkOutcome, exhaustiveOptimum } from "../../src/search/check.ts";
 import { collapse } from "../../src/search/collapse.ts";
 import { explainConflict } from "../../src/search/conflict.ts";
+import { planOffsets } from "../../src/search/offsets.ts";
 import { plant } from "../../src/search/planted-conflict.test-support.ts";
 import type { Problem } from "../../src/search/problem.ts";
 import { randomProblem } from "../../src/search/random-problem.test-support.ts";
@@ -27,7 +29,8 @@ const capacities = [8, 12, 32, 192].map((kib) => kib * 1024);
 const chains = chainsEach * capacities.length;
 const planted = 100;
 const published = ["zebra", "warehouse", "latin", "celar6sub0", "cap131", "magic4"];
-const total = small + chains + planted + published.length;
+const packings = [..."ABCDEFGHIJK"];
+const total = small + chains + planted + published.length + packings.length;
 
 export const solver: Campaign = {
   name: "solver",
@@ -39,7 +42,9 @@ export const solver: Campaign = {
     if (at < small) return againstBruteForce(seed);
     if (at < small + chains) return againstViterbi(seed, at - small);
     if (at < small + chains + planted) return explained(seed);
-    return provesPublished(published[at - small - chains - planted]!);
+    const data = at - small - chains - planted;
+    if (data < published.length) return provesPublished(published[data]!);
+    return packs(packings[data - published.length]!);
   },
 };
 
@@ -126,24 +131,56 @@ function explained(seed: number): Finding {
   return ms <= 100 ? passed : failed(`took ${ms.toFixed(0)} ms`);
 }
 
-const archive = join(import.meta.dirname, "../../../shared/datasets/wcsp.tar.xz");
+const datasets = join(import.meta.dirname, "../../../shared/datasets");
 const secondsEach = 120;
 
-function provesPublished(name: string): Finding {
-  if (!existsSync(archive)) return { kind: "skipped", reason: "wcsp.tar.xz is not at hand" };
-  const folder = mkdtempSync(join(tmpdir(), "wavetile-wcsp-"));
+/** Unpacks an archive of the data sets; `judge` gets the text of the file that ends as asked. */
+function withArchive(name: string, judge: (text: (suffix: string) => string) => Finding): Finding {
+  const archive = join(datasets, name);
+  if (!existsSync(archive)) return { kind: "skipped", reason: `${name} is not at hand` };
+  const folder = mkdtempSync(join(tmpdir(), "wavetile-data-"));
   try {
     spawnSync("tar", ["-xJf", archive, "-C", folder]);
     const files = readdirSync(folder, { recursive: true }) as string[];
-    const text = (suffix: string): string => {
-      const path = files.find((f) => f.endsWith(`${name}.${suffix}`));
-      if (path === undefined) throw new Error(`${name}.${suffix} is not in the archive`);
+    return judge((suffix) => {
+      const path = files.find((f) => f.endsWith(suffix));
+      if (path === undefined) throw new Error(`${suffix} is not in the archive`);
       return readFileSync(join(folder, path), "utf8");
-    };
-    return prove(text("wcsp"), Number(text("ub")));
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function provesPublished(name: string): Finding {
+  return withArchive("wcsp.tar.xz", (text) =>
+    prove(text(`${name}.wcsp`), Number(text(`${name}.ub`))),
+  );
+}
+
+const capacity = 1048576;
+
+/** Offsets of a published set of blocks, below the capacity and without overlap. */
+function packs(name: string): Finding {
+  return withArchive("minimalloc.tar.xz", (text) => {
+    const rows = text(`${name}.${capacity}.csv`).trim().split("\n").slice(1);
+    const blocks = rows.map((row) => {
+      const [, start, end, size] = row.split(",").map(Number);
+      return { start: start!, end: end!, size: size! };
+    });
+    const stop = performance.now() + secondsEach * 1000;
+    const found = planOffsets(blocks, { capacity, expired: () => performance.now() > stop });
+    if (found.offsets === undefined) return failed(`${name}: ${found.status}`);
+    const at = found.offsets;
+    const overlap = blocks.some((a, i) =>
+      blocks.some((b, j) => {
+        const meet = i < j && a.start < b.end && b.start < a.end;
+        return meet && at[i]! < at[j]! + b.size && at[j]! < at[i]! + a.size;
+      }),
+    );
+    const high = blocks.some((b, i) => at[i]! < 0 || at[i]! + b.size > capacity);
+    return overlap || high ? failed(`${name}: the offsets overlap or pass the capacity`) : passed;
+  });
 }
 
 function prove(text: string, optimum: number): Finding {
