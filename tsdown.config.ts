@@ -3,6 +3,9 @@ import { defineConfig } from "tsdown";
 export default defineConfig({
   entry: {
     index: "src/index.ts",
+    affine: "src/affine/index.ts",
+    egraph: "src/egraph/index.ts",
+    search: "src/search/index.ts",
     cli: "src/cli/main.ts",
     "candidate-child": "src/runtime/child/entry.ts",
   },

@@ -64,6 +64,17 @@ describe("third-party notices", () => {
   });
 });
 
+describe("subpath exports", () => {
+  it("have an entry of the build each", () => {
+    const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, unknown> };
+    const entries = read("tsdown.config.ts");
+    for (const path of Object.keys(exports).filter((p) => p !== "./package.json")) {
+      const name = path === "." ? "index" : path.slice(2);
+      expect(entries).toMatch(new RegExp(`${name}: "src/(${name}/)?index.ts"`));
+    }
+  });
+});
+
 describe("imports", () => {
   const table = importTable();
 
