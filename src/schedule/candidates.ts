@@ -31,6 +31,11 @@ export interface CandidateOptions {
  * columns is then stored by itself.
  */
 const longRowBytes = 1024;
+/**
+ * Lanes whose results lie apart are stored one by one. Beyond so many lanes that outweighs what they
+ * save, and the ragged ends of such tiles are past what the validator proves to be covered.
+ */
+const mostScatteredLanes = 4;
 /** Most copies of a statement's body that unrolling may make. */
 const mostCopies = 48;
 
@@ -77,6 +82,7 @@ class CandidateMaker {
     if (!this.#mayVectorize()) return [];
     const found: (readonly Directive[])[] = [];
     for (const lane of this.#laneLoops()) {
+      if (this.#lanes > mostScatteredLanes && this.#isScattered(lane)) continue;
       for (const vectors of [1, 2, 4]) {
         if (vectors > 1 && this.#extent(lane) < this.#lanes * vectors) continue;
         found.push(this.#tiled(lane, vectors, undefined, 1));
@@ -89,6 +95,10 @@ class CandidateMaker {
       }
     }
     return found;
+  }
+
+  #isScattered(lane: string): boolean {
+    return this.#statement.writes.some((w) => lastCoefficient(w, lane) !== 1);
   }
 
   /** The innermost reduce loop in lanes, when a read is contiguous along it. */
