@@ -206,6 +206,18 @@ const argReduce: OpMaker = (d) => {
   return true;
 };
 
+const topK: OpMaker = (d) => {
+  const x = d.find((v) => isExactFloat(v) && v.dims.length > 0);
+  if (x === undefined) return false;
+  const axis = d.rng.integer(0, x.dims.length - 1);
+  const k = toIndex(d.rng.integer(1, constantValue(x.dims[axis]!) ?? 1));
+  const attrs = { axis, k, largest: d.rng.uniform() < 0.5, sorted: true };
+  const [values, indices] = d.builder.nodes("topK", [x.id], attrs);
+  d.keep(values!, { exact: true, bound: x.bound });
+  d.keep(indices!, { exact: true, bound: 16 });
+  return true;
+};
+
 const cumulative: OpMaker = (d) => {
   const x = d.find((v) => isFloat(v) && v.dims.length > 0);
   if (x === undefined) return false;
@@ -298,6 +310,7 @@ export const opMakers: readonly OpMaker[] = [
   pad,
   reduce,
   argReduce,
+  topK,
   cumulative,
   matrixProduct,
   convolution,

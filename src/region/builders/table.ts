@@ -27,6 +27,7 @@ import {
   buildSlice,
   buildTranspose,
 } from "./movement.ts";
+import { buildTopK } from "./ordering.ts";
 import { buildPool, buildPoolIndices } from "./pooling.ts";
 import { buildDequantize, buildQuantize } from "./quantization.ts";
 import { buildArgReduce, buildCumulative, buildReduce } from "./reduction.ts";
@@ -71,7 +72,7 @@ export const nestBuilders = {
   transposedConvolution: buildTransposedConvolution,
   pool: buildPool,
   poolIndices: buildPoolIndices,
-  topK: routine,
+  topK: buildTopK,
   nonZero: routine,
   unique: routine,
   nonMaxSuppression: routine,
