@@ -1,12 +1,14 @@
 /**
  * The graph passes of the compiler in order: batch norms into the weights before them, composites into
- * core ops, constants folded, bodies of control flow copied out where they are decided or few, equal
- * nodes once, dead ones gone. Constants that are too large to stand in the graph join the model's weights.
+ * core ops, Fourier transforms into products, constants folded, bodies of control flow copied out where
+ * they are decided or few, equal nodes once, dead ones gone. Constants that are too large to stand in
+ * the graph join the model's weights.
  */
 import type { Tensor } from "../semantics/tensor.ts";
 import type { Graph, Model, WeightStore } from "./graph.ts";
 import { eliminateCommonSubexpressions, eliminateDeadCode } from "./transforms/clean.ts";
 import { expandComposites } from "./transforms/expand-composites.ts";
+import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
@@ -14,6 +16,9 @@ import type { Rebuilt } from "./transforms/rebuild.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
 const foldLimits = { elements: 2 ** 22, flops: 2 ** 27 };
+
+/** Elements of the matrix of a Fourier transform: 16 MiB of f32. */
+const fourierLimits = { elements: 2 ** 22 };
 
 /** Copies of one body, and nodes in all, up to which control flow becomes straight code. */
 const inlineLimits = { trips: 64, nodes: 5_000 };
@@ -23,7 +28,12 @@ type Pass = (graph: Graph, weights: WeightStore) => Rebuilt;
 const fold: Pass = (graph, weights) => foldConstants(graph, { ...foldLimits, weights });
 
 export function prepareModel(model: Model): Model {
-  const expanded = runPasses(model, [foldBatchNorm, (graph) => expandComposites(graph), fold]);
+  const expanded = runPasses(model, [
+    foldBatchNorm,
+    (graph) => expandComposites(graph),
+    (graph) => expandFourier(graph, fourierLimits),
+    fold,
+  ]);
   const straight = withoutControlFlow(expanded);
   const { graph, weights } = runPasses(straight, [eliminateCommonSubexpressions]);
   return { graph: eliminateDeadCode(graph), weights };
