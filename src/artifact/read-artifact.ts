@@ -38,7 +38,22 @@ import { checkPorts, checkProgram } from "./check-program.ts";
 
 type Tensors = ReadonlyMap<string, Safetensor>;
 
-export function readArtifact(bytes: Uint8Array, hash: HashBytes = sha256): Result<Artifact> {
+/** Programs that were proved valid before, by the hash of their text. */
+export interface ProofStore {
+  has(textHash: string): boolean;
+  add(textHash: string): void;
+}
+
+export interface ReadOptions {
+  readonly hash?: HashBytes;
+  /** Which of the targets to read; by default all. The others stay unread and unproved. */
+  readonly choose?: (names: readonly string[]) => readonly string[];
+  /** A program is proved again unless it is known here. */
+  readonly proofs?: ProofStore;
+}
+
+export function readArtifact(bytes: Uint8Array, options: ReadOptions = {}): Result<Artifact> {
+  const { hash = sha256, choose = (names) => names, proofs } = options;
   return attempt(() => {
     const tensors = take(readSafetensors(bytes));
     checkHash(tensors, tensorNames.meta, readText(tensors, tensorNames.seal), hash);
@@ -55,18 +70,31 @@ export function readArtifact(bytes: Uint8Array, hash: HashBytes = sha256): Resul
     checkPorts(graph, meta);
     const weights = readWeights(graph, tensors, known);
     const targets = new Map<string, TargetCode>();
-    for (const name of targetNames(tensors)) {
+    const names = targetNames(tensors);
+    if (names.length === 0) damaged("it has no program");
+    for (const name of names) {
+      known.add(tensorNames.program(name)).add(tensorNames.schedules(name));
+    }
+    for (const name of choose(names)) {
       const code = readTarget(name, text);
+      const proof = meta.hashes[tensorNames.program(name)]!;
       within(tensorNames.program(name), () => {
         checkProgram(name, code.program, graph, meta);
-        checkValid(code.program);
+        if (!proofs?.has(proof)) checkValid(code.program);
       });
+      proofs?.add(proof);
       targets.set(name, code);
     }
     checkNames(tensors, known, meta);
-    if (targets.size === 0) damaged("it has no program");
     return { meta, graph, targets, weights };
   });
+}
+
+/** Hashes of the programs' texts, of an artifact that was just written. */
+export function programHashes(bytes: Uint8Array): readonly string[] {
+  const tensors = take(readSafetensors(bytes));
+  const { hashes } = readMeta(tensors);
+  return targetNames(tensors).map((name) => hashes[tensorNames.program(name)]!);
 }
 
 function readMeta(tensors: Tensors): ArtifactMeta {

@@ -18,6 +18,7 @@ export const bench = command({
     target: shared.target,
     shape: shared.shape,
     state: shared.state,
+    value: shared.value,
     threads: shared.threads,
     seed: shared.seed,
   }),

@@ -74,6 +74,10 @@ export const shared = {
     description: "extent of a symbolic dimension: NAME=VALUE or NAME=LOW..HIGH (repeatable)",
     value: "NAME=VALUE",
   }),
+  value: argument(z.array(z.string()).default([]), {
+    description: "an input whose value is fixed when the model is compiled (repeatable)",
+    value: "NAME=FILE.npy",
+  }),
   state: argument(z.array(z.string()).default([]), {
     description: "an input that takes over an output of the run before (repeatable)",
     value: "INPUT=OUTPUT",

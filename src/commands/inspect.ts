@@ -19,6 +19,7 @@ export const inspect = command({
     target: shared.target,
     shape: shared.shape,
     state: shared.state,
+    value: shared.value,
   }),
   load: async () => (await import("./actions/inspect.ts")).inspectModel,
 });

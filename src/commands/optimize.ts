@@ -15,6 +15,7 @@ export const optimize = command({
     target: shared.target,
     shape: shared.shape,
     state: shared.state,
+    value: shared.value,
     threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
       description: "threads to compile for; the program runs on any number; default: any",
       value: "N",

@@ -26,6 +26,7 @@ export const run = command({
     target: shared.target,
     shape: shared.shape,
     state: shared.state,
+    value: shared.value,
     threads: shared.threads,
     seed: shared.seed,
   }),

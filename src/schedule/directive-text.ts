@@ -67,6 +67,7 @@ export function parseSchedule(text: string): Result<Schedule> {
     reader.expect("{");
     const directives: Directive[] = [];
     while (!reader.accept("}")) directives.push(readDirective(reader));
+    if (reader.peek().kind !== "end") reader.fail("the end of the schedule");
     return { region, target, directives };
   });
 }

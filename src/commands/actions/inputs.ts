@@ -37,8 +37,8 @@ export function readAssignments(
 }
 
 /** Tensors of `NAME=FILE.npy` texts. */
-export function readInputs(texts: readonly string[]): Result<Tensors> {
-  const files = readAssignments("--input", texts);
+export function readInputs(texts: readonly string[], option = "--input"): Result<Tensors> {
+  const files = readAssignments(option, texts);
   if (!files.ok) return files;
   const tensors: Record<string, Tensor> = {};
   for (const [name, path] of Object.entries(files.value)) {

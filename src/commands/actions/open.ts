@@ -6,13 +6,14 @@ import type { CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
 import { type OpenModel, openModel, startSession } from "../library/open-model.ts";
-import { readAssignments } from "./inputs.ts";
+import { readAssignments, readInputs } from "./inputs.ts";
 
 export interface OpenArgs {
   readonly model: string;
   readonly target: string;
   readonly shape: readonly string[];
   readonly state: readonly string[];
+  readonly value?: readonly string[] | undefined;
   readonly seed?: number;
   readonly threads?: number | undefined;
   readonly portable?: boolean;
@@ -27,10 +28,13 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
   if (!shapes.ok) return shapes;
   const states = readAssignments("--state", args.state);
   if (!states.ok) return states;
+  const values = readInputs(args.value ?? [], "--value");
+  if (!values.ok) return values;
   return openModel(source.value, {
     target: args.target,
     shapes: shapes.value,
     states: states.value,
+    values: values.value,
     seed: args.seed ?? 0,
     ...(args.threads !== undefined && { threads: args.threads }),
     ...(args.portable && { portable: true }),

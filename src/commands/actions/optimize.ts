@@ -1,9 +1,12 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
+import { programHashes } from "../../artifact/read-artifact.ts";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { openProofStore } from "../../runtime/files/proof-store.ts";
 import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
+import { version } from "../version.ts";
 import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
@@ -31,6 +34,9 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
+  // The compiler has just proved these programs: loading them here need not do it again.
+  const proofs = openProofStore(version);
+  for (const hash of programHashes(bytes)) proofs.add(hash);
   const regions = origin.compiled.regions.map((r, i) => ({
     name: r.name,
     origins: r.origins,

@@ -42,6 +42,14 @@ describe("LoadedModel", () => {
     expect(found.map((o) => o["y:0"]!.data)).toEqual(wanted);
   });
 
+  it("takes the values that its inputs had at the call", async () => {
+    const x = rows(1);
+    const wanted = model.run({ "x:0": x })["y:0"]!.data;
+    const later = model.runAsync({ "x:0": x });
+    x.data.fill(7 as never);
+    expect((await later)["y:0"]!.data).toEqual(wanted);
+  });
+
   it("refuses a run beside another (RUN035) and goes on", async () => {
     const running = model.runAsync({ "x:0": rows(1) });
     expect(codeOf(() => model.run({ "x:0": rows(1) }))).toBe("RUN035");

@@ -73,8 +73,9 @@ export class LoadedModel {
   async runAsync(feeds: Tensors, { signal }: RunOptions = {}): Promise<Tensors> {
     if (this.#disposed) unwrap(disposed());
     this.#running++;
+    // Copied now: the caller may use its arrays again while the run waits for its turn.
+    const prepared = copied(this.#prepare(feeds));
     const turn = this.#queue.then(async () => {
-      const prepared = this.#prepare(feeds);
       if (!prepared.ok) return prepared;
       return this.#finish(await this.#session.runAsync(prepared.value, signal));
     });
@@ -155,6 +156,15 @@ export class LoadedModel {
     );
     return ok(outputs, result.warnings);
   }
+}
+
+function copied(feeds: Result<Tensors>): Result<Tensors> {
+  if (!feeds.ok) return feeds;
+  const copies = Object.entries(feeds.value).map(([name, tensor]) => [
+    name,
+    { ...tensor, data: tensor.data.slice() },
+  ]);
+  return ok(Object.fromEntries(copies) as Tensors);
 }
 
 function extentOf(extent: IndexExpr): number | string {

@@ -18,6 +18,7 @@ import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/impor
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { openProofStore } from "../../runtime/files/proof-store.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
@@ -70,9 +71,22 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (shape !== undefined) return fail(fixedBefore("shapes", `--shape ${shape}`));
   const [state] = Object.keys(options.states ?? {});
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
-  const artifact = readArtifact(bytes, hashBytes);
+  const [value] = Object.keys(options.values ?? {});
+  if (value !== undefined) return fail(fixedBefore("values", `--value ${value}`));
+  const wanted = namesFor(options.target);
+  let held: readonly string[] = [];
+  const artifact = readArtifact(bytes, {
+    hash: hashBytes,
+    proofs: openProofStore(version),
+    // One program is run; the others are neither parsed nor proved.
+    choose: (names) => {
+      held = names;
+      const name = wanted.find((n) => names.includes(n));
+      return name === undefined ? [] : [name];
+    },
+  });
   if (!artifact.ok) return artifact;
-  const found = chooseCode(artifact.value, options.target);
+  const found = chooseCode(artifact.value, options.target, held);
   if (!found.ok) return found;
   const [target, code] = found.value;
   return ok({ artifact: artifact.value, target, code }, found.warnings);
@@ -85,16 +99,28 @@ function fixedBefore(what: string, option: string): Diagnostic {
   });
 }
 
-function chooseCode(artifact: Artifact, wanted: string): Result<readonly [Target, TargetCode]> {
+/** Names that a wish stands for, best first. */
+function namesFor(wanted: string): readonly string[] {
   const runnable = runnableTargets().names;
-  const names = anyTarget.has(wanted) ? runnable : [wanted];
+  if (wanted === "cpu") return runnable;
+  if (wanted !== "auto") return [wanted];
+  // Machine code is written anew at every load, which takes longer than most models run.
+  return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
+}
+
+function chooseCode(
+  artifact: Artifact,
+  wanted: string,
+  held: readonly string[],
+): Result<readonly [Target, TargetCode]> {
+  const names = namesFor(wanted);
   for (const name of names) {
     const code = artifact.targets.get(name);
     if (code) return ok([targets.get(name)!, code], insteadOfNative(wanted, targets.get(name)!));
   }
   return fail(
     diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
-      help: `it has ${[...artifact.targets.keys()].join(", ")}; optimize the model for another target`,
+      help: `it has ${held.join(", ")}; optimize the model for another target`,
     }),
   );
 }
@@ -105,24 +131,15 @@ const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64"]
 /** What every engine with SIMD runs. */
 const portableTarget = "wasm";
 
-/** Words for the best target that runs here. */
-const anyTarget: ReadonlySet<string> = new Set(["auto", "cpu"]);
-
-/**
- * Why the best that runs here is no machine code. For `auto` only what the host could change: that a
- * processor or a system has no machine code of ours is nothing to hear of at every run.
- */
+/** Why what `cpu` stands for is no machine code here. */
 function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
-  if (!anyTarget.has(asked) || found.emitter === "x64") return [];
-  const { reasons } = runnableTargets();
-  return reasons
-    .filter((d) => asked === "cpu" || d.code === "RUN052")
-    .map((d) => ({ ...d, severity: "warning" as const }));
+  if (asked !== "cpu" || found.emitter === "x64") return [];
+  return runnableTargets().reasons.map((d) => ({ ...d, severity: "warning" as const }));
 }
 
-/** The target of a name; `auto` is the best that this engine can run. */
+/** The target of a name; `auto` is WebAssembly, `cpu` machine code where it runs. */
 export function findTarget(name: string): Result<Target> {
-  const target = targets.get(anyTarget.has(name) ? (runnableTargets().names[0] ?? name) : name);
+  const target = targets.get(namesFor(name)[0] ?? name);
   if (target && compiledEmitters.has(target.emitter)) {
     return ok(target, insteadOfNative(name, target));
   }
