@@ -130,6 +130,19 @@ function shuffled(d: GraphDraft, items: readonly number[]): number[] {
   return keyed.sort(([a], [b]) => a - b).map(([, item]) => item);
 }
 
+/** Two axes of one extent: made by adding an outer product's axis, since few values have any. */
+const diagonal: OpMaker = (d) => {
+  const x = d.find(
+    (v) => isNumber(v) && v.dims.length >= 1 && v.dims.length <= 3 && count(v) <= 400,
+  );
+  if (x === undefined) return false;
+  const axis = d.rng.integer(0, x.dims.length - 1);
+  const square = d.input(x.dtype, [...x.dims, x.dims[axis]!]);
+  const id = d.builder.node("diagonal", [square.id], { axis, other: x.dims.length });
+  d.keep(id, square);
+  return true;
+};
+
 const slice: OpMaker = (d) => {
   const x = d.find((v) => v.dims.some((dim) => constantValue(dim) !== undefined));
   if (x === undefined) return false;
@@ -304,6 +317,7 @@ export const opMakers: readonly OpMaker[] = [
   convert,
   reshape,
   transpose,
+  diagonal,
   slice,
   reverse,
   concat,

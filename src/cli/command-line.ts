@@ -66,6 +66,17 @@ export async function runCommandLine(
   } catch (error) {
     if (error instanceof CommanderError) return answerUsage(error, argv, around);
     if (!(error instanceof InternalError)) throw error;
+    if (argv.includes("--json")) {
+      const command = commands.find((c) => c.name === argv[0])?.name ?? "usage";
+      const document = {
+        ok: false,
+        schema: `wavetile/${command}/1`,
+        error: { code: "INTERNAL", message: error.message, at: null, notes: [], help: null },
+        warnings: [],
+        meta: { version, seed: null, durationMs: 0, target: null },
+      };
+      around.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+    }
     around.stderr.write(`internal error: ${error.stack ?? error.message}\n`);
     return exitCodes.internal;
   }

@@ -24,6 +24,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   ONX012: exitCodes.unsupported,
   ONX013: exitCodes.unsupported,
   ONX014: exitCodes.unsupported,
+  ONX015: exitCodes.usage,
   SCH015: exitCodes.unsupported,
   EMT001: exitCodes.unsupported,
   ART006: exitCodes.unsupported,

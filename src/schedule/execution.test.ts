@@ -267,6 +267,17 @@ describe("the tree in text", () => {
   const applied = applySchedule(parsed.value, schedule.value);
   invariant(applied.ok, () => "the schedule does not apply");
 
+  it("has nothing after the closing brace of a schedule", () => {
+    const text = printSchedule(schedule.value);
+    expect(parseSchedule(text)).toEqual(schedule);
+    for (const more of ["}", text, "hello"]) {
+      expect(parseSchedule(text + more)).toMatchObject({
+        ok: false,
+        diagnostics: [{ code: "TXT001" }],
+      });
+    }
+  });
+
   it("shows bands, sequences and marks", () => {
     const tree = scheduleTree(applied.value);
     expect(tree.ok && printTree(tree.value)).toMatchInlineSnapshot(`

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
+import { openModel } from "./open-model.ts";
 import { sampleModel, sumModel } from "./sample-model.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { WavetileError } from "./wavetile-error.ts";
@@ -135,8 +136,24 @@ describe("load", () => {
     expect(code(tryLoad(sampleModel()))).toBe("CLI005");
     expect(code(tryLoad(sampleModel(), { shapes, target: "tpu" }))).toBe("CLI002");
     expect(code(tryLoad("/nowhere.onnx"))).toBe("RUN030");
+    expect(code(tryLoad(sampleModel(), { shapes, constants: {} } as never))).toBe("CLI001");
     expect(code(tryLoad(sampleModel(), { shapes: { M: "32 &" } }))).toBe("TXT001");
     expect(code(tryLoad(new Uint8Array(20)))).toBe("ONX001");
+  });
+});
+
+describe("an artifact for machine code", () => {
+  it("holds a WebAssembly program too, unless the model is too large for its memory", () => {
+    const open = (max: number) =>
+      openModel(
+        { bytes: sampleModel() },
+        { target: "x64-avx2", portable: true, seed: 0, shapes: { M: { min: 1, max } } },
+      );
+    const small = open(8);
+    expect(small.ok && [...small.value.artifact.targets.keys()]).toEqual(["x64-avx2", "wasm"]);
+    const large = open(30_000_000);
+    expect(large.ok && [...large.value.artifact.targets.keys()]).toEqual(["x64-avx2"]);
+    expect(large.ok && large.warnings[0]).toMatchObject({ code: "MEM002", severity: "warning" });
   });
 });
 

@@ -6,7 +6,7 @@ import {
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
-import { fail, ok, type Result } from "../../support/diagnostic.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { StateLinks } from "./link-states.ts";
 import { LoadedModel } from "./loaded-model.ts";
 import { type ModelBytes, openModel, startSession } from "./open-model.ts";
@@ -34,11 +34,28 @@ export async function load(
   return unwrap(tryLoad(source, options));
 }
 
+const optionNames: Readonly<Record<keyof LoadOptions, true>> = {
+  target: true,
+  threads: true,
+  shapes: true,
+  values: true,
+  states: true,
+  onPass: true,
+};
+
 /** As `load`, with the diagnostics as a value. */
 export function tryLoad(
   source: string | Uint8Array,
   options: LoadOptions = {},
 ): Result<LoadedModel> {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
+  if (unknown !== undefined) {
+    return fail(
+      diagnostic("CLI001", `load has no option ${JSON.stringify(unknown)}`, {
+        help: `its options are ${Object.keys(optionNames).join(", ")}`,
+      }),
+    );
+  }
   const bytes: Result<ModelBytes> =
     typeof source === "string" ? readModelFile(source) : ok({ bytes: source });
   if (!bytes.ok) return bytes;

@@ -176,12 +176,15 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   if (!compiled.ok) return compiled;
   const { model } = compiled.value;
   const code = codeOf(compiled.value);
+  const missing: Diagnostic[] = [];
   const all = [[target.value.name, code, compiled.value] as const];
   if (options.portable && target.value.name !== portableTarget) {
     // What runs where the processor or the host does not let the machine code run.
     const other = compileModel(imported.value, { target: targets.get(portableTarget)! });
-    if (!other.ok) return other;
-    all.push([portableTarget, codeOf(other.value), other.value]);
+    const tooLarge = !other.ok && other.diagnostics.every((d) => d.code === "MEM002");
+    if (!other.ok && !tooLarge) return other;
+    if (other.ok) all.push([portableTarget, codeOf(other.value), other.value]);
+    else missing.push(...other.diagnostics.map(withoutPortable));
   }
   const meta = {
     producer: version,
@@ -199,9 +202,16 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   const origin = { imported: imported.value, compiled: compiled.value };
   return ok({ artifact, target: target.value, code, origin }, [
     ...target.warnings,
+    ...missing,
     ...read.warnings,
     ...compiled.warnings,
   ]);
+}
+
+/** Too large for WebAssembly's memory: the artifact then runs where its machine code does. */
+function withoutPortable(d: Diagnostic): Diagnostic {
+  const notes = [...d.notes, `the artifact has no program for ${portableTarget}`];
+  return { ...d, severity: "warning", notes };
 }
 
 function unboundedSymbols(names: readonly string[]): Diagnostic {
