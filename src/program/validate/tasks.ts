@@ -5,7 +5,7 @@
  * together cover the buffer. Order between launches that run at once is task-order.ts; lifetimes for
  * placements are recorded here and judged by placement.ts.
  */
-import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
+import { add, constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Buffer, Program, Task } from "../program.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
@@ -72,8 +72,9 @@ class TaskCheck {
   }
 
   run(): TaskRecords {
-    const given = this.#program.buffers.filter((b) =>
-      ["input", "weight", "state"].includes(b.kind),
+    const isEmpty = (b: Buffer): boolean => b.shape.some((e) => constantValue(e) === 0);
+    const given = this.#program.buffers.filter(
+      (b) => ["input", "weight", "state"].includes(b.kind) || isEmpty(b),
     );
     const state: State = { ready: new Set(given.map((b) => b.name)), partial: new Map() };
     const around = { facts: parameterFacts(this.#program), tables: new Map() };

@@ -35,6 +35,20 @@ function checkFaults(name: string, faults: readonly Fault[]): void {
   expect(missed).toEqual([]);
 }
 
+test("an output without elements needs no store, any other does", () => {
+  const text = (extent: number) => `program p for "wasm" {
+    buffer x : input memory f32 [0, 3]
+    buffer y : output memory f32 [2, ${extent}]
+    kernel k region "k" {
+      grid threads (t < 1)
+      role main copies 1 threads 1 { for i < 2 { for j < 0 { store y[i, j] = load.f32 x[j, i] } } }
+    }
+    tasks { launch k after previous }
+  }`;
+  expect(codesOf(text(0))).toEqual([]);
+  expect(codesOf(text(1))).toEqual(["PRG020"]);
+});
+
 test("the CPU matrix kernel is valid", () => {
   expect(codesOf(golden("matmul-bias-relu-cpu"))).toEqual([]);
 });
