@@ -147,6 +147,9 @@ export interface TensorMemoryRow {
   readonly on: readonly PtxTarget[];
 }
 
+/** Scale vectors by size belong to a chip, not to a family. */
+const scaled = ["100a", "103a", "110a"] as const;
+
 export const tensorMemoryRows: readonly TensorMemoryRow[] = [
   { kind: "f16", operands: ["f16", "bf16"], accumulators: either, k: 16, on: tensorMemory },
   { kind: "tf32", operands: ["tf32"], accumulators: ["f32"], k: 8, on: tensorMemory },
@@ -158,7 +161,7 @@ export const tensorMemoryRows: readonly TensorMemoryRow[] = [
     operands: fp864,
     accumulators: ["f32"],
     k: 32,
-    on: tensorMemory,
+    on: scaled,
   },
   {
     kind: "mxf4",
@@ -166,7 +169,7 @@ export const tensorMemoryRows: readonly TensorMemoryRow[] = [
     operands: ["e2m1"],
     accumulators: ["f32"],
     k: 64,
-    on: tensorMemory,
+    on: scaled,
   },
   {
     kind: "mxf4nvf4",
@@ -174,6 +177,6 @@ export const tensorMemoryRows: readonly TensorMemoryRow[] = [
     operands: ["e2m1"],
     accumulators: ["f32"],
     k: 64,
-    on: tensorMemory,
+    on: scaled,
   },
 ];
