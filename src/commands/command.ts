@@ -83,7 +83,7 @@ export const shared = {
     value: "INPUT=OUTPUT",
   }),
   threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
-    description: "compute threads; default: what the machine runs at once",
+    description: "compute threads; default: what `wavetile detect` advises",
     value: "N",
   }),
   seed: argument(z.coerce.number().int().default(0), {

@@ -158,6 +158,7 @@ export const diagnosticCodes = {
   STO002: "trial record of another version",
   STO003: "last trial record is cut off",
   RUN060: "processors of this machine cannot be read",
+  RUN061: "capture of a machine is not valid",
   GUF001: "not a readable GGUF file",
   PLN001: "number of a plan is not usable",
   PLN002: "device cannot be planned for",

@@ -1,6 +1,7 @@
 /** Opening a model as commands do: path, target, shapes and threads from the arguments. */
+
+import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
-import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
@@ -52,7 +53,7 @@ export function startPath(args: OpenArgs, context: CommandContext): Result<Start
   const opened = openPath(args, context);
   if (!opened.ok) return opened;
   context.progress("load");
-  const threads = args.threads ?? nodeWorkerHost.parallelism;
+  const threads = args.threads ?? threadsHere().threads;
   const session = startSession(opened.value, threads);
   if (!session.ok) return session;
   const model = new LoadedModel(opened.value, session.value);

@@ -44,7 +44,7 @@ function devicesNamed(text: string): Result<readonly PlanDevice[]> {
 
 /** GPUs with a data sheet, or the CPU where there are none. */
 async function devicesHere(): Promise<Result<readonly PlanDevice[]>> {
-  const report = await detectMachine(nodeProbe);
+  const report = detectMachine(nodeProbe);
   if (!report.ok) return report;
   const gpus: PlanDevice[] = [];
   for (const { target, memoryBytes } of report.value.gpus) {

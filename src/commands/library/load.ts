@@ -3,8 +3,8 @@ import {
   parseShapeOverride,
   type ShapeOverride,
 } from "../../frontend/onnx/import/shape-override.ts";
+import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
-import { nodeWorkerHost } from "../../runtime/wasm/node-worker-host.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { StateLinks } from "./link-states.ts";
@@ -72,7 +72,7 @@ export function tryLoad(
     ...(onPass && { onPass }),
   });
   if (!opened.ok) return opened;
-  const session = startSession(opened.value, threads ?? nodeWorkerHost.parallelism);
+  const session = startSession(opened.value, threads ?? threadsHere().threads);
   if (!session.ok) return session;
   return ok(new LoadedModel(opened.value, session.value), opened.warnings);
 }

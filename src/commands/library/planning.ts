@@ -29,6 +29,6 @@ export { findDevices } from "./find-devices.ts";
 export { findMachine } from "./find-machine.ts";
 
 /** The processors, memory and GPUs of this machine. */
-export function detect(): Promise<Result<MachineReport>> {
+export async function detect(): Promise<Result<MachineReport>> {
   return detectMachine(nodeProbe);
 }

@@ -1,118 +1,110 @@
 /**
- * NVIDIA GPUs through the driver library (CUDA driver API, cuda.h), without a context: names, memory and
- * attributes. What is missing (koffi, the library, a device) is said in words; nothing is guessed.
+ * NVIDIA GPUs through the driver (runtime/cuda/driver.ts), without a context: names, memory and attributes
+ * as the driver tells them, and what they mean. What is missing (koffi, the library, a device) is said in
+ * words; nothing is guessed.
  */
-import type { LibraryHandle } from "koffi";
+import type { Result } from "../../support/diagnostic.ts";
+import { CudaDriver, guardCuda } from "../cuda/driver.ts";
+import { openLibrary } from "../ffi/library.ts";
 import { type DetectedGpu, detected } from "./machine-report.ts";
 
 export type CudaAnswer =
-  | { readonly kind: "gpus"; readonly gpus: readonly DetectedGpu[] }
+  | ({ readonly kind: "devices" } & CudaDevices)
   | { readonly kind: "absent"; readonly why: string };
 
+export interface CudaDevices {
+  /** 13000 stands for CUDA 13.0. */
+  readonly version: number;
+  readonly devices: readonly CudaDeviceFacts[];
+}
+
+/** What the driver says about one device, as numbers that can be kept in a file. */
+export interface CudaDeviceFacts {
+  readonly name: string;
+  readonly bytes: number;
+  readonly attributes: Readonly<Record<keyof typeof cudaAttributes, number>>;
+}
+
 /** CUdevice_attribute, cuda.h. */
-const attributes = {
+export const cudaAttributes = {
   clockKhz: 13,
   multiprocessors: 16,
   integrated: 18,
   memoryClockKhz: 36,
   busBits: 37,
   l2Bytes: 38,
+  threadsPerMultiprocessor: 39,
   major: 75,
   minor: 76,
+  sharedBytesPerMultiprocessor: 81,
+  registersPerMultiprocessor: 82,
   sharedBytesPerBlock: 97,
 } as const;
 
-const libraries: Readonly<Record<string, string>> = {
-  linux: "libcuda.so.1",
-  win32: "nvcuda.dll",
-};
+const attributeNames = Object.keys(cudaAttributes) as readonly (keyof typeof cudaAttributes)[];
 
-export async function queryCudaDriver(platform: string): Promise<CudaAnswer> {
-  const library = libraries[platform];
-  if (!library) return { kind: "absent", why: `there is no CUDA driver on ${platform}` };
-  let driver: LibraryHandle;
-  try {
-    const { default: koffi } = await import("koffi");
-    driver = koffi.load(library);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    return { kind: "absent", why: `no CUDA driver (${error.message.split("\n")[0]})` };
-  }
-  const call = (name: string, parameters: string) => {
-    const run = driver.func(`int ${name}(${parameters})`);
-    return (...args: unknown[]): void => {
-      const status = Number(run(...args));
-      if (status !== 0) throw new CudaError(`${name} answered ${status}`);
-    };
-  };
-  try {
-    return { kind: "gpus", gpus: listDevices(call) };
-  } catch (error) {
-    if (!(error instanceof CudaError)) throw error;
-    return { kind: "absent", why: error.message };
-  }
+export function queryCudaDriver(platform: string, load = openLibrary): CudaAnswer {
+  const opened = CudaDriver.open(platform, load);
+  const found = opened.ok ? readDevices(opened.value) : opened;
+  if (found.ok) return { kind: "devices", ...found.value };
+  const { message, notes } = found.diagnostics[0]!;
+  return { kind: "absent", why: [message, ...(notes ?? []).slice(0, 1)].join(": ") };
 }
 
-/** A driver call that did not answer 0. */
-class CudaError extends Error {}
-
-type Bind = (name: string, parameters: string) => (...args: unknown[]) => void;
-
-function listDevices(bind: Bind): readonly DetectedGpu[] {
-  bind("cuInit", "uint flags")(0);
-  const version = new Int32Array(1);
-  bind("cuDriverGetVersion", "void *version")(version);
-  const count = new Int32Array(1);
-  bind("cuDeviceGetCount", "void *count")(count);
-  const getDevice = bind("cuDeviceGet", "void *device, int ordinal");
-  const getName = bind("cuDeviceGetName", "void *name, int length, int device");
-  const getMemory = bind("cuDeviceTotalMem_v2", "void *bytes, int device");
-  const getAttribute = bind("cuDeviceGetAttribute", "void *value, int attribute, int device");
-  return Array.from({ length: count[0]! }, (_, index) => {
-    const device = new Int32Array(1);
-    getDevice(device, index);
-    const name = new Uint8Array(256);
-    getName(name, name.length, device[0]!);
-    const bytes = new BigUint64Array(1);
-    getMemory(bytes, device[0]!);
-    const read = (attribute: keyof typeof attributes): number => {
-      const value = new Int32Array(1);
-      getAttribute(value, attributes[attribute], device[0]!);
-      return value[0]!;
-    };
-    const text = new TextDecoder().decode(name.subarray(0, name.indexOf(0)));
-    return gpuOf({ name: text, index, bytes: Number(bytes[0]), version: version[0]!, read });
+function readDevices(driver: CudaDriver): Result<CudaDevices> {
+  return guardCuda(() => {
+    const count = new Int32Array(1);
+    driver.call("cuDeviceGetCount", count);
+    const devices = Array.from({ length: count[0]! }, (_, i) => readDevice(driver, i));
+    return { version: driver.version, devices };
   });
 }
 
-interface Device {
-  readonly name: string;
-  readonly index: number;
-  readonly bytes: number;
-  readonly version: number;
-  readonly read: (attribute: keyof typeof attributes) => number;
+function readDevice(driver: CudaDriver, ordinal: number): CudaDeviceFacts {
+  const cell = new Int32Array(1);
+  driver.call("cuDeviceGet", cell, ordinal);
+  const device = cell[0]!;
+  const name = new Uint8Array(256);
+  driver.call("cuDeviceGetName", name, name.length, device);
+  const bytes = new BigUint64Array(1);
+  driver.call("cuDeviceTotalMem_v2", bytes, device);
+  const read = (attribute: keyof typeof cudaAttributes): number => {
+    driver.call("cuDeviceGetAttribute", cell, cudaAttributes[attribute], device);
+    return cell[0]!;
+  };
+  return {
+    name: new TextDecoder().decode(name.subarray(0, name.indexOf(0))),
+    bytes: Number(bytes[0]),
+    attributes: Object.fromEntries(
+      attributeNames.map((a) => [a, read(a)]),
+    ) as CudaDeviceFacts["attributes"],
+  };
 }
 
-function gpuOf({ name, index, bytes, version, read }: Device): DetectedGpu {
+export function gpusOfDriver({ version, devices }: CudaDevices): readonly DetectedGpu[] {
+  return devices.map((device, index) => gpuOf(device, index, version));
+}
+
+function gpuOf(device: CudaDeviceFacts, index: number, version: number): DetectedGpu {
+  const { name, bytes, attributes: a } = device;
   const source = (what: string): string => `CUDA driver: ${what}`;
-  const clocks = read("memoryClockKhz");
-  const bits = read("busBits");
-  // Two transfers a clock; integrated boards report neither.
-  const rate = (2 * clocks * (bits / 8)) / 1e6;
+  // Two transfers a clock; newer drivers and integrated boards report neither.
+  const rate = (2 * a.memoryClockKhz * (a.busBits / 8)) / 1e6;
   return {
     name,
     vendor: "NVIDIA",
     seenBy: "cuda",
     index,
-    computeCapability: `${read("major")}.${read("minor")}`,
+    computeCapability: `${a.major}.${a.minor}`,
     memoryBytes: detected(bytes, source("total memory")),
-    unifiedMemory: read("integrated") === 1,
-    multiprocessors: detected(read("multiprocessors"), source("multiprocessor count")),
-    clockMhz: detected(read("clockKhz") / 1000, source("clock rate")),
-    l2Bytes: detected(read("l2Bytes"), source("L2 cache size")),
-    sharedBytesPerBlock: detected(
-      read("sharedBytesPerBlock"),
-      source("shared memory per block, opt-in"),
+    unifiedMemory: a.integrated === 1,
+    multiprocessors: detected(a.multiprocessors, source("multiprocessor count")),
+    ...(a.clockKhz > 0 && { clockMhz: detected(a.clockKhz / 1000, source("clock rate")) }),
+    l2Bytes: detected(a.l2Bytes, source("L2 cache size")),
+    sharedBytesPerBlock: detected(a.sharedBytesPerBlock, source("shared memory per block, opt-in")),
+    sharedBytesPerSm: detected(
+      a.sharedBytesPerMultiprocessor,
+      source("shared memory per multiprocessor"),
     ),
     ...(rate > 0 && { memoryBytesPerNs: detected(rate, source("memory clock x bus width x 2")) }),
     driver: `CUDA ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,

@@ -25,6 +25,22 @@ export interface DetectedCpu {
   readonly clockMhz?: Sourced;
   readonly caches: readonly DetectedCache[];
   readonly numaNodes?: Sourced;
+  /** What the processor itself says; absent where it could not be asked. */
+  readonly cpuid?: CpuidSummary;
+}
+
+/** CPUID beside what the operating system lists. */
+export interface CpuidSummary {
+  readonly model: string;
+  readonly family: number;
+  readonly modelNumber: number;
+  readonly stepping: number;
+  /** A hypervisor answers in the processor's place. */
+  readonly virtual: boolean;
+  /** Extensions that both list, and those that one lists alone; the latter are not counted. */
+  readonly agreed: number;
+  readonly onlyCpuid: readonly string[];
+  readonly onlySystem: readonly string[];
 }
 
 /** What this process may use of it. */
@@ -57,6 +73,7 @@ export interface DetectedGpu {
   readonly clockMhz?: Sourced;
   readonly l2Bytes?: Sourced;
   readonly sharedBytesPerBlock?: Sourced;
+  readonly sharedBytesPerSm?: Sourced;
   readonly memoryBytesPerNs?: Sourced;
   readonly driver?: string;
   /** Name of the target whose data sheet fits. */

@@ -1,7 +1,9 @@
 /** The probe of the machine that Node runs on: files, commands that may not be there, the driver. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { cpus, totalmem } from "node:os";
 import { systemCode } from "../files/system-error.ts";
+import { queryCpuid } from "./cpuid-leaves.ts";
 import { queryCudaDriver } from "./cuda-driver.ts";
 import type { Probe } from "./detect-machine.ts";
 
@@ -28,5 +30,8 @@ export const nodeProbe: Probe = {
     });
     return answer.status === 0 ? answer.stdout : undefined;
   },
+  logicalCpus: cpus().length,
+  memoryBytes: totalmem(),
+  queryCpuid,
   queryCuda: () => queryCudaDriver(process.platform),
 };

@@ -26,8 +26,19 @@ function koffi(): Koffi {
 /** The first of the names that the system's loader finds. */
 export function openLibrary(names: readonly string[]): Result<NativeLibrary> {
   const notes: string[] = [];
-  // Outside the try: that the bridge itself is broken must not read as a missing library.
-  const bridge = koffi();
+  let bridge: Koffi;
+  try {
+    bridge = koffi();
+  } catch (error) {
+    // A missing package, or no binary for this system: not to be read as a missing library.
+    const why = error instanceof Error ? error.message.split("\n")[0] : String(error);
+    return fail(
+      diagnostic("FFI001", "native libraries cannot be called", {
+        notes: [`koffi cannot be loaded: ${why}`],
+        help: "npm install koffi",
+      }),
+    );
+  }
   for (const name of names) {
     try {
       const library = bridge.load(name);

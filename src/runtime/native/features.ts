@@ -3,11 +3,10 @@
  * vector registers that it saves (XCR0), and one page is made executable and called, because a host may
  * forbid that.
  */
-import { controlLeaf, emitProbe } from "../../emit/x64/probe-code.ts";
-import { DiagnosticError, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { openNativeSystem } from "../ffi/koffi-system.ts";
 import type { NativeSystem } from "../ffi/native-system.ts";
-import { NativeMemory } from "./native-memory.ts";
+import { type Cpuid, withCpuid } from "./cpuid.ts";
 
 export interface NativeFeatures {
   readonly system: NativeSystem;
@@ -44,39 +43,19 @@ const avx512: readonly Requirement[] = [{ leaf: 7, register: 1, bits: [16, 17, 3
 const [savesVectors, savesWide] = [0b110, 0b11100110];
 
 export function probeSystem(system: NativeSystem): Result<NativeFeatures> {
-  const memory = new NativeMemory(system);
-  try {
-    const block = memory.map(64);
-    const code = memory.mapCode(emitProbe(system.kind));
-    if (code === undefined) return fail(noExecution());
-    const words = new Int32Array(system.view(block, 64));
-    const call = system.functionAt(code);
-    const ask = (leaf: number): Int32Array => {
-      words.fill(0);
-      words[0] = leaf;
-      call(block);
-      return words.slice(0, 4);
-    };
-    const highest = ask(0)[0]!;
-    const has = ({ leaf, register, bits }: Requirement): boolean =>
-      leaf <= highest && bits.every((bit) => ((ask(leaf)[register]! >> bit) & 1) === 1);
-    if (!avx2.every(has)) return fail(oldProcessor());
-    const saved = ask(controlLeaf)[0]!;
-    if ((saved & savesVectors) !== savesVectors) return fail(oldProcessor());
-    const wide = avx512.every(has) && (saved & savesWide) === savesWide;
-    return ok({ system, targets: wide ? ["x64-avx512", "x64-avx2"] : ["x64-avx2"] });
-  } catch (error) {
-    if (!(error instanceof DiagnosticError)) throw error;
-    return fail(...error.diagnostics);
-  } finally {
-    memory.unmap();
-  }
+  const targets = withCpuid(system, targetsOf);
+  if (!targets.ok) return targets;
+  if (targets.value.length === 0) return fail(oldProcessor());
+  return ok({ system, targets: targets.value });
 }
 
-export function noExecution() {
-  return diagnostic("RUN052", "this host forbids memory that is executable", {
-    help: "the model runs as WebAssembly; allow PROT_EXEC (SELinux: execmem) for machine code",
-  });
+function targetsOf({ ask, savedStates }: Cpuid): readonly string[] {
+  const [highest] = ask(0);
+  const has = ({ leaf, register, bits }: Requirement): boolean =>
+    leaf <= highest && bits.every((bit) => ((ask(leaf)[register]! >>> bit) & 1) === 1);
+  if (!avx2.every(has) || (savedStates & savesVectors) !== savesVectors) return [];
+  const wide = avx512.every(has) && (savedStates & savesWide) === savesWide;
+  return wide ? ["x64-avx512", "x64-avx2"] : ["x64-avx2"];
 }
 
 function oldProcessor() {

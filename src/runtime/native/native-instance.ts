@@ -33,7 +33,7 @@ import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
-import { noExecution } from "./features.ts";
+import { noExecution } from "./cpuid.ts";
 import { NativeMemory } from "./native-memory.ts";
 import { arenaSizes, capacityBytes } from "./storage-sizes.ts";
 

@@ -1,6 +1,6 @@
 /** Compute threads from Node's worker_threads. */
-import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
+import { usableCpus } from "../detect/threads-here.ts";
 import type { WorkerHost } from "./worker-host.ts";
 import type { FromWorker } from "./worker-source.ts";
 
@@ -11,7 +11,7 @@ const port = {
 };`;
 
 export const nodeWorkerHost: WorkerHost = {
-  parallelism: availableParallelism(),
+  parallelism: usableCpus(),
   spawn(source, name, events) {
     // No execArgv: a loader of the parent (a TypeScript runner) has no business in a compute thread.
     const worker = new Worker(`${prologue}\n${source}(port);`, { eval: true, name, execArgv: [] });
