@@ -1,4 +1,16 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { defineConfig } from "tsdown";
+
+/** A hash over what the bundle is made of: what it keeps in caches is not read by another build. */
+function hashSources(): string {
+  const hash = createHash("sha256").update(readFileSync("package.json"));
+  const names = readdirSync("src", { recursive: true, encoding: "utf8" });
+  for (const name of names.filter((n) => n.endsWith(".ts")).sort()) {
+    hash.update(`${name}\0`).update(readFileSync(`src/${name}`));
+  }
+  return hash.digest("hex").slice(0, 32);
+}
 
 export default defineConfig({
   entry: {
@@ -15,6 +27,7 @@ export default defineConfig({
   dts: true,
   fixedExtension: false,
   clean: true,
+  define: { wavetileBuild: JSON.stringify(hashSources()) },
   // An optional peer: found at run time or not at all.
   deps: { neverBundle: ["onnxruntime-node"] },
 });

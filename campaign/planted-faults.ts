@@ -45,6 +45,7 @@ const threads = ["src/runtime/wasm"];
 const files = ["src/runtime/files"];
 const artifacts = ["src/artifact"];
 const verdicts = ["src/verdict"];
+const kept = ["src/commands/library/kept-model.test.ts"];
 
 export const plantedFaults: readonly PlantedFault[] = [
   ...inFile("src/lower/conditions.ts", lowering, [
@@ -367,8 +368,20 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["if (traitsOf(node, old).random) return undefined;", "", "two random draws are one"],
     ["const operands = commutative ?", "const operands = !commutative ?", "operands are exchanged"],
   ]),
-  ...inFile("src/artifact/read-artifact.ts", artifacts, [
+  ...inFile("src/artifact/container.ts", artifacts, [
     ["if (wanted === found) return;", "return;", "a changed tensor is believed"],
+  ]),
+  ...inFile("src/commands/library/kept-model.ts", kept, [
+    ["fingerprint, target.name", "target.name", "one artifact is taken for another"],
+  ]),
+  ...inFile("src/runtime/kept-program.ts", kept, [
+    ["end += bytes.length;", "", "blobs of a kept program overlap"],
+  ]),
+  ...inFile("src/runtime/files/kept-files.ts", files, [
+    ["if (hashBytes(contents) !== hash) return undefined;", "", "a damaged file is believed"],
+    ["b.mtimeMs - a.mtimeMs", "a.mtimeMs - b.mtimeMs", "the latest files are removed"],
+  ]),
+  ...inFile("src/artifact/read-artifact.ts", artifacts, [
     ["checkPorts(graph, meta);", "", "ports of another model are believed"],
     [
       "if (!fits || found.bytes.length !== size) {",

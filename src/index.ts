@@ -8,7 +8,6 @@ export type { StateLinks } from "./commands/library/link-states.ts";
 export { type LoadOptions, load, tryLoad } from "./commands/library/load.ts";
 export {
   LoadedModel,
-  type Port,
   type RunOptions,
   type Tensors,
 } from "./commands/library/loaded-model.ts";
@@ -44,6 +43,7 @@ export {
   suggestMoves,
   weightFormats,
 } from "./commands/library/planning.ts";
+export type { Port } from "./commands/library/ports.ts";
 export { tensor } from "./commands/library/tensor.ts";
 export { WavetileError } from "./commands/library/wavetile-error.ts";
 export { version } from "./commands/version.ts";

@@ -1,10 +1,9 @@
 /**
- * The bytes of an artifact to what it holds, checked: container, hashes, the grammar of every text, the
+ * A container (container.ts) to the artifact that it holds, checked: the grammar of every text, the
  * graph's types, each weight against the graph, and each program against the graph and its weights, and
  * by itself (program/validate/): texts and hashes that were forged together give no program that reads
  * or writes outside its buffers, races or waits for ever. What fails a check is a diagnostic.
  */
-import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
 import type { Graph, WeightStore } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import type { Program } from "../program/program.ts";
@@ -23,44 +22,38 @@ import {
   type Result,
   reject,
 } from "../support/diagnostic.ts";
-import { sha256 } from "../support/hash.ts";
 import { invariant } from "../support/invariant.ts";
 import {
   type Artifact,
   type ArtifactMeta,
   containerTypes,
   type HashBytes,
-  metaSchema,
   type TargetCode,
   tensorNames,
 } from "./artifact.ts";
 import { checkPorts, checkProgram } from "./check-program.ts";
-
-type Tensors = ReadonlyMap<string, Safetensor>;
-
-/** Programs that were proved valid before, by the hash of their text. */
-export interface ProofStore {
-  has(textHash: string): boolean;
-  add(textHash: string): void;
-}
+import { type Container, damaged, openContainer, readText, take } from "./container.ts";
 
 export interface ReadOptions {
-  readonly hash?: HashBytes;
   /** Which of the targets to read; by default all. The others stay unread and unproved. */
   readonly choose?: (names: readonly string[]) => readonly string[];
-  /** A program is proved again unless it is known here. */
-  readonly proofs?: ProofStore;
+  /** Its programs were proved by this version: they are not proved again. */
+  readonly proved?: boolean;
 }
 
-export function readArtifact(bytes: Uint8Array, options: ReadOptions = {}): Result<Artifact> {
-  const { hash = sha256, choose = (names) => names, proofs } = options;
+/** Opens and reads in one step. */
+export function readArtifact(
+  bytes: Uint8Array,
+  options: ReadOptions & { readonly hash?: HashBytes } = {},
+): Result<Artifact> {
+  const container = openContainer(bytes, options.hash);
+  return container.ok ? readContainer(container.value, options) : container;
+}
+
+export function readContainer(container: Container, options: ReadOptions = {}): Result<Artifact> {
+  const { choose = (names) => names, proved = false } = options;
+  const { meta, tensors, targetNames } = container;
   return attempt(() => {
-    const tensors = take(readSafetensors(bytes));
-    checkHash(tensors, tensorNames.meta, readText(tensors, tensorNames.seal), hash);
-    const meta = readMeta(tensors);
-    for (const [name, wanted] of Object.entries(meta.hashes)) {
-      checkHash(tensors, name, wanted, hash);
-    }
     const known = new Set<string>([tensorNames.meta, tensorNames.seal]);
     const text = (name: string): string => {
       known.add(name);
@@ -70,67 +63,20 @@ export function readArtifact(bytes: Uint8Array, options: ReadOptions = {}): Resu
     checkPorts(graph, meta);
     const weights = readWeights(graph, tensors, known);
     const targets = new Map<string, TargetCode>();
-    const names = targetNames(tensors);
-    if (names.length === 0) damaged("it has no program");
-    for (const name of names) {
+    if (targetNames.length === 0) damaged("it has no program");
+    for (const name of targetNames) {
       known.add(tensorNames.program(name)).add(tensorNames.schedules(name));
     }
-    for (const name of choose(names)) {
+    for (const name of choose(targetNames)) {
       const code = readTarget(name, text);
-      const proof = meta.hashes[tensorNames.program(name)]!;
       within(tensorNames.program(name), () => {
         checkProgram(name, code.program, graph, meta);
-        if (!proofs?.has(proof)) checkValid(code.program);
+        if (!proved) checkValid(code.program);
       });
-      proofs?.add(proof);
       targets.set(name, code);
     }
     checkNames(tensors, known, meta);
     return { meta, graph, targets, weights };
-  });
-}
-
-/** Hashes of the programs' texts, of an artifact that was just written. */
-export function programHashes(bytes: Uint8Array): readonly string[] {
-  const tensors = take(readSafetensors(bytes));
-  const { hashes } = readMeta(tensors);
-  return targetNames(tensors).map((name) => hashes[tensorNames.program(name)]!);
-}
-
-function readMeta(tensors: Tensors): ArtifactMeta {
-  const parsed = metaSchema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  return damaged(`its meta is not valid: ${issue?.path.join(".")}: ${issue?.message}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return damaged("its meta is no JSON");
-  }
-}
-
-function readText(tensors: Tensors, name: string): string {
-  const tensor = tensors.get(name);
-  if (tensor?.type !== "U8") damaged(`it has no text ${JSON.stringify(name)}`);
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(tensor.bytes);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    return damaged(`its text ${JSON.stringify(name)} is not UTF-8`);
-  }
-}
-
-function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashBytes): void {
-  const tensor = tensors.get(name);
-  if (!tensor) damaged(`it has no tensor ${JSON.stringify(name)}`);
-  const found = hash(tensor.bytes);
-  if (wanted === found) return;
-  reject("ART003", `${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
-    help: "the artifact was changed or damaged after it was written; optimize the model again",
   });
 }
 
@@ -146,10 +92,6 @@ function checkValid(program: Program): void {
       help,
     })),
   );
-}
-
-function targetNames(tensors: Tensors): string[] {
-  return [...tensors.keys()].flatMap((n) => /^target\.(.+)\.program$/.exec(n)?.[1] ?? []).sort();
 }
 
 function readTarget(name: string, text: (tensor: string) => string): TargetCode {
@@ -169,7 +111,7 @@ export function splitSchedules(text: string): string[] {
   return text.split(/^(?=schedule )/m).filter((part) => part !== "");
 }
 
-function readWeights(graph: Graph, tensors: Tensors, known: Set<string>): WeightStore {
+function readWeights(graph: Graph, tensors: Container["tensors"], known: Set<string>): WeightStore {
   const read = new Map<string, () => Tensor>();
   for (const { value, source } of graph.weights) {
     if (source.kind === "inline") continue;
@@ -203,17 +145,16 @@ function readWeights(graph: Graph, tensors: Tensors, known: Set<string>): Weight
   };
 }
 
-function checkNames(tensors: Tensors, known: ReadonlySet<string>, meta: ArtifactMeta): void {
+function checkNames(
+  tensors: Container["tensors"],
+  known: ReadonlySet<string>,
+  meta: ArtifactMeta,
+): void {
   const unknown = [...tensors.keys()].find((name) => !known.has(name));
   if (unknown !== undefined) damaged(`it has the unknown tensor ${JSON.stringify(unknown)}`);
   const unnamed = [tensorNames.meta, tensorNames.seal] as readonly string[];
   const bare = [...known].find((n) => !Object.hasOwn(meta.hashes, n) && !unnamed.includes(n));
   if (bare !== undefined) damaged(`its meta has no hash of ${JSON.stringify(bare)}`);
-}
-
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new DiagnosticError(result.diagnostics);
-  return result.value;
 }
 
 /** Says in which text a diagnostic's line is. */
@@ -223,10 +164,4 @@ function within<T>(text: string, body: () => T): T {
   throw new DiagnosticError(
     result.diagnostics.map((d: Diagnostic) => ({ ...d, at: d.at ? `${text}, ${d.at}` : text })),
   );
-}
-
-function damaged(why: string): never {
-  return reject("ART002", `not a valid artifact: ${why}`, {
-    help: "write it again with wavetile optimize",
-  });
 }

@@ -3,8 +3,10 @@
  * best first. Where machine code cannot run, WebAssembly does, and the reason is kept.
  */
 import type { Program } from "../program/program.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { type Diagnostic, ok, type Result } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
+import { type EmittedCode, emitHere } from "./emit-here.ts";
 import { ModelSession, type SessionOptions } from "./model-session.ts";
 import { probeNativeFeatures } from "./native/features.ts";
 import { createNativeInstance } from "./native/native-instance.ts";
@@ -27,27 +29,34 @@ export function runnableTargets(): RunnableTargets {
   return { names: [...native.value.targets, ...wasm], reasons: [] };
 }
 
+export interface MachineOptions extends SessionOptions {
+  readonly threads: number;
+  /** Code of the program that was emitted here before; absent: it is emitted now. */
+  readonly code?: EmittedCode;
+  /** The program with its kernels' bodies, where `program` is but its outline: for profiles. */
+  readonly whole?: () => Program;
+}
+
 export function createSession(
   program: Program,
   target: Target,
-  options: SessionOptions & { readonly threads: number },
+  options: MachineOptions,
 ): Result<ModelSession> {
-  if (target.emitter === "wasm") {
+  const { threads, weight, title, whole } = options;
+  const emitted = options.code ? ok(options.code) : emitHere(program, target);
+  if (!emitted.ok) return emitted;
+  const code = emitted.value;
+  const session = { weight, ...(title && { title }) };
+  const run = { threads, ...(whole && { whole }) };
+  if (code.kind === "wasm") {
     const features = probeWasmFeatures();
-    return createWasmSession(program, { ...options, features, host: nodeWorkerHost });
+    return createWasmSession(program, { ...session, ...run, features, host: nodeWorkerHost, code });
   }
   const native = probeNativeFeatures();
-  if (!native.ok) return native;
-  const { system, targets } = native.value;
-  if (!targets.includes(target.name)) {
-    const help = `here run ${targets.join(", ")}`;
-    return fail(
-      diagnostic("RUN040", `no way to run a program for target ${target.name} here`, { help }),
-    );
-  }
-  const { threads } = options;
-  const parallelism = nodeWorkerHost.parallelism;
-  const instance = createNativeInstance(program, target, { system, threads, parallelism });
+  invariant(native.ok, () => "machine code is emitted where it runs");
+  const { parallelism } = nodeWorkerHost;
+  const { system } = native.value;
+  const instance = createNativeInstance(program, target, { ...run, system, parallelism, code });
   if (!instance.ok) return instance;
-  return ok(new ModelSession(program, instance.value, options));
+  return ok(new ModelSession(program, instance.value, session));
 }

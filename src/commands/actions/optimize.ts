@@ -1,15 +1,36 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
-import { programHashes } from "../../artifact/read-artifact.ts";
-import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { openContainer } from "../../artifact/container.ts";
+import { type ArtifactContent, writeArtifact } from "../../artifact/write-artifact.ts";
+import { runnableTargets } from "../../runtime/create-session.ts";
+import { emitHere } from "../../runtime/emit-here.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
-import { openProofStore } from "../../runtime/files/proof-store.ts";
-import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
 import type { Action } from "../command.ts";
-import { version } from "../version.ts";
+import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
+
+/**
+ * The code of each program that runs here: a program that cannot be emitted is found now, and loading
+ * the artifact on this machine has nothing left to do.
+ */
+function emitFor(artifact: ArtifactContent, bytes: Uint8Array): Result<void> {
+  const container = openContainer(bytes, hashBytes);
+  if (!container.ok) return container;
+  const store = openKeptModels();
+  const runnable = runnableTargets().names;
+  for (const [name, { program }] of artifact.targets) {
+    if (!runnable.includes(name)) continue;
+    const target = targets.get(name)!;
+    const code = emitHere(program, target);
+    if (!code.ok) return code;
+    if (store) keepModel(store, container.value, { artifact, program, target, code: code.value });
+  }
+  return ok(undefined);
+}
 
 export const optimizeModel: Action<OpenArgs & { readonly output?: string | undefined }> = async (
   args,
@@ -29,14 +50,14 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   if (!checked.ok) return checked;
   const { faults, warnings, reports } = checked.value;
   if (faults.length > 0) return fail(...faults);
-  context.progress("write");
   const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
   const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
+  context.progress("emit");
+  const emitted = emitFor(artifact, bytes);
+  if (!emitted.ok) return emitted;
+  context.progress("write");
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
-  // The compiler has just proved these programs: loading them here need not do it again.
-  const proofs = openProofStore(version);
-  for (const hash of programHashes(bytes)) proofs.add(hash);
   const regions = origin.compiled.regions.map((r, i) => ({
     name: r.name,
     origins: r.origins,

@@ -6,7 +6,8 @@ import type { DType } from "../../semantics/dtype.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic } from "../../support/diagnostic.ts";
 import { type LoadOptions, load } from "./load.ts";
-import type { LoadedModel, Port, Tensors } from "./loaded-model.ts";
+import type { LoadedModel, Tensors } from "./loaded-model.ts";
+import type { Port } from "./ports.ts";
 import { WavetileError } from "./wavetile-error.ts";
 
 /** A tensor as onnxruntime has it. Extra members, as of onnxruntime's own class, are ignored. */

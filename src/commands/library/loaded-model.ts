@@ -4,24 +4,14 @@
  * which an output had in the run before; it begins as zeros, and a feed replaces what was kept.
  */
 import type { KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
-import type { DType } from "../../semantics/dtype.ts";
-import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { checkTensor } from "./check-tensor.ts";
 import type { OpenModel } from "./open-model.ts";
+import type { Port } from "./ports.ts";
 import { unwrap } from "./wavetile-error.ts";
 
 export type Tensors = Readonly<Record<string, Tensor>>;
-
-/** An input or output: a string extent is a symbol or an expression over symbols. */
-export interface Port {
-  readonly name: string;
-  readonly dtype: DType;
-  readonly shape: readonly (number | string)[];
-  /** For an input that is a state: the output that it takes over. */
-  readonly keeps?: string;
-}
 
 export interface RunOptions {
   readonly signal?: AbortSignal;
@@ -38,22 +28,12 @@ export class LoadedModel {
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ artifact }: OpenModel, session: ModelSession) {
-    const { graph, meta } = artifact;
+  constructor({ start: { meta }, ports }: OpenModel, session: ModelSession) {
     this.#session = session;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
     this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));
-    const port = (name: string, id: number): Port => {
-      const { dtype, shape } = graph.values[id]!.type;
-      return { name, dtype, shape: shape.map(extentOf) };
-    };
-    const outputName = (id: number): string => meta.outputs[graph.outputs.indexOf(id)]!.name;
-    const keeps = new Map(graph.states.map((s) => [s.input, outputName(s.output)]));
-    this.inputs = graph.inputs.map((v, i) => ({
-      ...port(meta.inputs[i]!.name, v),
-      ...(keeps.has(v) && { keeps: keeps.get(v)! }),
-    }));
-    this.outputs = graph.outputs.map((v, i) => port(meta.outputs[i]!.name, v));
+    this.inputs = ports.inputs;
+    this.outputs = ports.outputs;
   }
 
   /** Outputs for these inputs; blocks. Throws WavetileError with diagnostics. */
@@ -165,10 +145,6 @@ function copied(feeds: Result<Tensors>): Result<Tensors> {
     { ...tensor, data: tensor.data.slice() },
   ]);
   return ok(Object.fromEntries(copies) as Tensors);
-}
-
-function extentOf(extent: IndexExpr): number | string {
-  return constantValue(extent) ?? extent.key;
 }
 
 function namesOf(ports: readonly Port[]): string {

@@ -9,24 +9,30 @@ import {
   looksLikeArtifact,
   type TargetCode,
 } from "../../artifact/artifact.ts";
-import { readArtifact } from "../../artifact/read-artifact.ts";
+import { type Container, openContainer } from "../../artifact/container.ts";
+import { readContainer } from "../../artifact/read-artifact.ts";
 import { readerOfWeights } from "../../artifact/weights.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
 import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import type { Program } from "../../program/program.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
+import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
-import { openProofStore } from "../../runtime/files/proof-store.ts";
+import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
+import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
+import { describePorts, type ModelPorts } from "./ports.ts";
 
 export interface ModelBytes {
   readonly bytes: Uint8Array;
@@ -49,15 +55,32 @@ export interface OpenOptions {
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
   readonly portable?: boolean;
   readonly onPass?: (pass: string) => void;
+  /** What earlier loads left; by default the user's cache folder, where this is a built package. */
+  readonly kept?: KeptFiles | undefined;
 }
 
-/** A model with a program for one target. */
+/** A model with a program for one target. What is read only by inspecting may be parsed on demand. */
 export interface OpenModel {
   readonly artifact: ArtifactContent;
   readonly target: Target;
   readonly code: TargetCode;
+  readonly ports: ModelPorts;
+  /** How to start it. */
+  readonly start: Startable;
   /** What led to the program; absent when it was read from an artifact. */
   readonly origin?: { readonly imported: ImportedModel; readonly compiled: CompiledModel };
+}
+
+/** What a session is made of. */
+interface Startable {
+  readonly meta: Pick<ArtifactMeta, "inputs" | "outputs">;
+  /** The program, or its outline where its code is there. */
+  readonly program: Program;
+  readonly weight: (name: string) => Tensor;
+  readonly code?: EmittedCode;
+  readonly whole?: () => Program;
+  /** Called with the code that was emitted. */
+  readonly onEmitted?: (code: EmittedCode) => void;
 }
 
 export function openModel(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
@@ -73,23 +96,77 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
   const [value] = Object.keys(options.values ?? {});
   if (value !== undefined) return fail(fixedBefore("values", `--value ${value}`));
-  const wanted = namesFor(options.target);
-  let held: readonly string[] = [];
-  const artifact = readArtifact(bytes, {
-    hash: hashBytes,
-    proofs: openProofStore(version),
-    // One program is run; the others are neither parsed nor proved.
-    choose: (names) => {
-      held = names;
-      const name = wanted.find((n) => names.includes(n));
-      return name === undefined ? [] : [name];
-    },
+  const container = openContainer(bytes, hashBytes);
+  if (!container.ok) return container;
+  const chosen = chooseTarget(container.value, options.target);
+  if (!chosen.ok) return chosen;
+  const store = "kept" in options ? options.kept : openKeptModels();
+  const kept = store && findKept(store, container.value, chosen.value);
+  const opened = kept
+    ? ok(openKept(container.value, chosen.value, kept))
+    : openWhole(container.value, chosen.value, store);
+  return opened.ok ? ok(opened.value, chosen.warnings) : opened;
+}
+
+/** Parsed and proved; what its session emits is kept for the next time. */
+function openWhole(
+  container: Container,
+  target: Target,
+  store: KeptFiles | undefined,
+): Result<OpenModel> {
+  const read = readContainer(container, { choose: () => [target.name] });
+  if (!read.ok) return read;
+  const artifact = read.value;
+  const code = artifact.targets.get(target.name)!;
+  const { program } = code;
+  const start = startable(artifact, program);
+  return ok({
+    artifact,
+    target,
+    code,
+    ports: describePorts(artifact.graph, artifact.meta),
+    start: store
+      ? {
+          ...start,
+          onEmitted: (emitted) =>
+            keepModel(store, container, { artifact, program, target, code: emitted }),
+        }
+      : start,
   });
-  if (!artifact.ok) return artifact;
-  const found = chooseCode(artifact.value, options.target, held);
-  if (!found.ok) return found;
-  const [target, code] = found.value;
-  return ok({ artifact: artifact.value, target, code }, found.warnings);
+}
+
+/** What an earlier load left; the texts are read when they are asked for. */
+function openKept(container: Container, target: Target, kept: KeptModel): OpenModel {
+  let read: Artifact | undefined;
+  const whole = (): Artifact => {
+    if (read) return read;
+    const again = readContainer(container, { choose: () => [target.name], proved: true });
+    invariant(again.ok, () => "an artifact that was read before can be read");
+    read = again.value;
+    return read;
+  };
+  return {
+    get artifact() {
+      return whole();
+    },
+    get code() {
+      return whole().targets.get(target.name)!;
+    },
+    target,
+    ports: kept.ports,
+    start: {
+      meta: container.meta,
+      program: kept.outline,
+      weight: readerOfKept(kept, container),
+      code: kept.code,
+      whole: () => whole().targets.get(target.name)!.program,
+    },
+  };
+}
+
+function startable(artifact: ArtifactContent, program: Program): Startable {
+  const { meta } = artifact;
+  return { meta, program, weight: readerOfWeights(artifact, meta.views) };
 }
 
 function fixedBefore(what: string, option: string): Diagnostic {
@@ -108,19 +185,21 @@ function namesFor(wanted: string): readonly string[] {
   return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
 }
 
-function chooseCode(
-  artifact: Artifact,
-  wanted: string,
-  held: readonly string[],
-): Result<readonly [Target, TargetCode]> {
+function chooseTarget({ targetNames }: Container, wanted: string): Result<Target> {
   const names = namesFor(wanted);
-  for (const name of names) {
-    const code = artifact.targets.get(name);
-    if (code) return ok([targets.get(name)!, code], insteadOfNative(wanted, targets.get(name)!));
+  const name = names.find((n) => targetNames.includes(n));
+  if (name === undefined) {
+    return fail(
+      diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
+        help: `it has ${targetNames.join(", ")}; optimize the model for another target`,
+      }),
+    );
   }
+  const target = targets.get(name);
+  if (target) return ok(target, insteadOfNative(wanted, target));
   return fail(
-    diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
-      help: `it has ${held.join(", ")}; optimize the model for another target`,
+    diagnostic("ART006", `target ${name} is unknown here`, {
+      help: "a newer version of Wavetile may know it; optimize the model again",
     }),
   );
 }
@@ -200,7 +279,9 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     weights: model.weights,
   };
   const origin = { imported: imported.value, compiled: compiled.value };
-  return ok({ artifact, target: target.value, code, origin }, [
+  const ports = describePorts(artifact.graph, meta);
+  const start = startable(artifact, code.program);
+  return ok({ artifact, target: target.value, code, ports, start, origin }, [
     ...target.warnings,
     ...missing,
     ...read.warnings,
@@ -257,15 +338,19 @@ function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta
 }
 
 /** The program with its weights in memory, ready to run on `threads` threads. */
-export function startSession(opened: OpenModel, threads: number): Result<ModelSession> {
-  const { artifact, code, target } = opened;
+export function startSession({ start, target }: OpenModel, threads: number): Result<ModelSession> {
   if (!runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
-  const { inputs, outputs } = artifact.meta;
-  const titles = new Map([...inputs, ...outputs].map((p) => [p.value, p.name]));
-  return createSession(code.program, target, {
+  const { meta, program, weight, whole } = start;
+  const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
+  const emitted = start.code ? ok(start.code) : emitHere(program, target);
+  if (!emitted.ok) return emitted;
+  start.onEmitted?.(emitted.value);
+  return createSession(program, target, {
     threads,
-    weight: readerOfWeights(artifact, artifact.meta.views),
+    weight,
     title: (name) => titles.get(name) ?? name,
+    code: emitted.value,
+    ...(whole && { whole }),
   });
 }
 

@@ -37,6 +37,12 @@ import { noExecution } from "./cpuid.ts";
 import { NativeMemory } from "./native-memory.ts";
 import { arenaSizes, capacityBytes } from "./storage-sizes.ts";
 
+/** What an instance needs of emitted machine code. */
+export type NativeCode = { readonly kind: "x64"; readonly bytes: Uint8Array } & Pick<
+  X64Program,
+  "entries" | "layout" | "checks"
+>;
+
 export interface NativeOptions {
   readonly system: NativeSystem;
   /** Compute threads of a run, the caller's included. */
@@ -45,21 +51,26 @@ export interface NativeOptions {
   readonly parallelism: number;
   /** For tests: a page without access on both sides of every mapping. */
   readonly guards?: boolean;
+  /** Code of the program that was emitted for this target and system before. */
+  readonly code?: NativeCode;
+  /** The program with its kernels' bodies, where `program` is but its outline: for steps. */
+  readonly whole?: () => Program;
 }
 
 /** Polls before a thread sleeps: some tens of microseconds. */
 const spins = 4000;
 const stallMilliseconds = 20_000;
 
-/** Emits a program for its target and gives it memory. */
+/** Emits a program for its target unless its code is there, and gives it memory. */
 export function createNativeInstance(
   program: Program,
   target: Target,
   options: NativeOptions,
 ): Result<NativeInstance> {
-  const emitted = emitNative(program, target, options.system);
+  const { code, system } = options;
+  const emitted = code ? ok(code) : emitNativeCode(program, target, system);
   if (!emitted.ok) return emitted;
-  const memory = new NativeMemory(options.system);
+  const memory = new NativeMemory(system);
   try {
     const instance = new NativeInstance({
       program,
@@ -87,10 +98,21 @@ export function emitNative(
   return emitX64(program, { features, system: system.kind });
 }
 
+export function emitNativeCode(
+  program: Program,
+  target: Target,
+  system: Pick<NativeSystem, "kind">,
+): Result<NativeCode> {
+  const emitted = emitNative(program, target, system);
+  if (!emitted.ok) return emitted;
+  const { code, entries, layout, checks } = emitted.value;
+  return ok({ kind: "x64", bytes: code.bytes, entries, layout, checks }, emitted.warnings);
+}
+
 interface InstanceParts {
   readonly program: Program;
   readonly target: Target;
-  readonly emitted: X64Program;
+  readonly emitted: NativeCode;
   readonly memory: NativeMemory;
   readonly options: NativeOptions;
 }
@@ -135,11 +157,6 @@ export class NativeInstance implements ProgramInstance {
     this.#shared[sharedBlock.spinLimit / 4] = crowded ? 0 : spins;
     this.#shared[sharedBlock.idleSpinLimit / 4] = crowded ? 0 : spins;
     this.#shared[sharedBlock.stallLimit / 4] = (stallMilliseconds * 1e6) / sleepNanoseconds;
-  }
-
-  /** The emitted code: text, map, what its registers cost. */
-  get emitted(): X64Program {
-    return this.#parts.emitted;
   }
 
   /** Bytes mapped for code, weights and buffers. */
@@ -210,14 +227,15 @@ export class NativeInstance implements ProgramInstance {
 
   createStep(task: Task): Result<ProgramStep> {
     const { program, target, memory, options } = this.#parts;
-    const emitted = emitNative({ ...program, tasks: [task] }, target, options.system);
+    const { system, whole = () => program } = options;
+    const emitted = emitNativeCode({ ...whole(), tasks: [task] }, target, system);
     if (!emitted.ok) return emitted;
     invariant(
       emitted.value.layout.blockBytes === this.#parts.emitted.layout.blockBytes,
       () => "a step has the layout of its program",
     );
     // Workers run the code that they were started with: a step runs on this thread alone.
-    const code = load(memory, emitted.value, options.system);
+    const code = load(memory, emitted.value, system);
     return ok({ runSync: () => this.#alone(code), dispose: () => undefined });
   }
 
@@ -346,8 +364,8 @@ function cancelled(): Diagnostic {
   return diagnostic("RUN004", "the run was cancelled by its AbortSignal");
 }
 
-function load(memory: NativeMemory, { code, entries }: X64Program, system: NativeSystem): Loaded {
-  const address = memory.mapCode(code.bytes);
+function load(memory: NativeMemory, { bytes, entries }: NativeCode, system: NativeSystem): Loaded {
+  const address = memory.mapCode(bytes);
   if (address === undefined) throw new DiagnosticError([noExecution()]);
   const at = (offset: number): bigint => address + BigInt(offset);
   return {
@@ -361,7 +379,7 @@ function load(memory: NativeMemory, { code, entries }: X64Program, system: Nativ
 /** Addresses of the arenas and of unplaced buffers by the names of their index variables. */
 function placeBuffers(
   program: Program,
-  { layout }: X64Program,
+  { layout }: NativeCode,
   place: (bytes: number) => bigint,
 ): Map<string, bigint> {
   const bases = new Map<string, bigint>();

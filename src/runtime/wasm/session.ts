@@ -3,7 +3,7 @@ import type { Program } from "../../program/program.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import { ModelSession, type ProgramInstance, type SessionOptions } from "../model-session.ts";
 import type { WasmFeatures } from "./features.ts";
-import { createWasmInstance } from "./wasm-instance.ts";
+import { createWasmInstance, type WasmCode } from "./wasm-instance.ts";
 import type { WorkerHost } from "./worker-host.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
@@ -11,6 +11,10 @@ export interface WasmSessionOptions extends SessionOptions {
   readonly threads: number;
   readonly features: WasmFeatures;
   readonly host: WorkerHost;
+  /** Code of the program that was emitted for these features before. */
+  readonly code?: WasmCode;
+  /** The program with its kernels' bodies, where `program` is but its outline. */
+  readonly whole?: () => Program;
 }
 
 const stallMilliseconds = 20_000;
@@ -19,11 +23,13 @@ export function createWasmSession(
   program: Program,
   options: WasmSessionOptions,
 ): Result<ModelSession> {
-  const { threads, host, features } = options;
+  const { threads, host, features, code, whole } = options;
   const pool = features.threads ? new WorkerPool({ threads, host, stallMilliseconds }) : undefined;
   const made = createWasmInstance(program, {
     relaxedFma: features.relaxedFma,
     ...(pool && { pool }),
+    ...(code && { code }),
+    ...(whole && { whole }),
   });
   if (!made.ok) return made;
   const wasm = made.value;

@@ -5,7 +5,12 @@
  */
 
 import { controlBlock } from "../../emit/wasm/control-block.ts";
-import { emitProgram, entryName, type WasmProgram } from "../../emit/wasm/emit-program.ts";
+import {
+  emitProgram,
+  entryName,
+  type WasmEmitOptions,
+  type WasmProgram,
+} from "../../emit/wasm/emit-program.ts";
 import {
   type Arena,
   arenaVariable,
@@ -23,9 +28,26 @@ import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
 import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
 
+/** What an instance needs of an emitted module. */
+export type WasmCode = { readonly kind: "wasm" } & Pick<
+  WasmProgram,
+  "bytes" | "layout" | "guardBytes" | "checks"
+>;
+
+export function emitWasmCode(program: Program, options: WasmEmitOptions): Result<WasmCode> {
+  const emitted = emitProgram(program, options);
+  if (!emitted.ok) return emitted;
+  const { bytes, layout, guardBytes, checks } = emitted.value;
+  return ok({ kind: "wasm", bytes, layout, guardBytes, checks });
+}
+
 export interface WasmInstanceOptions {
   /** Use relaxed SIMD; probe for it first. */
   readonly relaxedFma: boolean;
+  /** Code of the program that was emitted with the same options before. */
+  readonly code?: WasmCode;
+  /** The program with its kernels' bodies, where `program` is but its outline: for steps. */
+  readonly whole?: () => Program;
   /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
   readonly pool?: WorkerPool;
 }
@@ -35,13 +57,14 @@ type ParameterValues = Readonly<Record<string, number>>;
 
 const alignmentBytes = 64;
 
-/** Emits and compiles a program and gives it memory. */
+/** Emits a program unless its code is there, compiles it and gives it memory. */
 export function createWasmInstance(
   program: Program,
   options: WasmInstanceOptions,
 ): Result<WasmInstance> {
-  const { pool, relaxedFma } = options;
-  const emitted = emitProgram(program, { relaxedFma, sharedMemory: pool !== undefined });
+  const { pool, relaxedFma, code, whole = () => program } = options;
+  const emit = { relaxedFma, sharedMemory: pool !== undefined };
+  const emitted = code ? ok(code) : emitWasmCode(program, emit);
   if (!emitted.ok) return emitted;
   const plan = planAddresses(program, emitted.value, pool?.threads ?? 1);
   const memory = allocateMemory(plan.bytes, pool !== undefined);
@@ -49,7 +72,8 @@ export function createWasmInstance(
   const module = new WebAssembly.Module(emitted.value.bytes);
   const { checks } = emitted.value;
   const ready = { module, memory: memory.value, entry: entryName, checks };
-  return ok(new WasmInstance({ program, emitted: emitted.value, plan, ready, pool, relaxedFma }));
+  const parts = { program, whole, emitted: emitted.value, plan, ready, pool, relaxedFma };
+  return ok(new WasmInstance(parts));
 }
 
 interface AddressPlan {
@@ -60,7 +84,8 @@ interface AddressPlan {
 
 interface InstanceParts {
   readonly program: Program;
-  readonly emitted: WasmProgram;
+  readonly whole: () => Program;
+  readonly emitted: WasmCode;
   readonly plan: AddressPlan;
   readonly ready: PoolProgram;
   readonly pool: WorkerPool | undefined;
@@ -94,11 +119,6 @@ export class WasmInstance {
     for (const [name, word] of emitted.layout.buffers) {
       this.#words[word / 4] = plan.buffers.get(name)!;
     }
-  }
-
-  /** Stretches of code and what they were printed from. */
-  get map(): WasmProgram["map"] {
-    return this.#parts.emitted.map;
   }
 
   /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
@@ -142,9 +162,9 @@ export class WasmInstance {
    * after `bind`. Dispose of it when done.
    */
   createStep(task: Program["tasks"][number]): Result<WasmStep> {
-    const { program, emitted, ready, pool, relaxedFma } = this.#parts;
+    const { whole, emitted, ready, pool, relaxedFma } = this.#parts;
     const options = { relaxedFma, sharedMemory: pool !== undefined };
-    const code = emitProgram({ ...program, tasks: [task] }, options);
+    const code = emitProgram({ ...whole(), tasks: [task] }, options);
     if (!code.ok) return code;
     invariant(
       code.value.guardBytes <= emitted.guardBytes,
@@ -203,7 +223,7 @@ function instantiate(ready: PoolProgram): Entry {
 }
 
 /** Arenas one after another above the block and the guard, then buffers without placement. */
-function planAddresses(program: Program, emitted: WasmProgram, threads: number): AddressPlan {
+function planAddresses(program: Program, emitted: WasmCode, threads: number): AddressPlan {
   const { layout, guardBytes } = emitted;
   let next = align(layout.blockBytes + guardBytes);
   const take = (bytes: number) => {

@@ -1,0 +1,87 @@
+/**
+ * The bytes of an artifact to its tensors, every one of them against its hash in `meta`, and `meta`
+ * against its seal. What the texts say is not read here.
+ */
+import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
+import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
+import { sha256 } from "../support/hash.ts";
+import { type ArtifactMeta, type HashBytes, metaSchema, tensorNames } from "./artifact.ts";
+
+type Tensors = ReadonlyMap<string, Safetensor>;
+
+export interface Container {
+  readonly meta: ArtifactMeta;
+  readonly tensors: Tensors;
+  /** Targets that it has a program for, sorted. */
+  readonly targetNames: readonly string[];
+  /** Equal for containers of equal content only: a hash over all hashes and names. */
+  readonly fingerprint: string;
+}
+
+export function openContainer(bytes: Uint8Array, hash: HashBytes = sha256): Result<Container> {
+  return attempt(() => {
+    const tensors = take(readSafetensors(bytes));
+    const seal = readText(tensors, tensorNames.seal);
+    checkHash(tensors, tensorNames.meta, seal, hash);
+    const meta = readMeta(tensors);
+    for (const [name, wanted] of Object.entries(meta.hashes)) {
+      checkHash(tensors, name, wanted, hash);
+    }
+    // Names, types and shapes stand in no hash of `meta`.
+    const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
+    const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
+    return { meta, tensors, targetNames: targetNames(tensors), fingerprint };
+  });
+}
+
+export function readText(tensors: Tensors, name: string): string {
+  const tensor = tensors.get(name);
+  if (tensor?.type !== "U8") damaged(`it has no text ${JSON.stringify(name)}`);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(tensor.bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return damaged(`its text ${JSON.stringify(name)} is not UTF-8`);
+  }
+}
+
+export function damaged(why: string): never {
+  return reject("ART002", `not a valid artifact: ${why}`, {
+    help: "write it again with wavetile optimize",
+  });
+}
+
+export function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new DiagnosticError(result.diagnostics);
+  return result.value;
+}
+
+function readMeta(tensors: Tensors): ArtifactMeta {
+  const parsed = metaSchema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return damaged(`its meta is not valid: ${issue?.path.join(".")}: ${issue?.message}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return damaged("its meta is no JSON");
+  }
+}
+
+function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashBytes): void {
+  const tensor = tensors.get(name);
+  if (!tensor) damaged(`it has no tensor ${JSON.stringify(name)}`);
+  const found = hash(tensor.bytes);
+  if (wanted === found) return;
+  reject("ART003", `${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
+    help: "the artifact was changed or damaged after it was written; optimize the model again",
+  });
+}
+
+function targetNames(tensors: Tensors): string[] {
+  return [...tensors.keys()].flatMap((n) => /^target\.(.+)\.program$/.exec(n)?.[1] ?? []).sort();
+}

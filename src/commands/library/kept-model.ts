@@ -1,0 +1,106 @@
+/**
+ * Loading an artifact for the second time. The first load on a machine parses, proves and emits; what is
+ * left of it is kept under a hash of the artifact, the target, this machine's features and the build of
+ * Wavetile that did it. An artifact of another content, another build or another machine has another
+ * key. A source checkout has no build, and keeps nothing.
+ */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
+import { tensorNames } from "../../artifact/artifact.ts";
+import type { Container } from "../../artifact/container.ts";
+import type { ArtifactContent } from "../../artifact/write-artifact.ts";
+import type { Program } from "../../program/program.ts";
+import { describeHost, type EmittedCode } from "../../runtime/emit-here.ts";
+import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { type KeptFiles, openKeptFiles } from "../../runtime/files/kept-files.ts";
+import {
+  decodeKept,
+  encodeKept,
+  type KeptProgram,
+  type KeptWeight,
+  outlineOf,
+} from "../../runtime/kept-program.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
+import { type Tensor, tensorFromBytes } from "../../semantics/tensor.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { Target } from "../../target/target.ts";
+import { build } from "../version.ts";
+import { describePorts, type ModelPorts } from "./ports.ts";
+
+export type KeptModel = KeptProgram<ModelPorts>;
+
+export function openKeptModels(): KeptFiles | undefined {
+  return build === undefined ? undefined : openKeptFiles("programs");
+}
+
+export function findKept(
+  store: KeptFiles,
+  container: Container,
+  target: Target,
+): KeptModel | undefined {
+  const bytes = store.read(keyOf(container, target));
+  return bytes && decodeKept<ModelPorts>(bytes);
+}
+
+/** The program for `target` of the artifact in `container`, with the code that was made of it. */
+export interface MadeModel {
+  readonly artifact: ArtifactContent;
+  readonly program: Program;
+  readonly target: Target;
+  readonly code: EmittedCode;
+}
+
+export function keepModel(store: KeptFiles, container: Container, made: MadeModel): void {
+  const { artifact, program, target, code } = made;
+  const kept: KeptModel = {
+    outline: outlineOf(program),
+    code,
+    weights: weightsOf(artifact, program),
+    ports: describePorts(artifact.graph, artifact.meta),
+  };
+  store.write(keyOf(container, target), encodeKept(kept));
+}
+
+/** Elements of a weight by the name of its buffer's source. */
+export function readerOfKept(kept: KeptModel, container: Container): (name: string) => Tensor {
+  return (name) => {
+    const weight = kept.weights.get(name);
+    invariant(weight, () => `no weight ${name}`);
+    if (weight.kind === "inline") return weight.tensor;
+    const { dtype, shape, tensor } = weight;
+    return tensorFromBytes(dtype, shape, container.tensors.get(tensor)!.bytes);
+  };
+}
+
+function keyOf({ fingerprint }: Container, target: Target): string {
+  const parts = [build ?? "none", fingerprint, target.name, describeHost(target)];
+  return hashBytes(new TextEncoder().encode(parts.join("\n")));
+}
+
+function weightsOf(
+  { graph, meta }: ArtifactContent,
+  program: Program,
+): ReadonlyMap<string, KeptWeight> {
+  const known = new Map(graph.weights.map((w) => [graph.values[w.value]!.name, w]));
+  const views = new Map(
+    meta.views.map((v): [string, ArtifactMeta["views"][number]] => [v.name, v]),
+  );
+  const find = (name: string): KeptWeight => {
+    const view = views.get(name);
+    if (view) return withShape(find(view.of), view.shape);
+    const weight = known.get(name);
+    invariant(weight, () => `no weight ${name}`);
+    const { source, value } = weight;
+    if (source.kind === "inline") return { kind: "inline", tensor: source.tensor };
+    const { dtype, shape } = graph.values[value]!.type;
+    const extents = shape.map((e) => constantValue(e)!);
+    return { kind: "stored", tensor: tensorNames.weight(source.key), dtype, shape: extents };
+  };
+  const names = program.buffers.flatMap((b) => (b.kind === "weight" ? [b.source!] : []));
+  return new Map(names.map((name) => [name, find(name)]));
+}
+
+function withShape(weight: KeptWeight, shape: readonly number[]): KeptWeight {
+  return weight.kind === "stored"
+    ? { ...weight, shape }
+    : { kind: "inline", tensor: { ...weight.tensor, shape } };
+}
