@@ -4,15 +4,17 @@
  * Bounds come from Fourier-Motzkin projection (valid always, attained when it was exact); numbers
  * from the exact optimiser (optimum.ts).
  */
+
 import { isEmptyPiece } from "./compare.ts";
 import { type Affine, add, ceilDivide, floorDivide, formatAffine, scale } from "./expression.ts";
-import { eliminationRow, shadow, splitBounds, tighten } from "./omega.ts";
+import { eliminationRow, shadow, splitBounds } from "./omega.ts";
 import { intersectDomain, pairsOf, range } from "./operations.ts";
 import { minimumOfRow, negated, withExpression } from "./optimum.ts";
 import { projectOnto, toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
 import { negateInequality, negateRow, type Row, substitute } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
+import { tighten } from "./tighten.ts";
 import { type IntegerMap, type IntegerSet, type Piece, sameTuple, type Tuple } from "./types.ts";
 import { type Answer, answer, type Work } from "./work.ts";
 

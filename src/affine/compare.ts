@@ -4,12 +4,13 @@
  * subtraction negates the rows of pieces whose locals have been made divisions.
  */
 
+import { searchQuickly } from "./bounded-search.ts";
 import { isOctagonInhabited } from "./octagon.ts";
+import { solveExactly } from "./omega.ts";
 import { isInhabitedExactly } from "./omega-exact.ts";
 import { alignBoth, intersectPieces } from "./operations.ts";
-import { definePiece, samplePiece, toSystem } from "./piece.ts";
+import { allInequalities, definePiece, samplePiece } from "./piece.ts";
 import { negateInequality, type Row } from "./row.ts";
-import { divisionRows } from "./system.ts";
 import {
   fixedColumns,
   type IntegerMap,
@@ -17,6 +18,7 @@ import {
   type Piece,
   type Point,
   type PointPair,
+  rowWidth,
   type SetOrMap,
   sameTuple,
 } from "./types.ts";
@@ -38,19 +40,22 @@ export function isEmptyPiece(params: readonly string[], piece: Piece, work: Work
   return empty;
 }
 
-/** Octagons by closure, the rest by the Omega test, in BigInt where doubles do not suffice. */
+/** A quick look, then octagons by closure, the rest by the Omega test, in BigInt where doubles do not suffice. */
 function isInhabited(params: readonly string[], piece: Piece, work: Work): boolean {
+  const { equalities } = piece;
+  const rows = allInequalities(params, piece);
+  const columns = rowWidth(params, piece) - 1;
+  const quick = searchQuickly(equalities, rows, columns);
+  if (quick !== undefined) return quick !== null;
   if (piece.locals.length === 0) {
-    const columns = fixedColumns(params, piece);
-    const fast = isOctagonInhabited(piece.equalities, piece.inequalities, columns);
+    const fast = isOctagonInhabited(equalities, rows, columns);
     if (fast !== undefined) return fast;
   }
   try {
-    return samplePiece(params, piece, work) !== null;
+    return solveExactly(equalities, rows, columns, work) !== null;
   } catch (error) {
     if (!(error instanceof GiveUp) || error.reason !== "overflow") throw error;
-    const rows = [...piece.inequalities, ...divisionRows(toSystem(params, piece))];
-    return isInhabitedExactly(piece.equalities, rows, work);
+    return isInhabitedExactly(equalities, rows, work);
   }
 }
 

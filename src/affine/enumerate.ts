@@ -3,11 +3,13 @@
  * points: each dimension runs between bounds from a Fourier-Motzkin projection, the last check is
  * exact. For tests, witnesses and small exact counts; decisions never enumerate.
  */
+
 import { invariant } from "../support/invariant.ts";
-import { findPoint, shadow, splitBounds, tighten } from "./omega.ts";
+import { findPoint, shadow, splitBounds } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { evaluateRow, floorDiv, negateRow, type Row } from "./row.ts";
 import { divisionRows } from "./system.ts";
+import { tighten } from "./tighten.ts";
 import type { IntegerSet, Piece } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 

@@ -5,14 +5,16 @@
  * outwards to its least value on the set (exact over the integers, so at least as tight as over the
  * reals). Boxes with their bounds in parameters are in bounds.ts.
  */
+
 import { removeRedundant } from "./coalesce.ts";
 import { isEmptyPiece } from "./compare.ts";
-import { shadow, splitBounds, tighten } from "./omega.ts";
+import { shadow, splitBounds } from "./omega.ts";
 import { minimumOfRow } from "./optimum.ts";
 import { projectOnto, samplePiece, toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
-import { combine, evaluateRow, negateRow, type Row, tightenEquality, unitRow } from "./row.ts";
+import { combine, evaluateRow, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
+import { tighten } from "./tighten.ts";
 import { fixedColumns, type Piece, type SetOrMap, sameTuple } from "./types.ts";
 import { type Answer, answer, type Work } from "./work.ts";
 
@@ -101,9 +103,8 @@ function pointOff(
 function throughPoint(row: Row, dropped: Row, point: readonly number[]): number[] {
   const own = evaluateRow(row, point);
   if (own === 0) return row.slice();
-  const out = combine(evaluateRow(dropped, point), row, -own, dropped, "equality");
-  tightenEquality(out);
-  return out;
+  const both = combine(evaluateRow(dropped, point), row, -own, dropped, "equality");
+  return tightEquality(both) ?? both;
 }
 
 /** Every piece's rows over the fixed columns, moved to hold on all pieces. */

@@ -6,8 +6,9 @@
  * is the points minus those that another point beats, exact by subtraction. Of several pieces the
  * minima beat one another likewise. No least point where there are points: "unbounded".
  */
+
 import { isEmptyPiece, isSubsetWithin, subtractWithin } from "./compare.ts";
-import { countBounds, eliminationRow, shadow, splitBounds, tighten } from "./omega.ts";
+import { countBounds, eliminationRow, shadow, splitBounds } from "./omega.ts";
 import { applyMap, compose, domain, inverse, paramsOf } from "./operations.ts";
 import { lexLess } from "./order.ts";
 import { toPiece, toSystem } from "./piece.ts";
@@ -20,6 +21,7 @@ import {
   type System,
   substituteEverywhere,
 } from "./system.ts";
+import { tighten } from "./tighten.ts";
 import {
   fixedColumns,
   type IntegerMap,

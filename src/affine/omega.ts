@@ -6,16 +6,17 @@
  * shadow is tried, then the real shadow as a refutation, then the splinters in between.
  * Rows keep their width: an eliminated column is simply zero. Every row formed spends one unit.
  */
+import { searchQuickly } from "./bounded-search.ts";
 import {
-  coefficientGcd,
   combine,
   evaluateRow,
   floorDiv,
   type Row,
+  type RowKind,
   substitute,
-  tightenEquality,
-  tightenInequality,
+  tightEquality,
 } from "./row.ts";
+import { tighten } from "./tighten.ts";
 import { type Answer, answer, type Work } from "./work.ts";
 
 /** How to recover an eliminated variable from the values of the others. */
@@ -30,12 +31,20 @@ export function findPoint(
   columns: number,
   work: Work,
 ): number[] | null {
-  return solve(
-    equalities.map((r) => r.slice()),
-    inequalities.map((r) => r.slice()),
-    columns,
-    work,
-  );
+  const quick = searchQuickly(equalities, inequalities, columns);
+  work.spend(1 + equalities.length + inequalities.length);
+  if (quick !== undefined) return quick;
+  return solveExactly(equalities, inequalities, columns, work);
+}
+
+/** As findPoint, by the Omega test alone. */
+export function solveExactly(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+  work: Work,
+): number[] | null {
+  return solve(equalities as number[][], inequalities as number[][], columns, work);
 }
 
 /** Some integer point where all rows (coefficients, then a constant) are at least 0, or null. */
@@ -87,37 +96,41 @@ function removeEqualities(
   trail: Step[],
   work: Work,
 ): number[][] | null {
-  let pending = equalities;
-  let rows = inequalities;
+  const pending = equalities.slice();
+  const rows = inequalities.slice();
   while (pending.length > 0) {
-    const row = pending[pending.length - 1]!;
-    if (!tightenEquality(row)) return null;
+    const row = tightEquality(pending.pop()!);
+    if (row === null) return null;
+    if (row === undefined) continue;
     const column = smallestCoefficient(row);
-    if (column < 0) {
-      pending.pop();
-      continue;
-    }
     const value = eliminationRow(row, column);
-    if (Math.abs(row[column]!) === 1) pending.pop();
+    if (Math.abs(row[column]!) !== 1) pending.push(row);
     trail.push({ column, value });
     work.spend(1 + rows.length + pending.length);
-    pending = pending.map((r) => substitute(r, column, value, "equality"));
-    rows = rows.map((r) => substitute(r, column, value, "inequality"));
+    substituteAll(pending, column, value, "equality");
+    substituteAll(rows, column, value, "inequality");
   }
   return rows;
+}
+
+function substituteAll(rows: number[][], column: number, value: Row, kind: RowKind): void {
+  for (let i = 0; i < rows.length; i++) {
+    if (rows[i]![column] !== 0) rows[i] = substitute(rows[i]!, column, value, kind);
+  }
 }
 
 /** The expression that replaces `column`, by the equality `row` (see removeEqualities). */
 export function eliminationRow(row: Row, column: number): number[] {
   const a = row[column]!;
   const sign = a > 0 ? -1 : 1;
-  if (Math.abs(a) === 1) return row.map((v, i) => (i === column || v === 0 ? 0 : sign * v));
+  const out = new Array<number>(row.length);
   const magnitude = Math.abs(a);
-  return row.map((v, i) => {
-    if (i === column) return 1;
-    const q = floorDiv(v, magnitude);
-    return q === 0 ? 0 : sign * q;
-  });
+  for (let i = 0; i < row.length; i++) {
+    const q = magnitude === 1 ? row[i]! : floorDiv(row[i]!, magnitude);
+    out[i] = sign * q + 0;
+  }
+  out[column] = magnitude === 1 ? 0 : 1;
+  return out;
 }
 
 function smallestCoefficient(row: Row): number {
@@ -131,70 +144,6 @@ function smallestCoefficient(row: Row): number {
     }
   }
   return best;
-}
-
-/**
- * Tightens inequalities, keeps the strongest of parallel ones, and finds opposite pairs: those that
- * contradict (null) and those that pin an equality.
- */
-export function tighten(
-  rows: readonly number[][],
-): { inequalities: number[][]; equalities: number[][] } | null {
-  const kept: number[][] = [];
-  const equalities: number[][] = [];
-  const byHash = new Map<number, number[][]>();
-  for (const row of rows) {
-    if (!tightenInequality(row)) return null;
-    const hash = Math.abs(coefficientHash(row));
-    if (hash === 0 && coefficientGcd(row) === 0) continue;
-    const bucket = byHash.get(hash);
-    if (!bucket) {
-      byHash.set(hash, [row]);
-      continue;
-    }
-    const last = row.length - 1;
-    const same = bucket.find((r) => compareCoefficients(r, row) === 1);
-    if (same) {
-      if (row[last]! < same[last]!) same[last] = row[last]!;
-    } else bucket.push(row);
-  }
-  for (const bucket of byHash.values()) if (!settleBucket(bucket, kept, equalities)) return null;
-  return { inequalities: kept, equalities };
-}
-
-function settleBucket(bucket: number[][], kept: number[][], equalities: number[][]): boolean {
-  for (let i = 0; i < bucket.length; i++) {
-    const row = bucket[i]!;
-    const last = row.length - 1;
-    const opposite = bucket.findIndex((r) => compareCoefficients(r, row) === -1);
-    const slack = opposite < 0 ? 1 : row[last]! + bucket[opposite]![last]!;
-    if (slack < 0) return false;
-    if (slack > 0 || opposite < 0) kept.push(row);
-    else if (i < opposite) equalities.push(row);
-  }
-  return true;
-}
-
-/** Linear in the row, so that opposite rows have opposite hashes. */
-function coefficientHash(row: Row): number {
-  let h = 0;
-  for (let i = 0; i < row.length - 1; i++) {
-    const c = row[i]!;
-    if (c !== 0) h += (c % 8191) * (((i + 1) * 7919) % 65537);
-  }
-  return h;
-}
-
-/** 1: equal coefficients; -1: opposite; 0: neither. */
-function compareCoefficients(a: Row, b: Row): number {
-  let same = true;
-  let opposite = true;
-  for (let i = 0; i < a.length - 1; i++) {
-    if (a[i] !== b[i]) same = false;
-    if (a[i] !== -b[i]!) opposite = false;
-    if (!same && !opposite) return 0;
-  }
-  return same ? 1 : -1;
 }
 
 /** The cheapest variable to eliminate; exact ones first. */
@@ -264,7 +213,7 @@ export function shadow(
   kind: "real" | "dark",
   work: Work,
 ): number[][] {
-  const rows = split.rest.map((r) => r.slice());
+  const rows = split.rest.slice();
   work.spend(1 + split.lower.length * split.upper.length);
   for (const low of split.lower) {
     for (const high of split.upper) {
@@ -278,7 +227,7 @@ export function shadow(
           ? combine(b / g, low, a / g, high, "inequality")
           : combine(b, low, a, high, "value");
       row[column] = 0;
-      row[row.length - 1]! -= dark;
+      if (dark !== 0) row[row.length - 1]! -= dark;
       rows.push(row);
     }
   }
@@ -303,7 +252,7 @@ function solveInexactly(
   if (!solve([], shadow(split, column, "real", work), columns, work)) return null;
   for (const equality of splinters(split, column, work)) {
     work.spend(1);
-    const point = solve([equality], copyRows(rows), columns, work);
+    const point = solve([equality], rows, columns, work);
     if (point) return point;
   }
   return null;
@@ -353,10 +302,6 @@ function largestCoefficient(rows: readonly Row[], column: number): number {
   let m = 1;
   for (const row of rows) m = Math.max(m, Math.abs(row[column]!));
   return m;
-}
-
-function copyRows(rows: readonly number[][]): number[][] {
-  return rows.map((r) => r.slice());
 }
 
 /** Undoes the eliminations, last first, filling in one variable each. */

@@ -9,7 +9,6 @@ import {
   alignPiece,
   blankSystem,
   type Frame,
-  type Placement,
   projectOnto,
   systemParts,
   toPiece,
@@ -62,16 +61,23 @@ export function alignParams<T extends SetOrMap>(value: T, params: readonly strin
   };
 }
 
+function sameParams(a: readonly string[], b: readonly string[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
 /** Both values over the same parameters: the first's, then those only the second has. */
 export function alignBoth<A extends SetOrMap, B extends SetOrMap>(a: A, b: B): [A, B] {
-  if (a.params === b.params) return [a, b];
+  if (sameParams(a.params, b.params)) return [a, b];
   const params = alignParams(b, a.params).params;
   return [alignParams(a, params), alignParams(b, params)];
 }
 
 export function union<T extends SetOrMap>(a: T, b: T): T {
   const [x, y] = alignBoth(a, b);
-  return { ...x, pieces: [...x.pieces, ...y.pieces] };
+  return { ...x, pieces: x.pieces.concat(y.pieces) };
 }
 
 export function intersect<T extends SetOrMap>(a: T, b: T): T {
@@ -90,31 +96,25 @@ export function intersect<T extends SetOrMap>(a: T, b: T): T {
 /** The common points of two pieces of the same tuples, in the frame of the first. */
 export function intersectPieces(params: readonly string[], p: Piece, q: Piece): Piece | undefined {
   const fixed = fixedColumns(params, p);
-  return toPiece(
-    p,
-    joined(fixed, params, [p, identityColumns(fixed)], [q, identityColumns(fixed)]),
-  );
+  const columns = identityColumns(fixed);
+  return toPiece(p, joined(fixed, params, [p, columns], [q, columns]));
 }
 
 function identityColumns(n: number): number[] {
-  return Array.from({ length: n }, (_, i) => i);
+  const out = new Array<number>(n);
+  for (let i = 0; i < n; i++) out[i] = i;
+  return out;
 }
 
+type Placed = readonly [piece: Piece, columns: readonly number[]];
+
 /** Both pieces' constraints in one system; each comes with the new place of its fixed columns. */
-function joined(
-  fixed: number,
-  params: readonly string[],
-  first: readonly [Piece, readonly number[]],
-  second: readonly [Piece, readonly number[]],
-): System {
-  const locals = first[0].locals.length + second[0].locals.length;
+function joined(fixed: number, params: readonly string[], first: Placed, second: Placed): System {
+  const before = first[0].locals.length;
+  const locals = before + second[0].locals.length;
   const system = blankSystem(fixed, locals);
-  const place = (piece: readonly [Piece, readonly number[]], before: number): void => {
-    const to: Placement = { target: piece[1], fixed, before, locals };
-    addPlaced(system, params, piece[0], to);
-  };
-  place(first, 0);
-  place(second, first[0].locals.length);
+  addPlaced(system, params, first[0], { target: first[1], fixed, before: 0, locals });
+  addPlaced(system, params, second[0], { target: second[1], fixed, before, locals });
   return system;
 }
 
@@ -146,7 +146,9 @@ function restrict(map: IntegerMap, set: IntegerSet, side: "input" | "output"): I
 
 /** Parameter columns followed by `count` columns from `start`. */
 function columnsOf(params: number, start: number, count: number): number[] {
-  return [...identityColumns(params), ...Array.from({ length: count }, (_, i) => start + i)];
+  const out = identityColumns(params);
+  for (let i = 0; i < count; i++) out.push(start + i);
+  return out;
 }
 
 /**
@@ -181,7 +183,7 @@ function projected(
 ): IntegerSet {
   const pieces: Piece[] = [];
   for (const p of value.pieces) {
-    const keep = [...identityColumns(value.params.length), ...dims(p)];
+    const keep = identityColumns(value.params.length).concat(dims(p));
     const target = typeof frame === "function" ? frame(p) : frame;
     const piece = toPiece(target, projectOnto(toSystem(value.params, p), keep));
     if (piece) pieces.push(piece);
@@ -258,10 +260,8 @@ export function inverse(map: IntegerMap): IntegerMap {
     const inputs = p.input!.dims.length;
     const outputs = p.output.dims.length;
     const fixed = n + inputs + outputs;
-    const target = [
-      ...columnsOf(n, n + outputs, inputs),
-      ...Array.from({ length: outputs }, (_, i) => n + i),
-    ];
+    const target = columnsOf(n, n + outputs, inputs);
+    for (let i = 0; i < outputs; i++) target.push(n + i);
     const system = blankSystem(fixed, p.locals.length);
     addPlaced(system, map.params, p, { target, fixed, before: 0, locals: p.locals.length });
     return { input: p.output, output: p.input!, ...systemParts(system) };
@@ -288,11 +288,10 @@ function composePieces(params: readonly string[], p: Piece, q: Piece): Piece | u
   const x = p.input?.dims.length ?? 0;
   const y = p.output.dims.length;
   const z = q.output.dims.length;
-  const targetP = [...columnsOf(n, n, x), ...Array.from({ length: y }, (_, i) => n + x + z + i)];
-  const targetQ = [
-    ...columnsOf(n, n + x + z, y),
-    ...Array.from({ length: z }, (_, i) => n + x + i),
-  ];
+  const targetP = columnsOf(n, n, x);
+  for (let i = 0; i < y; i++) targetP.push(n + x + z + i);
+  const targetQ = columnsOf(n, n + x + z, y);
+  for (let i = 0; i < z; i++) targetQ.push(n + x + i);
   const system = joined(n + x + y + z, params, [p, targetP], [q, targetQ]);
   const kept = identityColumns(n + x + z);
   return toPiece({ input: p.input, output: q.output }, projectOnto(system, kept));

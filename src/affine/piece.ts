@@ -5,7 +5,7 @@
 import { invariant } from "../support/invariant.ts";
 import { eliminationRow, findPoint } from "./omega.ts";
 import { copySystem, defineLocals } from "./quantifier.ts";
-import type { Row } from "./row.ts";
+import { type Row, zeroRow } from "./row.ts";
 import {
   dependsOnColumn,
   divisionRows,
@@ -70,11 +70,16 @@ export interface Placement {
 }
 
 export function placeRow(row: Row, oldFixed: number, to: Placement): number[] {
-  const out = new Array<number>(to.fixed + to.locals + 1).fill(0);
-  for (let c = 0; c < oldFixed; c++) if (row[c] !== 0) out[to.target[c]!]! += row[c]!;
-  const count = row.length - 1 - oldFixed;
-  for (let k = 0; k < count; k++) out[to.fixed + to.before + k] = row[oldFixed + k]!;
-  out[out.length - 1] = row[row.length - 1]!;
+  const width = to.fixed + to.locals + 1;
+  const out = zeroRow(width);
+  for (let c = 0; c < oldFixed; c++) {
+    const v = row[c]!;
+    if (v !== 0) out[to.target[c]!]! += v;
+  }
+  const last = row.length - 1;
+  const start = to.fixed + to.before;
+  for (let c = oldFixed; c < last; c++) out[start + c - oldFixed] = row[c]!;
+  out[width - 1] = row[last]!;
   return out;
 }
 
@@ -86,15 +91,28 @@ export function addPlaced(
   to: Placement,
 ): void {
   const old = fixedColumns(params, piece);
-  const place = (row: Row): number[] => placeRow(row, old, to);
-  system.equalities.push(...piece.equalities.map(place));
-  system.inequalities.push(...piece.inequalities.map(place));
-  piece.locals.forEach((d, k) => {
+  if (isInPlace(piece, old, to)) {
+    for (const row of piece.equalities) system.equalities.push(row as number[]);
+    for (const row of piece.inequalities) system.inequalities.push(row as number[]);
+    for (let k = 0; k < piece.locals.length; k++) system.locals[k] = piece.locals[k]!;
+    return;
+  }
+  for (const row of piece.equalities) system.equalities.push(placeRow(row, old, to));
+  for (const row of piece.inequalities) system.inequalities.push(placeRow(row, old, to));
+  for (let k = 0; k < piece.locals.length; k++) {
+    const d = piece.locals[k]!;
     system.locals[to.before + k] = d && {
-      numerator: place(d.numerator),
+      numerator: placeRow(d.numerator, old, to),
       divisor: d.divisor,
     };
-  });
+  }
+}
+
+/** Whether every column stays where it is: rows can then be shared. */
+function isInPlace(piece: Piece, old: number, to: Placement): boolean {
+  if (old !== to.fixed || to.before !== 0 || to.locals !== piece.locals.length) return false;
+  for (let c = 0; c < old; c++) if (to.target[c] !== c) return false;
+  return true;
 }
 
 /** An empty system with room for `locals` locals. */
@@ -137,51 +155,67 @@ export function systemParts(system: System): Pick<Piece, "locals" | "equalities"
  */
 export function projectOnto(system: System, keep: readonly number[]): System {
   const copy = copySystem(system);
-  const gone: number[] = [];
-  const kept = new Set(keep);
-  for (let c = 0; c < copy.fixed; c++) if (!kept.has(c)) gone.push(c);
-  for (const column of gone) substituteByEquality(copy, column);
-  const order = [...keep, ...gone];
-  const move = (row: Row): number[] => {
-    const out = order.map((c) => row[c]!);
-    for (let c = copy.fixed; c < row.length; c++) out.push(row[c]!);
-    return out;
-  };
+  const order = keep.slice();
+  for (let c = 0; c < copy.fixed; c++) if (!keep.includes(c)) order.push(c);
+  for (let i = keep.length; i < order.length; i++) substituteByEquality(copy, order[i]!);
+  const locals: System["locals"] = [];
+  for (let i = keep.length; i < order.length; i++) locals.push(null);
+  for (let k = 0; k < copy.locals.length; k++) {
+    const d = copy.locals[k]!;
+    locals.push(d && { numerator: reordered(d.numerator, order), divisor: d.divisor });
+  }
   const moved: System = {
     fixed: keep.length,
-    locals: [
-      ...gone.map(() => null),
-      ...copy.locals.map((d) => d && { numerator: move(d.numerator), divisor: d.divisor }),
-    ],
-    equalities: copy.equalities.map(move),
-    inequalities: copy.inequalities.map(move),
+    locals,
+    equalities: reorderedRows(copy.equalities, order),
+    inequalities: reorderedRows(copy.inequalities, order),
   };
   settleLocals(moved);
   return moved;
 }
 
+function reorderedRows(rows: readonly Row[], order: readonly number[]): number[][] {
+  const out = new Array<number[]>(rows.length);
+  for (let i = 0; i < rows.length; i++) out[i] = reordered(rows[i]!, order);
+  return out;
+}
+
+/** The fixed columns in another order, the rest as it is. */
+function reordered(row: Row, order: readonly number[]): number[] {
+  const out = new Array<number>(row.length);
+  for (let c = 0; c < order.length; c++) out[c] = row[order[c]!]!;
+  for (let c = order.length; c < row.length; c++) out[c] = row[c]!;
+  return out;
+}
+
 function substituteByEquality(system: System, column: number): void {
-  const row = system.equalities.find(
+  const at = system.equalities.findIndex(
     (r) => Math.abs(r[column]!) === 1 && !dependsOnColumn(system, r, column),
   );
-  if (!row) return;
+  if (at < 0) return;
   try {
-    substituteEverywhere(system, column, eliminationRow(row, column));
+    substituteEverywhere(system, column, eliminationRow(system.equalities[at]!, column));
   } catch (error) {
     // The column then becomes a local that the equality ties down.
     if (!isOverflow(error)) throw error;
+    return;
   }
+  system.equalities.splice(at, 1);
 }
 
 /** Values of all fixed columns at some point of the piece, or null when it is empty. */
 export function samplePiece(params: readonly string[], piece: Piece, work: Work): number[] | null {
-  const system = toSystem(params, piece);
-  const rows = piece.locals.some((d) => d !== null)
-    ? [...piece.inequalities, ...divisionRows(system)]
+  const rows = allInequalities(params, piece);
+  const point = findPoint(piece.equalities, rows, rowWidth(params, piece) - 1, work);
+  return point?.slice(0, fixedColumns(params, piece)) ?? null;
+}
+
+/** The piece's inequalities and the bounds of its divisions. */
+export function allInequalities(params: readonly string[], piece: Piece): readonly Row[] {
+  const divided = piece.locals.some((d) => d !== null);
+  return divided
+    ? piece.inequalities.concat(divisionRows(toSystem(params, piece)))
     : piece.inequalities;
-  const columns = rowWidth(params, piece) - 1;
-  const point = findPoint(piece.equalities, rows, columns, work);
-  return point?.slice(0, system.fixed) ?? null;
 }
 
 /** Pieces with the same union whose locals are all divisions. */

@@ -9,6 +9,8 @@ import { GiveUp } from "./work.ts";
 export type Row = readonly number[];
 
 const limit = Number.MAX_SAFE_INTEGER;
+/** The sum of two products up to this is exact. */
+const half = 2 ** 52 - 1;
 
 export function gcd(a: number, b: number): number {
   let x = Math.abs(a);
@@ -42,10 +44,10 @@ export function coefficientGcd(row: Row): number {
   let g = 0;
   for (let i = 0; i < row.length - 1; i++) {
     const c = row[i]!;
-    if (c !== 0) {
-      g = gcd(g, c);
-      if (g === 1) return 1;
-    }
+    if (c === 0) continue;
+    if (c === 1 || c === -1) return 1;
+    g = g === 0 ? Math.abs(c) : gcd(g, c);
+    if (g === 1) return 1;
   }
   return g;
 }
@@ -57,16 +59,14 @@ export type RowKind = "inequality" | "equality" | "value";
 export function combine(a: number, x: Row, b: number, y: Row, kind: RowKind): number[] {
   const n = x.length;
   const out = new Array<number>(n);
-  let worst = 0;
+  let large = false;
   for (let i = 0; i < n; i++) {
     const p = a * x[i]!;
     const q = b * y[i]!;
-    const s = p + q;
-    out[i] = s === 0 ? 0 : s;
-    const m = Math.max(Math.abs(p), Math.abs(q), Math.abs(s));
-    if (m > worst) worst = m;
+    out[i] = p + q + 0;
+    if (p > half || p < -half || q > half || q < -half) large = true;
   }
-  return worst <= limit ? out : combineExactly(a, x, b, y, kind);
+  return large ? combineExactly(a, x, b, y, kind) : out;
 }
 
 function combineExactly(a: number, x: Row, b: number, y: Row, kind: RowKind): number[] {
@@ -116,30 +116,30 @@ export function evaluateRow(row: Row, values: readonly number[]): number {
 }
 
 /**
- * Divides an inequality by the gcd of its coefficients, rounding the constant down (exact over the
- * integers), in place. Returns false for a row that can never hold.
+ * The inequality divided by the gcd of its coefficients, its constant rounded down (exact over the
+ * integers); the row itself where that is 1. undefined when it always holds, null when it never does.
  */
-export function tightenInequality(row: number[]): boolean {
+export function tightInequality(row: Row): number[] | undefined | null {
   const g = coefficientGcd(row);
+  if (g === 1) return row as number[];
   const last = row.length - 1;
-  if (g === 0) return row[last]! >= 0;
-  if (g > 1) {
-    for (let i = 0; i < last; i++) row[i] = row[i]! === 0 ? 0 : row[i]! / g;
-    row[last] = floorDiv(row[last]!, g);
-  }
-  return true;
+  if (g === 0) return row[last]! >= 0 ? undefined : null;
+  const out = new Array<number>(row.length);
+  for (let i = 0; i < last; i++) out[i] = row[i]! / g + 0;
+  out[last] = floorDiv(row[last]!, g);
+  return out;
 }
 
-/** Divides an equality by the gcd of its coefficients in place; false when it has no solution. */
-export function tightenEquality(row: number[]): boolean {
+/** The equality divided by the gcd of its coefficients; undefined and null as for inequalities. */
+export function tightEquality(row: Row): number[] | undefined | null {
   const g = coefficientGcd(row);
+  if (g === 1) return row as number[];
   const last = row.length - 1;
-  if (g === 0) return row[last] === 0;
-  if (g > 1) {
-    if (row[last]! % g !== 0) return false;
-    for (let i = 0; i <= last; i++) row[i] = row[i]! === 0 ? 0 : row[i]! / g;
-  }
-  return true;
+  if (g === 0) return row[last] === 0 ? undefined : null;
+  if (row[last]! % g !== 0) return null;
+  const out = new Array<number>(row.length);
+  for (let i = 0; i <= last; i++) out[i] = row[i]! / g + 0;
+  return out;
 }
 
 /**
@@ -149,25 +149,43 @@ export function tightenEquality(row: number[]): boolean {
 export function substitute(row: Row, column: number, by: Row, kind: RowKind): number[] {
   const c = row[column]!;
   if (c === 0) return row as number[];
+  const n = row.length;
+  const out = new Array<number>(n);
+  let large = false;
+  for (let i = 0; i < n; i++) {
+    const p = c * by[i]!;
+    const q = i === column ? 0 : row[i]!;
+    out[i] = p + q + 0;
+    if (p > half || p < -half || q > half || q < -half) large = true;
+  }
+  if (!large) return out;
   const cleared = row.slice();
   cleared[column] = 0;
-  return combine(1, cleared, c, by, kind);
+  return combineExactly(1, cleared, c, by, kind);
 }
 
 /** -1 - row: the integer negation of `row >= 0`. */
 export function negateInequality(row: Row): number[] {
-  const out = row.map((v) => (v === 0 ? 0 : -v));
+  const out = negateRow(row);
   out[out.length - 1]! -= 1;
   return out;
 }
 
 export function negateRow(row: Row): number[] {
-  return row.map((v) => (v === 0 ? 0 : -v));
+  const out = new Array<number>(row.length);
+  for (let i = 0; i < row.length; i++) out[i] = 0 - row[i]!;
+  return out;
+}
+
+export function zeroRow(width: number): number[] {
+  const row = new Array<number>(width);
+  for (let i = 0; i < width; i++) row[i] = 0;
+  return row;
 }
 
 /** A row that is `value` at `column` and zero elsewhere. */
 export function unitRow(width: number, column: number, value = 1): number[] {
-  const row = new Array<number>(width).fill(0);
+  const row = zeroRow(width);
   row[column] = value;
   return row;
 }

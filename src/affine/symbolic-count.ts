@@ -7,10 +7,11 @@
  * dimensions. Complete for bounded systems; the budget ends what splits too often (compare
  * S. Verdoolaege et al., "Counting integer points in parametric polytopes", 2007).
  */
-import { findPoint, splitBounds, tighten } from "./omega.ts";
+
+import { findPoint, splitBounds } from "./omega.ts";
 import { one, type Polynomial, substituteColumn, sumBetween } from "./polynomial.ts";
 import { copySystem } from "./quantifier.ts";
-import { floorDiv, gcd, negateRow, type Row, tightenEquality, unitRow } from "./row.ts";
+import { floorDiv, gcd, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
 import {
   appendLocal,
   divisionRows,
@@ -19,6 +20,7 @@ import {
   substituteEverywhere,
   undefineLocal,
 } from "./system.ts";
+import { tighten } from "./tighten.ts";
 import { GiveUp, type Work } from "./work.ts";
 
 /** So many points wherever the rows of the system, which are about parameters alone, hold. */
@@ -123,9 +125,13 @@ function removeEqualities(
 
 /** False when an equality has no solution. */
 function tightenEqualities(system: System): boolean {
-  const copies = system.equalities.map((r) => r.slice());
-  if (!copies.every(tightenEquality)) return false;
-  system.equalities = copies.filter((r) => r.some((v) => v !== 0));
+  const kept: number[][] = [];
+  for (const row of system.equalities) {
+    const tight = tightEquality(row);
+    if (tight === null) return false;
+    if (tight) kept.push(tight);
+  }
+  system.equalities = kept;
   return true;
 }
 
@@ -158,7 +164,7 @@ function solved(system: System, row: Row, column: number): number[] {
 function sumDims(sum: Sum, work: Work): CountPart[] {
   const { system, dims, weight } = sum;
   work.spend(20 * (1 + system.inequalities.length));
-  const tight = tighten(system.inequalities.map((r) => r.slice()));
+  const tight = tighten(system.inequalities);
   if (!tight) return [];
   const rows = [...tight.inequalities, ...tight.equalities, ...tight.equalities.map(negateRow)];
   const current: System = { ...system, inequalities: rows };

@@ -5,17 +5,21 @@
  * changes, parametric minima and, last, Omega splinters). piece.ts converts from and to values.
  */
 
-import { countBounds, eliminationRow, shadow, splitBounds, tighten } from "./omega.ts";
+import { countBounds, eliminationRow, shadow, splitBounds } from "./omega.ts";
 import {
   coefficientGcd,
   floorDiv,
   gcd,
   isZeroRow,
   modulo,
+  negateRow,
   type Row,
+  type RowKind,
   substitute,
-  tightenEquality,
+  tightEquality,
+  zeroRow,
 } from "./row.ts";
+import { tighten } from "./tighten.ts";
 import type { Division } from "./types.ts";
 import { Work } from "./work.ts";
 
@@ -30,41 +34,56 @@ export interface System {
 /** floor bounds of every defined local: 0 <= numerator - divisor * local <= divisor - 1. */
 export function divisionRows(system: System): number[][] {
   const rows: number[][] = [];
-  system.locals.forEach((d, i) => {
-    if (d) rows.push(...boundsOfDivision(d, system.fixed + i));
-  });
+  for (let i = 0; i < system.locals.length; i++) {
+    const d = system.locals[i];
+    if (d) pushBounds(rows, d, system.fixed + i);
+  }
   return rows;
 }
 
-export function boundsOfDivision(division: Division, column: number): number[][] {
+function pushBounds(rows: number[][], division: Division, column: number): void {
   const low = division.numerator.slice();
   low[column]! -= division.divisor;
-  const high = low.map((v) => (v === 0 ? 0 : -v));
+  const high = negateRow(low);
   high[high.length - 1]! += division.divisor - 1;
-  return [low, high];
+  rows.push(low, high);
 }
 
 /** Makes local `index` a free integer: its definition becomes two inequalities. */
 export function undefineLocal(system: System, index: number): void {
   const division = system.locals[index];
   if (!division) return;
-  system.inequalities.push(...boundsOfDivision(division, system.fixed + index));
+  pushBounds(system.inequalities, division, system.fixed + index);
   system.locals[index] = null;
 }
 
 /** Replaces `column` everywhere by `value`, in definitions too; all of it or, on overflow, nothing. */
 export function substituteEverywhere(system: System, column: number, value: Row): void {
-  const equalities = system.equalities.map((r) => substitute(r, column, value, "equality"));
-  const inequalities = system.inequalities.map((r) => substitute(r, column, value, "inequality"));
-  system.locals = system.locals.map(
-    (d) =>
-      d && {
-        numerator: substitute(d.numerator, column, value, "value"),
-        divisor: d.divisor,
-      },
-  );
+  const equalities = substituteRows(system.equalities, column, value, "equality");
+  const inequalities = substituteRows(system.inequalities, column, value, "inequality");
+  const locals = system.locals.slice();
+  for (let i = 0; i < locals.length; i++) {
+    const d = locals[i];
+    if (!d || d.numerator[column] === 0) continue;
+    locals[i] = {
+      numerator: substitute(d.numerator, column, value, "value"),
+      divisor: d.divisor,
+    };
+  }
   system.equalities = equalities;
   system.inequalities = inequalities;
+  system.locals = locals;
+}
+
+function substituteRows(
+  rows: readonly number[][],
+  column: number,
+  value: Row,
+  kind: RowKind,
+): number[][] {
+  const out = new Array<number[]>(rows.length);
+  for (let i = 0; i < rows.length; i++) out[i] = substitute(rows[i]!, column, value, kind);
+  return out;
 }
 
 /**
@@ -73,6 +92,7 @@ export function substituteEverywhere(system: System, column: number, value: Row)
  * are put in order, defined ones first.
  */
 export function settleLocals(system: System): void {
+  if (areSettled(system)) return;
   const { fixed, locals } = system;
   const order: number[] = [];
   const placed = new Set<number>();
@@ -96,40 +116,59 @@ export function settleLocals(system: System): void {
   if (order.some((from, to) => from !== to)) arrangeLocals(system, order);
 }
 
+/** Whether defined locals come first and each uses only those before it. */
+function areSettled({ fixed, locals }: System): boolean {
+  let defined = 0;
+  while (defined < locals.length && locals[defined] !== null) defined++;
+  for (let i = defined; i < locals.length; i++) if (locals[i] !== null) return false;
+  for (let i = 0; i < defined; i++) {
+    const { numerator } = locals[i]!;
+    for (let k = i; k < locals.length; k++) if (numerator[fixed + k] !== 0) return false;
+  }
+  return true;
+}
+
 /** Keeps the locals listed in `order`, in that order. Dropped ones must not be in use. */
 export function arrangeLocals(system: System, order: readonly number[]): void {
   const { fixed } = system;
-  const move = (row: Row): number[] => {
-    const out = row.slice(0, fixed);
-    for (const from of order) out.push(row[fixed + from]!);
-    out.push(row[row.length - 1]!);
-    return out;
-  };
-  system.equalities = system.equalities.map(move);
-  system.inequalities = system.inequalities.map(move);
+  system.equalities = system.equalities.map((r) => rearranged(r, fixed, order));
+  system.inequalities = system.inequalities.map((r) => rearranged(r, fixed, order));
   system.locals = order.map((from) => {
     const d = system.locals[from]!;
-    return d && { numerator: move(d.numerator), divisor: d.divisor };
+    return d && { numerator: rearranged(d.numerator, fixed, order), divisor: d.divisor };
   });
+}
+
+function rearranged(row: Row, fixed: number, order: readonly number[]): number[] {
+  const out = new Array<number>(fixed + order.length + 1);
+  for (let c = 0; c < fixed; c++) out[c] = row[c]!;
+  for (let k = 0; k < order.length; k++) out[fixed + k] = row[fixed + order[k]!]!;
+  out[fixed + order.length] = row[row.length - 1]!;
+  return out;
 }
 
 /** Appends a zero column for a new local and returns its index. */
 export function appendLocal(system: System, division: Division | null): number {
   const index = system.locals.length;
-  const widen = (row: Row): number[] => {
-    const out = row.slice();
-    out.splice(system.fixed + index, 0, 0);
-    return out;
-  };
-  system.equalities = system.equalities.map(widen);
-  system.inequalities = system.inequalities.map(widen);
-  system.locals = system.locals.map(
-    (d) => d && { numerator: widen(d.numerator), divisor: d.divisor },
-  );
-  system.locals.push(
-    division && { numerator: widen(division.numerator), divisor: division.divisor },
-  );
+  const at = system.fixed + index;
+  system.equalities = system.equalities.map((r) => widened(r, at));
+  system.inequalities = system.inequalities.map((r) => widened(r, at));
+  system.locals = system.locals.map((d) => widenedDivision(d, at));
+  system.locals.push(widenedDivision(division, at));
   return index;
+}
+
+function widenedDivision(division: Division | null, at: number): Division | null {
+  return division && { numerator: widened(division.numerator, at), divisor: division.divisor };
+}
+
+/** The row with a zero before position `at`. */
+function widened(row: Row, at: number): number[] {
+  const out = new Array<number>(row.length + 1);
+  for (let c = 0; c < at; c++) out[c] = row[c]!;
+  out[at] = 0;
+  for (let c = at; c < row.length; c++) out[c + 1] = row[c]!;
+  return out;
 }
 
 /**
@@ -153,27 +192,37 @@ export function simplify(system: System): boolean {
 }
 
 function tightenRows(system: System): boolean {
-  const tight = tighten(system.inequalities.map((r) => r.slice()));
+  const tight = tighten(system.inequalities);
   if (!tight) return false;
   const equalities: number[][] = [];
-  for (const row of [...system.equalities, ...tight.equalities]) {
-    const copy = row.slice();
-    if (!tightenEquality(copy)) return false;
-    const columns = copy.length - 1;
-    if (isZeroRow(copy, columns)) continue;
-    makeLeadingPositive(copy);
-    if (!equalities.some((e) => e.every((v, i) => v === copy[i]))) equalities.push(copy);
-  }
+  if (!addEqualities(equalities, system.equalities)) return false;
+  if (!addEqualities(equalities, tight.equalities)) return false;
   system.equalities = equalities;
   system.inequalities = tight.inequalities;
   return true;
 }
 
-function makeLeadingPositive(row: number[]): void {
-  const lead = row.find((v) => v !== 0);
-  if (lead !== undefined && lead < 0) {
-    for (let i = 0; i < row.length; i++) row[i] = row[i]! === 0 ? 0 : -row[i]!;
+/** Adds tightened equalities that are not there yet; false when one never holds. */
+function addEqualities(to: number[][], rows: readonly Row[]): boolean {
+  for (const row of rows) {
+    const tight = tightEquality(row);
+    if (tight === null) return false;
+    if (tight === undefined) continue;
+    const positive = withLeadingPositive(tight);
+    if (!to.some((e) => areSameRows(e, positive))) to.push(positive);
   }
+  return true;
+}
+
+function withLeadingPositive(row: number[]): number[] {
+  let lead = 0;
+  while (row[lead] === 0) lead++;
+  return row[lead]! < 0 ? negateRow(row) : row;
+}
+
+function areSameRows(a: Row, b: Row): boolean {
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 /**
@@ -184,6 +233,7 @@ function normalizeDivisions(system: System): void {
   for (let i = 0; i < system.locals.length; i++) {
     const d = system.locals[i];
     if (!d) continue;
+    if (isNormalDivision(d)) continue;
     const column = system.fixed + i;
     const g = gcd(coefficientGcd(d.numerator), d.divisor);
     const last = d.numerator.length - 1;
@@ -197,12 +247,20 @@ function normalizeDivisions(system: System): void {
       substituteEverywhere(system, column, whole);
     }
     system.locals[i] = isZeroRow(rest, last) ? null : { numerator: rest, divisor };
-    if (isZeroRow(rest, last)) substituteEverywhere(system, column, unitlessZero(last + 1));
+    if (isZeroRow(rest, last)) substituteEverywhere(system, column, zeroRow(last + 1));
   }
 }
 
-function unitlessZero(width: number): number[] {
-  return new Array<number>(width).fill(0);
+/** Remainders over a divisor that shares no factor with them. */
+function isNormalDivision({ numerator, divisor }: Division): boolean {
+  const last = numerator.length - 1;
+  let g = divisor;
+  for (let c = 0; c < last; c++) {
+    const v = numerator[c]!;
+    if (v < 0 || v >= divisor) return false;
+    if (v !== 0 && g !== 1) g = v === 1 ? 1 : gcd(g, v);
+  }
+  return g === 1 && numerator[last]! >= 0 && numerator[last]! < divisor;
 }
 
 /**
@@ -223,17 +281,20 @@ function eliminateByEquality(system: System): boolean {
 
 /** Whether `row` uses a local whose definition uses `column`, directly or through others. */
 export function dependsOnColumn(system: System, row: Row, column: number): boolean {
+  const { fixed, locals } = system;
+  if (locals.length === 0) return false;
   const seen = new Set<number>();
-  const visit = (r: Row): boolean => {
-    for (let k = 0; k < system.locals.length; k++) {
-      if (r[system.fixed + k] === 0 || system.fixed + k === column || seen.has(k)) continue;
+  const open: Row[] = [row];
+  for (let next = open.pop(); next; next = open.pop()) {
+    for (let k = 0; k < locals.length; k++) {
+      const d = locals[k];
+      if (!d || next[fixed + k] === 0 || fixed + k === column || seen.has(k)) continue;
+      if (d.numerator[column] !== 0) return true;
       seen.add(k);
-      const d = system.locals[k];
-      if (d && (d.numerator[column] !== 0 || visit(d.numerator))) return true;
+      open.push(d.numerator);
     }
-    return false;
-  };
-  return visit(row);
+  }
+  return false;
 }
 
 /** Removes a free local by Fourier-Motzkin where that is exact and adds no rows; true if it did. */
@@ -241,18 +302,21 @@ function eliminateFreeLocal(system: System): boolean {
   for (let i = 0; i < system.locals.length; i++) {
     if (system.locals[i] !== null) continue;
     const column = system.fixed + i;
-    if (system.equalities.some((r) => r[column] !== 0)) continue;
+    if (usesColumn(system.equalities, column)) continue;
     const { lower, upper, exact } = countBounds(system.inequalities, column);
     if (lower + upper === 0 || !exact || lower * upper > lower + upper) continue;
-    eliminateExactly(system, column);
+    const split = splitBounds(system.inequalities, column);
+    system.inequalities = shadow(split, column, "real", unlimited);
     return true;
   }
   return false;
 }
 
-function eliminateExactly(system: System, column: number, work = new Work(Infinity)): void {
-  const split = splitBounds(system.inequalities, column);
-  system.inequalities = shadow(split, column, "real", work);
+const unlimited = new Work(Infinity);
+
+function usesColumn(rows: readonly Row[], column: number): boolean {
+  for (let i = 0; i < rows.length; i++) if (rows[i]![column] !== 0) return true;
+  return false;
 }
 
 /** Gives two locals with the same definition one column; true if it did. */
@@ -263,8 +327,8 @@ function mergeEqualDivisions(system: System): boolean {
       const a = locals[i];
       const b = locals[k];
       if (!a || !b || a.divisor !== b.divisor) continue;
-      if (!a.numerator.every((v, c) => v === b.numerator[c])) continue;
-      const value = unitlessZero(a.numerator.length);
+      if (!areSameRows(a.numerator, b.numerator)) continue;
+      const value = zeroRow(a.numerator.length);
       value[fixed + k] = 1;
       locals[i] = null;
       substituteEverywhere(system, fixed + i, value);
@@ -275,18 +339,19 @@ function mergeEqualDivisions(system: System): boolean {
 }
 
 function dropUnusedLocals(system: System): void {
-  const used = new Set<number>();
+  const used: boolean[] = [];
+  let unused = 0;
   for (let i = system.locals.length - 1; i >= 0; i--) {
     const column = system.fixed + i;
-    const inUse =
-      system.equalities.some((r) => r[column] !== 0) ||
-      system.inequalities.some((r) => r[column] !== 0) ||
-      system.locals.some((d, k) => used.has(k) && d !== null && d.numerator[column] !== 0);
-    if (inUse) used.add(i);
+    let inUse = usesColumn(system.equalities, column) || usesColumn(system.inequalities, column);
+    for (let k = i + 1; k < system.locals.length && !inUse; k++) {
+      inUse = used[k]! && system.locals[k] !== null && system.locals[k]!.numerator[column] !== 0;
+    }
+    used[i] = inUse;
+    if (!inUse) unused++;
   }
-  if (used.size === system.locals.length) return;
-  arrangeLocals(
-    system,
-    system.locals.map((_, i) => i).filter((i) => used.has(i)),
-  );
+  if (unused === 0) return;
+  const kept: number[] = [];
+  for (let i = 0; i < used.length; i++) if (used[i]) kept.push(i);
+  arrangeLocals(system, kept);
 }
