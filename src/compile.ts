@@ -13,13 +13,8 @@
  *   lower       kernels, buffers, memory plan
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
-import {
-  bodyFlops,
-  compulsoryBytes,
-  pointsOf,
-  priceRegion,
-  type RegionPrice,
-} from "./cost/tile-cost.ts";
+import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
+import { priceRegion } from "./cost/tile-cost.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { lowerProgram } from "./lower/lower-program.ts";

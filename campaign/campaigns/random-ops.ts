@@ -2,6 +2,8 @@
  * Random small graphs, computed by the float64 oracle and by the stage under test. Target `wasm`:
  * compiled, and run as WebAssembly on one thread. Target `cpu`: compiled for one of the x86-64 targets
  * that run here, on one to three threads, every buffer in pages of its own between pages that fault.
+ * Target `cuda-interp`: compiled for a GPU, its kernels run block by block in the program interpreter,
+ * which finds races and reads of what was not written.
  * Target `nests`: the loop nests of every node, run by the nest interpreter.
  */
 import { unwrap } from "../../bench/sessions/import-hints.ts";
@@ -25,16 +27,17 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts";
+import { interpretProgram } from "../interpreted-instance.ts";
 import { type RandomGraph, randomGraph } from "../random-graph.ts";
 
 export const randomOps: Campaign = {
   name: "random-ops",
   summary: "random small graphs, each stage against the oracle",
-  targets: ["wasm", "nests", "cpu"],
+  targets: ["wasm", "nests", "cpu", "cuda-interp"],
   defaultCount: 2000,
   open: async (target) => {
     if (target === "nests") return nestsTrial;
-    return target === "wasm" ? compiledTrial(onWasm) : compiledTrial(onNative);
+    return compiledTrial(places[target as keyof typeof places]);
   },
 };
 
@@ -70,6 +73,14 @@ const onNative: Place = (seed) => {
     },
   };
 };
+
+const onBlocks: Place = (seed) => ({
+  target: targets.get("h200")!,
+  start: (program, options) =>
+    ok(new ModelSession(program, interpretProgram(program, seed), options)),
+});
+
+const places = { wasm: onWasm, cpu: onNative, "cuda-interp": onBlocks } as const;
 
 const nestsTrial: Trial = (seed) => {
   const { graph, extents } = randomGraph(seed);

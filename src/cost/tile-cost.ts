@@ -5,13 +5,12 @@
  *
  *   time = max(instructions / rate, latency chain, bytes / bandwidth of the level they fit in)
  */
-import type { Access, Region, Statement } from "../region/nest.ts";
+import type { Access } from "../region/nest.ts";
 import {
   type ScheduledRegion,
   type ScheduledStatement,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
-import { dtypes } from "../semantics/dtype.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -22,14 +21,11 @@ import {
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { Target } from "../target/target.ts";
-
-/** A time that no implementation on the target can beat, and what the schedule is expected to take. */
-export interface RegionPrice {
-  readonly estimateNs: number;
-  readonly boundNs: number;
-}
+import { priceOnBlocks } from "./block-cost.ts";
+import { bodyFlops, compulsoryBytes, pointsOf, product, type RegionPrice } from "./region-work.ts";
 
 export function priceRegion(scheduled: ScheduledRegion, target: Target): RegionPrice {
+  if (target.blocks) return priceOnBlocks(scheduled, target.blocks);
   const ranges = symbolRanges(scheduled.region);
   let estimateNs = 0;
   let flops = 0;
@@ -42,32 +38,6 @@ export function priceRegion(scheduled: ScheduledRegion, target: Target): RegionP
   const compute = flops / (target.f32FlopsPerNsPerCore.value * 1.15);
   const boundNs = Math.max(compute, bytes / (target.memory[0]!.bytesPerNsPerCore.value * 1.15));
   return { estimateNs: Math.max(estimateNs, memory, boundNs), boundNs };
-}
-
-/** Bytes of every tensor the region exchanges with its surroundings, each once. */
-export function compulsoryBytes(region: Region, ranges: IndexRanges): number {
-  let bytes = 0;
-  for (const { shape, dtype, role } of region.tensors.values()) {
-    if (role !== "local") bytes += (product(shape, ranges) * dtypes[dtype].bits) / 8;
-  }
-  return bytes;
-}
-
-/** Multiply and add counted separately, per point of the domain; epilogues are not counted. */
-export function bodyFlops(statement: Statement): number {
-  const work = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
-  return statement.reduction ? work + statement.body.length : work > 0 ? 1 : 0;
-}
-
-export function pointsOf(statement: Statement, ranges: IndexRanges): number {
-  return product(
-    statement.loops.map((l) => l.extent),
-    ranges,
-  );
-}
-
-function product(extents: readonly IndexExpr[], ranges: IndexRanges): number {
-  return extents.reduce((n, e) => n * Math.max(1, rangeOf(e, ranges).max), 1);
 }
 
 function bandwidth(target: Target, bytes: number): number {

@@ -3,10 +3,17 @@
  * resolved here: a packed weight by its layout, a placed or staged tile by its offset; everything else
  * is the tensor's own buffer.
  */
-import { type Buffer, type Kernel, threadCountName } from "../program/program.ts";
+import {
+  type Buffer,
+  type Grid,
+  type Kernel,
+  type Role,
+  threadCountName,
+} from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import {
+  isBound,
   type PlacedTensor,
   type ScheduledLoop,
   type ScheduledRegion,
@@ -15,7 +22,15 @@ import {
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
 import { inRange } from "../semantics/condition.ts";
-import { add, constant, type IndexExpr, substitute, variable } from "../semantics/index-expr.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  substitute,
+  variable,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import { loopRange, provesAtMost, provesLess, simplify } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
@@ -49,15 +64,19 @@ class KernelLowering {
   readonly #placed = new Map<string, Operand>();
   /** Tiles of staged operands by statement and tensor: only that statement's reads go there. */
   readonly #staged = new Map<string, Operand>();
+  readonly #axes = new Map<string, string>();
   readonly #context: KernelContext;
+  readonly #target: Target;
 
   constructor(region: ScheduledRegion, target: Target) {
     this.#region = region;
+    this.#target = target;
     this.#context = {
       names: this.#names,
       operand: (tensor) => this.#wholeOperand(tensor),
       buffers: this.#buffers,
       gridAxis: threadAxis,
+      axes: this.#axes,
       fused: target.capabilities.has("fma"),
       isPadded: (access, loop, ranges) => this.#isPadded(access, loop, ranges),
     };
@@ -67,6 +86,10 @@ class KernelLowering {
     this.#placeTiles();
     const block = new Block(this.#names);
     const ranges = symbolRanges(this.#region.region);
+    for (const { name, mode } of root.loops) {
+      if (isBound(mode) && !this.#target.blocks) refuseBlocks(root, name, this.#target);
+      if (isBound(mode)) this.#axes.set(name, ranges.has(name) ? this.#names.fresh(name) : name);
+    }
     const nest = this.#nest(root);
     const start = nest.start(block, ranges, new Map());
     nest.settle(
@@ -74,19 +97,43 @@ class KernelLowering {
       () => false,
       (inside) => nest.lower(inside, 0),
     );
-    const parallel = root.loops.some((l) => l.mode === "grid");
     return {
       name: `${this.#region.region.name}${suffix}`,
-      grid: {
-        unit: "threads",
-        axes: [{ name: threadAxis, extent: parallel ? variable(threadCountName) : constant(1) }],
-        clusterSize: 1,
-        resident: false,
-      },
+      grid: this.#target.blocks ? this.#blockGrid(root) : threadGrid(root),
       buffers: this.#buffers,
       counters: [],
-      roles: [{ name: "main", copies: 1, threads: 1, body: block.statements }],
+      roles: [this.#role(root, block)],
       region: this.#region.region.name,
+    };
+  }
+
+  #blockGrid({ statement, loops }: ScheduledStatement): Grid {
+    const known = new Set(this.#region.region.symbols.map((s) => s.name));
+    const axes = loops.filter((l) => l.mode === "blocks");
+    const open = axes.find((l) => [...variablesOf(l.extent)].some((name) => !known.has(name)));
+    if (open) {
+      reject("SCH006", `loop ${open.name} has the extent ${open.extent.key}, not one of the grid`, {
+        at: `bind ${statement.name}:${open.name} to blocks`,
+        help: "bind loops whose extents are constants or over symbols of the model",
+      });
+    }
+    const given = axes.map((l) => ({ name: this.#axes.get(l.name)!, extent: l.extent }));
+    const one = [{ name: "block", extent: constant(1) }];
+    const unit = "blocks";
+    return { unit, axes: given.length > 0 ? given : one, clusterSize: 1, resident: false };
+  }
+
+  #role({ loops }: ScheduledStatement, { statements }: Block): Role {
+    const [groups, threads] = (["groups", "threads"] as const).map((level) =>
+      loops.find((l) => l.mode === level),
+    );
+    return {
+      name: "main",
+      copies: groups ? constantValue(groups.extent)! : 1,
+      threads: threads ? constantValue(threads.extent)! : 1,
+      ...(groups && { copyVariable: this.#axes.get(groups.name)! }),
+      ...(threads && { threadVariable: this.#axes.get(threads.name)! }),
+      body: statements,
     };
   }
 
@@ -243,6 +290,24 @@ class KernelLowering {
     };
     copy(0, place.block, []);
   }
+}
+
+function refuseBlocks({ statement }: ScheduledStatement, loop: string, target: Target): never {
+  reject("SCH030", `${target.name} has no blocks of threads`, {
+    at: `bind ${statement.name}:${loop}`,
+    help: "use parallelize, or another target",
+  });
+}
+
+function threadGrid({ loops }: ScheduledStatement): Grid {
+  const parallel = loops.some((l) => l.mode === "grid");
+  const extent = parallel ? variable(threadCountName) : constant(1);
+  return {
+    unit: "threads",
+    axes: [{ name: threadAxis, extent }],
+    clusterSize: 1,
+    resident: false,
+  };
 }
 
 /** The copy is made in the loops that stand outside it, which must be those that run outside it. */

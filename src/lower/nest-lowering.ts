@@ -13,7 +13,11 @@
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Access } from "../region/nest.ts";
-import type { ScheduledLoop, ScheduledStatement } from "../schedule/scheduled-region.ts";
+import {
+  isBound,
+  type ScheduledLoop,
+  type ScheduledStatement,
+} from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
 import {
   constant,
@@ -53,6 +57,8 @@ export interface KernelContext {
   /** Register and local buffers made on the way. */
   readonly buffers: Buffer[];
   readonly gridAxis: string;
+  /** Index variables of the grid by the bound loops whose iterations they number. */
+  readonly axes: ReadonlyMap<string, string>;
   /** Multiply-add may be fused. */
   readonly fused: boolean;
   /** Position of a tensor is inside its buffer even where the lane's own range is ragged. */
@@ -111,6 +117,11 @@ export class NestLowering {
    */
   bindLoop(loop: ScheduledLoop, place: Place, fill: (inside: Place) => void): void {
     const { context } = this;
+    const axis = isBound(loop.mode) ? context.axes.get(loop.name) : undefined;
+    if (axis !== undefined) {
+      this.#enterAxis(loop, axis, place, fill);
+      return;
+    }
     const name = place.ranges.has(loop.name) ? context.names.fresh(`${loop.name}_`) : loop.name;
     const pending = this.inProgramTerms(place.pending, place, loop.name, name);
     const later = this.#unboundExtents(place, loop.name);
@@ -126,6 +137,14 @@ export class NestLowering {
       const discharged = (c: Condition): boolean => c.kind === "nonNegative" && falls(c, name);
       this.settle({ ...place, block: body, ranges, loops }, discharged, fill);
     });
+  }
+
+  /** Each instance or thread has one iteration: the variable is there, and the ragged end a branch. */
+  #enterAxis(loop: ScheduledLoop, axis: string, place: Place, fill: (inside: Place) => void): void {
+    const extent = substitute(loop.extent, place.loops);
+    const ranges = new Map(place.ranges).set(axis, loopRange(extent, place.ranges));
+    const loops = new Map(place.loops).set(loop.name, variable(axis));
+    this.settle({ ...place, ranges, loops }, () => false, fill);
   }
 
   /** Branches on the pending conditions that mention no unbound loop, unless `discharged` already. */
@@ -259,7 +278,9 @@ export class NestLowering {
       return;
     }
     const extents = new Map([...tile, ...this.plan.reduce].map((l) => [l.name, l.extent]));
-    const hulls = guards.map((c) => hullOf(c, extents));
+    // Indices that are loaded are not known out here.
+    const loaded = this.plan.scheduled.statement.indirects.map((v) => v.name);
+    const hulls = guards.map((c) => (mentionsAny(c, loaded) ? undefined : hullOf(c, extents)));
     const known = hulls.filter((c) => c !== undefined);
     const needed = reduceConditions(known, place.ranges);
     const never = known.length < hulls.length || needed.some((c) => isRefuted(c, place.ranges));

@@ -2,7 +2,11 @@
  * What the parts of a scheduled statement are for the lowering: outer loops around the tile, the tile
  * that is kept in registers (or in local memory), and the loops of the reduction.
  */
-import type { ScheduledLoop, ScheduledStatement } from "../schedule/scheduled-region.ts";
+import {
+  isSpread,
+  type ScheduledLoop,
+  type ScheduledStatement,
+} from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { constantValue } from "../semantics/index-expr.ts";
 import type { Monoid } from "../semantics/monoids.ts";
@@ -27,7 +31,7 @@ export function planNest(scheduled: ScheduledStatement, domain: readonly Conditi
   const first = loops.findIndex((l) => l.kind === "reduce");
   const isTile = (l: ScheduledLoop, at: number): boolean =>
     l.kind === "space" &&
-    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && l.mode !== "grid"));
+    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && !isSpread(l)));
   const vector = loops.find((l) => l.mode === "vector");
   const lane = vector && { name: vector.name, lanes: constantValue(vector.extent)! };
   return {

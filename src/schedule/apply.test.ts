@@ -97,6 +97,9 @@ describe("applySchedule", () => {
     ["reorder S0:(i, j)", "SCH005"],
     ["unroll S0:k", "SCH006"],
     ["vectorize S0:i vectorize S0:j", "SCH007"],
+    ["bind S0:k to threads", "SCH006"],
+    ["bind S0:i to threads bind S0:j to threads", "SCH007"],
+    ["bind S0:i to lanes", "TXT001"],
     ["vectorize S1:j", "SCH008"],
     ["unroll S0:i unroll S0:i", "SCH009"],
     ["fuse S0 into S0:i", "SCH010"],
@@ -131,6 +134,7 @@ describe("applySchedule", () => {
   vectorize S0:d
   unroll S0:c
   parallelize S0:a
+  bind S0:b to blocks
   fuse S1 into S0:a
   place "t" in local at S0:a
   stage "x" in local at S0:a depth 1

@@ -26,6 +26,7 @@ import {
   type FusedStatement,
   type PlacedTensor,
   type ScheduledLoop,
+  type ScheduledMode,
   type ScheduledRegion,
   type ScheduledStatement,
   symbolRanges,
@@ -79,6 +80,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
       return onStatement(state, d, (s) => setMode(s, d, "unroll"));
     case "parallelize":
       return onStatement(state, d, (s) => setMode(s, d, "grid"));
+    case "bind":
+      return onStatement(state, d, (s) => setMode(s, d, d.level));
     case "fuse":
       return { ...state, fused: [...state.fused, fuse(state, d)] };
     case "place":
@@ -197,19 +200,21 @@ function reorder(s: ScheduledStatement, d: Of<"reorder">): ScheduledStatement {
 
 function setMode(
   s: ScheduledStatement,
-  d: Of<"vectorize"> | Of<"unroll"> | Of<"parallelize">,
-  mode: "vector" | "unroll" | "grid",
+  d: Of<"vectorize"> | Of<"unroll"> | Of<"parallelize"> | Of<"bind">,
+  mode: Exclude<ScheduledMode, "serial">,
 ): ScheduledStatement {
   const at = loopPosition(s, d, d.loop);
   const loop = s.loops[at]!;
-  if (mode !== "grid" && constantValue(loop.extent) === undefined) {
+  if (mode !== "grid" && mode !== "blocks" && constantValue(loop.extent) === undefined) {
     reject("SCH006", `loop ${d.loop} has the extent ${loop.extent.key}, not a constant`, {
       at: printDirective(d),
       help: `split ${d.loop} by a constant first and ${d.kind} the inner loop`,
     });
   }
-  if (mode === "vector" && s.loops.some((l) => l.mode === "vector")) {
-    reject("SCH007", `statement ${s.statement.name} has a vector loop already`, {
+  const single = mode === "vector" || mode === "threads" || mode === "groups";
+  if (single && s.loops.some((l) => l.mode === mode)) {
+    const what = mode === "vector" ? "a vector loop" : `a loop bound to ${mode}`;
+    reject("SCH007", `statement ${s.statement.name} has ${what} already`, {
       at: printDirective(d),
     });
   }

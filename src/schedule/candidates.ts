@@ -18,6 +18,7 @@ import {
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import type { Target } from "../target/target.ts";
+import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Directive, Schedule } from "./directive.ts";
 import { symbolRanges } from "./scheduled-region.ts";
 
@@ -45,6 +46,7 @@ export function enumerateSchedules(
   target: Target,
   options: CandidateOptions,
 ): readonly Schedule[] {
+  if (target.blocks) return enumerateBlockSchedules(region, target);
   const plain: Schedule = { region: region.name, target: target.name, directives: [] };
   const [statement] = region.statements;
   if (!statement || region.statements.length > 1) return [plain];

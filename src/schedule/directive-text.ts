@@ -6,6 +6,7 @@
  *     tile S0:(i, j) by (4, 16) -> (i0, j0) (i1, j1)
  *     reorder S0:(n, oc0, oh, ow, ic, oc1)
  *     vectorize S0:oc1
+ *     bind S0:ow to threads
  *     fuse S1 into S0:oh
  *     place "t0" in register at S0:ow
  *     stage "x" in local at S0:oh depth 1
@@ -17,7 +18,7 @@ import { readIndexExpr } from "../semantics/index-text.ts";
 import { attempt, type Result } from "../support/diagnostic.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { TextWriter } from "../support/text-writer.ts";
-import type { Directive, MemoryScope, Schedule } from "./directive.ts";
+import { type Directive, gridLevels, type MemoryScope, type Schedule } from "./directive.ts";
 
 export function printSchedule(schedule: Schedule): string {
   const out = new TextWriter();
@@ -42,6 +43,8 @@ export function printDirective(d: Directive): string {
     case "unroll":
     case "parallelize":
       return `${d.kind} ${d.statement}:${d.loop}`;
+    case "bind":
+      return `bind ${d.statement}:${d.loop} to ${d.level}`;
     case "fuse":
       return `fuse ${d.statement} into ${d.into}:${d.at}`;
     case "place":
@@ -110,6 +113,13 @@ function readDirective(reader: TextReader): Directive {
       const [statement, loop] = readLoop(reader);
       return { kind, statement, loop };
     }
+    case "bind": {
+      const [statement, loop] = readLoop(reader);
+      reader.expect("to");
+      const word = reader.name("blocks, groups or threads");
+      const level = gridLevels.find((l) => l === word) ?? reader.fail(gridLevels.join(", "));
+      return { kind, statement, loop, level };
+    }
     case "fuse": {
       const statement = reader.name();
       reader.expect("into");
@@ -128,7 +138,9 @@ function readDirective(reader: TextReader): Directive {
       return { kind, tensor, layout: { shape, logical, stored: readIndexList(reader) } };
     }
     default:
-      return reader.fail("split, tile, reorder, vectorize, unroll, parallelize, fuse, place, …");
+      return reader.fail(
+        "split, tile, reorder, vectorize, unroll, parallelize, bind, fuse, place, …",
+      );
   }
 }
 

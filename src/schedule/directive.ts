@@ -11,6 +11,14 @@ import type { LayoutMap } from "../semantics/layout.ts";
 /** Memory scopes, nearest last: `memory` is main or global memory. */
 export type MemoryScope = "memory" | "shared" | "local" | "register";
 
+/**
+ * Where the iterations of a bound loop run when a grid is made of blocks of threads: each block takes
+ * one, each thread of a block, or each group of threads of a block.
+ */
+export type GridLevel = "blocks" | "groups" | "threads";
+
+export const gridLevels: readonly GridLevel[] = ["blocks", "groups", "threads"];
+
 export type Directive =
   /** loop = outer * factor + inner, 0 <= inner < factor; a ragged end is guarded or peeled by lowering. */
   | {
@@ -37,6 +45,13 @@ export type Directive =
   | { readonly kind: "unroll"; readonly statement: string; readonly loop: string }
   /** Iterations are dealt out to the instances of the grid. */
   | { readonly kind: "parallelize"; readonly statement: string; readonly loop: string }
+  /** Each iteration runs on a block, a group of threads or a thread of its own. */
+  | {
+      readonly kind: "bind";
+      readonly statement: string;
+      readonly loop: string;
+      readonly level: GridLevel;
+    }
   /** Computes `statement` inside `into`, once per iteration of the loops down to `at`. */
   | {
       readonly kind: "fuse";

@@ -16,6 +16,7 @@ import type { Schedule } from "./directive.ts";
 import {
   type FusedStatement,
   findScheduled,
+  isSpread,
   type ScheduledLoop,
   type ScheduledRegion,
   type ScheduledStatement,
@@ -75,7 +76,7 @@ function partLoops({ loops }: ScheduledStatement): Parts {
   const first = loops.findIndex((l) => l.kind === "reduce");
   const isTile = (l: ScheduledLoop, at: number): boolean =>
     l.kind === "space" &&
-    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && l.mode !== "grid"));
+    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && !isSpread(l)));
   const tile = loops.filter(isTile);
   return {
     outer: loops.filter((l, at) => l.kind !== "reduce" && !isTile(l, at)),

@@ -18,7 +18,12 @@ import type { Statement } from "../region/nest.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
 import { type LoopsOfTime, refuseUnproved, refuseWitness } from "./refusal.ts";
-import type { PlacedTensor, ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
+import {
+  isSpread,
+  type PlacedTensor,
+  type ScheduledLoop,
+  type ScheduledRegion,
+} from "./scheduled-region.ts";
 
 /** The region as given when the schedule is proved legal; SCH016 with a witness, or SCH017. */
 export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
@@ -33,15 +38,15 @@ export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegio
 /** Threads share no accumulator, and every statement of a kernel is dealt out the same way. */
 function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedStatement): void {
   const { name } = scheduled.statement;
-  const shared = reduce.find((l) => l.mode === "grid");
+  const shared = reduce.find(isSpread);
   if (shared) {
     reject("SCH016", `threads would add to one result: ${name}:${shared.name} is a reduce loop`, {
-      at: `parallelize ${name}:${shared.name}`,
+      at: `${shared.mode === "grid" ? "parallelize" : "bind"} ${name}:${shared.name}`,
       help: `leave ${shared.name} serial, or vectorize it: lanes have an accumulator each`,
     });
   }
   for (const { statement, into, depth } of region.fused) {
-    const deeper = scheduled.loops.find((l, at) => l.mode === "grid" && at >= depth);
+    const deeper = scheduled.loops.find((l, at) => isSpread(l) && at >= depth);
     if (deeper && (name === statement || name === into)) {
       reject(
         "SCH016",
@@ -337,7 +342,7 @@ function originalTime(s: ExecutedStatement): readonly TimePart[] {
 }
 
 function gridLoops(s: ExecutedStatement): readonly ScheduledLoop[] {
-  return s.outer.filter((l) => l.mode === "grid");
+  return s.outer.filter(isSpread);
 }
 
 function touches(s: ExecutedStatement, tensor: string): boolean {

@@ -5,7 +5,7 @@
  */
 import type { Witness } from "../affine/index.ts";
 import { reject } from "../support/diagnostic.ts";
-import type { ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
+import { isBound, isSpread, type ScheduledLoop, type ScheduledRegion } from "./scheduled-region.ts";
 
 /** The loop at each time dimension, where it is one. */
 export type LoopsOfTime = readonly (ScheduledLoop | undefined)[];
@@ -61,7 +61,7 @@ function breakage(
   place: string | undefined,
 ): string {
   if (place !== undefined) return "the tile does not live from one to the other";
-  if (loop?.mode === "grid") return `the iterations of ${loop.name} run on threads, in any order`;
+  if (loop && isSpread(loop)) return `the iterations of ${loop.name} run on threads, in any order`;
   if (witness.violation === "reversed") return "the schedule runs the second first";
   if (witness.violation === "simultaneous") return "the schedule runs both at the same time";
   return `the iterations of ${loop?.name} are live at once`;
@@ -74,7 +74,8 @@ function smallestChange(
 ): string {
   const { statement } = witness.sink;
   if (place !== undefined) return "place it further outside";
-  if (loop && loop.mode === "grid") return `remove parallelize ${statement}:${loop.name}`;
+  if (loop && isBound(loop.mode)) return `remove bind ${statement}:${loop.name} to ${loop.mode}`;
+  if (loop && isSpread(loop)) return `remove parallelize ${statement}:${loop.name}`;
   if (loop && loop.mode === "vector") return `remove vectorize ${statement}:${loop.name}`;
   if (loop && loop.mode === "unroll") return `remove unroll ${statement}:${loop.name}`;
   if (statement !== witness.source.statement) {

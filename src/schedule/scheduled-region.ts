@@ -11,9 +11,19 @@ import type { Condition } from "../semantics/condition.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import type { MemoryScope, Schedule } from "./directive.ts";
+import { type GridLevel, gridLevels, type MemoryScope, type Schedule } from "./directive.ts";
 
-export type ScheduledMode = "serial" | "unroll" | "vector" | "grid";
+/** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
+export type ScheduledMode = "serial" | "unroll" | "vector" | "grid" | GridLevel;
+
+/** Whether different iterations run on different threads. */
+export function isSpread({ mode }: Pick<ScheduledLoop, "mode">): boolean {
+  return mode === "grid" || isBound(mode);
+}
+
+export function isBound(mode: ScheduledMode): mode is GridLevel {
+  return (gridLevels as readonly ScheduledMode[]).includes(mode);
+}
 
 export interface ScheduledLoop {
   readonly name: string;

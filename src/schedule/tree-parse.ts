@@ -4,6 +4,7 @@
  */
 import { type Affine, parseAffine } from "../affine/index.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { gridLevels } from "./directive.ts";
 import type { BandMember, FilterNode, ScheduleTree, TreeMark } from "./tree.ts";
 
 interface Line {
@@ -16,7 +17,7 @@ export function parseTree(text: string): Result<ScheduleTree> {
   return attempt(() => new TreeReader(text).read());
 }
 
-const modes = ["unroll", "vector", "grid"] as const;
+const modes = ["unroll", "vector", "grid", ...gridLevels] as const;
 
 class TreeReader {
   readonly #lines: readonly Line[];

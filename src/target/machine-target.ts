@@ -4,7 +4,7 @@
  */
 import { predicted, type Sourced } from "./figure.ts";
 import type { CpuMachine, GpuMachine, Machine } from "./machine.ts";
-import type { MemoryLevel, Target } from "./target.ts";
+import type { BlockLimits, MemoryLevel, Target } from "./target.ts";
 
 /** What a data file says beside the machine itself. */
 export interface MachineFile {
@@ -77,6 +77,41 @@ function memoryRate({ memoryBytesPerNs: whole }: CpuMachine): Sourced {
   return whole && whole.value < aloneFromMemory.value ? whole : aloneFromMemory;
 }
 
+const launchGap = predicted(1300, "gap between dependent kernels of a graph, as seen on an H100");
+
+function blockLimits(machine: GpuMachine, memory: readonly MemoryLevel[]): BlockLimits {
+  const { architecture: a, memoryBytesPerNs, l2Bytes } = machine;
+  const cores = machine.multiprocessors.value;
+  const ghz = machine.boostMhz.value / 1000;
+  const issue = a.warpInstructionsPerCycle.value;
+  const near = memory.find((m) => m.name === "L2")!.bytesPerNsPerCore.value;
+  return {
+    warpThreads: a.warpThreads,
+    threadsPerBlock: a.threadsPerBlock.value,
+    cores,
+    threadsPerCore: a.threadsPerSm.value,
+    blocksPerCore: a.blocksPerSm.value,
+    registersPerThread: a.registersPerThread.value,
+    registersPerCore: a.registersPerSm.value,
+    sharedBytesPerBlock: a.sharedBytesPerBlock.value,
+    sharedBytesPerCore: a.sharedBytesPerSm.value,
+    sharedBytesReserved: a.sharedBytesReservedPerBlock.value,
+    warpInstructionsPerNsPerCore: predicted(
+      issue * ghz,
+      `${issue} warp instructions a cycle x ${ghz} GHz`,
+    ),
+    // Copies reach 88 % of the data sheet's rate on an H200.
+    memoryBytesPerNs: predicted(
+      memoryBytesPerNs.value * 0.9,
+      `0.9 x ${memoryBytesPerNs.value} GB/s, as copies and reads reach on an H200`,
+    ),
+    nearBytesPerNs: predicted(near * cores, `L2 rate of ${cores} multiprocessors together`),
+    nearBytes: l2Bytes.value,
+    memoryLatencyNs: predicted(500, "unloaded DRAM read on an H100"),
+    launchNs: launchGap,
+  };
+}
+
 function gpuRates(machine: GpuMachine): Rates {
   const { architecture, multiprocessors, memoryBytesPerNs, l2Bytes } = machine;
   const ghz = machine.boostMhz.value / 1000;
@@ -120,7 +155,8 @@ function gpuRates(machine: GpuMachine): Rates {
       `${issue} warp instructions a cycle x ${ghz} GHz`,
     ),
     multiplyAddLatencyNs: predicted(4 / ghz, `4 cycles at ${ghz} GHz`),
-    barrierNs: predicted(1300, "gap between dependent kernels of a graph, as seen on an H100"),
+    barrierNs: launchGap,
+    blocks: blockLimits(machine, memory),
     maxMemoryBytes: machine.memoryBytes.value,
     // What cuMemAlloc promises.
     alignmentBytes: 256,

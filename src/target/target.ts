@@ -21,6 +21,32 @@ export interface MemoryLevel {
   readonly bytesPerNsPerCore: Sourced;
 }
 
+/** Limits of a machine whose grids are made of blocks of threads, and what it has of each at once. */
+export interface BlockLimits {
+  /** Threads in lockstep: what they load together is one request where it lies together. */
+  readonly warpThreads: number;
+  readonly threadsPerBlock: number;
+  /** Multiprocessors. */
+  readonly cores: number;
+  readonly threadsPerCore: number;
+  readonly blocksPerCore: number;
+  readonly registersPerThread: number;
+  readonly registersPerCore: number;
+  readonly sharedBytesPerBlock: number;
+  readonly sharedBytesPerCore: number;
+  /** Shared memory that each resident block costs beside its own. */
+  readonly sharedBytesReserved: number;
+  readonly warpInstructionsPerNsPerCore: Sourced;
+  /** Whole device. */
+  readonly memoryBytesPerNs: Sourced;
+  readonly nearBytesPerNs: Sourced;
+  readonly nearBytes: number;
+  /** From a load to its value, main memory and the shared cache. */
+  readonly memoryLatencyNs: Sourced;
+  /** Between dependent kernels. */
+  readonly launchNs: Sourced;
+}
+
 export interface Target {
   readonly name: string;
   readonly summary: string;
@@ -45,6 +71,8 @@ export interface Target {
   readonly maxMemoryBytes: number;
   /** Alignment that the memory planner gives buffers. */
   readonly alignmentBytes: number;
+  /** Present where a grid is of blocks; absent where it is of CPU threads. */
+  readonly blocks?: BlockLimits;
   /** The data sheet: limits, instructions, memory, links. */
   readonly machine?: Machine;
 }

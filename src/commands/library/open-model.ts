@@ -205,7 +205,7 @@ function chooseTarget({ targetNames }: Container, wanted: string): Result<Target
 }
 
 /** Emitters that a whole model can be compiled with; the other targets are for planning. */
-const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64"] as const);
+const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64", "ptx"] as const);
 
 /** What every engine with SIMD runs. */
 const portableTarget = "wasm";

@@ -392,8 +392,12 @@ function piecesCover(s: Loop, q: Question, bases: readonly MovedAxis[]): boolean
   return [...new Set(bases.map((b) => b.axis))].some((axis) => {
     const hi = box.hi[axis]!;
     let at = box.lo[axis]!;
-    for (const moved of bases.filter((b) => b.axis === axis)) {
-      const end = add(moved.base, mul(moved.step, s.extent));
+    const here = bases.filter((b) => b.axis === axis);
+    for (const [i, moved] of here.entries()) {
+      // A guard may end the sweep where the next one begins.
+      const swept = add(moved.base, mul(moved.step, s.extent));
+      const next = here[i + 1]?.base;
+      const end = next && facts.atLeast(swept, next) && facts.atLeast(next, at) ? next : swept;
       if (!facts.atLeast(at, moved.base) || !facts.atLeast(end, add(at, 1))) continue;
       const isLast = facts.atLeast(end, hi);
       if (isLast && at === box.lo[axis]) return false;

@@ -102,6 +102,12 @@ export class Facts {
     return this.#known.has(name);
   }
 
+  /** Whether it has one value in the whole run. */
+  isParameter(name: string): boolean {
+    const known = this.#known.get(name);
+    return known !== undefined && known.extent === undefined;
+  }
+
   /** A parameter: min <= name <= max. */
   withParameter(name: string, min: number, max: number): Facts {
     const known = new Map(this.#known);

@@ -2,7 +2,12 @@
  * A kernel as one launch sees it: bindings put in, unrolled loops expanded, facts about its index
  * variables, names resolved to program buffers (a table name stands for all its rows).
  */
-import { constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
+import {
+  constant,
+  constantValue,
+  type IndexExpr,
+  splitLinear,
+} from "../../semantics/index-expr.ts";
 import { type Buffer, type Kernel, type Program, threadCountName } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { unrollLoops } from "../unroll.ts";
@@ -83,8 +88,11 @@ export function viewLaunch(site: LaunchSite): LaunchView {
   return { kernel: unrollLoops({ ...kernel, roles }), facts, buffers, roots };
 }
 
-/** All bodies in a row, the grid's axes as loops around each: for questions of coverage. */
-export function coverageBody(kernel: Kernel): readonly Statement[] {
+/**
+ * All bodies in a row, the grid's axes as loops around each: for questions of coverage of a buffer. The
+ * axes are independent, so they stand in the order that a proof wants: long strides outside.
+ */
+export function coverageBody(kernel: Kernel, buffer: string): readonly Statement[] {
   return kernel.roles.flatMap((role) => {
     let body = role.body;
     const loops: (readonly [string, IndexExpr])[] = kernel.grid.axes.map((a) => [a.name, a.extent]);
@@ -95,11 +103,33 @@ export function coverageBody(kernel: Kernel): readonly Statement[] {
     for (const [name, count] of spread) {
       if (name !== undefined) loops.push([name, constant(count)]);
     }
+    const first = firstStore(role.body, buffer);
+    const stride = (name: string): number => (first ? strideOf(first, name) : 0);
+    // Sorting is stable: equal strides keep the order of the grid.
+    loops.sort(([a], [b]) => stride(b) - stride(a));
     for (const [name, extent] of loops.reverse()) {
       body = [{ kind: "for", variable: name, extent, mode: { kind: "serial" }, body }];
     }
     return body;
   });
+}
+
+type Store = Extract<Statement, { kind: "store" }>;
+
+function firstStore(body: readonly Statement[], buffer: string): Store | undefined {
+  for (const s of body) {
+    if (s.kind === "store" && s.buffer === buffer) return s;
+    for (const child of childBodies(s)) {
+      const found = firstStore(child, buffer);
+      if (found) return found;
+    }
+  }
+  return undefined;
+}
+
+/** The step of the axis that a variable moves. */
+function strideOf({ index }: Store, name: string): number {
+  return Math.max(0, ...index.map((e) => Math.abs(splitLinear(e, name)?.coefficient ?? 0)));
 }
 
 /** Whether statements anywhere below match. */

@@ -7,9 +7,10 @@
  * only the same instance touches an element twice; of a loop of one trip there is only one. All
  * accesses to a buffer must have the same form: that is their signature. The origin is a constant that
  * they share, where a part of a buffer begins. Sound for any pair with equal signatures; no signature,
- * no proof.
+ * no proof. Accesses with different signatures must lie apart by the ranges of their indices alone.
  */
-import { type IndexExpr, splitLinear, sub, variablesOf } from "../../semantics/index-expr.ts";
+import { add, type IndexExpr, splitLinear, sub, variablesOf } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
 import type { Facts } from "./facts.ts";
 
 /** A variable that may differ between two unordered accesses, with the identity it has for all. */
@@ -57,6 +58,68 @@ export function signatureOf(place: Place, origins: readonly number[] = []): stri
   }
 }
 
+/** Whether two accesses touch no element in common, whatever the variables of each are. */
+export function lieApart(a: Place, b: Place): boolean {
+  return a.index.some(
+    (_, axis) => endsBefore(a, b, axis) || endsBefore(b, a, axis) || interleave(a, b, axis),
+  );
+}
+
+/** Every window of `a` ends where the least one of `b` begins, or before. */
+function endsBefore(a: Place, b: Place, axis: number): boolean {
+  const begin = rangeOf(b.index[axis]!, b.facts.ranges).min;
+  if (!Number.isFinite(begin)) return false;
+  return a.facts.atLeast(begin, add(a.index[axis]!, a.spans[axis]!));
+}
+
+/** A term of the distance between two accesses: any multiple of `step` within the interval. */
+interface Part {
+  readonly step: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * The distance of the two is a multiple of some step plus something in an interval: apart where no
+ * multiple brings it to zero.
+ */
+function interleave(a: Place, b: Place, axis: number): boolean {
+  const parts = distanceParts(a, b, axis);
+  if (!parts) return false;
+  const [below, above] = [1 - a.spans[axis]!, b.spans[axis]! - 1];
+  return parts.some(({ step }) => {
+    if (step === 0) return false;
+    const rest = parts.filter((p) => p.step === 0 || p.step % step !== 0);
+    const low = below - rest.reduce((n, p) => n + p.max, 0);
+    const high = above - rest.reduce((n, p) => n + p.min, 0);
+    return Math.ceil(low / step) * step > high;
+  });
+}
+
+function distanceParts(a: Place, b: Place, axis: number): readonly Part[] | undefined {
+  let [left, right] = [a.index[axis]!, b.index[axis]!];
+  const parts: Part[] = [];
+  const term = (step: number, { min, max }: { min: number; max: number }): void => {
+    const ends = [step * min, step * max];
+    parts.push({ step: Math.abs(step), min: Math.min(...ends), max: Math.max(...ends) });
+  };
+  for (const name of variablesOf(left, right)) {
+    const [x, y] = [splitLinear(left, name), splitLinear(right, name)];
+    const range = { ...{ min: -Infinity, max: Infinity }, ...a.facts.ranges.get(name) };
+    const other = { ...{ min: -Infinity, max: Infinity }, ...b.facts.ranges.get(name) };
+    if (!x || !y) return undefined;
+    [left, right] = [x.rest, y.rest];
+    if (x.coefficient !== y.coefficient) {
+      if (x.coefficient !== 0) term(x.coefficient, range);
+      if (y.coefficient !== 0) term(-y.coefficient, other);
+    } else if (!a.facts.isParameter(name)) {
+      term(x.coefficient, { min: range.min - other.max, max: range.max - other.min });
+    }
+  }
+  const distance = left.constant - right.constant;
+  return [...parts, { step: 0, min: distance, max: distance }];
+}
+
 interface Known {
   readonly equal: ReadonlySet<string>;
   readonly origins: readonly number[];
@@ -96,6 +159,12 @@ function windowOf(
     rest = part.rest;
   }
   const { facts } = place;
+  for (const name of variablesOf(rest)) {
+    const part = facts.isParameter(name) ? splitLinear(rest, name) : undefined;
+    if (!part || part.coefficient === 0) continue;
+    fixed.push(`${part.coefficient}*${name}`);
+    rest = part.rest;
+  }
   const span = place.spans[axis]!;
   const inside = facts.atLeast(rest, 0) && facts.atLeast(linear.coefficient - span, rest);
   if (!inside || variablesOf(rest).has(v.name)) return undefined;

@@ -22,7 +22,7 @@ import type { Facts } from "./facts.ts";
 import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
-import { originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
+import { lieApart, originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
 
 /** One access, with all that is known where it stands. */
 export interface Access extends Place {
@@ -316,7 +316,7 @@ class SequentialCheck {
       const fixed = signaturesOf(accesses, []);
       if (forms.size === 1 && areSeparate(fixed)) continue;
       const signatures = signaturesOf(accesses, originsOf(accesses));
-      if (forms.size === 1 && areSeparate(signatures)) continue;
+      if (forms.size === 1 && (areSeparate(signatures) || haveOwnWindows(accesses))) continue;
       const [one, other] = [...signatures];
       const notes = [one, other].flatMap((x) =>
         x ? [`${x[1].text()}: ${x[0] ?? "not separated"}`] : [],
@@ -331,6 +331,20 @@ class SequentialCheck {
       });
     }
   }
+}
+
+const mostPairs = 20_000;
+
+/** Each access in a window of its own origin; those with others lie apart wherever they are. */
+function haveOwnWindows(accesses: readonly Access[]): boolean {
+  if (accesses.length ** 2 > mostPairs) return false;
+  const signed = accesses.map((a) => ({ a, signature: signatureOf(a, originsOf([a])) }));
+  if (signed.some((s) => s.signature === undefined)) return false;
+  return signed.every((x, i) =>
+    signed
+      .slice(i + 1)
+      .every((y) => x.signature === y.signature || !(x.a.write || y.a.write) || lieApart(x.a, y.a)),
+  );
 }
 
 type Signatures = ReadonlyMap<string | undefined, Access>;

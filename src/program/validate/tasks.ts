@@ -217,12 +217,12 @@ class TaskCheck {
   ): boolean {
     const { view, state, around } = at;
     const { buffers } = this.#program;
-    const body = coverageBody(view.kernel);
     for (const buffer of buffers) {
       if (rootOf(buffers, buffer.name) !== root) continue;
       const stores = at.footprint.storesTo?.(buffer.name) ?? [];
       if (stores.length === 0) continue;
       const { facts } = around;
+      const body = coverageBody(view.kernel, buffer.name);
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
       state.partial.set(root, [...(state.partial.get(root) ?? []), { body, buffer, stores }]);
     }

@@ -1,0 +1,195 @@
+/**
+ * The price of a scheduled region on a machine of blocks of threads, without lowering it. First
+ * principles only:
+ *
+ *   time = launch + waves x max(instructions, requests to the near memories, the latency chain of one
+ *          thread), and not below the bytes that memory must give
+ *
+ * Requests are counted by warp: 32 neighbours that touch neighbouring elements are one request of four
+ * sectors, 32 far ones are 32. How many warps a multiprocessor holds follows from registers and threads
+ * (occupancy); the last wave counts as a whole one.
+ */
+import type { Access } from "../region/nest.ts";
+import {
+  isBound,
+  type ScheduledLoop,
+  type ScheduledRegion,
+  type ScheduledStatement,
+  symbolRanges,
+} from "../schedule/scheduled-region.ts";
+import { dtypes } from "../semantics/dtype.ts";
+import { constantValue, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
+import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
+import { scalarCost } from "../semantics/scalar-expr.ts";
+import type { BlockLimits } from "../target/target.ts";
+import { bodyFlops, compulsoryBytes, pointsOf, product, type RegionPrice } from "./region-work.ts";
+
+/** Bytes that one access of the cache hierarchy moves at least. */
+const sectorBytes = 32;
+/** Bytes that a multiprocessor's load unit delivers a cycle; instructions are issued four a cycle. */
+const sectorsPerIssueSlot = 1;
+/** Registers of a thread beside its results: addresses, loop variables, operands. */
+const plainRegisters = 28;
+/** Instructions of loop control and addresses per trip. */
+const loopOps = 4;
+/** Of one trip: address, load from a near cache, multiply-add; an assembler overlaps about four. */
+const tripLatencyNs = 25;
+/** Warps of a multiprocessor that keep its units busy. */
+const busyWarps = 16;
+
+export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
+  const ranges = symbolRanges(scheduled.region);
+  const guests = new Set(scheduled.fused.map((f) => f.statement));
+  let estimateNs = 0;
+  let flops = 0;
+  for (const s of scheduled.statements) {
+    estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();
+    if (!guests.has(s.statement.name)) estimateNs += limits.launchNs.value;
+    flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
+  }
+  const bytes = compulsoryBytes(scheduled.region, ranges);
+  const isNear = bytes <= limits.nearBytes;
+  const rate = isNear ? limits.nearBytesPerNs.value : limits.memoryBytesPerNs.value;
+  const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
+  const flopsPerNs = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
+  const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;
+  return { estimateNs: Math.max(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
+}
+
+class BlockPrice {
+  readonly #s: ScheduledStatement;
+  readonly #region: ScheduledRegion;
+  readonly #limits: BlockLimits;
+  readonly #ranges: IndexRanges;
+  readonly #results: number;
+
+  constructor(
+    region: ScheduledRegion,
+    s: ScheduledStatement,
+    limits: BlockLimits,
+    ranges: IndexRanges,
+  ) {
+    this.#s = s;
+    this.#region = region;
+    this.#limits = limits;
+    this.#ranges = ranges;
+    this.#results = this.#count((l) => isCopied(l) && l.kind === "space");
+  }
+
+  nanoseconds(): number {
+    const { cores, warpThreads, warpInstructionsPerNsPerCore } = this.#limits;
+    const blocks = this.#count((l) => l.mode === "blocks");
+    const threads = this.#count((l) => l.mode === "threads" || l.mode === "groups");
+    const warps = Math.ceil(threads / warpThreads);
+    const resident = this.#residentBlocks(threads);
+    const perCore = Math.ceil(blocks / cores);
+    const waves = Math.ceil(perCore / resident);
+    const together = Math.min(resident, perCore) * warps;
+    const busy = Math.min(1, together / busyWarps);
+    const { slots, chainNs } = this.#thread();
+    const issueNs =
+      (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
+    const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
+    return Math.max(issueNs, nearNs, waves * (chainNs + this.#limits.memoryLatencyNs.value));
+  }
+
+  /** Blocks that a multiprocessor holds at once. */
+  #residentBlocks(threads: number): number {
+    const { registersPerCore, threadsPerCore, blocksPerCore, warpThreads } = this.#limits;
+    const held = Math.ceil(threads / warpThreads) * warpThreads;
+    const components = this.#s.statement.reduction?.monoid.components.length ?? 1;
+    const registers = held * (plainRegisters + 2 * this.#results * components);
+    const most = Math.min(
+      blocksPerCore,
+      Math.floor(threadsPerCore / held),
+      Math.floor(registersPerCore / registers),
+    );
+    return Math.max(1, most);
+  }
+
+  /** Issue slots of one thread's whole work for its warp, and the time its chain takes alone. */
+  #thread(): { readonly slots: number; readonly chainNs: number } {
+    const { statement } = this.#s;
+    const outer = this.#count((l) => isRunning(l) && l.kind !== "reduce");
+    const steps = this.#count((l) => isRunning(l) && l.kind === "reduce");
+    const copies = this.#count((l) => isCopied(l) && l.kind === "reduce");
+    const combine = statement.reduction ? statement.reduction.monoid.combine.length : 0;
+    const perPoint = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
+    const work = this.#results * (statement.reduction ? Math.max(perPoint, combine) : perPoint);
+    const step = copies * (work + this.#requests(statement.reads, true)) + loopOps;
+    const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
+    const end =
+      this.#results * finish +
+      this.#requests(statement.finishReads, false) +
+      this.#requests(statement.writes, false);
+    return {
+      slots: outer * (steps * step + end + loopOps),
+      chainNs: outer * steps * tripLatencyNs,
+    };
+  }
+
+  /** Slots of the load unit that a warp's accesses of one trip take. */
+  #requests(accesses: readonly Pick<Access, "tensor" | "index">[], inside: boolean): number {
+    let slots = 0;
+    for (const { tensor, index } of accesses) {
+      const at = index.map((e) => substitute(e, this.#s.index));
+      const used = variablesOf(...at);
+      const lane = this.#s.loops.find((l) => l.mode === "vector");
+      const distinct = this.#count(
+        (l) => l.mode === "unroll" && used.has(l.name) && (inside || l.kind === "space"),
+      );
+      const bytes = dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits / 8;
+      const wide = lane && used.has(lane.name) ? constantValue(lane.extent)! : 1;
+      const sectors = this.#sectors(at, bytes * wide, wide);
+      slots += distinct * Math.max(1, sectors / sectorsPerIssueSlot / 4);
+    }
+    return slots;
+  }
+
+  /** Sectors that a warp touches with one access of `bytes` a thread. */
+  #sectors(index: Access["index"], bytes: number, lanes: number): number {
+    const thread = this.#s.loops.find((l) => l.mode === "threads");
+    const { warpThreads } = this.#limits;
+    if (!thread) return 1;
+    const threads = Math.min(warpThreads, constantValue(thread.extent)!);
+    const rows = warpThreads / threads;
+    const steps = index.map((e) => splitLinear(e, thread.name)?.coefficient);
+    if (steps.every((c) => c === 0)) return rows;
+    const last = steps.at(-1);
+    const near = steps.slice(0, -1).every((c) => c === 0) && last !== undefined;
+    if (!near) return warpThreads;
+    const stride = (Math.abs(last) / lanes) * bytes;
+    return Math.min(warpThreads, rows * Math.max(1, Math.ceil((threads * stride) / sectorBytes)));
+  }
+
+  /** Bytes that one block asks of the shared cache: each element of its part once. */
+  #bytesPerBlock(): number {
+    const { statement, index, loops } = this.#s;
+    const inside = loops.filter((l) => l.mode !== "blocks");
+    let total = 0;
+    for (const access of [...statement.reads, ...statement.finishReads, ...statement.writes]) {
+      const used = variablesOf(...access.index.map((e) => substitute(e, index)));
+      const elements = product(
+        inside.filter((l) => used.has(l.name)).map((l) => l.extent),
+        this.#ranges,
+      );
+      total += (elements * dtypes[this.#region.region.tensors.get(access.tensor)!.dtype].bits) / 8;
+    }
+    return total;
+  }
+
+  #count(test: (l: ScheduledLoop) => boolean): number {
+    return this.#s.loops
+      .filter(test)
+      .reduce((n, l) => n * Math.max(1, rangeOf(l.extent, this.#ranges).max), 1);
+  }
+}
+
+/** Copied out: every point of it is there at once in a thread. */
+function isCopied({ mode }: ScheduledLoop): boolean {
+  return mode === "unroll" || mode === "vector";
+}
+
+function isRunning({ mode }: ScheduledLoop): boolean {
+  return mode === "serial" && !isBound(mode);
+}

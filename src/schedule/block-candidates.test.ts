@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { priceRegion } from "../cost/tile-cost.ts";
+import { lowerRegion } from "../lower/lower-region.ts";
+import type { Region } from "../region/nest.ts";
+import { parseRegion } from "../region/nest-reader.ts";
+import type { Result } from "../support/diagnostic.ts";
+import { targets } from "../target/index.ts";
+import { applySchedule } from "./apply.ts";
+import { enumerateSchedules } from "./candidates.ts";
+import { parseSchedule, printSchedule } from "./directive-text.ts";
+import { checkSchedule } from "./legality.ts";
+
+const gpu = targets.get("h200")!;
+
+function value<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics[0]!.message);
+}
+
+function regionOf(statement: string, n = "3..9"): Region {
+  return value(
+    parseRegion(`region r group r anchor S0 inlined () epilogue () {
+      symbol N in ${n} input x : f32[N, 64] weight w : f32[64, 96] output y : f32[N, 96]
+      statement S0 "" ${statement} }`),
+  );
+}
+
+const product =
+  "{i in N, j in 96, reduce k in 64} { y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j])) }";
+const scan =
+  "{scan i in N, j in 96} { y[i, j] = (add((y[i - 1, j] if i - 1 >= 0 else 0), w[2, j])) }";
+
+function codeOf(directives: string, target: string, statement = product): string {
+  const region = regionOf(statement);
+  const schedule = value(parseSchedule(`schedule "r" for "${target}" { ${directives} }`));
+  const scheduled = value(applySchedule(region, schedule));
+  const legal = checkSchedule(scheduled);
+  if (!legal.ok) return legal.diagnostics[0]!.code;
+  const lowered = lowerRegion(scheduled, targets.get(target)!);
+  return lowered.ok ? "fits" : lowered.diagnostics[0]!.code;
+}
+
+describe("candidates for blocks of threads", () => {
+  it("are legal, within the limits of a block, and print so that they parse back", () => {
+    const region = regionOf(product);
+    const schedules = enumerateSchedules(region, gpu, { parallel: false });
+    expect(schedules.length).toBeGreaterThan(20);
+    for (const schedule of schedules) {
+      expect(value(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
+      const scheduled = value(applySchedule(region, schedule));
+      value(checkSchedule(scheduled));
+      for (const { grid, roles } of value(lowerRegion(scheduled, gpu))) {
+        const threads = roles[0]!.copies * roles[0]!.threads;
+        expect(grid.unit).toBe("blocks");
+        expect(grid.axes.length).toBeLessThanOrEqual(3);
+        expect(threads).toBeLessThanOrEqual(gpu.blocks!.threadsPerBlock);
+      }
+    }
+  });
+
+  it("leave a scan on one thread", () => {
+    const schedules = enumerateSchedules(regionOf(scan), gpu, { parallel: false });
+    expect(schedules.map((s) => s.directives.length)).toEqual([0]);
+  });
+
+  it("cost less when neighbours touch neighbours, and more for more work", () => {
+    const price = (directives: string, n?: string): number => {
+      const schedule = value(parseSchedule(`schedule "r" for "h200" { ${directives} }`));
+      const scheduled = value(applySchedule(regionOf(product, n), schedule));
+      return priceRegion(scheduled, gpu).estimateNs;
+    };
+    const near =
+      "split S0:j by 32 -> jb jt bind S0:i to blocks bind S0:jb to blocks bind S0:jt to threads";
+    const far =
+      "split S0:i by 32 -> ib it bind S0:ib to blocks bind S0:it to threads bind S0:j to blocks reorder S0:(ib, j, it, k)";
+    expect(price(near, "4096..4096")).toBeLessThan(price(far, "4096..4096"));
+    expect(price(near, "4096..4096")).toBeLessThan(price(near, "65536..65536"));
+    expect(price(near)).toBeLessThan(price(""));
+  });
+});
+
+describe("bind", () => {
+  it.each([
+    ["bind S0:i to blocks", "h200", "fits"],
+    ["bind S0:i to blocks", "wasm", "SCH030"],
+    ["split S0:k by 8 -> ko ki bind S0:ki to threads", "h200", "SCH016"],
+  ])("%s on %s: %s", (directives, target, code) => {
+    expect(codeOf(directives, target)).toBe(code);
+  });
+
+  it("keeps what needs each other off different threads", () => {
+    expect(codeOf("bind S0:i to blocks", "h200", scan)).toBe("SCH016");
+    expect(codeOf("bind S0:j to blocks", "h200", scan)).toBe("fits");
+  });
+});
