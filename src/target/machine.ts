@@ -75,6 +75,7 @@ export interface GpuArchitecture {
 export const gpuFeatures = [
   "mma",
   "ldmatrix",
+  "stmatrix",
   "cp.async",
   "mbarrier",
   "tma",

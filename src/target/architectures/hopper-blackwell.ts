@@ -8,6 +8,7 @@ import { adaInstructions, instruction, nvidiaArchitecture } from "./nvidia.ts";
 const sharedFeatures: readonly GpuFeature[] = [
   "mma",
   "ldmatrix",
+  "stmatrix",
   "cp.async",
   "mbarrier",
   "tma",

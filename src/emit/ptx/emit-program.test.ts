@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { parseProgram } from "../../program/program-parse.ts";
+import { formatDiagnostic } from "../../support/diagnostic.ts";
+import { architectures } from "../../target/architectures/index.ts";
+import { emitPtx } from "./emit-program.ts";
+import type { PtxModule } from "./ptx-module.ts";
+
+function golden(name: string): string {
+  return readFileSync(new URL(`../../../test/golden/program/${name}.txt`, import.meta.url), "utf8");
+}
+
+function emit(text: string, target: string) {
+  const read = parseProgram(text);
+  if (!read.ok) throw new Error(read.diagnostics.map(formatDiagnostic).join("\n"));
+  return emitPtx(read.value, architectures.get(target)!);
+}
+
+function emitted(text: string, target: string): PtxModule {
+  const result = emit(text, target);
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+  return result.value;
+}
+
+function refusals(text: string, target: string): string[] {
+  const result = emit(text, target);
+  return result.ok ? [] : result.diagnostics.map((d) => `${d.code} ${d.message}`);
+}
+
+test("the pipelined matrix kernel: parameters, shared memory, threads and counts", () => {
+  const [kernel] = emitted(golden("matmul-pipelined"), "sm_90a").kernels;
+  expect(kernel).toMatchObject({
+    name: "main",
+    threads: 256,
+    cluster: 1,
+    cooperative: false,
+    staticSharedBytes: 0,
+    maxRegisters: 255,
+    counts: { wgmma: 1, wgmmaWaits: 2, mma: 0, tensorCopies: 3 },
+  });
+  expect(kernel!.dynamicSharedBytes).toBe(
+    2 * 64 * 64 * 2 + 2 * 8 * 64 * 2 + 64 * 8 * 4 + 32 + 1008,
+  );
+  expect(kernel!.parameters.map((p) => p.kind)).toEqual([
+    "tensorMap",
+    "tensorMap",
+    "buffer",
+    "tensorMap",
+  ]);
+  expect(kernel!.parameters[0]).toMatchObject({ name: "x", box: [64, 64], swizzleBytes: 128 });
+  expect(kernel!.grid.map((e) => e.key)).toEqual(["2", "1", "1"]);
+});
+
+test("what an architecture lacks is refused by name", () => {
+  const [first] = refusals(golden("matmul-pipelined"), "sm_80");
+  expect(first).toContain("EMT001");
+  expect(refusals(golden("matmul-pipelined"), "sm_120a").join()).toContain("it has no wgmma");
+  expect(refusals(golden("megakernel"), "gfx942").join()).toContain("takes no PTX");
+});
+
+test("kernels of a module are launched as their tasks say", () => {
+  const module = emitted(golden("megakernel"), "sm_80");
+  expect(module.kernels.map((k) => k.name)).toEqual([
+    ...["init", "gate", "act", "down", "sample", "double", "finish"],
+  ]);
+  expect(module.kernels.every((k) => k.cooperative && k.threads === 32)).toBe(true);
+  // The weights of a layer come through the table's name.
+  expect(module.kernels[1]!.parameters).toContainEqual({ kind: "buffer", name: "w" });
+  expect(module.text).toContain(".target sm_80");
+});

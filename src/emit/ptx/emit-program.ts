@@ -1,0 +1,93 @@
+/**
+ * Program to PTX: one entry a kernel that some task launches. The tasks themselves (order, loops,
+ * conditions) are the runner's: it launches what is described here. The emitter prints what the program
+ * says for an architecture given as data and refuses (EMT001) what that has no spelling for.
+ */
+import type { Program, Task } from "../../program/program.ts";
+import { unrollLoops } from "../../program/unroll.ts";
+import {
+  type IndexRange,
+  type IndexRanges,
+  loopRange,
+  rangeOf,
+} from "../../semantics/index-range.ts";
+import { attempt, type Result, reject } from "../../support/diagnostic.ts";
+import type { GpuArchitecture } from "../../target/machine.ts";
+import { emitEntry, type KernelUse } from "./emit-entry.ts";
+import type { PtxModule } from "./ptx-module.ts";
+
+/** Lowest version whose instructions are used; architectures may ask for a later one. */
+const leastVersion = "8.0";
+
+export function emitPtx(program: Program, architecture: GpuArchitecture): Result<PtxModule> {
+  return attempt(() => emitProgram(program, architecture));
+}
+
+function emitProgram(program: Program, architecture: GpuArchitecture): PtxModule {
+  const { ptxTarget } = architecture;
+  if (ptxTarget === undefined) {
+    return reject("EMT001", `${architecture.name} takes no PTX`, {
+      help: "compile for an NVIDIA GPU",
+    });
+  }
+  const uses = usesOf(program);
+  const checks: string[] = [];
+  const head = [
+    `.version ${laterVersion(leastVersion, architecture.ptxVersion ?? leastVersion)}`,
+    `.target ${ptxTarget}`,
+    ".address_size 64",
+    "",
+  ].join("\n");
+  const kernels = program.kernels.flatMap((kernel, i) => {
+    const use = uses.get(kernel.name);
+    if (!use) return [];
+    const entry = `k${i}_${kernel.name.replace(/[^A-Za-z0-9_]/g, "_")}`;
+    return [emitEntry({ program, kernel: unrollLoops(kernel), use, architecture, entry, checks })];
+  });
+  return { head, text: [head, ...kernels.map((k) => k.text)].join("\n"), kernels, checks };
+}
+
+function laterVersion(a: string, b: string): string {
+  const [x, y] = [a, b].map((v) => v.split(".").map(Number)) as [number[], number[]];
+  return x[0]! > y[0]! || (x[0] === y[0] && x[1]! >= y[1]!) ? a : b;
+}
+
+/** How each kernel is launched, by its name. */
+function usesOf(program: Program): ReadonlyMap<string, KernelUse> {
+  const uses = new Map<
+    string,
+    { bindings: Map<string, IndexRange>; tables: Map<string, string> }
+  >();
+  const ranges = new Map<string, IndexRange>(
+    program.parameters.map((p) => [p.name, { min: p.min, max: p.max }]),
+  );
+  const visit = (
+    tasks: readonly Task[],
+    around: { readonly ranges: IndexRanges; readonly tables: ReadonlyMap<string, string> },
+  ): void => {
+    for (const task of tasks) {
+      if (task.kind === "if") visit([...task.then, ...task.else], around);
+      if (task.kind === "while") visit(task.body, around);
+      if (task.kind === "repeat") {
+        const inside = new Map(around.ranges);
+        inside.set(task.variable, loopRange(task.count, around.ranges));
+        const tables = new Map(around.tables);
+        for (const t of task.tables) tables.set(t.name, t.rows[0]!);
+        visit(task.body, { ranges: inside, tables });
+      }
+      if (task.kind !== "launch") continue;
+      const use = uses.get(task.kernel) ?? { bindings: new Map(), tables: new Map() };
+      uses.set(task.kernel, use);
+      for (const [name, value] of task.bindings) {
+        use.bindings.set(name, union(use.bindings.get(name), rangeOf(value, around.ranges)));
+      }
+      for (const [name, row] of around.tables) use.tables.set(name, row);
+    }
+  };
+  visit(program.tasks, { ranges, tables: new Map() });
+  return uses;
+}
+
+function union(a: IndexRange | undefined, b: IndexRange): IndexRange {
+  return { min: Math.min(a?.min ?? b.min, b.min), max: Math.max(a?.max ?? b.max, b.max) };
+}

@@ -1,0 +1,391 @@
+/**
+ * Tile intrinsics as instructions: what each row of program/tile-rows.ts is spelled as, and the groups
+ * under which asynchronous ones complete. Descriptors and fragments: PTX ISA, "Asynchronous Warpgroup
+ * Level Matrix Shared Memory Layout", "Matrix Fragments", "cp.async.bulk.tensor".
+ */
+import { findTileIntrinsic } from "../../program/intrinsic-table.ts";
+import type { TileIntrinsic } from "../../program/intrinsics.ts";
+import type { IntrinsicOperand, Statement } from "../../program/statement.ts";
+import { visitStatements } from "../../program/walk.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import * as ix from "../../semantics/index-expr.ts";
+import { invariant } from "../../support/invariant.ts";
+import { featuresOf } from "./capability.ts";
+import { type IndexUse, withoutConstant } from "./index-scope.ts";
+import {
+  type KernelContext,
+  type MemoryPlace,
+  type RegisterPlace,
+  rowMajorStrides,
+} from "./kernel-context.ts";
+import { spellAddress } from "./memory-access.ts";
+import type { Operand } from "./ptx-code.ts";
+import type { PtxCounts, TensorMapParameter } from "./ptx-module.ts";
+
+type Issue = Extract<Statement, { kind: "intrinsic" }>;
+type If = Extract<Statement, { kind: "if" }>;
+type Tile = Extract<IntrinsicOperand, { kind: "tile" }>;
+type CellAddress = (counter: string, index: readonly ix.IndexExpr[]) => string;
+type GroupKind = "wgmma" | "cp.async" | "bulk";
+
+/** Variables that the emitter binds: the lane, and the shared base as descriptors have it. */
+export const laneVariable = "@lane";
+export const sharedVariable = "@shared";
+export const descriptorVariable = "@descriptor";
+/** Bits 16-29 of a descriptor: a leading offset that swizzled layouts do not read. */
+export const descriptorTemplate = 1 << 16;
+
+export type MutableCounts = { -readonly [K in keyof PtxCounts]: number };
+
+export interface TileParts {
+  readonly context: KernelContext;
+  readonly body: readonly Statement[];
+  readonly clusterSize: number;
+  readonly counts: MutableCounts;
+  /** The register with the address of a descriptor parameter. */
+  readonly tensorMap: (map: TensorMapParameter) => Operand;
+}
+
+export class TileEmitter {
+  readonly #parts: TileParts;
+  readonly #context: KernelContext;
+  readonly #groups = new Map<string, GroupKind>();
+  /** Whether a wgmma.fence stands before the multiplications of the batch that is open. */
+  #isFenced = false;
+
+  constructor(parts: TileParts) {
+    this.#parts = parts;
+    this.#context = parts.context;
+    this.#findGroups();
+  }
+
+  /** A register buffer was written: multiplications after it need a fence. */
+  registersChanged(): void {
+    this.#isFenced = false;
+  }
+
+  /** Groups by the instructions issued under them; hardware has one sequence a kind. */
+  #findGroups(): void {
+    const named = new Map<GroupKind, string>();
+    visitStatements(this.#parts.body, (s) => {
+      if (s.kind !== "intrinsic" || s.completion.kind !== "group") return;
+      const { group } = s.completion;
+      const kind = groupKindOf(s.intrinsic);
+      const [known, other] = [this.#groups.get(group) ?? kind, named.get(kind) ?? group];
+      if (known !== kind || other !== group) {
+        this.#context.statement = `group ${group}`;
+        this.#context.refuse(
+          known !== kind
+            ? `one group of ${known} and ${kind}`
+            : `two groups of ${kind} in a role: ${other} and ${group}`,
+          "give each kind of asynchronous work of a role one group",
+        );
+      }
+      this.#groups.set(group, kind);
+      named.set(kind, group);
+    });
+  }
+
+  commit(group: string): void {
+    const { code } = this.#context;
+    this.#isFenced = false;
+    const kind = this.#groups.get(group);
+    if (kind === "wgmma") code.emit("wgmma.commit_group.sync.aligned");
+    if (kind === "cp.async") code.emit("cp.async.commit_group");
+    if (kind === "bulk") code.emit("cp.async.bulk.commit_group");
+  }
+
+  awaitGroup(group: string, pending: number): void {
+    const { code } = this.#context;
+    this.#isFenced = false;
+    const kind = this.#groups.get(group);
+    if (kind === "wgmma") {
+      code.emit(`wgmma.wait_group.sync.aligned ${pending}`);
+      this.#parts.counts.wgmmaWaits++;
+    }
+    if (kind === "cp.async") code.emit(`cp.async.wait_group ${pending}`);
+    if (kind === "bulk") code.emit(`cp.async.bulk.wait_group ${pending}`);
+  }
+
+  emit(s: Issue, cell: CellAddress): void {
+    const row = this.#row(s);
+    if (row.name.startsWith("wgmma.")) this.#wgmma(s, row, row.name.includes(".set.") ? "0" : "1");
+    else if (row.name.startsWith("mma.")) this.#mma(s, row);
+    else if (row.name.startsWith("ldmatrix.")) this.#moveMatrix(s, row, "load");
+    else if (row.name.startsWith("stmatrix.")) this.#moveMatrix(s, row, "store");
+    else if (row.name.startsWith("bulk.load.")) this.#bulkLoad(s, cell);
+    else if (row.name.startsWith("bulk.store.")) this.#bulkStore(s);
+    else if (row.name === "cp.async") this.#asyncCopy(s);
+    else this.#context.refuse(`intrinsic ${row.name}`);
+  }
+
+  /** The row, if the architecture has what it needs. */
+  #row(s: Issue): TileIntrinsic {
+    const row = findTileIntrinsic(s.intrinsic);
+    invariant(row, () => `unknown intrinsic ${s.intrinsic}`);
+    const wanted = featuresOf(row.needs);
+    const missing = wanted.length === 0 ? [row.needs] : wanted.filter((f) => !this.#context.has(f));
+    if (missing.length > 0) {
+      this.#context.refuse(
+        `intrinsic ${row.name}: it has no ${missing.join(", ")}`,
+        "choose a schedule with instructions that the target lists",
+      );
+    }
+    return row;
+  }
+
+  /**
+   * `if c { wgmma.set … } else { wgmma … }` on the same operands is one instruction with a predicate;
+   * whether the branch was that.
+   */
+  foldedBranch(s: If): boolean {
+    const [a, b] = [s.then[0], s.else[0]];
+    if (s.then.length !== 1 || s.else.length !== 1) return false;
+    if (a?.kind !== "intrinsic" || b?.kind !== "intrinsic") return false;
+    const isPair =
+      a.intrinsic.startsWith("wgmma.set.") && b.intrinsic === a.intrinsic.replace(".set.", ".");
+    if (
+      !isPair ||
+      JSON.stringify([a.operands, a.completion]) !== JSON.stringify([b.operands, b.completion])
+    ) {
+      return false;
+    }
+    const { code, scope } = this.#context;
+    const forgets = scope.conditions(s.conditions);
+    if (!forgets) return false;
+    this.#wgmma(b, this.#row(b), code.op("not.pred", "p", forgets));
+    return true;
+  }
+
+  /** Index expressions that the spelling asks the scope for. */
+  usesOf(s: Issue): readonly IndexUse[] {
+    const row = findTileIntrinsic(s.intrinsic);
+    const uses: IndexUse[] = [];
+    s.operands.forEach((operand, i) => {
+      if (operand.kind !== "tile" || row?.operands[i]?.layout === "fragment") return;
+      const place = this.#context.place(operand.buffer);
+      if (place.kind !== "memory") return;
+      if (row?.name.startsWith("bulk.") && place.space === "global") {
+        for (const e of operand.index) uses.push({ expr: withoutConstant(e), bits: 32 });
+      } else if (row?.name.startsWith("wgmma.")) {
+        const low = this.#descriptorLow(place, operand);
+        if (low) uses.push({ expr: withoutConstant(low), bits: 32 });
+      } else {
+        const address = withoutConstant(this.#tileAddress(place, operand, row));
+        uses.push({ expr: address, bits: place.space === "shared" ? 32 : 64 });
+      }
+    });
+    return uses;
+  }
+
+  #tile(s: Issue, i: number): Tile {
+    const operand = s.operands[i];
+    invariant(operand?.kind === "tile", () => `operand ${i} of ${s.intrinsic} is no tile`);
+    return operand;
+  }
+
+  #memory(tile: Tile): MemoryPlace {
+    const place = this.#context.place(tile.buffer);
+    invariant(place.kind === "memory", () => `${tile.buffer} is in registers`);
+    return place;
+  }
+
+  /** Registers of a fragment of `count` elements; of half as many words where it is packed. */
+  #fragment(tile: Tile, count: number): readonly Operand[] {
+    const place = this.#context.place(tile.buffer) as RegisterPlace;
+    invariant(place.kind === "register", () => `${tile.buffer} is not in registers`);
+    const first = this.#context.flatRegister(place, tile.index);
+    const step = place.isPacked ? 2 : 1;
+    if (first % step !== 0) this.#context.refuse(`a fragment from element ${first} on`);
+    return Array.from({ length: count / step }, (_, i) =>
+      this.#context.registerOf(place, first + i * step),
+    );
+  }
+
+  #mma(s: Issue, row: TileIntrinsic): void {
+    const { code } = this.#context;
+    const input = row.operands[1]!.dtype;
+    const [d, a, b] = row.operands.map((o, i) =>
+      list(this.#fragment(this.#tile(s, i), (o.extents as readonly number[])[0]!)),
+    );
+    const shape = row.name.split(".")[1]!;
+    code.emit(`mma.sync.aligned.${shape}.row.col.f32.${input}.${input}.f32 ${d}, ${a}, ${b}, ${d}`);
+    this.#parts.counts.mma++;
+  }
+
+  #wgmma(s: Issue, row: TileIntrinsic, scale: Operand): void {
+    const { code } = this.#context;
+    if (!this.#isFenced) code.emit("wgmma.fence.sync.aligned");
+    this.#isFenced = true;
+    const [shape, , input] = row.name.replace(".set.", ".").split(".").slice(1);
+    const count = (row.operands[0]!.extents as readonly number[])[0]!;
+    const d = list(this.#fragment(this.#tile(s, 0), count));
+    const [a, b] = [this.#descriptor(this.#tile(s, 1)), this.#descriptor(this.#tile(s, 2))];
+    const keeps = scale.startsWith("%") ? scale : code.op("setp.ne.s32", "p", scale, "0");
+    code.emit(
+      `wgmma.mma_async.sync.aligned.${shape}.f32.${input}.${input} ${d}, ${a}, ${b}, ${keeps}, 1, 1, 0, 0`,
+    );
+    this.#parts.counts.wgmma++;
+  }
+
+  /** Address and strides of a tile of shared memory: rows of as many bytes as the swizzle spans. */
+  #descriptor(tile: Tile): Operand {
+    const { code, scope } = this.#context;
+    const place = this.#memory(tile);
+    const span = place.swizzleBytes;
+    const rowBytes = this.#rowBytes(place);
+    if (span === 0 || rowBytes !== span) {
+      this.#context.refuse(
+        `a matrix operand in rows of ${rowBytes} bytes with a swizzle of ${span}`,
+        "stage the operand in rows as wide as its swizzle",
+      );
+    }
+    const low = this.#descriptorLow(place, tile);
+    if (!low) this.#context.refuse(`a matrix operand at ${tile.buffer} that is not aligned to 16`);
+    const layouts = { 128: 1, 64: 2, 32: 3 } as const;
+    const high = (span * 8) / 16 + layouts[span] * 2 ** 30;
+    const descriptor = code.fresh("d");
+    code.emit(`mov.b64 ${descriptor}, {${scope.register(low, 32)}, ${high}}`);
+    return descriptor;
+  }
+
+  #rowBytes(place: MemoryPlace): number {
+    const { shape, dtype } = place.buffer;
+    return ((ix.constantValue(shape.at(-1) ?? ix.constant(0)) ?? 0) * dtypes[dtype].bits) / 8;
+  }
+
+  /** The low word over index variables: the address in units of 16 bytes and the template. */
+  #descriptorLow(place: MemoryPlace, tile: Tile): ix.IndexExpr | undefined {
+    const address = this.#context.address(place, tile.index);
+    const inside = ix.add(address, ix.negate(ix.variable(sharedVariable)));
+    const coefficients = [inside.constant, ...inside.terms.map((t) => t.coefficient)];
+    if (coefficients.some((c) => c % 16 !== 0)) return undefined;
+    return ix.add(ix.variable(descriptorVariable), ix.floorDiv(inside, 16));
+  }
+
+  /** Where each lane's row of a 16 x 16 tile begins, or the tile itself. */
+  #tileAddress(place: MemoryPlace, tile: Tile, row: TileIntrinsic | undefined): ix.IndexExpr {
+    const address = this.#context.address(place, tile.index);
+    if (!row || !/^(ld|st)matrix/.test(row.name)) return address;
+    const lane = ix.variable(laneVariable);
+    const half = ix.mod(ix.floorDiv(lane, 8), 2);
+    const [inRow, inColumn] = [
+      ix.add(ix.mod(lane, 8), ix.mul(8, half)),
+      ix.mul(8, ix.floorDiv(lane, 16)),
+    ];
+    const strides = rowMajorStrides(place.buffer.shape);
+    const bytes = this.#context.elementBytes(place.buffer);
+    const offset = ix.add(ix.mul(inRow, strides.at(-2)!), inColumn);
+    return ix.add(address, ix.mul(bytes, offset));
+  }
+
+  #moveMatrix(s: Issue, row: TileIntrinsic, direction: "load" | "store"): void {
+    const { code } = this.#context;
+    const inRegisters = this.#tile(s, direction === "load" ? 0 : 1);
+    const inShared = this.#tile(s, direction === "load" ? 1 : 0);
+    const place = this.#memory(inShared);
+    const at = spellAddress(this.#context, place, this.#tileAddress(place, inShared, row));
+    const words = list(this.#fragment(inRegisters, 8));
+    if (direction === "load") {
+      code.emit(`ldmatrix.sync.aligned.m8n8.x4.shared.b16 ${words}, ${at}`);
+    } else code.emit(`stmatrix.sync.aligned.m8n8.x4.shared.b16 ${at}, ${words}`);
+  }
+
+  #asyncCopy(s: Issue): void {
+    const { code } = this.#context;
+    const [to, from] = [this.#tile(s, 0), this.#tile(s, 1)];
+    const [target, source] = [this.#memory(to), this.#memory(from)];
+    const bytes = (to.extents[0] ?? 1) * this.#context.elementBytes(target.buffer);
+    if (bytes !== 4 && bytes !== 8 && bytes !== 16) {
+      this.#context.refuse(`cp.async of ${bytes} bytes`, "copy 4, 8 or 16 bytes a thread");
+    }
+    const at = spellAddress(this.#context, target, this.#context.address(target, to.index));
+    const read = spellAddress(this.#context, source, this.#context.address(source, from.index));
+    const cache = bytes === 16 ? "cg" : "ca";
+    code.emit(`cp.async.${cache}.shared.global ${at}, ${read}, ${bytes}`);
+  }
+
+  #bulkLoad(s: Issue, cell: CellAddress): void {
+    const { code } = this.#context;
+    const { completion } = s;
+    invariant(completion.kind === "signals", () => "a bulk load that signals nothing");
+    const [to, from] = [this.#tile(s, 0), this.#tile(s, 1)];
+    const map = this.#mapOf(from, to);
+    const multicast = completion.scope === "cluster" && this.#parts.clusterSize > 1;
+    const rank = from.index.length;
+    const name = `cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes`;
+    const mask = multicast
+      ? `, ${code.op("mov.b16", "h", String(2 ** this.#parts.clusterSize - 1))}`
+      : "";
+    const bar = cell(completion.counter, completion.index);
+    const operands = [this.#linear(to), `[${map}, {${this.#coordinates(from)}}]`, bar].join(", ");
+    code.emit(`${name}${multicast ? ".multicast::cluster" : ""} ${operands}${mask}`);
+    this.#parts.counts.tensorCopies++;
+  }
+
+  #bulkStore(s: Issue): void {
+    const { code } = this.#context;
+    const [to, from] = [this.#tile(s, 0), this.#tile(s, 1)];
+    const map = this.#mapOf(to, from);
+    const name = `cp.async.bulk.tensor.${to.index.length}d.global.shared::cta.tile.bulk_group`;
+    code.emit(`${name} [${map}, {${this.#coordinates(to)}}], ${this.#linear(from)}`);
+    this.#parts.counts.tensorCopies++;
+  }
+
+  #coordinates(tile: Tile): string {
+    const { scope } = this.#context;
+    return tile.index
+      .toReversed()
+      .map((e) => scope.register(e, 32))
+      .join(", ");
+  }
+
+  /** The address of a tile as the copy engine has it: swizzles are its own business. */
+  #linear(tile: Tile): string {
+    const place = this.#memory(tile);
+    const address = this.#context.address(place, tile.index);
+    return spellAddress(this.#context, { ...place, swizzleBytes: 0 }, address);
+  }
+
+  /** The descriptor parameter for boxes of a buffer that lie in a shared buffer as they are stored. */
+  #mapOf(global: Tile, shared: Tile): Operand {
+    const [far, near] = [this.#memory(global), this.#memory(shared)];
+    const extents = shared.extents;
+    const inner = near.buffer.shape.slice(near.buffer.shape.length - extents.length + 1);
+    const isWhole = inner.every((e, i) => ix.constantValue(e) === extents[i + 1]);
+    const innerBytes = (extents.at(-1) ?? 1) * this.#context.elementBytes(near.buffer);
+    if (!isWhole) this.#context.refuse(`a box in ${shared.buffer} that is not contiguous`);
+    if (near.swizzleBytes > 0 && innerBytes !== near.swizzleBytes) {
+      this.#context.refuse(`boxes of ${innerBytes} bytes a row under swizzle ${near.swizzleBytes}`);
+    }
+    if (innerBytes % 16 !== 0 || extents.some((e) => e > 256)) {
+      this.#context.refuse(
+        `a box of [${extents.join(", ")}] with rows of ${innerBytes} bytes`,
+        "use boxes of at most 256 elements an axis and rows of a multiple of 16 bytes",
+      );
+    }
+    const { shape, dtype } = far.buffer;
+    const bytes = this.#context.elementBytes(far.buffer);
+    const strides = rowMajorStrides(shape).map((e) => ix.mul(bytes, e));
+    const rank = shape.length;
+    const box = [...new Array<number>(rank - extents.length).fill(1), ...extents].toReversed();
+    return this.#parts.tensorMap({
+      kind: "tensorMap",
+      name: global.buffer,
+      dtype,
+      dims: shape.toReversed(),
+      strides: strides.slice(0, -1).toReversed(),
+      box,
+      swizzleBytes: near.swizzleBytes,
+    });
+  }
+}
+
+function list(registers: readonly Operand[]): string {
+  return `{${registers.join(", ")}}`;
+}
+
+function groupKindOf(intrinsic: string): GroupKind {
+  if (intrinsic.startsWith("wgmma.")) return "wgmma";
+  return intrinsic === "cp.async" ? "cp.async" : "bulk";
+}
