@@ -2,7 +2,7 @@
 import { runProgram } from "../src/interp/program.ts";
 import type { Program } from "../src/program/program.ts";
 import type { ProgramInstance } from "../src/runtime/model-session.ts";
-import { capacityBytes } from "../src/runtime/native/storage-sizes.ts";
+import { capacityBytes } from "../src/runtime/storage-sizes.ts";
 import { storageBytes } from "../src/semantics/dtype.ts";
 import { evaluate } from "../src/semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../src/support/diagnostic.ts";

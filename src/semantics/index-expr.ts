@@ -452,3 +452,8 @@ function evaluateAtom(atom: IndexAtom, bindings: ReadonlyMap<string, number>): n
 function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b);
 }
+
+/** The expression less its constant term. */
+export function withoutConstant(expr: IndexExpr): IndexExpr {
+  return expr.constant === 0 ? expr : add(expr, -expr.constant);
+}

@@ -6,6 +6,14 @@
  *
  * The emitter prints what the program says and refuses (EMT001) what it has no spelling for.
  */
+import {
+  type Arena,
+  arenaVariable,
+  baseOf,
+  bufferVariable,
+  localOffsets,
+} from "../../program/addresses.ts";
+import { launchesOf, type Tables } from "../../program/launches.ts";
 import type { Kernel, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
@@ -25,17 +33,9 @@ import { KernelEmitter } from "./kernel-emitter.ts";
 import { Library, type LibraryRow } from "./library.ts";
 import { mathRows } from "./math-rows.ts";
 import { type CodeRange, ModuleBuilder } from "./module-builder.ts";
-import {
-  type Arena,
-  arenaVariable,
-  baseOf,
-  bufferVariable,
-  layoutOf,
-  localOffsets,
-  type ProgramLayout,
-} from "./program-layout.ts";
+import { layoutOf, type ProgramLayout } from "./program-layout.ts";
 import { mathNamesOf } from "./scalar-ops.ts";
-import { type KernelFunction, launchesOf, type Tables, TaskEmitter } from "./task-emitter.ts";
+import { type KernelFunction, TaskEmitter } from "./task-emitter.ts";
 
 export interface WasmEmitOptions {
   /** Spell fma as relaxed_madd; the engine must have relaxed SIMD. */

@@ -136,7 +136,7 @@ export class IndexScope {
 
   /** Pushes the value. */
   push(expr: IndexExpr): void {
-    const varying = withoutConstant(expr);
+    const varying = ix.withoutConstant(expr);
     if (varying.terms.length === 0) {
       this.#f.i32Const(expr.constant);
       return;
@@ -147,7 +147,7 @@ export class IndexScope {
 
   /** Pushes 1 where the condition holds, else 0. */
   pushCondition(kind: "nonNegative" | "zero", expr: IndexExpr): void {
-    this.push(withoutConstant(expr));
+    this.push(ix.withoutConstant(expr));
     this.#f.i32Const(-expr.constant).op(kind === "zero" ? "i32.eq" : "i32.ge_s");
   }
 
@@ -167,7 +167,7 @@ export class IndexScope {
     const known = this.#addresses.get(address.key);
     if (known) return known;
     const anchor = Math.min(0, Math.floor(address.constant / anchorBytes) * anchorBytes);
-    const sum = ix.add(withoutConstant(address), anchor);
+    const sum = ix.add(ix.withoutConstant(address), anchor);
     const lowest = rangeOf(sum, this.#ranges).min;
     const bounded = Number.isFinite(lowest);
     const split = bounded
@@ -369,10 +369,6 @@ function isVariable(expr: IndexExpr): boolean {
   const [term] = expr.terms;
   if (!term || expr.terms.length > 1 || expr.constant !== 0) return false;
   return term.coefficient === 1 && term.atoms.length === 1 && term.atoms[0]!.kind === "variable";
-}
-
-export function withoutConstant(expr: IndexExpr): IndexExpr {
-  return expr.constant === 0 ? expr : ix.add(expr, -expr.constant);
 }
 
 function sumOf(terms: readonly ix.IndexTerm[], constant: number): IndexExpr {

@@ -1,4 +1,5 @@
 /** What the parts of the kernel emitter share while one kernel is printed. */
+import { flatIndex } from "../../program/addresses.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
@@ -110,26 +111,4 @@ export class KernelContext {
     this.statement = text;
     this.f.mark(`${this.kernel}: ${statement.kind === "for" ? `for ${statement.variable}` : text}`);
   }
-}
-
-const stridesOf = new WeakMap<Buffer, readonly ix.IndexExpr[]>();
-
-/** Row-major position of an element. */
-function flatIndex(buffer: Buffer, index: readonly ix.IndexExpr[]): ix.IndexExpr {
-  let strides = stridesOf.get(buffer);
-  if (!strides) {
-    strides = rowMajorStrides(buffer.shape);
-    stridesOf.set(buffer, strides);
-  }
-  return ix.add(...strides.map((stride, axis) => ix.mul(index[axis]!, stride)));
-}
-
-function rowMajorStrides(shape: readonly ix.IndexExpr[]): readonly ix.IndexExpr[] {
-  const strides: ix.IndexExpr[] = [];
-  let stride = ix.constant(1);
-  for (const extent of shape.toReversed()) {
-    strides.unshift(stride);
-    stride = ix.mul(stride, extent);
-  }
-  return strides;
 }

@@ -18,7 +18,6 @@ import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, controlBlock } from "./control-block.ts";
 import type { Local } from "./function-builder.ts";
-import { withoutConstant } from "./index-scope.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { findRepresentation } from "./lanes.ts";
 import { writeMemory } from "./memory-access.ts";
@@ -281,7 +280,7 @@ export class KernelEmitter {
     const use = (e: ix.IndexExpr): unknown => uses.set(e.key, e);
     for (const e of ownExprs(s)) this.#collectExpr(e, use);
     if (s.kind === "store") this.#useAccess(s.buffer, s.index, use);
-    else for (const e of ownIndices(s)) use(withoutConstant(e));
+    else for (const e of ownIndices(s)) use(ix.withoutConstant(e));
     for (const child of childBodies(s)) for (const e of this.#uses(child)) use(e);
     const found = [...uses.values()];
     this.#usesOfStatement.set(s, found);
@@ -298,8 +297,8 @@ export class KernelEmitter {
     for (const operand of exprOperands(e)) this.#collectExpr(operand, use);
     if (e.kind === "load") {
       this.#useAccess(e.buffer, e.index, use);
-      for (const c of e.guard) use(withoutConstant(c.expr));
-    } else for (const i of exprIndices(e)) use(withoutConstant(i));
+      for (const c of e.guard) use(ix.withoutConstant(c.expr));
+    } else for (const i of exprIndices(e)) use(ix.withoutConstant(i));
   }
 
   #useAccess(

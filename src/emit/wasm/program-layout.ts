@@ -3,17 +3,10 @@
  * shape parameters, the addresses of the arenas, and the addresses of buffers that the memory planner
  * left to the caller. All are i32 and written before each run.
  */
-import type { Buffer, Kernel, Placement, Program } from "../../program/program.ts";
+import { type Arena, localOffsets } from "../../program/addresses.ts";
+import type { Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
-import * as ix from "../../semantics/index-expr.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
-import { reject } from "../../support/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
 import { controlBlock } from "./control-block.ts";
-import { storageBytes } from "./lanes.ts";
-
-/** `local`: private memory of the threads, `localBytes` each. */
-export type Arena = Placement["arena"] | "local";
 
 const arenas: readonly Arena[] = ["weights", "scratch", "state", "caller", "local"];
 const wordBytes = 4;
@@ -45,46 +38,6 @@ export function layoutOf(program: Program): ProgramLayout {
   const buffers = new Map(unplaced.map((b) => [b.name, word()]));
   const localBytes = Math.max(0, ...program.kernels.map((k) => localOffsets(program, k).bytes));
   return { parameters, arenas: arenaWords, buffers, blockBytes: roundUp(next), localBytes };
-}
-
-/** Name of the index variable that stands for an arena's or an unplaced buffer's address. */
-export const arenaVariable = (arena: Arena): string => `@${arena}`;
-export const bufferVariable = (name: string): string => `@buffer.${name}`;
-
-/** Address of a buffer of scope memory. */
-export function baseOf(buffer: Buffer, buffers: ReadonlyMap<string, Buffer>): ix.IndexExpr {
-  if (buffer.viewOf !== undefined) {
-    const target = buffers.get(buffer.viewOf);
-    invariant(target, () => `${buffer.name} is a view of unknown ${buffer.viewOf}`);
-    return baseOf(target, buffers);
-  }
-  if (!buffer.placement) return ix.variable(bufferVariable(buffer.name));
-  const { arena, byteOffset } = buffer.placement;
-  return ix.add(ix.variable(arenaVariable(arena)), byteOffset);
-}
-
-/** Offsets of a kernel's local and shared buffers within a thread's private memory. */
-export function localOffsets(
-  program: Program,
-  kernel: Kernel,
-): { offsets: Map<string, number>; bytes: number } {
-  const offsets = new Map<string, number>();
-  const ranges = new Map(program.parameters.map((p) => [p.name, { min: p.min, max: p.max }]));
-  let bytes = 0;
-  for (const b of kernel.buffers) {
-    if (b.scope === "register") continue;
-    offsets.set(b.name, bytes);
-    const extents = (b.capacity ?? b.shape).map((e) => rangeOf(e, ranges).max);
-    const elements = extents.reduce((n, extent) => n * Math.max(0, extent), b.lanes);
-    if (!Number.isFinite(elements)) {
-      reject("EMT001", `local buffer ${b.name} has no largest size`, {
-        at: `kernel ${kernel.name}`,
-        help: "bound its extents by the program's parameters",
-      });
-    }
-    bytes += roundUp(elements * storageBytes(b.dtype));
-  }
-  return { offsets, bytes };
 }
 
 function roundUp(bytes: number): number {

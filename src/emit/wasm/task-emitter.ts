@@ -3,8 +3,15 @@
  * repeats, with a barrier where a task has to see what earlier ones wrote. Control flow depends only on
  * parameters and on memory read between two barriers, so all threads go the same way.
  */
+
 import {
-  type Buffer,
+  type Launch,
+  type Tables,
+  TaskIndices,
+  type TaskOf,
+  withTables,
+} from "../../program/launches.ts";
+import {
   type Kernel,
   type Program,
   type Task,
@@ -16,12 +23,8 @@ import { reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { abortCodes, controlBlock } from "./control-block.ts";
 import type { FunctionBuilder, FunctionIndex, Label, Local } from "./function-builder.ts";
-import { type IndexScope, withoutConstant } from "./index-scope.ts";
+import type { IndexScope } from "./index-scope.ts";
 import { storageBytes } from "./lanes.ts";
-import { baseOf } from "./program-layout.ts";
-
-type Launch = Extract<Task, { kind: "launch" }>;
-type TaskOf<K extends Task["kind"]> = Extract<Task, { kind: K }>;
 
 /**
  * A kernel's function. It takes the grid coordinates, the thread count, the bindings, the addresses of
@@ -32,29 +35,6 @@ export interface KernelFunction {
   readonly kernel: Kernel;
   readonly bindings: readonly string[];
   readonly tables: readonly string[];
-}
-
-/** Tables of the repeats around a task: buffer name -> rows and the repeat's variable. */
-export type Tables = ReadonlyMap<
-  string,
-  { readonly variable: string; readonly rows: readonly string[] }
->;
-
-/** All launches with the tables they see. */
-export function launchesOf(
-  tasks: readonly Task[],
-  tables: Tables,
-): { readonly task: Launch; readonly tables: Tables }[] {
-  return tasks.flatMap((task) => {
-    if (task.kind === "launch") return [{ task, tables }];
-    if (task.kind === "if") return launchesOf([...task.then, ...task.else], tables);
-    if (task.kind === "while") return launchesOf(task.body, tables);
-    return task.kind === "repeat" ? launchesOf(task.body, withTables(tables, task)) : [];
-  });
-}
-
-function withTables(tables: Tables, { variable, tables: own }: TaskOf<"repeat">): Tables {
-  return new Map([...tables, ...own.map((t) => [t.name, { variable, rows: t.rows }] as const)]);
 }
 
 interface TaskContext {
@@ -68,14 +48,17 @@ interface TaskContext {
 
 export class TaskEmitter {
   readonly #context: TaskContext;
+  readonly #indices: TaskIndices;
 
   constructor(context: TaskContext) {
     this.#context = context;
+    const { buffers, kernels } = context.program;
+    this.#indices = new TaskIndices(buffers, kernels);
   }
 
   emit(): void {
     const { program, scope } = this.#context;
-    scope.open(this.#indices(program.tasks, new Map()));
+    scope.open(this.#indices.all(program.tasks));
     this.#tasks(program.tasks, new Map());
   }
 
@@ -193,8 +176,8 @@ export class TaskEmitter {
 
   /** The address of the row that the repeat's variable chooses. */
   #pushTableAddress(table: { variable: string; rows: readonly string[] } | undefined): void {
-    const { f, scope, program } = this.#context;
-    const address = (row: string) => addressOfName(program, row);
+    const { f, scope } = this.#context;
+    const address = (row: string) => this.#indices.addressOf(row);
     const [first, ...others] = table?.rows ?? [];
     if (!table || first === undefined) {
       f.i32Const(0);
@@ -223,7 +206,7 @@ export class TaskEmitter {
     const buffer = program.buffers.find((b) => b.name === condition.buffer);
     invariant(buffer, () => `condition on unknown buffer ${condition.buffer}`);
     this.#barrier();
-    scope.push(elementAddress(program, condition));
+    scope.push(this.#indices.elementAddress(condition));
     const bytes = storageBytes(buffer.dtype);
     if (bytes === 1) f.memory("i32.load8_u");
     else if (bytes === 2) f.memory("i32.load16_u");
@@ -273,61 +256,4 @@ export class TaskEmitter {
       scope.leave();
     });
   }
-
-  /** Every index expression that the tasks evaluate. */
-  #indices(tasks: readonly Task[], tables: Tables): ix.IndexExpr[] {
-    return tasks.flatMap((task) => this.#taskIndices(task, tables));
-  }
-
-  #taskIndices(task: Task, tables: Tables): readonly ix.IndexExpr[] {
-    const { program, kernels } = this.#context;
-    switch (task.kind) {
-      case "launch":
-        return [
-          ...task.bindings.map(([, value]) => value),
-          ...kernels.get(task.kernel)!.kernel.grid.axes.map((a) => a.extent),
-          ...[...tables.values()].flatMap((t) => t.rows.map((r) => addressOfName(program, r))),
-        ];
-      case "if": {
-        const branches = this.#indices([...task.then, ...task.else], tables);
-        return [...conditionIndices(program, task.condition), ...branches];
-      }
-      case "while": {
-        const own = conditionIndices(program, task.condition);
-        return [task.maxTrips, ...own, ...this.#indices(task.body, tables)];
-      }
-      case "repeat":
-        return [task.count, ...this.#indices(task.body, withTables(tables, task))];
-      case "stop":
-        return [];
-    }
-  }
-}
-
-function conditionIndices(program: Program, condition: TaskCondition): readonly ix.IndexExpr[] {
-  if (condition.kind === "element") return [elementAddress(program, condition)];
-  return condition.conditions.map((c) => withoutConstant(c.expr));
-}
-
-function elementAddress(
-  program: Program,
-  condition: Extract<TaskCondition, { kind: "element" }>,
-): ix.IndexExpr {
-  const buffer = program.buffers.find((b) => b.name === condition.buffer);
-  invariant(buffer, () => `condition on unknown buffer ${condition.buffer}`);
-  let flat = ix.constant(0);
-  buffer.shape.forEach((extent, i) => {
-    flat = ix.add(ix.mul(flat, extent), condition.index[i]!);
-  });
-  return ix.add(baseOf(buffer, byName(program)), ix.mul(flat, storageBytes(buffer.dtype)));
-}
-
-function addressOfName(program: Program, name: string): ix.IndexExpr {
-  const buffer = program.buffers.find((b) => b.name === name);
-  invariant(buffer, () => `unknown buffer ${name}`);
-  return baseOf(buffer, byName(program));
-}
-
-function byName(program: Program): ReadonlyMap<string, Buffer> {
-  return new Map(program.buffers.map((b) => [b.name, b]));
 }

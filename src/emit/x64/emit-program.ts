@@ -5,6 +5,14 @@
  *
  * The emitter prints what the program says and refuses (EMT001) what it has no spelling for.
  */
+import {
+  type Arena,
+  arenaVariable,
+  baseOf,
+  bufferVariable,
+  localOffsets,
+} from "../../program/addresses.ts";
+import { launchesOf, type Tables } from "../../program/launches.ts";
 import type { Kernel, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
@@ -19,16 +27,8 @@ import { type BufferPlace, KernelContext } from "./kernel-context.ts";
 import { KernelEmitter } from "./kernel-emitter.ts";
 import { type LinkedCode, link } from "./link.ts";
 import { type Label, memory, type Register } from "./operand.ts";
-import {
-  type Arena,
-  arenaVariable,
-  baseOf,
-  bufferVariable,
-  layoutOf,
-  localOffsets,
-  type ProgramLayout,
-} from "./program-layout.ts";
-import { type KernelFunction, launchesOf, type Tables, TaskEmitter } from "./task-emitter.ts";
+import { layoutOf, type ProgramLayout } from "./program-layout.ts";
+import { type KernelFunction, TaskEmitter } from "./task-emitter.ts";
 import { emitBarrier, emitThreadCode, type System } from "./thread-code.ts";
 import type { Features } from "./vector-code.ts";
 

@@ -105,7 +105,7 @@ export class IndexScope {
 
   /** A register with the value; it may be one that is kept, so it must not be written. */
   value(expr: IndexExpr): Register {
-    const varying = withoutConstant(expr);
+    const varying = ix.withoutConstant(expr);
     if (varying.terms.length === 0) return this.#constant(expr.constant);
     const whole = this.#kept(expr);
     if (whole) return whole;
@@ -122,7 +122,7 @@ export class IndexScope {
 
   /** Jumps to `target` unless the condition holds. */
   branchUnless(kind: "nonNegative" | "zero", expr: IndexExpr, target: Label): void {
-    const varying = withoutConstant(expr);
+    const varying = ix.withoutConstant(expr);
     const holds = (value: number): boolean => (kind === "zero" ? value === 0 : value >= 0);
     if (varying.terms.length === 0) {
       if (!holds(expr.constant)) this.#f.emit("jmp", target);
@@ -360,7 +360,7 @@ export class IndexScope {
 /** The pointer that accesses share, and the displacement from it. */
 export function splitAddress(address: IndexExpr): { sum: IndexExpr; disp: number } {
   const far = Math.round(address.constant / largestDisplacement) * largestDisplacement;
-  return { sum: ix.add(withoutConstant(address), far), disp: address.constant - far };
+  return { sum: ix.add(ix.withoutConstant(address), far), disp: address.constant - far };
 }
 
 /** Whether the expression is a single variable: its register holds it already. */
@@ -368,10 +368,6 @@ function isVariable(expr: IndexExpr): boolean {
   const [term] = expr.terms;
   if (!term || expr.terms.length > 1 || expr.constant !== 0) return false;
   return term.coefficient === 1 && term.atoms.length === 1 && term.atoms[0]!.kind === "variable";
-}
-
-export function withoutConstant(expr: IndexExpr): IndexExpr {
-  return expr.constant === 0 ? expr : ix.add(expr, -expr.constant);
 }
 
 function sumOf(terms: readonly ix.IndexTerm[], constant: number): IndexExpr {

@@ -1,4 +1,5 @@
 /** What the parts of the kernel emitter share while one kernel is printed. */
+import { flatIndex } from "../../program/addresses.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
@@ -9,7 +10,6 @@ import { contextPointer, type FunctionCode, offsetBy, scratchA } from "./functio
 import type { IndexScope } from "./index-scope.ts";
 import { type Chunk, chunksOf, findHolding, isFloat, scalarBits, storageBytes } from "./lanes.ts";
 import { memory, type Register, vec } from "./operand.ts";
-import { flatIndex } from "./program-layout.ts";
 import { type Features, VectorCode } from "./vector-code.ts";
 
 /** A buffer in memory: `base` is the address of its first byte over index variables. */

@@ -18,7 +18,7 @@ import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, sharedBlock, threadBlock } from "./context-block.ts";
 import { contextPointer, scratchA } from "./function-code.ts";
-import { splitAddress, withoutConstant } from "./index-scope.ts";
+import { splitAddress } from "./index-scope.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { scalarBits } from "./lanes.ts";
 import { storeChunk, storeScalar } from "./memory-access.ts";
@@ -281,7 +281,7 @@ export class KernelEmitter {
     for (const s of statements) {
       for (const e of ownExprs(s)) this.#collectExpr(e, use);
       if (s.kind === "store") this.#useAccess(s.buffer, s.index, use);
-      else for (const e of ownIndices(s)) use(withoutConstant(e));
+      else for (const e of ownIndices(s)) use(ix.withoutConstant(e));
       for (const child of childBodies(s)) this.#collect(child, use);
     }
   }
@@ -290,8 +290,8 @@ export class KernelEmitter {
     for (const operand of exprOperands(e)) this.#collectExpr(operand, use);
     if (e.kind === "load") {
       this.#useAccess(e.buffer, e.index, use);
-      for (const c of e.guard) use(withoutConstant(c.expr));
-    } else for (const i of exprIndices(e)) use(withoutConstant(i));
+      for (const c of e.guard) use(ix.withoutConstant(c.expr));
+    } else for (const i of exprIndices(e)) use(ix.withoutConstant(i));
   }
 
   #useAccess(buffer: string, index: readonly ix.IndexExpr[], use: (e: ix.IndexExpr) => void): void {

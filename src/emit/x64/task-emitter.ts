@@ -4,8 +4,15 @@
  * parameters and on memory read between two barriers, so all threads go the same way. A barrier orders
  * more than counters ask for, so waits become barriers and signals nothing.
  */
+
 import {
-  type Buffer,
+  type Launch,
+  type Tables,
+  TaskIndices,
+  type TaskOf,
+  withTables,
+} from "../../program/launches.ts";
+import {
   type Kernel,
   type Program,
   type Task,
@@ -17,14 +24,10 @@ import { reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { abortCodes, threadBlock } from "./context-block.ts";
 import { contextPointer, type FunctionCode, scratchA } from "./function-code.ts";
-import { type IndexScope, withoutConstant } from "./index-scope.ts";
+import type { IndexScope } from "./index-scope.ts";
 import { emitAbort } from "./kernel-emitter.ts";
 import { storageBytes } from "./lanes.ts";
 import { type Label, memory, type Register, sized } from "./operand.ts";
-import { baseOf, flatIndex } from "./program-layout.ts";
-
-type Launch = Extract<Task, { kind: "launch" }>;
-type TaskOf<K extends Task["kind"]> = Extract<Task, { kind: K }>;
 
 /** A kernel's function. It finds grid coordinates, bindings and table addresses in the thread's block. */
 export interface KernelFunction {
@@ -32,29 +35,6 @@ export interface KernelFunction {
   readonly kernel: Kernel;
   readonly bindings: readonly string[];
   readonly tables: readonly string[];
-}
-
-/** Tables of the repeats around a task: buffer name -> rows and the repeat's variable. */
-export type Tables = ReadonlyMap<
-  string,
-  { readonly variable: string; readonly rows: readonly string[] }
->;
-
-/** All launches with the tables they see. */
-export function launchesOf(
-  tasks: readonly Task[],
-  tables: Tables,
-): { readonly task: Launch; readonly tables: Tables }[] {
-  return tasks.flatMap((task) => {
-    if (task.kind === "launch") return [{ task, tables }];
-    if (task.kind === "if") return launchesOf([...task.then, ...task.else], tables);
-    if (task.kind === "while") return launchesOf(task.body, tables);
-    return task.kind === "repeat" ? launchesOf(task.body, withTables(tables, task)) : [];
-  });
-}
-
-function withTables(tables: Tables, { variable, tables: own }: TaskOf<"repeat">): Tables {
-  return new Map([...tables, ...own.map((t) => [t.name, { variable, rows: t.rows }] as const)]);
 }
 
 interface TaskContext {
@@ -68,16 +48,17 @@ interface TaskContext {
 
 export class TaskEmitter {
   readonly #context: TaskContext;
-  readonly #buffers: ReadonlyMap<string, Buffer>;
+  readonly #indices: TaskIndices;
 
   constructor(context: TaskContext) {
     this.#context = context;
-    this.#buffers = new Map(context.program.buffers.map((b) => [b.name, b]));
+    const { buffers, kernels } = context.program;
+    this.#indices = new TaskIndices(buffers, kernels);
   }
 
   emit(): void {
     const { program, scope, f } = this.#context;
-    scope.open(this.#indices(program.tasks, new Map()));
+    scope.open(this.#indices.all(program.tasks));
     this.#tasks(program.tasks, new Map());
     f.emit("ret");
   }
@@ -213,9 +194,9 @@ export class TaskEmitter {
       f.emit("xor", r, r);
       return r;
     }
-    f.emit("mov", r, scope.value(this.#addressOf(first)));
+    f.emit("mov", r, scope.value(this.#indices.addressOf(first)));
     others.forEach((row, i) => {
-      const address = scope.value(this.#addressOf(row));
+      const address = scope.value(this.#indices.addressOf(row));
       f.emit("cmp", scope.value(ix.variable(table.variable)), i + 1).emit("cmovge", r, address);
     });
     return r;
@@ -227,9 +208,9 @@ export class TaskEmitter {
       for (const { kind, expr } of condition.conditions) scope.branchUnless(kind, expr, otherwise);
       return;
     }
-    const { dtype } = this.#buffer(condition.buffer);
+    const { dtype } = this.#indices.buffer(condition.buffer);
     this.#barrier();
-    const from = scope.address(this.#elementAddress(condition));
+    const from = scope.address(this.#indices.elementAddress(condition));
     const bytes = storageBytes(dtype);
     const value = f.gpr();
     if (bytes === 1) f.emit("movzx8", sized(value, 32), from);
@@ -270,55 +251,5 @@ export class TaskEmitter {
       this.#tasks(task.body, withTables(tables, task));
       scope.leave();
     });
-  }
-
-  /** Every index expression that the tasks evaluate. */
-  #indices(tasks: readonly Task[], tables: Tables): ix.IndexExpr[] {
-    return tasks.flatMap((task) => this.#taskIndices(task, tables));
-  }
-
-  #taskIndices(task: Task, tables: Tables): readonly ix.IndexExpr[] {
-    const { kernels } = this.#context;
-    switch (task.kind) {
-      case "launch":
-        return [
-          ...task.bindings.map(([, value]) => value),
-          ...kernels.get(task.kernel)!.kernel.grid.axes.map((a) => a.extent),
-          ...[...tables.values()].flatMap((t) => t.rows.map((r) => this.#addressOf(r))),
-        ];
-      case "if": {
-        const branches = this.#indices([...task.then, ...task.else], tables);
-        return [...this.#conditionIndices(task.condition), ...branches];
-      }
-      case "while": {
-        const own = this.#conditionIndices(task.condition);
-        return [task.maxTrips, ...own, ...this.#indices(task.body, tables)];
-      }
-      case "repeat":
-        return [task.count, ...this.#indices(task.body, withTables(tables, task))];
-      case "stop":
-        return [];
-    }
-  }
-
-  #conditionIndices(condition: TaskCondition): readonly ix.IndexExpr[] {
-    if (condition.kind === "element") return [this.#elementAddress(condition)];
-    return condition.conditions.map((c) => withoutConstant(c.expr));
-  }
-
-  #elementAddress(condition: Extract<TaskCondition, { kind: "element" }>): ix.IndexExpr {
-    const buffer = this.#buffer(condition.buffer);
-    const flat = flatIndex(buffer, condition.index);
-    return ix.add(baseOf(buffer, this.#buffers), ix.mul(flat, storageBytes(buffer.dtype)));
-  }
-
-  #addressOf(name: string): ix.IndexExpr {
-    return baseOf(this.#buffer(name), this.#buffers);
-  }
-
-  #buffer(name: string): Buffer {
-    const buffer = this.#buffers.get(name);
-    invariant(buffer, () => `unknown buffer ${name}`);
-    return buffer;
   }
 }

@@ -13,12 +13,8 @@ import {
   threadBlock,
 } from "../../emit/x64/context-block.ts";
 import { emitX64, type X64Program } from "../../emit/x64/emit-program.ts";
-import {
-  type Arena,
-  arenas,
-  arenaVariable,
-  bufferVariable,
-} from "../../emit/x64/program-layout.ts";
+import { arenas } from "../../emit/x64/program-layout.ts";
+import { type Arena, arenaVariable, bufferVariable } from "../../program/addresses.ts";
 import type { Buffer, Program, Task } from "../../program/program.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import {
@@ -33,9 +29,9 @@ import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
+import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { noExecution } from "./cpuid.ts";
 import { NativeMemory } from "./native-memory.ts";
-import { arenaSizes, capacityBytes } from "./storage-sizes.ts";
 
 /** What an instance needs of emitted machine code. */
 export type NativeCode = { readonly kind: "x64"; readonly bytes: Uint8Array } & Pick<

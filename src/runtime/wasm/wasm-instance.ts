@@ -11,19 +11,12 @@ import {
   type WasmEmitOptions,
   type WasmProgram,
 } from "../../emit/wasm/emit-program.ts";
-import {
-  type Arena,
-  arenaVariable,
-  baseOf,
-  bufferVariable,
-} from "../../emit/wasm/program-layout.ts";
+import { type Arena, arenaVariable, baseOf, bufferVariable } from "../../program/addresses.ts";
 import type { Buffer, Program } from "../../program/program.ts";
-import { threadCountName } from "../../program/program.ts";
-import { storageBytes } from "../../semantics/dtype.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
 import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
@@ -52,7 +45,6 @@ export interface WasmInstanceOptions {
   readonly pool?: WorkerPool;
 }
 
-type Placed = Exclude<Arena, "local">;
 type ParameterValues = Readonly<Record<string, number>>;
 
 const alignmentBytes = 64;
@@ -231,13 +223,7 @@ function planAddresses(program: Program, emitted: WasmCode, threads: number): Ad
     next = align(next + bytes);
     return at;
   };
-  const sizes: Record<Placed, number> = { weights: 0, scratch: 0, state: 0, caller: 0 };
-  const ranges = rangesOf(program);
-  for (const b of program.buffers) {
-    if (!b.placement) continue;
-    const end = rangeOf(b.placement.byteOffset, ranges).max + capacityBytes(program, b);
-    sizes[b.placement.arena] = Math.max(sizes[b.placement.arena], end);
-  }
+  const sizes = arenaSizes(program);
   const arenas = {
     weights: take(sizes.weights),
     scratch: take(sizes.scratch),
@@ -250,19 +236,6 @@ function planAddresses(program: Program, emitted: WasmCode, threads: number): Ad
     if (layout.buffers.has(b.name)) buffers.set(b.name, take(capacityBytes(program, b)));
   }
   return { arenas, buffers, bytes: next };
-}
-
-function rangesOf(program: Program): Map<string, { min: number; max: number }> {
-  const named = program.parameters.filter((p) => p.name !== threadCountName);
-  return new Map(named.map((p) => [p.name, { min: p.min, max: p.max }]));
-}
-
-/** Bytes of storage at the largest extents. */
-function capacityBytes(program: Program, buffer: Buffer): number {
-  const ranges = rangesOf(program);
-  const extents = buffer.capacity ?? buffer.shape;
-  const elements = extents.reduce((n, e) => n * Math.max(0, rangeOf(e, ranges).max), buffer.lanes);
-  return storageBytes(buffer.dtype, elements);
 }
 
 function align(bytes: number): number {

@@ -1,8 +1,8 @@
 /** Bytes that a program's buffers and arenas need at the parameters' upper ends. */
-import type { Buffer, Placement, Program } from "../../program/program.ts";
-import { threadCountName } from "../../program/program.ts";
-import { storageBytes } from "../../semantics/dtype.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
+import type { Buffer, Placement, Program } from "../program/program.ts";
+import { threadCountName } from "../program/program.ts";
+import { storageBytes } from "../semantics/dtype.ts";
+import { rangeOf } from "../semantics/index-range.ts";
 
 function rangesOf(program: Program): Map<string, { min: number; max: number }> {
   const named = program.parameters.filter((p) => p.name !== threadCountName);
