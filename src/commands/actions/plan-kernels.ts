@@ -1,6 +1,7 @@
 /** The kernel that a problem would get on each machine, with what it was chosen over. */
 import type { KernelConfiguration } from "../../plan/kernels/configuration.ts";
 import { configureKernel, type KernelChoice } from "../../plan/kernels/configure.ts";
+import type { KernelCounts } from "../../plan/kernels/counts.ts";
 import { type KernelProblem, workOf } from "../../plan/kernels/problem.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
@@ -53,8 +54,8 @@ function machinesFor(names: readonly string[]): Result<readonly Target[]> {
 
 function describe(choices: readonly KernelChoice[]): string {
   const table = printTable(
-    ["target", "predicted", "bound by", "tile", "stages", "grid", "block", "shared B", "kernel"],
-    choices.map(({ target, chosen: c }) => [
+    ["target", "predicted", "bound by", "tile", "stages", "grid", "block", "iterations", "kernel"],
+    choices.map(({ target, chosen: c, counts }) => [
       target,
       formatTime(c.estimateNs),
       c.bound,
@@ -62,22 +63,39 @@ function describe(choices: readonly KernelChoice[]): string {
       String(c.stages),
       c.grid.join("x"),
       c.block.join("x"),
-      String(c.sharedBytes),
+      formatCount(counts.iterations),
       `${c.implementation}${c.emitted ? "" : " (no emitter yet)"}`,
     ]),
-    [8],
+    [1, 3, 4, 5, 6, 7],
   );
   return choices.length === 1 ? [table, "", ...detail(choices[0]!)].join("\n") : table;
 }
 
-function detail({ chosen, rejected, made, possible }: KernelChoice): readonly string[] {
+/** Whole up to 2^53; above that counts are rounded. */
+function formatCount(count: number): string {
+  return count < 1e12 ? String(count) : count.toExponential(3);
+}
+
+function detail(choice: KernelChoice): readonly string[] {
+  const { chosen, counts, rejected, made, possible } = choice;
   const line = (c: KernelConfiguration): string =>
     `${formatTime(c.estimateNs)}  ${c.implementation}`;
   return [
     ...(chosen.instruction ? [`instruction: ${chosen.instruction}`] : []),
-    `registers a thread: ${chosen.registersPerThread}, unroll ${chosen.unroll}, loads of ${chosen.vectorBytes} bytes, cluster ${chosen.cluster}`,
+    `registers a thread: ${chosen.registersPerThread}, unroll ${chosen.unroll}, loads of ${chosen.vectorBytes} bytes, shared bytes a block: ${chosen.sharedBytes}, cluster ${chosen.cluster}`,
+    ...countLines(counts),
     ...chosen.reasons.map((r) => `because: ${r}`),
     `${made} candidates, ${possible} within the machine's limits; the best of every other kind:`,
     ...rejected.map((c) => `  ${line(c)}`),
+  ];
+}
+
+function countLines(counts: KernelCounts): readonly string[] {
+  const { tiles, stepsPerTile, iterations, instructions, outputElements, tileElements } = counts;
+  const wasted = (100 * (tileElements / outputElements - 1)).toFixed(1);
+  return [
+    `tiles: ${tiles.join(" x ")}, ${stepsPerTile} steps each: ${formatCount(iterations)} iterations`,
+    ...(instructions === undefined ? [] : [`matrix instructions: ${formatCount(instructions)}`]),
+    `output elements: ${formatCount(outputElements)}; of whole tiles ${formatCount(tileElements)} (${wasted} % over the edges)`,
   ];
 }

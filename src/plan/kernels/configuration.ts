@@ -2,8 +2,9 @@
  * A kernel's launch on a machine, and the judge of whether the machine can take it. The judge shares no
  * code with what makes configurations: every rule stands here once more, from the machine's data.
  */
-import type { GpuMachine } from "../../target/machine.ts";
+import type { GpuArchitecture, GpuMachine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
+import type { Form } from "./counts.ts";
 
 export interface Tile {
   readonly m: number;
@@ -17,8 +18,11 @@ export interface KernelConfiguration {
   /** Whether an emitter writes it today. */
   readonly emitted: boolean;
   readonly tile: Tile;
+  /** What a tile stands for. */
+  readonly form: Form;
   /** Matrix instruction, as the manual spells its shape; absent on vector units. */
   readonly instruction?: string;
+  readonly instructionTile?: Tile;
   readonly unroll: number;
   readonly sharedBytes: number;
   readonly registersPerThread: number;
@@ -46,10 +50,46 @@ export function limitFaults(config: KernelConfiguration, target: Target): readon
   if (whole.some((n) => !Number.isSafeInteger(n) || n < 1)) faults.push(`extents ${whole}`);
   if (!(config.estimateNs > 0)) faults.push(`estimate ${config.estimateNs}`);
   if (machine?.kind === "gpu") return [...faults, ...gpuFaults(config, machine)];
-  const registers = (config.tile.m * config.tile.n * 4) / target.vectorBytes;
-  if (registers > target.vectorRegisters) faults.push(`${registers} accumulator registers`);
+  faults.push(...registerFaults(config, target));
   if (config.vectorBytes > target.vectorBytes)
     faults.push(`vectors of ${config.vectorBytes} bytes`);
+  return faults;
+}
+
+/** Vector registers for the sums of a tile, or the eight tile registers of 16 x 64 bytes of AMX. */
+function registerFaults({ tile, form, ...config }: KernelConfiguration, target: Target) {
+  if (form === "rows" || form === "elements") return [];
+  if (!config.instructionTile) {
+    const registers = (tile.m * tile.n * 4) / target.vectorBytes;
+    return registers > target.vectorRegisters ? [`${registers} accumulator registers`] : [];
+  }
+  const { m, n } = config.instructionTile;
+  const [down, across] = [tile.m / m, tile.n / n];
+  const registers = down * across + down + across;
+  const fits = Number.isInteger(registers) && registers <= 8;
+  return fits ? [] : [`${registers} tile registers`];
+}
+
+/** The instruction is in the architecture's table and covers the tile without a rest. */
+function instructionFaults(
+  { instruction = "", instructionTile: i, tile, form }: KernelConfiguration,
+  a: GpuArchitecture,
+): readonly string[] {
+  if (!i) return [];
+  const [name] = instruction.split(/ (?=m\d)/);
+  const listed = a.matrixInstructions.some(
+    (row) => row.name === name && row.m.includes(i.m) && row.n.includes(i.n) && row.k.includes(i.k),
+  );
+  const faults = listed ? [] : [`${a.name} has no ${instruction}`];
+  const whole = tile.m % i.m === 0 && tile.n % i.n === 0;
+  if (!whole || (form === "product" && tile.k % i.k !== 0)) {
+    faults.push(`${instruction} does not divide ${tile.m} x ${tile.n} x ${tile.k}`);
+  }
+  // 128 lanes of 512 columns: a tile of f32 sums must find room.
+  const memory = a.tensorMemoryBytesPerSm?.value;
+  if (name === "tcgen05.mma" && memory !== undefined && 4 * tile.m * tile.n > memory) {
+    faults.push(`${tile.m} x ${tile.n} sums in tensor memory`);
+  }
   return faults;
 }
 
@@ -63,6 +103,15 @@ function gpuFaults(config: KernelConfiguration, { architecture: a }: GpuMachine)
   if (config.registersPerThread > a.registersPerThread.value) {
     faults.push(`${config.registersPerThread} registers a thread`);
   }
+  if (threads > a.threadsPerSm.value) faults.push(`${threads} threads a multiprocessor`);
+  if (config.sharedBytes + a.sharedBytesReservedPerBlock.value > a.sharedBytesPerSm.value) {
+    faults.push(`${config.sharedBytes} B shared and what the system keeps`);
+  }
+  if (config.cluster > 1 && !a.blocksPerCluster) faults.push("no clusters");
+  if (config.cluster * config.sharedBytes > (a.sharedBytesPerCluster?.value ?? Infinity)) {
+    faults.push(`${config.cluster * config.sharedBytes} B shared a cluster`);
+  }
+  faults.push(...instructionFaults(config, a));
   if (config.registersPerThread * threads > a.registersPerBlock.value) {
     faults.push(`${config.registersPerThread * threads} registers a block`);
   }

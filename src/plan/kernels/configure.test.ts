@@ -77,6 +77,77 @@ describe("configureKernel", () => {
     expect(choose("x86-64-v4", { type: "f32" }).chosen.emitted).toBe(true);
   });
 
+  it("takes matrix units of other vendors and of CPUs from the machine's data", () => {
+    const choose = (target: string, type: KernelProblem["type"]) => {
+      const gemm = {
+        kind: "gemm",
+        batch: 1,
+        rows: 2048,
+        columns: 2048,
+        depth: 2048,
+        type,
+      } as const;
+      const found = configureKernel(gemm, targets.get(target)!);
+      if (!found.ok) throw new Error(found.diagnostics[0]!.message);
+      return found.value.chosen;
+    };
+    expect(choose("mi300x", "bf16").instruction).toMatch(/^v_mfma m32n32/);
+    expect(choose("apple-m2", "f16").instruction).toMatch(/^simdgroup.* m8n8k8$/);
+    expect(choose("xeon-8480", "bf16")).toMatchObject({
+      instruction: "tdpbf16ps m16n16k32",
+      tile: { m: 32, n: 32, k: 32 },
+    });
+    expect(choose("epyc-9654", "int8").implementation).toMatch(/^vpdpbusd/);
+    expect(choose("neoverse-v2", "bf16").implementation).toMatch(/^bfmmla/);
+    expect(choose("a100-80gb", "f16").instruction).toBe("mma.sync m16n8k16");
+    expect(choose("t4", "f16").instruction).toBe("mma.sync m16n8k8");
+    expect(choose("t4", "bf16").instruction).toBeUndefined();
+  });
+
+  it("has a kernel for heads that fit no shared memory", () => {
+    const deep = {
+      kind: "attention-prefill",
+      type: "f32",
+      batch: 2,
+      rows: 500,
+      columns: 1,
+    } as const;
+    for (const target of planned) {
+      const found = configureKernel({ ...deep, depth: 1_000_000, keys: 500 }, target);
+      if (!found.ok) throw new Error(found.diagnostics[0]!.message);
+      expect(limitFaults(found.value.chosen, target)).toEqual([]);
+    }
+  });
+
+  it("is judged: what a machine cannot take is named", () => {
+    const h200 = targets.get("h200")!;
+    const gemm = { kind: "gemm", batch: 1, rows: 2048, columns: 2048, depth: 2048 } as const;
+    const found = configureKernel({ ...gemm, type: "bf16" }, h200);
+    if (!found.ok) throw new Error("refused");
+    const fine = found.value.chosen;
+    const faults = (change: Partial<typeof fine>, target = h200) =>
+      limitFaults({ ...fine, ...change }, target).length;
+    expect(faults({})).toBe(0);
+    const broken: readonly Partial<typeof fine>[] = [
+      { sharedBytes: 228 * 1024 },
+      { block: [1056, 1, 1] },
+      { block: [100, 1, 1] },
+      { registersPerThread: 256 },
+      { cluster: 16 },
+      { grid: [1, 65536, 1] },
+      { vectorBytes: 12 },
+      { stages: 0 },
+      { estimateNs: Number.NaN },
+      { instruction: "wgmma.mma_async m64n12k16", instructionTile: { m: 64, n: 12, k: 16 } },
+      { instruction: "tcgen05.mma m64n256k16" },
+      { tile: { ...fine.tile, m: 96 } },
+    ];
+    for (const change of broken) expect(faults(change), JSON.stringify(change)).toBeGreaterThan(0);
+    // The same launch on other machines: no wgmma on sm_100 or sm_120.
+    expect(faults({}, targets.get("b200")!)).toBeGreaterThan(0);
+    expect(faults({}, targets.get("rtx-5090")!)).toBeGreaterThan(0);
+  });
+
   it("tunes to the size: a large product takes larger tiles than a small one", () => {
     const tile = (rows: number): number => {
       const problem = {

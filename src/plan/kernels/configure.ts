@@ -7,29 +7,24 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { type KernelConfiguration, limitFaults } from "./configuration.ts";
+import { countKernel, type KernelCounts } from "./counts.ts";
 import { cpuCandidates } from "./cpu-candidates.ts";
-import { passCandidates, productCandidates } from "./gpu-candidates.ts";
-import { type KernelProblem, readProblem } from "./problem.ts";
+import { productCandidates } from "./gpu-candidates.ts";
+import { passCandidates } from "./gpu-passes.ts";
+import { isPass, type KernelProblem, readProblem } from "./problem.ts";
 
 export interface KernelChoice {
   readonly problem: KernelProblem;
   readonly target: string;
   readonly chosen: KernelConfiguration;
+  /** Tiles, iterations and elements of the chosen one. */
+  readonly counts: KernelCounts;
   /** The best of every other implementation, with what it would cost. */
   readonly rejected: readonly KernelConfiguration[];
   /** Candidates that were made, and that the machine can take. */
   readonly made: number;
   readonly possible: number;
 }
-
-const passes: readonly KernelProblem["kind"][] = [
-  "norm",
-  "softmax",
-  "rope",
-  "elementwise",
-  "reduction",
-  "embedding",
-];
 
 export function configureKernel(asked: KernelProblem, target: Target): Result<KernelChoice> {
   const read = readProblem(asked);
@@ -47,7 +42,7 @@ export function configureKernel(asked: KernelProblem, target: Target): Result<Ke
   const made =
     machine.kind === "cpu"
       ? cpuCandidates(problem, target)
-      : passes.includes(problem.kind)
+      : isPass(problem)
         ? passCandidates(problem, machine)
         : productCandidates(problem, machine);
   const possible = made.filter((c) => limitFaults(c, target).length === 0);
@@ -64,6 +59,7 @@ export function configureKernel(asked: KernelProblem, target: Target): Result<Ke
     problem,
     target: target.name,
     chosen,
+    counts: countKernel(problem, chosen),
     rejected: [...others.values()],
     made: made.length,
     possible: possible.length,

@@ -1,12 +1,31 @@
 /**
- * Kernels of a CPU: products in register tiles over packed weights, rows of passes dealt out to cores. The
- * register tile leaves two vectors of registers for operands, as the code generators do.
+ * Kernels of a CPU: products in register tiles over packed weights, attention in blocks of queries, rows
+ * of passes dealt out to cores. The register tile leaves room for operands, as the code generators do;
+ * matrix units (AMX) and instructions of narrow types take part where the machine's data lists them.
  */
 import { invariant } from "../../support/invariant.ts";
+import type { CpuMachine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
-import type { KernelConfiguration } from "./configuration.ts";
+import type { KernelConfiguration, Tile } from "./configuration.ts";
 import { type Pace, price } from "./price.ts";
-import { type KernelProblem, typeBits, workOf } from "./problem.ts";
+import { isFlat, isPass, type KernelProblem, typeBits, workOf } from "./problem.ts";
+
+interface CpuTile extends Tile {
+  readonly registers: number;
+  /** Part of the unit's time that this many results in flight fill. */
+  readonly busy: number;
+}
+
+interface CpuUnit {
+  readonly name: string;
+  /** Operations a nanosecond of one core. */
+  readonly flopsPerNs: number;
+  /** Register tiles: rows, columns, and registers that they take. */
+  readonly tiles: readonly CpuTile[];
+  /** On registers of their own. */
+  readonly instruction?: string;
+  readonly emitted: boolean;
+}
 
 export function cpuCandidates(
   problem: KernelProblem,
@@ -14,62 +33,194 @@ export function cpuCandidates(
 ): readonly KernelConfiguration[] {
   const { machine } = target;
   invariant(machine?.kind === "cpu", () => `${target.name} is no CPU`);
+  if (isPass(problem)) return [1, 2, 4, 8].map((unroll) => passKernel(problem, target, unroll));
+  const units = [...narrowUnits(problem, target, machine), vectorUnit(problem, target)];
+  return units.flatMap((unit) =>
+    unit.tiles.map((tile) => productKernel(problem, target, unit, tile)),
+  );
+}
+
+function paceOf(target: Target, flopsPerNs: number): Pace {
+  const { machine } = target;
+  invariant(machine?.kind === "cpu", () => `${target.name} is no CPU`);
   const cores = machine.cores?.value ?? 1;
-  const main = target.memory.at(-1)!.bytesPerNsPerCore.value;
-  const pace: Pace = {
-    flopsPerNs: target.f32FlopsPerNsPerCore.value * cores,
-    bytesPerNs: Math.min(machine.memoryBytesPerNs?.value ?? main * cores, main * cores),
+  const main = target.memory.at(-1)!.bytesPerNsPerCore.value * cores;
+  return {
+    flopsPerNs: flopsPerNs * cores,
+    bytesPerNs: Math.min(machine.memoryBytesPerNs?.value ?? main, main),
     // Panels are packed so that a tile's operands come from the nearest caches.
     cacheBytesPerNs: target.memory[0]!.bytesPerNsPerCore.value * cores,
     units: cores,
     launchNs: target.barrierNs.value,
   };
+}
+
+const heights = [1, 2, 3, 4, 5, 6, 8, 12, 14];
+
+/** Vector multiply-adds in f32; narrower types are widened on the way in. */
+function vectorUnit({ type, depth }: KernelProblem, target: Target): CpuUnit {
   const lanes = target.vectorBytes / 4;
-  const heights = [1, 2, 3, 4, 5, 6, 8, 12, 14];
-  const tiles = heights.flatMap((m) => [1, 2, 3, 4].map((vectors) => ({ m, vectors })));
-  const room = tiles.filter(
-    ({ m, vectors }) => m * vectors + vectors + 1 <= target.vectorRegisters,
+  const tiles = heights.flatMap((m) =>
+    [1, 2, 3, 4].map((vectors) => ({
+      m,
+      n: vectors * lanes,
+      k: Math.min(depth, 256),
+      registers: m * vectors + vectors + 1,
+      busy: busyShare(target, m * vectors),
+    })),
   );
-  const chains = target.multiplyAddLatencyNs.value * target.vectorOpsPerNsPerCore.value;
-  return room.map(({ m, vectors }) => {
-    const n = vectors * lanes;
-    const { bytes, flops } = workOf(problem);
-    // Accumulators fewer than a multiply-add takes steps leave the unit waiting.
-    const busy = Math.min(1, (m * vectors) / Math.max(1, chains));
-    // Loads of a step: one broadcast a row, one vector a column of the tile.
-    const fed = Math.min(1, (2 * m * vectors) / (m + vectors));
-    const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(problem.columns / n)];
-    const pieces = down * across * problem.batch;
-    const padded = (down * m * across * n) / (problem.rows * problem.columns);
-    const cost = price(
-      {
-        pieces,
-        atOnce: 1,
-        flopsOfPiece: (flops * padded) / pieces / (busy * Math.min(1, fed)),
-        bytes,
-        fetchedBytes: bytes,
-        pieceLatencyNs: 0,
-      },
-      pace,
-    );
-    return {
-      implementation: `register tiles of ${target.vectorBytes}-byte vectors`,
-      emitted: target.emitter !== undefined && problem.type === "f32",
-      tile: { m, n, k: Math.min(problem.depth, 256) },
-      unroll: vectors,
-      sharedBytes: 0,
-      registersPerThread: m * vectors + vectors + 1,
-      grid: [Math.min(cores, pieces), 1, 1],
-      block: [1, 1, 1],
-      vectorBytes: Math.min(target.vectorBytes, (lanes * typeBits[problem.type]) / 8),
-      stages: 1,
-      cluster: 1,
-      ...cost,
-      reasons: [
-        `${m} x ${vectors} accumulators keep ${(100 * busy).toFixed(0)} % of the multiply-add slots busy`,
-        `${(100 * (padded - 1)).toFixed(1)} % of the work is padding`,
-        `bound by ${cost.bound}`,
-      ],
-    } satisfies KernelConfiguration;
-  });
+  return {
+    name: `register tiles of ${target.vectorBytes}-byte vectors`,
+    flopsPerNs: target.f32FlopsPerNsPerCore.value,
+    tiles: tiles.filter((t) => t.registers <= target.vectorRegisters),
+    emitted: target.emitter !== undefined && type === "f32",
+  };
+}
+
+/** Units of narrow types, from the machine's data: AMX on its own tile registers, others on vectors. */
+function narrowUnits(
+  problem: KernelProblem,
+  target: Target,
+  machine: CpuMachine,
+): readonly CpuUnit[] {
+  const ghz = machine.clockMhz.value / 1000;
+  return machine.matrixExtensions
+    .filter((e) => e.operands === problem.type)
+    .map((e): CpuUnit => {
+      const onTiles = machine.extensions.includes("amx-tile") && e.name.startsWith("td");
+      const vector = vectorUnit(problem, target);
+      return {
+        name: onTiles ? `${e.name}, tiles of 16 x 16` : `${e.name}, ${vector.name}`,
+        flopsPerNs: e.operationsPerCycle.value * ghz,
+        tiles: onTiles ? tileRegisters(problem) : vector.tiles,
+        ...(onTiles && { instruction: e.name }),
+        emitted: false,
+      };
+    });
+}
+
+/**
+ * Eight tile registers of 16 rows of 64 bytes: results, and a column and a row of operands. A multiply
+ * starts every 16 cycles and takes 52 (Intel optimization manual, Intel AMX).
+ */
+function tileRegisters({ type }: KernelProblem): readonly CpuTile[] {
+  const sides = [1, 2, 3];
+  const pairs = sides.flatMap((m) => sides.map((n) => [m, n] as const));
+  return pairs
+    .filter(([m, n]) => m * n + m + n <= 8)
+    .map(([m, n]) => ({
+      ...{ m: 16 * m, n: 16 * n, k: 512 / typeBits[type] },
+      ...{ registers: m * n + m + n, busy: Math.min(1, (m * n * 16) / 52) },
+    }));
+}
+
+function productKernel(
+  problem: KernelProblem,
+  target: Target,
+  unit: CpuUnit,
+  { registers, busy, ...tile }: CpuTile,
+): KernelConfiguration {
+  const attention = problem.kind.startsWith("attention");
+  const { m, n } = tile;
+  const lanes = target.vectorBytes / 4;
+  const { bytes, flops } = workOf(problem);
+  const columns = attention ? (problem.keys ?? 1) : problem.columns;
+  const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(columns / n)];
+  // Attention gives a block of queries to one core, with all its keys.
+  const pieces = down * problem.batch * (attention ? 1 : across);
+  const padded = (down * m * across * n) / (problem.rows * columns);
+  const cost = price(
+    {
+      pieces,
+      atOnce: 1,
+      flopsOfPiece: (flops * padded) / pieces / busy,
+      bytes,
+      fetchedBytes: bytes,
+      pieceLatencyNs: 0,
+    },
+    paceOf(target, unit.flopsPerNs),
+  );
+  return {
+    implementation: attention ? `attention with online softmax: ${unit.name}` : unit.name,
+    form: attention ? "attention" : "product",
+    emitted: unit.emitted && !attention,
+    tile: attention ? { ...tile, k: problem.depth } : tile,
+    ...(unit.instruction !== undefined && {
+      instruction: `${unit.instruction} m16n16k${tile.k}`,
+      instructionTile: { m: 16, n: 16, k: tile.k },
+    }),
+    unroll: Math.max(1, Math.ceil(n / lanes)),
+    sharedBytes: 0,
+    registersPerThread: registers,
+    grid: gridOf(target, pieces),
+    block: [1, 1, 1],
+    vectorBytes: Math.min(target.vectorBytes, (lanes * typeBits[problem.type]) / 8),
+    stages: 1,
+    cluster: 1,
+    ...cost,
+    reasons: [
+      `${registers} registers keep ${(100 * busy).toFixed(0)} % of the multiply-add slots busy`,
+      `${(100 * (padded - 1)).toFixed(1)} % of the work is padding`,
+      `${pieces} pieces on ${coresOf(target)} cores, bound by ${cost.bound}`,
+    ],
+  };
+}
+
+function passKernel(problem: KernelProblem, target: Target, unroll: number): KernelConfiguration {
+  const flat = isFlat(problem);
+  const lanes = (target.vectorBytes * 8) / Math.max(typeBits[problem.type], 16);
+  const n = unroll * lanes;
+  const { bytes, flops } = workOf(problem);
+  const rows = problem.rows * problem.batch;
+  const pieces = flat ? Math.ceil((rows * problem.columns) / n) : rows;
+  const steps = flat ? 1 : Math.ceil(problem.columns / n);
+  const padded = flat ? 1 : (steps * n) / problem.columns;
+  // Sums along a row are chains: a step has as many as it has vectors.
+  const busy = flat ? 1 : busyShare(target, unroll);
+  const cost = price(
+    {
+      pieces,
+      atOnce: 1,
+      flopsOfPiece: (flops * padded) / pieces / busy,
+      bytes,
+      fetchedBytes: bytes,
+      pieceLatencyNs: 0,
+    },
+    paceOf(target, target.f32FlopsPerNsPerCore.value),
+  );
+  return {
+    implementation: flat
+      ? `one pass, ${target.vectorBytes}-byte vectors`
+      : `rows dealt out to cores, ${target.vectorBytes}-byte vectors`,
+    form: flat ? "elements" : "rows",
+    emitted: target.emitter !== undefined && problem.type === "f32",
+    tile: { m: 1, n, k: 1 },
+    unroll,
+    sharedBytes: 0,
+    registersPerThread: Math.min(target.vectorRegisters, 2 * unroll),
+    grid: gridOf(target, pieces),
+    block: [1, 1, 1],
+    vectorBytes: target.vectorBytes,
+    stages: 1,
+    cluster: 1,
+    ...cost,
+    reasons: [
+      `${pieces} ${flat ? "pieces" : "rows"} on ${coresOf(target)} cores, ${unroll} vectors a step`,
+      `bound by ${cost.bound}`,
+    ],
+  };
+}
+
+/** Accumulators fewer than a multiply-add takes steps leave the unit waiting. */
+function busyShare(target: Target, chains: number): number {
+  const needed = target.multiplyAddLatencyNs.value * target.vectorOpsPerNsPerCore.value;
+  return Math.min(1, chains / Math.max(1, needed));
+}
+
+function coresOf({ machine }: Target): number {
+  return (machine?.kind === "cpu" && machine.cores?.value) || 1;
+}
+
+function gridOf(target: Target, pieces: number): readonly [number, number, number] {
+  return [Math.min(coresOf(target), pieces), 1, 1];
 }

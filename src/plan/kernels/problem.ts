@@ -70,6 +70,25 @@ export function readProblem(problem: KernelProblem): Result<KernelProblem> {
   return faults.length > 0 ? fail(...faults) : ok(problem);
 }
 
+/** Each element by itself: rows mean nothing to it. */
+export function isFlat({ kind }: KernelProblem): boolean {
+  return kind === "elementwise" || kind === "rope";
+}
+
+const passes: ReadonlySet<KernelClass> = new Set([
+  "norm",
+  "softmax",
+  "rope",
+  "elementwise",
+  "reduction",
+  "embedding",
+]);
+
+/** Rows that are read and written, not multiplied. */
+export function isPass({ kind }: KernelProblem): boolean {
+  return passes.has(kind);
+}
+
 export const typeBits: Readonly<Record<ProblemType, number>> = {
   f32: 32,
   tf32: 32,
