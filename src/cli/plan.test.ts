@@ -50,7 +50,7 @@ describe("wavetile targets", () => {
   });
   it("are not compiled for when they are only known", async () => {
     writeFileSync(join(folder, "x.onnx"), "");
-    const tried = await wavetile("optimize", join(folder, "x.onnx"), "--target", "h200");
+    const tried = await wavetile("optimize", join(folder, "x.onnx"), "--target", "mi300x");
     expect(tried.err).toContain("CLI002");
   });
 });
