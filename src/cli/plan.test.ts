@@ -176,6 +176,31 @@ describe("wavetile plan dispatch", () => {
     const json = JSON.parse((await wavetile(...args, "--strategy", "best-fit", "--json")).out);
     expect(json).toMatchObject({ data: { reports: [{ strategy: "best-fit", served: 2000 }] } });
   });
+  it("suggests moves for a fleet's state, and says what they change", async () => {
+    const path = join(folder, "state.json");
+    const request = { device: "a", memoryBytes: 1 };
+    const state = {
+      devices: [
+        { name: "a", memoryBytes: 9 },
+        { name: "b", memoryBytes: 9 },
+      ],
+      requests: [
+        { ...request, name: "long", workMs: 30 },
+        { ...request, name: "short", workMs: 20 },
+      ],
+    };
+    writeFileSync(path, JSON.stringify(state));
+    const { data } = JSON.parse((await wavetile("plan", "dispatch", path, "--json")).out);
+    expect(data).toMatchObject({
+      moves: [{ request: "long", from: "a", to: "b" }],
+      mostBeforeNs: 50e6,
+      mostAfterNs: 30e6,
+    });
+    expect((await wavetile("plan", "dispatch", path)).out).toMatch(/long\s+a\s+b/);
+    expect((await wavetile("plan", "dispatch", path, "--above", "60")).out).toContain("no move");
+    expect((await wavetile("plan", "dispatch", path, "--above", "-1")).err).toContain("PLN001");
+    expect((await wavetile("plan", "dispatch", "--above", "1")).err).toContain("CLI001");
+  });
   it("refuses what makes no sense", async () => {
     const tried = async (...args: string[]) => (await wavetile("plan", "dispatch", ...args)).err;
     expect(await tried("--device", "h100", "--rate", "0")).toContain("PLN001");

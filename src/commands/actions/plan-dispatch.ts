@@ -8,10 +8,13 @@ import { reserveBytes } from "../../plan/quantize/memory.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import { findDevices } from "../library/find-devices.ts";
+import { suggestFor } from "./dispatch-moves.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { printTable } from "./table.ts";
 
 export interface DispatchArgs {
+  readonly state?: string | undefined;
+  readonly above?: number | undefined;
   readonly device: readonly string[];
   readonly strategy: StrategyName | "all";
   readonly arrivals: number;
@@ -24,6 +27,11 @@ export interface DispatchArgs {
 }
 
 export const planDispatchAction: Action<DispatchArgs> = async (args, context) => {
+  if (args.state !== undefined) return suggestFor(args.state, args.above);
+  if (args.above !== undefined) {
+    const help = "give the file of requests too, or leave --above out";
+    return fail(diagnostic("CLI001", "--above needs a STATE file", { at: "--above", help }));
+  }
   const devices = await findDevices(args.device);
   if (!devices.ok) return devices;
   const fleet = acceleratorsOf(devices.value, args);

@@ -8,6 +8,7 @@ export { type DeviceOverrides, deviceOfTarget, type PlanDevice } from "../../pla
 export { Dispatcher } from "../../plan/dispatch/dispatcher.ts";
 export type { Accelerator, Job } from "../../plan/dispatch/fleet.ts";
 export { type Assignment, type Move, suggestMoves } from "../../plan/dispatch/migrate.ts";
+export { type FleetState, parseFleetState } from "../../plan/dispatch/read-state.ts";
 export {
   type Arrival,
   type DispatchReport,

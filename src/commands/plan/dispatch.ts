@@ -5,8 +5,18 @@ import { planShared } from "./shared.ts";
 
 export const planDispatch = command({
   name: "plan dispatch",
-  summary: "how long requests wait and how busy devices are, by dispatch strategy",
+  summary: "how long requests wait by dispatch strategy, or which to move off busy devices",
   args: z.strictObject({
+    state: argument(z.string().optional(), {
+      description: "a .json file of requests on devices now: suggests moves instead",
+      value: "STATE",
+      positional: true,
+    }),
+    above: argument(z.coerce.number().optional(), {
+      description:
+        "with STATE: milliseconds of work above which devices give away; default: the mean",
+      value: "MS",
+    }),
     device: planShared.device,
     strategy: argument(
       z.enum(["all", "round-robin", "load-balanced", "priority", "best-fit"]).default("all"),

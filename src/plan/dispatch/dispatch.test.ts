@@ -225,6 +225,7 @@ describe("migration", () => {
             ...d,
             speed: rng.integer(1, 3),
             memoryBytes: rng.integer(20, 120),
+            queueDepth: rng.integer(2, 20),
           }));
           const assigned: Assignment[] = [];
           const free = devices.map((d) => d.memoryBytes);
@@ -252,6 +253,8 @@ describe("migration", () => {
               .filter((a) => a.device === move.to)
               .reduce((sum, a) => sum + a.job.memoryBytes, 0);
             expect(used).toBeLessThanOrEqual(devices[move.to]!.memoryBytes);
+            const depth = now.filter((a) => a.device === move.to).length;
+            expect(depth).toBeLessThanOrEqual(devices[move.to]!.queueDepth + 1);
           }
           for (const { job: j, device } of now)
             if (j.preferred !== undefined) expect(device).toBe(j.preferred);

@@ -1,7 +1,7 @@
 /**
  * Moves of jobs off overloaded devices. A move is suggested only when the busier of the two devices is
- * less busy after it than before, so the largest load never rises, and only where the memory is free.
- * Jobs that must stay on their device stay.
+ * less busy after it than before, so the largest load never rises, and only where memory and a place in
+ * the queue are free. Jobs that must stay on their device stay.
  */
 import type { Accelerator, Job } from "./fleet.ts";
 
@@ -53,7 +53,11 @@ function bestMove(
 ): Move | undefined {
   const loads = loadsOf(devices, assigned);
   const free = devices.map((d) => d.memoryBytes);
-  for (const { job, device } of assigned) free[device]! -= job.memoryBytes;
+  const depth = devices.map(() => 0);
+  for (const { job, device } of assigned) {
+    free[device]! -= job.memoryBytes;
+    depth[device]!++;
+  }
   const busiest = loads
     .map((load, device) => ({ load, device }))
     .filter(({ load }) => load > thresholdNs)
@@ -64,6 +68,7 @@ function bestMove(
       if (device !== from || job.preferred !== undefined) continue;
       for (let to = 0; to < devices.length; to++) {
         if (to === from || job.memoryBytes > free[to]!) continue;
+        if (depth[to]! > devices[to]!.queueDepth) continue;
         const fromNs = load - job.work / devices[from]!.speed;
         const toNs = loads[to]! + job.work / devices[to]!.speed;
         const after = Math.max(fromNs, toNs);
