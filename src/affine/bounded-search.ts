@@ -26,11 +26,8 @@ export function searchQuickly(
   inequalities: readonly Row[],
   columns: number,
 ): number[] | null | undefined {
-  if (columns > mostColumns || !areSmall(equalities) || !areSmall(inequalities)) return undefined;
-  for (let c = 0; c < columns; c++) {
-    low[c] = -Infinity;
-    high[c] = Infinity;
-  }
+  if (!canSearch(equalities, inequalities, columns)) return undefined;
+  openAll(columns);
   if (!propagate(equalities, inequalities)) return null;
   for (let c = 0; c < columns; c++) {
     savedLow[c] = low[c]!;
@@ -46,6 +43,32 @@ export function searchQuickly(
     if (diveTowards(dive, equalities, inequalities, columns)) return pointFound(columns);
   }
   return undefined;
+}
+
+/** Whether intervals alone show that there is no point. */
+export function isRefuted(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+): boolean {
+  if (!canSearch(equalities, inequalities, columns)) return false;
+  openAll(columns);
+  return !propagate(equalities, inequalities);
+}
+
+function openAll(columns: number): void {
+  for (let c = 0; c < columns; c++) {
+    low[c] = -Infinity;
+    high[c] = Infinity;
+  }
+}
+
+function canSearch(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+): boolean {
+  return columns <= mostColumns && areSmall(equalities) && areSmall(inequalities);
 }
 
 function areSmall(rows: readonly Row[]): boolean {

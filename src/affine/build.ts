@@ -5,7 +5,7 @@
  */
 import { invariant } from "../support/invariant.ts";
 import { type Affine, type AffineLike, add, atomKey, type Floor, minus } from "./expression.ts";
-import { type Frame, toPiece } from "./piece.ts";
+import { type Frame, seemsEmpty, toPiece } from "./piece.ts";
 import type { Division, IntegerMap, IntegerSet, Piece, Tuple } from "./types.ts";
 
 /** `expression >= 0` or `expression = 0`. */
@@ -143,12 +143,13 @@ export class PieceBuilder {
     const divisions = this.#divisions.map(
       (d): Division => ({ numerator: dense(d.row), divisor: d.divisor }),
     );
-    return toPiece(this.#frame, {
+    const piece = toPiece(this.#frame, {
       fixed: this.params.length + this.#dims.length,
       locals: [...existentials.map(() => null), ...divisions],
       equalities: rows.filter((r) => r.kind === "equality").map((r) => dense(r.row)),
       inequalities: rows.filter((r) => r.kind === "inequality").map((r) => dense(r.row)),
     });
+    return piece && !seemsEmpty(this.params, piece) ? piece : undefined;
   }
 
   /** One expression as a row over [parameters | dimensions | its divisions | constant]. */

@@ -1,125 +1,160 @@
 /**
  * Fewer pieces for the same points: empty pieces go, pieces inside another go, and two pieces become
  * one when the rows of each that hold on both describe exactly their union (the idea of S. Verdoolaege,
- * "Integer set coalescing", 2015, decided here by exact subtraction). Joining has a budget of its
- * own: when it is used up the pieces left are right, only more than need be.
+ * "Integer set coalescing", 2015). The rows of P that do not hold on Q are the ones that Q crosses;
+ * the rows that hold on both describe the union exactly when no point of theirs lies beyond a crossed
+ * row of P and beyond one of Q. Joining has a budget of its own: when it is used up the pieces left
+ * are right, only more than need be. A piece alone in its tuple stays as it is.
  */
-import { isEmptyPiece, isSubsetWithin } from "./compare.ts";
-import { intersectPieces } from "./operations.ts";
-import { samplePiece } from "./piece.ts";
+import { isEmptyPiece } from "./compare.ts";
+import { findPoint } from "./omega.ts";
+import { addPlaced, blankSystem, toPiece } from "./piece.ts";
+import { removeRedundant } from "./redundancy.ts";
 import { negateInequality, negateRow, type Row } from "./row.ts";
+import { divisionRows, type System } from "./system.ts";
 import { fixedColumns, type Piece, type SetOrMap, sameTuple } from "./types.ts";
 import { type Answer, answer, GiveUp, Work } from "./work.ts";
 
 /** Work units for joining pieces. */
 const joiningWork = 50_000;
 
-/** The same points in fewer pieces, without redundant rows. */
+/** The same points in fewer pieces. */
 export function coalesce<T extends SetOrMap>(value: T, limit?: number): Answer<T> {
+  if (!hasPair(value.pieces)) return { kind: "known", value };
   return answer((work) => {
     const { params } = value;
     const inhabited = value.pieces.filter((p) => !isEmptyPiece(params, p, work));
-    const joined = joinPieces(params, inhabited, new Work(joiningWork));
-    return { ...value, pieces: joined.map((p) => removeRedundant(params, p, work)) };
+    const joined = joinAll(params, inhabited, new Work(joiningWork));
+    const known = new Set(inhabited);
+    const slim = joined.map((p) => (known.has(p) ? p : removeRedundant(params, p, work)));
+    return { ...value, pieces: slim };
   }, limit);
 }
 
-function joinPieces(params: readonly string[], pieces: readonly Piece[], work: Work): Piece[] {
-  let out = [...pieces];
-  try {
-    for (let next = joinOnce(params, out, work); next; next = joinOnce(params, out, work)) {
-      out = next;
-    }
-  } catch (error) {
-    if (!(error instanceof GiveUp)) throw error;
+/** Whether two pieces are of the same tuples. */
+function hasPair(pieces: readonly Piece[]): boolean {
+  for (let i = 1; i < pieces.length; i++) {
+    for (let k = 0; k < i; k++) if (areOfOneFrame(pieces[i]!, pieces[k]!)) return true;
   }
-  return out;
+  return false;
 }
 
-/** Replaces the first two pieces that can be joined. */
-function joinOnce(
-  params: readonly string[],
-  pieces: readonly Piece[],
-  work: Work,
-): Piece[] | undefined {
-  for (let i = 0; i < pieces.length; i++) {
-    for (let k = i + 1; k < pieces.length; k++) {
-      const joined = joinTwo(params, pieces[i]!, pieces[k]!, work);
-      if (joined)
-        return [...pieces.slice(0, i), joined, ...pieces.filter((_, n) => n > i && n !== k)];
+function areOfOneFrame(p: Piece, q: Piece): boolean {
+  return sameTuple(p.input, q.input) && sameTuple(p.output, q.output);
+}
+
+/** Every pair is tried once; a piece that results is tried against all again. */
+function joinAll(params: readonly string[], pieces: readonly Piece[], work: Work): Piece[] {
+  const done: Piece[] = [];
+  for (const piece of pieces) {
+    let own = piece;
+    for (let k = 0; k < done.length; k++) {
+      const joined = joinWithin(params, done[k]!, own, work);
+      if (!joined) continue;
+      own = joined;
+      done.splice(k, 1);
+      k = -1;
     }
+    done.push(own);
   }
-  return undefined;
+  return done;
+}
+
+/** undefined also when the budget is used up or a number grows too large. */
+function joinWithin(params: readonly string[], p: Piece, q: Piece, work: Work): Piece | undefined {
+  if (!areOfOneFrame(p, q)) return undefined;
+  try {
+    return joinTwo(params, p, q, work);
+  } catch (error) {
+    if (!(error instanceof GiveUp)) throw error;
+    return undefined;
+  }
+}
+
+/** Two pieces over the same columns. */
+interface Pair {
+  readonly columns: number;
+  /** Bounds of both pieces' divisions, which hold everywhere for some values of them. */
+  readonly floors: readonly Row[];
 }
 
 /** One piece for the union of two, if their common rows describe it. */
 function joinTwo(params: readonly string[], p: Piece, q: Piece, work: Work): Piece | undefined {
-  if (!sameTuple(p.input, q.input) || !sameTuple(p.output, q.output)) return undefined;
-  const fromP = rowsOnBoth(params, p, q, work);
-  if (fromP.all) return p;
-  const fromQ = rowsOnBoth(params, q, p, work);
-  if (fromQ.all) return q;
-  const common = intersectPieces(params, fromP.piece, fromQ.piece);
-  if (!common) return undefined;
-  const whole: SetOrMap = { kind: p.input ? "map" : "set", params, pieces: [common] } as SetOrMap;
-  const both: SetOrMap = { ...whole, pieces: [p, q] };
-  return isSubsetWithin(whole, both, work) ? common : undefined;
-}
-
-/** Those rows of p that hold on q too; `all` of them when q lies inside p. */
-function rowsOnBoth(
-  params: readonly string[],
-  p: Piece,
-  q: Piece,
-  work: Work,
-): { piece: Piece; all: boolean } {
-  if (p.locals.some((d) => d === null)) return { piece: withRows(p, []), all: false };
-  const rows = [...p.inequalities, ...p.equalities, ...p.equalities.map(negateRow)];
-  const kept = rows.filter((row) => holdsOn(params, p, row, q, work));
-  return { piece: withRows(p, kept), all: kept.length === rows.length };
-}
-
-function withRows(p: Piece, inequalities: readonly Row[]): Piece {
-  return { ...p, equalities: [], inequalities };
-}
-
-function holdsOn(params: readonly string[], p: Piece, row: Row, q: Piece, work: Work): boolean {
-  const outside = intersectPieces(params, q, withRows(p, [negateInequality(row)]));
-  return !outside || isEmptyPiece(params, outside, work);
-}
-
-/** Drops inequalities that the other rows imply over the integers; the piece has points. */
-export function removeRedundant(params: readonly string[], piece: Piece, work: Work): Piece {
-  let rows = piece.inequalities;
-  for (const row of piece.inequalities) {
-    if (isOnlyBound(params, piece, rows, row)) continue;
-    const others = rows.filter((r) => r !== row);
-    const violated: Piece = { ...piece, inequalities: [...others, negateInequality(row)] };
-    if (samplePiece(params, violated, work) === null) rows = others;
+  const fixed = fixedColumns(params, p);
+  const locals = p.locals.length + q.locals.length;
+  const first = placed(params, p, { fixed, before: 0, locals });
+  const second = placed(params, q, { fixed, before: p.locals.length, locals });
+  const pair = {
+    columns: fixed + locals,
+    floors: [...divisionRows(first), ...divisionRows(second)],
+  };
+  const [ofFirst, ofSecond] = [rowsOf(first), rowsOf(second)];
+  const onSecond = divideRows(p, ofFirst, { rows: ofSecond, pair, work });
+  if (onSecond?.crossed.length === 0) return p;
+  const onFirst = divideRows(q, ofSecond, { rows: ofFirst, pair, work });
+  if (onFirst?.crossed.length === 0) return q;
+  if (!onFirst || !onSecond) return undefined;
+  const common = [...onSecond.valid, ...onFirst.valid];
+  const context = [...pair.floors, ...common];
+  for (const r of onSecond.crossed) {
+    for (const s of onFirst.crossed) {
+      const beyond = [...context, negateInequality(r), negateInequality(s)];
+      if (findPoint([], beyond, pair.columns, work)) return undefined;
+    }
   }
-  return rows === piece.inequalities ? piece : { ...piece, inequalities: rows };
+  const whole = blankSystem(fixed, locals);
+  whole.inequalities.push(...common);
+  whole.locals = first.locals.map((d, k) => d ?? second.locals[k]!);
+  return toPiece(p, whole);
+}
+
+function placed(
+  params: readonly string[],
+  piece: Piece,
+  to: { readonly fixed: number; readonly before: number; readonly locals: number },
+): System {
+  const system = blankSystem(to.fixed, to.locals);
+  const target = Array.from({ length: to.fixed }, (_, c) => c);
+  addPlaced(system, params, piece, { ...to, target });
+  return system;
+}
+
+/** All rows as inequalities. */
+function rowsOf({ equalities, inequalities }: System): number[][] {
+  return [...inequalities, ...equalities, ...equalities.map(negateRow)];
+}
+
+interface Other {
+  readonly rows: readonly number[][];
+  readonly pair: Pair;
+  readonly work: Work;
 }
 
 /**
- * Whether some column has this row as its only bound on a side: then a point far out on that side
- * violates the row alone, and it is not redundant.
+ * A piece's rows that hold on all of the other piece, and those that do not. undefined when the piece
+ * has free locals, whose rows cannot be negated one by one.
  */
-function isOnlyBound(
-  params: readonly string[],
+function divideRows(
   piece: Piece,
-  rows: readonly Row[],
-  row: Row,
-): boolean {
-  const fixed = fixedColumns(params, piece);
-  for (let c = 0; c < fixed; c++) {
-    const own = row[c]!;
-    if (own === 0) continue;
-    const alone = rows.every((r) => r === row || r[c]! * own <= 0);
-    const free =
-      alone &&
-      piece.equalities.every((r) => r[c] === 0) &&
-      piece.locals.every((d) => d === null || d.numerator[c] === 0);
-    if (free) return true;
-  }
-  return false;
+  rows: readonly number[][],
+  other: Other,
+): { valid: number[][]; crossed: number[][] } | undefined {
+  if (piece.locals.includes(null)) return undefined;
+  const valid: number[][] = [];
+  const crossed: number[][] = [];
+  for (const row of rows) (holdsOn(row, other) ? valid : crossed).push(row);
+  return { valid, crossed };
+}
+
+function holdsOn(row: Row, { rows, pair, work }: Other): boolean {
+  if (rows.some((r) => isAtLeastAsStrong(r, row))) return true;
+  const outside = [...pair.floors, ...rows, negateInequality(row)];
+  return findPoint([], outside, pair.columns, work) === null;
+}
+
+/** Whether `r` is parallel to `row` and implies it. */
+function isAtLeastAsStrong(r: Row, row: Row): boolean {
+  const last = row.length - 1;
+  for (let c = 0; c < last; c++) if (r[c] !== row[c]) return false;
+  return r[last]! <= row[last]!;
 }

@@ -6,12 +6,12 @@
  * reals). Boxes with their bounds in parameters are in bounds.ts.
  */
 
-import { removeRedundant } from "./coalesce.ts";
 import { isEmptyPiece } from "./compare.ts";
 import { shadow, splitBounds } from "./omega.ts";
 import { minimumOfRow } from "./optimum.ts";
 import { projectOnto, samplePiece, toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
+import { removeRedundant } from "./redundancy.ts";
 import { combine, evaluateRow, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
@@ -29,6 +29,7 @@ export function affineHull<T extends SetOrMap>(value: T, limit?: number): Answer
 /** The rows of all pieces that bound the set, moved as far as they must be. */
 export function simpleHull<T extends SetOrMap>(value: T, limit?: number): Answer<T> {
   return hullOf(value, limit, (params, pieces, work) => {
+    if (pieces.length === 1 && pieces[0]!.locals.length === 0) return pieces[0]!;
     const inequalities = translatedRows(params, pieces, work);
     return slim(params, { ...pieces[0]!, locals: [], equalities: [], inequalities }, work);
   });
@@ -110,19 +111,17 @@ function throughPoint(row: Row, dropped: Row, point: readonly number[]): number[
 /** Every piece's rows over the fixed columns, moved to hold on all pieces. */
 function translatedRows(params: readonly string[], pieces: readonly Piece[], work: Work): Row[] {
   const fixed = fixedColumns(params, pieces[0]!);
-  const candidates = new Map<string, number[]>();
+  const seen = new Set<string>();
+  const out: Row[] = [];
   for (const piece of pieces) {
     for (const row of relaxation(params, piece, work)) {
-      candidates.set(row.slice(0, fixed).join(), row);
+      const key = row.slice(0, fixed).join();
+      if (seen.has(key)) continue;
+      seen.add(key);
+      const others = pieces.filter((p) => p !== piece);
+      const least = Math.min(-row[fixed]!, leastValue(params, others, row, work));
+      if (least !== -Infinity) out.push([...row.slice(0, fixed), -least + 0]);
     }
-  }
-  const out: Row[] = [];
-  for (const row of candidates.values()) {
-    const least = leastValue(params, pieces, row, work);
-    if (least === undefined) continue;
-    const moved = row.slice();
-    moved[fixed] = -least;
-    out.push(moved);
   }
   return out;
 }
@@ -133,13 +132,13 @@ function leastValue(
   pieces: readonly Piece[],
   row: Row,
   work: Work,
-): number | undefined {
+): number {
   let least = Infinity;
   for (const piece of pieces) {
     const system = toSystem(params, piece);
     const full = [...row.slice(0, -1), ...piece.locals.map(() => 0), 0];
     const found = minimumOfRow(system, full, work);
-    if (found.kind === "unbounded") return undefined;
+    if (found.kind === "unbounded") return -Infinity;
     if (found.kind === "value") least = Math.min(least, found.value);
   }
   return least;

@@ -132,6 +132,7 @@ export {
   formatCount,
   type Monomial,
 } from "./quasi-polynomial.ts";
+export { removeRedundancies } from "./redundancy.ts";
 export type {
   Division,
   IntegerMap,

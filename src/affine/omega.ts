@@ -6,7 +6,7 @@
  * shadow is tried, then the real shadow as a refutation, then the splinters in between.
  * Rows keep their width: an eliminated column is simply zero. Every row formed spends one unit.
  */
-import { searchQuickly } from "./bounded-search.ts";
+import { isRefuted, searchQuickly } from "./bounded-search.ts";
 import {
   combine,
   evaluateRow,
@@ -17,7 +17,7 @@ import {
   tightEquality,
 } from "./row.ts";
 import { tighten } from "./tighten.ts";
-import { type Answer, answer, type Work } from "./work.ts";
+import { type Answer, answer, Work } from "./work.ts";
 
 /** How to recover an eliminated variable from the values of the others. */
 type Step =
@@ -54,6 +54,28 @@ export function findIntegerPoint(
   limit?: number,
 ): Answer<readonly number[] | null> {
   return answer((work) => findPoint([], inequalities, columns, work), limit);
+}
+
+/**
+ * Whether intervals, before or after the equalities are used up, show that there is no point: what is
+ * asked of every set that is read, without the eliminations that may cost much.
+ */
+export function isPlainlyEmpty(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+): boolean {
+  if (isRefuted(equalities, inequalities, columns)) return true;
+  let rows = inequalities as number[][];
+  let equal = equalities as number[][];
+  while (equal.length > 0) {
+    const reduced = removeEqualities(equal, rows, [], new Work());
+    const tight = reduced && tighten(reduced);
+    if (!tight) return true;
+    rows = tight.inequalities;
+    equal = tight.equalities;
+  }
+  return isRefuted([], rows, columns);
 }
 
 function solve(

@@ -1,7 +1,8 @@
 /**
- * The least and greatest value of an affine expression over a set, exactly over the integers: a
- * sample, doubling steps outwards while the solver finds a better point, then bisection. Whether a
- * bound exists at all is read off the recession cone. Parameters count as variables here: the result
+ * The least and greatest value of an affine expression over a set, exactly over the integers: the
+ * rational optimum (simplex.ts) from a sample on, which settles it where an integer point attains it;
+ * else steps upwards from there and bisection with the exact solver. Where the numbers are too large
+ * for the simplex method, whether a bound exists is read off the recession cone and steps go down. Parameters count as variables here: the result
  * holds for all their values (fix them with fixParams for one).
  */
 
@@ -10,6 +11,7 @@ import { type AffineLike, affine, scale } from "./expression.ts";
 import { findPoint } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { evaluateRow, negateRow, type Row } from "./row.ts";
+import { minimizeRationally } from "./simplex.ts";
 import { appendLocal, divisionRows, type System } from "./system.ts";
 import type { IntegerSet, Piece } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
@@ -76,35 +78,72 @@ export function withExpression(
 
 /** The least value of `row` over a system. */
 export function minimumOfRow(system: System, row: Row, work: Work): Extreme {
-  const inequalities = [...system.inequalities, ...divisionRows(system)];
+  const inequalities = system.inequalities.concat(divisionRows(system));
+  const { equalities } = system;
   const columns = row.length - 1;
-  const start = findPoint(system.equalities, inequalities, columns, work);
+  const start = findPoint(equalities, inequalities, columns, work);
   if (!start) return { kind: "empty" };
-  if (descends(system.equalities, inequalities, row, work)) return { kind: "unbounded" };
-  let best = evaluateRow(row, start);
-  const below = (most: number): number | undefined => {
+  work.spend(1 + inequalities.length);
+  const rational = minimizeRationally({ equalities, inequalities, start }, row);
+  if (rational?.kind === "value" && rational.attained) return extremeAt(rational.ceiling);
+  const open = rational?.kind === "unbounded" || descends(equalities, inequalities, row, work);
+  if (open) return { kind: "unbounded" };
+  const pointBelow = (most: number): number | undefined => {
     const bound = negateRow(row);
     bound[columns]! += most;
-    const point = findPoint(system.equalities, [...inequalities, bound], columns, work);
+    const point = findPoint(equalities, [...inequalities, bound], columns, work);
     return point ? evaluateRow(row, point) : undefined;
   };
+  const best = evaluateRow(row, start);
+  return extremeAt(
+    rational ? searchUpwards(rational.ceiling, best, pointBelow) : searchDown(best, pointBelow),
+  );
+}
+
+function extremeAt(value: number): Extreme {
+  return { kind: "value", value: value + 0 };
+}
+
+/** A value at or below `most` that some point has. */
+type PointBelow = (most: number) => number | undefined;
+
+/** The least value, which lies between `least` and `known` and most likely near `least`. */
+function searchUpwards(least: number, known: number, pointBelow: PointBelow): number {
+  let floor = least - 1;
+  let best = known;
   // Invariant: `best` is attained and nothing at or below `floor` is.
-  let step = 1;
-  let floor = Number.NaN;
-  while (Number.isNaN(floor)) {
-    const found = below(best - step);
-    if (found === undefined) floor = best - step;
-    else best = found;
-    step *= 2;
-    if (step > Number.MAX_SAFE_INTEGER / 4) throw new GiveUp("overflow");
+  for (let step = 1; floor + step < best; step *= 2) {
+    const found = pointBelow(floor + step);
+    if (found !== undefined) {
+      best = found;
+      break;
+    }
+    floor += step;
   }
-  while (best - floor > 1) {
-    const middle = floor + Math.floor((best - floor) / 2);
-    const found = below(middle);
-    if (found === undefined) floor = middle;
+  return bisect(floor, best, pointBelow);
+}
+
+/** The least value, known to exist, by steps downwards. */
+function searchDown(known: number, pointBelow: PointBelow): number {
+  let best = known;
+  for (let step = 1; step <= Number.MAX_SAFE_INTEGER / 4; step *= 2) {
+    const found = pointBelow(best - step);
+    if (found === undefined) return bisect(best - step, best, pointBelow);
+    best = found;
+  }
+  throw new GiveUp("overflow");
+}
+
+/** The least value: `attained` is one, nothing at or below `floor` is. */
+function bisect(floor: number, attained: number, pointBelow: PointBelow): number {
+  let [low, best] = [floor, attained];
+  while (best - low > 1) {
+    const middle = low + Math.floor((best - low) / 2);
+    const found = pointBelow(middle);
+    if (found === undefined) low = middle;
     else best = found;
   }
-  return { kind: "value", value: best === 0 ? 0 : best };
+  return best;
 }
 
 /** Whether the recession cone has a direction in which `row` decreases. */

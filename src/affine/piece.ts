@@ -3,7 +3,7 @@
  * (parameter alignment, projection, renaming) and the emptiness decision with a sample point.
  */
 import { invariant } from "../support/invariant.ts";
-import { eliminationRow, findPoint } from "./omega.ts";
+import { eliminationRow, findPoint, isPlainlyEmpty } from "./omega.ts";
 import { copySystem, defineLocals } from "./quantifier.ts";
 import { type Row, zeroRow } from "./row.ts";
 import {
@@ -216,6 +216,17 @@ export function allInequalities(params: readonly string[], piece: Piece): readon
   return divided
     ? piece.inequalities.concat(divisionRows(toSystem(params, piece)))
     : piece.inequalities;
+}
+
+/** Whether the piece is easily seen to have no point; false may mean either. */
+export function seemsEmpty(params: readonly string[], piece: Piece): boolean {
+  const rows = allInequalities(params, piece);
+  try {
+    return isPlainlyEmpty(piece.equalities, rows, rowWidth(params, piece) - 1);
+  } catch (error) {
+    if (!isOverflow(error)) throw error;
+    return false;
+  }
 }
 
 /** Pieces with the same union whose locals are all divisions. */
