@@ -8,11 +8,13 @@ import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
+import { scheduleLegality } from "./campaigns/schedule-legality.ts";
 import { solver } from "./campaigns/solver.ts";
 
 export const campaigns: readonly Campaign[] = [
   // one a line
   affine,
+  scheduleLegality,
   instructionLegality,
   congruence,
   extraction,

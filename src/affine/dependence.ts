@@ -22,7 +22,10 @@ export interface Access {
   readonly kind: AccessKind;
   /** From the statement's instances to elements; several images mean "any of these may be touched". */
   readonly map: IntegerMap;
-  /** For an update: its order may change (associative and commutative within the numeric class). */
+  /**
+   * For an update: its order may change (associative and commutative within the numeric class). For the
+   * read of a scan's last result: the operator is associative, so that the scan may be split.
+   */
   readonly reassociable?: boolean;
 }
 
@@ -35,7 +38,8 @@ export interface Statement {
   readonly order: IntegerMap;
 }
 
-export type DependenceKind = "flow" | "anti" | "output" | "reduction";
+/** "scan" is the flow of a scan's carried value: a result to the same statement's next step. */
+export type DependenceKind = "flow" | "anti" | "output" | "reduction" | "scan";
 
 /** Instances of `source` that must precede instances of `sink`. */
 export interface Dependence {
@@ -117,6 +121,8 @@ function dependencesBetween(source: Placed, sink: Placed, work: Work): Dependenc
 
 function kindOf(first: Access, second: Access, self: boolean): DependenceKind | undefined {
   if (first.kind === "update" && second.kind === "update" && self) return "reduction";
+  if (first.kind === "write" && second.kind === "read" && second.reassociable && self)
+    return "scan";
   if (first.kind !== "read" && second.kind !== "write") return "flow";
   if (first.kind !== "read") return "output";
   return second.kind === "read" ? undefined : "anti";

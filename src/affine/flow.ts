@@ -16,13 +16,15 @@ export function findValueFlow(
   statements: readonly Statement[],
   limit?: number,
 ): Answer<readonly Dependence[]> {
-  return answer((work) => {
-    const all = findDependencesWithin(statements, work);
-    const flows = all.filter((d) => d.kind === "flow" || d.kind === "reduction");
-    return flows
-      .map((flow) => ({ ...flow, relation: withoutHidden(flow, all, work) }))
-      .filter((flow) => flow.relation.pieces.length > 0);
-  }, limit);
+  return answer((work) => findValueFlowWithin(statements, work), limit);
+}
+
+export function findValueFlowWithin(statements: readonly Statement[], work: Work): Dependence[] {
+  const all = findDependencesWithin(statements, work);
+  const flows = all.filter((d) => d.kind !== "anti" && d.kind !== "output");
+  return flows
+    .map((flow) => ({ ...flow, relation: withoutHidden(flow, all, work) }))
+    .filter((flow) => flow.relation.pieces.length > 0);
 }
 
 function withoutHidden(flow: Dependence, all: readonly Dependence[], work: Work): IntegerMap {

@@ -94,6 +94,14 @@ export {
   type Witness,
 } from "./legality.ts";
 export { lexMax, lexMaxMap, lexMin, lexMinMap } from "./lexicographic.ts";
+export {
+  type AxisIndex,
+  accessMap,
+  domainOf,
+  type NestAccess,
+  type NestStatement,
+  toStatement,
+} from "./nest.ts";
 export { domainMap, flatRangeProduct, rangeMap, unwrap, wrap } from "./nested.ts";
 export { parseAffine, parseMap, parseSet } from "./notation-parse.ts";
 export { formatPiece, formatSet } from "./notation-print.ts";
@@ -133,6 +141,47 @@ export {
   type Monomial,
 } from "./quasi-polynomial.ts";
 export { removeRedundancies } from "./redundancy.ts";
+export { checkTree, type TreeLegality, type TreeQuestion } from "./tree/check.ts";
+export {
+  applyDirective,
+  judgePlan,
+  type OrderDirective,
+  scheduleNest,
+  startPlan,
+  type TreeDirective,
+  type Verdict,
+} from "./tree/directive.ts";
+export { flattenTree, type TimePart, type TimePaths, timePaths } from "./tree/flatten.ts";
+export {
+  type Nest,
+  nestDependences,
+  orderedStatements,
+  type Plan,
+} from "./tree/nest-program.ts";
+export {
+  executeTree,
+  type Instance,
+  instanceKey,
+  type Run,
+  type RunOptions,
+  runTree,
+} from "./tree/run.ts";
+export { splitName } from "./tree/split-directives.ts";
+export {
+  checkStorage,
+  type Relocation,
+  type StorageAnswer,
+  type StorageClash,
+} from "./tree/storage.ts";
+export { relocationOf, type StorageDirective } from "./tree/storage-directives.ts";
+export type {
+  BandMember,
+  BandNode,
+  FilterNode,
+  LoopMark,
+  ScheduleTree,
+  TreeMark,
+} from "./tree/tree.ts";
 export type {
   Division,
   IntegerMap,

@@ -104,6 +104,47 @@ export function checkDependence(
   return found.value ? { kind: "illegal", witness: found.value } : { kind: "legal" };
 }
 
+/**
+ * For updates whose order is free: no pair may be separated by a dimension whose iterations run at once
+ * on threads (parallel). Lanes (vector) may separate them: each has an accumulator of its own.
+ */
+export function checkApart(
+  schedule: TimeSchedule,
+  dependence: Dependence,
+  options: LegalityOptions = {},
+): Legality {
+  const pairs = timedPairs(schedule.times, dependence, options.context);
+  if (!pairs) return { kind: "unknown", dependence, reason: "schedule is not a function" };
+  const found = answer((work) => {
+    for (const p of pairs) {
+      const marked = marksOf(schedule, dependence, p.depth);
+      const violation = findSeparated(p, marked, work);
+      if (violation) return describe(dependence, p, violation, work);
+    }
+    return null;
+  }, options.limit ?? defaultWork);
+  if (found.kind === "unknown") return { kind: "unknown", dependence, reason: found.reason };
+  return found.value ? { kind: "illegal", witness: found.value } : { kind: "legal" };
+}
+
+function findSeparated(
+  pairs: TimedPairs,
+  marks: readonly (MarkKind | undefined)[],
+  work: Work,
+): Violation | undefined {
+  const equalities: Row[] = [...pairs.equalities];
+  for (let k = 0; k <= marks.lastIndexOf("parallel"); k++) {
+    const step = pairs.sinkTime[k]!.map((v, i) => v - pairs.sourceTime[k]![i]!);
+    for (const side of marks[k] === "parallel" ? [step, negateRow(step)] : []) {
+      const rows = [...pairs.inequalities, shifted(side, -1)];
+      const apart = findPoint(equalities, rows, pairs.columns, work);
+      if (apart) return { kind: "parallel", dimension: k, point: apart };
+    }
+    equalities.push(step);
+  }
+  return undefined;
+}
+
 /** The mark of each time dimension that holds source and sink alike. */
 export function marksOf(
   schedule: TimeSchedule,

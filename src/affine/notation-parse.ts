@@ -70,8 +70,9 @@ function parseRelation(text: string): { params: readonly string[]; pieces: Piece
   const declared = reader.at("[") ? parseParams(reader) : { names: [], fixed: [] };
   reader.expect("{");
   const found: { params: readonly string[]; pieces: Piece[] }[] = [];
+  const spelled = new Set(text.match(/[A-Za-z_][\w.$']*/g));
   while (!reader.accept("}")) {
-    found.push(new ItemParser(reader, declared.names).parse(declared.fixed));
+    found.push(new ItemParser(reader, declared.names, spelled).parse(declared.fixed));
     if (!reader.accept(";") && !reader.at("}")) reader.fail('";" or "}"');
   }
   if (reader.peek().kind !== "end") reader.fail("the end of the set");
@@ -107,15 +108,18 @@ function parseParams(reader: TextReader): { names: string[]; fixed: Constraint[]
 class ItemParser {
   readonly #reader: TextReader;
   readonly #params: readonly string[];
+  /** Every name of the text: a dimension without one must not be taken for one further on. */
+  readonly #spelled: ReadonlySet<string>;
   /** Dimension names seen so far in this item. */
   readonly #dims: string[] = [];
   /** Names that `exists` binds where we are. */
   readonly #bound: string[] = [];
   readonly #entries: Constraint[] = [];
 
-  constructor(reader: TextReader, params: readonly string[]) {
+  constructor(reader: TextReader, params: readonly string[], spelled: ReadonlySet<string>) {
     this.#reader = reader;
     this.#params = params;
+    this.#spelled = spelled;
   }
 
   parse(fixed: readonly Constraint[]): { params: readonly string[]; pieces: Piece[] } {
@@ -230,7 +234,7 @@ class ItemParser {
   #unnamed(): string {
     for (let i = this.#dims.length; ; i++) {
       const name = `o${i}`;
-      if (!this.#dims.includes(name) && !this.#params.includes(name)) return name;
+      if (!this.#dims.includes(name) && !this.#spelled.has(name)) return name;
     }
   }
 

@@ -43,6 +43,8 @@ describe("notation", () => {
       "[N] -> { S[i, j] : 0 <= i < N and 0 <= j <= i }",
       "[N] -> { S[i, j] : 0 <= i < N and 0 <= j <= i }",
     );
+
+    checkMap("{ [t] -> A[t, o1] : o1 = 2 }", "{ [t] -> A[t, 2] }");
     check("{ A[0:9, k = 3]; B[] }", "{ A[o0, k] : k = 3 and 0 <= o0 <= 9; B[] }");
     check("{ [i] : i = 2 or (i >= 5 and not i > 7) }", "{ [i] : i = 2; [i] : 5 <= i <= 7 }");
     check("[N] -> { [] : N >= 1 }", "[N] -> { [] : N >= 1 }");

@@ -48,6 +48,7 @@ const reasons = {
   anti: "it reads what the second overwrites,",
   output: "both write",
   reduction: "both add to",
+  scan: "it makes what the second carries on,",
 } as const;
 
 function instance(region: ScheduledRegion, { statement, values }: Witness["source"]): string {

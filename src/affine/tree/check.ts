@@ -1,0 +1,116 @@
+/**
+ * Legality of a schedule tree: every dependence goes forward in the time that the tree gives, marked
+ * loops and sets separate no dependent instances, and what meets only at the end of a kernel (grid,
+ * device, block) separates none within it. Updates that may be reordered bind no order, but two of one
+ * element never run at once except in vector lanes, which have an accumulator each.
+ */
+import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
+import type { Dependence } from "../dependence.ts";
+import { affine } from "../expression.ts";
+import {
+  checkApart,
+  checkDependence,
+  type Legality,
+  type LegalityOptions,
+  type TimeSchedule,
+} from "../legality.ts";
+import type { NestStatement } from "../nest.ts";
+import { flattenTree, type TimePart, type TimePaths, timeMapOf } from "./flatten.ts";
+import { meetsAtEnd, type ScheduleTree } from "./tree.ts";
+
+export interface TreeQuestion {
+  readonly statements: readonly NestStatement[];
+  readonly dependences: readonly Dependence[];
+  readonly tree: ScheduleTree;
+}
+
+export type TreeLegality =
+  | Legality
+  /** The tree has no meaning for a statement. */
+  | { readonly kind: "malformed"; readonly diagnostics: readonly Diagnostic[] };
+
+export function checkTree(question: TreeQuestion, options: LegalityOptions = {}): TreeLegality {
+  const { statements, dependences, tree } = question;
+  const flat = flattenTree(tree, statements);
+  const absent = statements.find((s) => !flat.times.has(s.name));
+  if (absent) {
+    const fault = diagnostic("SCH001", `${absent.name} has no leaf in the schedule tree`);
+    return { kind: "malformed", diagnostics: [fault] };
+  }
+  const stray = outsideGrid(flat.paths);
+  if (stray) return { kind: "malformed", diagnostics: [stray] };
+  const schedules = [flat, ...hoisted(statements, flat.paths)];
+  let open: Legality | undefined;
+  for (const dependence of dependences) {
+    for (const schedule of schedules) {
+      const one = dependence.reassociable
+        ? checkApart(schedule, dependence, options)
+        : checkDependence(schedule, dependence, options);
+      if (one.kind === "illegal") return one;
+      if (one.kind === "unknown") open ??= one;
+    }
+  }
+  return open ?? { kind: "legal" };
+}
+
+/** Places before the first loop: which kernel. */
+function kernelParts(parts: readonly TimePart[]): readonly TimePart[] {
+  const first = parts.findIndex((p) => p.loop !== undefined);
+  return parts.slice(0, first < 0 ? parts.length : first);
+}
+
+function gridParts(parts: readonly TimePart[]): readonly TimePart[] {
+  return parts.filter((p) => p.marks.some(meetsAtEnd));
+}
+
+/** Why a kernel's statements do not all run inside its grid loops. */
+function outsideGrid(paths: TimePaths): Diagnostic | undefined {
+  const kernels = new Map<string, { name: string; grid: readonly TimePart[] }>();
+  for (const [name, parts] of paths) {
+    const key = kernelParts(parts)
+      .map((p) => p.value.constant)
+      .join();
+    const grid = gridParts(parts);
+    const first = kernels.get(key);
+    if (!first) {
+      kernels.set(key, { name, grid });
+      continue;
+    }
+    const same =
+      first.grid.length === grid.length && grid.every((p, i) => p.node === first.grid[i]!.node);
+    const loop = [...grid, ...first.grid].find((p) => p.loop)?.loop;
+    if (same) continue;
+    return diagnostic("SCH016", `${name} and ${first.name} do not share the grid loop ${loop}`, {
+      help: "threads meet only between kernels: fuse inside the grid loop, or mark it parallel",
+    });
+  }
+  return undefined;
+}
+
+/** The schedule in which loops that meet only at the end of their kernel stand first. */
+function hoisted(statements: readonly NestStatement[], paths: TimePaths): readonly TimeSchedule[] {
+  const depth = Math.max(0, ...[...paths.values()].map((p) => gridParts(p).length));
+  if (depth === 0) return [];
+  const before = Math.max(...[...paths.values()].map((p) => kernelParts(p).length));
+  const zero = { value: affine(0) };
+  const padded = <T>(list: readonly T[], length: number): readonly (T | typeof zero)[] => [
+    ...list,
+    ...Array.from({ length: length - list.length }, () => zero),
+  ];
+  const times = new Map(
+    statements.map((s) => {
+      const parts = paths.get(s.name)!;
+      const all = [
+        ...padded(kernelParts(parts), before),
+        ...padded(gridParts(parts), depth),
+        ...parts,
+      ];
+      return [s.name, timeMapOf(s, all)];
+    }),
+  );
+  const marks = Array.from({ length: depth }, (_, i) => ({
+    dimension: before + i,
+    kind: "parallel" as const,
+  }));
+  return [{ times, marks }];
+}

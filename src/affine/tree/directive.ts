@@ -1,0 +1,216 @@
+/**
+ * The directives on trees as values, their application one after another, and the verdict. What each
+ * does stands in loop-directives.ts, order-directives.ts, split-directives.ts, storage-directives.ts and
+ * overlap.ts.
+ *
+ * Directives that only move instances are judged together, by the order that they end in: an exchange
+ * that breaks a dependence and a skew that mends it are fine. One that changes the program (a split
+ * reduction, storage, copies) starts from an order that must be legal by itself; the changed program in
+ * that order is what later directives have to keep.
+ */
+import { attempt, type Diagnostic } from "../../support/diagnostic.ts";
+import { floorDivide } from "../expression.ts";
+import type { Legality, Witness } from "../legality.ts";
+import { checkDependence } from "../legality.ts";
+import type { UnknownReason } from "../work.ts";
+import type { LoopName } from "./chain.ts";
+import { checkTree } from "./check.ts";
+import { timeMapOf, timePaths } from "./flatten.ts";
+import {
+  type DiamondRequest,
+  diamondTile,
+  interchangeLoops,
+  jamLoop,
+  markLoop,
+  reorderLoops,
+  type SplitRequest,
+  shiftLoop,
+  skewLoop,
+  splitLoop,
+  type TileRequest,
+  tileLoops,
+} from "./loop-directives.ts";
+import { type Nest, nestDependences, type Plan } from "./nest-program.ts";
+import {
+  assignRoles,
+  type FuseRequest,
+  fissionLoop,
+  fuseLoops,
+  type PipelineRequest,
+  pipelineLoop,
+  type RolesRequest,
+} from "./order-directives.ts";
+import { type OverlapDirective, overlapTiles } from "./overlap.ts";
+import { combinedAccess, type SplitDirective, splitPlan } from "./split-directives.ts";
+import { checkStorage, type StorageClash } from "./storage.ts";
+import { relocated, relocationOf, type StorageDirective } from "./storage-directives.ts";
+import type { LoopMark, ScheduleTree } from "./tree.ts";
+
+export type OrderDirective =
+  | ({ readonly kind: "split" | "jam" } & SplitRequest)
+  | ({ readonly kind: "tile" } & TileRequest)
+  | { readonly kind: "reorder"; readonly statement: string; readonly order: readonly string[] }
+  | ({ readonly kind: "interchange"; readonly other: string } & LoopName)
+  | ({ readonly kind: "skew"; readonly by: string; readonly factor: number } & LoopName)
+  | ({ readonly kind: "shift"; readonly by: number } & LoopName)
+  | ({ readonly kind: "diamond" } & DiamondRequest)
+  | ({ readonly kind: "mark"; readonly mark: LoopMark } & LoopName)
+  | ({ readonly kind: "fuse" } & FuseRequest)
+  | ({ readonly kind: "fission" } & LoopName)
+  | ({ readonly kind: "pipeline" } & PipelineRequest)
+  | ({ readonly kind: "roles" } & RolesRequest);
+
+export type TreeDirective = OrderDirective | SplitDirective | StorageDirective | OverlapDirective;
+
+export type Verdict =
+  | { readonly kind: "legal"; readonly plan: Plan }
+  /** Two instances that would clash; `at` is the directive after which the order was judged. */
+  | { readonly kind: "illegal"; readonly at: number; readonly witness: Witness }
+  /** A value that would be overwritten while it is needed. */
+  | { readonly kind: "clash"; readonly at: number; readonly clash: StorageClash }
+  | {
+      readonly kind: "unknown";
+      readonly at: number;
+      readonly reason: UnknownReason | "schedule is not a function";
+    }
+  /** A directive has no place to apply. */
+  | {
+      readonly kind: "malformed";
+      readonly at: number;
+      readonly diagnostics: readonly Diagnostic[];
+    };
+
+export function startPlan(nest: Nest): Plan {
+  return { nest, tree: nest.tree };
+}
+
+/** Applies the directives to a nest in its original order and judges the result. */
+export function scheduleNest(nest: Nest, directives: readonly TreeDirective[]): Verdict {
+  let plan = startPlan(nest);
+  for (const [at, d] of directives.entries()) {
+    const next = applyDirective(plan, d, at);
+    if (next.kind !== "legal") return next;
+    plan = next.plan;
+  }
+  return judgePlan(plan, directives.length - 1);
+}
+
+/** Applies one directive; only those that change the program are judged by themselves. */
+export function applyDirective(plan: Plan, d: TreeDirective, at: number): Verdict {
+  const made = attempt((): Verdict => {
+    switch (d.kind) {
+      case "split-reduction":
+      case "split-scan":
+        return splitLegally(plan, d, at);
+      case "fold":
+      case "overwrite":
+      case "buffer":
+        return moveStorage(plan, d, at);
+      case "overlap": {
+        const judged = judgePlan(plan, at);
+        return judged.kind === "legal" ? overlapTiles(plan, d, at) : judged;
+      }
+      default:
+        return { kind: "legal", plan: { ...plan, tree: changeTree(plan.tree, d) } };
+    }
+  });
+  return made.ok ? made.value : { kind: "malformed", at, diagnostics: made.diagnostics };
+}
+
+export function changeTree(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
+  switch (d.kind) {
+    case "split":
+      return splitLoop(tree, d);
+    case "jam":
+      return jamLoop(tree, d);
+    case "tile":
+      return tileLoops(tree, d);
+    case "reorder":
+      return reorderLoops(tree, d);
+    case "interchange":
+      return interchangeLoops(tree, d);
+    case "skew":
+      return skewLoop(tree, d);
+    case "shift":
+      return shiftLoop(tree, d);
+    case "diamond":
+      return diamondTile(tree, d);
+    case "mark":
+      return markLoop(tree, d);
+    case "fuse":
+      return fuseLoops(tree, d);
+    case "fission":
+      return fissionLoop(tree, d);
+    case "pipeline":
+      return pipelineLoop(tree, d);
+    case "roles":
+      return assignRoles(tree, d);
+  }
+}
+
+/** Whether the plan's tree keeps the dependences of its nest. */
+export function judgePlan(plan: Plan, at: number): Verdict {
+  const { nest, tree } = plan;
+  const found = nestDependences(nest);
+  if (found.kind === "unknown") return { kind: "unknown", at, reason: found.reason };
+  const question = { statements: nest.statements, dependences: found.value, tree };
+  const answer = checkTree(question, nest.context ? { context: nest.context } : {});
+  switch (answer.kind) {
+    case "legal":
+      return { kind: "legal", plan };
+    case "illegal":
+      return { kind: "illegal", at, witness: answer.witness };
+    case "unknown":
+      return { kind: "unknown", at, reason: answer.reason };
+    case "malformed":
+      return { kind: "malformed", at, diagnostics: answer.diagnostics };
+  }
+}
+
+function splitLegally(plan: Plan, d: SplitDirective, at: number): Verdict {
+  const judged = judgePlan(plan, at);
+  if (judged.kind !== "legal") return judged;
+  const next = splitPlan(plan, d);
+  const statement = plan.nest.statements.find((s) => s.name === d.statement)!;
+  if (combinedAccess({ statement }, d).reassociable === true) return { kind: "legal", plan: next };
+  const clash = firstAcross(plan, d);
+  if (clash?.kind === "illegal") return { kind: "illegal", at, witness: clash.witness };
+  return clash ? { kind: "unknown", at, reason: clash.reason } : { kind: "legal", plan: next };
+}
+
+/** Two updates of one element in different chunks, when the order of updates is fixed. */
+function firstAcross(
+  { nest, tree }: Plan,
+  d: SplitDirective,
+): Exclude<Legality, { kind: "legal" }> | undefined {
+  const found = nestDependences(nest);
+  if (found.kind === "unknown") return undefined;
+  const statement = nest.statements.find((s) => s.name === d.statement)!;
+  const parts = timePaths(tree, nest.statements).get(d.statement)!;
+  const loop = parts.find((p) => p.loop === d.loop)!;
+  const chunk = { value: floorDivide(loop.value, d.factor) };
+  const times = new Map([[d.statement, timeMapOf(statement, [chunk, ...parts])]]);
+  const marks = [{ dimension: 0, kind: "parallel" as const }];
+  for (const dependence of found.value) {
+    if (dependence.source !== d.statement || dependence.sink !== d.statement) continue;
+    const options = nest.context ? { context: nest.context } : {};
+    const one = checkDependence({ times, marks }, dependence, options);
+    if (one.kind !== "legal") return one;
+  }
+  return undefined;
+}
+
+function moveStorage(plan: Plan, d: StorageDirective, at: number): Verdict {
+  const judged = judgePlan(plan, at);
+  if (judged.kind !== "legal") return judged;
+  const relocate = relocationOf(plan, d);
+  const answer = checkStorage(plan, relocate);
+  switch (answer.kind) {
+    case "legal":
+      return { kind: "legal", plan: relocated(plan, relocate, d) };
+    case "clash":
+      return { kind: "clash", at, clash: answer.clash };
+    case "unknown":
+      return { kind: "unknown", at, reason: answer.reason };
+  }
+}
