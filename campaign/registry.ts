@@ -1,6 +1,7 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
+import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
 import { extraction } from "./campaigns/extraction.ts";
 import { instructionLegality } from "./campaigns/instruction-legality.ts";
@@ -15,6 +16,7 @@ export const campaigns: readonly Campaign[] = [
   // one a line
   affine,
   scheduleLegality,
+  conformance,
   instructionLegality,
   congruence,
   extraction,

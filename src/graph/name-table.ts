@@ -1,6 +1,8 @@
 /** Value names: unique within a graph, spelled as names of the text form, deterministic. */
+import { reservedWords } from "../semantics/index-text.ts";
+
 export class NameTable {
-  readonly #taken = new Set<string>();
+  readonly #taken = new Set<string>(reservedWords);
   readonly #next = new Map<string, number>();
   readonly #reserved = new Set<string>();
 

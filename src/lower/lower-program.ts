@@ -3,11 +3,13 @@
  * order, each after the one before. Routines (what no nest expresses) have no builder for CPU targets
  * yet and are refused by name.
  */
+
 import type { Buffer, Kernel, Program, Task } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { NestProgram } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
+import { zeroOf } from "../semantics/dtype.ts";
 import { constant, variable } from "../semantics/index-expr.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagnostic.ts";
@@ -156,7 +158,7 @@ function copyKernel(nests: NestProgram, from: string, to: string): Kernel {
     buffer: from,
     index,
     guard: [],
-    fill: 0,
+    fill: zeroOf(source.dtype),
   };
   const body = axes.reduceRight<Kernel["roles"][number]["body"]>(
     (inner, name, i) => [

@@ -22,6 +22,7 @@ import {
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
 import { inRange } from "../semantics/condition.ts";
+import { zeroOf } from "../semantics/dtype.ts";
 import {
   add,
   constant,
@@ -284,7 +285,7 @@ class KernelLowering {
         buffer: whole.buffer,
         index: whole.position(source),
         guard,
-        fill: 0,
+        fill: zeroOf(dtype),
       };
       block.push({ kind: "store", buffer: tile.buffer, index: at, value });
     };

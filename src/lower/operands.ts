@@ -7,7 +7,7 @@
 import type { Expr, Statement } from "../program/statement.ts";
 import type { Access, Write } from "../region/nest.ts";
 import type { Condition } from "../semantics/condition.ts";
-import type { DType } from "../semantics/dtype.ts";
+import { type DType, zeroOf } from "../semantics/dtype.ts";
 import { type IndexExpr, splitLinear, sub, substitute } from "../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../semantics/index-range.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
@@ -225,7 +225,15 @@ function storeOne(
 ): readonly Statement[] {
   const { buffer, dtype } = operand;
   if (write.combine === "overwrite") return [{ kind: "store", buffer, index, value }];
-  const old: Expr = { kind: "load", dtype, lanes: 1, buffer, index, guard: [], fill: 0 };
+  const old: Expr = {
+    kind: "load",
+    dtype,
+    lanes: 1,
+    buffer,
+    index,
+    guard: [],
+    fill: zeroOf(dtype),
+  };
   const op = combineOps[write.combine];
   const combined: Expr = { kind: "apply", dtype, lanes: 1, op, operands: [old, value] };
   return [{ kind: "store", buffer, index, value: combined }];

@@ -5,11 +5,13 @@
  * A vector loop over the reduction keeps one partial result per lane (it reassociates) and combines the
  * lanes at the end; its ragged end adds single lanes beside identities.
  */
+
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
 import type { ScheduledLoop } from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
+import { zeroOf } from "../semantics/dtype.ts";
 import { constant, constantValue, type IndexExpr, substitute } from "../semantics/index-expr.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import { invariant } from "../support/invariant.ts";
@@ -242,7 +244,15 @@ export class ReductionLowering {
     const { dtype } = this.#reduction.monoid.components[component]!;
     const buffer = this.#accumulators[component]!;
     const index: readonly IndexExpr[] = point.position;
-    return { kind: "load", dtype, lanes: this.#lanes, buffer, index, guard: [], fill: 0 };
+    return {
+      kind: "load",
+      dtype,
+      lanes: this.#lanes,
+      buffer,
+      index,
+      guard: [],
+      fill: zeroOf(dtype),
+    };
   }
 
   #storeAccumulator(block: Block, component: number, point: TilePoint, value: Expr): void {

@@ -70,5 +70,6 @@ export function indexInBase(
 }
 
 function divides(part: IndexExpr, whole: IndexExpr): boolean {
+  if (constantValue(part) === 0) return constantValue(whole) === 0;
   return indexEquals(mul(floorDiv(whole, part), part), whole);
 }

@@ -116,6 +116,11 @@ export function isBigDType(dtype: DType): dtype is BigDType {
   return dtype === "i64" || dtype === "u64";
 }
 
+/** Zero as the values of a dtype are held. */
+export function zeroOf(dtype: DType): number | bigint {
+  return isBigDType(dtype) ? 0n : 0;
+}
+
 /** Bytes that `count` elements occupy in storage; sub-byte types are packed. */
 export function storageBytes(dtype: DType, count: number): number {
   return Math.ceil((count * dtypes[dtype].bits) / 8);

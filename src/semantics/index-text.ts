@@ -8,6 +8,15 @@ const calls = {
   mod: index.mod,
 } as const;
 
+/** Words of index expressions and literals, which no value or variable can be called. */
+export const reservedWords: ReadonlySet<string> = new Set([
+  ...Object.keys(calls),
+  "min",
+  "max",
+  "inf",
+  "nan",
+]);
+
 /** Expressions that a reader has met, by their spelling: programs repeat theirs hundreds of times. */
 const known = new WeakMap<TextReader, Map<string, index.IndexExpr>>();
 

@@ -19,8 +19,10 @@ import { type ExternalRange, readExternalRange } from "./external-data.ts";
 import {
   type TensorProto,
   TensorProto_DataLocation,
+  TensorProto_DataType,
   TensorProtoSchema,
 } from "./generated/onnx_pb.ts";
+import type { StringTensor } from "./host-value.ts";
 
 /** A tensor of a model file: its contents, or where they are. */
 export type FileTensor =
@@ -57,6 +59,17 @@ export function readTensorProto(proto: TensorProto, at: string): FileTensor {
     return { kind: "external", dtype, shape, range: { ...range, length } };
   }
   return { kind: "inline", tensor: { dtype, shape, data: readData(proto, dtype, shape, at) } };
+}
+
+/** A tensor of strings, or undefined where the elements are no strings. */
+export function readStringTensor(proto: TensorProto, at: string): StringTensor | undefined {
+  if (proto.dataType !== TensorProto_DataType.STRING) return undefined;
+  const shape = readDims(proto.dims, `tensor "${proto.name}"`, at);
+  const decoder = new TextDecoder();
+  const elements = proto.stringData.map((bytes) => decoder.decode(bytes));
+  const needed = shape.reduce((a, b) => a * b, 1);
+  if (elements.length !== needed) misfit(proto, elements.length, needed, at);
+  return { kind: "strings", shape, elements };
 }
 
 /** Non-negative extents whose product stays exact (limited like that of every tensor). */

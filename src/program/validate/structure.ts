@@ -5,6 +5,7 @@
  */
 import { dtypes } from "../../semantics/dtype.ts";
 import { constantValue, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
+import { reservedWords } from "../../semantics/index-text.ts";
 import { printType, typeFault } from "../expr.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { TileOperand } from "../intrinsics.ts";
@@ -23,7 +24,6 @@ import { exprIndices, ownExprs, ownIndices, visitExpr } from "../walk.ts";
 import type { Report } from "./report.ts";
 
 const namePattern = /^[A-Za-z_][\w.$%]*$/;
-const reserved = new Set(["min", "max", "floorDiv", "ceilDiv", "mod", "inf", "nan"]);
 
 /** What a body may refer to. */
 interface Scope {
@@ -81,7 +81,7 @@ class StructureCheck {
   #names(what: string, items: readonly { readonly name: string }[]): void {
     const seen = new Set<string>();
     for (const { name } of items) {
-      if (!namePattern.test(name) || reserved.has(name)) {
+      if (!namePattern.test(name) || reservedWords.has(name)) {
         this.#report.add("PRG001", `${what} name ${JSON.stringify(name)} cannot be spelled`);
       }
       if (seen.has(name)) this.#report.add("PRG001", `${what} name ${name} is declared twice`);
@@ -242,7 +242,7 @@ class StructureCheck {
   }
 
   #fresh(name: string, scope: ReadonlySet<string>, where: string): void {
-    if (!namePattern.test(name) || reserved.has(name) || scope.has(name)) {
+    if (!namePattern.test(name) || reservedWords.has(name) || scope.has(name)) {
       this.#report.add("PRG001", `index variable ${name} is taken or cannot be spelled`, {
         at: where,
       });
@@ -361,7 +361,7 @@ class KernelCheck {
   }
 
   #bindIndex(name: string, scope: Scope, role: string): void {
-    if (scope.indices.has(name) || !namePattern.test(name) || reserved.has(name)) {
+    if (scope.indices.has(name) || !namePattern.test(name) || reservedWords.has(name)) {
       this.#add("PRG001", `index variable ${name} is taken or cannot be spelled`, role);
     }
   }

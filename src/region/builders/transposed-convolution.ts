@@ -2,12 +2,13 @@
  * Nests of transposedConvolution in gather form: result position o sums the taps k for which
  * (o + padLow - k * dilation) is a multiple of the stride. No division remains in an access:
  *
- * - where the stride divides the window and the dilation is 1, o + padLow = stride * q + r and
- *   k = stride * t + r with operand position q - t: one statement with the loops q, r and t;
+ * - where the stride divides the window, the result and padLow, and the dilation is 1, o = stride * q + r
+ *   and k = stride * t + r with operand position q + padLow / stride - t: one statement with the loops
+ *   q, r and t;
  * - otherwise one statement per phase o mod stride, whose taps are an arithmetic progression.
  */
 import type { NodeOf, ValueId } from "../../graph/graph.ts";
-import { type Condition, inRange } from "../../semantics/condition.ts";
+import { inRange } from "../../semantics/condition.ts";
 import {
   add,
   ceilDiv,
@@ -27,8 +28,8 @@ import { accumulatorOf, foldInto } from "./reduction.ts";
 
 /** How one spatial axis of one statement runs. */
 interface AxisPlan {
-  /** Adds the space loops; gives the result position and the guard of the statement. */
-  readonly space: (draft: StatementDraft) => { at: IndexExpr; guard: readonly Condition[] };
+  /** Adds the space loops; gives the result position. */
+  readonly space: (draft: StatementDraft) => IndexExpr;
   /** Adds the reduce loop; gives operand and window position. */
   readonly taps: (draft: StatementDraft) => { from: IndexExpr; tap: IndexExpr };
   /** Whether any tap reaches these result positions. */
@@ -50,17 +51,13 @@ function splitAxis({ name, stride, padLow, window, result }: AxisGeometry): Axis
   return {
     reached: true,
     space: (draft) => {
-      q = draft.loop(`q${name}`, ceilDiv(add(result, padLow), stride));
+      q = draft.loop(`q${name}`, floorDiv(result, stride));
       r = draft.loop(`r${name}`, stride);
-      const at = sub(add(mul(q, stride), r), padLow);
-      return {
-        at,
-        guard: padLow === 0 && dividesExactly(result, stride) ? [] : inRange(at, result),
-      };
+      return add(mul(q, stride), r);
     },
     taps: (draft) => {
       const t = draft.loop(`t${name}`, window / stride, "reduce");
-      return { from: sub(q, t), tap: add(mul(t, stride), r) };
+      return { from: sub(add(q, padLow / stride), t), tap: add(mul(t, stride), r) };
     },
   };
 }
@@ -83,7 +80,7 @@ function phaseOfAxis(geometry: AxisGeometry, phase: number): AxisPlan {
     space: (draft) => {
       const extent: IndexLike = ceilDiv(sub(result, phase), stride);
       q = draft.loop(`q${name}`, extent);
-      return { at: add(mul(q, stride), phase), guard: [] };
+      return add(mul(q, stride), phase);
     },
     taps: (draft) => {
       const t = draft.loop(`t${name}`, matching.length, "reduce");
@@ -95,8 +92,9 @@ function phaseOfAxis(geometry: AxisGeometry, phase: number): AxisPlan {
 }
 
 function axisPlans(geometry: AxisGeometry): readonly AxisPlan[] {
-  const { stride, dilation, window } = geometry;
-  if (dilation === 1 && window % stride === 0) return [splitAxis(geometry)];
+  const { stride, dilation, window, padLow, result } = geometry;
+  const whole = window % stride === 0 && padLow % stride === 0 && dividesExactly(result, stride);
+  if (dilation === 1 && whole) return [splitAxis(geometry)];
   return Array.from({ length: stride }, (_, phase) => phaseOfAxis(geometry, phase));
 }
 
@@ -137,9 +135,8 @@ function buildPhase(
   const g = draft.loop("g", groups);
   const oc = draft.loop("oc", weights[1]!);
   const spaces = plans.map((plan) => plan.space(draft));
-  draft.guard(spaces.flatMap((s) => s.guard));
   const output = add(mul(g, weights[1]!), oc);
-  const index = [n, output, ...spaces.map((s) => s.at)];
+  const index = [n, output, ...spaces];
   const write = { tensor: context.name(node.outputs[0]!), index };
   if (!plans.every((plan) => plan.reached)) {
     draft.finishStatement([literalOf(dtype, 0)], [write]);

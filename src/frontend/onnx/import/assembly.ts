@@ -20,6 +20,7 @@ import type {
 import type { SymbolScope } from "../../../graph/symbol-scope.ts";
 import { type IndexExpr, toIndex, variable } from "../../../semantics/index-expr.ts";
 import type { IndexRange } from "../../../semantics/index-range.ts";
+import { reservedWords } from "../../../semantics/index-text.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
 
 /** Contents of a constant: read when needed, so that large weights are not held twice. */
@@ -129,7 +130,7 @@ export class Assembly {
   }
 
   #nameValues(): Value[] {
-    const taken = new Set(this.symbols.ranges.keys());
+    const taken = new Set([...this.symbols.ranges.keys(), ...reservedWords]);
     const counters = new Map<string, number>();
     return this.#types.map((type, id) => {
       const base = spellName(this.#hints[id]!, `t${id}`);

@@ -5,18 +5,25 @@
  */
 
 import type { TensorType } from "../../../graph/graph.ts";
-import { attempt, type Diagnostic, DiagnosticError, reject } from "../../../support/diagnostic.ts";
+import {
+  attempt,
+  type Diagnostic,
+  DiagnosticError,
+  type Result,
+  reject,
+} from "../../../support/diagnostic.ts";
 import type { FunctionProto, GraphProto, NodeProto } from "../generated/onnx_pb.ts";
 import { type AttributeMap, Attributes } from "./attributes.ts";
 import type { Emitter } from "./emitter.ts";
 import { NodeView } from "./node-view.ts";
-import type { Operand } from "./operand.ts";
+import { type Bound, describeBound, isOperand } from "./operand.ts";
 import { findOperator, type OperatorRow } from "./operator-row.ts";
 import { operatorTables } from "./operator-table.ts";
+import { convertStrings, takesStringCodes } from "./string-codes.ts";
 import type { OpenSubgraph } from "./subgraph.ts";
 
 /** What a name means; "failed": its node was refused, so its users are skipped. */
-type Binding = Operand | "failed";
+type Binding = Bound | "failed";
 
 export class Scope {
   readonly #names = new Map<string, Binding>();
@@ -79,7 +86,7 @@ function convertNode(node: NodeProto, index: number, scope: Scope, context: Walk
     for (const name of node.output) if (name !== "") scope.bind(name, "failed");
     return;
   }
-  const inputs = bindings as (Operand | undefined)[];
+  const inputs = bindings as (Bound | undefined)[];
   const attributes = new Attributes(attributeMap(node, context.call), at);
   const results = body
     ? callFunction(body, inputs, { attributes, at, context })
@@ -110,7 +117,7 @@ function attributeMap(node: NodeProto, call: AttributeMap | undefined): Attribut
 
 function bindResults(
   node: NodeProto,
-  results: readonly (Operand | undefined)[],
+  results: readonly (Bound | undefined)[],
   { scope, at, context }: { scope: Scope; at: string; context: WalkContext },
 ): void {
   for (const [i, name] of node.output.entries()) {
@@ -161,7 +168,7 @@ function findRow(node: NodeProto, at: string, { opsets }: WalkContext): Found {
 
 interface OperatorCall {
   readonly node: NodeProto;
-  readonly inputs: readonly (Operand | undefined)[];
+  readonly inputs: readonly (Bound | undefined)[];
   readonly attributes: Attributes;
   readonly at: string;
   readonly label: string;
@@ -172,8 +179,8 @@ interface OperatorCall {
 function convertOperator(
   { row, version }: Found,
   call: OperatorCall,
-): readonly (Operand | undefined)[] {
-  const { node, inputs, attributes, at, label, context } = call;
+): readonly (Bound | undefined)[] {
+  const { node, inputs, attributes, at, label, scope, context } = call;
   const view = new NodeView({
     op: node.opType,
     version,
@@ -183,23 +190,34 @@ function convertOperator(
     emitter: context.emitter,
     origin: { at, label },
     subgraphs: {
-      inline: (body) => inlineSubgraph(body, call),
+      inline: (body, inputs = []) => inlineSubgraph(body, inputs, call),
+      find: (name) => {
+        const found = scope.find(name);
+        return found === "failed" ? undefined : found;
+      },
+      attempt: (body) => attemptQuietly(body, context.diagnostics),
       open: (body, types) => openSubgraph(body, types, call),
     },
   });
-  const result = row.convert(view);
+  const result = takesStringCodes(node.opType, inputs)
+    ? convertStrings(view, row.convert)
+    : row.convert(view);
   const unread = attributes.unread();
   if (unread.length > 0) throw new DiagnosticError(unread);
   return "kind" in result ? [result] : result;
 }
 
-/** Converts a subgraph without inputs (a branch of If) in the current graph. */
+/** Converts a subgraph in the current graph: a branch of If, a body at known inputs. */
 function inlineSubgraph(
   body: GraphProto,
+  inputs: readonly Bound[],
   { scope, at, context }: OperatorCall,
-): readonly Operand[] {
+): readonly Bound[] {
+  checkInputCount(body, inputs.length, at);
   const inner = new Scope(scope);
   const nested = deeper(context, at);
+  chargeExpansion(context, body.node.length, at);
+  for (const [i, { name }] of body.input.entries()) inner.bind(name, inputs[i]!);
   nested.bindInitializers(body, inner);
   walkNodes(body.node, inner, nested);
   return collectOutputs(
@@ -209,18 +227,21 @@ function inlineSubgraph(
   );
 }
 
+/** The problems that the body met are in its result, not in the list. */
+function attemptQuietly<T>(body: () => T, problems: Diagnostic[]): Result<T> {
+  const before = problems.length;
+  const result = attempt(body);
+  if (result.ok) return result;
+  return { ok: false, diagnostics: [...problems.splice(before), ...result.diagnostics] };
+}
+
 /** Converts a body in a graph of its own; values around it are captured as they are used. */
 function openSubgraph(
   body: GraphProto,
   types: readonly TensorType[],
   { scope, at, label, context }: OperatorCall,
 ): OpenSubgraph {
-  if (body.input.length !== types.length) {
-    reject("ONX010", `a body takes ${body.input.length} inputs, but gets ${types.length}`, {
-      at,
-      help: "export the model again; the operator's documentation gives the inputs of its body",
-    });
-  }
+  checkInputCount(body, types.length, at);
   const inner = new Scope(scope);
   const emitter = context.emitter.nested();
   const inputs = body.input.map(({ name }, i) => {
@@ -236,8 +257,32 @@ function openSubgraph(
   if (context.diagnostics.length > before) throw new DiagnosticError([]);
   const names = body.output.map((o) => o.name);
   const results = collectOutputs(names, inner, at);
-  const outputs = results.map((operand) => emitter.valueOf(operand, { at, label }));
+  const outputs = results.map((bound) => {
+    if (isOperand(bound)) return emitter.valueOf(bound, { at, label });
+    return reject("ONX013", `a body of control flow gives ${describeBound(bound)}`, {
+      at,
+      help: "fix the inputs that decide the condition or the number of trips with overrides",
+    });
+  });
   return { name: body.name, emitter, inputs, outputs };
+}
+
+function checkInputCount(body: GraphProto, given: number, at: string): void {
+  if (body.input.length === given) return;
+  reject("ONX010", `a body takes ${body.input.length} inputs, but gets ${given}`, {
+    at,
+    help: "export the model again; the operator's documentation gives the inputs of its body",
+  });
+}
+
+/** Copies of bodies that call others twice grow exponentially. */
+function chargeExpansion(context: WalkContext, nodes: number, at: string): void {
+  context.expanded.nodes += nodes;
+  if (context.expanded.nodes <= largestExpansion) return;
+  reject("ONX014", `functions and bodies expand to more than ${largestExpansion} nodes`, {
+    at,
+    help: "flatten the model before import, or export it with fewer nested functions",
+  });
 }
 
 interface FunctionCall {
@@ -249,9 +294,9 @@ interface FunctionCall {
 /** Expands a model-local function in place; its body sees only its own inputs and attributes. */
 function callFunction(
   body: FunctionProto,
-  inputs: readonly (Operand | undefined)[],
+  inputs: readonly (Bound | undefined)[],
   { attributes, at, context }: FunctionCall,
-): readonly Operand[] {
+): readonly Bound[] {
   const scope = new Scope();
   for (const [i, name] of body.input.entries()) {
     const operand = inputs[i];
@@ -259,13 +304,7 @@ function callFunction(
   }
   const defaults = body.attributeProto.map((a) => [a.name, a] as const);
   const opsets = new Map([...context.opsets, ...readOpsets(body.opsetImport)]);
-  context.expanded.nodes += body.node.length;
-  if (context.expanded.nodes > largestExpansion) {
-    reject("ONX014", `functions expand to more than ${largestExpansion} nodes`, {
-      at,
-      help: "flatten the model before import, or export it with fewer nested functions",
-    });
-  }
+  chargeExpansion(context, body.node.length, at);
   const call = new Map([...defaults, ...attributes.all]);
   walkNodes(body.node, scope, { ...deeper(context, at), opsets, call });
   return collectOutputs(body.output, scope, at);
@@ -279,7 +318,7 @@ function deeper(context: WalkContext, at: string): WalkContext {
   });
 }
 
-function collectOutputs(names: readonly string[], scope: Scope, at: string): readonly Operand[] {
+function collectOutputs(names: readonly string[], scope: Scope, at: string): readonly Bound[] {
   return names.map((name) => {
     const binding = scope.find(name);
     if (binding && binding !== "failed") return binding;

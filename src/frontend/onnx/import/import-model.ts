@@ -3,7 +3,7 @@
  * diagnostics that explain why there is none. Inputs become graph inputs with symbolic dimensions,
  * initializers constants, nodes go through the operator table (graph-walk.ts).
  */
-import type { Model, ValueId } from "../../../graph/graph.ts";
+import type { Model, TensorType, ValueId } from "../../../graph/graph.ts";
 import { SymbolScope } from "../../../graph/symbol-scope.ts";
 import type { IndexExpr } from "../../../semantics/index-expr.ts";
 import { toIndex } from "../../../semantics/index-expr.ts";
@@ -20,23 +20,27 @@ import { invariant } from "../../../support/invariant.ts";
 import { dtypeOf, onnxTypeName } from "../data-types.ts";
 import type { ReadExternal } from "../external-data.ts";
 import type { GraphProto, ModelProto, TensorProto, ValueInfoProto } from "../generated/onnx_pb.ts";
+import { type InputValue, isTensor, type OutputForm } from "../host-value.ts";
 import { readModelFile } from "../model-file.ts";
-import { readTensorProto, viewBytes } from "../tensor-proto.ts";
+import { readStringTensor, readTensorProto, viewBytes } from "../tensor-proto.ts";
 import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
 import { Assembly, spellName } from "./assembly.ts";
 import { Emitter } from "./emitter.ts";
 import { checkShapeSize } from "./extent-limits.ts";
 import { foldOperations } from "./fold.ts";
 import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
-import { constantOperand, lazyConstant, type Operand } from "./operand.ts";
+import { type Bound, constantOperand, isOperand, lazyConstant, type Operand } from "./operand.ts";
 import { newestOpset, oldestOpset } from "./operator-row.ts";
 import { type ShapeOverrides, ShapeOverrideTable } from "./shape-override.ts";
 
 export interface ImportOptions {
   /** Values, ranges or expressions for symbolic dimensions, by name. */
   readonly shapes?: ShapeOverrides;
-  /** Inputs whose values are fixed at import, by name: they vanish from the graph. */
-  readonly values?: Readonly<Record<string, Tensor>>;
+  /**
+   * What is known of inputs at import, by name. Values that are fixed vanish from the graph; strings
+   * and optionals must be known, of a sequence only its length and the types of its elements.
+   */
+  readonly values?: Readonly<Record<string, InputValue>>;
   readonly limits?: ModelLimits;
   /** Elements up to which constant ops are computed at import. */
   readonly foldElements?: number;
@@ -48,6 +52,8 @@ export interface ImportedModel extends Model {
   /** The model's own names of the graph's inputs and outputs, in order. */
   readonly inputNames: readonly string[];
   readonly outputNames: readonly string[];
+  /** How each output of the model is made of the graph's. */
+  readonly outputs: readonly OutputForm[];
 }
 
 const defaultFoldElements = 2 ** 20;
@@ -73,6 +79,8 @@ class ModelImport {
   readonly #assembly: Assembly;
   readonly #dimensions: ShapeOverrideTable;
   readonly #dimensionNames = new Set<string>();
+  readonly #inputNames: string[] = [];
+  readonly #outputNames: string[] = [];
 
   constructor(proto: ModelProto, options: ImportOptions, warn: (d: Diagnostic) => void) {
     invariant(proto.graph, () => "a model without a graph");
@@ -88,11 +96,11 @@ class ModelImport {
     const context = this.#context();
     const scope = new Scope();
     this.#bindInitializers(this.#graph, scope);
-    const inputNames = this.#bindInputs(scope);
+    this.#bindInputs(scope);
     this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
     this.#checkValues();
     walkNodes(this.#graph.node, scope, context);
-    const outputs = this.#collectOutputs(scope, context.emitter);
+    const { ids: outputs, forms } = this.#collectOutputs(scope, context.emitter);
     if (this.#diagnostics.length > 0) throw new DiagnosticError(this.#diagnostics);
     this.#warnOfConstraints();
     const read = (key: string): Tensor => {
@@ -103,8 +111,9 @@ class ModelImport {
     return {
       graph: this.#assembly.finish(this.#graph.name, outputs),
       weights: { read },
-      inputNames,
-      outputNames: this.#graph.output.map((o) => o.name),
+      inputNames: this.#inputNames,
+      outputNames: this.#outputNames,
+      outputs: forms,
     };
   }
 
@@ -148,7 +157,9 @@ class ModelImport {
     }
   }
 
-  #readTensor(proto: TensorProto, at: string): Operand {
+  #readTensor(proto: TensorProto, at: string): Bound {
+    const strings = readStringTensor(proto, at);
+    if (strings) return strings;
     const tensor = readTensorProto(proto, at);
     if (tensor.kind === "inline") return constantOperand(tensor.tensor, proto.name);
     const { dtype, shape, range } = tensor;
@@ -170,8 +181,7 @@ class ModelImport {
     });
   }
 
-  #bindInputs(scope: Scope): string[] {
-    const names: string[] = [];
+  #bindInputs(scope: Scope): void {
     for (const input of this.#graph.input) {
       const at = `input ${JSON.stringify(input.name)}`;
       const bound = scope.find(input.name);
@@ -179,20 +189,34 @@ class ModelImport {
       if (bound) continue;
       this.#collect(
         () => {
-          const operand = this.#fixedValue(input) ?? this.#graphInput(input, at);
-          if (operand.kind === "value") names.push(input.name);
-          scope.bind(input.name, operand);
+          scope.bind(input.name, this.#givenValue(input) ?? this.#graphInput(input, at));
         },
         () => scope.bind(input.name, "failed"),
       );
     }
-    return names;
   }
 
-  #fixedValue(input: ValueInfoProto): Operand | undefined {
+  #givenValue(input: ValueInfoProto): Bound | undefined {
     const { values } = this.#options;
     if (!values || !Object.hasOwn(values, input.name)) return undefined;
-    return constantOperand(values[input.name]!, input.name);
+    return this.#bindValue(input.name, values[input.name]!);
+  }
+
+  /** Elements of a sequence are inputs of their own: `name.0`, `name.1`, … */
+  #bindValue(name: string, value: InputValue): Bound {
+    if (isTensor(value)) return constantOperand(value, name);
+    if (value.kind === "strings" || value.kind === "none") return value;
+    if (value.kind === "sequence") {
+      const elements = value.elements.map((e, i) => this.#bindValue(`${name}.${i}`, e));
+      return { kind: "sequence", elements };
+    }
+    return this.#addInput(name, { dtype: value.dtype, shape: value.shape.map(toIndex) });
+  }
+
+  #addInput(name: string, type: TensorType): Operand {
+    this.#inputNames.push(name);
+    const id = this.#assembly.addInput(name, type);
+    return { kind: "value", type, home: this.#assembly, id };
   }
 
   #graphInput(input: ValueInfoProto, at: string): Operand {
@@ -200,12 +224,15 @@ class ModelImport {
     if (type?.case !== "tensorType" || !type.value.shape) {
       reject("ONX014", `its type is ${type?.case ?? "missing"}, not a tensor with known rank`, {
         at,
-        help: "export the model with tensor inputs of known rank (no sequences, maps or optionals)",
+        help: "say with an input override what it holds, or export the model with tensors of known rank",
       });
     }
     const dtype = dtypeOf(type.value.elemType);
     if (dtype === undefined) {
-      reject("ONX003", `${onnxTypeName(type.value.elemType)} elements are not supported`, { at });
+      reject("ONX003", `${onnxTypeName(type.value.elemType)} elements are not supported`, {
+        at,
+        help: "strings are computed at import: fix the input's value with an override",
+      });
     }
     const shape = type.value.shape.dim.map((dim, axis): IndexExpr => {
       if (dim.value.case === "dimValue") return fixedExtent(dim.value.value, at);
@@ -214,9 +241,7 @@ class ModelImport {
       return this.#dimensions.resolve(name);
     });
     checkShapeSize(shape, at);
-    const tensor = { dtype, shape };
-    const id = this.#assembly.addInput(input.name, tensor);
-    return { kind: "value", type: tensor, home: this.#assembly, id };
+    return this.#addInput(input.name, { dtype, shape });
   }
 
   #checkValues(): void {
@@ -232,8 +257,23 @@ class ModelImport {
     }
   }
 
-  #collectOutputs(scope: Scope, emitter: Emitter): ValueId[] {
+  #collectOutputs(
+    scope: Scope,
+    emitter: Emitter,
+  ): { readonly ids: ValueId[]; readonly forms: OutputForm[] } {
     const ids: ValueId[] = [];
+    const forms: OutputForm[] = [];
+    const take = (name: string, bound: Bound, at: string): OutputForm => {
+      if (bound.kind === "sequence") {
+        const elements = bound.elements.map((e, i) => take(`${name}.${i}`, e, at));
+        return { kind: "sequence", elements };
+      }
+      if (!isOperand(bound)) return bound;
+      const id = emitter.valueOf(bound, { at, label: name });
+      if (!this.#assembly.inputs.includes(id)) this.#assembly.suggestName(id, name, true);
+      this.#outputNames.push(name);
+      return { kind: "output", index: ids.push(id) - 1 };
+    };
     for (const { name } of this.#graph.output) {
       const at = `output ${JSON.stringify(name)}`;
       this.#collect(() => {
@@ -245,12 +285,10 @@ class ModelImport {
             help: "every output of a graph must be an input, initializer or output of a node",
           });
         }
-        const id = emitter.valueOf(binding, { at, label: name });
-        if (!this.#assembly.inputs.includes(id)) this.#assembly.suggestName(id, name, true);
-        ids.push(id);
+        forms.push(take(name, binding, at));
       });
     }
-    return ids;
+    return { ids, forms };
   }
 
   #warnOfConstraints(): void {

@@ -9,19 +9,32 @@ import { roundToFloat } from "../../../semantics/float-codec.ts";
 import { constant, constantValue, type IndexExpr, toIndex } from "../../../semantics/index-expr.ts";
 import { elementCount } from "../../../semantics/shape.ts";
 import { refTensor, type Tensor, toRef } from "../../../semantics/tensor.ts";
-import { reject } from "../../../support/diagnostic.ts";
+import { type Result, reject } from "../../../support/diagnostic.ts";
 import { dtypeOf, onnxTypeName } from "../data-types.ts";
 import type { GraphProto } from "../generated/onnx_pb.ts";
+import type { StringTensor } from "../host-value.ts";
 import type { Attributes } from "./attributes.ts";
 import type { Emitter, Origin } from "./emitter.ts";
-import { constantFromRef, type Operand, symbolicElements, symbolicOperand } from "./operand.ts";
+import {
+  type Bound,
+  constantFromRef,
+  describeBound,
+  isOperand,
+  type Operand,
+  symbolicElements,
+  symbolicOperand,
+} from "./operand.ts";
 import type { OpenSubgraph } from "./subgraph.ts";
 import { integerOf, type SymbolicNumber, wholeNumber } from "./symbolic-number.ts";
 
 /** What converters of control flow may ask of the graph walk. */
 export interface SubgraphImporter {
   /** Converts a branch in place: its nodes join the current graph. */
-  inline(body: GraphProto): readonly Operand[];
+  inline(body: GraphProto, inputs?: readonly Bound[]): readonly Bound[];
+  /** What a name of the model stands for, where the node stands. */
+  find(name: string): Bound | undefined;
+  /** Converts, leaving no problem behind where that fails. */
+  attempt<T>(body: () => T): Result<T>;
   /** Converts a body that takes inputs of these types, for closeSubgraphs. */
   open(body: GraphProto, inputs: readonly TensorType[]): OpenSubgraph;
 }
@@ -30,7 +43,7 @@ export interface NodeViewParts {
   readonly op: string;
   /** The operator version in force: the greatest `since` not above the model's operator set. */
   readonly version: number;
-  readonly inputs: readonly (Operand | undefined)[];
+  readonly inputs: readonly (Bound | undefined)[];
   /** Names of the outputs; an empty name is not wanted. */
   readonly outputs: readonly string[];
   readonly attributes: Attributes;
@@ -46,7 +59,7 @@ export class NodeView {
   readonly emitter: Emitter;
   readonly origin: Origin;
   readonly subgraphs: SubgraphImporter;
-  readonly inputs: readonly (Operand | undefined)[];
+  readonly inputs: readonly (Bound | undefined)[];
   readonly outputs: readonly string[];
 
   constructor(parts: NodeViewParts) {
@@ -60,10 +73,22 @@ export class NodeView {
     this.outputs = parts.outputs;
   }
 
-  /** A required operand. */
+  /** The same node with other operands. */
+  withInputs(inputs: readonly (Bound | undefined)[]): NodeView {
+    return new NodeView({ ...this, inputs });
+  }
+
+  /** A required operand that is a tensor. */
   input(index: number): Operand {
-    const operand = this.inputs[index];
-    if (operand) return operand;
+    const bound = this.bound(index);
+    if (isOperand(bound)) return bound;
+    return this.refuse(`operand ${index} is ${describeBound(bound)}`, "a tensor of numbers");
+  }
+
+  /** A required operand, whatever it is. */
+  bound(index: number): Bound {
+    const bound = this.inputs[index];
+    if (bound) return bound;
     return reject("ONX010", `operand ${index} is missing`, {
       at: this.origin.at,
       help: "export the model again; the operator needs this operand",
@@ -71,7 +96,21 @@ export class NodeView {
   }
 
   optional(index: number): Operand | undefined {
-    return this.inputs[index];
+    return this.inputs[index] && this.input(index);
+  }
+
+  /** An operand that is strings, which are known at import. */
+  strings(index: number): StringTensor {
+    const bound = this.bound(index);
+    if (bound.kind === "strings") return bound;
+    return this.refuse(`operand ${index} is ${describeBound(bound)}`, "a tensor of strings");
+  }
+
+  /** An operand that is a sequence, whose length is known at import. */
+  sequence(index: number): readonly Bound[] {
+    const bound = this.bound(index);
+    if (bound.kind === "sequence") return bound.elements;
+    return this.refuse(`operand ${index} is ${describeBound(bound)}`, "a sequence");
   }
 
   /** All operands, none of which may be absent. */

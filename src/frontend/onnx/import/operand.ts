@@ -8,6 +8,7 @@ import { type DType, storageBytes } from "../../../semantics/dtype.ts";
 import { constant, toIndex } from "../../../semantics/index-expr.ts";
 import { elementCount } from "../../../semantics/shape.ts";
 import { fromRef, type RefTensor, type Tensor, toRef } from "../../../semantics/tensor.ts";
+import type { NoValue, SequenceOf, StringTensor } from "../host-value.ts";
 import type { Assembly, ConstantSource } from "./assembly.ts";
 import { fromNumber, type SymbolicNumber, wholeNumber } from "./symbolic-number.ts";
 
@@ -34,6 +35,23 @@ export interface SymbolicOperand {
 }
 
 export type Operand = ValueOperand | ConstantOperand | SymbolicOperand;
+
+/** What only exists during import: the compiled program sees the tensors in it. */
+export type HostOperand = StringTensor | SequenceOf<Bound> | NoValue;
+
+/** Anything that a name can stand for. */
+export type Bound = Operand | HostOperand;
+
+export function isOperand(bound: Bound): bound is Operand {
+  return bound.kind === "value" || bound.kind === "constant" || bound.kind === "symbolic";
+}
+
+/** What a bound thing is, for messages. */
+export function describeBound(bound: Bound): string {
+  if (isOperand(bound)) return "a tensor";
+  if (bound.kind === "strings") return "a tensor of strings";
+  return bound.kind === "none" ? "an optional without a value" : "a sequence";
+}
 
 /** Tensors with more elements never take part in symbolic arithmetic. */
 export const largestSymbolic = 512;

@@ -4,13 +4,13 @@
  */
 import { reject } from "../../../support/diagnostic.ts";
 import type { NodeView } from "./node-view.ts";
-import type { Operand } from "./operand.ts";
+import type { Bound } from "./operand.ts";
 
 export interface OperatorRow {
   /** Operator set versions at which the operator appeared or changed, ascending. */
   readonly since: readonly number[];
   /** The results in order; trailing results that nobody wants may be left out. */
-  readonly convert: (node: NodeView) => Operand | readonly (Operand | undefined)[];
+  readonly convert: (node: NodeView) => Bound | readonly (Bound | undefined)[];
 }
 
 export type OperatorTable = Readonly<Record<string, OperatorRow>>;

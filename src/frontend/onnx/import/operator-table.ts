@@ -8,17 +8,24 @@ import { controlRows } from "./rows/control.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import { fillingRows } from "./rows/filling.ts";
 import { linearRows } from "./rows/linear.ts";
+import { linearAlgebraRows } from "./rows/linear-algebra.ts";
 import { linearAttentionRows } from "./rows/linear-attention.ts";
 import { lossRows } from "./rows/loss.ts";
+import { machineLearningRows } from "./rows/machine-learning.ts";
 import { movementRows } from "./rows/movement.ts";
 import { normalizationRows } from "./rows/normalization.ts";
 import { poolingRows } from "./rows/pooling.ts";
+import { previewRows } from "./rows/preview.ts";
 import { quantizationRows } from "./rows/quantization.ts";
 import { recurrentRows } from "./rows/recurrent.ts";
 import { reductionRows } from "./rows/reduction.ts";
 import { samplingRows } from "./rows/sampling.ts";
+import { sequenceRows } from "./rows/sequences.ts";
 import { signalRows } from "./rows/signal.ts";
 import { slicingRows } from "./rows/slicing.ts";
+import { stringRows } from "./rows/strings.ts";
+import { textFeatureRows } from "./rows/text-features.ts";
+import { trainingRows } from "./rows/training.ts";
 
 const standard: OperatorTable = {
   ...elementwiseRows,
@@ -37,7 +44,16 @@ const standard: OperatorTable = {
   ...controlRows,
   ...attentionRows,
   ...lossRows,
+  ...linearAlgebraRows,
+  ...sequenceRows,
+  ...stringRows,
+  ...textFeatureRows,
 };
 
 /** Tables by domain; "" is the default domain ai.onnx. */
-export const operatorTables: Readonly<Record<string, OperatorTable>> = { "": standard };
+export const operatorTables: Readonly<Record<string, OperatorTable>> = {
+  "": standard,
+  "ai.onnx.ml": machineLearningRows,
+  "ai.onnx.preview": previewRows,
+  "ai.onnx.preview.training": trainingRows,
+};

@@ -2,16 +2,25 @@
 
 import type { TensorType } from "../../../../graph/graph.ts";
 import { tensorType } from "../../../../graph/tensor-type.ts";
-import { constant, type IndexExpr } from "../../../../semantics/index-expr.ts";
-import { reject } from "../../../../support/diagnostic.ts";
+import { constant, constantValue, type IndexExpr } from "../../../../semantics/index-expr.ts";
+import { toRef } from "../../../../semantics/tensor.ts";
+import { DiagnosticError, reject } from "../../../../support/diagnostic.ts";
+import type { GraphProto } from "../../generated/onnx_pb.ts";
 import type { NodeView } from "../node-view.ts";
-import type { Operand } from "../operand.ts";
-import { symbolicElements } from "../operand.ts";
+import {
+  type Bound,
+  describeBound,
+  isOperand,
+  type Operand,
+  symbolicElements,
+} from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { closeSubgraphs, type OpenSubgraph } from "../subgraph.ts";
 import { integerOf } from "../symbolic-number.ts";
+import { largestUnroll, stack } from "./sequences.ts";
+import { sliceAxis } from "./slicing.ts";
 
-function branch(node: NodeView): readonly Operand[] {
+function branch(node: NodeView): readonly Bound[] {
   const thenBody = node.attributes.graph("then_branch");
   const elseBody = node.attributes.graph("else_branch");
   if (!thenBody || !elseBody) node.refuse("an If without both branches", "two branches");
@@ -50,9 +59,81 @@ function tripCount(node: NodeView): readonly [Operand, IndexExpr] {
   return [node.reshape(given, []), most ?? endless];
 }
 
-function loop(node: NodeView): readonly Operand[] {
+/** As a body that repeats, or as its copies where no body can say it (sequences, growing tensors). */
+function loop(node: NodeView): readonly Bound[] {
   const body = node.attributes.graph("body");
   if (!body) node.refuse("a Loop without a body", "one body");
+  const plain = node.inputs.every((bound) => bound === undefined || isOperand(bound));
+  const copies = plannedCopies(node);
+  if (!plain && copies === undefined) {
+    reject("ONX013", "the number of trips of a loop that carries a sequence depends on data", {
+      at: node.origin.at,
+      help: "fix the inputs that decide it with overrides",
+    });
+  }
+  if (!plain) return unroll(node, body, copies!);
+  const repeated = node.subgraphs.attempt(() => repeat(node, body));
+  if (repeated.ok) return repeated.value;
+  if (copies !== undefined) return unroll(node, body, copies);
+  throw new DiagnosticError(repeated.diagnostics);
+}
+
+/** Trips at most, if that is known and small; the condition may end the loop before. */
+function plannedCopies(node: NodeView): number | undefined {
+  const given = node.optional(0);
+  if (!given) return largestUnroll;
+  const [known] = symbolicElements(given) ?? [];
+  const trips = known && constantValue(integerOf(known) ?? known.numerator);
+  return trips !== undefined && trips <= largestUnroll ? trips : undefined;
+}
+
+function unroll(node: NodeView, body: GraphProto, trips: number): readonly Bound[] {
+  let condition: Bound = node.inputs[1] ?? node.splat("bool", 1);
+  let carried: readonly Bound[] = node.inputs.slice(2).map((_, i) => node.bound(i + 2));
+  const { length } = carried;
+  const collected: Bound[][] = body.output.slice(1 + length).map(() => []);
+  for (let i = 0; i < trips && isTrue(node, condition); i++) {
+    const [next, ...results] = node.subgraphs.inline(body, [
+      node.splat("i64", i),
+      condition,
+      ...carried,
+    ]);
+    condition = next!;
+    carried = results.slice(0, length);
+    for (const [o, list] of collected.entries()) list.push(results[length + o]!);
+  }
+  return [
+    ...carried,
+    ...collected.map((list, o) => stackResults(node, list, body, length + 1 + o)),
+  ];
+}
+
+function isTrue(node: NodeView, condition: Bound): boolean {
+  if (condition.kind === "constant") return Number(toRef(condition.source.read()).data[0]) !== 0;
+  return reject("ONX013", "the condition of the loop depends on data", {
+    at: node.origin.at,
+    help: "fix the inputs that decide it with overrides",
+  });
+}
+
+function stackResults(
+  node: NodeView,
+  list: readonly Bound[],
+  body: GraphProto,
+  output: number,
+): Bound {
+  const tensors = list.map((b) => (isOperand(b) ? b : node.refuse(describeBound(b), "a tensor")));
+  if (tensors.length > 0) return stack(node, tensors, 0);
+  const type = body.output[output]!.type?.value;
+  const dims = type?.case === "tensorType" ? type.value.shape?.dim : undefined;
+  const shape = dims?.map((d) => (d.value.case === "dimValue" ? Number(d.value.value) : undefined));
+  if (type?.case !== "tensorType" || !shape || shape.includes(undefined)) {
+    node.refuse("a loop without trips whose results have no known shape", "known shapes");
+  }
+  return node.splat(node.dtype(type.value.elemType), 0, [0, ...(shape as number[])]);
+}
+
+function repeat(node: NodeView, body: GraphProto): readonly Operand[] {
   const [trips, maxTrips] = tripCount(node);
   const given = node.optional(1);
   const condition = given ? node.reshape(given, []) : node.splat("bool", 1);
@@ -76,13 +157,48 @@ function loop(node: NodeView): readonly Operand[] {
   }
 }
 
+/** Version 8 scans axis 1 of each entry of a batch by itself. */
+function scanBatch(node: NodeView): readonly Operand[] {
+  if (node.inputs[0]) node.refuse("sequence lengths", "whole sequences (no first operand)");
+  const operands = node.inputs.slice(1).map((_, i) => node.input(i + 1));
+  const count = node.fixedExtent(operands[0]?.type.shape[0] ?? constant(0), "the batch");
+  if (count < 1 || count > largestUnroll)
+    node.refuse(`a batch of ${count}`, `1 to ${largestUnroll}`);
+  const sequences = node.attributes.int("num_scan_inputs") ?? 0;
+  const directions = flags(node, "directions", sequences);
+  const runs = Array.from({ length: count }, (_, b) => {
+    const entries = operands.map((x) => {
+      const part = sliceAxis(node, x, { axis: 0, start: constant(b), step: 1, size: constant(1) });
+      return node.reshape(part, x.type.shape.slice(1));
+    });
+    return scanWith(node, entries, directions);
+  });
+  return runs[0]!.map((_, o) =>
+    stack(
+      node,
+      runs.map((run) => run[o]!),
+      0,
+    ),
+  );
+}
+
 function scan(node: NodeView): readonly Operand[] {
+  if (node.version < 9) return scanBatch(node);
+  const sequences = node.attributes.int("num_scan_inputs") ?? 0;
+  const directions = flags(node, "scan_input_directions", sequences);
+  return scanWith(node, node.allInputs(), directions);
+}
+
+function scanWith(
+  node: NodeView,
+  operands: readonly Operand[],
+  inputDirections: readonly number[],
+): readonly Operand[] {
   const { attributes } = node;
   const body = attributes.graph("body");
   const sequences = attributes.int("num_scan_inputs") ?? 0;
-  const carried = node.inputs.length - sequences;
+  const carried = operands.length - sequences;
   if (!body || sequences < 1 || carried < 0) node.refuse("a Scan without a body or inputs", "both");
-  const operands = node.allInputs();
   const collected = body.output.length - carried;
   const reversed = (name: string, count: number) =>
     flags(node, name, count).map((direction) => direction === 1);
@@ -107,7 +223,7 @@ function scan(node: NodeView): readonly Operand[] {
     carried,
     sequences,
     inputAxes,
-    inputReversed: reversed("scan_input_directions", sequences),
+    inputReversed: inputDirections.map((direction) => direction === 1),
     outputAxes,
     outputReversed: reversed("scan_output_directions", collected),
   });
@@ -123,5 +239,5 @@ function flags(node: NodeView, name: string, count: number): readonly number[] {
 export const controlRows = {
   If: { since: [1, 11, 13, 16, 19, 21, 23, 24, 25], convert: branch },
   Loop: { since: [1, 11, 13, 16, 19, 21, 23, 24, 25], convert: loop },
-  Scan: { since: [9, 11, 16, 19, 21, 23, 24, 25], convert: scan },
+  Scan: { since: [8, 9, 11, 16, 19, 21, 23, 24, 25], convert: scan },
 } satisfies OperatorTable;

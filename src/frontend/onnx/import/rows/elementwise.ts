@@ -4,8 +4,9 @@ import type { NoAttrs } from "../../../../semantics/core-ops.ts";
 import { type DType, dtypes, isFloatDType } from "../../../../semantics/dtype.ts";
 import type { ScalarOp } from "../../../../semantics/scalar-expr.ts";
 import type { NodeView } from "../node-view.ts";
-import type { Operand } from "../operand.ts";
+import { constantFromRef, type Operand } from "../operand.ts";
 import type { OperatorRow, OperatorTable } from "../operator-row.ts";
+import { parseNumbers } from "./strings.ts";
 
 const none: NoAttrs = {};
 
@@ -78,7 +79,11 @@ function bitShift(node: NodeView): Operand {
 }
 
 function castTo(node: NodeView): Operand {
-  return convert(node, node.dtype(node.attributes.int("to") ?? 0));
+  const to = node.dtype(node.attributes.int("to") ?? 0);
+  const given = node.bound(0);
+  if (given.kind !== "strings") return convert(node, to);
+  node.attributes.ignore("round_mode", "saturate");
+  return node.cast(constantFromRef(parseNumbers(node, given)), to);
 }
 
 function castLike(node: NodeView): Operand {
@@ -175,14 +180,50 @@ function shrink(node: NodeView): Operand {
 /** In inference the data pass unchanged; the mask is all true. */
 function dropout(node: NodeView): readonly Operand[] {
   const x = node.input(0);
-  node.attributes.ignore("ratio", "seed", "is_test");
-  const training = node.optional(2);
-  if (training && (training.kind !== "constant" || node.numbers(2, "training_mode")[0] !== 0)) {
-    node.refuse("training_mode", "inference (training_mode absent or false)");
-  }
+  const seed = node.attributes.int("seed") ?? 0;
+  node.attributes.ignore("ratio", "is_test");
+  const training = node.optional(2) && node.numbers(2, "training_mode")[0] !== 0;
+  const ratio = node.optional(1) ? node.numbers(1, "ratio")[0]! : 0.5;
+  if (training && ratio !== 0) return randomDropout(node, x, ratio, seed);
   if (!node.wants(1)) return [x];
   const dtype = node.version < 10 ? x.type.dtype : "bool";
   return [x, node.emit("broadcast", [node.splat(dtype, 1)], { shape: x.type.shape })];
+}
+
+/** Elements that stay are scaled, so that their expectation is what it was. */
+function randomDropout(
+  node: NodeView,
+  x: Operand,
+  ratio: number,
+  seed: number,
+): readonly Operand[] {
+  const { dtype, shape } = x.type;
+  const drawn = node.emit("randomUniform", [], { shape, dtype: "f32", a: 0, b: 1, seed });
+  const kept = node.emit("lessEqual", [node.splat("f32", ratio), drawn], none);
+  const scaled = node.emit("mul", [x, node.splat(dtype, 1 / (1 - ratio))], none);
+  return [node.emit("select", [kept, scaled, node.splat(dtype, 0)], none), kept];
+}
+
+/** Reinterprets bits; between integers of one width that is a cast that wraps. */
+function bitCast(node: NodeView): Operand {
+  const x = node.input(0);
+  const to = node.dtype(node.attributes.int("to") ?? 0);
+  const [from, into] = [dtypes[x.type.dtype], dtypes[to]];
+  const whole = (kind: string): boolean => kind !== "float" && kind !== "exponent";
+  if (from.bits !== into.bits || !whole(from.kind) || !whole(into.kind)) {
+    if (x.type.dtype !== to) node.refuse(`${x.type.dtype} bits as ${to}`, "integers of one width");
+  }
+  return node.cast(x, to);
+}
+
+/** In f32 for narrower types, so that only the result is rounded to them. */
+function celu(node: NodeView): Operand {
+  const x = node.input(0);
+  const { dtype } = x.type;
+  const alpha = node.attributes.float("alpha") ?? 1;
+  const narrow = isFloatDType(dtype) && dtypes[dtype].bits < 32;
+  const wide = narrow ? node.cast(x, "f32") : x;
+  return node.cast(node.emit("celu", [wide], { alpha }), dtype);
 }
 
 export const elementwiseRows = {
@@ -251,13 +292,14 @@ export const elementwiseRows = {
   PRelu: { since: [7, 9, 16], convert: prelu },
   LeakyRelu: { since: [1, 6, 16], convert: alphaOp("leakyRelu", 0.01) },
   Elu: { since: [1, 6, 22], convert: alphaOp("elu", 1) },
-  Celu: { since: [12], convert: alphaOp("celu", 1) },
+  Celu: { since: [12, 28], convert: celu },
   ThresholdedRelu: { since: [10, 22], convert: alphaOp("thresholdedRelu", 1) },
   Selu: { since: [1, 6, 22], convert: selu },
   HardSigmoid: { since: [1, 6, 22], convert: hardSigmoid },
   Gelu: { since: [20], convert: gelu },
   Swish: { since: [24], convert: swish },
   Shrink: { since: [9], convert: shrink },
-  Identity: { since: [1, 13, 14, 16, 19, 21, 23, 24, 25], convert: (node) => node.input(0) },
+  Identity: { since: [1, 13, 14, 16, 19, 21, 23, 24, 25], convert: (node) => node.bound(0) },
+  BitCast: { since: [26], convert: bitCast },
   Dropout: { since: [7, 10, 12, 13, 22], convert: dropout },
 } satisfies OperatorTable;

@@ -11,9 +11,9 @@ import {
 } from "../../../../semantics/index-expr.ts";
 import { simplify } from "../../../../semantics/index-range.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
-import { readTensorProto } from "../../tensor-proto.ts";
+import { readStringTensor, readTensorProto } from "../../tensor-proto.ts";
 import type { NodeView } from "../node-view.ts";
-import { constantFromRef, constantOperand, type Operand } from "../operand.ts";
+import { type Bound, constantFromRef, constantOperand, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 
 import { broadcastTo } from "./movement.ts";
@@ -32,11 +32,13 @@ function shape(node: NodeView): Operand {
 }
 
 /** One of the value attributes; tensors keep their name for the weight. */
-function constantNode(node: NodeView): Operand {
+function constantNode(node: NodeView): Bound {
   const { attributes } = node;
   const name = node.outputs[0] ?? "";
   const value = attributes.tensor("value");
   if (value) {
+    const strings = readStringTensor(value, node.origin.at);
+    if (strings) return strings;
     const tensor = readTensorProto(value, node.origin.at);
     if (tensor.kind === "inline") return constantOperand(tensor.tensor, name);
     node.refuse("a Constant with external data", "inline contents");
@@ -50,7 +52,14 @@ function constantNode(node: NodeView): Operand {
   const [floats, ints] = [attributes.floats("value_floats"), attributes.ints("value_ints")];
   if (floats) return f32([floats.length], floats);
   if (ints) return i64([ints.length], ints);
-  return node.refuse("a Constant without a numeric value", "value, value_float(s), value_int(s)");
+  const text = attributes.string("value_string");
+  if (text !== undefined) return { kind: "strings", shape: [], elements: [text] };
+  const texts = attributes.strings("value_strings");
+  if (texts) return { kind: "strings", shape: [texts.length], elements: texts };
+  return node.refuse(
+    "a Constant without a dense value",
+    "value, value_float(s), value_int(s), value_string(s)",
+  );
 }
 
 function constantOfShape(node: NodeView): Operand {

@@ -266,12 +266,24 @@ function random(op: "randomUniform" | "randomNormal", like: boolean) {
   };
 }
 
+/** 1 with the probability that the operand gives. */
+function bernoulli(node: NodeView): Operand {
+  const x = node.input(0);
+  const given = node.attributes.int("dtype");
+  const dtype = given === undefined ? x.type.dtype : node.dtype(given);
+  const seed = Math.trunc(node.attributes.float("seed") ?? 0);
+  const { shape } = x.type;
+  const drawn = node.emit("randomUniform", [], { shape, dtype: x.type.dtype, a: 0, b: 1, seed });
+  return node.cast(node.emit("less", [drawn, x], {}), dtype);
+}
+
 export const samplingRows = {
   Resize: { since: [10, 11, 13, 18, 19], convert: resize },
   Upsample: { since: [7, 9], convert: upsample },
   GridSample: { since: [16, 20, 22], convert: gridSample },
   AffineGrid: { since: [20], convert: affineGrid },
   RoiAlign: { since: [10, 16, 22], convert: roiAlign },
+  Bernoulli: { since: [15, 22], convert: bernoulli },
   RandomUniform: { since: [1, 22], convert: random("randomUniform", false) },
   RandomNormal: { since: [1, 22], convert: random("randomNormal", false) },
   RandomUniformLike: { since: [1, 22], convert: random("randomUniform", true) },
