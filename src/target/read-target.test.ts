@@ -51,6 +51,60 @@ describe("built-in machines", () => {
       expect(Math.abs(vectorTeraops.f32.value / computed - 1), name).toBeLessThan(0.05);
     }
   });
+  it("have rates that are a power of two of operations a cycle and multiprocessor", () => {
+    for (const { name, machine } of machineFiles) {
+      if (machine.kind !== "gpu") continue;
+      const cycles = machine.multiprocessors.value * machine.boostMhz.value;
+      const rates = [
+        ...Object.entries(machine.vectorTeraops),
+        ...Object.entries(machine.matrixTeraops),
+      ];
+      for (const [type, { value }] of rates) {
+        const perCycle = (value * 1e6) / cycles;
+        const power = 2 ** Math.round(Math.log2(perCycle));
+        // Data center GPUs state matrix rates at a lower clock than the one they reach.
+        expect(Math.abs(perCycle / power - 1), `${name} ${type}`).toBeLessThan(0.1);
+      }
+    }
+  });
+  it("have dense rates: with sparsity they would be twice what a multiprocessor does", () => {
+    const halfPerCycle: Readonly<Record<string, readonly number[]>> = {
+      sm_75: [1024],
+      sm_80: [2048],
+      sm_86: [512],
+      sm_89: [512, 1024],
+      sm_90a: [4096],
+      sm_100a: [8192],
+      sm_110a: [8192],
+      sm_120a: [512, 1024],
+      sm_121a: [1024],
+      gfx942: [2048],
+      "apple-gpu": [256],
+    };
+    // Against half precision: FP8 and FP4 of GeForce sum in f32 at half rate, their INT8 does not.
+    const doublings: Readonly<Record<string, readonly number[]>> = {
+      tf32: [0.5],
+      bf16: [1],
+      fp8: [2],
+      fp6: [2],
+      fp4: [4, 8],
+      int8: [2, 4],
+      int4: [2, 4, 8],
+    };
+    for (const { name, machine } of machineFiles) {
+      if (machine.kind !== "gpu") continue;
+      const cycles = machine.multiprocessors.value * machine.boostMhz.value;
+      const half = machine.matrixTeraops.f16!.value;
+      const near = (ratios: readonly number[], ratio: number): boolean =>
+        ratios.some((r) => Math.abs(ratio / r - 1) < 0.1);
+      const perCycle = halfPerCycle[machine.architecture.name]!;
+      expect(near(perCycle, (half * 1e6) / cycles), name).toBe(true);
+      for (const [type, ratios] of Object.entries(doublings)) {
+        const rate = machine.matrixTeraops[type as "fp8"]?.value;
+        if (rate !== undefined) expect(near(ratios, rate / half), `${name} ${type}`).toBe(true);
+      }
+    }
+  });
   it("keep block, multiprocessor and cluster apart, as the driver reports them", () => {
     const h200 = targets.get("h200")!.machine!;
     if (h200.kind !== "gpu") throw new Error("no GPU");

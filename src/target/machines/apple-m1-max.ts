@@ -1,47 +1,19 @@
-/** Apple M1 Max: GPU and CPU on one memory. Planning only: no emitter writes its code. */
-import { appleGpu } from "../architectures/other.ts";
+/** Apple M1 Max: GPU and CPU on one memory. Planning only. */
 import { perDevice } from "../figure.ts";
-import type { MachineFile } from "../machine-target.ts";
+import { appleMachine, measuredMhz } from "./apple-silicon.ts";
 
 const specifications =
-  "Apple M1 Max technical specifications (apple.com/newsroom, support.apple.com)";
-const cluster = "philipturner/metal-benchmarks, README (GitHub)";
+  "Apple M1 Max, apple.com/newsroom/2021/10/introducing-m1-pro-and-m1-max (32-core GPU, 10.4 teraflops, 64 GB, 400 GB/s)";
 
-export const appleM1Max: MachineFile = {
+export const appleM1Max = appleMachine({
   name: "apple-m1-max",
-  summary: "Apple M1 Max, 64 GB at most (planning only)",
-  machine: {
-    kind: "gpu",
-    vendor: "Apple",
-    driverNames: ["Apple M1 Max"],
-    architecture: appleGpu,
-    multiprocessors: perDevice(32, specifications),
-    boostMhz: perDevice(1296, cluster, "measured"),
-    memoryKind: "LPDDR5",
-    unifiedMemory: true,
-    memoryBytes: perDevice(64 * 2 ** 30, specifications),
-    memoryBytesPerNs: perDevice(400, specifications),
-    l2Bytes: perDevice(
-      48 * 2 ** 20,
-      "system level cache, philipturner/metal-benchmarks, README (GitHub)",
-      "measured",
-    ),
-    vectorTeraops: {
-      f32: perDevice(10.4, specifications),
-      f16: perDevice(10.4, specifications),
-    },
-    matrixTeraops: {
-      f16: perDevice(
-        10.4,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-      f32: perDevice(
-        10.4,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-    },
-    links: [{ kind: "on-package", bytesPerNsEachWay: perDevice(400, specifications) }],
-  },
-};
+  chip: "Apple M1 Max",
+  gib: 64,
+  memoryKind: "LPDDR5",
+  gbPerSecond: 400,
+  gpuCores: 32,
+  specifications,
+  megahertz: measuredMhz(1296),
+  cacheMib: 48,
+  teraflops: perDevice(10.4, specifications),
+});

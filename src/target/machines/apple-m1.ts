@@ -1,46 +1,19 @@
-/** Apple M1: GPU and CPU on one memory. Planning only: no emitter writes its code. */
-import { appleGpu } from "../architectures/other.ts";
+/** Apple M1: GPU and CPU on one memory. Planning only. */
 import { perDevice } from "../figure.ts";
-import type { MachineFile } from "../machine-target.ts";
+import { appleMachine, measuredMhz } from "./apple-silicon.ts";
 
-const specifications = "Apple M1 technical specifications (apple.com/newsroom, support.apple.com)";
-const cluster = "philipturner/metal-benchmarks, README (GitHub)";
+const specifications =
+  "Apple M1, apple.com/newsroom/2020/11/apple-unleashes-m1 (8-core GPU, 2.6 teraflops, 16 GB); support.apple.com MacBook Air (M1, 2020); LPDDR4X-4266 on 128 bits";
 
-export const appleM1: MachineFile = {
+export const appleM1 = appleMachine({
   name: "apple-m1",
-  summary: "Apple M1, 16 GB at most (planning only)",
-  machine: {
-    kind: "gpu",
-    vendor: "Apple",
-    driverNames: ["Apple M1"],
-    architecture: appleGpu,
-    multiprocessors: perDevice(8, specifications),
-    boostMhz: perDevice(1278, cluster, "measured"),
-    memoryKind: "LPDDR4X",
-    unifiedMemory: true,
-    memoryBytes: perDevice(16 * 2 ** 30, specifications),
-    memoryBytesPerNs: perDevice(68.25, specifications),
-    l2Bytes: perDevice(
-      8 * 2 ** 20,
-      "system level cache, philipturner/metal-benchmarks, README (GitHub)",
-      "measured",
-    ),
-    vectorTeraops: {
-      f32: perDevice(2.6, specifications),
-      f16: perDevice(2.6, specifications),
-    },
-    matrixTeraops: {
-      f16: perDevice(
-        2.6,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-      f32: perDevice(
-        2.6,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-    },
-    links: [{ kind: "on-package", bytesPerNsEachWay: perDevice(68.25, specifications) }],
-  },
-};
+  chip: "Apple M1",
+  gib: 16,
+  memoryKind: "LPDDR4X",
+  gbPerSecond: 68.25,
+  gpuCores: 8,
+  specifications,
+  megahertz: measuredMhz(1278),
+  cacheMib: 8,
+  teraflops: perDevice(2.6, specifications),
+});

@@ -1,46 +1,19 @@
-/** Apple M2: GPU and CPU on one memory. Planning only: no emitter writes its code. */
-import { appleGpu } from "../architectures/other.ts";
+/** Apple M2: GPU and CPU on one memory. Planning only. */
 import { perDevice } from "../figure.ts";
-import type { MachineFile } from "../machine-target.ts";
+import { appleMachine, measuredMhz } from "./apple-silicon.ts";
 
-const specifications = "Apple M2 technical specifications (apple.com/newsroom, support.apple.com)";
-const cluster = "philipturner/metal-benchmarks, README (GitHub)";
+const specifications =
+  "Apple M2, apple.com/newsroom/2022/06/apple-unveils-m2 (10-core GPU, 3.6 teraflops, 24 GB, 100 GB/s)";
 
-export const appleM2: MachineFile = {
+export const appleM2 = appleMachine({
   name: "apple-m2",
-  summary: "Apple M2, 24 GB at most (planning only)",
-  machine: {
-    kind: "gpu",
-    vendor: "Apple",
-    driverNames: ["Apple M2"],
-    architecture: appleGpu,
-    multiprocessors: perDevice(10, specifications),
-    boostMhz: perDevice(1398, cluster, "measured"),
-    memoryKind: "LPDDR5",
-    unifiedMemory: true,
-    memoryBytes: perDevice(24 * 2 ** 30, specifications),
-    memoryBytesPerNs: perDevice(100, specifications),
-    l2Bytes: perDevice(
-      8 * 2 ** 20,
-      "system level cache, philipturner/metal-benchmarks, README (GitHub)",
-      "measured",
-    ),
-    vectorTeraops: {
-      f32: perDevice(3.6, specifications),
-      f16: perDevice(3.6, specifications),
-    },
-    matrixTeraops: {
-      f16: perDevice(
-        3.6,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-      f32: perDevice(
-        3.6,
-        "simdgroup matrix instructions run on the vector lanes (metal-benchmarks)",
-        "predicted",
-      ),
-    },
-    links: [{ kind: "on-package", bytesPerNsEachWay: perDevice(100, specifications) }],
-  },
-};
+  chip: "Apple M2",
+  gib: 24,
+  memoryKind: "LPDDR5",
+  gbPerSecond: 100,
+  gpuCores: 10,
+  specifications,
+  megahertz: measuredMhz(1398),
+  cacheMib: 8,
+  teraflops: perDevice(3.6, specifications),
+});

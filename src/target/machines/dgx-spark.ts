@@ -2,12 +2,15 @@
 import { sm121a } from "../architectures/hopper-blackwell.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
   "NVIDIA DGX Spark specifications (nvidia.com/en-us/products/workstations/dgx-spark)";
-const device = "deviceQuery on a DGX Spark: 48 multiprocessors, 2,418 MHz, 24 MiB of L2";
+const device =
+  "device properties of a GB10: 48 multiprocessors, 24 MB of L2 (huggingface/kernels#283); clock by deviceQuery";
+/** A BF16 product of PyTorch was measured at 92.3 TFLOP/s (huggingface/kernels#283): 74 % of this rate. */
 const rate =
-  "1 PFLOP/s of sparse FP4 (datasheet), halved for dense, halved again for each wider type";
+  "1 PFLOP/s of sparse FP4 (specifications), halved for dense, halved again for each wider type";
 
 export const dgxSpark: MachineFile = {
   name: "dgx-spark",
@@ -34,6 +37,7 @@ export const dgxSpark: MachineFile = {
       fp8: perDevice(250, rate, "predicted"),
       fp6: perDevice(250, rate, "predicted"),
       fp4: perDevice(500, rate, "predicted"),
+      int8: perDevice(250, "as FP8, the ratio of an RTX PRO 6000", "predicted"),
     },
     links: [
       {
@@ -44,11 +48,7 @@ export const dgxSpark: MachineFile = {
           "NVIDIA GB10, Hot Chips 2025: 600 GB/s both ways together, to the CPU",
         ),
       },
-      {
-        kind: "pcie",
-        generation: "5.0 x4",
-        bytesPerNsEachWay: perDevice(15.75, "PCI Express 5.0: 32 GT/s x 4 lanes, 128b/130b coding"),
-      },
+      pcie("5.0", 4),
     ],
   },
 };

@@ -1,6 +1,8 @@
 /** AMD EPYC 9654 (Zen 4): 96 cores. */
 import { perCore, perCoreCluster, perDevice, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
+import { v4Extensions } from "./x86-levels.ts";
 
 const manual = "AMD Software Optimization Guide for the Zen 4 Microarchitecture (57647)";
 const page =
@@ -14,24 +16,7 @@ export const epyc9654: MachineFile = {
     kind: "cpu",
     vendor: "AMD",
     instructionSet: "x86-64",
-    extensions: [
-      "sse4.2",
-      "avx",
-      "avx2",
-      "fma",
-      "f16c",
-      "bmi1",
-      "bmi2",
-      "lzcnt",
-      "movbe",
-      "avx512f",
-      "avx512bw",
-      "avx512cd",
-      "avx512dq",
-      "avx512vl",
-      "avx512-vnni",
-      "avx512-bf16",
-    ],
+    extensions: [...v4Extensions, "avx512-vnni", "avx512-bf16"],
     vectorBits: perCore(512, manual),
     vectorRegisters: perCore(32, manual),
     fmaPerCycle: perCore(1, manual),
@@ -51,12 +36,6 @@ export const epyc9654: MachineFile = {
     memoryKind: "DDR5",
     memoryBytes: perSocket(6 * 10 ** 12, page),
     memoryBytesPerNs: perSocket(460.8, page),
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 16)],
   },
 };

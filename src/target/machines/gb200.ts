@@ -2,9 +2,10 @@
 import { sm100a } from "../architectures/hopper-blackwell.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
-  "NVIDIA GB200 NVL72 datasheet, superchip column halved, dense (nvidia.com/en-us/data-center/gb200-nvl72)";
+  "NVIDIA Blackwell datasheet, Individual Blackwell GPU Specifications, column GB200 NVL72; matrix rates halved: its figures are with sparsity";
 const device = "device attributes of a B200 (pytorch/ao#4002); same dies";
 
 export const gb200: MachineFile = {
@@ -42,20 +43,23 @@ export const gb200: MachineFile = {
       int8: perDevice(5000, datasheet),
     },
     links: [
-      { kind: "nvlink", generation: "5", bytesPerNsEachWay: perDevice(900, datasheet) },
+      {
+        kind: "nvlink",
+        generation: "5",
+        bytesPerNsEachWay: perDevice(
+          900,
+          `${datasheet}; NVLink 1.8 TB/s, both ways together, halved`,
+        ),
+      },
       {
         kind: "nvlink-c2c",
         generation: "1",
         bytesPerNsEachWay: perDevice(
           450,
-          "NVIDIA GB200 datasheet: 900 GB/s both ways together, to Grace",
+          "NVIDIA GB200 NVL72, NVLink-C2C to Grace: 900 GB/s, both ways together, halved",
         ),
       },
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
+      pcie("5.0", 16),
     ],
   },
 };

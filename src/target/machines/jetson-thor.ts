@@ -2,9 +2,12 @@
 import { sm110a } from "../architectures/hopper-blackwell.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
-const datasheet = "NVIDIA Jetson Thor datasheet, T5000 (developer.nvidia.com/embedded/jetson-thor)";
+const datasheet =
+  "NVIDIA Jetson Thor series modules datasheet, Technical Specifications, column T5000 (developer.nvidia.com/embedded/jetson-thor)";
 const device = "deviceQuery on Jetson AGX Thor (NVIDIA/cutlass#2784)";
+/** 1,035 TFLOP/s over 20 multiprocessors at 1.575 GHz are 8,192 operations a cycle of BF16, as on a B200. */
 const rate =
   "2,070 TFLOP/s of sparse FP4 (datasheet), halved for dense, halved again for each wider type";
 
@@ -33,13 +36,8 @@ export const jetsonThor: MachineFile = {
       fp8: perDevice(517.5, rate, "predicted"),
       fp6: perDevice(517.5, rate, "predicted"),
       fp4: perDevice(1035, rate, "predicted"),
+      int8: perDevice(517.5, "as FP8, the ratio of a B200", "predicted"),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x8",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 5.0: 32 GT/s x 8 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 8)],
   },
 };

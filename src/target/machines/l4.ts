@@ -2,6 +2,7 @@
 import { sm89 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
   "NVIDIA L4 datasheet (nvidia.com/en-us/data-center/l4), matrix rates halved: its figures are with sparsity";
@@ -34,12 +35,6 @@ export const l4: MachineFile = {
       fp8: perDevice(242.5, datasheet),
       int8: perDevice(242.5, datasheet),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("4.0", 16)],
   },
 };

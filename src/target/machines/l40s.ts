@@ -2,6 +2,7 @@
 import { sm89 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet = "NVIDIA L40S datasheet (nvidia.com/en-us/data-center/l40s), dense";
 const whitePaper = "NVIDIA Ada GPU Architecture white paper, AD102";
@@ -34,12 +35,6 @@ export const l40s: MachineFile = {
       int8: perDevice(733, datasheet),
       int4: perDevice(733, datasheet),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("4.0", 16)],
   },
 };

@@ -2,6 +2,7 @@
 import { cdna3 } from "../architectures/other.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
   "AMD Instinct MI300X data sheet (amd.com/en/products/accelerators/instinct/mi300/mi300x.html)";
@@ -46,11 +47,7 @@ export const mi300x: MachineFile = {
           "AMD Instinct MI300X data sheet: 7 links of 128 GB/s both ways together",
         ),
       },
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
+      pcie("5.0", 16),
     ],
   },
 };

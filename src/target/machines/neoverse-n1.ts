@@ -1,6 +1,7 @@
 /** Arm Neoverse N1, as in AWS Graviton2: 64 cores, eight channels of DDR4-3200. Planning only. */
 import { perCore, perDevice, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const manual =
   "Arm Neoverse N1 Software Optimization Guide and Technical Reference Manual (developer.arm.com)";
@@ -43,12 +44,6 @@ export const neoverseN1: MachineFile = {
       "largest instance of Graviton2: 256 GiB (aws.amazon.com/ec2/instance-types)",
     ),
     memoryBytesPerNs: perSocket(204.8, machine),
-    links: [
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("4.0", 16)],
   },
 };

@@ -1,6 +1,7 @@
 /** Arm Neoverse V1, as in AWS Graviton3: 64 cores, eight channels of DDR5-4800. Planning only. */
 import { perCore, perDevice, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const manual =
   "Arm Neoverse V1 Software Optimization Guide and Technical Reference Manual (developer.arm.com)";
@@ -51,12 +52,6 @@ export const neoverseV1: MachineFile = {
       "largest instance of Graviton3: 512 GiB (aws.amazon.com/ec2/instance-types)",
     ),
     memoryBytesPerNs: perSocket(307.2, machine),
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 16)],
   },
 };

@@ -1,11 +1,13 @@
 /** Arm Neoverse V2, as in NVIDIA Grace: 72 cores, LPDDR5X. Planning only. */
 import { perCore, perDevice, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const manual =
   "Arm Neoverse V2 Software Optimization Guide and Technical Reference Manual (developer.arm.com)";
+/** Of two CPUs; with 960 GB it is 768 GB/s: the densest packages are slower. */
 const machine =
-  "NVIDIA Grace CPU datasheet and white paper: 72 cores, 3.1 GHz base, 1 MB of L2 a core, 114 MB of L3, up to 480 GB of LPDDR5X, 500 GB/s";
+  "NVIDIA Grace CPU Superchip datasheet, halved: 144 cores, 3.1 GHz base, 1 MB of L2 a core, 228 MB of L3, 480 GB of LPDDR5X at 1,024 GB/s";
 
 export const neoverseV2: MachineFile = {
   name: "neoverse-v2",
@@ -46,8 +48,8 @@ export const neoverseV2: MachineFile = {
     ],
     cores: perSocket(72, machine),
     memoryKind: "LPDDR5X",
-    memoryBytes: perSocket(480 * 10 ** 9, machine),
-    memoryBytesPerNs: perSocket(500, machine),
+    memoryBytes: perSocket(240 * 10 ** 9, machine),
+    memoryBytesPerNs: perSocket(512, machine),
     links: [
       {
         kind: "nvlink-c2c",
@@ -57,11 +59,7 @@ export const neoverseV2: MachineFile = {
           "NVIDIA Grace CPU white paper: 900 GB/s both ways together",
         ),
       },
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
+      pcie("5.0", 16),
     ],
   },
 };

@@ -2,11 +2,12 @@
 import { sm86 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
   "NVIDIA GeForce RTX 3060 specifications (nvidia.com/en-us/geforce/graphics-cards/30-series/rtx-3060-3060ti)";
 const rate =
-  "28 multiprocessors x 1.777 GHz x the operations a cycle of a GA10x SM (GA102 white paper, Table 2), f32 accumulation";
+  "28 multiprocessors x 1.777 GHz x the operations a cycle of a GA10x SM (NVIDIA Ampere GA102 GPU Architecture white paper V2, Table 2), f32 accumulation";
 
 export const rtx3060: MachineFile = {
   name: "rtx-3060",
@@ -23,7 +24,10 @@ export const rtx3060: MachineFile = {
     unifiedMemory: false,
     memoryBytes: perDevice(12 * 2 ** 30, datasheet),
     memoryBytesPerNs: perDevice(360, datasheet),
-    l2Bytes: perDevice(3 * 2 ** 20, "NVIDIA GA106 die: 3 MB of L2 (TechPowerUp GPU database)"),
+    l2Bytes: perDevice(
+      3 * 2 ** 20,
+      "512 KB beside each of 6 memory controllers: NVIDIA Ampere GA102 GPU Architecture white paper, GA10x memory subsystem; 192-bit bus",
+    ),
     vectorTeraops: {
       f32: perDevice(12.74, rate, "predicted"),
       f16: perDevice(12.74, rate, "predicted"),
@@ -36,12 +40,6 @@ export const rtx3060: MachineFile = {
       int8: perDevice(101.9, rate, "predicted"),
       int4: perDevice(203.8, rate, "predicted"),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("4.0", 16)],
   },
 };

@@ -2,6 +2,7 @@
 import { sm86 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const whitePaper =
   "NVIDIA Ampere GA102 GPU Architecture white paper, Table 2, dense, f32 accumulation";
@@ -36,11 +37,7 @@ export const rtx3090: MachineFile = {
     },
     links: [
       { kind: "nvlink", generation: "3", bytesPerNsEachWay: perDevice(56.25, whitePaper) },
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
+      pcie("4.0", 16),
     ],
   },
 };

@@ -2,6 +2,7 @@
 import { sm89 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const whitePaper = "NVIDIA Ada GPU Architecture white paper, Appendix A, dense, f32 accumulation";
 
@@ -34,12 +35,6 @@ export const rtx4090: MachineFile = {
       int8: perDevice(660.6, whitePaper),
       int4: perDevice(1321.2, whitePaper),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "4.0 x16",
-        bytesPerNsEachWay: perDevice(31.5, "PCI Express 4.0: 16 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("4.0", 16)],
   },
 };

@@ -2,6 +2,7 @@
 import { sm120a } from "../architectures/hopper-blackwell.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const whitePaper =
   "NVIDIA RTX Blackwell GPU Architecture white paper, Appendix A, dense, f32 accumulation";
@@ -36,12 +37,6 @@ export const rtx5090: MachineFile = {
       fp4: perDevice(1676, whitePaper),
       int8: perDevice(838, whitePaper),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 16)],
   },
 };

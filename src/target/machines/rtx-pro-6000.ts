@@ -2,6 +2,7 @@
 import { sm120a } from "../architectures/hopper-blackwell.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
   "NVIDIA RTX PRO 6000 Blackwell Workstation Edition datasheet (nvidia.com/en-us/products/workstations/professional-desktop-gpus/rtx-pro-6000)";
@@ -36,12 +37,6 @@ export const rtxPro6000: MachineFile = {
       fp4: perDevice(2015.2, whitePaper),
       int8: perDevice(1007.6, whitePaper),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 16)],
   },
 };

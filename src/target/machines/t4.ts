@@ -2,9 +2,10 @@
 import { sm75 } from "../architectures/turing-ampere-ada.ts";
 import { perDevice } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
 
 const datasheet =
-  "NVIDIA T4 datasheet (nvidia.com/content/dam/en-zz/Solutions/Data-Center/tesla-t4/t4-tensor-core-datasheet-951643.pdf)";
+  "NVIDIA T4 Tensor Core GPU datasheet 951643, Specifications (nvidia.com/content/dam/en-zz/Solutions/Data-Center/tesla-t4/t4-tensor-core-datasheet-951643.pdf)";
 const query = "deviceQuery on a Tesla T4 (chiemon.github.io, 2024-12-25)";
 
 export const t4: MachineFile = {
@@ -21,23 +22,24 @@ export const t4: MachineFile = {
     memoryKind: "GDDR6",
     unifiedMemory: false,
     memoryBytes: perDevice(16 * 10 ** 9, datasheet),
-    memoryBytesPerNs: perDevice(320, datasheet),
+    memoryBytesPerNs: perDevice(
+      320,
+      `256-bit bus x 5,001 MHz x 2: ${query}; the datasheet says 320+ GB/s`,
+      "predicted",
+    ),
     l2Bytes: perDevice(4 * 2 ** 20, query, "measured"),
     vectorTeraops: {
       f32: perDevice(8.1, datasheet),
-      f16: perDevice(16.2, "twice the FP32 rate: NVIDIA Turing GPU Architecture white paper"),
+      f16: perDevice(
+        16.2,
+        "NVIDIA Turing GPU Architecture white paper WP-09183, Turing TU102: FP16 at twice the FP32 rate",
+      ),
     },
     matrixTeraops: {
       f16: perDevice(65, datasheet),
       int8: perDevice(130, datasheet),
       int4: perDevice(260, datasheet),
     },
-    links: [
-      {
-        kind: "pcie",
-        generation: "3.0 x16",
-        bytesPerNsEachWay: perDevice(15.75, "PCI Express 3.0: 8 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("3.0", 16)],
   },
 };

@@ -1,8 +1,8 @@
 /** Any x86-64 CPU of level v3: AVX2 and FMA (Haswell, Zen 1 and later). Nothing that differs between them. */
 import { perCore, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { levelSource, v3Extensions } from "./x86-levels.ts";
 
-const abi = "x86-64 psABI, micro-architecture levels (gitlab.com/x86-psABIs/x86-64-ABI)";
 const opt =
   "Intel 64 and IA-32 Architectures Optimization Reference Manual, Haswell; the lowest of the level's cores";
 const assumed = "assumed: a server core of the level under sustained vector work";
@@ -15,9 +15,9 @@ export const x8664v3: MachineFile = {
     kind: "cpu",
     vendor: "any",
     instructionSet: "x86-64",
-    extensions: ["sse4.2", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe"],
-    vectorBits: perCore(256, abi),
-    vectorRegisters: perCore(16, abi),
+    extensions: v3Extensions,
+    vectorBits: perCore(256, levelSource),
+    vectorRegisters: perCore(16, levelSource),
     fmaPerCycle: perCore(2, opt),
     fmaLatencyCycles: perCore(5, opt),
     loadBytesPerCycle: perCore(64, opt),

@@ -1,8 +1,8 @@
 /** Any x86-64 CPU of level v4: AVX-512 F, BW, CD, DQ, VL (Skylake-SP, Zen 4 and later). */
 import { perCore, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { levelSource, v4Extensions } from "./x86-levels.ts";
 
-const abi = "x86-64 psABI, micro-architecture levels (gitlab.com/x86-psABIs/x86-64-ABI)";
 const opt =
   "Intel 64 and IA-32 Architectures Optimization Reference Manual, Skylake Server; Zen 4 starts half as many";
 const assumed = "assumed: a server core of the level under sustained vector work";
@@ -15,24 +15,9 @@ export const x8664v4: MachineFile = {
     kind: "cpu",
     vendor: "any",
     instructionSet: "x86-64",
-    extensions: [
-      "sse4.2",
-      "avx",
-      "avx2",
-      "fma",
-      "f16c",
-      "bmi1",
-      "bmi2",
-      "lzcnt",
-      "movbe",
-      "avx512f",
-      "avx512bw",
-      "avx512cd",
-      "avx512dq",
-      "avx512vl",
-    ],
-    vectorBits: perCore(512, abi),
-    vectorRegisters: perCore(32, abi),
+    extensions: v4Extensions,
+    vectorBits: perCore(512, levelSource),
+    vectorRegisters: perCore(32, levelSource),
     fmaPerCycle: perCore(
       1,
       "the lowest of the level: Zen 4 (Software Optimization Guide 57647) starts one 512-bit multiply-add a cycle",

@@ -1,6 +1,8 @@
 /** Intel Xeon Platinum 8480+ (Sapphire Rapids): 56 cores with AMX. */
 import { perCore, perDevice, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
+import { pcie } from "./links.ts";
+import { v4Extensions } from "./x86-levels.ts";
 
 const manual =
   "Intel 64 and IA-32 Architectures Optimization Reference Manual, Golden Cove; chapter on AMX";
@@ -16,20 +18,7 @@ export const xeon8480: MachineFile = {
     vendor: "Intel",
     instructionSet: "x86-64",
     extensions: [
-      "sse4.2",
-      "avx",
-      "avx2",
-      "fma",
-      "f16c",
-      "bmi1",
-      "bmi2",
-      "lzcnt",
-      "movbe",
-      "avx512f",
-      "avx512bw",
-      "avx512cd",
-      "avx512dq",
-      "avx512vl",
+      ...v4Extensions,
       "avx512-vnni",
       "avx512-bf16",
       "avx512-fp16",
@@ -56,12 +45,6 @@ export const xeon8480: MachineFile = {
     memoryKind: "DDR5",
     memoryBytes: perSocket(4 * 10 ** 12, ark),
     memoryBytesPerNs: perSocket(307.2, ark),
-    links: [
-      {
-        kind: "pcie",
-        generation: "5.0 x16",
-        bytesPerNsEachWay: perDevice(63.0, "PCI Express 5.0: 32 GT/s x 16 lanes, 128b/130b coding"),
-      },
-    ],
+    links: [pcie("5.0", 16)],
   },
 };
