@@ -99,7 +99,7 @@ const integerMeanings: Partial<Record<ScalarOp, NumberMeaning>> = {
   bitXor: (a, b) => a ^ b,
   shiftLeft: (a, b) => (b >= 32 || b < 0 ? 0 : a << b),
   // A signed value shifts in its sign, an unsigned one is non-negative: floor covers both.
-  shiftRight: (a, b) => (b < 0 ? 0 : Math.floor(a / 2 ** b)),
+  shiftRight: (a, b) => (b < 0 ? 0 : Math.floor(a / 2 ** Math.min(b, 63))),
 };
 
 function bigPower(base: bigint, exponent: bigint): bigint {
