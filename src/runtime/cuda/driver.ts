@@ -36,6 +36,7 @@ const prototypes = {
   cuMemcpyDtoDAsync_v2: "uint64_t to, uint64_t from, size_t bytes, uint64_t stream",
   cuMemsetD8_v2: "uint64_t at, uint8_t value, size_t count",
   cuModuleLoadData: "void *module, const void *image",
+  cuModuleLoadDataEx: "void *module, const void *image, uint count, void *options, void *values",
   cuModuleUnload: "uint64_t module",
   cuModuleGetFunction: "void *kernel, uint64_t module, const char *name",
   cuFuncGetAttribute: "void *value, int attribute, uint64_t kernel",

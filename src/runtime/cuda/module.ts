@@ -3,6 +3,9 @@
  * the assembler serialised, or that spills to local memory, is refused (CUD004): such a kernel would be
  * right and several times slower than its schedule says. The resulting cubin is kept under a key of text,
  * driver and compute capability, so that the next process loads it in well under a millisecond.
+ *
+ * The linker treats text as one of several units and then ignores setmaxnreg (C7504): text with that
+ * instruction is loaded as a whole program, whose cubin only the driver's own cache keeps.
  */
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { sha256Text } from "../../support/hash.ts";
@@ -55,6 +58,7 @@ export function loadModule(
   ptx: string,
   options: ModuleOptions,
 ): Result<CudaModule> {
+  if (ptx.includes("setmaxnreg")) return judged(loadWhole(device, ptx, options), options);
   const key = sha256Text(`${device.driver.version}\n${device.computeCapability}\n${ptx}`);
   const kept = options.store?.read(key);
   const built = kept ? ok({ cubin: kept, log: "" }) : assemble(device, ptx);
@@ -62,19 +66,26 @@ export function loadModule(
   const { cubin, log } = built.value;
   const complaint = findComplaint(log);
   if (complaint !== undefined) return fail(slowCode(complaint, log));
-  const loaded = guardCuda(() => loadCubin(device, cubin, log, options));
+  const load = (cell: BigUint64Array): unknown =>
+    device.driver.call("cuModuleLoadData", cell, cubin);
+  const loaded = judged(
+    guardCuda(() => takeModule(device, load, log, options)),
+    options,
+  );
+  if (loaded.ok && !kept) options.store?.write(key, cubin);
+  return loaded;
+}
+
+/** The module, unless one of its kernels spills. */
+function judged(loaded: Result<CudaModule>, options: ModuleOptions): Result<CudaModule> {
   if (!loaded.ok) return loaded;
-  const spilling = [...loaded.value.kernels.values()].find(
+  const { kernels, log, unload } = loaded.value;
+  const spilling = [...kernels.values()].find(
     (k) => k.localBytes > 0 && !options.mayUseLocal?.(k.name),
   );
-  if (spilling) {
-    loaded.value.unload();
-    return fail(
-      slowCode(`${spilling.name} uses ${spilling.localBytes} bytes of local memory`, log),
-    );
-  }
-  if (!kept) options.store?.write(key, cubin);
-  return loaded;
+  if (!spilling) return loaded;
+  unload();
+  return fail(slowCode(`${spilling.name} uses ${spilling.localBytes} bytes of local memory`, log));
 }
 
 /** The line of the log that says that the code is not what was meant, if there is one. */
@@ -96,21 +107,58 @@ function slowCode(complaint: string, log: string) {
   );
 }
 
+interface Logs {
+  readonly info: Uint8Array;
+  readonly error: Uint8Array;
+  readonly names: Int32Array;
+  readonly values: BigUint64Array;
+}
+
+/** Buffers for what the assembler says; integers stand in the pointer's place, buffers as addresses. */
+function makeLogs(): Logs {
+  const [info, error] = [new Uint8Array(logBytes), new Uint8Array(logBytes)];
+  const names = Int32Array.from(Object.values(jitOptions));
+  const bytes = BigInt(logBytes);
+  const values = BigUint64Array.of(addressOf(info), bytes, addressOf(error), bytes, 1n);
+  return { info, error, names, values };
+}
+
+/** A failure with the assembler's words as notes. */
+function withWords<T>(result: Result<T>, { error }: Logs): Result<T> {
+  if (result.ok) return result;
+  const said = textOf(error)
+    .split("\n")
+    .filter((line) => line !== "");
+  return fail(...result.diagnostics.map((d) => ({ ...d, notes: [...d.notes, ...said] })));
+}
+
+function loadWhole(device: CudaDevice, ptx: string, options: ModuleOptions): Result<CudaModule> {
+  const logs = makeLogs();
+  const text = new TextEncoder().encode(`${ptx}\0`);
+  const loaded = guardCuda(() => {
+    const cell = new BigUint64Array(1);
+    const { names, values } = logs;
+    device.driver.call("cuModuleLoadDataEx", cell, text, names.length, names, values);
+    return cell;
+  });
+  if (!loaded.ok) return withWords(loaded, logs);
+  const log = textOf(logs.info);
+  const complaint = findComplaint(log);
+  if (complaint !== undefined) {
+    device.driver.call("cuModuleUnload", takeHandle(loaded.value));
+    return fail(slowCode(complaint, log));
+  }
+  const place = (cell: BigUint64Array): unknown => cell.set(loaded.value);
+  return guardCuda(() => takeModule(device, place, log, options));
+}
+
 function assemble(
   device: CudaDevice,
   ptx: string,
 ): Result<{ readonly cubin: Uint8Array; readonly log: string }> {
   const { driver } = device;
-  const [info, error] = [new Uint8Array(logBytes), new Uint8Array(logBytes)];
-  const names = Int32Array.from(Object.values(jitOptions));
-  // Integers stand in the pointer's place, buffers as addresses.
-  const values = BigUint64Array.of(
-    addressOf(info),
-    BigInt(logBytes),
-    addressOf(error),
-    BigInt(logBytes),
-    1n,
-  );
+  const logs = makeLogs();
+  const { info, names, values } = logs;
   const state = new BigUint64Array(1);
   const text = new TextEncoder().encode(`${ptx}\0`);
   const result = guardCuda(() => {
@@ -136,11 +184,7 @@ function assemble(
       driver.call("cuLinkDestroy", linker);
     }
   });
-  if (result.ok) return result;
-  const said = textOf(error)
-    .split("\n")
-    .filter((line) => line !== "");
-  return fail(...result.diagnostics.map((d) => ({ ...d, notes: [...d.notes, ...said] })));
+  return withWords(result, logs);
 }
 
 function textOf(bytes: Uint8Array): string {
@@ -148,15 +192,15 @@ function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end));
 }
 
-function loadCubin(
+function takeModule(
   device: CudaDevice,
-  cubin: Uint8Array,
+  load: (cell: BigUint64Array) => unknown,
   log: string,
   { kernels, sharedBytes = {} }: ModuleOptions,
 ): CudaModule {
   const { driver } = device;
   const cell = new BigUint64Array(1);
-  driver.call("cuModuleLoadData", cell, cubin);
+  load(cell);
   const module = takeHandle(cell);
   const unload = device.own(() => driver.call("cuModuleUnload", module));
   const found = kernels.map((name) => {
