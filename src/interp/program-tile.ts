@@ -125,6 +125,8 @@ const compiled = new WeakMap<TileIntrinsic, TileCode>();
 
 /** Tells the shadow of all accesses, then computes. */
 export function performTile(row: TileIntrinsic, places: readonly Place[], agent: Agent): void {
+  const [first] = places;
+  if (!first) return;
   for (const place of places) place.note(agent);
   let code = compiled.get(row);
   if (!code) {
@@ -133,7 +135,7 @@ export function performTile(row: TileIntrinsic, places: readonly Place[], agent:
   }
   const run = code;
   const frame: TileFrame = { ints: [], values: [], places };
-  forEachBox(places[0]!.extents, (index) => {
+  forEachBox(first.extents, (index) => {
     for (const [axis, i] of index.entries()) frame.ints[axis] = i;
     run(frame);
   });

@@ -1,6 +1,7 @@
 /**
  * Rows of the tile intrinsics: bulk copies between memory and shared scope (TMA), small asynchronous
- * copies (cp.async), matrix loads and stores, and the matrix instructions mma.sync and wgmma.
+ * copies (cp.async), matrix loads and stores, exchanges within a warp, the matrix instructions mma.sync and
+ * wgmma, and the reallocation of registers between warpgroups.
  * Fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
  * wgmma.mma_async.m64nNk16" (accumulator D).
  */
@@ -44,6 +45,15 @@ const left16x16: FragmentMap = {
   thread: ix.add(ix.mul(4, ix.mod(e0, 8)), ix.floorDiv(ix.mod(e1, 8), 2)),
   register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e0, 8)), ix.mul(4, ix.floorDiv(e1, 8))),
 };
+
+/** Two neighbouring B operands of m16n8k16, columns by k: the first 4 registers are the first one's. */
+const right16x16: FragmentMap = {
+  ...left16x16,
+  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e1, 8)), ix.mul(4, ix.floorDiv(e0, 8))),
+};
+
+/** One element a lane of a warp. */
+const lane32: FragmentMap = { extents: [32, 1], thread: e0, register: ix.constant(0) };
 
 /** B of m16n8k16 as columns by k: 4 elements a thread. */
 const right8x16: FragmentMap = {
@@ -224,40 +234,112 @@ function asyncCopy(): TileIntrinsic {
   };
 }
 
-/** ldmatrix.x4 and stmatrix.x4: a 16 x 16 tile of 16-bit elements between shared and a fragment. */
-function moveMatrix(direction: "load" | "store", dtype: DType): TileIntrinsic {
+/** Which operand of a matrix instruction a fragment is for, and whether memory has it transposed. */
+interface MatrixMove {
+  readonly side: "left" | "right";
+  readonly transposed: boolean;
+}
+
+/**
+ * ldmatrix.x4 and stmatrix.x4: a 16 x 16 tile of 16-bit elements between shared and a fragment; for
+ * the right side it is two B operands of m16n8k16, and transposed ones are read across.
+ */
+function moveMatrix(
+  direction: "load" | "store",
+  dtype: DType,
+  { side, transposed }: MatrixMove,
+): TileIntrinsic {
   const loads = direction === "load";
-  const inRegisters = fragment(loads ? "dst" : "src", loads ? "write" : "read", dtype, left16x16);
+  const map = side === "left" ? left16x16 : right16x16;
+  const inRegisters = fragment(loads ? "dst" : "src", loads ? "write" : "read", dtype, map);
   const inShared = operand({
     name: loads ? "src" : "dst",
     access: loads ? "read" : "write",
     dtype,
     extents: [16, 16],
   });
-  const [to, from] = loads ? [inRegisters, inShared] : [inShared, inRegisters];
-  const name = `${loads ? "ldmatrix" : "stmatrix"}.x4.${dtype}`;
-  const needs = loads ? "ldmatrix" : "stmatrix";
+  const variant = `${transposed ? "trans." : ""}${side === "right" ? "right." : ""}`;
+  const at = transposed ? [e1, e0] : [e0, e1];
+  const [registers, shared] = [
+    [e0, e1],
+    [at[0]!, at[1]!],
+  ];
   return {
     kind: "tile",
-    name,
-    needs,
-    operands: [to, from],
+    name: `${loads ? "ldmatrix" : "stmatrix"}.x4.${variant}${dtype}`,
+    needs: loads ? "ldmatrix" : "stmatrix",
+    operands: loads ? [inRegisters, inShared] : [inShared, inRegisters],
     collective: "warp",
     completion: "sync",
     proxy: "ordinary",
-    body: copyBody({ name, needs, from, to, rank: 2 }),
+    body: [
+      loads
+        ? { kind: "store", buffer: "dst", index: registers, value: loadOf("src", shared, dtype) }
+        : { kind: "store", buffer: "dst", index: shared, value: loadOf("src", registers, dtype) },
+    ],
+  };
+}
+
+/** Every lane of a warp gets the value of the lane whose number differs in one bit. */
+function shuffle(distance: number, dtype: DType): TileIntrinsic {
+  const bit = ix.mod(ix.floorDiv(e0, distance), 2);
+  const other = ix.add(e0, distance, ix.mul(-2 * distance, bit));
+  return {
+    kind: "tile",
+    name: `shuffle.xor${distance}.${dtype}`,
+    needs: "shuffle",
+    operands: [fragment("dst", "write", dtype, lane32), fragment("src", "read", dtype, lane32)],
+    collective: "warp",
+    completion: "sync",
+    proxy: "ordinary",
+    body: [
+      {
+        kind: "store",
+        buffer: "dst",
+        index: [e0, ix.constant(0)],
+        value: loadOf("src", [other, ix.constant(0)], dtype),
+      },
+    ],
+  };
+}
+
+/** Registers of the threads of four warps given back or taken: no effect on values. */
+function setRegisters(direction: "dec" | "inc", count: number): TileIntrinsic {
+  return {
+    kind: "tile",
+    name: `setmaxnreg.${direction}.${count}`,
+    needs: "setmaxnreg",
+    operands: [],
+    collective: "copy",
+    completion: "sync",
+    proxy: "ordinary",
+    body: [],
   };
 }
 
 const ranks = [1, 2, 3, 4, 5];
 const widths = Array.from({ length: 32 }, (_, i) => 8 * (i + 1));
 const halves = ["bf16", "f16"] as const;
+const matrixMoves: readonly MatrixMove[] = [
+  { side: "left", transposed: false },
+  { side: "right", transposed: false },
+  { side: "left", transposed: true },
+  { side: "right", transposed: true },
+];
+const registerCounts = Array.from({ length: 30 }, (_, i) => 24 + 8 * i);
 
 export const tileRows: readonly TileIntrinsic[] = [
   ...ranks.map(bulkLoad),
   ...ranks.map(bulkStore),
   asyncCopy(),
-  ...halves.flatMap((dtype) => [moveMatrix("load", dtype), moveMatrix("store", dtype)]),
+  ...halves.flatMap((dtype) => [
+    ...matrixMoves.map((move) => moveMatrix("load", dtype, move)),
+    moveMatrix("store", dtype, { side: "left", transposed: false }),
+  ]),
+  ...(["f32", "i32", "u32"] as const).flatMap((dtype) =>
+    [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
+  ),
+  ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
   ...halves.map(mma),
   ...halves.flatMap((dtype) =>
     widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),

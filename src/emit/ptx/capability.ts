@@ -2,14 +2,19 @@
 import type { GpuFeature } from "../../target/machine.ts";
 import { gpuFeatures } from "../../target/machine.ts";
 
-const named: Readonly<Record<string, readonly GpuFeature[]>> = { "bulk.tile": ["tma"] };
+/** Shuffles are part of every PTX. */
+const named: Readonly<Record<string, readonly GpuFeature[]>> = {
+  "bulk.tile": ["tma"],
+  shuffle: [],
+};
 
-/** `wgmma.bf16` needs wgmma and bf16; f16 comes with the instruction. */
-export function featuresOf(needs: string): readonly GpuFeature[] {
+/** `wgmma.bf16` needs wgmma and bf16; f16 comes with the instruction. Undefined: nothing PTX has. */
+export function featuresOf(needs: string): readonly GpuFeature[] | undefined {
   const known = named[needs];
   if (known) return known;
   const whole = gpuFeatures.find((f) => f === needs);
   if (whole) return [whole];
   const parts = needs.split(".");
-  return parts.filter((p): p is GpuFeature => (gpuFeatures as readonly string[]).includes(p));
+  const found = gpuFeatures.filter((f) => parts.includes(f));
+  return found.length > 0 ? found : undefined;
 }

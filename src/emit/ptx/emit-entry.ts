@@ -72,7 +72,10 @@ function gridOf(
   const axes = kernel.grid.axes.toReversed().map((a) => a.extent);
   const one = ix.constant(1);
   const tall = axes.slice(1).some((e) => rangeOf(e, ranges).max > 65535);
-  if (axes.length <= 3 && !tall) {
+  // Blocks of a cluster are neighbours along x.
+  const { clusterSize } = kernel.grid;
+  const divides = (ix.constantValue(axes[0] ?? one) ?? 0) % clusterSize === 0;
+  if (axes.length <= 3 && !tall && (clusterSize === 1 || divides)) {
     return { extents: [axes[0] ?? one, axes[1] ?? one, axes[2] ?? one], isFlat: false };
   }
   return { extents: [ix.mul(...axes), one, one], isFlat: true };
@@ -306,6 +309,7 @@ class EntryEmitter {
     const tiles = new TileEmitter({
       context,
       body: role.body,
+      threads: role.threads,
       clusterSize,
       counts: this.#counts,
       tensorMap: (map) => this.#parameters.tensorMap(map),

@@ -40,6 +40,8 @@ export type MutableCounts = { -readonly [K in keyof PtxCounts]: number };
 export interface TileParts {
   readonly context: KernelContext;
   readonly body: readonly Statement[];
+  /** Threads of a copy of the role. */
+  readonly threads: number;
   readonly clusterSize: number;
   readonly counts: MutableCounts;
   /** The register with the address of a descriptor parameter. */
@@ -116,6 +118,8 @@ export class TileEmitter {
     else if (row.name.startsWith("bulk.load.")) this.#bulkLoad(s, cell);
     else if (row.name.startsWith("bulk.store.")) this.#bulkStore(s);
     else if (row.name === "cp.async") this.#asyncCopy(s);
+    else if (row.name.startsWith("shuffle.")) this.#shuffle(s, row);
+    else if (row.name.startsWith("setmaxnreg.")) this.#setRegisters(row);
     else this.#context.refuse(`intrinsic ${row.name}`);
   }
 
@@ -124,11 +128,18 @@ export class TileEmitter {
     const row = findTileIntrinsic(s.intrinsic);
     invariant(row, () => `unknown intrinsic ${s.intrinsic}`);
     const wanted = featuresOf(row.needs);
-    const missing = wanted.length === 0 ? [row.needs] : wanted.filter((f) => !this.#context.has(f));
+    const missing = wanted?.filter((f) => !this.#context.has(f)) ?? [row.needs];
     if (missing.length > 0) {
       this.#context.refuse(
         `intrinsic ${row.name}: it has no ${missing.join(", ")}`,
         "choose a schedule with instructions that the target lists",
+      );
+    }
+    const unit = { thread: 1, warp: 32, copy: 128, role: 1 }[row.collective];
+    if (this.#parts.threads % unit !== 0 || (unit === 128 && this.#parts.threads !== unit)) {
+      this.#context.refuse(
+        `intrinsic ${row.name} in copies of ${this.#parts.threads} threads`,
+        `give the copies of the role ${unit === 128 ? "128 threads" : "whole warps"}`,
       );
     }
     return row;
@@ -268,11 +279,11 @@ export class TileEmitter {
     const address = this.#context.address(place, tile.index);
     if (!row || !/^(ld|st)matrix/.test(row.name)) return address;
     const lane = ix.variable(laneVariable);
-    const half = ix.mod(ix.floorDiv(lane, 8), 2);
-    const [inRow, inColumn] = [
-      ix.add(ix.mod(lane, 8), ix.mul(8, half)),
-      ix.mul(8, ix.floorDiv(lane, 16)),
-    ];
+    const [odd, high] = [ix.mod(ix.floorDiv(lane, 8), 2), ix.floorDiv(lane, 16)];
+    // The second of the four 8 x 8 matrices stands below the first, or beside it.
+    const below = row.name.includes(".right.") === row.name.includes(".trans.");
+    const inRow = ix.add(ix.mod(lane, 8), ix.mul(8, below ? odd : high));
+    const inColumn = ix.mul(8, below ? high : odd);
     const strides = rowMajorStrides(place.buffer.shape);
     const bytes = this.#context.elementBytes(place.buffer);
     const offset = ix.add(ix.mul(inRow, strides.at(-2)!), inColumn);
@@ -287,8 +298,21 @@ export class TileEmitter {
     const at = spellAddress(this.#context, place, this.#tileAddress(place, inShared, row));
     const words = list(this.#fragment(inRegisters, 8));
     if (direction === "load") {
-      code.emit(`ldmatrix.sync.aligned.m8n8.x4.shared.b16 ${words}, ${at}`);
+      const across = row.name.includes(".trans.") ? ".trans" : "";
+      code.emit(`ldmatrix.sync.aligned.m8n8.x4${across}.shared.b16 ${words}, ${at}`);
     } else code.emit(`stmatrix.sync.aligned.m8n8.x4.shared.b16 ${at}, ${words}`);
+  }
+
+  #shuffle(s: Issue, row: TileIntrinsic): void {
+    const { code } = this.#context;
+    const distance = /xor(\d+)/.exec(row.name)![1];
+    const [to, from] = [this.#fragment(this.#tile(s, 0), 1), this.#fragment(this.#tile(s, 1), 1)];
+    code.emit(`shfl.sync.bfly.b32 ${to[0]}, ${from[0]}, ${distance}, 31, 0xffffffff`);
+  }
+
+  #setRegisters(row: TileIntrinsic): void {
+    const [, direction, count] = row.name.split(".");
+    this.#context.code.emit(`setmaxnreg.${direction}.sync.aligned.u32 ${count}`);
   }
 
   #asyncCopy(s: Issue): void {

@@ -422,7 +422,8 @@ class Tracer {
     const { completion } = s;
     const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
     const text = textOf(s);
-    const bytes = this.#boxBytes(s.operands[0]!);
+    const [first] = s.operands;
+    const bytes = first ? this.#boxBytes(first) : 0;
     this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
   }
 
