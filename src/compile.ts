@@ -9,12 +9,13 @@
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   coalesce    fewer, longer loops
- *   schedule    candidates priced, the cheapest taken and proved legal
+ *   schedule    superpositions narrowed and collapsed together, the choice proved legal
  *   lower       kernels, buffers, memory plan
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
+import { coreFigures } from "./cost/core-figures.ts";
+import { priceRegion, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
-import { priceRegion } from "./cost/tile-cost.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
@@ -26,13 +27,15 @@ import { coalesceRegion } from "./region/coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./region/form-region.ts";
 import { defaultGroupOptions, planGroups } from "./region/groups.ts";
 import type { NestProgram, NestTensor, Region, TensorRole, View } from "./region/nest.ts";
-import { applySchedule } from "./schedule/apply.ts";
-import { enumerateSchedules } from "./schedule/candidates.ts";
-import type { Schedule } from "./schedule/directive.ts";
-import { checkSchedule } from "./schedule/legality.ts";
+import {
+  type Certificate,
+  type ChosenSchedule,
+  chooseSchedules,
+} from "./schedule/choose-schedules.ts";
+import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
-import { type Diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
+import { formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
 import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
@@ -48,8 +51,10 @@ export interface CompiledRegion {
   readonly name: string;
   readonly scheduled: ScheduledRegion;
   readonly price: RegionPrice;
-  /** Candidates that were priced. */
+  /** States that the hard constraints allowed. */
   readonly candidates: number;
+  /** What was removed on the way to the choice; absent where a region runs as it stands. */
+  readonly funnel?: RegionFunnel;
   /** Work at the symbols' upper ends: multiply and add counted, each tensor's bytes once. */
   readonly flops: number;
   readonly bytes: number;
@@ -62,6 +67,8 @@ export interface CompiledModel {
   readonly model: Model;
   readonly nests: NestProgram;
   readonly regions: readonly CompiledRegion[];
+  /** How far from the best choice of all the chosen schedules can be, as priced. */
+  readonly certificate: Certificate;
   readonly plan: MemoryPlan;
 }
 
@@ -78,7 +85,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const regions = groups.map((g) => formRegion(analysed, g));
   const grouped = applyGroups(analysed, groups);
   onPass("schedule");
-  const chosen: CompiledRegion[] = [];
+  const coalescedRegions: Region[] = [];
   const views: View[] = [];
   const made = new Map<string, NestTensor & { readonly role: TensorRole }>();
   for (const region of regions) {
@@ -89,10 +96,19 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
       invariant(role !== "local", () => `view ${tensor} of a local tensor`);
       made.set(tensor, { ...rest, role });
     }
-    const best = chooseSchedule(coalesced.region, target, threads);
-    if (!best.ok) return best;
-    chosen.push(best.value);
+    coalescedRegions.push(coalesced.region);
   }
+  const core = coreFigures(target);
+  const choice = chooseSchedules(coalescedRegions, {
+    name: nests.value.name,
+    target,
+    threads,
+    rootOf: rootsOf(grouped, views),
+    pricerOf: (region) => tilePricer(region, target, core),
+    priceOf: (scheduled) => priceRegion(scheduled, target).estimateNs,
+  });
+  if (!choice.ok) return choice;
+  const chosen = choice.value.schedules.map((s) => describeChoice(s, target));
   onPass("lower");
   const widened = withViews(grouped, views, made);
   const plan = lowerProgram(
@@ -108,68 +124,42 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   onPass("validate");
   const valid = validateProgram(plan.value.program);
   invariant(valid.ok, () => refusalText(valid));
-  return ok({ model, nests: widened, regions: chosen, plan: plan.value }, [
+  const { certificate } = choice.value;
+  return ok({ model, nests: widened, regions: chosen, certificate, plan: plan.value }, [
     ...nests.warnings,
     ...plan.warnings,
   ]);
 }
-
-/** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
-const barriersPerRegion = 4;
 
 function refusalText(refused: Result<Program>): string {
   const list = refused.ok ? [] : refused.diagnostics.slice(0, 3);
   return `the lowered program is not proved valid: ${list.map(formatDiagnostic).join("\n")}`;
 }
 
-/** The cheapest candidate; threads only where they save more than the barriers cost. */
-export function chooseSchedule(
-  region: Region,
-  target: Target,
-  threads = 2,
-): Result<CompiledRegion> {
-  const serial = cheapest(region, target, enumerateSchedules(region, target, { parallel: false }));
-  if (!serial.ok) return serial;
-  const savedNs = serial.value.price.estimateNs * (1 - 1 / threads);
-  const worthThreads = savedNs > barriersPerRegion * target.barrierNs.value;
-  if (!worthThreads || !target.capabilities.has("threads")) return serial;
-  return cheapest(region, target, enumerateSchedules(region, target, { parallel: true }));
-}
-
-function cheapest(
-  region: Region,
-  target: Target,
-  schedules: readonly Schedule[],
-): Result<CompiledRegion> {
-  const priced: { scheduled: ScheduledRegion; price: RegionPrice }[] = [];
-  for (const schedule of schedules) {
-    const scheduled = applySchedule(region, schedule);
-    if (!scheduled.ok) return fail(...scheduled.diagnostics);
-    priced.push({ scheduled: scheduled.value, price: priceRegion(scheduled.value, target) });
-  }
-  // Sorting is stable: among equal prices the earlier candidate stays first.
-  priced.sort((a, b) => picoseconds(a.price) - picoseconds(b.price));
-  const refusals: Diagnostic[] = [];
-  const best = priced.find(({ scheduled }) => {
-    const legal = checkSchedule(scheduled);
-    if (!legal.ok) refusals.push(...legal.diagnostics);
-    return legal.ok;
-  });
-  if (!best) return fail(...refusals);
+function describeChoice({ scheduled, funnel }: ChosenSchedule, target: Target): CompiledRegion {
+  const { region } = scheduled;
   const ranges = symbolRanges(region);
-  return ok({
+  return {
     name: region.name,
-    ...best,
-    candidates: schedules.length,
+    scheduled,
+    price: priceRegion(scheduled, target),
+    candidates: funnel?.legal ?? 1,
+    ...(funnel && { funnel }),
     flops: region.statements.reduce((n, s) => n + pointsOf(s, ranges) * bodyFlops(s), 0),
     bytes: compulsoryBytes(region, ranges),
     origins: [...new Set(region.statements.map((s) => s.origin))],
-  });
+  };
 }
 
-/** Prices are compared as integers, so that the choice does not hang on the last bit of a sum. */
-function picoseconds(price: RegionPrice): number {
-  return Math.round(price.estimateNs * 1000);
+/** The tensor whose storage a name stands for, through all views. */
+function rootsOf(nests: NestProgram, views: readonly View[]): (tensor: string) => string {
+  const of = new Map(views.map((v) => [v.tensor, v.of]));
+  for (const item of nests.items) if (item.kind === "view") of.set(item.view.tensor, item.view.of);
+  const root = (tensor: string): string => {
+    const next = of.get(tensor);
+    return next === undefined ? tensor : root(next);
+  };
+  return root;
 }
 
 function withViews(

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { priceRegion } from "../cost/tile-cost.ts";
+import { priceRegion } from "../cost/region-price.ts";
 import { lowerRegion } from "../lower/lower-region.ts";
 import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import type { Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
 import { applySchedule } from "./apply.ts";
-import { enumerateSchedules } from "./candidates.ts";
+import { enumerateBlockSchedules } from "./block-candidates.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
 import { checkSchedule } from "./legality.ts";
 
@@ -43,7 +43,7 @@ function codeOf(directives: string, target: string, statement = product): string
 describe("candidates for blocks of threads", () => {
   it("are legal, within the limits of a block, and print so that they parse back", () => {
     const region = regionOf(product);
-    const schedules = enumerateSchedules(region, gpu, { parallel: false });
+    const schedules = enumerateBlockSchedules(region, gpu);
     expect(schedules.length).toBeGreaterThan(20);
     for (const schedule of schedules) {
       expect(value(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
@@ -59,7 +59,7 @@ describe("candidates for blocks of threads", () => {
   });
 
   it("leave a scan on one thread", () => {
-    const schedules = enumerateSchedules(regionOf(scan), gpu, { parallel: false });
+    const schedules = enumerateBlockSchedules(regionOf(scan), gpu);
     expect(schedules.map((s) => s.directives.length)).toEqual([0]);
   });
 

@@ -4,10 +4,11 @@ import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import { formatDiagnostic } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
+import { Rng } from "../support/rng.ts";
 import { targets } from "../target/index.ts";
 import { applySchedule } from "./apply.ts";
-import { enumerateSchedules } from "./candidates.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
+import { drawStates } from "./draw-states.ts";
 import { checkSchedule } from "./legality.ts";
 
 function regionOf(body: string): Region {
@@ -226,8 +227,8 @@ describe("candidates", () => {
     ],
   ] as const)("every candidate of %s is legal", (_, region) => {
     for (const parallel of [false, true]) {
-      const schedules = enumerateSchedules(region, targets.get("wasm")!, { parallel });
-      for (const schedule of schedules) {
+      const drawing = { count: 60, rng: new Rng(3), parallel, inLanes: false };
+      for (const { schedule } of drawStates(region, targets.get("wasm")!, drawing)) {
         const applied = applySchedule(region, schedule);
         invariant(applied.ok, () => "a candidate does not apply");
         const checked = checkSchedule(applied.value);

@@ -32,7 +32,7 @@ const mismatch = { tensor: "y", index: [0, 3], found: "NaN", expected: "1.5", to
 const verdicts: readonly Trial["verdict"][] = [
   { kind: "rejected", reason: "hung", diagnostics: [{ code: "VER002", message: "m", notes: [] }] },
   { kind: "wrong", checked: 300, wrong: 2, first: mismatch, worst: mismatch, seed: 1 },
-  { kind: "estimated", agreement, estimate: { lowNs: 1, highNs: 2, model: "tile-cost" } },
+  { kind: "estimated", agreement, estimate: { lowNs: 1, highNs: 2, model: "analytical" } },
   measured(8).verdict,
 ];
 

@@ -52,6 +52,8 @@ export interface Target {
   readonly summary: string;
   /** Which emitter writes its code; absent: none does, the target is for planning. */
   readonly emitter?: "wasm" | "x64" | "ptx" | "wgsl";
+  /** An engine compiles the program once more and orders its instructions as it likes. */
+  readonly compiledByEngine?: true;
   /** What a program may use: intrinsic rows and features by name. */
   readonly capabilities: ReadonlySet<string>;
   /** Bytes of a vector register. */

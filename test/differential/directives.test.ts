@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { Region, Statement } from "../../src/region/nest.ts";
 import { parseRegion } from "../../src/region/nest-reader.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
-import { blockedLayout } from "../../src/schedule/candidates.ts";
+import { blockedLayout } from "../../src/schedule/blocked-layout.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
 import { checkSchedule } from "../../src/schedule/legality.ts";

@@ -138,7 +138,7 @@ function candidateOf(region: CompiledRegion, program: Candidate["program"]): Can
 }
 
 function estimateOf({ price }: CompiledRegion) {
-  return { lowNs: price.boundNs, highNs: price.estimateNs, model: "tile-cost" };
+  return { lowNs: price.boundNs, highNs: price.estimateNs, model: "analytical" };
 }
 
 function trialOf(

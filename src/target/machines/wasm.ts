@@ -10,6 +10,7 @@ const simd128: Target = {
   name: "wasm",
   summary: "WebAssembly, 128-bit SIMD, threads on shared memory",
   emitter: "wasm",
+  compiledByEngine: true,
   capabilities: new Set(["simd128", "threads"]),
   vectorBytes: 16,
   vectorRegisters: 16,

@@ -1,0 +1,82 @@
+/**
+ * What the analytical model knows of one core: rates, latencies and what an instruction mix costs, each a
+ * positive number with a meaning of its own, so that calibration can scale each within bounds. In: a
+ * target. Out: defaults by first principles; nothing here is fitted to a workload.
+ */
+import type { Target } from "../target/target.ts";
+
+export interface CoreFigures {
+  /** Instructions of any kind per nanosecond. */
+  readonly issuePerNs: number;
+  /** Vector arithmetic instructions per nanosecond. */
+  readonly arithmeticPerNs: number;
+  /** Loads per nanosecond that hit the nearest cache. */
+  readonly loadsPerNs: number;
+  readonly storesPerNs: number;
+  /** From the operands of a multiply-add (or the multiply and the add) to its result. */
+  readonly latencyNs: number;
+  /** Instructions of loop control per trip. */
+  readonly loopInstructions: number;
+  /** Instructions to set up pointers and bounds where a loop begins, per access that moves. */
+  readonly setupInstructions: number;
+  /** Time lost where a loop of unknown length ends: a branch that is guessed wrongly. */
+  readonly loopEndNs: number;
+  /** Instructions to bring a lane that lies apart into its place. */
+  readonly gatherInstructions: number;
+  /** Instructions to spread one element over the lanes, beside its load. */
+  readonly splatInstructions: number;
+  /** Instructions of a condition on one element. */
+  readonly guardInstructions: number;
+  /** Instructions for a value that does not fit the registers: stored and loaded again. */
+  readonly spillInstructions: number;
+  /** Share of a body's loads that a code generator has in registers at once. */
+  readonly loadsAhead: number;
+  /** Share of the slower of two resources' time that the other does not hide. */
+  readonly overlapLoss: number;
+  /** Factor on the time of lines that are not read in long runs. */
+  readonly scatterFactor: number;
+  /** Nanoseconds per byte from each level of memory into the one before, by its position. */
+  readonly nsPerByte1: number;
+  readonly nsPerByte2: number;
+  readonly nsPerByte3: number;
+}
+
+export type CoreFigure = keyof CoreFigures;
+
+/** Registers that a core has for vectors, those of a tile and those of its operands. */
+export function vectorRegisterCount(target: Target): number {
+  return target.vectorRegisters > 16 ? 32 : 16;
+}
+
+export function coreFigures(target: Target): CoreFigures {
+  // All that a core issues in a nanosecond, three of them vector arithmetic or memory at most.
+  const vector = target.vectorOpsPerNsPerCore.value;
+  const flopsPerInstruction = (target.capabilities.has("fma") ? 2 : 1) * (target.vectorBytes / 4);
+  const multiplyAdds = target.f32FlopsPerNsPerCore.value / flopsPerInstruction;
+  const level = (i: number): number => {
+    const found = target.memory[Math.min(i, target.memory.length - 1)]!;
+    return 1 / found.bytesPerNsPerCore.value;
+  };
+  const engine = target.compiledByEngine === true;
+  return {
+    issuePerNs: vector * 1.5,
+    arithmeticPerNs: Math.max(multiplyAdds, vector * 0.65),
+    loadsPerNs: vector * 0.65,
+    storesPerNs: vector * 0.32,
+    // Without a fused instruction only the addition is part of the chain.
+    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 3 / 7),
+    loopInstructions: 3,
+    setupInstructions: 4,
+    loopEndNs: 1.5,
+    gatherInstructions: 2,
+    splatInstructions: engine ? 1 : 0,
+    guardInstructions: 4,
+    spillInstructions: 2,
+    loadsAhead: engine ? 1 : 0,
+    overlapLoss: 0.3,
+    scatterFactor: 2,
+    nsPerByte1: level(1),
+    nsPerByte2: level(2),
+    nsPerByte3: level(3),
+  };
+}

@@ -1,0 +1,457 @@
+/**
+ * The analytical price of a statement under a schedule, from figures alone: what one trip of the
+ * innermost loop issues, what the ragged ends of every tile run instead, the edges where padding is
+ * tested element by element, and the traffic between each two levels of memory from the footprints of
+ * the loops. Nothing is measured for the workload and nothing is lowered, but the terms follow what lower/
+ * makes of a schedule: full tiles, shorter trips of a ragged loop, padded lanes, guarded edges.
+ *
+ *   time = max(core, traffic) + overlapLoss x min(core, traffic) + what surrounds the tiles
+ */
+import { distinctElements, footprintBytes, laneOrder, lineBytes } from "../schedule/footprint.ts";
+import {
+  type AccessFigures,
+  type LoopFigures,
+  type NestFigures,
+  type PackedAxis,
+  packedAccess,
+} from "../schedule/nest-figures.ts";
+import type { Target } from "../target/target.ts";
+import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
+
+/** Nanoseconds of one core by cause; `total` is what they come to together. */
+export interface PriceTerms {
+  readonly core: number;
+  readonly around: number;
+  readonly traffic: readonly number[];
+  readonly total: number;
+}
+
+/** The loops of a statement, split into those of the tile and the reduction and those outside. */
+interface SplitLoops {
+  readonly outer: readonly LoopFigures[];
+  readonly reduce: readonly LoopFigures[];
+  readonly tile: readonly LoopFigures[];
+}
+
+/** One kind of tile that a schedule runs: whole, or what is left at a ragged end. */
+interface TileVariant {
+  readonly tile: readonly LoopFigures[];
+  readonly count: number;
+  /** One lane at a time. */
+  readonly scalar: boolean;
+}
+
+/** Prices schedules of one statement; figures of the packed accesses are kept. */
+export class NestPricer {
+  readonly #figures: NestFigures;
+  readonly #core: CoreFigures;
+  readonly #target: Target;
+  readonly #registers: number;
+  readonly #fused: boolean;
+  readonly #packed = new Map<string, readonly AccessFigures[]>();
+
+  constructor(figures: NestFigures, target: Target, core: CoreFigures) {
+    this.#figures = figures;
+    this.#core = core;
+    this.#target = target;
+    this.#registers = vectorRegisterCount(target);
+    this.#fused = target.capabilities.has("fma");
+  }
+
+  price(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): PriceTerms {
+    const split = splitLoops(this.#figures, loops);
+    const { core, around } = this.#coreTerms(split, packed);
+    return this.combine(core, around, this.traffic(loops, packed));
+  }
+
+  combine(core: number, around: number, traffic: readonly number[]): PriceTerms {
+    const slowest = traffic.reduce((a, b) => Math.max(a, b), 0);
+    const hidden = Math.min(core, slowest);
+    const total = Math.max(core, slowest) + this.#core.overlapLoss * hidden + around;
+    return { core, around, traffic, total };
+  }
+
+  /** Time of the tiles and of the loops around them when every operand is in the nearest cache. */
+  coreTerms(
+    loops: readonly LoopFigures[],
+    packed: readonly PackedAxis[],
+  ): { readonly core: number; readonly around: number } {
+    return this.#coreTerms(splitLoops(this.#figures, loops), packed);
+  }
+
+  accesses(packed: readonly PackedAxis[]): readonly AccessFigures[] {
+    if (packed.length === 0) return this.#figures.accesses;
+    const key = packed.map((p) => `${p.tensor} ${p.axis} ${p.width}`).join();
+    const known = this.#packed.get(key);
+    if (known) return known;
+    const made = this.#figures.accesses.map((a) => {
+      const by = packed.find((p) => p.tensor === a.tensor);
+      return by ? packedAccess(a, by) : a;
+    });
+    this.#packed.set(key, made);
+    return made;
+  }
+
+  #coreTerms(
+    split: SplitLoops,
+    packed: readonly PackedAxis[],
+  ): { readonly core: number; readonly around: number } {
+    const accesses = this.accesses(packed);
+    const isPadded = (origin: number): boolean =>
+      this.#figures.reduces &&
+      accesses.every(
+        (a) =>
+          a.use !== "read" ||
+          a.axes.every((x) => x.steps[origin] === 0) ||
+          packed.some((p) => p.tensor === a.tensor),
+      );
+    let core = 0;
+    for (const variant of tileVariants(this.#figures, split, isPadded)) {
+      const inside = this.#tileNs(variant, split, accesses, false);
+      const edges = this.#edgeShare(variant);
+      const edge = edges > 0 ? this.#tileNs(variant, split, accesses, true) : 0;
+      core += variant.count * (inside * (1 - edges) + edge * edges);
+    }
+    return { core, around: this.#around(split.outer, accesses) };
+  }
+
+  /** Time of the loops outside the tiles. */
+  aroundNs(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): number {
+    return this.#around(splitLoops(this.#figures, loops).outer, this.accesses(packed));
+  }
+
+  #around(outer: readonly LoopFigures[], accesses: readonly AccessFigures[]): number {
+    const { loopInstructions, setupInstructions, issuePerNs } = this.#core;
+    let trips = 1;
+    let around = 0;
+    for (const [depth, l] of outer.entries()) {
+      trips *= l.trips;
+      const moving = accesses.filter((a) => a.axes.some((x) => x.steps[l.origin] !== 0)).length;
+      const setup = depth === outer.length - 1 ? setupInstructions : 0;
+      around += (trips * (loopInstructions + moving + setup)) / issuePerNs;
+    }
+    return around;
+  }
+
+  /** Share of the tiles that padding touches: the first and the last along each loop that is tested. */
+  #edgeShare({ tile }: TileVariant): number {
+    const tested = new Set<number>();
+    for (const a of this.#figures.accesses) {
+      if (a.use === "read") for (const l of a.guardLoops) tested.add(l);
+    }
+    let whole = 1;
+    for (const origin of tested) {
+      if (this.#figures.loops[origin]!.kind !== "space") continue;
+      const covered = tile.reduce((n, l) => (l.origin === origin ? n * l.trips : n), 1);
+      const trips = Math.ceil(this.#figures.loops[origin]!.extent / covered);
+      whole *= Math.max(0, trips - 2) / trips;
+    }
+    return tested.size === 0 ? 0 : 1 - whole;
+  }
+
+  #tileNs(
+    variant: TileVariant,
+    split: SplitLoops,
+    accesses: readonly AccessFigures[],
+    edge: boolean,
+  ): number {
+    const c = this.#core;
+    const { reduces, combine, body, finish, isProduct, components } = this.#figures;
+    const lane = variant.tile.find((l) => l.mode === "vector")?.origin;
+    const points = variant.tile.reduce((n, l) => (l.mode === "vector" ? n : n * l.trips), 1);
+    const reduceLane = split.reduce.find((l) => l.mode === "vector");
+    const laneOf = lane ?? reduceLane?.origin;
+    const lanes = variant.tile.find((l) => l.mode === "vector")?.trips ?? reduceLane?.trips ?? 1;
+    const step = new InstructionMix();
+    const end = new InstructionMix();
+    const copied = split.reduce.filter((l) => l.mode === "unroll");
+    const copies = copied.reduce((n, l) => n * l.trips, 1);
+    const inner = [...variant.tile.filter((l) => l.mode !== "vector"), ...copied];
+    const context = { laneOf, lanes, edge, variant };
+    let live = points * Math.max(1, components) + this.#figures.literals;
+    let widest = 0;
+    let loaded = 0;
+    const still = variant.tile.filter((l) => l.mode !== "vector");
+    for (const a of accesses) {
+      if (a.use !== "read") continue;
+      loaded += this.#load(a, inner, context, step);
+      widest = Math.max(widest, distinctElements(a, still));
+    }
+    const near = Math.min(widest, points);
+    live += near + c.loadsAhead * Math.max(0, loaded - near);
+    const perPoint = isProduct ? body - 1 + (this.#fused ? 1 : 2) : body + combine;
+    step.arithmetic += copies * points * (reduces ? perPoint : body);
+    const finishing = variant.tile.filter((l) => l.mode !== "vector");
+    for (const a of accesses) {
+      if (a.use === "finish") this.#load(a, finishing, { ...context, laneOf: lane }, end);
+      else if (a.use === "write") this.#store(a, points, { ...context, laneOf: lane }, end);
+    }
+    end.arithmetic += points * finish;
+    if (reduces) end.other += points * Math.max(1, components);
+    if (reduceLane) end.other += points * lanes * 3;
+    const spilled = Math.max(0, live + 2 - this.#registers);
+    if (spilled > 0) step.memory += spilled * c.spillInstructions;
+    if (!reduces) {
+      step.add(end);
+      return step.ns(c) + 0;
+    }
+    // Chains of one accumulator: each copy waits for the one before.
+    const chain = combine > 0 ? copies * c.latencyNs : 0;
+    let ns = Math.max(step.ns(c), chain);
+    let isInner = true;
+    for (let i = split.reduce.length - 1; i >= 0; i--) {
+      const loop = split.reduce[i]!;
+      if (loop.mode !== "serial") continue;
+      const moving = accesses.filter(
+        (a) => a.use === "read" && a.axes.some((x) => x.steps[loop.origin] !== 0),
+      );
+      const pointers = moving.reduce((n, a) => n + this.#pointers(a, variant.tile), 0);
+      const control = (c.loopInstructions + pointers) / c.issuePerNs;
+      const setup = (pointers * c.setupInstructions) / c.issuePerNs + c.loopEndNs;
+      // Loop control issues beside arithmetic that waits for its operands.
+      ns =
+        (isInner ? Math.max(step.nsWith(c, c.loopInstructions + pointers), chain) : ns + control) *
+          loop.trips +
+        setup;
+      isInner = false;
+    }
+    return ns + end.ns(c) + c.latencyNs;
+  }
+
+  /** Pointers that an access needs: rows whose distance is known only at run time have one each. */
+  #pointers(a: AccessFigures, tile: readonly LoopFigures[]): number {
+    if (!a.symbolic) return 1;
+    let rows = 1;
+    for (const l of tile) {
+      if (l.mode !== "unroll") continue;
+      const moves = a.axes.some((x, i) => i < a.axes.length - 1 && x.steps[l.origin] !== 0);
+      if (moves) rows *= l.trips;
+    }
+    return rows;
+  }
+
+  /** Adds the loads of an access over copied loops to the mix; gives their number. */
+  #load(
+    a: AccessFigures,
+    copies: readonly LoopFigures[],
+    { laneOf, lanes, edge }: LoadContext,
+    mix?: InstructionMix,
+  ): number {
+    const c = this.#core;
+    const count = distinctElements(a, copies);
+    const order = a.scattered ? "apart" : laneOrder(a, laneOf);
+    const guarded = edge && a.guarded;
+    const apart =
+      order === "apart" || (guarded && laneOf !== undefined && a.guardLoops.includes(laneOf));
+    const each = laneOf === undefined ? 1 : lanes;
+    if (!mix) return count;
+    if (apart && each > 1) {
+      mix.loads += count * each;
+      mix.other += count * each * (c.gatherInstructions - 1);
+      if (guarded) mix.other += count * each * c.guardInstructions;
+      return count;
+    }
+    mix.loads += count;
+    if (order === "uniform" && each > 1) mix.other += count * c.splatInstructions;
+    if (guarded) mix.other += count * c.guardInstructions;
+    return count;
+  }
+
+  #store(
+    a: AccessFigures,
+    points: number,
+    { laneOf, lanes, variant }: LoadContext,
+    mix: InstructionMix,
+  ): void {
+    const apart = laneOf !== undefined && (a.scattered || laneOrder(a, laneOf) !== "contiguous");
+    if (apart && !variant.scalar) {
+      mix.stores += points * lanes;
+      mix.other += points * lanes;
+    } else mix.stores += points;
+  }
+
+  /** Nanoseconds of traffic from each level of memory into the one before it. */
+  traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): readonly number[] {
+    const { memory } = this.#target;
+    const { nsPerByte1, nsPerByte2, nsPerByte3, scatterFactor } = this.#core;
+    const rates = [nsPerByte1, nsPerByte2, nsPerByte3];
+    const running = loops.filter((l) => l.mode === "serial" || l.mode === "grid");
+    const still = loops.filter((l) => l.mode !== "serial" && l.mode !== "grid");
+    const accesses = distinctAccesses(this.accesses(packed));
+    // Footprints of the loops from each depth inwards, outermost depth first.
+    const sizes = running.map((_, depth) => {
+      const inside = [...running.slice(depth), ...still];
+      return accesses.map((a) => footprintBytes(a, inside));
+    });
+    sizes.push(accesses.map((a) => footprintBytes(a, still)));
+    const sums = sizes.map((row) => row.reduce((x, y) => x + y, 0));
+    const found: number[] = [];
+    for (let level = 0; level + 1 < memory.length && level < rates.length; level++) {
+      const capacity = memory[level]!.capacityBytes?.value ?? Infinity;
+      const depth = sums.findIndex((s) => s <= capacity);
+      if (depth === 0) {
+        found.push(0);
+        continue;
+      }
+      const fits = depth < 0 ? running.length : depth;
+      let ns = 0;
+      for (const [i, a] of accesses.entries()) {
+        const bytes = trafficBytes(
+          a,
+          running,
+          sizes.map((row) => row[i]!),
+          fits,
+        );
+        const factor = isLongRun(a, [...running.slice(fits), ...still]) ? 1 : scatterFactor;
+        ns += bytes * rates[level]! * factor * (a.use === "write" ? 2 : 1);
+      }
+      found.push(ns);
+    }
+    return found;
+  }
+}
+
+interface LoadContext {
+  readonly laneOf: number | undefined;
+  readonly lanes: number;
+  readonly edge: boolean;
+  readonly variant: TileVariant;
+}
+
+class InstructionMix {
+  loads = 0;
+  stores = 0;
+  arithmetic = 0;
+  /** Both loads and stores of spilled values. */
+  memory = 0;
+  other = 0;
+
+  add(by: InstructionMix): void {
+    this.loads += by.loads;
+    this.stores += by.stores;
+    this.arithmetic += by.arithmetic;
+    this.memory += by.memory;
+    this.other += by.other;
+  }
+
+  ns(c: CoreFigures): number {
+    return this.nsWith(c, 0);
+  }
+
+  /** With so many instructions of control beside. */
+  nsWith(c: CoreFigures, control: number): number {
+    const { loads, stores, arithmetic, memory, other } = this;
+    return Math.max(
+      (loads + stores + arithmetic + memory + other + control) / c.issuePerNs,
+      arithmetic / c.arithmeticPerNs,
+      (loads + memory / 2) / c.loadsPerNs,
+      (stores + memory / 2) / c.storesPerNs,
+    );
+  }
+}
+
+function splitLoops(figures: NestFigures, loops: readonly LoopFigures[]): SplitLoops {
+  const isReduce = (l: LoopFigures): boolean => figures.loops[l.origin]!.kind === "reduce";
+  const first = loops.findIndex(isReduce);
+  const isTile = (l: LoopFigures, at: number): boolean =>
+    !isReduce(l) &&
+    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && l.mode !== "grid"));
+  return {
+    outer: loops.filter((l, at) => !isReduce(l) && !isTile(l, at)),
+    reduce: loops.filter(isReduce),
+    tile: loops.filter(isTile),
+  };
+}
+
+/**
+ * Whole tiles, and what runs where one sticks out: the ragged loop trip by trip with the rest of the
+ * tile, a ragged vector lane by lane unless its operands are padded.
+ */
+function tileVariants(
+  figures: NestFigures,
+  { tile, outer }: SplitLoops,
+  isPadded: (origin: number) => boolean,
+): readonly TileVariant[] {
+  let variants: TileVariant[] = [{ tile: [], count: 1, scalar: false }];
+  const done = new Set<number>();
+  for (const { origin } of tile) {
+    if (done.has(origin)) continue;
+    done.add(origin);
+    const parts = tile.filter((l) => l.origin === origin);
+    const options = raggedParts(figures.loops[origin]!.extent, parts, isPadded(origin));
+    variants = variants.flatMap((v) =>
+      options.map((o) => ({
+        tile: [...v.tile, ...o.tile],
+        count: v.count * o.count,
+        scalar: v.scalar || o.scalar,
+      })),
+    );
+  }
+  const free = outer.filter((l) => !done.has(l.origin)).reduce((n, l) => n * l.trips, 1);
+  return variants.map((v) => ({ ...v, count: v.count * free }));
+}
+
+/** How often the parts of one loop's tile run whole, by vectors, and lane by lane. */
+function raggedParts(
+  extent: number,
+  parts: readonly LoopFigures[],
+  padded: boolean,
+): readonly TileVariant[] {
+  const width = parts.reduce((n, l) => n * l.trips, 1);
+  const whole = Math.floor(extent / width);
+  const found: TileVariant[] = [];
+  if (whole > 0) found.push({ tile: parts, count: whole, scalar: false });
+  let rest = extent - whole * width;
+  const vector = parts.find((l) => l.mode === "vector");
+  const others = parts.filter((l) => l.mode !== "vector");
+  if (!vector) {
+    if (rest > 0) found.push({ tile: [], count: rest, scalar: false });
+    return found;
+  }
+  const lanes = vector.trips;
+  const vectors = Math.floor(rest / lanes) + (padded && rest % lanes > 0 ? 1 : 0);
+  if (vectors > 0) found.push({ tile: [vector], count: vectors, scalar: false });
+  rest = padded ? 0 : rest % lanes;
+  if (rest > 0) found.push({ tile: [], count: rest, scalar: true });
+  return others.length === 0 && found.length === 0
+    ? [{ tile: parts, count: 1, scalar: false }]
+    : found;
+}
+
+/** Accesses of one tensor with the same steps move the same lines. */
+function distinctAccesses(accesses: readonly AccessFigures[]): readonly AccessFigures[] {
+  const seen = new Set<string>();
+  return accesses.filter((a) => {
+    const key = `${a.tensor}:${a.axes.map((x) => x.steps.join(",")).join(";")}`;
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/**
+ * Bytes that an access brings in past a cache that holds the loops from `fits` inwards. The loop just
+ * outside finds again what its trips share; farther out everything has been replaced by then.
+ */
+function trafficBytes(
+  a: AccessFigures,
+  running: readonly LoopFigures[],
+  sizes: readonly number[],
+  fits: number,
+): number {
+  const moves = (l: LoopFigures): boolean => a.axes.some((x) => x.steps[l.origin] !== 0);
+  let depth = fits;
+  // Unmoved trips of the loops just outside reuse all of it.
+  while (depth > 0 && !moves(running[depth - 1]!)) depth--;
+  if (depth > 0) depth--;
+  let bytes = sizes[depth]!;
+  for (let i = 0; i < depth; i++) bytes *= running[i]!.trips;
+  return bytes;
+}
+
+/** Whether lines are read in runs that a prefetcher follows. */
+function isLongRun(a: AccessFigures, inside: readonly LoopFigures[]): boolean {
+  const last = a.axes.at(-1);
+  if (!last || a.scattered) return false;
+  let span = 1;
+  for (const l of inside) span += Math.abs(last.steps[l.origin]!) * l.unit * (l.trips - 1);
+  return span * a.bytes >= 4 * lineBytes || span >= last.extent;
+}

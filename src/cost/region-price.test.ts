@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { applySchedule } from "../schedule/apply.ts";
+import { drawStates } from "../schedule/draw-states.ts";
+import { loopFigures, nestFigures, packedAxis } from "../schedule/nest-figures.ts";
+import { regionStates } from "../schedule/region-states.ts";
+import { sampleRegions } from "../schedule/sample-regions.test-support.ts";
+import { choiceLoops } from "../schedule/tile-choice.ts";
+import { TileSpace } from "../schedule/tile-space.ts";
+import { Rng } from "../support/rng.ts";
+import { targets } from "../target/index.ts";
+import { coreFigures } from "./core-figures.ts";
+import { NestPricer } from "./nest-price.ts";
+import { priceRegion, tilePricer } from "./region-price.ts";
+
+const cases = Object.entries(sampleRegions).flatMap(([name, region]) =>
+  ["wasm", "x64-avx2"].map((target) => [name, target, region] as const),
+);
+
+describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
+  const target = targets.get(targetName)!;
+  const core = coreFigures(target);
+  const figures = nestFigures(region, region.statements[0]!);
+  const lanes = target.vectorBytes / 4;
+  const drawing = { count: 25, rng: new Rng(2), parallel: true, inLanes: false };
+
+  it("no price is below the bound, and a knob's price is that of the applied schedule", () => {
+    const pricer = tilePricer(region, target, core);
+    for (const { choice, schedule } of drawStates(region, target, drawing)) {
+      const applied = applySchedule(region, schedule);
+      if (!applied.ok) throw new Error("a state does not apply");
+      const { estimateNs, boundNs } = priceRegion(applied.value, target);
+      expect(boundNs).toBeGreaterThan(0);
+      expect(estimateNs).toBeGreaterThanOrEqual(boundNs);
+      const loops = choiceLoops(figures, choice, lanes);
+      const tile = pricer.tile(figures, loops, choice.packed);
+      expect(tile.totalNs(loops, choice.packed)).toBeCloseTo(estimateNs, 6);
+      expect(tile.floorNs).toBeLessThanOrEqual(estimateNs + 1e-9);
+    }
+  });
+
+  it("every term is finite and none is negative", () => {
+    for (const { schedule } of drawStates(region, target, drawing)) {
+      const applied = applySchedule(region, schedule);
+      if (!applied.ok) throw new Error("a state does not apply");
+      const packed = [...applied.value.layouts].map(([t, layout]) => packedAxis(t, layout)!);
+      const loops = loopFigures(figures, applied.value.statements[0]!);
+      const {
+        core: tiles,
+        around,
+        traffic,
+        total,
+      } = new NestPricer(figures, target, core).price(loops, packed);
+      for (const ns of [tiles, around, total, ...traffic]) {
+        expect(Number.isFinite(ns)).toBe(true);
+        expect(ns).toBeGreaterThanOrEqual(0);
+      }
+      expect(total).toBeGreaterThanOrEqual(Math.max(tiles, ...traffic));
+    }
+  });
+
+  it("narrowing keeps the cheapest state of all", () => {
+    const pricer = tilePricer(region, target, core);
+    const { states, funnel } = regionStates(region, target, { threads: 2, pricer, refundNs: 0 });
+    const space = new TileSpace(region, target, { parallel: false });
+    let best = Infinity;
+    for (const micro of space.microTiles()) {
+      for (const outer of space.outerChoices(micro)) {
+        const loops = choiceLoops(figures, { ...micro, ...outer }, lanes);
+        best = Math.min(
+          best,
+          pricer.tile(figures, loops, micro.packed).totalNs(loops, micro.packed),
+        );
+      }
+    }
+    const serial = Math.min(...states.filter((s) => s.shares === "").map((s) => s.serialNs));
+    expect(Math.min(serial, states[0]!.priceNs)).toBeLessThanOrEqual(best + 1e-9);
+    const { legal, roofline, symmetry, occupancy, kept } = funnel;
+    expect(roofline + symmetry + occupancy + kept).toBe(legal);
+  });
+});

@@ -1,0 +1,182 @@
+/**
+ * The schedule of every region of a model, chosen together. Each region's superposition is narrowed
+ * (region-states.ts), what neighbours pay for each other makes a factor graph (model-problem.ts), and the
+ * collapse of that graph comes with a bound: no choice among all legal states costs less. A chosen state
+ * whose legality is not proved is taken out, and the search goes on without it. Prices are injected.
+ */
+import type { Region } from "../region/nest.ts";
+import { checkOutcome } from "../search/check.ts";
+import { collapse } from "../search/collapse.ts";
+import type { Outcome } from "../search/outcome.ts";
+import type { Problem } from "../search/problem.ts";
+import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
+import type { Target } from "../target/target.ts";
+import { applySchedule } from "./apply.ts";
+import { enumerateBlockSchedules } from "./block-candidates.ts";
+import type { Schedule } from "./directive.ts";
+import { checkSchedule } from "./legality.ts";
+import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
+import { nestFigures } from "./nest-figures.ts";
+import {
+  listedStates,
+  type RegionFunnel,
+  type RegionStates,
+  regionStates,
+  type TilePricer,
+} from "./region-states.ts";
+import type { ScheduledRegion } from "./scheduled-region.ts";
+import { TileSpace } from "./tile-space.ts";
+
+export interface ChoosingOptions {
+  readonly name: string;
+  readonly target: Target;
+  readonly threads: number;
+  readonly rootOf: SharingOptions["rootOf"];
+  /** Prices of a CPU's tiles without applying them, and of any schedule. */
+  readonly pricerOf: (region: Region) => TilePricer;
+  readonly priceOf: (scheduled: ScheduledRegion) => number;
+}
+
+export interface ChosenSchedule {
+  readonly scheduled: ScheduledRegion;
+  /** Absent where a region has no choice and runs as it stands. */
+  readonly funnel?: RegionFunnel;
+}
+
+/** What the search proves of its answer, in picoseconds of the model's time. */
+export interface Certificate {
+  readonly solver: string;
+  readonly objectivePs: number;
+  readonly boundPs: number;
+  /** (objective - bound) / objective. */
+  readonly gap: number;
+  readonly variables: number;
+  readonly transitions: number;
+  /** States of all variables that the hard constraints allow, and that the search was given. */
+  readonly legal: number;
+  readonly searched: number;
+  readonly nodes: number;
+  readonly work: number;
+  readonly reason: string;
+}
+
+export interface ChosenSchedules {
+  readonly schedules: readonly ChosenSchedule[];
+  readonly certificate: Certificate;
+}
+
+/** Table entries that the search may touch; a model's graph is solved in far fewer. */
+const mostWork = 2e8;
+const gapAskedFor = 0;
+
+export function chooseSchedules(
+  regions: readonly Region[],
+  options: ChoosingOptions,
+): Result<ChosenSchedules> {
+  const { target, threads, rootOf } = options;
+  const sharing = { target, threads, rootOf };
+  const narrowed = regions.map((region): ModelRegion | undefined => {
+    const states = target.blocks ? blockStates(region, options) : tileStates(region, options);
+    return states && { name: region.name, states };
+  });
+  const variables = narrowed.filter((n) => n !== undefined);
+  const refused = new Map<string, number[]>();
+  const refusals: Diagnostic[] = [];
+  for (;;) {
+    const problem = without(modelProblem(options.name, variables, sharing), refused);
+    const outcome = collapse(problem, { work: mostWork, gap: gapAskedFor });
+    const faults = checkOutcome(problem, outcome);
+    invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
+    if (!outcome.solution) return fail(...refusals);
+    const chosen = applyChoice(regions, narrowed, outcome.solution, target);
+    if (chosen.kind === "chosen") {
+      const certificate = certificateOf(problem, outcome, variables);
+      return ok({ schedules: chosen.schedules, certificate });
+    }
+    refusals.push(...chosen.diagnostics);
+    if (chosen.state === undefined) return fail(...chosen.diagnostics);
+    refused.set(chosen.name, [...(refused.get(chosen.name) ?? []), chosen.state]);
+  }
+}
+
+/** Regions of several statements or with a scan run as they stand. */
+function tileStates(region: Region, options: ChoosingOptions): RegionStates | undefined {
+  if (!TileSpace.applies(region)) return undefined;
+  const { target, threads } = options;
+  const pricer = options.pricerOf(region);
+  const refund = refundNs(nestFigures(region, region.statements[0]!), options);
+  return regionStates(region, target, { threads, pricer, refundNs: refund });
+}
+
+function blockStates(region: Region, { target, priceOf }: ChoosingOptions): RegionStates {
+  const priced = enumerateBlockSchedules(region, target).map((schedule) => {
+    const applied = applySchedule(region, schedule);
+    invariant(applied.ok, () => `a schedule of ${region.name} does not apply`);
+    return { schedule, ns: priceOf(applied.value) };
+  });
+  return listedStates(nestFigures(region, region.statements[0]!), priced);
+}
+
+type Applied =
+  | { readonly kind: "chosen"; readonly schedules: readonly ChosenSchedule[] }
+  | {
+      readonly kind: "refused";
+      readonly name: string;
+      /** Absent where the region had no choice. */
+      readonly state?: number;
+      readonly diagnostics: readonly Diagnostic[];
+    };
+
+function applyChoice(
+  regions: readonly Region[],
+  narrowed: readonly (ModelRegion | undefined)[],
+  solution: ArrayLike<number>,
+  target: Target,
+): Applied {
+  const schedules: ChosenSchedule[] = [];
+  let variable = 0;
+  for (const [i, region] of regions.entries()) {
+    const states = narrowed[i]?.states;
+    const state = states && solution[variable++]!;
+    const plain: Schedule = { region: region.name, target: target.name, directives: [] };
+    const schedule = states ? states.states[state!]!.schedule() : plain;
+    const applied = applySchedule(region, schedule);
+    const legal = applied.ok ? checkSchedule(applied.value) : applied;
+    if (!legal.ok) {
+      const { diagnostics } = legal;
+      return { kind: "refused", name: region.name, ...(states && { state: state! }), diagnostics };
+    }
+    schedules.push({ scheduled: legal.value, ...(states && { funnel: states.funnel }) });
+  }
+  return { kind: "chosen", schedules };
+}
+
+function without(problem: Problem, refused: ReadonlyMap<string, readonly number[]>): Problem {
+  const variables = problem.variables.map((v) => {
+    const states = refused.get(v.name);
+    return states ? { ...v, exclusions: [{ constraint: "legality", states }] } : v;
+  });
+  return { ...problem, variables };
+}
+
+function certificateOf(
+  problem: Problem,
+  outcome: Outcome,
+  variables: readonly ModelRegion[],
+): Certificate {
+  const { solver, objective, bound, gap, nodes, work, reason } = outcome;
+  return {
+    solver,
+    objectivePs: objective!,
+    boundPs: bound,
+    gap,
+    variables: problem.variables.length,
+    transitions: problem.transitions.length,
+    legal: variables.reduce((n, v) => n + v.states.funnel.legal, 0),
+    searched: variables.reduce((n, v) => n + v.states.states.length, 0),
+    nodes,
+    work,
+    reason,
+  };
+}

@@ -1,0 +1,246 @@
+/**
+ * A region's superposition, narrowed in three phases that keep their names from the systems before:
+ *
+ *   roofline    tiles whose time without any cache miss already passes the best schedule by more than the
+ *               neighbours could ever refund: all their states go at once, unpriced
+ *   symmetry    states that are the same code as another
+ *   occupancy   states that are not among the best of their interface class
+ *
+ * The first two lose nothing; the third keeps `kept` of each class, so that the best of each stays. In: a
+ * region, prices (injected), a machine. Out: the states that are left, cheapest first, and the count of
+ * everything that was removed and why. Across regions the choice is search/'s (model-problem.ts).
+ */
+import type { Region } from "../region/nest.ts";
+import type { Target } from "../target/target.ts";
+import type { Schedule } from "./directive.ts";
+import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
+import { choiceLoops, type TileChoice } from "./tile-choice.ts";
+import { TileSpace } from "./tile-space.ts";
+
+/** The price of a tile: with every operand near, and under loops around it. */
+export interface TilePrice {
+  readonly floorNs: number;
+  readonly totalNs: (loops: readonly LoopFigures[], packed: readonly PackedAxis[]) => number;
+}
+
+/** Nanoseconds of one core. */
+export interface TilePricer {
+  readonly boundNs: number;
+  tile(
+    figures: NestFigures,
+    loops: readonly LoopFigures[],
+    packed: readonly PackedAxis[],
+  ): TilePrice;
+}
+
+export interface RegionState {
+  /** Absent where the machine's schedules are listed (block-candidates.ts). */
+  readonly choice?: TileChoice;
+  readonly schedule: () => Schedule;
+  /** On one core, and on the threads that the program is made for. */
+  readonly serialNs: number;
+  readonly priceNs: number;
+  /** How the region's results are dealt out to threads: what neighbours can tell. */
+  readonly shares: string;
+}
+
+export interface RegionFunnel {
+  /** States that were named. */
+  readonly generated: number;
+  /** States that a constraint took away. */
+  readonly removed: readonly { readonly constraint: string; readonly states: number }[];
+  /** States that every hard constraint allows. */
+  readonly legal: number;
+  readonly roofline: number;
+  readonly symmetry: number;
+  readonly occupancy: number;
+  readonly kept: number;
+}
+
+export interface RegionStates {
+  readonly figures: NestFigures;
+  /** Cheapest first; at least one. */
+  readonly states: readonly RegionState[];
+  readonly funnel: RegionFunnel;
+}
+
+export interface NarrowingOptions {
+  readonly threads: number;
+  readonly pricer: TilePricer;
+  /** The most that neighbours could make a state cheaper than its price says. */
+  readonly refundNs: number;
+}
+
+/** States of each interface class that the last phase keeps. */
+const kept = 20;
+/** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
+const barriersPerRegion = 4;
+
+export function regionStates(
+  region: Region,
+  target: Target,
+  options: NarrowingOptions,
+): RegionStates {
+  return new Narrowing(region, target, options).run();
+}
+
+/** The superposition of schedules that are listed one by one, each with its price. */
+export function listedStates(
+  figures: NestFigures,
+  schedules: readonly { readonly schedule: Schedule; readonly ns: number }[],
+): RegionStates {
+  const states = schedules.map(({ schedule, ns }): RegionState => {
+    return { schedule: () => schedule, serialNs: ns, priceNs: ns, shares: "" };
+  });
+  states.sort(byPrice);
+  const kept = states.length;
+  return {
+    figures,
+    states,
+    funnel: {
+      generated: kept,
+      removed: [],
+      legal: kept,
+      roofline: 0,
+      symmetry: 0,
+      occupancy: 0,
+      kept,
+    },
+  };
+}
+
+class Narrowing {
+  readonly #space: TileSpace;
+  readonly #target: Target;
+  readonly #options: NarrowingOptions;
+  readonly #region: Region;
+  readonly #threads: number;
+  readonly #byClass = new Map<string, RegionState[]>();
+  readonly #seen = new Set<string>();
+  #bestNs = Infinity;
+  #roofline = 0;
+  #symmetry = 0;
+  #occupancy = 0;
+
+  constructor(region: Region, target: Target, options: NarrowingOptions) {
+    const threads = target.capabilities.has("threads") ? options.threads : 1;
+    this.#region = region;
+    this.#target = target;
+    this.#options = options;
+    this.#threads = threads;
+    this.#space = new TileSpace(region, target, { parallel: threads > 1 });
+  }
+
+  run(): RegionStates {
+    const { figures, lanes, funnel } = this.#space;
+    const { pricer, refundNs } = this.#options;
+    const tiles = this.#space.microTiles().map((micro) => {
+      const outer = this.#space.plain().outer;
+      const loops = choiceLoops(figures, { ...micro, outer }, lanes);
+      return { micro, price: pricer.tile(figures, loops, micro.packed) };
+    });
+    const order = tiles.map((_, i) => i);
+    order.sort((a, b) => tiles[a]!.price.floorNs - tiles[b]!.price.floorNs || a - b);
+    for (const i of order) {
+      const { micro, price } = tiles[i]!;
+      if (price.floorNs / this.#threads > this.#bestNs + refundNs) {
+        this.#roofline += this.#space.outerCount(micro);
+        continue;
+      }
+      for (const outer of this.#space.outerChoices(micro)) this.#add({ ...micro, ...outer }, price);
+    }
+    const states = [...this.#byClass.values()].flat();
+    states.sort(byPrice);
+    return {
+      figures,
+      states,
+      funnel: {
+        generated: funnel.generated,
+        removed: [...funnel.removed].map(([constraint, n]) => ({ constraint, states: n })),
+        legal: funnel.left,
+        roofline: this.#roofline,
+        symmetry: this.#symmetry,
+        occupancy: this.#occupancy,
+        kept: states.length,
+      },
+    };
+  }
+
+  #schedule(choice: TileChoice): Schedule {
+    const directives = this.#space.speller.directives(choice);
+    return { region: this.#region.name, target: this.#target.name, directives };
+  }
+
+  #add(choice: TileChoice, price: TilePrice): void {
+    const { figures, lanes } = this.#space;
+    const loops = choiceLoops(figures, choice, lanes);
+    const key = `${codeKey(loops)} ${choice.packed.map((p) => `${p.tensor}.${p.axis}`).join()}`;
+    if (this.#seen.has(key)) {
+      this.#symmetry++;
+      return;
+    }
+    this.#seen.add(key);
+    const serialNs = price.totalNs(loops, choice.packed);
+    const priceNs = this.#onThreads(serialNs, loops, choice);
+    const shares = choice.parallel === undefined ? "" : figures.loops[choice.parallel]!.name;
+    const schedule = () => this.#schedule(choice);
+    const state = { choice, schedule, serialNs, priceNs, shares };
+    const rivals = this.#byClass.get(shares) ?? [];
+    this.#byClass.set(shares, rivals);
+    this.#bestNs = Math.min(this.#bestNs, priceNs);
+    insertSorted(rivals, state);
+    if (rivals.length > kept) {
+      rivals.pop();
+      this.#occupancy++;
+    }
+  }
+
+  /** The slowest thread's share, and what meeting costs. */
+  #onThreads(serialNs: number, [first]: readonly LoopFigures[], choice: TileChoice): number {
+    if (choice.parallel === undefined || !first) return serialNs;
+    const share = Math.ceil(first.trips / this.#threads) / first.trips;
+    return serialNs * share + barriersPerRegion * this.#target.barrierNs.value;
+  }
+}
+
+function byPrice(a: RegionState, b: RegionState): number {
+  return picoseconds(a.priceNs) - picoseconds(b.priceNs) || compareText(a.shares, b.shares);
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Prices are compared as integers, so that the choice does not hang on the last bit of a sum. */
+export function picoseconds(ns: number): number {
+  return Math.round(ns * 1000);
+}
+
+/** Behind all that are as cheap: among equal prices the earlier candidate stays first. */
+function insertSorted(states: RegionState[], state: RegionState): void {
+  const price = picoseconds(state.priceNs);
+  let at = states.length;
+  while (at > 0 && picoseconds(states[at - 1]!.priceNs) > price) at--;
+  states.splice(at, 0, state);
+}
+
+/**
+ * Equal for loops that run the same code in the same order: loops of one trip are none, and a loop that
+ * continues the one around it is one with it.
+ */
+function codeKey(loops: readonly LoopFigures[]): string {
+  const parts: string[] = [];
+  let last: LoopFigures | undefined;
+  for (const loop of loops) {
+    const { origin, unit, trips, mode } = loop;
+    if (trips === 1 && mode !== "vector") continue;
+    const continues = last?.origin === origin && mode === "serial" && last.mode !== "unroll";
+    if (continues && last!.unit === unit * trips) parts.pop();
+    const shown = continues && last!.unit === unit * trips ? last!.mode : mode;
+    const count = mode === "serial" || mode === "grid" ? "" : trips;
+    parts.push(`${origin}.${unit}.${count}.${shown}`);
+    last = { ...loop, mode: shown };
+  }
+  return parts.join(" ");
+}

@@ -1,0 +1,267 @@
+/**
+ * One state of a statement's superposition as knobs: which loop runs in lanes and in how many vectors,
+ * which loops are copied out beside it, how the reduction is stepped, how the outer loops are ordered and
+ * cut for a cache, what is packed, which loop is dealt out to threads. In: knobs. Out: the directives
+ * that say the same in the schedule language, and the loops as figures, for prices without applying.
+ */
+import type { Region, Statement } from "../region/nest.ts";
+import { blockedLayout } from "./blocked-layout.ts";
+import type { Directive } from "./directive.ts";
+import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
+
+export interface UnrolledRows {
+  readonly loop: number;
+  readonly count: number;
+}
+
+/** The part of a choice that decides the code of a tile; loops are numbers of the statement's loops. */
+export interface MicroTile {
+  /** A space loop in lanes. */
+  readonly lane?: { readonly loop: number; readonly vectors: number };
+  /** The innermost reduce loop in lanes. */
+  readonly reduceLane?: number;
+  readonly rows: readonly UnrolledRows[];
+  /** Reduce loops that are copied out whole. */
+  readonly copied: readonly number[];
+  /** The innermost reduce loop that is left, in steps of so many copies; 1: as it is. */
+  readonly step: number;
+  /** Order of the reduce loops. */
+  readonly reduce: readonly number[];
+  readonly packed: readonly PackedAxis[];
+}
+
+export interface TileChoice extends MicroTile {
+  /** Order of the space loops (their outer parts). */
+  readonly outer: readonly number[];
+  /** The outer part of a loop in blocks of so many trips, block by block outermost. */
+  readonly block?: { readonly loop: number; readonly size: number };
+  /** Loop that is dealt out to threads; it stands outermost. */
+  readonly parallel?: number;
+}
+
+interface OuterPart {
+  readonly name: string;
+  readonly loop: number;
+  /** Iterations of the statement's loop per trip. */
+  readonly unit: number;
+  readonly trips: number;
+}
+
+/** The schedule in the schedule language. */
+export class ChoiceSpeller {
+  readonly #region: Region;
+  readonly #statement: Statement;
+  readonly #figures: NestFigures;
+  readonly #lanes: number;
+
+  constructor(region: Region, statement: Statement, figures: NestFigures, lanes: number) {
+    this.#region = region;
+    this.#statement = statement;
+    this.#figures = figures;
+    this.#lanes = lanes;
+  }
+
+  directives(choice: TileChoice): readonly Directive[] {
+    const statement = this.#statement.name;
+    const made: Directive[] = [];
+    for (const { loop, count } of choice.rows) {
+      const name = this.#name(loop);
+      const [outer, inner] = [`${name}_o`, `${name}_r`];
+      made.push({ kind: "split", statement, loop: name, factor: count, outer, inner });
+      made.push({ kind: "unroll", statement, loop: inner });
+    }
+    if (choice.lane) made.push(...this.#laneDirectives(choice.lane));
+    if (choice.reduceLane !== undefined) {
+      const name = this.#name(choice.reduceLane);
+      made.push(...this.#reduceLaneDirectives(name, choice.step));
+    }
+    for (const loop of choice.copied)
+      made.push({ kind: "unroll", statement, loop: this.#name(loop) });
+    const stepped = steppedLoop(choice);
+    if (stepped !== undefined) {
+      const name = this.#name(stepped);
+      const [outer, inner] = [`${name}_o`, `${name}_u`];
+      made.push({ kind: "split", statement, loop: name, factor: choice.step, outer, inner });
+      made.push({ kind: "unroll", statement, loop: inner });
+    }
+    if (choice.block) {
+      const { loop, size } = choice.block;
+      const name = this.#outerName(choice, loop);
+      const outer = `${this.#name(loop)}_b`;
+      made.push({ kind: "split", statement, loop: name, factor: size, outer, inner: `${outer}i` });
+    }
+    for (const p of choice.packed) {
+      const { shape } = this.#region.tensors.get(p.tensor)!;
+      const layout = blockedLayout(shape, p.axis, p.width);
+      made.push({ kind: "layout", tensor: p.tensor, layout });
+    }
+    const order = this.#order(choice);
+    const same = order.join() === this.#statement.loops.map((l) => l.name).join();
+    if (!same) made.push({ kind: "reorder", statement, order });
+    if (choice.parallel !== undefined) {
+      made.push({ kind: "parallelize", statement, loop: order[0]! });
+    }
+    return made;
+  }
+
+  #laneDirectives({ loop, vectors }: NonNullable<MicroTile["lane"]>): readonly Directive[] {
+    const statement = this.#statement.name;
+    const name = this.#name(loop);
+    const [outer, inner, many, one] = [`${name}_o`, `${name}_i`, `${name}_u`, `${name}_l`];
+    const factor = this.#lanes * vectors;
+    const cut = { kind: "split", statement, loop: name, factor, outer, inner } as const;
+    if (vectors === 1) return [cut, { kind: "vectorize", statement, loop: inner }];
+    return [
+      cut,
+      { kind: "split", statement, loop: inner, factor: this.#lanes, outer: many, inner: one },
+      { kind: "unroll", statement, loop: many },
+      { kind: "vectorize", statement, loop: one },
+    ];
+  }
+
+  #reduceLaneDirectives(name: string, step: number): readonly Directive[] {
+    const statement = this.#statement.name;
+    const [outer, mid, many, inner] = [`${name}_o`, `${name}_i`, `${name}_u`, `${name}_l`];
+    const lanes = this.#lanes;
+    const vectorize = { kind: "vectorize", statement, loop: inner } as const;
+    if (step === 1) {
+      const cut = { kind: "split", statement, loop: name, factor: lanes, outer, inner } as const;
+      return [cut, vectorize];
+    }
+    return [
+      { kind: "split", statement, loop: name, factor: lanes * step, outer, inner: mid },
+      { kind: "split", statement, loop: mid, factor: lanes, outer: many, inner },
+      { kind: "unroll", statement, loop: many },
+      vectorize,
+    ];
+  }
+
+  #name(loop: number): string {
+    return this.#figures.loops[loop]!.name;
+  }
+
+  /** What is left outside of a loop once lanes and rows are cut off. */
+  #outerName(choice: TileChoice, loop: number): string {
+    const cut = choice.lane?.loop === loop || choice.rows.some((r) => r.loop === loop);
+    return cut ? `${this.#name(loop)}_o` : this.#name(loop);
+  }
+
+  #order(choice: TileChoice): readonly string[] {
+    const blocked = choice.block?.loop;
+    const outer = choice.outer.map((l) =>
+      l === blocked ? `${this.#name(l)}_bi` : this.#outerName(choice, l),
+    );
+    if (blocked !== undefined) outer.unshift(`${this.#name(blocked)}_b`);
+    const shared = choice.parallel;
+    if (shared !== undefined && shared !== blocked) {
+      const at = choice.outer.indexOf(shared) + (blocked === undefined ? 0 : 1);
+      outer.unshift(...outer.splice(at, 1));
+    }
+    const stepped = steppedLoop(choice);
+    const reduce = choice.reduce.flatMap((l) => {
+      const name = this.#name(l);
+      if (l === choice.reduceLane) {
+        return choice.step === 1
+          ? [`${name}_o`, `${name}_l`]
+          : [`${name}_o`, `${name}_u`, `${name}_l`];
+      }
+      return l === stepped ? [`${name}_o`, `${name}_u`] : [name];
+    });
+    const tile = choice.rows.map((r) => `${this.#name(r.loop)}_r`);
+    if (choice.lane) {
+      const name = this.#name(choice.lane.loop);
+      tile.push(...(choice.lane.vectors === 1 ? [`${name}_i`] : [`${name}_u`, `${name}_l`]));
+    }
+    return [...outer, ...reduce, ...tile];
+  }
+}
+
+/** The reduce loop that `step` cuts. */
+export function steppedLoop({ reduce, copied, reduceLane, step }: MicroTile): number | undefined {
+  if (step === 1 || reduceLane !== undefined) return undefined;
+  return reduce.findLast((l) => !copied.includes(l));
+}
+
+/** Iterations of a space loop that one tile covers. */
+export function tileExtent(micro: MicroTile, loop: number, lanes: number): number {
+  const row = micro.rows.find((r) => r.loop === loop)?.count ?? 1;
+  return micro.lane?.loop === loop ? row * micro.lane.vectors * lanes : row;
+}
+
+/** The loops of a choice, as `loopFigures` reads them off the applied schedule. */
+export function choiceLoops(
+  figures: NestFigures,
+  choice: TileChoice,
+  lanes: number,
+): readonly LoopFigures[] {
+  return [...outerLoops(figures, choice, lanes), ...microLoops(figures, choice, lanes)];
+}
+
+/** Loops outside the tile and the reduction, outermost first. */
+export function outerLoops(
+  figures: NestFigures,
+  choice: TileChoice,
+  lanes: number,
+): readonly LoopFigures[] {
+  const parts: (OuterPart & { readonly block?: true })[] = [];
+  for (const loop of choice.outer) {
+    const unit = tileExtent(choice, loop, lanes);
+    const trips = Math.ceil(figures.loops[loop]!.extent / unit);
+    const part = { name: "", loop, unit, trips };
+    if (choice.block?.loop !== loop) {
+      parts.push(part);
+      continue;
+    }
+    const { size } = choice.block;
+    parts.push({ ...part, trips: size });
+    const blocks = Math.ceil(figures.loops[loop]!.extent / (unit * size));
+    parts.unshift({ ...part, unit: unit * size, trips: blocks, block: true });
+  }
+  const shared = choice.parallel;
+  if (shared !== undefined && shared !== choice.block?.loop) {
+    const at = parts.findIndex((p) => p.loop === shared);
+    parts.unshift(...parts.splice(at, 1));
+  }
+  return parts.map(({ loop, unit, trips }, i) => ({
+    origin: loop,
+    unit,
+    trips,
+    mode: i === 0 && shared !== undefined ? "grid" : "serial",
+  }));
+}
+
+/** The reduce loops and the loops of the tile. */
+export function microLoops(
+  figures: NestFigures,
+  micro: MicroTile,
+  lanes: number,
+): readonly LoopFigures[] {
+  const made: LoopFigures[] = [];
+  const stepped = steppedLoop(micro);
+  for (const origin of micro.reduce) {
+    const { extent } = figures.loops[origin]!;
+    if (origin === micro.reduceLane) {
+      const { step } = micro;
+      const unit = lanes * step;
+      made.push({ origin, unit, trips: Math.ceil(extent / unit), mode: "serial" });
+      if (step > 1) made.push({ origin, unit: lanes, trips: step, mode: "unroll" });
+      made.push({ origin, unit: 1, trips: lanes, mode: "vector" });
+    } else if (origin === stepped) {
+      const { step } = micro;
+      made.push({ origin, unit: step, trips: Math.ceil(extent / step), mode: "serial" });
+      made.push({ origin, unit: 1, trips: step, mode: "unroll" });
+    } else {
+      const mode = micro.copied.includes(origin) ? "unroll" : "serial";
+      made.push({ origin, unit: 1, trips: extent, mode });
+    }
+  }
+  for (const { loop, count } of micro.rows) {
+    made.push({ origin: loop, unit: 1, trips: count, mode: "unroll" });
+  }
+  if (micro.lane) {
+    const { loop, vectors } = micro.lane;
+    if (vectors > 1) made.push({ origin: loop, unit: lanes, trips: vectors, mode: "unroll" });
+    made.push({ origin: loop, unit: 1, trips: lanes, mode: "vector" });
+  }
+  return made;
+}
