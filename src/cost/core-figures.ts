@@ -31,9 +31,11 @@ export interface CoreFigures {
   readonly spillInstructions: number;
   /** Share of a body's loads that a code generator has in registers at once. */
   readonly loadsAhead: number;
+  /** How much longer functions evaluated by series take than their count of multiply-adds. */
+  readonly callFactor: number;
   /** Share of the slower of two resources' time that the other does not hide. */
   readonly overlapLoss: number;
-  /** Factor on the time of lines that are not read in long runs. */
+  /** Factor on the time of lines that are read in short runs a page or more apart. */
   readonly scatterFactor: number;
   /** Nanoseconds per byte from each level of memory into the one before, by its position. */
   readonly nsPerByte1: number;
@@ -59,22 +61,23 @@ export function coreFigures(target: Target): CoreFigures {
   };
   const engine = target.compiledByEngine === true;
   return {
-    issuePerNs: vector * 1.5,
-    arithmeticPerNs: Math.max(multiplyAdds, vector * 0.65),
-    loadsPerNs: vector * 0.65,
-    storesPerNs: vector * 0.32,
+    issuePerNs: vector * (engine ? 1.5 : 0.75),
+    arithmeticPerNs: Math.min(multiplyAdds, vector * 0.55),
+    loadsPerNs: vector * 0.4,
+    storesPerNs: vector * 0.24,
     // Without a fused instruction only the addition is part of the chain.
-    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 3 / 7),
-    loopInstructions: 3,
-    setupInstructions: 4,
-    loopEndNs: 1.5,
-    gatherInstructions: 2,
-    splatInstructions: engine ? 1 : 0,
-    guardInstructions: 4,
+    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 0.7 : 0.36),
+    loopInstructions: 1,
+    setupInstructions: 1.5,
+    loopEndNs: 0.7,
+    gatherInstructions: 4,
+    splatInstructions: engine ? 2 : 0,
+    guardInstructions: 3,
     spillInstructions: 2,
     loadsAhead: engine ? 1 : 0,
-    overlapLoss: 0.3,
-    scatterFactor: 2,
+    callFactor: engine ? 5 : 1.3,
+    overlapLoss: 0.25,
+    scatterFactor: 3,
     nsPerByte1: level(1),
     nsPerByte2: level(2),
     nsPerByte3: level(3),

@@ -156,7 +156,9 @@ export class NestPricer {
     edge: boolean,
   ): number {
     const c = this.#core;
-    const { reduces, combine, body, finish, isProduct, components } = this.#figures;
+    const { reduces, combine, bodyCalls, finishCalls, isProduct, components } = this.#figures;
+    const body = this.#figures.body + bodyCalls * (c.callFactor - 1);
+    const finish = this.#figures.finish + finishCalls * (c.callFactor - 1);
     const lane = variant.tile.find((l) => l.mode === "vector")?.origin;
     const points = variant.tile.reduce((n, l) => (l.mode === "vector" ? n : n * l.trips), 1);
     const reduceLane = split.reduce.find((l) => l.mode === "vector");
@@ -168,7 +170,7 @@ export class NestPricer {
     const copies = copied.reduce((n, l) => n * l.trips, 1);
     const inner = [...variant.tile.filter((l) => l.mode !== "vector"), ...copied];
     const context = { laneOf, lanes, edge, variant };
-    let live = points * Math.max(1, components) + this.#figures.literals;
+    const kept = points * Math.max(1, components) + this.#figures.literals + 2;
     let widest = 0;
     let loaded = 0;
     const still = variant.tile.filter((l) => l.mode !== "vector");
@@ -178,7 +180,7 @@ export class NestPricer {
       widest = Math.max(widest, distinctElements(a, still));
     }
     const near = Math.min(widest, points);
-    live += near + c.loadsAhead * Math.max(0, loaded - near);
+    const ahead = near + c.loadsAhead * Math.max(0, loaded - near);
     const perPoint = isProduct ? body - 1 + (this.#fused ? 1 : 2) : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
     const finishing = variant.tile.filter((l) => l.mode !== "vector");
@@ -189,8 +191,10 @@ export class NestPricer {
     end.arithmetic += points * finish;
     if (reduces) end.other += points * Math.max(1, components);
     if (reduceLane) end.other += points * lanes * 3;
-    const spilled = Math.max(0, live + 2 - this.#registers);
-    if (spilled > 0) step.memory += spilled * c.spillInstructions;
+    // An accumulator without a register is fetched and put back by every copy, an operand once.
+    const homeless = Math.max(0, kept - this.#registers) * copies;
+    const waiting = Math.max(0, ahead - Math.max(0, this.#registers - kept));
+    step.memory += (homeless + waiting) * c.spillInstructions;
     if (!reduces) {
       step.add(end);
       return step.ns(c) + 0;
@@ -205,9 +209,11 @@ export class NestPricer {
       const moving = accesses.filter(
         (a) => a.use === "read" && a.axes.some((x) => x.steps[loop.origin] !== 0),
       );
-      const pointers = moving.reduce((n, a) => n + this.#pointers(a, variant.tile), 0);
+      const pointers = moving.reduce((n, a) => n + this.#pointers(a, inner), 0);
       const control = (c.loopInstructions + pointers) / c.issuePerNs;
-      const setup = (pointers * c.setupInstructions) / c.issuePerNs + c.loopEndNs;
+      // A short loop's end is foreseen.
+      const unforeseen = Math.min(1, loop.trips / foreseenTrips);
+      const setup = (pointers * c.setupInstructions) / c.issuePerNs + c.loopEndNs * unforeseen;
       // Loop control issues beside arithmetic that waits for its operands.
       ns =
         (isInner ? Math.max(step.nsWith(c, c.loopInstructions + pointers), chain) : ns + control) *
@@ -218,16 +224,15 @@ export class NestPricer {
     return ns + end.ns(c) + c.latencyNs;
   }
 
-  /** Pointers that an access needs: rows whose distance is known only at run time have one each. */
-  #pointers(a: AccessFigures, tile: readonly LoopFigures[]): number {
-    if (!a.symbolic) return 1;
-    let rows = 1;
-    for (const l of tile) {
-      if (l.mode !== "unroll") continue;
-      const moves = a.axes.some((x, i) => i < a.axes.length - 1 && x.steps[l.origin] !== 0);
-      if (moves) rows *= l.trips;
+  /** Pointers that an access needs: copies whose distance is known only at run time have one each. */
+  #pointers(a: AccessFigures, copies: readonly LoopFigures[]): number {
+    const open = a.axes.filter((x) => x.open);
+    if (open.length === 0) return 1;
+    let pointers = 1;
+    for (const l of copies) {
+      if (open.some((x) => x.steps[l.origin] !== 0)) pointers *= l.trips;
     }
-    return rows;
+    return pointers;
   }
 
   /** Adds the loads of an access over copied loops to the mix; gives their number. */
@@ -302,7 +307,7 @@ export class NestPricer {
           sizes.map((row) => row[i]!),
           fits,
         );
-        const factor = isLongRun(a, [...running.slice(fits), ...still]) ? 1 : scatterFactor;
+        const factor = leavesPages(a, loops) ? scatterFactor : 1;
         ns += bytes * rates[level]! * factor * (a.use === "write" ? 2 : 1);
       }
       found.push(ns);
@@ -310,6 +315,12 @@ export class NestPricer {
     return found;
   }
 }
+
+/** Trips up to which branch prediction knows where a loop ends. */
+const foreseenTrips = 32;
+
+/** Reach of a prefetcher and of one entry of the address tables. */
+const pageBytes = 4096;
 
 interface LoadContext {
   readonly laneOf: number | undefined;
@@ -447,11 +458,18 @@ function trafficBytes(
   return bytes;
 }
 
-/** Whether lines are read in runs that a prefetcher follows. */
-function isLongRun(a: AccessFigures, inside: readonly LoopFigures[]): boolean {
+/** Whether short runs lie a page or more apart, where no prefetcher follows and addresses are looked up. */
+function leavesPages(a: AccessFigures, loops: readonly LoopFigures[]): boolean {
+  const inner = loops.filter((l) => l.mode === "vector" || l.mode === "unroll");
   const last = a.axes.at(-1);
-  if (!last || a.scattered) return false;
+  if (!last) return false;
   let span = 1;
-  for (const l of inside) span += Math.abs(last.steps[l.origin]!) * l.unit * (l.trips - 1);
-  return span * a.bytes >= 4 * lineBytes || span >= last.extent;
+  for (const l of inner) span += Math.abs(last.steps[l.origin]!) * l.unit * (l.trips - 1);
+  if (span * a.bytes >= 4 * lineBytes) return false;
+  const next = loops.findLast(
+    (l) => l.mode === "serial" && l.trips > 1 && a.axes.some((x) => x.steps[l.origin] !== 0),
+  );
+  if (!next) return false;
+  const step = a.axes.reduce((n, x, i) => n + Math.abs(x.steps[next.origin]!) * a.strides[i]!, 0);
+  return step * next.unit * a.bytes >= pageBytes;
 }

@@ -15,13 +15,20 @@ import {
 } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import { type ScalarExpr, scalarCost, scalarOperands } from "../semantics/scalar-expr.ts";
+import {
+  type ScalarExpr,
+  scalarCost,
+  scalarOperands,
+  scalarOps,
+} from "../semantics/scalar-expr.ts";
 import { type ScheduledMode, type ScheduledStatement, symbolRanges } from "./scheduled-region.ts";
 
 /** One axis of an access: how far a trip of each loop of the statement moves along it. */
 export interface AxisFigures {
   readonly extent: number;
   readonly steps: Float64Array;
+  /** The distance of neighbours along it is known only when the program runs. */
+  readonly open: boolean;
 }
 
 export interface AccessFigures {
@@ -36,8 +43,6 @@ export interface AccessFigures {
   readonly scattered: boolean;
   /** A condition decides whether it is read. */
   readonly guarded: boolean;
-  /** Some extent of its shape is known only when the program runs. */
-  readonly symbolic: boolean;
   /** Loops that its guards mention. */
   readonly guardLoops: readonly number[];
 }
@@ -58,6 +63,9 @@ export interface NestFigures {
   readonly combine: number;
   /** Arithmetic once per result. */
   readonly finish: number;
+  /** The part of `body` and of `finish` in functions that are evaluated by series. */
+  readonly bodyCalls: number;
+  readonly finishCalls: number;
   /** The body is one product that a sum folds: one instruction where multiply-adds are fused. */
   readonly isProduct: boolean;
   readonly components: number;
@@ -104,6 +112,8 @@ export function nestFigures(region: Region, statement: Statement): NestFigures {
     body: totalCost(body),
     combine: totalCost(reduction?.monoid.combine ?? []),
     finish: totalCost(finish),
+    bodyCalls: totalCost(body, callCost),
+    finishCalls: totalCost(finish, callCost),
     isProduct: reduction?.monoid.name === "sum" && root!.kind === "apply" && root!.op === "mul",
     components: reduction?.monoid.components.length ?? 0,
     reduces: reduction !== undefined,
@@ -112,8 +122,16 @@ export function nestFigures(region: Region, statement: Statement): NestFigures {
   };
 }
 
-function totalCost(exprs: readonly ScalarExpr[]): number {
-  return exprs.reduce((sum, e) => sum + scalarCost(e), 0);
+/** Operators from this cost on are series with a table of constants, not a few instructions. */
+const leastCallCost = 10;
+
+function totalCost(exprs: readonly ScalarExpr[], of = scalarCost): number {
+  return exprs.reduce((sum, e) => sum + of(e), 0);
+}
+
+function callCost(e: ScalarExpr): number {
+  const own = e.kind === "apply" ? scalarOps[e.op].cost : 0;
+  return scalarOperands(e).reduce((n, o) => n + callCost(o), own >= leastCallCost ? own : 0);
 }
 
 function literalsOf(e: ScalarExpr): readonly (number | bigint)[] {
@@ -145,7 +163,8 @@ function accessFigures(context: AccessContext, a: Access | Write): AccessFigures
       scattered ||= linear === undefined;
       return linear?.coefficient ?? 0;
     });
-    return { extent: upperEnd(shape[axis]!, ranges), steps };
+    const open = shape.slice(axis + 1).some((e) => constantValue(e) === undefined);
+    return { extent: upperEnd(shape[axis]!, ranges), steps, open };
   });
   return {
     tensor: a.tensor,
@@ -156,7 +175,6 @@ function accessFigures(context: AccessContext, a: Access | Write): AccessFigures
     strides: axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1)),
     scattered,
     guarded: guard.length > 0,
-    symbolic: shape.slice(1).some((e) => constantValue(e) === undefined),
     guardLoops: names.flatMap((name, i) => (mentioned.has(name) ? [i] : [])),
   };
 }
@@ -195,9 +213,10 @@ export function packedAxis(tensor: string, layout: LayoutMap): PackedAxis | unde
 /** The access in the blocked storage: panels outermost, then the other axes, then the block. */
 export function packedAccess(a: AccessFigures, { axis, width }: PackedAxis): AccessFigures {
   const cut = a.axes[axis]!;
-  const panels = { extent: Math.ceil(cut.extent / width), steps: cut.steps.map((s) => s / width) };
-  const block = { extent: width, steps: cut.steps };
+  const steps = cut.steps.map((s) => s / width);
+  const panels = { extent: Math.ceil(cut.extent / width), steps, open: false };
+  const block = { extent: width, steps: cut.steps, open: false };
   const axes = [panels, ...a.axes.filter((_, i) => i !== axis), block];
   const strides = axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1));
-  return { ...a, axes, strides, symbolic: false };
+  return { ...a, axes, strides };
 }
