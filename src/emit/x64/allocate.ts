@@ -6,7 +6,7 @@
  */
 import { invariant } from "../../support/invariant.ts";
 import type { FunctionCode, PlacedInstruction } from "./function-code.ts";
-import { accessesOf, type Interval, intervalsOf } from "./liveness.ts";
+import { type Access, accessesOf, type Interval, intervalsOf } from "./liveness.ts";
 import {
   firstVirtual,
   gpr,
@@ -49,8 +49,16 @@ interface ScanState {
   readonly active: Interval[];
   /** 1 for each register that an active interval has. */
   readonly taken: Uint8Array;
-  readonly homes: Map<number, number>;
+  /** Physical register by virtual one; -1: none. */
+  readonly homes: Int32Array;
   readonly spilled: Interval[];
+}
+
+/** What stands for the registers that are given none. */
+interface Replacement {
+  readonly slots: ReadonlyMap<number, Memory>;
+  readonly constants: ReadonlyMap<number, PlacedInstruction>;
+  readonly moved: (r: Register) => boolean;
 }
 
 export function allocateRegisters(code: FunctionCode, file: RegisterFile): AllocatedFunction {
@@ -60,6 +68,8 @@ export function allocateRegisters(code: FunctionCode, file: RegisterFile): Alloc
 class Allocator {
   readonly #file: RegisterFile;
   #body: PlacedInstruction[];
+  /** Of each instruction of the body. */
+  #accesses: Access[];
   /** Which instruction of the function's body each stands for. */
   #sources: number[];
   readonly #short = new Set<number>();
@@ -72,6 +82,7 @@ class Allocator {
   constructor(code: FunctionCode, file: RegisterFile) {
     this.#file = file;
     this.#body = [...code.prologue, ...code.body];
+    this.#accesses = this.#body.map(accessesOf);
     this.#sources = this.#body.map((_, i) => Math.max(0, i - code.prologue.length));
     this.#nextRegister = code.registerCount;
     this.#frameBytes = code.slotBytes;
@@ -80,7 +91,7 @@ class Allocator {
 
   run(): AllocatedFunction {
     for (let round = 0; round < mostRounds; round++) {
-      const intervals = intervalsOf(this.#body);
+      const intervals = intervalsOf(this.#body, this.#accesses, this.#nextRegister);
       const { homes, spilled } = this.#scan(intervals);
       if (spilled.length === 0) return this.#finish(homes);
       this.#rewrite(spilled);
@@ -95,11 +106,11 @@ class Allocator {
   }
 
   #scan(intervals: readonly Interval[]): {
-    homes: Map<number, number>;
+    homes: Int32Array;
     spilled: Interval[];
   } {
     const spilled: Interval[] = [];
-    const homes = new Map<number, number>();
+    const homes = new Int32Array(this.#nextRegister).fill(-1);
     const crossing = this.#crossCalls(intervals);
     for (const kind of ["gpr", "vec", "mask"] as const) {
       const active: Interval[] = [];
@@ -113,7 +124,7 @@ class Allocator {
         for (let i = active.length - 1; i >= 0; i--) {
           const other = active[i]!;
           if (other.end >= interval.start) continue;
-          taken[homes.get(other.id)!] = 0;
+          taken[homes[other.id]!] = 0;
           active[i] = active.at(-1)!;
           active.pop();
         }
@@ -124,13 +135,12 @@ class Allocator {
   }
 
   #assign(interval: Interval, { active, taken, homes, spilled }: ScanState): void {
-    const wished = interval.hints
-      .map((h) => homes.get(h))
-      .find((h) => h !== undefined && !taken[h]);
+    const wish = interval.hints.find((h) => homes[h]! >= 0 && !taken[homes[h]!]);
+    const wished = wish === undefined ? undefined : homes[wish]!;
     const free = wished ?? this.#pool(interval.register).find((r) => !taken[r]);
     if (free !== undefined) {
       taken[free] = 1;
-      homes.set(interval.id, free);
+      homes[interval.id] = free;
       active.push(interval);
       return;
     }
@@ -142,8 +152,8 @@ class Allocator {
     );
     spilled.push(victim);
     if (victim === interval) return;
-    homes.set(interval.id, homes.get(victim.id)!);
-    homes.delete(victim.id);
+    homes[interval.id] = homes[victim.id]!;
+    homes[victim.id] = -1;
     active.splice(active.indexOf(victim), 1, interval);
   }
 
@@ -186,13 +196,23 @@ class Allocator {
       this.#spills++;
     }
     const body: PlacedInstruction[] = [];
+    const accesses: Access[] = [];
     const sources: number[] = [];
+    const moved = (r: Register): boolean => slots.has(r.id) || constants.has(r.id);
     this.#body.forEach((instruction, i) => {
+      const own = this.#accesses[i]!;
       const before = body.length;
-      this.#rewriteOne(instruction, slots, constants, body);
+      if (!own.reads.some(moved) && !own.writes.some(moved)) {
+        body.push(instruction);
+        accesses.push(own);
+      } else {
+        this.#rewriteOne(instruction, own, { slots, constants, moved }, body);
+        for (let n = before; n < body.length; n++) accesses.push(accessesOf(body[n]!));
+      }
       for (let n = before; n < body.length; n++) sources.push(this.#sources[i]!);
     });
     this.#body = body;
+    this.#accesses = accesses;
     this.#sources = sources;
   }
 
@@ -201,8 +221,9 @@ class Allocator {
     const wanted = new Set(spilled.map((s) => s.id));
     const found = new Map<number, PlacedInstruction>();
     const several = new Set<number>();
-    for (const instruction of this.#body) {
-      for (const { id } of accessesOf(instruction).writes) {
+    for (let i = 0; i < this.#body.length; i++) {
+      const instruction = this.#body[i]!;
+      for (const { id } of this.#accesses[i]!.writes) {
         if (!wanted.has(id)) continue;
         if (found.has(id) || !isConstantLoad(instruction)) several.add(id);
         found.set(id, instruction);
@@ -214,16 +235,14 @@ class Allocator {
 
   #rewriteOne(
     instruction: PlacedInstruction,
-    slots: ReadonlyMap<number, Memory>,
-    constants: ReadonlyMap<number, PlacedInstruction>,
+    { reads, writes }: Access,
+    { slots, constants, moved }: Replacement,
     out: PlacedInstruction[],
   ): void {
-    const { reads, writes } = accessesOf(instruction);
     const [target] = writes;
     if (target && constants.get(target.id) === instruction) return;
     const { depth } = instruction;
     const made = new Map<number, Register>();
-    const moved = (r: Register): boolean => slots.has(r.id) || constants.has(r.id);
     for (const r of [...reads, ...writes]) {
       if (!moved(r) || made.has(r.id)) continue;
       const short = { ...r, id: this.#nextRegister++, bits: wholeBits(r, this.#file) };
@@ -242,7 +261,7 @@ class Allocator {
     }
   }
 
-  #finish(homes: ReadonlyMap<number, number>): AllocatedFunction {
+  #finish(homes: Int32Array): AllocatedFunction {
     const instructions: PlacedInstruction[] = [];
     const placeOf = new Array<number>(this.#bodyLength + 1).fill(-1);
     this.#body.forEach((instruction, i) => {
@@ -300,16 +319,25 @@ function renamed(
   return mapRegisters(instruction, register);
 }
 
-function withHomes(
-  instruction: PlacedInstruction,
-  homes: ReadonlyMap<number, number>,
-): PlacedInstruction {
+function withHomes(instruction: PlacedInstruction, homes: Int32Array): PlacedInstruction {
   return mapRegisters(instruction, (r) => {
     if (r.id < firstVirtual) return r;
-    const id = homes.get(r.id);
-    invariant(id !== undefined, () => `register ${r.id} of ${instruction.op} has no home`);
-    return { ...r, id };
+    const id = homes[r.id]!;
+    invariant(id >= 0, () => `register ${r.id} of ${instruction.op} has no home`);
+    return physical(r, id);
   });
+}
+
+const physicalRegisters = new Map<number, Register>();
+
+/** Physical registers are few: one value for each of them under each width. */
+function physical({ class: kind, bits }: Register, id: number): Register {
+  const key = (bits * 4 + (kind === "gpr" ? 0 : kind === "vec" ? 1 : 2)) * firstVirtual + id;
+  const known = physicalRegisters.get(key);
+  if (known) return known;
+  const made: Register = { kind: "register", class: kind, id, bits };
+  physicalRegisters.set(key, made);
+  return made;
 }
 
 function mapRegisters(
@@ -319,10 +347,13 @@ function mapRegisters(
   const operands = instruction.operands.map((o): Operand => {
     if (o.kind === "register") return change(o);
     if (o.kind !== "memory" || (!o.base && !o.index)) return o;
-    return { ...o, base: o.base && change(o.base), index: o.index && change(o.index) };
+    const { scale, disp, label } = o;
+    const [base, index] = [o.base && change(o.base), o.index && change(o.index)];
+    return { kind: "memory", base, index, scale, disp, ...(label && { label }) };
   });
-  const { mask } = instruction;
-  return { ...instruction, operands, mask: mask && change(mask) };
+  const { op, mask, zeroing, broadcast, calls, depth } = instruction;
+  const changed = mask && change(mask);
+  return { op, operands, mask: changed, zeroing, broadcast, depth, ...(calls && { calls }) };
 }
 
 /** A copy of a register to itself; a 32-bit one clears the upper half and stays. */

@@ -35,6 +35,7 @@ export class KernelEmitter {
   readonly #values: ValueEmitter;
   /** Names of statements whose checks may fail; their place is the number that is reported. */
   readonly #checks: string[];
+  readonly #usesOfStatement = new Map<Statement, readonly ix.IndexExpr[]>();
 
   constructor(context: KernelContext, kernel: Kernel, checks: string[]) {
     this.#context = context;
@@ -264,29 +265,35 @@ export class KernelEmitter {
     f.place(inside);
   }
 
-  /** Every index expression below the statements, as the scope will be asked for it. */
-  #uses(statements: readonly Statement[]): ix.IndexExpr[] {
-    const uses: ix.IndexExpr[] = [];
-    this.#collect(statements, (e) => uses.push(e));
-    return uses;
+  /** The distinct index expressions below the statements, as the scope will be asked for them. */
+  #uses(statements: readonly Statement[]): readonly ix.IndexExpr[] {
+    const uses = new Map<string, ix.IndexExpr>();
+    for (const s of statements) for (const e of this.#usesOf(s)) uses.set(e.key, e);
+    return [...uses.values()];
+  }
+
+  /** The same of one statement: loops ask for those of all that is inside them, level by level. */
+  #usesOf(s: Statement): readonly ix.IndexExpr[] {
+    const known = this.#usesOfStatement.get(s);
+    if (known) return known;
+    const uses = new Map<string, ix.IndexExpr>();
+    const use = (e: ix.IndexExpr): unknown => uses.set(e.key, e);
+    for (const e of ownExprs(s)) this.#collectExpr(e, use);
+    if (s.kind === "store") this.#useAccess(s.buffer, s.index, use);
+    else for (const e of ownIndices(s)) use(ix.withoutConstant(e));
+    for (const child of childBodies(s)) for (const e of this.#uses(child)) use(e);
+    const found = [...uses.values()];
+    this.#usesOfStatement.set(s, found);
+    return found;
   }
 
   #everyIndex(statements: readonly Statement[]): ix.IndexExpr[] {
-    const all = this.#uses(statements);
+    const all = [...this.#uses(statements)];
     for (const axis of this.#kernel.grid.axes) all.push(axis.extent, ix.variable(axis.name));
     return all;
   }
 
-  #collect(statements: readonly Statement[], use: (e: ix.IndexExpr) => void): void {
-    for (const s of statements) {
-      for (const e of ownExprs(s)) this.#collectExpr(e, use);
-      if (s.kind === "store") this.#useAccess(s.buffer, s.index, use);
-      else for (const e of ownIndices(s)) use(ix.withoutConstant(e));
-      for (const child of childBodies(s)) this.#collect(child, use);
-    }
-  }
-
-  #collectExpr(e: Expr, use: (e: ix.IndexExpr) => void): void {
+  #collectExpr(e: Expr, use: (e: ix.IndexExpr) => unknown): void {
     for (const operand of exprOperands(e)) this.#collectExpr(operand, use);
     if (e.kind === "load") {
       this.#useAccess(e.buffer, e.index, use);
@@ -294,7 +301,11 @@ export class KernelEmitter {
     } else for (const i of exprIndices(e)) use(ix.withoutConstant(i));
   }
 
-  #useAccess(buffer: string, index: readonly ix.IndexExpr[], use: (e: ix.IndexExpr) => void): void {
+  #useAccess(
+    buffer: string,
+    index: readonly ix.IndexExpr[],
+    use: (e: ix.IndexExpr) => unknown,
+  ): void {
     const place = this.#context.place(buffer);
     if (place.kind !== "memory") return;
     use(splitAddress(this.#context.address(place, index)).sum);

@@ -17,23 +17,18 @@ export interface Access {
 const zeroIdioms = new Set(["vxorps", "xor", "kxorw"]);
 const none: Access = { reads: [], writes: [] };
 
-/** Instructions are values that several rounds of allocation look at. */
-const known = new WeakMap<PlacedInstruction, Access>();
-
 /** Virtual registers that an instruction reads and writes. */
 export function accessesOf(instruction: PlacedInstruction): Access {
-  const found = known.get(instruction);
-  if (found) return found;
-  const made = findAccesses(instruction);
-  known.set(instruction, made);
-  return made;
-}
-
-function findAccesses(instruction: PlacedInstruction): Access {
   const { op, operands, mask, zeroing } = instruction;
   if (op === "label" || op === "align") return none;
   const reads: Register[] = [];
   const writes: Register[] = [];
+  const read = (r: Register): void => {
+    if (r.id >= firstVirtual) reads.push(r);
+  };
+  const write = (r: Register): void => {
+    if (r.id >= firstVirtual) writes.push(r);
+  };
   const access = accessOf(op);
   const [first] = operands;
   if (zeroIdioms.has(op) && isZeroing(instruction)) {
@@ -44,19 +39,18 @@ function findAccesses(instruction: PlacedInstruction): Access {
   }
   operands.forEach((o, i) => {
     if (o.kind === "memory") {
-      if (o.base) reads.push(o.base);
-      if (o.index) reads.push(o.index);
+      if (o.base) read(o.base);
+      if (o.index) read(o.index);
     } else if (o.kind === "register") {
       const merges = mask !== undefined && !zeroing && o.class === "vec";
-      if (i > 0 || access !== "write" || merges) reads.push(o);
-      if (i === 0 && access !== "read") writes.push(o);
+      if (i > 0 || access !== "write" || merges) read(o);
+      if (i === 0 && access !== "read") write(o);
       // Both operands of an exchange change.
-      if (i === 1 && (op === "xchg" || op === "lockxadd")) writes.push(o);
+      if (i === 1 && (op === "xchg" || op === "lockxadd")) write(o);
     }
   });
-  if (mask) reads.push(mask);
-  const virtual = (r: Register): boolean => r.id >= firstVirtual;
-  return { reads: reads.filter(virtual), writes: writes.filter(virtual) };
+  if (mask) read(mask);
+  return { reads, writes };
 }
 
 function isZeroing({ operands }: PlacedInstruction): boolean {
@@ -116,55 +110,68 @@ export interface Interval {
 /** Each loop around an instruction is taken to run so many times. */
 const tripsPerLoop = 10;
 
-/** One interval for each virtual register of the code, by start. */
-export function intervalsOf(body: readonly PlacedInstruction[]): Interval[] {
-  const accesses = body.map(accessesOf);
+/**
+ * One interval for each virtual register of the code, by start.
+ *
+ * @param accesses of each instruction
+ * @param registerCount ids of the virtual registers are below
+ */
+export function intervalsOf(
+  body: readonly PlacedInstruction[],
+  accesses: readonly Access[],
+  registerCount: number,
+): Interval[] {
   const blocks = blocksOf(body);
-  const shared = sharedRegisters(blocks, accesses);
+  const shared = sharedRegisters(blocks, accesses, registerCount);
   for (const block of blocks) {
     for (let i = block.first; i < block.end; i++) {
       for (const { id } of accesses[i]!.reads) {
-        if (shared.has(id) && !block.defines.has(id)) block.uses.add(id);
+        if (shared[id] && !block.defines.has(id)) block.uses.add(id);
       }
-      for (const { id } of accesses[i]!.writes) if (shared.has(id)) block.defines.add(id);
+      for (const { id } of accesses[i]!.writes) if (shared[id]) block.defines.add(id);
     }
   }
   solve(blocks);
-  const intervals = new Map<number, Interval>();
-  const touch = (register: Register, at: number, weight: number): Interval => {
-    const known = intervals.get(register.id);
+  const found: Interval[] = [];
+  const intervals = new Array<Interval | undefined>(registerCount).fill(undefined);
+  const touch = (register: Register, at: number, weight: number): void => {
+    const known = intervals[register.id];
     if (!known) {
       const made = { id: register.id, register, start: at, end: at, weight, hints: [] };
-      intervals.set(register.id, made);
-      return made;
+      intervals[register.id] = made;
+      found.push(made);
+      return;
     }
-    known.start = Math.min(known.start, at);
-    known.end = Math.max(known.end, at);
+    extend(known, at);
     known.weight += weight;
-    return known;
   };
-  body.forEach((instruction, i) => {
+  for (let i = 0; i < body.length; i++) {
+    const instruction = body[i]!;
     const weight = tripsPerLoop ** instruction.depth;
     for (const r of accesses[i]!.reads) touch(r, 2 * i, weight);
     for (const r of accesses[i]!.writes) touch(r, 2 * i + 1, weight);
     hint(instruction, intervals);
-  });
-  for (const block of blocks) {
-    for (const id of block.liveIn) extend(intervals.get(id)!, 2 * block.first);
-    for (const id of block.liveOut) extend(intervals.get(id)!, 2 * block.end - 1);
   }
-  return [...intervals.values()].sort((a, b) => a.start - b.start || a.id - b.id);
+  for (const block of blocks) {
+    for (const id of block.liveIn) extend(intervals[id]!, 2 * block.first);
+    for (const id of block.liveOut) extend(intervals[id]!, 2 * block.end - 1);
+  }
+  return found.sort((a, b) => a.start - b.start || a.id - b.id);
 }
 
-/** Registers that occur in more than one block: the others need no data flow. */
-function sharedRegisters(blocks: readonly Block[], accesses: readonly Access[]): Set<number> {
-  const home = new Map<number, number>();
-  const shared = new Set<number>();
+/** 1 for registers that occur in more than one block: the others need no data flow. */
+function sharedRegisters(
+  blocks: readonly Block[],
+  accesses: readonly Access[],
+  registerCount: number,
+): Uint8Array {
+  /** The block of a register plus one; 0: not seen yet. */
+  const home = new Int32Array(registerCount);
+  const shared = new Uint8Array(registerCount);
   blocks.forEach(({ first, end }, b) => {
     const note = ({ id }: Register): void => {
-      const other = home.get(id);
-      if (other === undefined) home.set(id, b);
-      else if (other !== b) shared.add(id);
+      if (home[id] === 0) home[id] = b + 1;
+      else if (home[id] !== b + 1) shared[id] = 1;
     };
     for (let i = first; i < end; i++) {
       accesses[i]!.reads.forEach(note);
@@ -181,11 +188,14 @@ function extend(interval: Interval, at: number): void {
 
 const copies = new Set(["mov", "vmovaps", "vmovups"]);
 
-function hint({ op, operands }: PlacedInstruction, intervals: Map<number, Interval>): void {
+function hint(
+  { op, operands }: PlacedInstruction,
+  intervals: readonly (Interval | undefined)[],
+): void {
   const [to, from] = operands;
   if (!copies.has(op) || to?.kind !== "register" || from?.kind !== "register") return;
-  intervals.get(to.id)?.hints.push(from.id);
-  intervals.get(from.id)?.hints.push(to.id);
+  intervals[to.id]?.hints.push(from.id);
+  intervals[from.id]?.hints.push(to.id);
 }
 
 /** Live sets at block ends, by iteration to the fixed point, last block first. */
