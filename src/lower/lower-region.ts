@@ -27,12 +27,20 @@ import {
   add,
   constant,
   constantValue,
+  floorDiv,
   type IndexExpr,
+  mod,
   substitute,
   variable,
   variablesOf,
 } from "../semantics/index-expr.ts";
-import { loopRange, provesAtMost, provesLess, simplify } from "../semantics/index-range.ts";
+import {
+  type IndexRange,
+  loopRange,
+  provesAtMost,
+  provesLess,
+  simplify,
+} from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
@@ -65,7 +73,9 @@ class KernelLowering {
   readonly #placed = new Map<string, Operand>();
   /** Tiles of staged operands by statement and tensor: only that statement's reads go there. */
   readonly #staged = new Map<string, Operand>();
-  readonly #axes = new Map<string, string>();
+  /** Bound loops in terms of the grid's index variables. */
+  readonly #axes = new Map<string, IndexExpr>();
+  readonly #axisRanges = new Map<string, IndexRange>();
   readonly #context: KernelContext;
   readonly #target: Target;
 
@@ -78,6 +88,7 @@ class KernelLowering {
       buffers: this.#buffers,
       gridAxis: threadAxis,
       axes: this.#axes,
+      axisRanges: this.#axisRanges,
       fused: target.capabilities.has("fma"),
       isPadded: (access, loop, ranges) => this.#isPadded(access, loop, ranges),
     };
@@ -87,10 +98,8 @@ class KernelLowering {
     this.#placeTiles();
     const block = new Block(this.#names);
     const ranges = symbolRanges(this.#region.region);
-    for (const { name, mode } of root.loops) {
-      if (isBound(mode) && !this.#target.blocks) refuseBlocks(root, name, this.#target);
-      if (isBound(mode)) this.#axes.set(name, ranges.has(name) ? this.#names.fresh(name) : name);
-    }
+    const grid = this.#target.blocks ? this.#blockGrid(root) : threadGrid(root, this.#target);
+    const role = this.#role(root);
     const nest = this.#nest(root);
     const start = nest.start(block, ranges, new Map());
     nest.settle(
@@ -100,10 +109,10 @@ class KernelLowering {
     );
     return {
       name: `${this.#region.region.name}${suffix}`,
-      grid: this.#target.blocks ? this.#blockGrid(root) : threadGrid(root),
+      grid,
       buffers: this.#buffers,
       counters: [],
-      roles: [this.#role(root, block)],
+      roles: [{ ...role, body: block.statements }],
       region: this.#region.region.name,
     };
   }
@@ -118,24 +127,39 @@ class KernelLowering {
         help: "bind loops whose extents are constants or over symbols of the model",
       });
     }
-    const given = axes.map((l) => ({ name: this.#axes.get(l.name)!, extent: l.extent }));
+    const given = axes.map((l) => ({ name: this.#axisName(l.name), extent: l.extent }));
+    axes.forEach((l, i) => {
+      this.#bindAxis(l, variable(given[i]!.name));
+    });
     const one = [{ name: "block", extent: constant(1) }];
     const unit = "blocks";
     return { unit, axes: given.length > 0 ? given : one, clusterSize: 1, resident: false };
   }
 
-  #role({ loops }: ScheduledStatement, { statements }: Block): Role {
+  /** Groups and the threads in them are numbered together: a group need not fill a warp. */
+  #role({ loops }: ScheduledStatement): Omit<Role, "body"> {
     const [groups, threads] = (["groups", "threads"] as const).map((level) =>
       loops.find((l) => l.mode === level),
     );
-    return {
-      name: "main",
-      copies: groups ? constantValue(groups.extent)! : 1,
-      threads: threads ? constantValue(threads.extent)! : 1,
-      ...(groups && { copyVariable: this.#axes.get(groups.name)! }),
-      ...(threads && { threadVariable: this.#axes.get(threads.name)! }),
-      body: statements,
-    };
+    const [rows, width] = [groups, threads].map((l) => (l ? constantValue(l.extent)! : 1));
+    const count = rows! * width!;
+    const role = { name: "main", copies: 1, threads: count };
+    if (!groups && !threads) return role;
+    const name = this.#axisName(groups && threads ? "thread" : (groups ?? threads)!.name);
+    this.#axisRanges.set(name, { min: 0, max: count - 1 });
+    const thread = variable(name);
+    if (groups) this.#axes.set(groups.name, floorDiv(thread, width!));
+    if (threads) this.#axes.set(threads.name, groups ? mod(thread, width!) : thread);
+    return { ...role, threadVariable: name };
+  }
+
+  #bindAxis({ name, extent }: ScheduledLoop, axis: IndexExpr): void {
+    this.#axes.set(name, axis);
+    this.#axisRanges.set(axis.key, loopRange(extent, symbolRanges(this.#region.region)));
+  }
+
+  #axisName(name: string): string {
+    return symbolRanges(this.#region.region).has(name) ? this.#names.fresh(name) : name;
   }
 
   /** A statement with its guests and staged operands hooked in at their depths. */
@@ -293,14 +317,14 @@ class KernelLowering {
   }
 }
 
-function refuseBlocks({ statement }: ScheduledStatement, loop: string, target: Target): never {
-  reject("SCH030", `${target.name} has no blocks of threads`, {
-    at: `bind ${statement.name}:${loop}`,
-    help: "use parallelize, or another target",
-  });
-}
-
-function threadGrid({ loops }: ScheduledStatement): Grid {
+function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {
+  const bound = loops.find((l) => isBound(l.mode));
+  if (bound) {
+    reject("SCH030", `${target.name} has no blocks of threads`, {
+      at: `bind ${statement.name}:${bound.name} to ${bound.mode}`,
+      help: "use parallelize, or another target",
+    });
+  }
   const parallel = loops.some((l) => l.mode === "grid");
   const extent = parallel ? variable(threadCountName) : constant(1);
   return {

@@ -57,8 +57,9 @@ export interface KernelContext {
   /** Register and local buffers made on the way. */
   readonly buffers: Buffer[];
   readonly gridAxis: string;
-  /** Index variables of the grid by the bound loops whose iterations they number. */
-  readonly axes: ReadonlyMap<string, string>;
+  /** Bound loops in terms of the grid's index variables, and the ranges of these. */
+  readonly axes: ReadonlyMap<string, IndexExpr>;
+  readonly axisRanges: IndexRanges;
   /** Multiply-add may be fused. */
   readonly fused: boolean;
   /** Position of a tensor is inside its buffer even where the lane's own range is ragged. */
@@ -140,10 +141,14 @@ export class NestLowering {
   }
 
   /** Each instance or thread has one iteration: the variable is there, and the ragged end a branch. */
-  #enterAxis(loop: ScheduledLoop, axis: string, place: Place, fill: (inside: Place) => void): void {
-    const extent = substitute(loop.extent, place.loops);
-    const ranges = new Map(place.ranges).set(axis, loopRange(extent, place.ranges));
-    const loops = new Map(place.loops).set(loop.name, variable(axis));
+  #enterAxis(
+    loop: ScheduledLoop,
+    axis: IndexExpr,
+    place: Place,
+    fill: (inside: Place) => void,
+  ): void {
+    const ranges = new Map([...place.ranges, ...this.context.axisRanges]);
+    const loops = new Map(place.loops).set(loop.name, axis);
     this.settle({ ...place, ranges, loops }, () => false, fill);
   }
 

@@ -3,15 +3,32 @@
  * variables, names resolved to program buffers (a table name stands for all its rows).
  */
 import {
+  add,
+  atomOperands,
   constant,
   constantValue,
   type IndexExpr,
+  mul,
   splitLinear,
+  variable,
+  variablesOf,
 } from "../../semantics/index-expr.ts";
-import { type Buffer, type Kernel, type Program, threadCountName } from "../program.ts";
-import type { Statement } from "../statement.ts";
+import { simplify } from "../../semantics/index-range.ts";
+import { type Buffer, type Kernel, type Program, type Role, threadCountName } from "../program.ts";
+import type { Expr, Statement } from "../statement.ts";
 import { unrollLoops } from "../unroll.ts";
-import { childBodies, substituteStatements } from "../walk.ts";
+import {
+  childBodies,
+  exprIndices,
+  mapConditions,
+  mapExpr,
+  mapOwn,
+  mapStatements,
+  ownIndices,
+  substituteStatements,
+  visitExprs,
+  visitStatements,
+} from "../walk.ts";
 import { Facts } from "./facts.ts";
 
 export interface LaunchView {
@@ -85,7 +102,59 @@ export function viewLaunch(site: LaunchSite): LaunchView {
       rows.map((row) => rootOf(program.buffers, row)),
     );
   }
-  return { kernel: unrollLoops({ ...kernel, roles }), facts, buffers, roots };
+  const unrolled = unrollLoops({ ...kernel, roles });
+  const apart = isCooperative(unrolled) ? unrolled.roles : unrolled.roles.map(inRows);
+  return { kernel: { ...unrolled, roles: apart }, facts, buffers, roots };
+}
+
+/**
+ * A role whose thread number is taken apart into rows of `width` threads, seen as that many copies: two
+ * variables, in which accesses are linear. Only threads that do not meet may be seen so.
+ */
+function inRows(role: Role): Role {
+  const { threadVariable: thread, threads, copies } = role;
+  const width = thread === undefined || copies > 1 ? undefined : rowWidth(role.body, thread);
+  if (thread === undefined || width === undefined || threads % width !== 0) return role;
+  const [row, column] = [`${thread}.row`, `${thread}.column`];
+  const whole = new Map([[thread, add(mul(width, variable(row)), variable(column))]]);
+  const ranges = new Map([
+    [row, { min: 0, max: threads / width - 1 }],
+    [column, { min: 0, max: width - 1 }],
+  ]);
+  const index = (e: IndexExpr): IndexExpr =>
+    [...variablesOf(e)].some((name) => ranges.has(name)) ? simplify(e, ranges) : e;
+  const leaf = (e: Expr): Expr => {
+    if (e.kind === "index") return { ...e, expr: index(e.expr) };
+    if (e.kind !== "load") return e;
+    return { ...e, index: e.index.map(index), guard: mapConditions(e.guard, index) };
+  };
+  const expr = (e: Expr): Expr => mapExpr(e, leaf);
+  const body = mapStatements(substituteStatements(role.body, whole), (s) => [
+    mapOwn(s, { index, expr }),
+  ]);
+  const parts = { copyVariable: row, threadVariable: column, body };
+  return { ...role, copies: threads / width, threads: width, ...parts };
+}
+
+/** The one constant by which the body divides the variable. */
+function rowWidth(body: readonly Statement[], name: string): number | undefined {
+  const widths = new Set<number>();
+  const visit = (e: IndexExpr): void => {
+    for (const atom of e.terms.flatMap((t) => t.atoms)) {
+      const [numerator, denominator] = atomOperands(atom);
+      const divides = atom.kind === "floorDiv" || atom.kind === "mod";
+      const divisor = divides && numerator?.key === name && constantValue(denominator!);
+      if (divisor) widths.add(divisor);
+      for (const operand of atomOperands(atom)) visit(operand);
+    }
+  };
+  visitStatements(body, (s) => {
+    ownIndices(s).forEach(visit);
+  });
+  visitExprs(body, (e) => {
+    exprIndices(e).forEach(visit);
+  });
+  return widths.size === 1 ? [...widths][0] : undefined;
 }
 
 /**
