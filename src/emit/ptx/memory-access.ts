@@ -76,7 +76,7 @@ export function spellAddress(
     if (varying.terms.length === 0) return `[${offset}]`;
     const bits = place.space === "shared" ? 32 : 64;
     const register = scope.register(varying, bits);
-    return offset === 0 ? `[${register}]` : `[${register}${offset < 0 ? "" : "+"}${offset}]`;
+    return offset === 0 ? `[${register}]` : `[${register}+${offset}]`;
   }
   const linear = scope.register(ix.add(address, more), 32);
   return `[${swizzled(code, place.swizzleBytes, linear)}]`;
