@@ -1,6 +1,7 @@
 /** A program's instance in the program interpreter: for targets whose device is not at hand. */
 import { runProgram } from "../src/interp/program.ts";
 import type { Program } from "../src/program/program.ts";
+import { memoryOfViews } from "../src/runtime/buffer-memory.ts";
 import type { ProgramInstance } from "../src/runtime/model-session.ts";
 import { capacityBytes } from "../src/runtime/storage-sizes.ts";
 import { storageBytes } from "../src/semantics/dtype.ts";
@@ -30,7 +31,7 @@ export function interpretProgram(program: Program, seed: number): ProgramInstanc
     return ok(undefined);
   };
   return {
-    bytes: (name) => memory.get(name)!,
+    memory: memoryOfViews((name) => memory.get(name)!),
     bind: () => ok(undefined),
     runSync,
     run: async (parameters) => runSync(parameters),

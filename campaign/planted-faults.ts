@@ -301,7 +301,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["value === 0 : value >= 0", "value === 0 : true", "requirements are not checked"],
   ]),
   ...inFile("src/runtime/model-session.ts", threads, [
-    ["if (feed) this.#instance.bytes(b.name).set(tensorBytes(feed));", "", "stale inputs"],
+    ["if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));", "", "stale inputs"],
     [
       "const size = storageBytes(b.dtype, elementCount(shape));",
       "const size = 4;",

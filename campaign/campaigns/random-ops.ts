@@ -19,16 +19,15 @@ import { createNativeInstance } from "../../src/runtime/native/native-instance.t
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { createWasmSession } from "../../src/runtime/wasm/session.ts";
-import { dtypes } from "../../src/semantics/dtype.ts";
-import { evaluate } from "../../src/semantics/index-expr.ts";
-import { fromRef, type RefTensor, randomRef, toRef } from "../../src/semantics/tensor.ts";
+import { fromRef, type RefTensor, toRef } from "../../src/semantics/tensor.ts";
 import { ok, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts";
 import { interpretProgram } from "../interpreted-instance.ts";
-import { type RandomGraph, randomGraph } from "../random-graph.ts";
+import { randomGraph } from "../random-graph.ts";
+import { drawInputs, firstDifference } from "../random-values.ts";
 
 export const randomOps: Campaign = {
   name: "random-ops",
@@ -102,18 +101,6 @@ function compiledTrial(place: Place): Trial {
   };
 }
 
-function drawInputs({ graph, extents }: RandomGraph, rng: Rng): RefTensor[] {
-  const symbols = new Map(Object.entries(extents));
-  return graph.inputs.map((id) => {
-    const { dtype, shape } = graph.values[id]!.type;
-    return randomRef(
-      dtype,
-      shape.map((d) => evaluate(d, symbols)),
-      rng,
-    );
-  });
-}
-
 async function runCompiled(
   graph: Graph,
   inputs: readonly RefTensor[],
@@ -129,20 +116,3 @@ async function runCompiled(
   await session.dispose();
   return nests.outputs.map((name) => toRef(outputs[name]!));
 }
-
-/** Integers must be equal; floats equal within the rounding of the graphs that are drawn. */
-function firstDifference(found: RefTensor, want: RefTensor): string | undefined {
-  const type = (t: RefTensor) => `${t.dtype}[${t.shape.join(", ")}]`;
-  if (type(found) !== type(want)) return `${type(found)}, the oracle says ${type(want)}`;
-  const relative = dtypes[want.dtype].format === undefined ? 0 : floatTolerance;
-  for (let i = 0; i < want.data.length; i++) {
-    const [a, b] = [found.data[i]!, want.data[i]!];
-    if (Object.is(a, b) || a === b) continue;
-    const close = Math.abs(Number(a) - Number(b)) <= relative * Math.max(1, Math.abs(Number(b)));
-    if (!close) return `element ${i} is ${a}, the oracle says ${b}`;
-  }
-  return undefined;
-}
-
-/** Six ops over sums of at most a few hundred terms below 64, each rounded to float32. */
-const floatTolerance = 2 ** -23 * 64;

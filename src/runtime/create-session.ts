@@ -3,9 +3,11 @@
  * best first. Where machine code cannot run, WebAssembly does, and the reason is kept.
  */
 import type { Program } from "../program/program.ts";
-import { type Diagnostic, ok, type Result } from "../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
+import { createCudaInstance } from "./cuda/cuda-instance.ts";
+import { probeCuda } from "./cuda/features.ts";
 import { type EmittedCode, emitHere } from "./emit-here.ts";
 import { ModelSession, type SessionOptions } from "./model-session.ts";
 import { probeNativeFeatures } from "./native/features.ts";
@@ -43,6 +45,7 @@ export function createSession(
   options: MachineOptions,
 ): Result<ModelSession> {
   const { threads, weight, title, whole } = options;
+  if (target.emitter === "ptx") return createCudaSession(program, target, options);
   const emitted = options.code ? ok(options.code) : emitHere(program, target);
   if (!emitted.ok) return emitted;
   const code = emitted.value;
@@ -59,4 +62,26 @@ export function createSession(
   const instance = createNativeInstance(program, target, { ...run, system, parallelism, code });
   if (!instance.ok) return instance;
   return ok(new ModelSession(program, instance.value, session));
+}
+
+/** On the first GPU; its kernels are assembled now, or were before on this machine. */
+function createCudaSession(
+  program: Program,
+  target: Target,
+  { weight, title }: SessionOptions,
+): Result<ModelSession> {
+  const features = probeCuda();
+  if (!features.ok) return features;
+  const { targets, open, store } = features.value;
+  if (!targets.includes(target.name)) {
+    const help = `on this GPU run ${targets.join(", ")}`;
+    return fail(
+      diagnostic("RUN040", `no way to run a program for target ${target.name} here`, { help }),
+    );
+  }
+  const device = open();
+  if (!device.ok) return device;
+  const instance = createCudaInstance(program, target, { device: device.value, store });
+  if (!instance.ok) return instance;
+  return ok(new ModelSession(program, instance.value, { weight, ...(title && { title }) }));
 }

@@ -13,6 +13,7 @@ import { elementCount } from "../semantics/shape.ts";
 import { type Tensor, tensorBytes, tensorFromBytes } from "../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
+import type { BufferMemory } from "./buffer-memory.ts";
 
 export type ParameterValues = Readonly<Record<string, number>>;
 
@@ -24,8 +25,8 @@ export interface ProgramStep {
 
 /** A program ready to run on this machine, whatever its code is. */
 export interface ProgramInstance {
-  /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
-  bytes(name: string): Uint8Array;
+  /** Buffers of scope memory, each at its capacity. */
+  readonly memory: BufferMemory;
   /** Writes the parameters of the next run without running. */
   bind(parameters: ParameterValues): Result<void>;
   /** Runs on this thread and its helpers; blocks. */
@@ -87,7 +88,7 @@ export class ModelSession {
     for (const b of this.#owners("weight")) {
       const tensor = options.weight(b.source!);
       const stored = b.layout ? packTensor(tensor, b.layout) : tensor;
-      this.#instance.bytes(b.name).set(tensorBytes(stored));
+      this.#instance.memory.write(b.name, tensorBytes(stored));
     }
   }
 
@@ -146,13 +147,13 @@ export class ModelSession {
   /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */
   poison(): void {
     for (const b of [...this.#owners("scratch"), ...this.#ends("output")]) {
-      this.#instance.bytes(b.name).fill(0xff);
+      this.#instance.memory.fill(b.name, 0xff);
     }
   }
 
   /** States are zeros again, as before the first run. */
   resetStates(): void {
-    for (const b of this.#owners("state")) this.#instance.bytes(b.name).fill(0);
+    for (const b of this.#owners("state")) this.#instance.memory.fill(b.name, 0);
   }
 
   /** Ends the threads; the session cannot run again. */
@@ -201,7 +202,7 @@ export class ModelSession {
     if (!bound.ok) return bound;
     for (const b of this.#ends("input")) {
       const feed = feeds[b.source!];
-      if (feed) this.#instance.bytes(b.name).set(tensorBytes(feed));
+      if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));
     }
     return bound;
   }
@@ -211,11 +212,11 @@ export class ModelSession {
     for (const b of this.#ends("output")) {
       const shape = b.shape.map((e) => evaluate(e, parameters));
       const size = storageBytes(b.dtype, elementCount(shape));
-      const copy = Uint8Array.from(this.#instance.bytes(b.name).subarray(0, size));
-      outputs[b.source!] = tensorFromBytes(b.dtype, shape, copy);
+      const bytes = this.#instance.memory.read(b.name, size);
+      outputs[b.source!] = tensorFromBytes(b.dtype, shape, bytes);
     }
     for (const { input, output } of this.#program.states) {
-      this.#instance.bytes(input).set(this.#instance.bytes(output));
+      this.#instance.memory.copy(output, input);
     }
     return outputs;
   }

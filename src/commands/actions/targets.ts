@@ -1,6 +1,7 @@
 /** The targets, and one of them with every figure, how it is known and its source. */
 
 import { runnableTargets } from "../../runtime/create-session.ts";
+import { probeCuda } from "../../runtime/cuda/features.ts";
 import { ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Machine } from "../../target/machine.ts";
@@ -16,7 +17,8 @@ export const targetsAction: Action<{
 }> = async ({ action, name }) => (action === "list" ? list() : show(name ?? ""));
 
 function list() {
-  const here = runnableTargets().names;
+  const gpu = probeCuda();
+  const here = [...runnableTargets().names, ...(gpu.ok ? gpu.value.targets : [])];
   const rows = [...targets.values()].map((t) => ({
     name: t.name,
     summary: t.summary,

@@ -19,6 +19,7 @@ import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/impor
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Program } from "../../program/program.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
+import { probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
@@ -180,6 +181,7 @@ function fixedBefore(what: string, option: string): Diagnostic {
 function namesFor(wanted: string): readonly string[] {
   const runnable = runnableTargets().names;
   if (wanted === "cpu") return runnable;
+  if (wanted === "cuda") return gpuTargets();
   if (wanted !== "auto") return [wanted];
   // Machine code is written anew at every load, which takes longer than most models run.
   return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
@@ -216,8 +218,18 @@ function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
   return runnableTargets().reasons.map((d) => ({ ...d, severity: "warning" as const }));
 }
 
+/** Of the GPU here; empty without one. */
+function gpuTargets(): readonly string[] {
+  const features = probeCuda();
+  return features.ok ? features.value.targets : [];
+}
+
 /** The target of a name; `auto` is WebAssembly, `cpu` machine code where it runs. */
 export function findTarget(name: string): Result<Target> {
+  if (name === "cuda") {
+    const features = probeCuda();
+    if (!features.ok) return features;
+  }
   const target = targets.get(namesFor(name)[0] ?? name);
   if (target && compiledEmitters.has(target.emitter)) {
     return ok(target, insteadOfNative(name, target));
@@ -339,16 +351,18 @@ function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta
 
 /** The program with its weights in memory, ready to run on `threads` threads. */
 export function startSession({ start, target }: OpenModel, threads: number): Result<ModelSession> {
-  if (!runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
+  const isGpu = target.emitter === "ptx";
+  if (!isGpu && !runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
   const { meta, program, weight, whole } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
+  const options = { threads, weight, title: (name: string) => titles.get(name) ?? name };
+  // A GPU's driver keeps what it assembled itself.
+  if (isGpu) return createSession(program, target, options);
   const emitted = start.code ? ok(start.code) : emitHere(program, target);
   if (!emitted.ok) return emitted;
   start.onEmitted?.(emitted.value);
   return createSession(program, target, {
-    threads,
-    weight,
-    title: (name) => titles.get(name) ?? name,
+    ...options,
     code: emitted.value,
     ...(whole && { whole }),
   });

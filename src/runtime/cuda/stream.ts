@@ -9,8 +9,12 @@ const threadLocalCapture = 1;
 export interface CudaStream {
   readonly handle: bigint;
   synchronize(): void;
+  /** Whether all that was enqueued is done; a fault of it is thrown. */
+  isDone(): boolean;
   close(): void;
 }
+
+const notReady = 600;
 
 export function createStream(device: CudaDevice): CudaStream {
   const cell = new BigUint64Array(1);
@@ -19,6 +23,11 @@ export function createStream(device: CudaDevice): CudaStream {
   return {
     handle,
     synchronize: () => device.driver.call("cuStreamSynchronize", handle),
+    isDone: () => {
+      if (device.driver.ask("cuStreamQuery", handle) === notReady) return false;
+      device.driver.call("cuStreamSynchronize", handle);
+      return true;
+    },
     close: device.own(() => device.driver.call("cuStreamDestroy_v2", handle)),
   };
 }

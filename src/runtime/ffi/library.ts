@@ -70,6 +70,11 @@ export function addressOf(bytes: ArrayBufferView): bigint {
   return BigInt(koffi().address(bytes));
 }
 
+/** Native memory itself, not a copy; not to be used once it is freed. */
+export function viewAddress(address: bigint, bytes: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(koffi().view(address, bytes));
+}
+
 /** A copy of native memory. */
 export function copyFromAddress(address: bigint, bytes: number): Uint8Array {
   return new Uint8Array(koffi().view(address, bytes)).slice();

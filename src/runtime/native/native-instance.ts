@@ -27,6 +27,7 @@ import {
 } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
+import { memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
@@ -121,6 +122,7 @@ interface Loaded {
 }
 
 export class NativeInstance implements ProgramInstance {
+  readonly memory = memoryOfViews((name) => this.bytes(name));
   readonly #parts: InstanceParts;
   readonly #buffers: ReadonlyMap<string, Buffer>;
   readonly #bases: ReadonlyMap<string, bigint>;

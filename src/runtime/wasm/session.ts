@@ -1,6 +1,7 @@
 /** A model as WebAssembly on this machine: an instance of its program, and the threads it runs on. */
 import type { Program } from "../../program/program.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
+import { memoryOfViews } from "../buffer-memory.ts";
 import { ModelSession, type ProgramInstance, type SessionOptions } from "../model-session.ts";
 import type { WasmFeatures } from "./features.ts";
 import { createWasmInstance, type WasmCode } from "./wasm-instance.ts";
@@ -34,7 +35,7 @@ export function createWasmSession(
   if (!made.ok) return made;
   const wasm = made.value;
   const instance: ProgramInstance = {
-    bytes: (name) => wasm.bytes(name),
+    memory: memoryOfViews((name) => wasm.bytes(name)),
     bind: (parameters) => wasm.bind(parameters),
     runSync: (parameters) => wasm.runSync(parameters),
     run: (parameters, signal) => wasm.run(parameters, signal),

@@ -1,0 +1,21 @@
+/** How the bytes of a program's buffers come and go, wherever they lie: in this process or on a device. */
+export interface BufferMemory {
+  /** Puts `bytes` at the buffer's beginning. */
+  write(buffer: string, bytes: Uint8Array): void;
+  /** A copy of the first `count` bytes. */
+  read(buffer: string, count: number): Uint8Array<ArrayBuffer>;
+  /** The same value in every byte. */
+  fill(buffer: string, value: number): void;
+  /** All bytes of one buffer over those of another of the same size. */
+  copy(from: string, to: string): void;
+}
+
+/** Of buffers that are views of this process's memory. */
+export function memoryOfViews(bytes: (buffer: string) => Uint8Array): BufferMemory {
+  return {
+    write: (buffer, given) => bytes(buffer).set(given),
+    read: (buffer, count) => Uint8Array.from(bytes(buffer).subarray(0, count)),
+    fill: (buffer, value) => void bytes(buffer).fill(value),
+    copy: (from, to) => bytes(to).set(bytes(from)),
+  };
+}

@@ -1,0 +1,163 @@
+import { describe, expect, it } from "vitest";
+import type { Program } from "../../program/program.ts";
+import { parseProgram } from "../../program/program-parse.ts";
+import { ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import { type NativeLibrary, openLibrary } from "../ffi/library.ts";
+import { ModelSession } from "../model-session.ts";
+import { createCudaInstance } from "./cuda-instance.ts";
+import { CudaDevice } from "./device.ts";
+import { CudaDriver } from "./driver.ts";
+import { probeDriver, targetsOf } from "./features.ts";
+
+function value<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics[0]!.message);
+}
+
+const library = value(openLibrary(["libc.so.6", "libSystem.B.dylib", "msvcrt.dll"]));
+const allocate = library.bind("calloc", "uint64_t", "size_t count, size_t bytes")!;
+
+/**
+ * A driver whose device memory is a map of what was written where; kernels do nothing, but what they were
+ * launched with is kept.
+ */
+function fakeDevice(answers: Readonly<Record<string, (...args: never[]) => number>> = {}) {
+  const names: string[] = [];
+  const written = new Map<bigint, Uint8Array>();
+  let next = 4096n;
+  const own: Record<string, (...args: never[]) => number> = {
+    cuMemHostAlloc: (cell: BigUint64Array, bytes: number) => {
+      cell[0] = BigInt(allocate(1, bytes) as number);
+      return 0;
+    },
+    cuMemAlloc_v2: (cell: BigUint64Array, bytes: number) => {
+      cell[0] = next;
+      next += BigInt(Math.ceil(bytes / 4096) * 4096);
+      return 0;
+    },
+    cuMemcpyHtoD_v2: (to: bigint, from: Uint8Array) => {
+      written.set(to, Uint8Array.from(from));
+      return 0;
+    },
+    cuDeviceGetAttribute: (cell: Int32Array, attribute: number) => {
+      cell[0] = attribute === 75 ? 9 : attribute === 76 ? 0 : 1;
+      return 0;
+    },
+    ...answers,
+  };
+  const fake: NativeLibrary = {
+    bind: (name) => {
+      if (name === "cuGetErrorName") return undefined;
+      return (...args) => {
+        names.push(name);
+        const answer = own[name];
+        if (answer) return answer(...(args as never[]));
+        for (const cell of args) if (cell instanceof BigUint64Array) cell[0] ||= 7n;
+        return 0;
+      };
+    },
+  };
+  const driver = value(CudaDriver.open("linux", () => ok(fake)));
+  const count = (name: string): number => names.filter((n) => n === name).length;
+  return { driver, device: value(CudaDevice.open(driver, 0)), names, written, count };
+}
+
+/** y = x + w for N elements, M launches by a repeat; `tasks` may be replaced. */
+function programOf(tasks = "launch add after previous"): Program {
+  return value(
+    parseProgram(`program p for "h200" {
+  parameter N in 1 to 100
+  buffer x : input memory f32 [N] source "x"
+  buffer w : weight memory f32 [100] source "w"
+  buffer y : output memory f32 [N] source "y"
+  kernel add region "r" {
+    grid blocks (b < floorDiv(N + 31, 32))
+    role main copies 1 threads 32 as t {
+      if N - 32*b - t - 1 >= 0 {
+        store y[32*b + t] = add(load.f32 x[32*b + t], load.f32 w[32*b + t])
+      }
+    }
+  }
+  tasks {
+    ${tasks}
+  }
+}
+`),
+  );
+}
+
+/** The fake driver assembles nothing. */
+const store = { read: () => Uint8Array.of(1), write: () => {} };
+const gpu = targets.get("h200")!;
+const weight = { dtype: "f32", shape: [100], data: new Float32Array(100).fill(2) } as const;
+const feed = (n: number) => ({
+  x: { dtype: "f32", shape: [n], data: new Float32Array(n).fill(1) } as const,
+});
+
+describe("a program on a device", () => {
+  it("captures a graph for each set of parameters once, weights uploaded once", () => {
+    const { device, written, count } = fakeDevice();
+    const program = programOf();
+    const instance = value(createCudaInstance(program, gpu, { device, store }));
+    const session = new ModelSession(program, instance, { weight: () => weight });
+    const at = instance.memory.addressOf("w");
+    expect(new Float32Array(written.get(at)!.buffer)[99]).toBe(2);
+    for (const n of [40, 40, 41, 40]) expect(session.run(feed(n)).ok).toBe(true);
+    expect(count("cuStreamBeginCapture_v2")).toBe(2);
+    expect(count("cuGraphLaunch")).toBe(4);
+    expect(count("cuLaunchKernelEx")).toBe(2);
+    expect(count("cuMemcpyHtoD_v2")).toBe(1);
+    instance.dispose();
+    expect(device.usedBytes).toBe(0);
+    expect(count("cuMemFree_v2")).toBe(count("cuMemAlloc_v2"));
+    expect(count("cuMemFreeHost")).toBe(count("cuMemHostAlloc"));
+  });
+
+  it("runs repeats through, and decides conditions on parameters", () => {
+    const { device, count } = fakeDevice();
+    const tasks = `repeat i < 3 { launch add after previous }
+    if (N - 50 >= 0) { launch add after previous } else { }`;
+    const program = programOf(tasks);
+    const session = new ModelSession(
+      program,
+      value(createCudaInstance(program, gpu, { device, store })),
+      {
+        weight: () => weight,
+      },
+    );
+    session.run(feed(10));
+    expect(count("cuLaunchKernelEx")).toBe(3);
+    session.run(feed(60));
+    expect(count("cuLaunchKernelEx")).toBe(7);
+  });
+
+  it("answers a fault of the driver, and gives everything back when it cannot begin", () => {
+    const lost = fakeDevice({ cuStreamSynchronize: () => 700 });
+    const program = programOf();
+    const instance = value(createCudaInstance(program, gpu, { device: lost.device, store }));
+    const session = new ModelSession(program, instance, { weight: () => weight });
+    expect(session.run(feed(8))).toMatchObject({ ok: false, diagnostics: [{ code: "CUD002" }] });
+    const full = fakeDevice({ cuMemAlloc_v2: () => 2 });
+    const refused = createCudaInstance(program, gpu, { device: full.device, store });
+    expect(refused).toMatchObject({ ok: false, diagnostics: [{ code: "CUD002" }] });
+    expect(full.names.at(-1)).toBe("cuDevicePrimaryCtxRelease_v2");
+  });
+
+  it("refuses parameters out of their range (RUN008)", () => {
+    const { device } = fakeDevice();
+    const instance = value(createCudaInstance(programOf(), gpu, { device, store }));
+    expect(instance.runSync({ N: 0 })).toMatchObject({ diagnostics: [{ code: "RUN008" }] });
+  });
+});
+
+describe("targets of a device", () => {
+  it("are those of its compute capability, its own first", () => {
+    expect(targetsOf("NVIDIA H200", "9.0")[0]).toBe("h200");
+    expect(targetsOf("NVIDIA H800", "9.0")).toContain("h100");
+    expect(targetsOf("GeForce 256", "1.0")).toEqual([]);
+    expect(value(probeDriver(ok(fakeDevice().driver))).targets).toContain("h200");
+    const old = fakeDevice({ cuDeviceGetAttribute: () => 0 });
+    expect(probeDriver(ok(old.driver))).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
+  });
+});
