@@ -181,6 +181,17 @@ OP(s_sample) {
 }
 OP(s_coalesce) { return of_set(isl_union_set_coalesce(a[0].s)); }
 OP(m_coalesce) { return of_map(isl_union_map_coalesce(a[0].m)); }
+OP(s_remove_redundancies) {
+  set *out = isl_union_set_empty(isl_union_set_get_space(a[0].s));
+  isl_set_list *list = isl_union_set_get_set_list(a[0].s);
+  for (int i = 0; i < isl_set_list_n_set(list); i++) {
+    isl_set *one = isl_set_remove_redundancies(isl_set_list_get_set(list, i));
+    out = isl_union_set_union(out, isl_union_set_from_set(one));
+  }
+  isl_set_list_free(list);
+  release(a[0]);
+  return of_set(out);
+}
 OP(s_disjoint_pieces) {
   set *out = isl_union_set_empty(isl_union_set_get_space(a[0].s));
   isl_set_list *list = isl_union_set_get_set_list(a[0].s);
@@ -228,7 +239,7 @@ static const struct {
     ROW(s_intersect, "ss") ROW(s_union, "ss") ROW(s_subtract, "ss") ROW(s_subset, "ss")
     ROW(s_equal, "ss") ROW(s_disjoint, "ss") ROW(s_empty, "s") ROW(s_lexmin, "s")
     ROW(s_lexmax, "s") ROW(s_project_out, "sii") ROW(s_project_params, "s") ROW(s_params, "s")
-    ROW(s_intersect_params, "ss") ROW(s_coalesce, "s") ROW(s_disjoint_pieces, "s")
+    ROW(s_intersect_params, "ss") ROW(s_coalesce, "s") ROW(s_disjoint_pieces, "s") ROW(s_remove_redundancies, "s")
     ROW(s_count, "s") ROW(s_count_at, "ss") ROW(s_affine_hull, "s") ROW(s_simple_hull, "s") ROW(s_convex_hull, "s")
     ROW(s_dim_min, "si") ROW(s_dim_max, "si") ROW(s_identity, "s") ROW(s_pairs, "ss")
     ROW(s_lex_less, "ss") ROW(s_read, "s") ROW(s_at, "ss") ROW(s_sample, "s")

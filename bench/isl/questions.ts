@@ -29,11 +29,15 @@ export type Reply =
   /** One point of the operand, or none when it is empty. */
   | { readonly kind: "member"; readonly value: Answer<IntegerSet> }
   /** A set that contains the operand, and equals isl's result where that is the operand itself. */
-  | { readonly kind: "hull"; readonly value: Answer<IntegerSet> };
+  | { readonly kind: "hull"; readonly value: Answer<IntegerSet> }
+  /** A set that contains the operand and lies within isl's result. */
+  | { readonly kind: "tight hull"; readonly value: Answer<IntegerSet> };
 
 export interface Question {
   /** The driver's operation. */
   readonly name: string;
+  /** false where isl answers a smaller question, so that times say nothing. */
+  readonly timed?: false;
   /** Texts of the operands. */
   draw(rng: Rng): readonly string[];
   /** Ours: reads the same texts, anew each time, and gives the run that answers. */
@@ -135,7 +139,8 @@ function andValues(rng: Rng, style: Style): readonly string[] {
 const setAndValues: Draw = (rng) => andValues(rng, {});
 const finiteAndValues: Draw = (rng) => andValues(rng, { finite: true });
 
-function countAt(set: IntegerSet, values: Readonly<Record<string, number>>): Answer<number> {
+/** The count for all parameter values, taken at some; isl counts at those alone. */
+function countByFormula(set: IntegerSet, values: Readonly<Record<string, number>>): Answer<number> {
   const count = affine.countInParams(set);
   return count.kind === "known" ? affine.evaluateCount(count.value, values) : count;
 }
@@ -249,15 +254,26 @@ const setQuestions: readonly Question[] = [
   onSet("s_params", oneSet, (a) => known(affine.paramsOf(a))),
   onSets("s_intersect_params", setAndContext, (a, b) => known(affine.intersectParams(a, b))),
   onSet("s_coalesce", oneSet, (a) => points(affine.coalesce(a))),
+  onSet("s_remove_redundancies", oneSet, (a) => points(affine.removeRedundancies(a))),
   onSet("s_disjoint_pieces", oneSet, (a) => points(affine.makeDisjoint(a))),
   onSet("s_affine_hull", oneSet, (a) => points(affine.affineHull(a))),
   onSet("s_simple_hull", plainSet, (a) => ({ kind: "hull", value: affine.simpleHull(a) })),
+  onSet("s_convex_hull", plainSet, (a) => ({
+    kind: "tight hull",
+    value: affine.polyhedralHull(a),
+  })),
   onSet("s_sample", oneSet, (a) => ({ kind: "member", value: sampleAsSet(a) })),
   onSets("s_at", setAndValues, (a, b) => known(affine.fixParams(a, valuesIn(b)))),
   onSet("s_identity", oneSet, (a) => known(affine.identityMap(a))),
   onSets("s_pairs", twoSets, (a, b) => known(affine.pairsOf(a, b))),
   onSet("s_read", oneSet, (a) => known(a)),
-  onSets("s_count_at", finiteAndValues, (a, b) => number(countAt(a, valuesIn(b)))),
+  onSets("s_count_at", finiteAndValues, (a, b) =>
+    number(affine.countPoints(affine.fixParams(a, valuesIn(b)))),
+  ),
+  {
+    ...onSets("s_count_at", finiteAndValues, (a, b) => number(countByFormula(a, valuesIn(b)))),
+    timed: false,
+  },
   onSet("s_count", finiteSet(), (a) => number(affine.countPoints(a))),
 ];
 

@@ -13,6 +13,7 @@ import {
   lexMax,
   lexMin,
   parseSet,
+  polyhedralHull,
   simpleHull,
 } from "./index.ts";
 
@@ -28,6 +29,7 @@ const commands: Readonly<Record<string, (set: IntegerSet) => string>> = {
   lexMax: (set) => spelled(lexMax(set), formatSet),
   coalesce: (set) => spelled(coalesce(set), formatSet),
   affineHull: (set) => spelled(affineHull(set), formatSet),
+  polyhedralHull: (set) => spelled(polyhedralHull(set), formatSet),
   simpleHull: (set) => spelled(simpleHull(set), formatSet),
   count: (set) => spelled(countPoints(set), String),
   formula: (set) => spelled(countInParams(set), formatCount),

@@ -3,19 +3,29 @@
  * the integer points, found by points outside the present candidate (M. Karr, "Affine relationships
  * among variables of a program", 1976). The simple hull takes the rows of all pieces, each moved
  * outwards to its least value on the set (exact over the integers, so at least as tight as over the
- * reals). Boxes with their bounds in parameters are in bounds.ts.
+ * reals). The polyhedral hull has all rows that hold, by double-description.ts. Boxes with their bounds in
+ * parameters are in bounds.ts.
  */
 
 import { isEmptyPiece } from "./compare.ts";
-import { shadow, splitBounds } from "./omega.ts";
+import { type Generators, generatorsOf } from "./double-description.ts";
+import { type Substitution, shadow, splitBounds, withoutEqualities } from "./omega.ts";
 import { minimumOfRow } from "./optimum.ts";
-import { projectOnto, samplePiece, toPiece, toSystem } from "./piece.ts";
+import { allInequalities, projectOnto, samplePiece, toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
 import { removeRedundant } from "./redundancy.ts";
-import { combine, evaluateRow, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
+import {
+  combine,
+  dotProduct,
+  evaluateRow,
+  negateRow,
+  type Row,
+  tightEquality,
+  unitRow,
+} from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
-import { fixedColumns, type Piece, type SetOrMap, sameTuple } from "./types.ts";
+import { fixedColumns, type Piece, rowWidth, type SetOrMap, sameTuple } from "./types.ts";
 import { type Answer, answer, type Work } from "./work.ts";
 
 /** The affine equalities of the points, one piece a tuple (a pair of tuples for maps). */
@@ -33,6 +43,60 @@ export function simpleHull<T extends SetOrMap>(value: T, limit?: number): Answer
     const inequalities = translatedRows(params, pieces, work);
     return slim(params, { ...pieces[0]!, locals: [], equalities: [], inequalities }, work);
   });
+}
+
+/**
+ * The polyhedral hull: all rows that hold on the rational points of the pieces (their locals
+ * projected away) and of the integer lattices they lie on, rounded; each piece is turned into its
+ * vertices, rays and lines, and those of all pieces back into rows.
+ */
+export function polyhedralHull<T extends SetOrMap>(value: T, limit?: number): Answer<T> {
+  return hullOf(value, limit, (params, pieces, work) => {
+    if (pieces.length === 1 && pieces[0]!.locals.length === 0) return pieces[0]!;
+    const width = fixedColumns(params, pieces[0]!) + 1;
+    const parts = pieces.map((p) => generatorsOfPiece(params, p, work));
+    const lines = parts.flatMap((g) => g.lines.map((v) => overFixed(v, width)));
+    const rays = parts.flatMap((g) => g.rays.map((v) => overFixed(v, width)));
+    const facets = generatorsOf(lines, rays, width, work);
+    const hull = {
+      ...pieces[0]!,
+      locals: [],
+      equalities: facets.lines,
+      inequalities: facets.rays,
+    };
+    return toPiece(hull, toSystem(params, hull)) ?? hull;
+  });
+}
+
+/**
+ * Of the cone over the piece: the constant's column is one more variable, which is at least 0. All
+ * equalities of its integer points are used up first, so that the rows left round well.
+ */
+function generatorsOfPiece(params: readonly string[], piece: Piece, work: Work): Generators {
+  const width = rowWidth(params, piece);
+  const hidden = piece.locals.map(() => 0);
+  const found = equalitiesOf(params, [piece], work);
+  const equalities = found.map((r) => [...r.slice(0, -1), ...hidden, r.at(-1)!]);
+  const trail: Substitution[] = [];
+  const all = [...piece.equalities, ...equalities];
+  const rows = withoutEqualities(all, allInequalities(params, piece), trail, work) ?? [];
+  const replaced = trail.filter((s) => s.value[s.column] === 0);
+  const zero = replaced.map((s) => unitRow(width, s.column));
+  const { lines, rays } = generatorsOf(zero, [...rows, unitRow(width, width - 1)], width, work);
+  const recover = (v: Row): Row => recovered(v, trail);
+  return { lines: lines.map(recover), rays: rays.map(recover) };
+}
+
+/** The vector with the entries that were replaced. */
+function recovered(vector: Row, trail: readonly Substitution[]): Row {
+  const out = vector.slice();
+  for (const { column, value } of trail.toReversed()) out[column] = dotProduct(value, out);
+  return out;
+}
+
+/** A vector without its entries for locals. */
+function overFixed(vector: Row, width: number): Row {
+  return [...vector.slice(0, width - 1), vector.at(-1)!];
 }
 
 type HullOfPieces = (params: readonly string[], pieces: readonly Piece[], work: Work) => Piece;

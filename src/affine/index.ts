@@ -81,7 +81,7 @@ export {
 } from "./expression.ts";
 export { findValueFlow } from "./flow.ts";
 export { type Flow, type FlowQuestion, findFlow } from "./flow-question.ts";
-export { affineHull, simpleHull } from "./hull.ts";
+export { affineHull, polyhedralHull, simpleHull } from "./hull.ts";
 export {
   checkDependence,
   isLegal,

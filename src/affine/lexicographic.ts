@@ -10,10 +10,11 @@
 import { isEmptyPiece, isSubsetWithin, subtractWithin } from "./compare.ts";
 import { countBounds, eliminationRow, shadow, splitBounds } from "./omega.ts";
 import { applyMap, compose, domain, inverse, paramsOf } from "./operations.ts";
+import { minimumOfRow } from "./optimum.ts";
 import { lexLess } from "./order.ts";
 import { toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
-import { negateRow, type Row } from "./row.ts";
+import { negateRow, type Row, unitRow } from "./row.ts";
 import {
   appendLocal,
   dependsOnColumn,
@@ -110,7 +111,26 @@ function beatsOf(value: SetOrMap, end: End): IntegerMap {
 
 /** The optimum of an inhabited piece. */
 function bestOfPiece(params: readonly string[], piece: Piece, end: End, work: Work): Piece[] {
+  const fixed = fixedColumns(params, piece);
+  if (fixed === piece.output.dims.length) return [bestPoint(piece, end, work)];
   return bestByBounds(params, piece, end, work) ?? bestBySubtraction(params, piece, end, work);
+}
+
+/** Without parameters and source the optimum is one point: one dimension's extreme after the other. */
+function bestPoint(piece: Piece, end: End, work: Work): Piece {
+  const system = toSystem([], piece);
+  const equalities: number[][] = [];
+  for (let c = 0; c < system.fixed; c++) {
+    const width = system.fixed + system.locals.length + 1;
+    const sign = end === "first" ? 1 : -1;
+    const least = minimumOfRow(system, unitRow(width, c, sign), work);
+    if (least.kind !== "value") throw new GiveUp("unbounded");
+    const pinned = unitRow(width, c);
+    pinned[width - 1] = 0 - sign * least.value;
+    system.equalities.push(pinned);
+    equalities.push([...pinned.slice(0, system.fixed), pinned[width - 1]!]);
+  }
+  return { ...piece, locals: [], equalities, inequalities: [] };
 }
 
 function bestBySubtraction(params: readonly string[], p: Piece, end: End, work: Work): Piece[] {

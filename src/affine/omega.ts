@@ -20,9 +20,13 @@ import { tighten } from "./tighten.ts";
 import { type Answer, answer, Work } from "./work.ts";
 
 /** How to recover an eliminated variable from the values of the others. */
-type Step =
-  | { readonly column: number; readonly value: Row }
-  | { readonly column: number; readonly bounds: readonly Row[] };
+type Step = Substitution | { readonly column: number; readonly bounds: readonly Row[] };
+
+/** The column is worth the value, where the value's own entry at the column is 0 or its new variable's. */
+export interface Substitution {
+  readonly column: number;
+  readonly value: Row;
+}
 
 /** Some integer point of the system over `columns` variables, or null when it has none. */
 export function findPoint(
@@ -66,16 +70,31 @@ export function isPlainlyEmpty(
   columns: number,
 ): boolean {
   if (isRefuted(equalities, inequalities, columns)) return true;
+  const rows = withoutEqualities(equalities, inequalities, [], new Work());
+  return rows === null || isRefuted([], rows, columns);
+}
+
+/**
+ * Inequalities that say the same once all equalities, given ones and those that opposite inequalities
+ * turn out to be, have replaced columns; null when they are seen to contradict. `trail` tells how the
+ * replaced columns are recovered, last step first.
+ */
+export function withoutEqualities(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  trail: Substitution[],
+  work: Work,
+): number[][] | null {
   let rows = inequalities as number[][];
   let equal = equalities as number[][];
-  while (equal.length > 0) {
-    const reduced = removeEqualities(equal, rows, [], new Work());
+  for (;;) {
+    const reduced = removeEqualities(equal, rows, trail, work);
     const tight = reduced && tighten(reduced);
-    if (!tight) return true;
+    if (!tight) return null;
     rows = tight.inequalities;
     equal = tight.equalities;
+    if (equal.length === 0) return rows;
   }
-  return isRefuted([], rows, columns);
 }
 
 function solve(
@@ -88,13 +107,10 @@ function solve(
   let rows = inequalities;
   let equal = equalities;
   for (;;) {
-    const reduced = removeEqualities(equal, rows, trail, work);
+    const reduced = withoutEqualities(equal, rows, trail as Substitution[], work);
     if (!reduced) return null;
-    const tight = tighten(reduced);
-    if (!tight) return null;
-    rows = tight.inequalities;
-    equal = tight.equalities;
-    if (equal.length > 0) continue;
+    rows = reduced;
+    equal = [];
     if (rows.length === 0) return replay(trail, new Array<number>(columns).fill(0));
     const choice = chooseVariable(rows, columns);
     if (!choice.exact) {
@@ -115,7 +131,7 @@ function solve(
 function removeEqualities(
   equalities: number[][],
   inequalities: number[][],
-  trail: Step[],
+  trail: Substitution[],
   work: Work,
 ): number[][] | null {
   const pending = equalities.slice();

@@ -92,6 +92,21 @@ function bigGcd(a: bigint, b: bigint): bigint {
   return x;
 }
 
+/** The scalar product, exactly. */
+export function dotProduct(a: Row, b: Row): number {
+  let sum = 0;
+  let worst = 0;
+  for (let i = 0; i < a.length; i++) {
+    const p = a[i]! * b[i]!;
+    sum += p;
+    worst = Math.max(worst, Math.abs(p), Math.abs(sum));
+  }
+  if (worst <= limit) return sum;
+  let exact = 0n;
+  for (let i = 0; i < a.length; i++) exact += BigInt(a[i]!) * BigInt(b[i]!);
+  return toSafeNumber(exact);
+}
+
 function toSafeNumber(value: bigint): number {
   const n = Number(value);
   if (!Number.isSafeInteger(n)) throw new GiveUp("overflow");

@@ -8,6 +8,7 @@
 import { countBounds, eliminationRow, shadow, splitBounds } from "./omega.ts";
 import {
   coefficientGcd,
+  combine,
   floorDiv,
   gcd,
   isZeroRow,
@@ -184,7 +185,7 @@ export function simplify(system: System): boolean {
     settleLocals(system);
     if (!tightenRows(system)) return false;
     if (eliminateByEquality(system)) continue;
-    if (eliminateFreeLocal(system)) continue;
+    if (eliminateFloor(system) || eliminateFreeLocal(system)) continue;
     if (mergeEqualDivisions(system)) continue;
     dropUnusedLocals(system);
     return true;
@@ -310,6 +311,39 @@ function eliminateFreeLocal(system: System): boolean {
     return true;
   }
   return false;
+}
+
+/**
+ * Removes a division that is used with coefficients 1 and -1 in inequalities alone: floor(f / m) >= g
+ * is f >= m * g, and floor(f / m) <= g is f <= m * g + m - 1. True if it did.
+ */
+function eliminateFloor(system: System): boolean {
+  for (let i = 0; i < system.locals.length; i++) {
+    const d = system.locals[i];
+    if (!d || !isUsedBySteps(system, i)) continue;
+    const column = system.fixed + i;
+    const upper = negateRow(d.numerator);
+    upper[upper.length - 1]! += d.divisor - 1;
+    system.inequalities = system.inequalities.map((row) => {
+      const c = row[column]!;
+      if (c === 0) return row;
+      const out = combine(1, c > 0 ? d.numerator : upper, d.divisor, row, "inequality");
+      out[column] = 0;
+      return out;
+    });
+    system.locals[i] = null;
+    dropUnusedLocals(system);
+    return true;
+  }
+  return false;
+}
+
+/** Whether a local occurs in inequalities alone, each time with coefficient 1 or -1. */
+function isUsedBySteps(system: System, index: number): boolean {
+  const column = system.fixed + index;
+  if (usesColumn(system.equalities, column)) return false;
+  for (const d of system.locals) if (d && d.numerator[column] !== 0) return false;
+  return system.inequalities.every((r) => Math.abs(r[column]!) <= 1);
 }
 
 const unlimited = new Work(Infinity);
