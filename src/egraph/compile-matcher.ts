@@ -9,6 +9,7 @@
 import type { Atom, MatchPlan } from "./match-plan.ts";
 import type { RowBuffer } from "./row-buffer.ts";
 import type { Snapshot } from "./snapshot.ts";
+import type { Vocabulary } from "./vocabulary.ts";
 
 export interface SearchLimits {
   /** Rows with no node stamped later than this are old. */
@@ -22,9 +23,17 @@ export interface SearchLimits {
 /** Writes the rows and gives the work done. */
 export type Matcher = (snapshot: Snapshot, rows: RowBuffer, limits: SearchLimits) => number;
 
-export function compileMatcher(plan: MatchPlan): Matcher {
+/** Matchers by their text: graphs that share a vocabulary search by the same code. */
+const compiled = new WeakMap<Vocabulary, Map<string, Matcher>>();
+
+export function compileMatcher(plan: MatchPlan, vocabulary: Vocabulary): Matcher {
+  const known = compiled.get(vocabulary) ?? new Map<string, Matcher>();
+  compiled.set(vocabulary, known);
   const body = writeMatcher(plan);
-  return new Function("snapshot", "rows", "limits", body) as Matcher;
+  const matcher =
+    known.get(body) ?? (new Function("snapshot", "rows", "limits", body) as Matcher);
+  known.set(body, matcher);
+  return matcher;
 }
 
 const prelude = `"use strict";

@@ -103,4 +103,4 @@ export {
   saturate,
 } from "./saturate.ts";
 export { addPattern } from "./term.ts";
-export type { HeadId, OpId, Payload, PayloadId, Vocabulary } from "./vocabulary.ts";
+export { type HeadId, type OpId, type Payload, type PayloadId, Vocabulary } from "./vocabulary.ts";

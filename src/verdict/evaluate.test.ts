@@ -21,7 +21,7 @@ import type { Bench, Candidate } from "./candidate.ts";
 import { CheckBlocks } from "./check-candidate.ts";
 import { evaluate, type Measuring } from "./evaluate.ts";
 import { measurePeaks } from "./peaks.ts";
-import { regionHash } from "./region-hash.ts";
+import { regionHash } from "../region/region-hash.ts";
 
 const target = targets.get("wasm")!;
 const runner = new ChildRunner();

@@ -21,7 +21,7 @@ import type { Target } from "../../target/target.ts";
 import type { Bench, Candidate } from "../../verdict/candidate.ts";
 import { CheckBlocks } from "../../verdict/check-candidate.ts";
 import { type Evaluation, evaluate } from "../../verdict/evaluate.ts";
-import { regionHash } from "../../verdict/region-hash.ts";
+import { regionHash } from "../../region/region-hash.ts";
 import type { Agreement, Verdict } from "../../verdict/verdict.ts";
 import { version } from "../version.ts";
 import { defaultStorePath } from "./trials.ts";

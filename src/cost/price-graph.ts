@@ -1,0 +1,117 @@
+/**
+ * Prices of graphs that are not compiled: the sum over the regions that the default grouping makes of
+ * them, each by its cheapest schedule (tile-cost.ts), and a guide for single ops. Regions that compute
+ * the same under other names are priced once. Regions are taken as legal: legality is proved when a
+ * graph is compiled. For rewrite/, which may not know of regions.
+ */
+import { definitionGraph } from "../graph/builder.ts";
+import type { Graph, OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
+import { infoOf, isComposite } from "../graph/op-table.ts";
+import { bytesOf, elementsOf } from "../graph/tensor-type.ts";
+import { buildNests } from "../region/builders/build-nests.ts";
+import { coalesceRegion } from "../region/coalesce.ts";
+import { analyseProgram, formRegion } from "../region/form-region.ts";
+import { defaultGroupOptions, planGroups } from "../region/groups.ts";
+import type { Region } from "../region/nest.ts";
+import { regionHash } from "../region/region-hash.ts";
+import { applySchedule } from "../schedule/apply.ts";
+import { enumerateSchedules } from "../schedule/candidates.ts";
+import type { IndexExpr } from "../semantics/index-expr.ts";
+import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
+import { scalarOps } from "../semantics/scalar-expr.ts";
+import { ok, type Result } from "../support/diagnostic.ts";
+import type { Target } from "../target/target.ts";
+import { priceRegion } from "./tile-cost.ts";
+
+export interface PricedOp {
+  readonly op: OpKind;
+  readonly attrs: unknown;
+  readonly inputs: readonly TensorType[];
+  readonly output: TensorType;
+}
+
+export class GraphPricer {
+  readonly #target: Target;
+  readonly #regions = new Map<string, number>();
+
+  constructor(target: Target) {
+    this.#target = target;
+  }
+
+  /** Nanoseconds of one core over all regions of a graph of core ops. */
+  graph(graph: Graph): Result<number> {
+    const nests = buildNests(graph);
+    if (!nests.ok) return nests;
+    const analysed = analyseProgram(nests.value);
+    const { groups } = planGroups(analysed, defaultGroupOptions);
+    let total = 0;
+    for (const group of groups) total += this.#region(formRegion(analysed, group));
+    return ok(total);
+  }
+
+  #region(region: Region): number {
+    const key = regionHash(region);
+    const known = this.#regions.get(key);
+    if (known !== undefined) return known;
+    const coalesced = coalesceRegion(region).region;
+    let best = Infinity;
+    for (const schedule of enumerateSchedules(coalesced, this.#target, { parallel: false })) {
+      const applied = applySchedule(coalesced, schedule);
+      if (!applied.ok) continue;
+      best = Math.min(best, priceRegion(applied.value, this.#target).estimateNs);
+    }
+    this.#regions.set(key, best);
+    return best;
+  }
+
+  /**
+   * A guide: nanoseconds of one op as if its neighbours were computed with it where that is usual.
+   * Elementwise operators cost their arithmetic, contractions their products, movement its bytes.
+   */
+  op(call: PricedOp, ranges: IndexRanges): number {
+    return this.#opNs(call, ranges);
+  }
+
+  #opNs({ op, attrs, inputs, output }: PricedOp, ranges: IndexRanges): number {
+    const upper = (d: IndexExpr): number => Math.max(1, rangeOf(d, ranges).max);
+    const target = this.#target;
+    if (isComposite(op)) return composedShare * this.#composite({ op, attrs, inputs, output }, ranges);
+    const info = infoOf<OpKind>(op);
+    const call = { inputs, outputs: [output], attrs: attrs as OpAttrs[OpKind], ranges };
+    const traits =
+      typeof info.traits === "function"
+        ? info.traits(attrs as OpAttrs[OpKind], inputs)
+        : info.traits;
+    if (op === "reshape") return nodeNs;
+    if (traits.elementwise) {
+      const work = upper(elementsOf(output)) * scalarOps[traits.elementwise].cost;
+      return nodeNs + work / target.vectorOpsPerNsPerCore.value / lanes;
+    }
+    const flops = info.flops ? upper(info.flops(call)) : 0;
+    const moved = info.bytesRead ? upper(info.bytesRead(call)) : bytes(inputs, upper);
+    const traffic = (moved + upper(bytesOf(output))) / target.memory[0]!.bytesPerNsPerCore.value;
+    return regionNs + Math.max(flops / target.f32FlopsPerNsPerCore.value, traffic);
+  }
+
+  #composite({ op, attrs, inputs }: PricedOp, ranges: IndexRanges): number {
+    const definition = definitionGraph(op as never, inputs, attrs as never, { ranges, at: op });
+    return definition.nodes.reduce((sum, node) => {
+      const type = (id: number) => definition.values[id]!.type;
+      const operands = node.inputs.map(type);
+      const [first] = node.outputs.map(type);
+      return sum + this.#opNs({ ...node, inputs: operands, output: first! }, ranges);
+    }, 0);
+  }
+}
+
+/** A recognised composite is worth a little: it says more, and costs what its definition does. */
+const composedShare = 0.98;
+/** What a node and a region cost beside their work. */
+const nodeNs = 5;
+const regionNs = 200;
+/** Elements of a vector instruction, where the operators' costs count one element. */
+const lanes = 4;
+
+function bytes(types: readonly TensorType[], upper: (d: IndexExpr) => number): number {
+  return types.reduce((sum, t) => sum + upper(bytesOf(t)), 0);
+}

@@ -1,0 +1,254 @@
+/**
+ * Attributes of right sides, computed from the match: functions by name for the where-texts of rules.
+ * Each gives the attributes, or undefined where the rule does not apply. Axes of the operands are told
+ * apart by extents and labels; what is not provable is refused.
+ */
+import { sameShape } from "../graph/tensor-type.ts";
+import {
+  add,
+  constantValue,
+  type IndexExpr,
+  indexEquals,
+  sub,
+  toIndex,
+} from "../semantics/index-expr.ts";
+import { provesAtMost } from "../semantics/index-range.ts";
+import { fromRef, refTensor } from "../semantics/tensor.ts";
+import { contractionAttributes } from "./attributes-contraction.ts";
+import { isOne, onlyAxis } from "./axes.ts";
+import type { Site } from "./site.ts";
+
+export type AttributeFunction = (site: Site, args: readonly string[]) => object | undefined;
+
+type Row = AttributeFunction;
+
+/** A scalar of an element type as the payload of a constant. */
+const number: Row = (site, [n, like]) => fromRef(refTensor(site.type(like!).dtype, [], [Number(n)]));
+
+/** transpose(transpose(x, q), p) */
+const compose: Row = (site, [p, q]) => {
+  const outer = site.attrs<"transpose">(p!).permutation;
+  const inner = site.attrs<"transpose">(q!).permutation;
+  return { permutation: outer.map((axis) => inner[axis]!) };
+};
+
+const inverse: Row = (site, [p]) => {
+  const { permutation } = site.attrs<"transpose">(p!);
+  return { permutation: permutation.map((_, axis) => permutation.indexOf(axis)) };
+};
+
+/** The shape of the left side. */
+const wholeShape: Row = (site) => ({ shape: site.rootType().shape });
+const shapeOf: Row = (site, [x]) => ({ shape: site.shape(x!) });
+
+/** A per-channel factor behind a convolution, as a factor of its weights [o, i, …]. */
+const outputScale: Row = (site, [s, w]) => {
+  const shape = site.shape(s!);
+  const weights = site.shape(w!);
+  const rank = weights.length;
+  if (shape.length > rank) return undefined;
+  const axis = onlyAxis(shape, rank);
+  if (axis === undefined) return { shape: weights.map(() => toIndex(1)) };
+  if (axis !== 1) return undefined;
+  return { shape: weights.map((_, i) => (i === 0 ? shape[axis - (rank - shape.length)]! : toIndex(1))) };
+};
+
+/** A per-channel factor before a convolution, as a factor of its weights. */
+const inputScale: Row = (site, [s, w, a]) => {
+  const shape = site.shape(s!);
+  const weights = site.shape(w!);
+  const rank = weights.length;
+  const { groups } = site.attrs<"convolution">(a!);
+  if (shape.length > rank) return undefined;
+  const axis = onlyAxis(shape, rank);
+  if (axis === undefined) return { shape: weights.map(() => toIndex(1)) };
+  if (axis !== 1) return undefined;
+  const channels = shape[axis - (rank - shape.length)]!;
+  const at = groups === 1 ? 1 : isDepthwise(weights, groups) ? 0 : -1;
+  if (at < 0) return undefined;
+  return { shape: weights.map((_, i) => (i === at ? channels : toIndex(1))) };
+};
+
+/** One filter a channel: weights [c, 1, …] with c groups. */
+function isDepthwise(weights: readonly IndexExpr[], groups: number): boolean {
+  return constantValue(weights[0]!) === groups && isOne(weights[1]!);
+}
+
+/** The sum over a filter's elements. */
+const sumFilter: Row = (site, [w]) => ({
+  kind: "sum",
+  axes: site.shape(w!).flatMap((_, i) => (i === 0 ? [] : [i])),
+  keepDims: true,
+});
+
+/** [o, 1, …] as [1, o, 1, …]. */
+const biasShape: Row = (site, [w]) => {
+  const [outputs, , ...rest] = site.shape(w!);
+  return { shape: [toIndex(1), outputs!, ...rest.map(() => toIndex(1))] };
+};
+
+const axisZero: Row = () => ({ axis: 0 });
+
+/** The part of axis 1 of the left side's merged form: the first or second of two. */
+function part(which: "first" | "second"): Row {
+  return (site, [axisText, x, y]) => {
+    const axis = Number(axisText);
+    const shape = site.rootType().shape;
+    const extents = [site.shape(x!)[axis], site.shape(y!)[axis]];
+    if (extents.some((d) => d === undefined)) return undefined;
+    return sliceOf(shape, axis, which === "first" ? toIndex(0) : extents[0]!, shape[axis]!);
+  };
+}
+
+function sliceOf(shape: readonly IndexExpr[], axis: number, start: IndexExpr, size: IndexExpr) {
+  return {
+    starts: shape.map((_, i) => (i === axis ? start : toIndex(0))),
+    steps: shape.map(() => 1),
+    sizes: shape.map((d, i) => (i === axis ? size : d)),
+  };
+}
+
+/** slice(slice(x, inner), outer) */
+const composeSlices: Row = (site, [p, q]) => {
+  const outer = site.attrs<"slice">(p!);
+  const inner = site.attrs<"slice">(q!);
+  return {
+    starts: inner.starts.map((s, i) => addScaled(s, outer.starts[i]!, inner.steps[i]!)),
+    steps: inner.steps.map((s, i) => s * outer.steps[i]!),
+    sizes: outer.sizes,
+  };
+};
+
+function addScaled(start: IndexExpr, offset: IndexExpr, step: number): IndexExpr {
+  let result = start;
+  for (let i = 0; i < step; i++) result = add(result, offset);
+  return result;
+}
+
+/** The slice of one operand of a concatenation, when it lies in that operand alone. */
+function sliceWithin(which: "first" | "second"): Row {
+  return (site, [p, a, x, y]) => {
+    const { starts, steps, sizes } = site.attrs<"slice">(p!);
+    const { axis } = site.attrs<"concat">(a!);
+    const [first, second] = [site.shape(x!), site.shape(y!)];
+    const start = starts[axis]!;
+    const last = add(start, scaled(sub(sizes[axis]!, 1), steps[axis]!));
+    const { ranges } = site.scope;
+    if (which === "first") {
+      const inside = provesAtMost(add(last, 1), first[axis]!, ranges);
+      return inside ? { starts, steps, sizes } : undefined;
+    }
+    if (!provesAtMost(first[axis]!, start, ranges)) return undefined;
+    if (second[axis] === undefined) return undefined;
+    const moved = starts.map((s, i) => (i === axis ? sub(s, first[axis]!) : s));
+    return { starts: moved, steps, sizes };
+  };
+}
+
+function scaled(d: IndexExpr, factor: number): IndexExpr {
+  return addScaled(toIndex(0), d, factor);
+}
+
+/** Two slices of one operand that lie side by side, as one. */
+const joinSlices: Row = (site, [a, p, q]) => {
+  const { axis } = site.attrs<"concat">(a!);
+  const [left, right] = [site.attrs<"slice">(p!), site.attrs<"slice">(q!)];
+  if ([...left.steps, ...right.steps].some((s) => s !== 1)) return undefined;
+  if (!indexEquals(add(left.starts[axis]!, left.sizes[axis]!), right.starts[axis]!)) return undefined;
+  const elsewhere = (d: readonly IndexExpr[]): IndexExpr[] => d.filter((_, i) => i !== axis);
+  if (!sameShape(elsewhere(left.starts), elsewhere(right.starts))) return undefined;
+  const sizes = left.sizes.map((d, i) => (i === axis ? add(d, right.sizes[axis]!) : d));
+  return { starts: left.starts, steps: left.steps, sizes };
+};
+
+/** The concatenation axis behind a transpose. */
+const movedAxis: Row = (site, [a, p]) => ({
+  axis: site.attrs<"transpose">(p!).permutation.indexOf(site.attrs<"concat">(a!).axis),
+});
+
+/** The slice behind a transpose, before it. */
+const slicedBefore: Row = (site, [s, p]) => {
+  const { starts, steps, sizes } = site.attrs<"slice">(s!);
+  const { permutation } = site.attrs<"transpose">(p!);
+  const back = <T>(list: readonly T[]): T[] =>
+    permutation.map((_, axis) => list[permutation.indexOf(axis)]!);
+  return { starts: back(starts), steps: back(steps), sizes: back(sizes) };
+};
+
+/** reduce(reduce(x, inner), outer), of one kind: all axes at once. */
+const joinReductions: Row = (site, [p, q]) => {
+  const outer = site.attrs<"reduce">(p!);
+  const inner = site.attrs<"reduce">(q!);
+  if (outer.kind !== inner.kind || outer.keepDims !== inner.keepDims) return undefined;
+  if (inner.keepDims) {
+    const axes = [...new Set([...inner.axes, ...outer.axes])].sort((a, b) => a - b);
+    return { ...outer, axes };
+  }
+  const rank = outer.axes.length + inner.axes.length + site.rootType().shape.length;
+  const kept = Array.from({ length: rank }, (_, i) => i).filter((i) => !inner.axes.includes(i));
+  const axes = [...inner.axes, ...outer.axes.map((i) => kept[i]!)].sort((a, b) => a - b);
+  return { ...outer, axes };
+};
+
+/** A reduction behind a transpose, before it; axes that stay keep their order. */
+const reducedBefore: Row = (site, [r, p]) => {
+  const attrs = site.attrs<"reduce">(r!);
+  const { permutation } = site.attrs<"transpose">(p!);
+  const axes = attrs.axes.map((axis) => permutation[axis]!).sort((a, b) => a - b);
+  if (!attrs.keepDims) {
+    const left = permutation.filter((_, i) => !attrs.axes.includes(i));
+    if (left.some((axis, i) => i > 0 && axis < left[i - 1]!)) return undefined;
+  }
+  return { ...attrs, axes };
+};
+
+/** Padding of a convolution with that of the data before it. */
+const padInto: Row = (site, [a, p]) => {
+  const attrs = site.attrs<"convolution">(a!);
+  const { low, high, mode } = site.attrs<"pad">(p!);
+  if (mode !== "constant") return undefined;
+  const amounts = [low, high].map((list) => list.map((d) => constantValue(d)));
+  if (amounts.flat().some((n) => n === undefined || n < 0)) return undefined;
+  const [before, after] = amounts as [number[], number[]];
+  if (before[0] !== 0 || before[1] !== 0 || after[0] !== 0 || after[1] !== 0) return undefined;
+  return {
+    ...attrs,
+    padLow: attrs.padLow.map((n, i) => n + before[i + 2]!),
+    padHigh: attrs.padHigh.map((n, i) => n + after[i + 2]!),
+  };
+};
+
+/** Axis of a softmax whose maximum and sum are these reductions. */
+const softmaxAxis: Row = (site, [m, s]) => {
+  const [top, sum] = [site.attrs<"reduce">(m!), site.attrs<"reduce">(s!)];
+  if (top.kind !== "max" || sum.kind !== "sum" || !top.keepDims || !sum.keepDims) return undefined;
+  if (top.axes.length !== 1 || sum.axes.length !== 1) return undefined;
+  return top.axes[0] === sum.axes[0] ? { axis: top.axes[0]! } : undefined;
+};
+
+export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
+  number,
+  compose,
+  inverse,
+  wholeShape,
+  shapeOf,
+  outputScale,
+  inputScale,
+  sumFilter,
+  biasShape,
+  axisZero,
+  firstPart: part("first"),
+  secondPart: part("second"),
+  composeSlices,
+  sliceWithinFirst: sliceWithin("first"),
+  sliceWithinSecond: sliceWithin("second"),
+  joinSlices,
+  movedAxis,
+  slicedBefore,
+  joinReductions,
+  reducedBefore,
+  padInto,
+  softmaxAxis,
+  ...contractionAttributes,
+};
+

@@ -1,0 +1,106 @@
+/**
+ * Nodes over weights alone become weights: their elements are computed when somebody reads them, by the
+ * references, so that rewriting a model never reads its weights. What folding.ts refuses stays a node.
+ */
+import type { AnyAttrs } from "../graph/attr-schema.ts";
+import type { Graph, Model, NodeOf, OpKind, ValueId, WeightStore } from "../graph/graph.ts";
+import { liveValues } from "../graph/transforms/clean.ts";
+import { rebuildGraph } from "../graph/transforms/rebuild.ts";
+import type { CoreOpKind } from "../semantics/core-ops.ts";
+import { constantValue, type IndexExpr } from "../semantics/index-expr.ts";
+import { type ReferenceContext, runReference } from "../semantics/references/references.ts";
+import { fromRef, type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
+import { invariant } from "../support/invariant.ts";
+import { isFoldable } from "./foldable.ts";
+import { isTransparent } from "./terms.ts";
+
+type Read = () => Tensor;
+
+export function deriveConstants({ graph, weights }: Model): Model {
+  const readers = readersOf(graph, weights);
+  const derived = new Map<string, Read>();
+  const taken = new Set(
+    graph.weights.flatMap(({ source }) => (source.kind === "stored" ? [source.key] : [])),
+  );
+  const keyFor = (name: string): string => {
+    let key = name;
+    for (let i = 1; taken.has(key); i++) key = `${name}#${i}`;
+    taken.add(key);
+    return key;
+  };
+  const rebuilt = rebuildGraph(graph, {
+    live: liveValues,
+    node: ({ b, old, node }) => {
+      if (old !== graph || !isTransparent(node, graph) || !foldsIn(node as NodeOf<OpKind>, graph, readers)) {
+        return undefined;
+      }
+      const [output] = node.outputs as readonly [ValueId];
+      const { name, type } = graph.values[output]!;
+      const read = evaluator(
+        node as NodeOf<CoreOpKind>,
+        node.inputs.map((id) => readers.get(id)!),
+      );
+      readers.set(output, read);
+      const key = keyFor(name);
+      derived.set(key, read);
+      return [b.weight(name, type, key)];
+    },
+  });
+  const { constants } = rebuilt;
+  const store: WeightStore = {
+    read: (key) => derived.get(key)?.() ?? constants.get(key) ?? weights.read(key),
+  };
+  return { graph: rebuilt.graph, weights: store };
+}
+
+function foldsIn(
+  { op, attrs, inputs, outputs }: NodeOf<OpKind>,
+  graph: Graph,
+  readers: ReadonlyMap<ValueId, Read>,
+): boolean {
+  const types = (ids: readonly ValueId[]) => ids.map((id) => graph.values[id]!.type);
+  return (
+    inputs.every((id) => readers.has(id)) &&
+    isFoldable({ op, attrs: attrs as AnyAttrs, inputs: types(inputs), outputs: types(outputs) })
+  );
+}
+
+function readersOf(graph: Graph, weights: WeightStore): Map<ValueId, Read> {
+  return new Map(
+    graph.weights.map(({ value, source }) => {
+      const read: Read =
+        source.kind === "inline" ? () => source.tensor : () => weights.read(source.key);
+      return [value, read] as const;
+    }),
+  );
+}
+
+function refuseSubgraph(): never {
+  invariant(false, () => "a node with a subgraph was folded");
+}
+
+const noSubgraphs: ReferenceContext<Graph> = {
+  runSubgraph: refuseSubgraph,
+  subgraphOutputTypes: refuseSubgraph,
+};
+
+/** Computes the node's result once, when it is first asked for. */
+function evaluator({ op, attrs }: NodeOf<CoreOpKind>, operands: readonly Read[]): Read {
+  let known: Tensor | undefined;
+  return () => {
+    known ??= evaluateNode(
+      op,
+      attrs,
+      operands.map((read) => toRef(read())),
+    );
+    return known;
+  };
+}
+
+function evaluateNode(op: CoreOpKind, attrs: unknown, inputs: readonly RefTensor[]): Tensor {
+  const evaluate = (d: IndexExpr): number => constantValue(d)!;
+  const result = runReference({ kind: op, attrs: attrs as never, inputs, evaluate }, noSubgraphs);
+  // Ops over weights that only running can refuse (indices) are not foldable.
+  invariant(result.ok, () => `${op} over weights was refused`);
+  return fromRef(result.value[0]!);
+}

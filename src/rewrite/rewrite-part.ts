@@ -1,0 +1,120 @@
+/**
+ * Equality saturation of one part of a graph: its terms with the rules' equalities, then the cheapest
+ * graphs that were found by the price of single nodes. The price of whole graphs is asked later, of the
+ * few that come out here (rewrite-model.ts).
+ */
+import {
+  defaultBackoff,
+  EGraph,
+  type NodeId,
+  type Phase,
+  type SaturationReport,
+  saturate,
+  Vocabulary,
+} from "../egraph/index.ts";
+import type { AnyAttrs } from "../graph/attr-schema.ts";
+import type { Graph, OpKind, TensorType } from "../graph/graph.ts";
+import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { chooseTerms } from "./choose.ts";
+import { extractedGraph } from "./extracted-graph.ts";
+import { type FactScope, type Facts, factsAnalysis } from "./facts.ts";
+import { compileRows, type RuleRow } from "./rule-row.ts";
+import { addGraph, callOf, constantOp, leafOp } from "./terms.ts";
+
+/** What a single op costs by itself, in nanoseconds: a guide for extraction. */
+export interface OpCost {
+  readonly op: OpKind;
+  readonly attrs: AnyAttrs;
+  readonly inputs: readonly TensorType[];
+  readonly output: TensorType;
+}
+
+export type PriceOp = (call: OpCost) => number;
+
+export interface RulePhase {
+  readonly name: string;
+  readonly rules: readonly RuleRow[];
+  readonly iterations: number;
+}
+
+/** What all parts of a model share. */
+export interface RuleSet {
+  readonly scope: FactScope;
+  readonly phases: readonly Phase<Facts>[];
+  /** Interned names, so that searches are compiled once. */
+  readonly vocabulary: Vocabulary;
+}
+
+export interface PartOptions {
+  readonly rules: RuleSet;
+  readonly priceOp: PriceOp;
+  /** Graphs to give. */
+  readonly count: number;
+  readonly budget: { readonly nodes: number; readonly work: number };
+}
+
+export interface PartResult {
+  /** Distinct graphs, the cheapest by the guide first; none where saturation failed. */
+  readonly graphs: readonly Graph[];
+  readonly report: SaturationReport;
+  readonly nodes: number;
+  /** By the guide, in picoseconds: the best graph, and what no graph can be below. */
+  readonly guide: { readonly cost: number; readonly lowerBound: number };
+  readonly warnings: readonly Diagnostic[];
+}
+
+export function rewritePart(graph: Graph, options: PartOptions): PartResult {
+  const { scope, phases, vocabulary } = options.rules;
+  const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope), vocabulary });
+  const ids = addGraph(egraph, graph);
+  const report = saturate(egraph, phases, { budget: options.budget });
+  const nodes = egraph.nodeCount;
+  if (egraph.inconsistency) {
+    const guideOfNone = { cost: 0, lowerBound: 0 };
+    return { graphs: [], report, nodes, guide: guideOfNone, warnings: report.diagnostics };
+  }
+  const roots = graph.outputs.map((id) => ids.get(id)!);
+  const price = guide(egraph, options.priceOp);
+  const { choices, cost, lowerBound } = chooseTerms(egraph, roots, {
+    price,
+    count: options.count,
+    work: extractionWork,
+  });
+  const graphs = choices.map((chosen) => extractedGraph(graph, egraph, roots, chosen));
+  // A budget that ends exploration leaves what was found: it is reported, and no fault.
+  return { graphs, report, nodes, guide: { cost, lowerBound }, warnings: [] };
+}
+
+/** Effort of choosing: nodes looked at. */
+const extractionWork = 400_000;
+
+export function readRuleSet(phases: readonly RulePhase[], scope: FactScope): Result<RuleSet> {
+  const compiled = compilePhases(phases, scope);
+  if (!compiled.ok) return compiled;
+  return ok({ scope, phases: compiled.value, vocabulary: new Vocabulary() });
+}
+
+export function compilePhases(
+  phases: readonly RulePhase[],
+  scope: FactScope,
+): Result<readonly Phase<Facts>[]> {
+  const made: Phase<Facts>[] = [];
+  for (const { name, rules, iterations } of phases) {
+    const compiled = compileRows(rules, scope);
+    if (!compiled.ok) return fail(...compiled.diagnostics);
+    made.push({ name, rules: compiled.value, iterations, backoff: defaultBackoff });
+  }
+  return ok(made);
+}
+
+/** Integer picoseconds of a node. */
+function guide(egraph: EGraph<Facts>, priceOp: PriceOp): (node: NodeId) => number {
+  return (node) => {
+    const op = egraph.opName(node);
+    if (op === leafOp || op === constantOp) return 0;
+    const inputs = egraph.children(node).map((child) => egraph.data(child).type!);
+    const value = egraph.payloadValue(node);
+    const call = callOf(op, egraph.vocabulary.payloadKey(egraph.payload(node)), value)!;
+    return Math.round(priceOp({ ...call, inputs, output: egraph.data(node).type! }) * 1000);
+  };
+}

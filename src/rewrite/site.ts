@@ -1,0 +1,72 @@
+/**
+ * Where a rule is about to apply: the match by the names of the pattern, with types, attributes and
+ * facts, and, for right sides that are written by code, the sink for their terms.
+ */
+import type { Builder, Match, NodeId } from "../egraph/index.ts";
+import type { AnyAttrs } from "../graph/attr-schema.ts";
+import type { OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
+import { type IndexExpr, toIndex } from "../semantics/index-expr.ts";
+import { invariant } from "../support/invariant.ts";
+import type { FactScope, Facts } from "./facts.ts";
+import { addCall } from "./terms.ts";
+
+const noAttrs: AnyAttrs = {};
+
+export class Site {
+  readonly match: Match<Facts>;
+  readonly scope: FactScope;
+  readonly #builder: Builder | undefined;
+
+  constructor(match: Match<Facts>, scope: FactScope, builder?: Builder) {
+    this.match = match;
+    this.scope = scope;
+    this.#builder = builder;
+  }
+
+  static extent(n: number): IndexExpr {
+    return toIndex(n);
+  }
+
+  facts(name: string): Facts {
+    return this.match.data(name);
+  }
+
+  type(name: string): TensorType {
+    const { type } = this.match.data(name);
+    invariant(type, () => `?${name} is no tensor`);
+    return type;
+  }
+
+  shape(name: string): readonly IndexExpr[] {
+    return this.type(name).shape;
+  }
+
+  rootType(): TensorType {
+    const { type } = this.match.rootData(0);
+    invariant(type, () => "the left side is no tensor");
+    return type;
+  }
+
+  /** Attributes that a payload variable is bound to; the caller knows of which op. */
+  attrs<K extends OpKind>(name: string): OpAttrs[K] {
+    return (this.key(name) === "" ? noAttrs : this.match.value(name)) as OpAttrs[K];
+  }
+
+  key(name: string): string {
+    return this.match.key(name);
+  }
+
+  id(name: string): NodeId {
+    return this.match.id(name);
+  }
+
+  /** Adds a term; for right sides that code writes. */
+  add<K extends OpKind>(op: K, inputs: readonly NodeId[], attrs: OpAttrs[K]): NodeId {
+    invariant(this.#builder, () => "a condition writes a term");
+    return addCall(this.#builder, op, inputs, attrs);
+  }
+
+  typeOf(id: NodeId): TensorType | undefined {
+    return this.match.dataOf(id).type;
+  }
+}
