@@ -6,6 +6,7 @@
  *   expand      composites into core ops
  *   fold        constants, batch norms into weights, dead and repeated nodes
  *   inline      bodies of control flow that is decided or short
+ *   rewrite     equal graphs, the one taken that the target's prices say is cheapest (when asked for)
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   coalesce    fewer, longer loops
@@ -14,6 +15,7 @@
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
 import { coreFigures } from "./cost/core-figures.ts";
+import { GraphPricer } from "./cost/price-graph.ts";
 import { priceRegion, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
@@ -28,6 +30,12 @@ import { analyseProgram, applyGroups, formRegion } from "./region/form-region.ts
 import { defaultGroupOptions, planGroups } from "./region/groups.ts";
 import type { NestProgram, NestTensor, Region, TensorRole, View } from "./region/nest.ts";
 import {
+  lowerToCore,
+  type RewriteOptions,
+  type Rewritten,
+  rewriteModel,
+} from "./rewrite/rewrite-model.ts";
+import {
   type Certificate,
   type ChosenSchedule,
   chooseSchedules,
@@ -41,6 +49,8 @@ import type { Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
+  /** Look for a cheaper equal graph by equality saturation; default: off. */
+  readonly rewrite?: "on" | "off";
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
   /** Called before each pass with its name: progress. */
@@ -70,12 +80,28 @@ export interface CompiledModel {
   /** How far from the best choice of all the chosen schedules can be, as priced. */
   readonly certificate: Certificate;
   readonly plan: MemoryPlan;
+  /** What rewriting found, when it was asked for. */
+  readonly rewritten?: Rewritten;
+}
+
+/** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
+export function rewriteFor(
+  model: Model,
+  target: Target,
+  onPass: (pass: string) => void = () => {},
+  options: Omit<RewriteOptions, "pricer"> = {},
+): Result<Rewritten> {
+  onPass("rewrite");
+  return rewriteModel(model, { ...options, pricer: new GraphPricer(target) });
 }
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, threads = 2, onPass = () => {} } = options;
   onPass("graph");
-  const model = prepareModel(source);
+  const prepared = prepareModel(source);
+  const improved = options.rewrite === "on" ? rewriteFor(prepared, target, onPass) : ok(undefined);
+  if (!improved.ok) return improved;
+  const model = improved.value ? lowerToCore(improved.value.best.model) : prepared;
   onPass("nests");
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;
@@ -125,7 +151,10 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const valid = validateProgram(plan.value.program);
   invariant(valid.ok, () => refusalText(valid));
   const { certificate } = choice.value;
-  return ok({ model, nests: widened, regions: chosen, certificate, plan: plan.value }, [
+  const rewritten = improved.value && { rewritten: improved.value };
+  const found = { model, nests: widened, regions: chosen, certificate, plan: plan.value };
+  return ok({ ...found, ...rewritten }, [
+    ...improved.warnings,
     ...nests.warnings,
     ...plan.warnings,
   ]);

@@ -82,6 +82,10 @@ export const shared = {
     description: "an input that takes over an output of the run before (repeatable)",
     value: "INPUT=OUTPUT",
   }),
+  rewrite: argument(z.enum(["on", "off"]).default("off"), {
+    description: "look for a cheaper equal graph by equality saturation before compiling",
+    value: "on|off",
+  }),
   threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
     description: "compute threads; default: what `wavetile detect` advises",
     value: "N",

@@ -18,6 +18,7 @@ export const inspect = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
   }),

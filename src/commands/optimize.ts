@@ -14,6 +14,7 @@ export const optimize = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
     threads: argument(z.coerce.number().int().min(1).max(256).optional(), {

@@ -25,6 +25,7 @@ export const run = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
     threads: shared.threads,

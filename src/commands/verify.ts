@@ -17,6 +17,7 @@ export const verify = command({
     }),
     target: shared.target,
     shape: shared.shape,
+    rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
     threads: shared.threads,

@@ -1,6 +1,6 @@
 /**
  * Prices of graphs that are not compiled: the sum over the regions that the default grouping makes of
- * them, each by its cheapest schedule (tile-cost.ts), and a guide for single ops. Regions that compute
+ * them, each by its cheapest state on one core (region-price.ts), and a guide for single ops. Regions that compute
  * the same under other names are priced once. Regions are taken as legal: legality is proved when a
  * graph is compiled. For rewrite/, which may not know of regions.
  */
@@ -15,13 +15,17 @@ import { defaultGroupOptions, planGroups } from "../region/groups.ts";
 import type { Region } from "../region/nest.ts";
 import { regionHash } from "../region/region-hash.ts";
 import { applySchedule } from "../schedule/apply.ts";
-import { enumerateSchedules } from "../schedule/candidates.ts";
+import { enumerateBlockSchedules } from "../schedule/block-candidates.ts";
+import type { Schedule } from "../schedule/directive.ts";
+import { regionStates } from "../schedule/region-states.ts";
+import { TileSpace } from "../schedule/tile-space.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarOps } from "../semantics/scalar-expr.ts";
 import { ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
-import { priceRegion } from "./tile-cost.ts";
+import { type CoreFigures, coreFigures } from "./core-figures.ts";
+import { priceRegion, tilePricer } from "./region-price.ts";
 
 export interface PricedOp {
   readonly op: OpKind;
@@ -32,10 +36,12 @@ export interface PricedOp {
 
 export class GraphPricer {
   readonly #target: Target;
+  readonly #core: CoreFigures;
   readonly #regions = new Map<string, number>();
 
   constructor(target: Target) {
     this.#target = target;
+    this.#core = coreFigures(target);
   }
 
   /** Nanoseconds of one core over all regions of a graph of core ops. */
@@ -53,15 +59,29 @@ export class GraphPricer {
     const key = regionHash(region);
     const known = this.#regions.get(key);
     if (known !== undefined) return known;
-    const coalesced = coalesceRegion(region).region;
-    let best = Infinity;
-    for (const schedule of enumerateSchedules(coalesced, this.#target, { parallel: false })) {
-      const applied = applySchedule(coalesced, schedule);
-      if (!applied.ok) continue;
-      best = Math.min(best, priceRegion(applied.value, this.#target).estimateNs);
-    }
+    const best = this.#cheapest(coalesceRegion(region).region);
     this.#regions.set(key, best);
     return best;
+  }
+
+  /** The cheapest legal state of the region by itself, on one core. */
+  #cheapest(region: Region): number {
+    const target = this.#target;
+    if (target.blocks) {
+      return Math.min(
+        ...enumerateBlockSchedules(region, target).map((s) => this.#priced(region, s)),
+      );
+    }
+    if (!TileSpace.applies(region)) {
+      return this.#priced(region, { region: region.name, target: target.name, directives: [] });
+    }
+    const pricer = tilePricer(region, target, this.#core);
+    return regionStates(region, target, { threads: 1, pricer, refundNs: 0 }).states[0]!.serialNs;
+  }
+
+  #priced(region: Region, schedule: Schedule): number {
+    const applied = applySchedule(region, schedule);
+    return applied.ok ? priceRegion(applied.value, this.#target, this.#core).estimateNs : Infinity;
   }
 
   /**
@@ -75,7 +95,8 @@ export class GraphPricer {
   #opNs({ op, attrs, inputs, output }: PricedOp, ranges: IndexRanges): number {
     const upper = (d: IndexExpr): number => Math.max(1, rangeOf(d, ranges).max);
     const target = this.#target;
-    if (isComposite(op)) return composedShare * this.#composite({ op, attrs, inputs, output }, ranges);
+    if (isComposite(op))
+      return composedShare * this.#composite({ op, attrs, inputs, output }, ranges);
     const info = infoOf<OpKind>(op);
     const call = { inputs, outputs: [output], attrs: attrs as OpAttrs[OpKind], ranges };
     const traits =

@@ -30,8 +30,7 @@ export function compileMatcher(plan: MatchPlan, vocabulary: Vocabulary): Matcher
   const known = compiled.get(vocabulary) ?? new Map<string, Matcher>();
   compiled.set(vocabulary, known);
   const body = writeMatcher(plan);
-  const matcher =
-    known.get(body) ?? (new Function("snapshot", "rows", "limits", body) as Matcher);
+  const matcher = known.get(body) ?? (new Function("snapshot", "rows", "limits", body) as Matcher);
   known.set(body, matcher);
   return matcher;
 }

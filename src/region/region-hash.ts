@@ -2,11 +2,12 @@
  * A hash of what a region computes, whatever its names: tensors, symbols, loops and statements are named
  * by the order in which the statements meet them. Two layers of one shape are one question.
  */
+
+import { type IndexExpr, substitute, variable } from "../semantics/index-expr.ts";
+import { sha256Text } from "../support/hash.ts";
 import type { Access, Region, Statement } from "./nest.ts";
 import { canonicalStatement, printStatement } from "./nest-text.ts";
 import { renameVariables, substituteVariables } from "./statement.ts";
-import { type IndexExpr, substitute, variable } from "../semantics/index-expr.ts";
-import { sha256Text } from "../support/hash.ts";
 
 /** `sha256:` and 64 hexadecimal digits. */
 export function regionHash(region: Region): string {

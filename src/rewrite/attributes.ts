@@ -23,7 +23,8 @@ export type AttributeFunction = (site: Site, args: readonly string[]) => object 
 type Row = AttributeFunction;
 
 /** A scalar of an element type as the payload of a constant. */
-const number: Row = (site, [n, like]) => fromRef(refTensor(site.type(like!).dtype, [], [Number(n)]));
+const number: Row = (site, [n, like]) =>
+  fromRef(refTensor(site.type(like!).dtype, [], [Number(n)]));
 
 /** transpose(transpose(x, q), p) */
 const compose: Row = (site, [p, q]) => {
@@ -50,7 +51,9 @@ const outputScale: Row = (site, [s, w]) => {
   const axis = onlyAxis(shape, rank);
   if (axis === undefined) return { shape: weights.map(() => toIndex(1)) };
   if (axis !== 1) return undefined;
-  return { shape: weights.map((_, i) => (i === 0 ? shape[axis - (rank - shape.length)]! : toIndex(1))) };
+  return {
+    shape: weights.map((_, i) => (i === 0 ? shape[axis - (rank - shape.length)]! : toIndex(1))),
+  };
 };
 
 /** A per-channel factor before a convolution, as a factor of its weights. */
@@ -154,7 +157,8 @@ const joinSlices: Row = (site, [a, p, q]) => {
   const { axis } = site.attrs<"concat">(a!);
   const [left, right] = [site.attrs<"slice">(p!), site.attrs<"slice">(q!)];
   if ([...left.steps, ...right.steps].some((s) => s !== 1)) return undefined;
-  if (!indexEquals(add(left.starts[axis]!, left.sizes[axis]!), right.starts[axis]!)) return undefined;
+  if (!indexEquals(add(left.starts[axis]!, left.sizes[axis]!), right.starts[axis]!))
+    return undefined;
   const elsewhere = (d: readonly IndexExpr[]): IndexExpr[] => d.filter((_, i) => i !== axis);
   if (!sameShape(elsewhere(left.starts), elsewhere(right.starts))) return undefined;
   const sizes = left.sizes.map((d, i) => (i === axis ? add(d, right.sizes[axis]!) : d));
@@ -251,4 +255,3 @@ export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   softmaxAxis,
   ...contractionAttributes,
 };
-

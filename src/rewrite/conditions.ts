@@ -3,10 +3,11 @@
  * facts (types, constants, signs) and attributes, never the form of a term, so that searching only what
  * is new stays exact.
  */
+
+import { sameShape, sameType } from "../graph/tensor-type.ts";
 import type { ConvolutionAttrs } from "../semantics/core-ops.ts";
 import { dtypes, isFloatDType } from "../semantics/dtype.ts";
 import { constantValue, indexEquals } from "../semantics/index-expr.ts";
-import { sameShape, sameType } from "../graph/tensor-type.ts";
 import { isOne } from "./axes.ts";
 import type { Site } from "./site.ts";
 
@@ -30,11 +31,7 @@ function known(site: Site, name: string): readonly number[] | undefined {
   return value && Array.from(value.data, Number);
 }
 
-function everyElement(
-  site: Site,
-  name: string | undefined,
-  test: (x: number) => boolean,
-): boolean {
+function everyElement(site: Site, name: string | undefined, test: (x: number) => boolean): boolean {
   const values = known(site, name!);
   return values !== undefined && values.length > 0 && values.every(test);
 }
@@ -66,7 +63,14 @@ export const conditions: Readonly<Record<string, Condition>> = {
   /** All elements are powers of two, so that dividing by them is multiplying. */
   powersOfTwo: {
     holds: (site, [x]) =>
-      everyElement(site, x, (v) => Math.abs(v) <= 2 ** 60 && Number.isInteger(Math.log2(Math.abs(v))) && Math.abs(v) >= 2 ** -60),
+      everyElement(
+        site,
+        x,
+        (v) =>
+          Math.abs(v) <= 2 ** 60 &&
+          Number.isInteger(Math.log2(Math.abs(v))) &&
+          Math.abs(v) >= 2 ** -60,
+      ),
     suggest: () => ({ kind: "elements", values: [0.5, 2, 4, -8] }),
   },
   /** Known, and neither zero nor so small or large that the reciprocal is lost. */
@@ -102,17 +106,15 @@ export const conditions: Readonly<Record<string, Condition>> = {
     holds: (site, [x, y]) => {
       const [outer, inner] = [site.shape(x!), site.shape(y!)];
       const offset = outer.length - inner.length;
-      return (
-        offset >= 0 && inner.every((d, i) => isOne(d) || indexEquals(d, outer[i + offset]!))
-      );
+      return offset >= 0 && inner.every((d, i) => isOne(d) || indexEquals(d, outer[i + offset]!));
     },
   },
-  /** One element, of any rank up to that of the other. */
+  /** One element, of any rank up to that of the other and of the whole left side. */
   scalar: {
     holds: (site, [x, other]) => {
       const { shape } = site.type(x!);
-      const one = shape.every((d) => constantValue(d) === 1);
-      return one && (other === undefined || shape.length <= site.shape(other).length);
+      const most = Math.min(site.shape(other!).length, site.rootType().shape.length);
+      return shape.every(isOne) && shape.length <= most;
     },
     suggest: () => ({ kind: "scalar" }),
   },

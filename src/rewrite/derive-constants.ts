@@ -31,7 +31,11 @@ export function deriveConstants({ graph, weights }: Model): Model {
   const rebuilt = rebuildGraph(graph, {
     live: liveValues,
     node: ({ b, old, node }) => {
-      if (old !== graph || !isTransparent(node, graph) || !foldsIn(node as NodeOf<OpKind>, graph, readers)) {
+      if (
+        old !== graph ||
+        !isTransparent(node, graph) ||
+        !foldsIn(node as NodeOf<OpKind>, graph, readers)
+      ) {
         return undefined;
       }
       const [output] = node.outputs as readonly [ValueId];

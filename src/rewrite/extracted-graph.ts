@@ -53,7 +53,10 @@ class Extraction {
     for (const { value, source: from } of source.weights) {
       if (!needed.has(value)) continue;
       const { name, type } = source.values[value]!;
-      add(value, from.kind === "inline" ? b.constant(from.tensor, name) : b.weight(name, type, from.key));
+      add(
+        value,
+        from.kind === "inline" ? b.constant(from.tensor, name) : b.weight(name, type, from.key),
+      );
     }
     for (const node of order) this.#values.set(this.#egraph.find(node), this.#write(node));
     return b.finish(outputs.map((id) => this.#valueOf(id)));

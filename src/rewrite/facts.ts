@@ -22,14 +22,7 @@ import { fromRef, numbersOf, type RefTensor, type Tensor, toRef } from "../seman
 import { attempt, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { isFoldable } from "./foldable.ts";
-import {
-  addConstant,
-  callOf,
-  constantOp,
-  knownElements,
-  type Leaf,
-  leafOp,
-} from "./terms.ts";
+import { addConstant, callOf, constantOp, knownElements, type Leaf, leafOp } from "./terms.ts";
 
 export interface Facts {
   /** Absent with a fault. */
@@ -262,7 +255,7 @@ function smaller(a: RefTensor | undefined, b: RefTensor | undefined): RefTensor 
     const [x, y] = [a.data[i]!, b.data[i]!];
     if (Object.is(x, y) || x === y) continue;
     // NaN comes last.
-    return x < y || y !== y ? a : b;
+    return x < y || Number.isNaN(Number(y)) ? a : b;
   }
   return a;
 }
@@ -271,7 +264,8 @@ function isClose(a: RefTensor, b: RefTensor): boolean {
   for (let i = 0; i < a.data.length; i++) {
     const [x, y] = [Number(a.data[i]), Number(b.data[i])];
     if (Object.is(x, y) || x === y) continue;
-    if (!(Math.abs(x - y) <= roundingSlack * Math.max(Math.abs(x), Math.abs(y), 1e-30))) return false;
+    if (!(Math.abs(x - y) <= roundingSlack * Math.max(Math.abs(x), Math.abs(y), 1e-30)))
+      return false;
   }
   return true;
 }

@@ -9,17 +9,23 @@ import type { SaturationReport } from "../egraph/index.ts";
 import { rangesOf } from "../graph/counts.ts";
 import type { Graph, Model } from "../graph/graph.ts";
 import { printGraph } from "../graph/graph-text.ts";
-import { eliminateCommonSubexpressions, eliminateDeadCode } from "../graph/transforms/clean.ts";
 import { isComposite } from "../graph/op-table.ts";
+import { eliminateCommonSubexpressions, eliminateDeadCode } from "../graph/transforms/clean.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { deriveConstants } from "./derive-constants.ts";
-import { defaultPhases } from "./families/index.ts";
 import { scopeOf } from "./facts.ts";
+import { defaultPhases } from "./families/index.ts";
 import { contextOf, formOf, type Part, partOf, unifyParts } from "./part.ts";
-import { type OpCost, type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
+import {
+  type OpCost,
+  type RulePhase,
+  type RuleSet,
+  readRuleSet,
+  rewritePart,
+} from "./rewrite-part.ts";
 import { type Segment, segmentGraph } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
 import { weightsFirst } from "./weights-first.ts";
@@ -85,7 +91,7 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   for (const question of questions) {
     const answer = answerPart(question, rules.value, settings);
     if (!answer.ok) return answer;
-    warnings.push(...answer.warnings);
+    warnings.push(...answer.warnings.map((d): Diagnostic => ({ ...d, severity: "warning" })));
     answered.push(answer.value);
   }
   const candidates: Candidate[] = [];
@@ -105,7 +111,10 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   // Sorting is stable; the import gives way only to what is cheaper.
   const importPriceNs = imported.value.priceNs;
   const ranked = candidates.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
-  const best = picoseconds(ranked[0]!.priceNs) < picoseconds(importPriceNs) ? ranked[0]! : candidates.find((c) => c.model === source)!;
+  const best =
+    picoseconds(ranked[0]!.priceNs) < picoseconds(importPriceNs)
+      ? ranked[0]!
+      : candidates.find((c) => c.model === source)!;
   const parts = answered.map((a) => a.report);
   return ok({ best, importPriceNs, candidates: ranked, parts }, warnings);
 }

@@ -15,8 +15,8 @@ import {
   type NodeId,
   type NodePattern,
   type Pattern,
-  parsePattern,
   type Payload,
+  parsePattern,
   printPattern,
   type Rule,
   type RuleText,
@@ -28,7 +28,7 @@ import { isOpKind } from "../graph/op-table.ts";
 import { sameType } from "../graph/tensor-type.ts";
 import type { NumericClass } from "../semantics/numeric-class.ts";
 import type { Tensor } from "../semantics/tensor.ts";
-import { fail, type Result, diagnostic } from "../support/diagnostic.ts";
+import { diagnostic, fail, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { attributeFunctions } from "./attributes.ts";
 import { conditions } from "./conditions.ts";
@@ -45,6 +45,8 @@ export interface RuleRow {
   readonly where?: string;
   /** Further terms that a proof needs beside the left side, over the same variables. */
   readonly beside?: readonly string[];
+  /** What a proof instantiates in place of the left side, where that alone rarely meets the conditions. */
+  readonly sample?: string;
   /** Of a rule that approximates: the largest error of an element, relative to the result's scale. */
   readonly errorBound?: number;
 }
@@ -60,6 +62,11 @@ export function row(
   where?: string,
 ): RuleRow {
   return { name, numerics, left, right, ...(where !== undefined && { where }) };
+}
+
+/** A row with a term to prove it on. */
+export function sampled(rule: RuleRow, sample: string): RuleRow {
+  return { ...rule, sample };
 }
 
 interface Clause {
@@ -208,7 +215,9 @@ function rightPayload(pattern: NodePattern, site: Site, compute: Computes): Payl
   if (payload.kind === "key") return { key: payload.key };
   invariant(payload.kind === "variable", () => "a right side has no open payload");
   const own = compute[payload.name];
-  return own ? own(site.match) : { key: site.key(payload.name), value: site.match.value(payload.name) };
+  return own
+    ? own(site.match)
+    : { key: site.key(payload.name), value: site.match.value(payload.name) };
 }
 
 function typeOfTensor({ dtype, shape }: Tensor): TensorType {

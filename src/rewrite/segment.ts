@@ -96,7 +96,10 @@ class Cutter {
     for (let period = this.#options.leastPeriod; period <= longest; period++) {
       if (labels[start] !== labels[start + period]) continue;
       let length = 0;
-      while (start + period + length < end && labels[start + length] === labels[start + period + length]) {
+      while (
+        start + period + length < end &&
+        labels[start + length] === labels[start + period + length]
+      ) {
         length++;
       }
       const count = Math.floor(length / period) + 1;
@@ -111,7 +114,10 @@ class Cutter {
   #rotate({ start, period, count }: Repetition, end: number): Repetition {
     const labels = this.#labels;
     let length = 0;
-    while (start + period + length < end && labels[start + length] === labels[start + period + length]) {
+    while (
+      start + period + length < end &&
+      labels[start + length] === labels[start + period + length]
+    ) {
       length++;
     }
     let best = { start, period, count };

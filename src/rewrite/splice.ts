@@ -57,7 +57,9 @@ function writePart(
   for (const [i, id] of graph.inputs.entries()) values.set(id, newValue(part.inputs[i]!));
   for (const { value, source } of graph.weights) {
     const id =
-      source.kind === "inline" ? b.constant(source.tensor) : newValue(part.weights.get(source.key)!);
+      source.kind === "inline"
+        ? b.constant(source.tensor)
+        : newValue(part.weights.get(source.key)!);
     values.set(value, id);
   }
   for (const node of graph.nodes) {

@@ -6,6 +6,7 @@ import { lowerRegionProgram } from "../lower/region-program.ts";
 import { parseProgram } from "../program/program-parse.ts";
 import { printProgram } from "../program/program-text.ts";
 import { validateProgram } from "../program/validate/validate.ts";
+import { regionHash } from "../region/region-hash.ts";
 import {
   type CandidateRunner,
   type ChildOutcome,
@@ -21,7 +22,6 @@ import type { Bench, Candidate } from "./candidate.ts";
 import { CheckBlocks } from "./check-candidate.ts";
 import { evaluate, type Measuring } from "./evaluate.ts";
 import { measurePeaks } from "./peaks.ts";
-import { regionHash } from "../region/region-hash.ts";
 
 const target = targets.get("wasm")!;
 const runner = new ChildRunner();

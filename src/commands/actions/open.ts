@@ -18,6 +18,7 @@ export interface OpenArgs {
   readonly seed?: number;
   readonly threads?: number | undefined;
   readonly portable?: boolean;
+  readonly rewrite?: "on" | "off";
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
@@ -39,6 +40,7 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
     seed: args.seed ?? 0,
     ...(args.threads !== undefined && { threads: args.threads }),
     ...(args.portable && { portable: true }),
+    ...(args.rewrite && { rewrite: args.rewrite }),
     onPass: context.progress,
   });
 }

@@ -53,6 +53,8 @@ export interface OpenOptions {
   readonly seed: number;
   /** Threads that an ONNX model is compiled for; the program runs on any number. */
   readonly threads?: number;
+  /** Whether the graph is rewritten before it is compiled; default: off. */
+  readonly rewrite?: "on" | "off";
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
   readonly portable?: boolean;
   readonly onPass?: (pass: string) => void;
@@ -262,6 +264,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   const compiled = compileModel(imported.value, {
     target: target.value,
     ...(options.threads !== undefined && { threads: options.threads }),
+    ...(options.rewrite && { rewrite: options.rewrite }),
     ...(options.onPass && { onPass: options.onPass }),
   });
   if (!compiled.ok) return compiled;
@@ -271,7 +274,9 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   const all = [[target.value.name, code, compiled.value] as const];
   if (options.portable && target.value.name !== portableTarget) {
     // What runs where the processor or the host does not let the machine code run.
-    const other = compileModel(imported.value, { target: targets.get(portableTarget)! });
+    // All programs of an artifact share one graph.
+    const shared = compiled.value.rewritten ? model : imported.value;
+    const other = compileModel(shared, { target: targets.get(portableTarget)! });
     const tooLarge = !other.ok && other.diagnostics.every((d) => d.code === "MEM002");
     if (!other.ok && !tooLarge) return other;
     if (other.ok) all.push([portableTarget, codeOf(other.value), other.value]);

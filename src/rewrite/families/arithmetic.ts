@@ -3,7 +3,7 @@
  * scales and offsets become one of each; general associativity would not end. In class `exact` a zero
  * equals a zero of the other sign.
  */
-import { type RuleRow, row } from "../rule-row.ts";
+import { type RuleRow, row, sampled } from "../rule-row.ts";
 
 const commutative = ["add", "mul", "max", "min"].map((op) =>
   row(`${op}-commutes`, "exact", `(${op} ?x ?y)`, `(${op} ?y ?x)`),
@@ -59,10 +59,22 @@ export const arithmetic: readonly RuleRow[] = [
   row("sub-constant", "exact", "(sub ?x ?c)", "(add ?x (neg ?c))", "constant(c); signed(x)"),
   row("sub-from-constant", "exact", "(sub ?c ?x)", "(add (neg ?x) ?c)", "constant(c); signed(x)"),
   row("neg-neg", "exact", "(neg (neg ?x))", "?x", "signed(x)"),
-  row("neg-as-product", "exact", "(neg ?x)", "(mul ?x (constant[?k]))", "float(x); k = number(-1, x)"),
+  row(
+    "neg-as-product",
+    "exact",
+    "(neg ?x)",
+    "(mul ?x (constant[?k]))",
+    "float(x); k = number(-1, x)",
+  ),
   row("add-neg", "exact", "(add ?x (neg ?y))", "(sub ?x ?y)", "signed(x)"),
   row("sub-as-add", "exact", "(sub ?x ?y)", "(add ?x (neg ?y))", "signed(x)"),
-  row("div-power-of-two", "exact", "(div ?x ?c)", "(mul ?x (reciprocal ?c))", "powersOfTwo(c); float(x)"),
+  row(
+    "div-power-of-two",
+    "exact",
+    "(div ?x ?c)",
+    "(mul ?x (reciprocal ?c))",
+    "powersOfTwo(c); float(x)",
+  ),
   row(
     "div-constant",
     "reassociates",
@@ -70,7 +82,13 @@ export const arithmetic: readonly RuleRow[] = [
     "(mul ?x (reciprocal ?c))",
     "invertible(c); float(x)",
   ),
-  row("reciprocal-as-div", "exact", "(mul ?x (reciprocal ?y))", "(div ?x ?y)", "all(x, 1); float(x)"),
+  row(
+    "reciprocal-as-div",
+    "exact",
+    "(mul ?x (reciprocal ?y))",
+    "(div ?x ?y)",
+    "all(x, 1); float(x)",
+  ),
   row("mul-reciprocal", "reassociates", "(mul ?x (reciprocal ?y))", "(div ?x ?y)", "float(x)"),
   row(
     "mul-over-constant-sum",
@@ -94,7 +112,13 @@ export const arithmetic: readonly RuleRow[] = [
     "float(x); constant(y); computed(x); computed(z)",
   ),
   row("pow-two", "reassociates", "(pow ?x ?c)", "(mul ?x ?x)", "all(c, 2); whole(x); float(x)"),
-  row("pow-half", "reassociates", "(pow ?x ?c)", "(sqrt ?x)", "all(c, 0.5); whole(x); float(x); nonNegative(x)"),
+  row(
+    "pow-half",
+    "reassociates",
+    "(pow ?x ?c)",
+    "(sqrt ?x)",
+    "all(c, 0.5); whole(x); float(x); nonNegative(x)",
+  ),
   row(
     "pow-three",
     "reassociates",
@@ -104,8 +128,14 @@ export const arithmetic: readonly RuleRow[] = [
   ),
   row("max-zero", "exact", "(max ?x ?c)", "(relu ?x)", "all(c, 0); whole(x)"),
   row("relu-relu", "exact", "(relu (relu ?x))", "(relu ?x)"),
-  row("relu-not-negative", "exact", "(relu ?x)", "?x", "nonNegative(x)"),
-  row("abs-not-negative", "exact", "(abs ?x)", "?x", "nonNegative(x)"),
+  sampled(
+    row("relu-not-negative", "exact", "(relu ?x)", "?x", "nonNegative(x)"),
+    "(relu (exp ?x))",
+  ),
+  sampled(
+    row("abs-not-negative", "exact", "(abs ?x)", "?x", "nonNegative(x)"),
+    "(abs (mul (relu ?x) (sigmoid ?y)))",
+  ),
   row("relu-of-scaled", "exact", "(relu (mul ?x ?s))", "(mul (relu ?x) ?s)", "positive(s)"),
   row("sqrt-of-square", "reassociates", "(sqrt (mul ?x ?x))", "(abs ?x)", "float(x)"),
   row(

@@ -5,20 +5,50 @@
 import { type RuleRow, row } from "../rule-row.ts";
 
 const composition: readonly RuleRow[] = [
-  row("transpose-transpose", "exact", "(transpose[?p] (transpose[?q] ?x))", "(transpose[?r] ?x)", "r = compose(p, q)"),
+  row(
+    "transpose-transpose",
+    "exact",
+    "(transpose[?p] (transpose[?q] ?x))",
+    "(transpose[?r] ?x)",
+    "r = compose(p, q)",
+  ),
   row("transpose-identity", "exact", "(transpose[?p] ?x)", "?x", "inOrder(p)"),
   row("reshape-reshape", "exact", "(reshape[?p] (reshape[?q] ?x))", "(reshape[?p] ?x)"),
   row("reshape-identity", "exact", "(reshape[?p] ?x)", "?x", "whole(x)"),
   row("broadcast-identity", "exact", "(broadcast[?p] ?x)", "?x", "whole(x)"),
-  row("slice-slice", "exact", "(slice[?p] (slice[?q] ?x))", "(slice[?r] ?x)", "r = composeSlices(p, q)"),
+  row(
+    "slice-slice",
+    "exact",
+    "(slice[?p] (slice[?q] ?x))",
+    "(slice[?r] ?x)",
+    "r = composeSlices(p, q)",
+  ),
   row("slice-identity", "exact", "(slice[?p] ?x)", "?x", "whole(x); unitSteps(p); fromStart(p)"),
   row("reverse-reverse", "exact", "(reverse[?p] (reverse[?p] ?x))", "?x"),
 ];
 
 const joins: readonly RuleRow[] = [
-  row("slice-of-first", "exact", "(slice[?p] (concat[?a] ?x ?y))", "(slice[?r] ?x)", "r = sliceWithinFirst(p, a, x, y)"),
-  row("slice-of-second", "exact", "(slice[?p] (concat[?a] ?x ?y))", "(slice[?r] ?y)", "r = sliceWithinSecond(p, a, x, y)"),
-  row("concat-of-slices", "exact", "(concat[?a] (slice[?p] ?x) (slice[?q] ?x))", "(slice[?r] ?x)", "r = joinSlices(a, p, q)"),
+  row(
+    "slice-of-first",
+    "exact",
+    "(slice[?p] (concat[?a] ?x ?y))",
+    "(slice[?r] ?x)",
+    "r = sliceWithinFirst(p, a, x, y)",
+  ),
+  row(
+    "slice-of-second",
+    "exact",
+    "(slice[?p] (concat[?a] ?x ?y))",
+    "(slice[?r] ?y)",
+    "r = sliceWithinSecond(p, a, x, y)",
+  ),
+  row(
+    "concat-of-slices",
+    "exact",
+    "(concat[?a] (slice[?p] ?x) (slice[?q] ?x))",
+    "(slice[?r] ?x)",
+    "r = joinSlices(a, p, q)",
+  ),
   row(
     "concat-of-products",
     "exact",
@@ -64,7 +94,13 @@ const throughMaps: readonly RuleRow[] = [
     "scalar(c, x)",
   ),
   row("reshape-of-map", "exact", "(reshape[?p] (map[?f] ?x))", "(map[?f] (reshape[?p] ?x))"),
-  row("map-of-reshape", "exact", "(map[?f] (reshape[?p] ?x))", "(reshape[?q] (map[?f] ?x))", "q = wholeShape()"),
+  row(
+    "map-of-reshape",
+    "exact",
+    "(map[?f] (reshape[?p] ?x))",
+    "(reshape[?q] (map[?f] ?x))",
+    "q = wholeShape()",
+  ),
   row(
     "reshape-of-map-of-two",
     "exact",
@@ -107,16 +143,58 @@ const throughMaps: readonly RuleRow[] = [
     "(transpose[?p] (cast[?c] ?x))",
     "(cast[?c] (transpose[?p] ?x))",
   ),
-  row("map-of-broadcast", "exact", "(map[?f] (broadcast[?p] ?x) ?y)", "(map[?f] ?x ?y)", "spans(y)"),
-  row("map-of-broadcast-right", "exact", "(map[?f] ?y (broadcast[?p] ?x))", "(map[?f] ?y ?x)", "spans(y)"),
+  row(
+    "map-of-broadcast",
+    "exact",
+    "(map[?f] (broadcast[?p] ?x) ?y)",
+    "(map[?f] ?x ?y)",
+    "spans(y)",
+  ),
+  row(
+    "map-of-broadcast-right",
+    "exact",
+    "(map[?f] ?y (broadcast[?p] ?x))",
+    "(map[?f] ?y ?x)",
+    "spans(y)",
+  ),
 ];
 
 const absorbed: readonly RuleRow[] = [
-  row("transpose-into-left", "exact", "(contract[?a] (transpose[?p] ?x) ?y)", "(contract[?b] ?x ?y)", "b = lhsBefore(a, p)"),
-  row("transpose-into-right", "exact", "(contract[?a] ?x (transpose[?p] ?y))", "(contract[?b] ?x ?y)", "b = rhsBefore(a, p)"),
-  row("transpose-into-result", "exact", "(transpose[?p] (contract[?a] ?x ?y))", "(contract[?b] ?x ?y)", "b = outputLabels(a, p)"),
-  row("pad-into-convolution", "exact", "(convolution[?a] (pad[?p] ?x ?c) ?w)", "(convolution[?b] ?x ?w)", "all(c, 0); b = padInto(a, p)"),
-  row("slice-of-transpose", "exact", "(slice[?s] (transpose[?p] ?x))", "(transpose[?p] (slice[?r] ?x))", "r = slicedBefore(s, p)"),
+  row(
+    "transpose-into-left",
+    "exact",
+    "(contract[?a] (transpose[?p] ?x) ?y)",
+    "(contract[?b] ?x ?y)",
+    "b = lhsBefore(a, p)",
+  ),
+  row(
+    "transpose-into-right",
+    "exact",
+    "(contract[?a] ?x (transpose[?p] ?y))",
+    "(contract[?b] ?x ?y)",
+    "b = rhsBefore(a, p)",
+  ),
+  row(
+    "transpose-into-result",
+    "exact",
+    "(transpose[?p] (contract[?a] ?x ?y))",
+    "(contract[?b] ?x ?y)",
+    "b = outputLabels(a, p)",
+  ),
+  row(
+    "pad-into-convolution",
+    "exact",
+    "(convolution[?a] (pad[?p] ?x ?c) ?w)",
+    "(convolution[?b] ?x ?w)",
+    "all(c, 0); b = padInto(a, p)",
+  ),
+  row(
+    "slice-of-transpose",
+    "exact",
+    "(slice[?s] (transpose[?p] ?x))",
+    "(transpose[?p] (slice[?r] ?x))",
+    "r = slicedBefore(s, p)",
+  ),
   row(
     "transpose-of-concat",
     "exact",
@@ -124,7 +202,13 @@ const absorbed: readonly RuleRow[] = [
     "(concat[?b] (transpose[?p] ?x) (transpose[?p] ?y))",
     "b = movedAxis(a, p)",
   ),
-  row("reduce-of-transpose", "reassociates", "(reduce[?r] (transpose[?p] ?x))", "(reduce[?q] ?x)", "dropsDims(r); q = reducedBefore(r, p)"),
+  row(
+    "reduce-of-transpose",
+    "reassociates",
+    "(reduce[?r] (transpose[?p] ?x))",
+    "(reduce[?q] ?x)",
+    "dropsDims(r); q = reducedBefore(r, p)",
+  ),
   row(
     "reduce-of-transpose-keeping",
     "reassociates",

@@ -3,7 +3,7 @@
  * merging of products and convolutions that read one operand (QKV, gates, parallel branches).
  */
 import type { NodeId } from "../../egraph/index.ts";
-import { type IndexExpr, add, toIndex } from "../../semantics/index-expr.ts";
+import { add, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
 import { type RuleRow, row } from "../rule-row.ts";
 import type { Site } from "../site.ts";
 
@@ -67,7 +67,8 @@ function siblings(site: Site, op: string): readonly NodeId[] {
   for (const user of usersOf(site, shared)) {
     if (graph.opName(user) !== op) continue;
     const [x, w] = graph.children(user) as [NodeId, NodeId];
-    if (x !== shared || graph.vocabulary.payloadKey(graph.payload(user)) !== site.key("a")) continue;
+    if (x !== shared || graph.vocabulary.payloadKey(graph.payload(user)) !== site.key("a"))
+      continue;
     const facts = graph.data(w);
     const merged = graph.nodes(w).some((node) => graph.opName(node) === "concat");
     if (facts.constant && !merged) found.add(w);

@@ -9,9 +9,9 @@ export const scales: readonly RuleRow[] = [
   row(
     "scale-into-convolution",
     "reassociates",
-    "(mul (convolution[?a] ?x ?w) ?s)",
+    "(mul ?y@(convolution[?a] ?x ?w) ?s)",
     "(convolution[?a] ?x (mul ?w (reshape[?r] ?s)))",
-    "constant(w); constant(s); r = outputScale(s, w)",
+    "constant(w); constant(s); covers(y, s); r = outputScale(s, w)",
   ),
   row(
     "scale-through-convolution",
@@ -30,9 +30,9 @@ export const scales: readonly RuleRow[] = [
   row(
     "scale-into-product",
     "reassociates",
-    "(mul (contract[?a] ?x ?w) ?s)",
+    "(mul ?y@(contract[?a] ?x ?w) ?s)",
     "(contract[?a] ?x (mul ?w (reshape[?r] ?s)))",
-    "constant(w); constant(s); ownAccumulator(a, w); r = outputToRhs(a, s)",
+    "constant(w); constant(s); covers(y, s); ownAccumulator(a, w); r = outputToRhs(a, s)",
   ),
   row(
     "scale-through-product",
@@ -72,8 +72,8 @@ export const scales: readonly RuleRow[] = [
   row(
     "scalar-into-left-of-product",
     "reassociates",
-    "(mul (contract[?a] ?x ?y) ?s)",
+    "(mul ?p@(contract[?a] ?x ?y) ?s)",
     "(contract[?a] (mul ?x ?s) ?y)",
-    "scalar(s, x); constant(s); computed(x); computed(y); ownAccumulator(a, x); float(x)",
+    "scalar(s, x); covers(p, s); constant(s); computed(x); computed(y); ownAccumulator(a, x); float(x)",
   ),
 ];

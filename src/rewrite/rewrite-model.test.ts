@@ -1,0 +1,147 @@
+/** Whole graphs through the rewriter: equal by the oracle, never dearer, the same every time. */
+import { describe, expect, it } from "vitest";
+import { GraphPricer } from "../cost/price-graph.ts";
+import { GraphBuilder } from "../graph/builder.ts";
+import type { Graph, Model } from "../graph/graph.ts";
+import { printGraph } from "../graph/graph-text.ts";
+import { randomGraph } from "../graph/random-graph.ts";
+import { tensorType } from "../graph/tensor-type.ts";
+import { verifyGraph } from "../graph/verify.ts";
+import { runGraph } from "../interp/graph.ts";
+import { evaluate } from "../semantics/index-expr.ts";
+import { fromRef, type RefTensor, randomRef, type Tensor } from "../semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../support/diagnostic.ts";
+import { Rng } from "../support/rng.ts";
+import { targets } from "../target/index.ts";
+import { worstDifference } from "../verdict/tolerance.ts";
+import { lowerToCore, type RewriteOptions, type Rewritten, rewriteModel } from "./rewrite-model.ts";
+import { row } from "./rule-row.ts";
+
+const target = targets.get("wasm")!;
+const pricer = () => new GraphPricer(target);
+
+function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+}
+
+function rewrite(model: Model, options: Partial<RewriteOptions> = {}): Rewritten {
+  return unwrap(rewriteModel(model, { pricer: pricer(), ...options }));
+}
+
+/** A model of a graph, weights drawn by their names. */
+function withWeights(graph: Graph): Model {
+  const drawn = new Map<string, Tensor>();
+  const read = (key: string): Tensor => {
+    const known = drawn.get(key);
+    if (known) return known;
+    const weight = graph.weights.find((w) => w.source.kind === "stored" && w.source.key === key)!;
+    const { dtype, shape } = graph.values[weight.value]!.type;
+    const concrete = shape.map((d) => evaluate(d, new Map()));
+    const tensor = fromRef(randomRef(dtype, concrete, new Rng(key.length * 7 + key.charCodeAt(0))));
+    drawn.set(key, tensor);
+    return tensor;
+  };
+  return { graph, weights: { read } };
+}
+
+function inputsOf(graph: Graph, seed: number): RefTensor[] {
+  const rng = new Rng(seed);
+  const symbols = new Map(graph.symbols.map((s) => [s.name, Math.min(s.max, Math.max(s.min, 3))]));
+  return graph.inputs.map((id) => {
+    const { dtype, shape } = graph.values[id]!.type;
+    return randomRef(
+      dtype,
+      shape.map((d) => evaluate(d, symbols)),
+      rng,
+    );
+  });
+}
+
+function expectEqual(model: Model, found: Model, tolerance: number): void {
+  const inputs = inputsOf(model.graph, 5);
+  const expected = unwrap(runGraph(model.graph, inputs, model.weights));
+  const actual = unwrap(runGraph(found.graph, inputs, found.weights));
+  for (const [i, value] of expected.entries()) {
+    expect(worstDifference(actual[i]!, value).relative).toBeLessThanOrEqual(tolerance);
+  }
+}
+
+/** x · wq, x · wk, x · wv with biases, scaled scores, softmax, values, a gate: a small layer. */
+function layers(count: number): Graph {
+  const b = new GraphBuilder("layers");
+  const width = 16;
+  let x = b.input("x", tensorType("f32", 5, width));
+  for (let i = 0; i < count; i++) {
+    const linear = (name: string) => {
+      const w = b.weight(`${name}${i}`, tensorType("f32", width, width));
+      return b.add(b.matMul(x, w), b.weight(`${name}${i}.bias`, tensorType("f32", width)));
+    };
+    const [q, k, v] = [linear("q"), linear("k"), linear("v")];
+    const scores = b.applyNumber("div", b.einsum("i k, j k -> i j", q, k), 4);
+    const mixed = b.matMul(b.node("softmax", [scores], { axis: 1 }), v);
+    const gated = b.node("silu", [linear("g")], {});
+    x = b.add(x, b.mul(mixed, gated));
+  }
+  return b.finish([x]);
+}
+
+describe("rewriting", () => {
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])("random graph %i stays what it computes", (seed) => {
+    const graph = randomGraph({ seed, nodes: 14, symbolic: seed % 2 === 0 });
+    const model = withWeights(graph);
+    const found = rewrite(model, { wholes: 2 });
+    expect(found.best.priceNs).toBeLessThanOrEqual(found.importPriceNs);
+    for (const { model: candidate } of found.candidates) {
+      const lowered = lowerToCore(candidate);
+      expect(verifyGraph(lowered.graph)).toEqual([]);
+      expectEqual(model, lowered, 1e-4);
+    }
+  });
+
+  it("merges the products of an attention layer and lowers its price", () => {
+    const model = withWeights(layers(1));
+    const found = rewrite(model);
+    expect(found.best.priceNs).toBeLessThan(found.importPriceNs);
+    expectEqual(model, found.best.model, 1e-5);
+  });
+
+  it("saturates equal layers once and gives the same text every time", () => {
+    const found = rewrite(withWeights(layers(6)));
+    const repeated = found.parts.find((p) => p.segments.length > 1)!;
+    expect(repeated.segments.length).toBeGreaterThanOrEqual(4);
+    const again = rewrite(withWeights(layers(6)));
+    expect(printGraph(again.best.model.graph)).toBe(printGraph(found.best.model.graph));
+  });
+
+  it("names a false rule and gives the import back (EGR003)", () => {
+    const model = withWeights(layers(2));
+    const lie = row("lie", "exact", "(contract[?a] ?x ?w)", "?x");
+    const phases = [{ name: "lies", rules: [{ ...lie, right: () => 1 }], iterations: 2 }];
+    const result = rewriteModel(model, { pricer: pricer(), phases });
+    expect(result.ok).toBe(true);
+    if (!result.ok) return;
+    expect(result.warnings.map((d) => [d.code, d.severity, d.at])).toContainEqual([
+      "EGR003",
+      "warning",
+      'rule "lie"',
+    ]);
+    expect(result.value.best.model).toBe(model);
+  });
+
+  it("refuses a rule with an unknown condition by name (EGR001)", () => {
+    const rules = [row("odd", "exact", "(neg ?x)", "?x", "everlasting(x)")];
+    const phases = [{ name: "odd", rules, iterations: 1 }];
+    const result = rewriteModel(withWeights(layers(1)), { pricer: pricer(), phases });
+    expect(result).toMatchObject({
+      ok: false,
+      diagnostics: [{ code: "EGR001", at: 'rule "odd"' }],
+    });
+  });
+
+  it("keeps within a budget that explosive rules exhaust", () => {
+    const found = rewrite(withWeights(layers(1)), { budget: { nodes: 60, work: 2000 } });
+    expect(found.parts.every((p) => p.eNodes <= 70 || p.nodes > 60)).toBe(true);
+    expect(found.best.priceNs).toBeLessThanOrEqual(found.importPriceNs);
+  });
+});
