@@ -5,6 +5,7 @@ import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
 import { extraction } from "./campaigns/extraction.ts";
 import { instructionLegality } from "./campaigns/instruction-legality.ts";
+import { kernelLimits } from "./campaigns/kernel-limits.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
@@ -23,6 +24,7 @@ export const campaigns: readonly Campaign[] = [
   models,
   randomOps,
   placement,
+  kernelLimits,
   solver,
   mutants,
 ];

@@ -186,6 +186,7 @@ export const diagnosticCodes = {
   CLI008: "interrupted",
   CLI004: "outputs differ from the reference",
   PLN020: "extent of a kernel problem",
+  PLN021: "no kernel fits the machine",
   FFI001: "native library not found",
   CUD001: "no CUDA driver",
   CUD002: "refused by the CUDA driver",

@@ -39,11 +39,20 @@ export interface KernelConfiguration {
   readonly reasons: readonly string[];
 }
 
+/** A configuration before it is known to be worth telling: its reasons are spelled when asked for. */
+export interface Candidate extends Omit<KernelConfiguration, "reasons" | "emitted"> {
+  /** Operands go past the units once, without tiles in shared memory. */
+  readonly streams?: boolean;
+  readonly why: () => readonly string[];
+}
+
 /** Limits of a launch that no architecture differs in (CUDA C++ Programming Guide 13.0, table 30). */
 const mostGrid = [2 ** 31 - 1, 65535, 65535] as const;
 
+type Launch = Omit<KernelConfiguration, "reasons" | "emitted">;
+
 /** What the machine cannot take; empty: it can. */
-export function limitFaults(config: KernelConfiguration, target: Target): readonly string[] {
+export function limitFaults(config: Launch, target: Target): readonly string[] {
   const { machine } = target;
   const faults: string[] = [];
   const whole = [...config.grid, ...config.block, config.stages, config.cluster, config.unroll];
@@ -57,7 +66,7 @@ export function limitFaults(config: KernelConfiguration, target: Target): readon
 }
 
 /** Vector registers for the sums of a tile, or the eight tile registers of 16 x 64 bytes of AMX. */
-function registerFaults({ tile, form, ...config }: KernelConfiguration, target: Target) {
+function registerFaults({ tile, form, ...config }: Launch, target: Target) {
   if (form === "rows" || form === "elements") return [];
   if (!config.instructionTile) {
     const registers = (tile.m * tile.n * 4) / target.vectorBytes;
@@ -72,7 +81,7 @@ function registerFaults({ tile, form, ...config }: KernelConfiguration, target: 
 
 /** The instruction is in the architecture's table and covers the tile without a rest. */
 function instructionFaults(
-  { instruction = "", instructionTile: i, tile, form }: KernelConfiguration,
+  { instruction = "", instructionTile: i, tile, form }: Launch,
   a: GpuArchitecture,
 ): readonly string[] {
   if (!i) return [];
@@ -93,7 +102,7 @@ function instructionFaults(
   return faults;
 }
 
-function gpuFaults(config: KernelConfiguration, { architecture: a }: GpuMachine): string[] {
+function gpuFaults(config: Launch, { architecture: a }: GpuMachine): string[] {
   const faults: string[] = [];
   const threads = config.block.reduce((x, y) => x * y);
   if (threads > a.threadsPerBlock.value) faults.push(`${threads} threads a block`);

@@ -165,6 +165,40 @@ describe("configureKernel", () => {
     expect(tile(8192)).toBeGreaterThan(tile(512));
   });
 
+  it("refuses a machine that no launch fits (PLN021)", () => {
+    const h200 = targets.get("h200")!;
+    const { machine } = h200;
+    if (machine?.kind !== "gpu") throw new Error("no GPU");
+    const { architecture } = machine;
+    const threadsPerBlock = { ...architecture.threadsPerBlock, value: 16 };
+    const odd = { ...architecture, threadsPerBlock };
+    const tiny = { ...h200, machine: { ...machine, architecture: odd } };
+    for (const kind of ["gemm", "softmax"] as const) {
+      const problem = { kind, type: "f32", batch: 1, rows: 64, columns: 64, depth: 64 } as const;
+      expect(configureKernel(problem, tiny)).toMatchObject({
+        ok: false,
+        diagnostics: [{ code: "PLN021", at: "h200" }],
+      });
+    }
+  });
+
+  it("says what is emitted today: f32 on vector units, no attention", () => {
+    const emitted = (target: string, change: Partial<KernelProblem>) => {
+      const gemm = { kind: "gemm", type: "f32", batch: 1, rows: 999, columns: 999 } as const;
+      const found = configureKernel({ ...gemm, depth: 64, ...change }, targets.get(target)!);
+      if (!found.ok) throw new Error("refused");
+      return found.value.chosen.emitted;
+    };
+    expect(emitted("h200", {})).toBe(true);
+    expect(emitted("h200", { type: "bf16" })).toBe(false);
+    expect(emitted("h200", { kind: "softmax" })).toBe(false);
+    expect(emitted("h200", { kind: "elementwise" })).toBe(true);
+    expect(emitted("xeon-8480", { kind: "softmax" })).toBe(true);
+    expect(emitted("xeon-8480", { kind: "attention-prefill", keys: 64 })).toBe(false);
+    expect(emitted("epyc-9654", { kind: "quantised-gemm", weightBits: 4.5 })).toBe(false);
+    expect(emitted("neoverse-v2", {})).toBe(false);
+  });
+
   it("refuses problems that are none (PLN020) and machines without a data sheet", () => {
     const bad = {
       kind: "gemm",

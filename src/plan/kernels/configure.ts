@@ -3,12 +3,12 @@
  * the machine's data, those that it cannot take are dropped, the rest are priced (price.ts), and the
  * cheapest is taken with what it won by. The first of equals wins.
  */
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
-import { type KernelConfiguration, limitFaults } from "./configuration.ts";
+import { type Candidate, type KernelConfiguration, limitFaults } from "./configuration.ts";
 import { countKernel, type KernelCounts } from "./counts.ts";
 import { cpuCandidates } from "./cpu-candidates.ts";
+import { isEmitted } from "./emitted.ts";
 import { productCandidates } from "./gpu-candidates.ts";
 import { passCandidates } from "./gpu-passes.ts";
 import { isPass, type KernelProblem, readProblem } from "./problem.ts";
@@ -48,20 +48,35 @@ export function configureKernel(asked: KernelProblem, target: Target): Result<Ke
   const possible = made.filter((c) => limitFaults(c, target).length === 0);
   const sorted = [...possible].sort((a, b) => a.estimateNs - b.estimateNs);
   const [chosen] = sorted;
-  invariant(chosen, () => `no kernel for ${problem.kind} on ${target.name}`);
+  if (!chosen) return fail(noneFits(made, target));
+  const told = ({ why, streams = false, ...c }: Candidate): KernelConfiguration => ({
+    ...c,
+    emitted: isEmitted(problem, target, { ...c, streams }),
+    reasons: why(),
+  });
   const others = new Map<string, KernelConfiguration>();
   for (const c of sorted) {
     if (c.implementation !== chosen.implementation && !others.has(c.implementation)) {
-      others.set(c.implementation, c);
+      others.set(c.implementation, told(c));
     }
   }
   return ok({
     problem,
     target: target.name,
-    chosen,
+    chosen: told(chosen),
     counts: countKernel(problem, chosen),
     rejected: [...others.values()],
     made: made.length,
     possible: possible.length,
+  });
+}
+
+/** A machine that no launch fits: only a target file can describe one. */
+function noneFits(made: readonly Candidate[], target: Target): Diagnostic {
+  const faults = new Set(made.flatMap((c) => limitFaults(c, target)));
+  return diagnostic("PLN021", `no kernel fits the limits of ${target.name}`, {
+    at: target.name,
+    notes: [...faults].slice(0, 5).map((f) => `too much: ${f}`),
+    help: "compare the limits of the target file's architecture with its source",
   });
 }

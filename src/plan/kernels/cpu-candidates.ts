@@ -6,7 +6,7 @@
 import { invariant } from "../../support/invariant.ts";
 import type { CpuMachine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
-import type { KernelConfiguration, Tile } from "./configuration.ts";
+import type { Candidate, Tile } from "./configuration.ts";
 import { type Pace, price } from "./price.ts";
 import { isFlat, isPass, type KernelProblem, typeBits, workOf } from "./problem.ts";
 
@@ -24,13 +24,9 @@ interface CpuUnit {
   readonly tiles: readonly CpuTile[];
   /** On registers of their own. */
   readonly instruction?: string;
-  readonly emitted: boolean;
 }
 
-export function cpuCandidates(
-  problem: KernelProblem,
-  target: Target,
-): readonly KernelConfiguration[] {
+export function cpuCandidates(problem: KernelProblem, target: Target): readonly Candidate[] {
   const { machine } = target;
   invariant(machine?.kind === "cpu", () => `${target.name} is no CPU`);
   if (isPass(problem)) return [1, 2, 4, 8].map((unroll) => passKernel(problem, target, unroll));
@@ -58,7 +54,7 @@ function paceOf(target: Target, flopsPerNs: number): Pace {
 const heights = [1, 2, 3, 4, 5, 6, 8, 12, 14];
 
 /** Vector multiply-adds in f32; narrower types are widened on the way in. */
-function vectorUnit({ type, depth }: KernelProblem, target: Target): CpuUnit {
+function vectorUnit({ depth }: KernelProblem, target: Target): CpuUnit {
   const lanes = target.vectorBytes / 4;
   const tiles = heights.flatMap((m) =>
     [1, 2, 3, 4].map((vectors) => ({
@@ -73,7 +69,6 @@ function vectorUnit({ type, depth }: KernelProblem, target: Target): CpuUnit {
     name: `register tiles of ${target.vectorBytes}-byte vectors`,
     flopsPerNs: target.f32FlopsPerNsPerCore.value,
     tiles: tiles.filter((t) => t.registers <= target.vectorRegisters),
-    emitted: target.emitter !== undefined && type === "f32",
   };
 }
 
@@ -94,7 +89,6 @@ function narrowUnits(
         flopsPerNs: e.operationsPerCycle.value * ghz,
         tiles: onTiles ? tileRegisters(problem) : vector.tiles,
         ...(onTiles && { instruction: e.name }),
-        emitted: false,
       };
     });
 }
@@ -119,7 +113,7 @@ function productKernel(
   target: Target,
   unit: CpuUnit,
   { registers, busy, ...tile }: CpuTile,
-): KernelConfiguration {
+): Candidate {
   const attention = problem.kind.startsWith("attention");
   const { m, n } = tile;
   const lanes = target.vectorBytes / 4;
@@ -143,7 +137,6 @@ function productKernel(
   return {
     implementation: attention ? `attention with online softmax: ${unit.name}` : unit.name,
     form: attention ? "attention" : "product",
-    emitted: unit.emitted && !attention,
     tile: attention ? { ...tile, k: problem.depth } : tile,
     ...(unit.instruction !== undefined && {
       instruction: `${unit.instruction} m16n16k${tile.k}`,
@@ -158,7 +151,7 @@ function productKernel(
     stages: 1,
     cluster: 1,
     ...cost,
-    reasons: [
+    why: () => [
       `${registers} registers keep ${(100 * busy).toFixed(0)} % of the multiply-add slots busy`,
       `${(100 * (padded - 1)).toFixed(1)} % of the work is padding`,
       `${pieces} pieces on ${coresOf(target)} cores, bound by ${cost.bound}`,
@@ -166,7 +159,7 @@ function productKernel(
   };
 }
 
-function passKernel(problem: KernelProblem, target: Target, unroll: number): KernelConfiguration {
+function passKernel(problem: KernelProblem, target: Target, unroll: number): Candidate {
   const flat = isFlat(problem);
   const lanes = (target.vectorBytes * 8) / Math.max(typeBits[problem.type], 16);
   const n = unroll * lanes;
@@ -193,7 +186,6 @@ function passKernel(problem: KernelProblem, target: Target, unroll: number): Ker
       ? `one pass, ${target.vectorBytes}-byte vectors`
       : `rows dealt out to cores, ${target.vectorBytes}-byte vectors`,
     form: flat ? "elements" : "rows",
-    emitted: target.emitter !== undefined && problem.type === "f32",
     tile: { m: 1, n, k: 1 },
     unroll,
     sharedBytes: 0,
@@ -204,7 +196,7 @@ function passKernel(problem: KernelProblem, target: Target, unroll: number): Ker
     stages: 1,
     cluster: 1,
     ...cost,
-    reasons: [
+    why: () => [
       `${pieces} ${flat ? "pieces" : "rows"} on ${coresOf(target)} cores, ${unroll} vectors a step`,
       `bound by ${cost.bound}`,
     ],

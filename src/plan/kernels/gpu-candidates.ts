@@ -3,9 +3,10 @@
  * mma.sync, whatever else its table lists) or to vector units; thin products stream their weights. Sizes
  * come from the architecture's data, estimates from price.ts; passes over rows are in gpu-passes.ts.
  */
-import type { GpuMachine, MatrixInstruction } from "../../target/machine.ts";
-import type { KernelConfiguration, Tile } from "./configuration.ts";
+import type { GpuMachine } from "../../target/machine.ts";
+import type { Candidate, Tile } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
+import { type Style, type StyleTile, stylesFor, threadsOf } from "./gpu-styles.ts";
 import { price } from "./price.ts";
 import { type KernelProblem, typeBits, workOf } from "./problem.ts";
 
@@ -13,134 +14,13 @@ import { type KernelProblem, typeBits, workOf } from "./problem.ts";
 const fillNs = 1200;
 /** Of one tile: from the last multiply to the stored result. */
 const drainNs = 800;
-interface Style {
-  readonly name: string;
-  /** Rows of the architecture's table; empty on vector units. */
-  readonly instructions: readonly MatrixInstruction[];
-  readonly flopsPerNs: number;
-  readonly tiles: readonly (readonly [m: number, n: number])[];
-  readonly threads: (m: number, n: number) => number;
-  /** Registers of a thread beside its accumulators. */
-  readonly overhead: number;
-  /** Accumulators live in registers; tensor memory keeps them elsewhere. */
-  readonly accumulatorsInRegisters: boolean;
-  /** Threads that only feed the others. */
-  readonly producers: number;
-  readonly clusters: readonly number[];
-  /** Extents of the tile whose operands shared memory hands out once. */
-  readonly reach: readonly [m: number, n: number];
-}
-
-const square = [64, 128] as const;
-
-/** Tiles of the cross product that whole instructions cover. */
-function tilesOf(
-  heights: readonly number[],
-  widths: readonly number[],
-  instructions: readonly MatrixInstruction[],
-): readonly (readonly [m: number, n: number])[] {
-  const pairs = heights.flatMap((m) => widths.map((n) => [m, n] as const));
-  return pairs.filter(([m, n]) => instructionFor(instructions, m, n) !== undefined);
-}
-
-/** The largest instruction that covers a tile without a rest. */
-function instructionFor(
-  rows: readonly MatrixInstruction[],
-  m: number,
-  n: number,
-): (Tile & { readonly name: string }) | undefined {
-  const found = rows.flatMap((row) => {
-    const height = row.m.filter((x) => m % x === 0).at(-1);
-    const width = row.n.filter((x) => n % x === 0).at(-1);
-    const k = Math.max(...row.k);
-    return height && width ? [{ name: row.name, m: height, n: width, k }] : [];
-  });
-  return found.sort((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)[0];
-}
-
-function stylesFor({ type }: KernelProblem, machine: GpuMachine): readonly Style[] {
-  const { matrixInstructions, features, warpThreads } = machine.architecture;
-  const rate = (machine.matrixTeraops[type]?.value ?? 0) * 1000;
-  const own = matrixInstructions.filter((i) => i.operands === type && rate > 0);
-  const of = (name: string) => own.filter((i) => i.name === name);
-  const [wgmma, tensor, warp] = [of("wgmma.mma_async"), of("tcgen05.mma"), of("mma.sync")];
-  const known = ["wgmma.mma_async", "tcgen05.mma", "mma.sync"];
-  const others = own.filter((i) => !known.includes(i.name) && !i.name.includes("block-scaled"));
-  const warps = (m: number, n: number, share: number): number =>
-    warpThreads * 2 ** Math.max(0, Math.min(3, Math.ceil(Math.log2((m * n) / share))));
-  const styles: Style[] = [
-    {
-      name: "wgmma, bulk tensor copies, producer and consumer warpgroups",
-      instructions: wgmma,
-      flopsPerNs: rate,
-      tiles: tilesOf(square, [16, 32, 64, 128, 192, 256], wgmma),
-      threads: (m) => 128 * (1 + m / 64),
-      overhead: 40,
-      accumulatorsInRegisters: true,
-      producers: 128,
-      clusters: [1, 2],
-      reach: [128, 256],
-    },
-    {
-      name: "tcgen05, bulk tensor copies, accumulators in tensor memory",
-      instructions: tensor,
-      flopsPerNs: rate,
-      tiles: tilesOf(square, [32, 64, 128, 256], tensor),
-      threads: () => 192,
-      overhead: 64,
-      accumulatorsInRegisters: false,
-      producers: 0,
-      clusters: [1, 2],
-      reach: [128, 256],
-    },
-    {
-      name: `mma.sync, ${features.includes("cp.async") ? "asynchronous copies" : "copies through registers"}`,
-      instructions: warp,
-      flopsPerNs: (wgmma.length + tensor.length > 0 ? 0.62 : 1) * rate,
-      tiles: tilesOf([16, ...square], [32, 64, 128], warp),
-      threads: (m, n) => warps(m, n, 2048),
-      overhead: 60,
-      accumulatorsInRegisters: true,
-      producers: 0,
-      clusters: [1],
-      reach: [64, 32],
-    },
-    {
-      name: others.length > 0 ? `${others[0]!.name}, copies through registers` : "",
-      instructions: others,
-      flopsPerNs: rate,
-      tiles: tilesOf([32, ...square], [32, 64, 128], others),
-      threads: (m, n) => warps(m, n, 2048),
-      overhead: 60,
-      accumulatorsInRegisters: true,
-      producers: 0,
-      clusters: [1],
-      reach: [64, 64],
-    },
-  ];
-  return [
-    ...styles.filter((s) => s.instructions.length > 0),
-    {
-      name: "vector units, register tiles",
-      instructions: [],
-      flopsPerNs: machine.vectorTeraops.f32.value * 1000,
-      tiles: [16, ...square].flatMap((m) => [16, 32, 64, 128].map((n) => [m, n] as const)),
-      threads: (m, n) => warps(m, n, 1024),
-      overhead: 48,
-      accumulatorsInRegisters: true,
-      producers: 0,
-      clusters: [1],
-      reach: [32, 32],
-    },
-  ];
-}
 
 export function productCandidates(
   problem: KernelProblem,
   machine: GpuMachine,
-): readonly KernelConfiguration[] {
+): readonly Candidate[] {
   const attention = problem.kind.startsWith("attention");
-  const made = stylesFor(problem, machine).flatMap((style) =>
+  const made = stylesFor(machine, problem.type).flatMap((style) =>
     style.tiles.flatMap((tile) =>
       [2, 3, 4, 6].flatMap((stages) =>
         style.clusters.map((cluster) =>
@@ -158,7 +38,7 @@ export function productCandidates(
 }
 
 interface Choice {
-  readonly tile: readonly [m: number, n: number];
+  readonly tile: StyleTile;
   readonly stages: number;
   readonly cluster: number;
 }
@@ -166,12 +46,13 @@ interface Choice {
 /** Threads, registers and the blocks of a multiprocessor that both and shared memory leave room for. */
 function footprint(
   style: Style,
-  [m, n]: readonly [number, number],
+  tile: Pick<StyleTile, "m" | "n">,
   sharedBytes: number,
   machine: GpuMachine,
 ) {
   const a = machine.architecture;
-  const threads = style.threads(m, n);
+  const { m, n } = tile;
+  const threads = threadsOf(style, tile, a.warpThreads);
   const holders = threads - style.producers;
   const accumulators = style.accumulatorsInRegisters ? (m * n) / holders : 0;
   const wanted = 8 * Math.ceil((accumulators + style.overhead) / 8);
@@ -198,15 +79,15 @@ function tiledProduct(
   problem: KernelProblem,
   machine: GpuMachine,
   style: Style,
-  { tile: [m, n], stages, cluster }: Choice,
-): KernelConfiguration {
+  { tile, stages, cluster }: Choice,
+): Candidate {
+  const { m, n, instruction } = tile;
   const size = typeBits[problem.type] / 8;
   const weight = Math.ceil(problem.weightBits ?? typeBits[problem.type]) / 8;
   // A row of a stage is 128 bytes, the widest swizzle.
-  const instruction = instructionFor(style.instructions, m, n);
   const k = instruction ? Math.max(128 / size, instruction.k) : 16;
   const sharedBytes = Math.ceil(stages * k * (m * size + n * weight));
-  const { threads, registers, atOnce } = footprint(style, [m, n], sharedBytes, machine);
+  const { threads, registers, atOnce } = footprint(style, tile, sharedBytes, machine);
   const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(problem.columns / n)];
   const tiles = down * across * problem.batch;
   const { bytes } = workOf(problem);
@@ -224,7 +105,7 @@ function tiledProduct(
     paceOf(
       machine,
       Math.min(
-        issueShare(style, (m * n) / threads) * style.flopsPerNs,
+        issueShare(tile, (m * n) / threads) * style.flopsPerNs,
         sharedLimit(style, machine, [m, n], size),
       ),
     ),
@@ -233,7 +114,6 @@ function tiledProduct(
   return {
     implementation: style.name,
     form: "product",
-    emitted: false,
     tile: { m, n, k },
     ...spelled(instruction),
     unroll: Math.max(1, k / (instruction?.k ?? 4)),
@@ -245,7 +125,7 @@ function tiledProduct(
     stages,
     cluster,
     ...cost,
-    reasons: [
+    why: () => [
       `${down} x ${across} x ${problem.batch} tiles of ${m} x ${n} on ${machine.multiprocessors.value} multiprocessors, ${atOnce} at once`,
       `${stages} stages of ${(sharedBytes / stages / 1024).toFixed(1)} KiB`,
       `bound by ${cost.bound}`,
@@ -254,8 +134,8 @@ function tiledProduct(
 }
 
 /** Of vector instructions those that multiply: a square of accumulators is fed by loads of four. */
-function issueShare({ instructions }: Style, accumulators: number): number {
-  if (instructions.length > 0) return 1;
+function issueShare({ instruction }: StyleTile, accumulators: number): number {
+  if (instruction) return 1;
   return accumulators / (accumulators + Math.max(2, Math.sqrt(accumulators) / 2));
 }
 
@@ -303,13 +183,14 @@ function attentionKernel(
   problem: KernelProblem,
   machine: GpuMachine,
   style: Style,
-  { tile: [m, n], stages, cluster }: Choice,
-): KernelConfiguration {
+  { tile, stages, cluster }: Choice,
+): Candidate {
+  const { m, n } = tile;
   const size = typeBits[problem.type] / 8;
   const keys = problem.keys ?? 1;
   const depth = problem.depth;
   const sharedBytes = Math.ceil(size * (m * depth + stages * 2 * n * depth));
-  const wide: readonly [number, number] = [m, n + depth];
+  const wide = { m, n: n + depth };
   const { threads, registers, atOnce } = footprint(style, wide, sharedBytes, machine);
   const blocks = Math.ceil(problem.rows / m) * problem.batch;
   const splits = splitsOf(problem, blocks, machine, n);
@@ -330,9 +211,8 @@ function attentionKernel(
   return {
     implementation: `attention with online softmax: ${style.name}`,
     form: "attention",
-    emitted: false,
     tile: { m, n, k: depth },
-    ...spelled(instructionFor(style.instructions, m, n)),
+    ...spelled(tile.instruction),
     unroll: 1,
     sharedBytes,
     registersPerThread: registers,
@@ -342,7 +222,7 @@ function attentionKernel(
     stages,
     cluster,
     ...cost,
-    reasons: [
+    why: () => [
       `${blocks} blocks of ${m} queries, keys in tiles of ${n}${splits > 1 ? `, split ${splits} ways` : ""}`,
       `bound by ${cost.bound}`,
     ],
@@ -360,7 +240,7 @@ function splitsOf(problem: KernelProblem, blocks: number, machine: GpuMachine, n
  * Attention whose heads are too deep for shared memory: a product, a softmax over rows in memory, and a
  * product again, on vector units. Slow, and possible for every depth.
  */
-function scoresInMemory(problem: KernelProblem, machine: GpuMachine): KernelConfiguration {
+function scoresInMemory(problem: KernelProblem, machine: GpuMachine): Candidate {
   const { batch, rows, keys = 1, depth, type } = problem;
   const size = typeBits[type] / 8;
   const [edge, k] = [64, 16];
@@ -382,7 +262,6 @@ function scoresInMemory(problem: KernelProblem, machine: GpuMachine): KernelConf
   return {
     implementation: "three kernels with the scores in memory: product, softmax, product",
     form: "attention",
-    emitted: false,
     tile: { m: edge, n: edge, k: depth },
     unroll: k / 4,
     sharedBytes: Math.ceil(2 * k * 2 * edge * size),
@@ -393,7 +272,7 @@ function scoresInMemory(problem: KernelProblem, machine: GpuMachine): KernelConf
     stages: 2,
     cluster: 1,
     ...cost,
-    reasons: [
+    why: () => [
       `${blocks} tiles of ${edge} x ${edge} scores, ${(scores / 2 ** 20).toFixed(1)} MiB of traffic for them`,
       `bound by ${cost.bound}`,
     ],
@@ -401,7 +280,7 @@ function scoresInMemory(problem: KernelProblem, machine: GpuMachine): KernelConf
 }
 
 /** Each warp sums whole columns of a matrix that is read once: right where rows are few. */
-function streamingKernel(problem: KernelProblem, machine: GpuMachine): KernelConfiguration {
+function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate {
   const size = (problem.weightBits ?? typeBits[problem.type]) / 8;
   const warps = 8;
   const outputs = problem.columns * problem.batch;
@@ -425,7 +304,7 @@ function streamingKernel(problem: KernelProblem, machine: GpuMachine): KernelCon
   return {
     implementation: "weights streamed past vector units",
     form: "product",
-    emitted: false,
+    streams: true,
     tile: { m: Math.min(4, problem.rows), n: warps, k: 256 },
     unroll: 8,
     sharedBytes: 0,
@@ -436,11 +315,14 @@ function streamingKernel(problem: KernelProblem, machine: GpuMachine): KernelCon
     stages: 1,
     cluster: 1,
     ...cost,
-    reasons: [`${outputs} sums, a warp each, 8 loads in flight a thread`, `bound by ${cost.bound}`],
+    why: () => [
+      `${outputs} sums, a warp each, 8 loads in flight a thread`,
+      `bound by ${cost.bound}`,
+    ],
   };
 }
 
-function spelled(instruction: ReturnType<typeof instructionFor>) {
+function spelled(instruction: StyleTile["instruction"]) {
   if (!instruction) return {};
   const { name, m, n, k } = instruction;
   return { instruction: `${name} m${m}n${n}k${k}`, instructionTile: { m, n, k } };

@@ -3,15 +3,12 @@
  * in registers; elementwise work and rotations need no rows and are cut anywhere.
  */
 import type { GpuMachine } from "../../target/machine.ts";
-import type { KernelConfiguration } from "./configuration.ts";
+import type { Candidate } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
 import { price } from "./price.ts";
 import { isFlat, type KernelProblem, typeBits, workOf } from "./problem.ts";
 
-export function passCandidates(
-  problem: KernelProblem,
-  machine: GpuMachine,
-): readonly KernelConfiguration[] {
+export function passCandidates(problem: KernelProblem, machine: GpuMachine): readonly Candidate[] {
   return [32, 64, 128, 256, 512, 1024].flatMap((threads) =>
     [1, 2, 4, 8].map((unroll) => passKernel(problem, machine, threads, unroll)),
   );
@@ -22,7 +19,7 @@ function passKernel(
   machine: GpuMachine,
   threads: number,
   unroll: number,
-): KernelConfiguration {
+): Candidate {
   const size = typeBits[problem.type] / 8;
   const vectorBytes = vectorBytesFor(problem.columns * size);
   const rows = problem.rows * problem.batch;
@@ -48,7 +45,6 @@ function passKernel(
   return {
     implementation: flat ? "one pass, elements in vectors" : "a block a row, values in registers",
     form: flat ? "elements" : "rows",
-    emitted: false,
     tile: { m: 1, n: perBlock, k: 1 },
     unroll,
     sharedBytes: flat ? 0 : 4 * (threads / 32),
@@ -59,7 +55,7 @@ function passKernel(
     stages: 1,
     cluster: 1,
     ...cost,
-    reasons: [
+    why: () => [
       `${blocks} blocks of ${threads} threads, ${unroll} x ${vectorBytes} B a thread`,
       passes > 1 ? `a row takes ${passes} passes` : "each element is read once",
       `bound by ${cost.bound}`,

@@ -1,5 +1,5 @@
 /** AMD EPYC 9654 (Zen 4): 96 cores. */
-import { perCore, perCoreCluster, perDevice, perSocket } from "../figure.ts";
+import { perCore, perCoreCluster, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 import { v4Extensions } from "./x86-levels.ts";

@@ -1,5 +1,5 @@
 /** Arm Neoverse N1, as in AWS Graviton2: 64 cores, eight channels of DDR4-3200. Planning only. */
-import { perCore, perDevice, perSocket } from "../figure.ts";
+import { perCore, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 

@@ -1,5 +1,5 @@
 /** Arm Neoverse V1, as in AWS Graviton3: 64 cores, eight channels of DDR5-4800. Planning only. */
-import { perCore, perDevice, perSocket } from "../figure.ts";
+import { perCore, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 

@@ -1,5 +1,5 @@
 /** Intel Xeon Platinum 8480+ (Sapphire Rapids): 56 cores with AMX. */
-import { perCore, perDevice, perSocket } from "../figure.ts";
+import { perCore, perSocket } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 import { v4Extensions } from "./x86-levels.ts";
