@@ -72,6 +72,7 @@ function childrenOf(tree: ScheduleTree): readonly ScheduleTree[] {
 
 /** One step on the way from the root of a tree to an instance. */
 interface Step {
+  readonly node: ScheduleTree;
   readonly value: number;
   /** Runs in no order with what differs here. */
   readonly loose: boolean;
@@ -86,12 +87,12 @@ const loose: ReadonlySet<string> = new Set([
   "parallel",
   "grid",
   "device",
-  "block",
-  "warp",
-  "thread",
+  "blocks",
+  "groups",
+  "threads",
   "vector",
 ]);
-const grids: ReadonlySet<string> = new Set(["grid", "device", "block"]);
+const grids: ReadonlySet<string> = new Set(["grid", "device", "blocks"]);
 
 export function stepsTo(tree: ScheduleTree, instance: Instance): readonly Step[] {
   const steps: Step[] = [];
@@ -106,13 +107,14 @@ export function stepsTo(tree: ScheduleTree, instance: Instance): readonly Step[]
     } else if (node.kind === "sequence" || node.kind === "set") {
       const value = node.children.findIndex((c) => holdsStatement(c, instance.statement));
       const isSet = node.kind === "set";
-      steps.push({ value, loose: isSet, lanes: false, grid: false, place: true });
+      steps.push({ node, value, loose: isSet, lanes: false, grid: false, place: true });
       node = node.children[value]!;
       marks = [];
     } else if (node.kind === "band") {
       for (const { values } of node.members) {
         const expression = values.get(instance.statement);
         steps.push({
+          node,
           value: expression ? evaluateAffine(expression, instance.point) : outer[loops]!,
           loose: marks.some((m) => loose.has(m)),
           lanes: marks.includes("vector"),
@@ -212,7 +214,7 @@ export function findBroken(
 
 /** Why a tree has no meaning: a kernel whose statements do not share its grid loops. */
 export function isStray(tree: ScheduleTree, instances: readonly Located[]): boolean {
-  const seen = new Map<string, string>();
+  const seen = new Map<string, readonly ScheduleTree[]>();
   for (const i of instances) {
     const steps = stepsTo(tree, i);
     const first = steps.findIndex((s) => !s.place);
@@ -220,8 +222,9 @@ export function isStray(tree: ScheduleTree, instances: readonly Located[]): bool
       .slice(0, first < 0 ? steps.length : first)
       .map((s) => s.value)
       .join();
-    const grid = steps.flatMap((s, at) => (s.grid ? [at] : [])).join();
-    if ((seen.get(kernel) ?? grid) !== grid) return true;
+    const grid = steps.filter((s) => s.grid).map((s) => s.node);
+    const others = seen.get(kernel) ?? grid;
+    if (others.length !== grid.length || others.some((n, at) => n !== grid[at])) return true;
     seen.set(kernel, grid);
   }
   return false;

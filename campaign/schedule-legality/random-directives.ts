@@ -40,8 +40,8 @@ const marks: readonly LoopMark[] = [
   "parallel",
   "vector",
   "grid",
-  "block",
-  "thread",
+  "blocks",
+  "threads",
   "unroll",
 ];
 

@@ -182,6 +182,8 @@ export type {
   ScheduleTree,
   TreeMark,
 } from "./tree/tree.ts";
+export { parseTree } from "./tree/tree-parse.ts";
+export { printTree } from "./tree/tree-text.ts";
 export type {
   Division,
   IntegerMap,

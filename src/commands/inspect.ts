@@ -12,6 +12,11 @@ export const inspect = command({
       description: "regions with work and estimates; of an artifact: kernels",
     }),
     schedule: argument(z.boolean().default(false), { description: "the schedule of every region" }),
+    at: argument(z.string().optional(), {
+      description:
+        "with --schedule: where and when one iteration runs: 'REGION:STATEMENT[i=2, j=7]'",
+      value: "POINT",
+    }),
     program: argument(z.boolean().default(false), { description: "the program" }),
     asm: argument(z.boolean().default(false), {
       description: "machine code as assembler text, with what its registers cost",

@@ -3,6 +3,7 @@
  * lowering spells them, give every instance with its time; all pairs of instances decide.
  */
 import { describe, expect, it } from "vitest";
+import { executeTree, type Instance, printTree } from "../affine/index.ts";
 import type { Region, Statement } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import { evaluate } from "../semantics/index-expr.ts";
@@ -12,9 +13,9 @@ import { applySchedule } from "./apply.ts";
 import type { Directive } from "./directive.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
 import { checkSchedule } from "./legality.ts";
+import { formatPlace, parseAt, placeOf } from "./place.ts";
 import type { ScheduledLoop, ScheduledRegion, ScheduledStatement } from "./scheduled-region.ts";
-import { executeTree, type Instance, placeOf, scheduleTree } from "./tree.ts";
-import { printTree } from "./tree-text.ts";
+import { scheduleTree } from "./tree.ts";
 
 interface Visit extends Instance {
   readonly kernel: number;
@@ -281,7 +282,7 @@ describe("the tree in text", () => {
   it("shows bands, sequences and marks", () => {
     const tree = scheduleTree(applied.value);
     expect(tree.ok && printTree(tree.value)).toMatchInlineSnapshot(`
-      "domain "{ S0[i, j, k] : 0 <= i <= 5 and 0 <= j <= 7 and 0 <= k <= 2 }; { S1[i, j] : 0 <= i <= 5 and 0 <= j <= 7 }"
+      "domain "{ S0[i, j, k] : 0 <= i <= 5 and 0 <= j <= 7 and 0 <= k <= 2; S1[i, j] : 0 <= i <= 5 and 0 <= j <= 7 }"
         mark grid
           band permutable [i: S0 i, S1 i, coincident]
             mark placed "t" in local
@@ -313,6 +314,38 @@ describe("the tree in text", () => {
         time: [0, 0, 2, 0, 1, 0, 1, 0, 3, 0],
       },
     });
-    expect(placeOf(applied.value, "S9", {})).toMatchObject({ diagnostics: [{ code: "SCH001" }] });
+    expect(place.ok && formatPlace(place.value)).toMatchInlineSnapshot(`
+      "device  0
+      kernel  0
+      block   2
+      lane    3
+      time    (0, 0, 2, 0, 1, 0, 1, 0, 3, 0)
+      loops
+        i = 2 (grid)
+        j0 = 1
+        k = 1
+        j1 = 3 (vector)"
+    `);
+    const code = (statement: string, point: Record<string, number>): string | undefined => {
+      const found = placeOf(applied.value, statement, point);
+      return found.ok ? undefined : found.diagnostics[0]!.code;
+    };
+    expect(code("S9", {})).toBe("SCH001");
+    expect(code("S0", { i: 2, j: 7 })).toBe("SCH002");
+    expect(code("S0", { i: 2, j: 99, k: 0 })).toBe("SCH020");
+  });
+
+  it("reads which instance is meant", () => {
+    const loops = ["i", "j"];
+    expect(parseAt("a/b:S0[2, 7]")).toMatchObject({ value: { region: "a/b", statement: "S0" } });
+    const point = (text: string): unknown => {
+      const at = parseAt(text);
+      return at.ok && at.value.point(loops);
+    };
+    expect(point("S0[j = 7, i = 2]")).toEqual({ i: 2, j: 7 });
+    expect(point("S0[2, -7]")).toEqual({ i: 2, j: -7 });
+    for (const text of ["S0", "S0[i]", "S0[1", "[1]", "S0[1.5]"]) {
+      expect(parseAt(text)).toMatchObject({ diagnostics: [{ code: "TXT001" }] });
+    }
   });
 });

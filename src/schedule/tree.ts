@@ -1,50 +1,19 @@
 /**
  * The schedule tree of a scheduled region, in the manner of polyhedral compilers (Verdoolaege et al.,
- * "Schedule trees", IMPACT 2014): a domain of statement instances, bands that order them by loop values, sequences
- * and sets of filters, and marks. Also the place and time of a single instance, and an interpreter
- * that runs through all instances in the tree's order. A view of the schedule for people and tests:
- * lowering reads the scheduled region itself, legality is decided in legality.ts.
+ * "Schedule trees", IMPACT 2014): a domain of statement instances, what holds for the symbols, bands that
+ * order the instances by loop values, sequences and sets of filters, and marks. affine/tree/ has the
+ * form, its text and its interpreter; place.ts tells where a single instance runs. A view of the
+ * schedule for people and tests: lowering reads the scheduled region itself, legality is decided in
+ * legality.ts.
  */
+
+import type { FilterNode, ScheduleTree, TreeMark } from "../affine/index.ts";
 import * as affine from "../affine/index.ts";
 import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
-import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { attempt, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
-import type { ScheduledLoop, ScheduledMode, ScheduledRegion } from "./scheduled-region.ts";
-
-export interface BandMember {
-  /** The loop's name in the statement that owns the band. */
-  readonly loop: string;
-  /** Its value in each statement, over that statement's original loops. */
-  readonly values: ReadonlyMap<string, affine.Affine>;
-  /** No dependence that is not ordered outside the band is carried by the loop: proved. */
-  readonly coincident: boolean;
-}
-
-export type TreeMark =
-  | { readonly kind: Exclude<ScheduledMode, "serial"> }
-  | { readonly kind: "placed" | "staged"; readonly tensor: string; readonly scope: string };
-
-export type ScheduleTree =
-  | { readonly kind: "domain"; readonly text: string; readonly child: ScheduleTree }
-  /** Children one after another; in a set in any order. */
-  | { readonly kind: "sequence" | "set"; readonly children: readonly FilterNode[] }
-  | FilterNode
-  | {
-      readonly kind: "band";
-      readonly members: readonly BandMember[];
-      /** The members may be exchanged and tiled: proved. */
-      readonly permutable: boolean;
-      readonly child: ScheduleTree;
-    }
-  | { readonly kind: "mark"; readonly mark: TreeMark; readonly child: ScheduleTree }
-  | { readonly kind: "leaf" };
-
-export interface FilterNode {
-  readonly kind: "filter";
-  readonly statements: readonly string[];
-  readonly child: ScheduleTree;
-}
+import type { ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
 
 /** The tree, or why the fused statements have no common order. */
 export function scheduleTree(region: ScheduledRegion): Result<ScheduleTree> {
@@ -69,13 +38,20 @@ class TreeBuilder {
   }
 
   build(): ScheduleTree {
-    const domains = this.#executed.map((s) =>
-      affine.formatSet(this.#bridged.statements.get(nameOf(s))!.domain),
-    );
+    const domain = this.#executed
+      .map((s) => this.#bridged.statements.get(nameOf(s))!.domain)
+      .reduce(affine.union);
     const kernels = groupBy(this.#executed, (s) => s.kernel);
     const children = kernels.map((statements) => filter(statements, this.#inside(statements, 0)));
     const child = children.length === 1 ? children[0]!.child : this.#sideBySide(children);
-    return { kind: "domain", text: domains.join("; "), child };
+    return { kind: "domain", text: affine.formatSet(domain), child: this.#inContext(child) };
+  }
+
+  /** Below what is known of the region's symbols, if it has any. */
+  #inContext(child: ScheduleTree): ScheduleTree {
+    const { context } = this.#bridged;
+    if (context.params.length === 0) return child;
+    return { kind: "context", text: affine.formatSet(context), child };
   }
 
   /** A set when no dependence connects two children, else a sequence. */
@@ -194,82 +170,4 @@ function timeMap(s: ExecutedStatement): affine.IntegerMap {
     from: { tuple: nameOf(s), dims },
     to: { values: [s.kernel, s.positions[0]!, ...values] },
   });
-}
-
-/** Where and when one instance of a statement runs. */
-export interface InstancePlace {
-  /** Number of the kernel among those of the region. */
-  readonly kernel: number;
-  /** All loops, outermost first; a grid loop's value says on which share, a vector loop's which lane. */
-  readonly loops: readonly {
-    readonly name: string;
-    readonly mode: ScheduledMode;
-    readonly value: number;
-  }[];
-  /** (kernel, place, loop, place, …): instances of a thread run in the order of these vectors. */
-  readonly time: readonly number[];
-}
-
-/** The place of the instance whose original loops have the values `point`. */
-export function placeOf(
-  region: ScheduledRegion,
-  statement: string,
-  point: Readonly<Record<string, number>>,
-): Result<InstancePlace> {
-  return attempt(() => {
-    const all = executionOrder(region);
-    const s =
-      all.find((e) => nameOf(e) === statement) ??
-      reject("SCH001", `there is no statement ${statement} in region ${region.region.name}`, {
-        help: `statements are ${all.map(nameOf).join(", ")}`,
-      });
-    const loops = executedLoops(s).map(({ name, mode }) => ({
-      name,
-      mode,
-      value: affine.evaluateAffine(s.values.get(name)!, point),
-    }));
-    const rest = loops.flatMap(({ value }, i) => [value, s.positions[i + 1] ?? 0]);
-    return { kernel: s.kernel, loops, time: [s.kernel, s.positions[0]!, ...rest] };
-  });
-}
-
-/** An instance: the statement and the values of its original loops. */
-export interface Instance {
-  readonly statement: string;
-  readonly point: Readonly<Record<string, number>>;
-}
-
-/**
- * The instances in the order of the tree, grid loops and lanes counted up. The caller gives the
- * points of the domain in any order.
- */
-export function executeTree(tree: ScheduleTree, domain: readonly Instance[]): readonly Instance[] {
-  switch (tree.kind) {
-    case "leaf":
-      return domain;
-    case "domain":
-    case "mark":
-      return executeTree(tree.child, domain);
-    case "filter": {
-      const kept = domain.filter((i) => tree.statements.includes(i.statement));
-      return executeTree(tree.child, kept);
-    }
-    case "sequence":
-    case "set":
-      return tree.children.flatMap((child) => executeTree(child, domain));
-    case "band":
-      return executeBand(tree.members, tree.child, domain);
-  }
-}
-
-function executeBand(
-  members: readonly BandMember[],
-  child: ScheduleTree,
-  domain: readonly Instance[],
-): readonly Instance[] {
-  const [member, ...others] = members;
-  if (!member) return executeTree(child, domain);
-  const timeOf = ({ statement, point }: Instance): number =>
-    affine.evaluateAffine(member.values.get(statement)!, point);
-  return groupBy(domain, timeOf).flatMap((group) => executeBand(others, child, group));
 }

@@ -69,6 +69,7 @@ export const diagnosticCodes = {
   SCH017: "schedule could not be proved",
   SCH018: "stage inside the tile or the reduction",
   SCH019: "directive gives no layout of the tensor",
+  SCH020: "point is no iteration",
   SCH030: "target has no grid of blocks",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",

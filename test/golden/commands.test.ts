@@ -51,6 +51,14 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
   ["verify", ["verify", "FOLDER/quantised.onnx", "--threads", "1", ...json]],
   ["run", ["run", "FOLDER/mlp.onnx", "--shape", "M=3", "--random", "--threads", "1", ...json]],
   ["inspect", ["inspect", "FOLDER/running.onnx", "--schedule", "--target", "wasm"]],
+  [
+    "place",
+    ["inspect", "FOLDER/running.onnx", "--schedule", "--at", "S0:S0[1, 2]", "--target", "wasm"],
+  ],
+  [
+    "no place",
+    ["inspect", "FOLDER/running.onnx", "--schedule", "--at", "Z[0]", "--target", "wasm"],
+  ],
   ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
   ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=70", ...json]],
   ["no such file", ["run", "FOLDER/none.onnx", "--random", "--json"]],

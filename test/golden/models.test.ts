@@ -4,6 +4,7 @@
  * parses back to the value that was printed, and a second compile prints the same.
  */
 import { describe, expect, it } from "vitest";
+import { printTree } from "../../src/affine/index.ts";
 import { type ArtifactContent, writeArtifact } from "../../src/artifact/write-artifact.ts";
 import { linkStates } from "../../src/commands/library/link-states.ts";
 import { parseShapes } from "../../src/commands/library/load.ts";
@@ -27,7 +28,6 @@ import {
 } from "../../src/region/nest-text.ts";
 import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
 import { scheduleTree } from "../../src/schedule/tree.ts";
-import { printTree } from "../../src/schedule/tree-text.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { sha256 } from "../../src/support/hash.ts";
 import { checkGolden, type Sections } from "./golden-file.ts";

@@ -61,10 +61,10 @@ describe("order", () => {
   });
 
   it("blocks do not meet inside a kernel, threads do", () => {
-    const mark = (loop: "grid" | "thread"): TreeDirective => ({
+    const mark = (loop: "grid" | "threads"): TreeDirective => ({
       ...{ kind: "mark", statement: "S", loop: "i", mark: loop },
     });
-    expect(judge("time-stencil", mark("thread")).kind).toBe("legal");
+    expect(judge("time-stencil", mark("threads")).kind).toBe("legal");
     expect(judge("time-stencil", mark("grid")).kind).toBe("illegal");
   });
 });
@@ -166,7 +166,7 @@ describe("programs", () => {
     const split: TreeDirective = {
       ...{ kind: "split-scan", statement: "S", loop: "i", factor: 3, outer: "p", inner: "q" },
     };
-    const chunks: TreeDirective = { kind: "mark", statement: "S", loop: "p", mark: "block" };
+    const chunks: TreeDirective = { kind: "mark", statement: "S", loop: "p", mark: "blocks" };
     expect(judge("scan-1d", split, chunks).kind).toBe("malformed");
     const local: TreeDirective = { kind: "mark", statement: "S", loop: "p", mark: "parallel" };
     expect(judge("scan-1d", split, local).kind).toBe("legal");

@@ -8,14 +8,13 @@
  * reduction, storage, copies) starts from an order that must be legal by itself; the changed program in
  * that order is what later directives have to keep.
  */
-import { attempt, type Diagnostic } from "../../support/diagnostic.ts";
-import { floorDivide } from "../expression.ts";
+import { attempt, type Diagnostic, reject } from "../../support/diagnostic.ts";
 import type { Legality, Witness } from "../legality.ts";
 import { checkDependence } from "../legality.ts";
 import type { UnknownReason } from "../work.ts";
 import type { LoopName } from "./chain.ts";
 import { checkTree } from "./check.ts";
-import { timeMapOf, timePaths } from "./flatten.ts";
+import { extendedBelow, timeMapOf, timePaths } from "./flatten.ts";
 import {
   type DiamondRequest,
   diamondTile,
@@ -44,7 +43,7 @@ import { type OverlapDirective, overlapTiles } from "./overlap.ts";
 import { combinedAccess, type SplitDirective, splitPlan } from "./split-directives.ts";
 import { checkStorage, type StorageClash } from "./storage.ts";
 import { relocated, relocationOf, type StorageDirective } from "./storage-directives.ts";
-import type { LoopMark, ScheduleTree } from "./tree.ts";
+import { childrenOf, type LoopMark, type ScheduleTree } from "./tree.ts";
 
 export type OrderDirective =
   | ({ readonly kind: "split" | "jam" } & SplitRequest)
@@ -111,13 +110,33 @@ export function applyDirective(plan: Plan, d: TreeDirective, at: number): Verdic
         return judged.kind === "legal" ? overlapTiles(plan, d, at) : judged;
       }
       default:
-        return { kind: "legal", plan: { ...plan, tree: changeTree(plan.tree, d) } };
+        return { kind: "legal", plan: { ...plan, tree: changeOutside(plan.tree, d) } };
     }
   });
   return made.ok ? made.value : { kind: "malformed", at, diagnostics: made.diagnostics };
 }
 
-export function changeTree(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
+/** Loops around copies stay as they are: the copies' first dimensions are those loops. */
+function changeOutside(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
+  const changed = changeTree(tree, d);
+  const [before, after] = [loopsAroundCopies(tree), loopsAroundCopies(changed)];
+  const same = before.length === after.length && before.every((v, i) => v === after[i]);
+  if (same) return changed;
+  return reject("SCH010", `${d.kind} changes loops that copies in tiles are counted by`, {
+    at: d.kind,
+    help: "change those loops before overlap, or only mark them",
+  });
+}
+
+/** The values of the loops outside each extension. */
+function loopsAroundCopies(tree: ScheduleTree): readonly unknown[] {
+  if (extendedBelow(tree).length === 0) return [];
+  const own =
+    tree.kind === "band" ? tree.members.map((m) => m.values) : [tree.kind === "extension"];
+  return [...own.filter((v) => v !== false), ...childrenOf(tree).flatMap(loopsAroundCopies)];
+}
+
+function changeTree(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
   switch (d.kind) {
     case "split":
       return splitLoop(tree, d);
@@ -173,13 +192,17 @@ function splitLegally(plan: Plan, d: SplitDirective, at: number): Verdict {
   const next = splitPlan(plan, d);
   const statement = plan.nest.statements.find((s) => s.name === d.statement)!;
   if (combinedAccess({ statement }, d).reassociable === true) return { kind: "legal", plan: next };
-  const clash = firstAcross(plan, d);
+  const clash = firstReassociated(plan, d);
   if (clash?.kind === "illegal") return { kind: "illegal", at, witness: clash.witness };
-  return clash ? { kind: "unknown", at, reason: clash.reason } : { kind: "legal", plan: next };
+  if (clash) return { kind: "unknown", at, reason: clash.reason };
+  return reject("SCH010", `${d.statement} may not be reassociated`, {
+    at: `${d.kind} ${d.statement}:${d.loop}`,
+    help: "allow its operator to be reassociated, or leave it whole",
+  });
 }
 
-/** Two updates of one element in different chunks, when the order of updates is fixed. */
-function firstAcross(
+/** Two updates of one element that a split would group otherwise, when their order is fixed. */
+function firstReassociated(
   { nest, tree }: Plan,
   d: SplitDirective,
 ): Exclude<Legality, { kind: "legal" }> | undefined {
@@ -187,9 +210,8 @@ function firstAcross(
   if (found.kind === "unknown") return undefined;
   const statement = nest.statements.find((s) => s.name === d.statement)!;
   const parts = timePaths(tree, nest.statements).get(d.statement)!;
-  const loop = parts.find((p) => p.loop === d.loop)!;
-  const chunk = { value: floorDivide(loop.value, d.factor) };
-  const times = new Map([[d.statement, timeMapOf(statement, [chunk, ...parts])]]);
+  const loop = parts.filter((p) => p.loop === d.loop);
+  const times = new Map([[d.statement, timeMapOf(statement, [...loop, ...parts])]]);
   const marks = [{ dimension: 0, kind: "parallel" as const }];
   for (const dependence of found.value) {
     if (dependence.source !== d.statement || dependence.sink !== d.statement) continue;

@@ -19,16 +19,16 @@ export interface BandMember {
 }
 
 /**
- * `parallel`, `warp` and `thread` iterations run in any order and meet when the loop ends. Those of
- * `grid`, `device` and `block` meet only when the kernel ends. `vector` iterations run at once.
+ * `parallel`, `groups` and `threads` iterations run in any order and meet when the loop ends. Those of
+ * `grid`, `device` and `blocks` meet only when the kernel ends. `vector` iterations run at once.
  */
 export type LoopMark =
   | "parallel"
   | "grid"
   | "device"
-  | "block"
-  | "warp"
-  | "thread"
+  | "blocks"
+  | "groups"
+  | "threads"
   | "vector"
   | "unroll";
 
@@ -36,9 +36,9 @@ export const loopMarks: readonly LoopMark[] = [
   "parallel",
   "grid",
   "device",
-  "block",
-  "warp",
-  "thread",
+  "blocks",
+  "groups",
+  "threads",
   "vector",
   "unroll",
 ];
@@ -119,5 +119,5 @@ export function isUnordered(mark: TreeMark | undefined): boolean {
 
 /** Whether iterations of a loop so marked meet only when the kernel ends. */
 export function meetsAtEnd(mark: TreeMark): boolean {
-  return mark.kind === "grid" || mark.kind === "device" || mark.kind === "block";
+  return mark.kind === "grid" || mark.kind === "device" || mark.kind === "blocks";
 }

@@ -1,8 +1,8 @@
 /** Trees in text: what is printed reads back to an equal tree, and what is damaged is refused. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Affine, add, affine, floorDivide, scale } from "../affine/index.ts";
-import { Rng } from "../support/rng.ts";
+import { Rng } from "../../support/rng.ts";
+import { type Affine, add, affine, floorDivide, scale } from "../expression.ts";
 import type { BandMember, FilterNode, ScheduleTree, TreeMark } from "./tree.ts";
 import { parseTree } from "./tree-parse.ts";
 import { printTree } from "./tree-text.ts";
@@ -34,6 +34,8 @@ function randomMark(rng: Rng): TreeMark {
     { kind: "unroll" },
     { kind: "placed", tensor, scope: "local" },
     { kind: "staged", tensor, scope: "register" },
+    { kind: "device" },
+    { kind: "role", role: tensor },
   ]);
 }
 
@@ -47,7 +49,14 @@ function randomTree(rng: Rng, depth: number): ScheduleTree {
   if (depth <= 0) return { kind: "leaf" };
   const below = (): ScheduleTree => randomTree(rng, depth - 1);
   return rng.pick<() => ScheduleTree>([
-    () => ({ kind: "domain", text: '{ S0[i] : i >= 0 }; "x"', child: below() }),
+    () => ({ kind: "domain", text: "{ S0[i] : i >= 0; S1[] }", child: below() }),
+    () => ({ kind: "context", text: "[N] -> { : N >= 1 }", child: below() }),
+    () => ({
+      kind: "extension",
+      statement: "conv.tile",
+      text: "{ [t] -> conv.tile[t, i] : 4t <= i <= 4t + 5 }",
+      child: below(),
+    }),
     () => ({
       kind: rng.pick(["sequence", "set"] as const),
       children: Array.from({ length: rng.integer(1, 3) }, () => randomFilter(rng, depth - 1)),
@@ -102,7 +111,11 @@ test.each([
   ["sequence\n  leaf", "a filter"],
   ["set", "filters below it"],
   ["domain {}\n  leaf", "a quoted text"],
-  ["tree\n  leaf", "domain, filter"],
+  ['domain "{ S[i*j] }"\n  leaf', "a set"],
+  ['context "N"\n  leaf', "a set"],
+  ["extension S\n  leaf", "a statement and a map"],
+  ['extension S "{ [t] }"\n  leaf', "a map"],
+  ["tree\n  leaf", "domain, context"],
 ])("%j is refused", (text, expected) => {
   const read = parseTree(text);
   expect(read.ok ? "" : read.diagnostics[0]!.message).toContain(expected);

@@ -2,10 +2,16 @@
  * Reads the text form of schedule trees (tree-text.ts) back: one node a line, depth by indentation.
  * TXT001 with the line where it is malformed.
  */
-import { type Affine, parseAffine } from "../affine/index.ts";
-import { attempt, type Result, reject } from "../support/diagnostic.ts";
-import { gridLevels } from "./directive.ts";
-import type { BandMember, FilterNode, ScheduleTree, TreeMark } from "./tree.ts";
+import { attempt, type Result, reject } from "../../support/diagnostic.ts";
+import type { Affine } from "../expression.ts";
+import { parseAffine, parseMap, parseSet } from "../notation-parse.ts";
+import {
+  type BandMember,
+  type FilterNode,
+  loopMarks,
+  type ScheduleTree,
+  type TreeMark,
+} from "./tree.ts";
 
 interface Line {
   readonly depth: number;
@@ -16,8 +22,6 @@ interface Line {
 export function parseTree(text: string): Result<ScheduleTree> {
   return attempt(() => new TreeReader(text).read());
 }
-
-const modes = ["unroll", "vector", "grid", ...gridLevels] as const;
 
 class TreeReader {
   readonly #lines: readonly Line[];
@@ -49,7 +53,18 @@ class TreeReader {
         if (rest !== "") malformed("nothing behind leaf", line);
         return { kind };
       case "domain":
-        return { kind, text: quoted(rest, line), child: this.#node(depth + 1) };
+      case "context": {
+        const text = quoted(rest, line);
+        if (!parseSet(text).ok) malformed("a set", line);
+        return { kind, text, child: this.#node(depth + 1) };
+      }
+      case "extension": {
+        const [statement, map] = /^(\S+) (.*)$/.exec(rest)?.slice(1) ?? [];
+        if (statement === undefined) return malformed("a statement and a map", line);
+        const text = quoted(map!, line);
+        if (!parseMap(text).ok) malformed("a map", line);
+        return { kind, statement, text, child: this.#node(depth + 1) };
+      }
       case "filter": {
         const statements = rest.split(" ").filter((name) => name !== "");
         if (statements.length === 0) malformed("statements", line);
@@ -69,7 +84,10 @@ class TreeReader {
         return { kind, members, permutable, child: this.#node(depth + 1) };
       }
       default:
-        return malformed("domain, filter, sequence, set, mark, band or leaf", line);
+        return malformed(
+          "domain, context, filter, sequence, set, mark, extension, band or leaf",
+          line,
+        );
     }
   }
 
@@ -103,10 +121,12 @@ function readMember(text: string, line: Line): BandMember {
 }
 
 function readMark(text: string, line: Line): TreeMark {
-  const mode = modes.find((m) => m === text);
-  if (mode) return { kind: mode };
+  const loop = loopMarks.find((m) => m === text);
+  if (loop) return { kind: loop };
+  const role = /^role (".*")$/.exec(text);
+  if (role) return { kind: "role", role: quoted(role[1]!, line) };
   const tile = /^(placed|staged) ("(?:[^"\\]|\\.)*") in (\S+)$/.exec(text);
-  if (!tile) return malformed(`a mark: ${modes.join(", ")}, placed or staged`, line);
+  if (!tile) return malformed(`a mark: ${loopMarks.join(", ")}, role, placed or staged`, line);
   const kind = tile[1] === "placed" ? "placed" : "staged";
   return { kind, tensor: quoted(tile[2]!, line), scope: tile[3]! };
 }

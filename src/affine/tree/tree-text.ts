@@ -6,8 +6,8 @@
  *       mark grid
  *         band permutable [i0: S0 floor(i/4), coincident]
  */
-import { formatAffine } from "../affine/index.ts";
-import { TextWriter } from "../support/text-writer.ts";
+import { TextWriter } from "../../support/text-writer.ts";
+import { formatAffine } from "../expression.ts";
 import type { BandMember, ScheduleTree, TreeMark } from "./tree.ts";
 
 export function printTree(tree: ScheduleTree): string {
@@ -26,7 +26,10 @@ function printNode(tree: ScheduleTree, out: TextWriter): void {
 function lineOf(tree: ScheduleTree): string {
   switch (tree.kind) {
     case "domain":
-      return `domain ${JSON.stringify(tree.text)}`;
+    case "context":
+      return `${tree.kind} ${JSON.stringify(tree.text)}`;
+    case "extension":
+      return `extension ${tree.statement} ${JSON.stringify(tree.text)}`;
     case "filter":
       return `filter ${tree.statements.join(" ")}`;
     case "band":
@@ -44,6 +47,7 @@ function printMember({ loop, values, coincident }: BandMember): string {
 }
 
 function printMark(mark: TreeMark): string {
+  if (mark.kind === "role") return `role ${JSON.stringify(mark.role)}`;
   if (mark.kind !== "placed" && mark.kind !== "staged") return mark.kind;
   return `${mark.kind} ${JSON.stringify(mark.tensor)} in ${mark.scope}`;
 }
