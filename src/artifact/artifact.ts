@@ -17,6 +17,44 @@ const portSchema = z.strictObject({
   value: z.string(),
 });
 
+const count = z.int().nonnegative();
+
+/** How the schedules of a target were chosen. Prices are what the cost model says, in its units. */
+const searchSchema = z.strictObject({
+  target: z.string(),
+  solver: z.string(),
+  reason: z.string(),
+  objectivePs: z.number(),
+  /** No choice of the legal states costs less. */
+  boundPs: z.number(),
+  /** (objective - bound) / objective. */
+  gap: z.number(),
+  variables: count,
+  transitions: count,
+  legal: count,
+  searched: count,
+  nodes: count,
+  work: count,
+  regions: z.array(
+    z.strictObject({
+      name: z.string(),
+      estimateNs: z.number(),
+      /** Time that no schedule can stay below. */
+      boundNs: z.number(),
+      /** States that were named, and what is left of them after each constraint and phase. */
+      generated: count,
+      removed: z.array(z.strictObject({ constraint: z.string(), states: count })),
+      legal: count,
+      roofline: count,
+      symmetry: count,
+      occupancy: count,
+      kept: count,
+    }),
+  ),
+});
+
+export type SearchReport = Readonly<z.infer<typeof searchSchema>>;
+
 /** The `meta` tensor of an artifact. */
 export const metaSchema = z.strictObject({
   format: z.literal("wavetile-artifact"),
@@ -42,6 +80,8 @@ export const metaSchema = z.strictObject({
       }),
     )
     .optional(),
+  /** By target; absent in artifacts that were made without a search. */
+  searches: z.array(searchSchema).optional(),
   /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
 });

@@ -4,6 +4,7 @@ import { bench } from "./bench.ts";
 import type { Command } from "./command.ts";
 import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
+import { explain } from "./explain.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
 import { planDispatch } from "./plan/dispatch.ts";
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   verify,
   bench,
   inspect,
+  explain,
   schedule,
   targetsCommand,
   detect,

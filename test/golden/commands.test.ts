@@ -40,7 +40,7 @@ function steady(text: string): string {
   return text
     .replaceAll(folder, "FOLDER")
     .replace(/("version": )"[^"]*"/g, '$1"VERSION"')
-    .replace(/("\w*(?:Ns|Ms|ms)": )[-+.\de]+/g, "$1TIME")
+    .replace(/("\w*(?:Ns|Ms|ms|Ps|gap)": )[-+.\de]+/g, "$1TIME")
     .replace(/[\d.]+ ms\b/g, "TIME ms")
     .replace(/^( {4}"bytes": )\d+/gm, "$1SIZE");
 }
@@ -59,6 +59,7 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
     "no place",
     ["inspect", "FOLDER/running.onnx", "--schedule", "--at", "Z[0]", "--target", "wasm"],
   ],
+  ["explain", ["explain", "FOLDER/mlp.onnx", "--shape", "M=1..40", ...json]],
   ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
   ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=70", ...json]],
   ["no such file", ["run", "FOLDER/none.onnx", "--random", "--json"]],

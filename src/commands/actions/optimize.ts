@@ -1,4 +1,5 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
+import type { SearchReport } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { type ArtifactContent, writeArtifact } from "../../artifact/write-artifact.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
@@ -9,6 +10,7 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Action } from "../command.ts";
 import { keepModel, openKeptModels } from "../library/kept-model.ts";
+import { describeCertificate, searchReport } from "../library/search-report.ts";
 import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
@@ -30,6 +32,10 @@ function emitFor(artifact: ArtifactContent, bytes: Uint8Array): Result<void> {
     if (store) keepModel(store, container.value, { artifact, program, target, code: code.value });
   }
   return ok(undefined);
+}
+
+function withoutRegions({ regions: _, ...rest }: SearchReport): Omit<SearchReport, "regions"> {
+  return rest;
 }
 
 export const optimizeModel: Action<OpenArgs & { readonly output?: string | undefined }> = async (
@@ -69,6 +75,7 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
   }));
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const { arenas, scratchLowerBound } = origin.compiled.plan;
+  const search = searchReport(target.name, origin.compiled);
   const data = {
     output,
     bytes: bytes.length,
@@ -76,12 +83,14 @@ export const optimizeModel: Action<OpenArgs & { readonly output?: string | undef
     estimateNs,
     arenas,
     scratchLowerBound,
+    search: withoutRegions(search),
     regions,
   };
   const slowest = [...regions].sort((a, b) => b.estimateNs - a.estimateNs).slice(0, 10);
   const text = [
     `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
     `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
+    describeCertificate(search),
     describeChecks(reports),
     "",
     printTable(

@@ -34,6 +34,7 @@ import { version } from "../version.ts";
 import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
+import { searchReport } from "./search-report.ts";
 
 export interface ModelBytes {
   readonly bytes: Uint8Array;
@@ -288,6 +289,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     inputs: portsOf(imported.value, compiled.value, "inputs"),
     outputs: portsOf(imported.value, compiled.value, "outputs"),
     views: allViews(all.map(([, , c]) => c)),
+    searches: all.map(([name, , c]) => searchReport(name, c)),
   };
   const artifact: ArtifactContent = {
     meta,

@@ -1,0 +1,108 @@
+/**
+ * Why every region has the schedule that it has: how many states it had, which constraint and which phase
+ * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound.
+ */
+import type { SearchReport } from "../../artifact/artifact.ts";
+import { printSchedule } from "../../schedule/directive-text.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Action } from "../command.ts";
+import type { OpenModel } from "../library/open-model.ts";
+import { describeCertificate } from "../library/search-report.ts";
+import { type OpenArgs, openPath } from "./open.ts";
+import { printTable } from "./table.ts";
+
+type RegionSearch = SearchReport["regions"][number];
+
+interface ExplainArgs extends OpenArgs {
+  readonly region?: string | undefined;
+}
+
+export const explainModel: Action<ExplainArgs> = async (args, context) => {
+  const opened = openPath(args, context);
+  if (!opened.ok) return opened;
+  const { target, artifact } = opened.value;
+  const search = artifact.meta.searches?.find((s) => s.target === target.name);
+  if (!search) {
+    return fail(
+      diagnostic("CLI001", `the artifact says nothing of how target ${target.name} was scheduled`, {
+        help: "optimize the model again with this version",
+      }),
+    );
+  }
+  const shown = chooseRegions(search, args.region);
+  if (!shown.ok) return shown;
+  const text = [
+    describeCertificate(search),
+    "",
+    args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened.value),
+  ].join("\n");
+  const data = { ...search, regions: shown.value };
+  return ok({ data, text, target: target.name }, opened.warnings);
+};
+
+function chooseRegions(
+  { regions }: SearchReport,
+  name: string | undefined,
+): Result<readonly RegionSearch[]> {
+  if (name === undefined) return ok(regions);
+  const found = regions.filter((r) => r.name === name);
+  if (found.length > 0) return ok(found);
+  return fail(
+    diagnostic("CLI001", `there is no region ${name}`, {
+      at: "--region",
+      help: `regions are ${regions.map((r) => r.name).join(", ")}`,
+    }),
+  );
+}
+
+/** Share of a count, of those that were still there. */
+function share(removed: number, of: number): string {
+  return of === 0 ? "-" : `${((100 * removed) / of).toFixed(1)} %`;
+}
+
+/** What the three phases took, each of what the phase before left. */
+function phaseShares({ legal, roofline, symmetry, occupancy }: RegionSearch): readonly string[] {
+  const [afterRoofline, afterSymmetry] = [legal - roofline, legal - roofline - symmetry];
+  return [share(roofline, legal), share(symmetry, afterRoofline), share(occupancy, afterSymmetry)];
+}
+
+function printAll(regions: readonly RegionSearch[]): string {
+  const head = ["region", "states", "legal", "roofline", "symmetry", "occupancy", "kept"];
+  const rows = [...regions]
+    .sort((a, b) => b.estimateNs - a.estimateNs)
+    .map((r) => [
+      r.name,
+      String(r.generated),
+      String(r.legal),
+      ...phaseShares(r),
+      String(r.kept),
+      (r.estimateNs / 1e6).toFixed(4),
+      share(r.boundNs, r.estimateNs),
+    ]);
+  return printTable([...head, "estimate ms", "of roofline"], rows);
+}
+
+function printOne(region: RegionSearch, { code }: OpenModel): string {
+  const [roofline, symmetry, occupancy] = phaseShares(region);
+  const steps: (readonly [string, number, string])[] = [
+    ["states named", region.generated, ""],
+    ...region.removed.map(
+      (r) => [`- ${r.constraint}`, r.states, share(r.states, region.generated)] as const,
+    ),
+    ["legal", region.legal, share(region.legal, region.generated)],
+    ["- roofline", region.roofline, roofline!],
+    ["- symmetry", region.symmetry, symmetry!],
+    ["- occupancy", region.occupancy, occupancy!],
+    ["kept", region.kept, share(region.kept, region.legal)],
+  ];
+  const schedule = code.schedules.find((s) => s.region === region.name);
+  return [
+    printTable(
+      ["step", "states", "share"],
+      steps.map(([step, states, of]) => [step, String(states), of]),
+    ),
+    "",
+    `estimate ${(region.estimateNs / 1e6).toFixed(4)} ms, roofline ${(region.boundNs / 1e6).toFixed(4)} ms`,
+    ...(schedule ? ["", printSchedule(schedule).trimEnd()] : []),
+  ].join("\n");
+}

@@ -1,0 +1,21 @@
+/** `wavetile explain`: its arguments; the work is in actions/explain.ts. */
+import { z } from "zod";
+import { argument, command, shared } from "./command.ts";
+
+export const explain = command({
+  name: "explain",
+  summary:
+    "say why each region has its schedule: states, constraints, phases, price, bound and gap",
+  args: z.strictObject({
+    model: shared.model,
+    region: argument(z.string().optional(), {
+      description: "only this region, with every constraint and the schedule",
+      value: "NAME",
+    }),
+    target: shared.target,
+    shape: shared.shape,
+    state: shared.state,
+    value: shared.value,
+  }),
+  load: async () => (await import("./actions/explain.ts")).explainModel,
+});

@@ -1,0 +1,33 @@
+/** How the schedules of a compiled model were chosen, as artifacts and reports have it. */
+import type { SearchReport } from "../../artifact/artifact.ts";
+import type { CompiledModel } from "../../compile.ts";
+
+export function searchReport(
+  target: string,
+  { regions, certificate }: CompiledModel,
+): SearchReport {
+  return {
+    target,
+    ...certificate,
+    regions: regions.map(({ name, price, funnel }) => {
+      const single = { generated: 1, legal: 1, kept: 1, roofline: 0, symmetry: 0, occupancy: 0 };
+      const { generated, legal, roofline, symmetry, occupancy, kept } = funnel ?? single;
+      const { estimateNs, boundNs } = price;
+      const removed = funnel ? funnel.removed.map((r) => ({ ...r })) : [];
+      const phases = { roofline, symmetry, occupancy };
+      return { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
+    }),
+  };
+}
+
+/** One line on what the search proves. */
+export function describeCertificate(search: SearchReport): string {
+  const { variables, transitions, legal, searched, objectivePs, boundPs, gap } = search;
+  const ms = (ps: number): string => (ps / 1e9).toFixed(3);
+  const proof = gap === 0 ? "no choice is cheaper" : `no choice costs less than ${ms(boundPs)} ms`;
+  return (
+    `chosen by ${search.solver}: ${ms(objectivePs)} ms as priced, gap ${(100 * gap).toFixed(3)} % ` +
+    `(${proof}); ${variables} regions, ${transitions} transitions, ${legal} legal states, ` +
+    `${searched} searched`
+  );
+}
