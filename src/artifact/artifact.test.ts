@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { openModel } from "../commands/library/open-model.ts";
+import { type OpenModel, openModel } from "../commands/library/open-model.ts";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
 import {
   readSafetensors,
@@ -8,19 +8,47 @@ import {
   writeSafetensors,
 } from "../frontend/safetensors/safetensors.ts";
 import { printGraph } from "../graph/graph-text.ts";
+import { lowerProgram } from "../lower/lower-program.ts";
 import { printProgram } from "../program/program-text.ts";
+import { applySchedule } from "../schedule/apply.ts";
+import { parseSchedule } from "../schedule/directive-text.ts";
+import type { Result } from "../support/diagnostic.ts";
 import { sha256 } from "../support/hash.ts";
 import { looksLikeArtifact } from "./artifact.ts";
 import { readArtifact } from "./read-artifact.ts";
-import { writeArtifact } from "./write-artifact.ts";
+import { type ArtifactContent, writeArtifact } from "./write-artifact.ts";
 
 const opened = openModel(
   { bytes: sampleModel(48) },
   { target: "wasm", shapes: { M: { min: 1, max: 8 } }, seed: 3 },
 );
 if (!opened.ok) throw new Error(opened.diagnostics.map((d) => d.message).join());
-const content = opened.value.artifact;
+const content = withFixedSchedule(opened.value);
 const bytes = writeArtifact(content);
+
+/** The model under one schedule whatever the search would choose: the tests edit the text of its program. */
+function withFixedSchedule({ artifact, origin, target }: OpenModel): ArtifactContent {
+  const { nests, regions } = origin!.compiled;
+  const schedule = taken(
+    parseSchedule(`schedule "S0" for "wasm" {
+      split S0:i by 4 -> i_o i_r
+      unroll S0:i_r
+      split S0:j by 16 -> j_o j_i
+      split S0:j_i by 4 -> j_u j_l
+      unroll S0:j_u
+      vectorize S0:j_l
+      reorder S0:(i_o, j_o, k, i_r, j_u, j_l)
+    }`),
+  );
+  const scheduled = [taken(applySchedule(regions[0]!.scheduled.region, schedule))];
+  const { program } = taken(lowerProgram({ nests, scheduled, requires: [], states: [] }, target));
+  return { ...artifact, targets: new Map([["wasm", { program, schedules: [schedule] }]]) };
+}
+
+function taken<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics.map((d) => d.message).join());
+}
 
 function codeOf(file: Uint8Array): string {
   const result = readArtifact(file);

@@ -6,9 +6,15 @@ export function searchReport(
   target: string,
   { regions, certificate }: CompiledModel,
 ): SearchReport {
+  const { solver, reason, objectivePs, boundPs, gap, ...counts } = certificate;
   return {
     target,
-    ...certificate,
+    solver,
+    reason,
+    objectivePs,
+    boundPs,
+    gap,
+    ...counts,
     regions: regions.map(({ name, price, funnel }) => {
       const single = { generated: 1, legal: 1, kept: 1, roofline: 0, symmetry: 0, occupancy: 0 };
       const { generated, legal, roofline, symmetry, occupancy, kept } = funnel ?? single;
