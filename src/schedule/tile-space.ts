@@ -5,7 +5,8 @@
  * constraint takes away is counted under the constraint's name. Prices and the choice are elsewhere
  * (choose-tile.ts), legality is proved for what is chosen (legality.ts).
  */
-import type { Region, Statement } from "../region/nest.ts";
+import type { Region, Statement, Write } from "../region/nest.ts";
+import { dtypes } from "../semantics/dtype.ts";
 import type { Target } from "../target/target.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
 import {
@@ -84,6 +85,7 @@ export class TileSpace {
   readonly #region: Region;
   readonly #statement: Statement;
   readonly #target: Target;
+  /** Loops may be dealt out: no two threads write to one element or one byte. */
   readonly #parallel: boolean;
   readonly #space: readonly number[];
   readonly #reduce: readonly number[];
@@ -105,7 +107,9 @@ export class TileSpace {
     this.#space = numbered(false);
     this.#reduce = numbered(true);
     this.#outerCache = target.memory.filter((m) => m.capacityBytes)[1]?.capacityBytes?.value;
-    this.#parallel = parallel && statement!.writes.every((w) => w.combine === "overwrite");
+    const alone = ({ combine, tensor }: Write): boolean =>
+      combine === "overwrite" && dtypes[region.tensors.get(tensor)!.dtype].bits >= 8;
+    this.#parallel = parallel && statement!.writes.every(alone);
   }
 
   /** Regions of one statement without a scan have choices; the others run as they stand. */

@@ -36,6 +36,7 @@ import { type CodeRange, ModuleBuilder } from "./module-builder.ts";
 import { layoutOf, type ProgramLayout } from "./program-layout.ts";
 import { mathNamesOf } from "./scalar-ops.ts";
 import { type KernelFunction, TaskEmitter } from "./task-emitter.ts";
+import { tinyFloatRows } from "./tiny-float-rows.ts";
 
 export interface WasmEmitOptions {
   /** Spell fma as relaxed_madd; the engine must have relaxed SIMD. */
@@ -64,6 +65,7 @@ const libraryRows: ReadonlyMap<string, LibraryRow> = new Map([
   ...integerRows,
   ...floatRows,
   ...halfRows,
+  ...tinyFloatRows,
   ...mathRows.map((r) => [r.name, r.row] as const),
 ]);
 

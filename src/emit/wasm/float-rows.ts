@@ -6,6 +6,7 @@
 import type { FunctionBuilder } from "./function-builder.ts";
 import type { Library, LibraryRow } from "./library.ts";
 import type { PlainOp, ValueType } from "./opcodes.ts";
+import { tinyFloats } from "./tiny-float-rows.ts";
 
 type Width = "f32" | "f64";
 
@@ -180,7 +181,9 @@ function throughVector(name: string): LibraryRow {
   });
 }
 
-const narrow = (["f16", "bf16"] as const).flatMap((dtype): (readonly [string, LibraryRow])[] => [
+const narrowFloats = ["f16", "bf16", ...tinyFloats, "e8m0"] as const;
+
+const narrow = narrowFloats.flatMap((dtype): (readonly [string, LibraryRow])[] => [
   [`round.${dtype}`, throughVector(`round.${dtype}x4`)],
   [
     `load.${dtype}`,
@@ -198,6 +201,11 @@ const narrow = (["f16", "bf16"] as const).flatMap((dtype): (readonly [string, Li
       f.lane("i32x4.extract_lane", 0);
     }),
   ],
+]);
+
+const saturating = [...tinyFloats, "e8m0"].map((dtype): readonly [string, LibraryRow] => [
+  `saturate.${dtype}`,
+  throughVector(`saturate.${dtype}x4`),
 ]);
 
 const byWidth = (["f32", "f64"] as const).flatMap((width): (readonly [string, LibraryRow])[] => [
@@ -227,6 +235,7 @@ function mathOfTwo(name: string): LibraryRow {
 export const floatRows: readonly (readonly [string, LibraryRow])[] = [
   ...byWidth,
   ...narrow,
+  ...saturating,
   ["wrap.f64", row(["f64"], "i64", wrap)],
   ["demoteOdd", row(["f64"], "f32", demoteOdd)],
   ["pow.f32", mathOfTwo("pow.f64")],

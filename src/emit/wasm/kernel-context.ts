@@ -70,13 +70,12 @@ export class KernelContext {
     return place;
   }
 
-  /** Address of an element's first byte. Index arrays are nodes of the program: one result each. */
+  /** Address of the first byte of an element of at least one (packed-memory.ts has the others). Index arrays are nodes of the program: one result each. */
   address(place: MemoryPlace, index: readonly ix.IndexExpr[]): ix.IndexExpr {
     const known = this.#addresses.get(index);
     if (known) return known;
     const { buffer, base } = place;
     const bytes = storageBytes(buffer.dtype);
-    if (bytes < 1) this.refuse(`packed elements of ${buffer.dtype}`, "unpack the weights ahead");
     const address = ix.add(base, ix.mul(bytes * buffer.lanes, flatIndex(buffer, index)));
     this.#addresses.set(index, address);
     return address;

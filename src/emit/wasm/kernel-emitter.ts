@@ -21,6 +21,7 @@ import type { Local } from "./function-builder.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { findRepresentation } from "./lanes.ts";
 import { writeMemory } from "./memory-access.ts";
+import { isPacked } from "./packed-memory.ts";
 import { ValueEmitter } from "./value-emitter.ts";
 
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
@@ -307,7 +308,7 @@ export class KernelEmitter {
     use: (e: ix.IndexExpr) => unknown,
   ): void {
     const place = this.#context.place(buffer);
-    if (place.kind !== "memory") return;
+    if (place.kind !== "memory" || isPacked(place.buffer.dtype)) return;
     use(this.#context.scope.splitAddress(this.#context.address(place, index)).sum);
   }
 }

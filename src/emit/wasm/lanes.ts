@@ -1,11 +1,11 @@
 /**
  * How values of the program form are held in WebAssembly. A scalar is one local: floats narrower than
  * f32 as f32 on their own grid, integers up to 32 bits as i32 extended from their width, bool as 0 or
- * 1. A vector is one or more v128 chunks, with lanes as wide as the arithmetic is: f16 and bf16 in f32
- * lanes, bool as a 32-bit mask of all ones or zeros; other integers in lanes of their own width. The
+ * 1. A vector is one or more v128 chunks, with lanes as wide as the arithmetic is: narrow floats in f32
+ * lanes, integers below a byte in i32 lanes, bool as a 32-bit mask of all ones or zeros; other integers in lanes of their own width. The
  * last chunk may be used in its low lanes only; what the others hold does not matter.
  */
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
 import type { FunctionBuilder } from "./function-builder.ts";
 import type { LaneOp, PlainOp } from "./opcodes.ts";
@@ -24,11 +24,12 @@ const i64: Representation = { shape: "i64x2", scalar: "i64" };
 const i16: Representation = { shape: "i16x8", scalar: "i32" };
 const i8: Representation = { shape: "i8x16", scalar: "i32" };
 
-/** Dtypes that can be computed with; the others are stored forms that have no spelling here yet. */
-const representations: Partial<Record<DType, Representation>> = {
+const representations: Readonly<Record<DType, Representation>> = {
   ...{ f64, f32, f16: f32, bf16: f32 },
   ...{ i64, u64: i64, i32, u32: i32, bool: i32 },
   ...{ i16, u16: i16, i8, u8: i8 },
+  ...{ f8e4m3fn: f32, f8e4m3fnuz: f32, f8e5m2: f32, f8e5m2fnuz: f32, f4e2m1: f32, e8m0: f32 },
+  ...{ i4: i32, u4: i32, i2: i32, u2: i32 },
 };
 
 export function findRepresentation(dtype: DType): Representation | undefined {
@@ -49,8 +50,9 @@ export function storageBytes(dtype: DType): number {
   return dtypes[dtype].bits / 8;
 }
 
-export function isNarrowFloat(dtype: DType): dtype is "f16" | "bf16" {
-  return dtype === "f16" || dtype === "bf16";
+/** Floats that are computed with in f32, each result rounded to their grid. */
+export function isNarrowFloat(dtype: DType): boolean {
+  return isFloatDType(dtype) && dtypes[dtype].bits < 32;
 }
 
 export function isUnsigned(dtype: DType): boolean {
@@ -63,6 +65,17 @@ export function pushNormalized(f: FunctionBuilder, dtype: DType): void {
   else if (dtype === "i16") f.op("i32.extend16_s");
   else if (dtype === "u8") f.i32Const(0xff).op("i32.and");
   else if (dtype === "u16") f.i32Const(0xffff).op("i32.and");
+  else pushNormalizedBits(f, dtype);
+}
+
+function pushNormalizedBits(f: FunctionBuilder, dtype: DType): void {
+  const { bits, kind } = dtypes[dtype];
+  if (bits >= 8) return;
+  if (kind === "uint") f.i32Const(2 ** bits - 1).op("i32.and");
+  else {
+    f.i32Const(32 - bits).op("i32.shl");
+    f.i32Const(32 - bits).op("i32.shr_s");
+  }
 }
 
 /** A constant of any dtype as a scalar. */

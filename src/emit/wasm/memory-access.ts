@@ -6,10 +6,22 @@ import type { Expr } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import type { IndexExpr } from "../../semantics/index-expr.ts";
 import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
-import { chunkLanes, findRepresentation, isNarrowFloat, storageBytes } from "./lanes.ts";
+import {
+  chunkLanes,
+  findRepresentation,
+  isNarrowFloat,
+  pushExtractedLane,
+  pushReplacedLane,
+  pushSplatLiteral,
+  storageBytes,
+} from "./lanes.ts";
 import type { MemoryOp } from "./opcodes.ts";
+import { isPacked, pushPackedLoad, writePacked } from "./packed-memory.ts";
+
+const byteFloats = ["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "e8m0"] as const;
 
 const scalarLoads: Partial<Record<DType, MemoryOp>> = {
+  ...Object.fromEntries(byteFloats.map((dtype) => [dtype, "i32.load8_u" as const])),
   f64: "f64.load",
   f32: "f32.load",
   f16: "i32.load16_u",
@@ -26,6 +38,7 @@ const scalarLoads: Partial<Record<DType, MemoryOp>> = {
 };
 
 const scalarStores: Partial<Record<DType, MemoryOp>> = {
+  ...Object.fromEntries(byteFloats.map((dtype) => [dtype, "i32.store8" as const])),
   f64: "f64.store",
   f32: "f32.store",
   f16: "i32.store16",
@@ -49,6 +62,10 @@ export function pushMemoryLoad(
   chunk: number,
 ): void {
   const { f, library, scope } = context;
+  if (isPacked(e.dtype)) {
+    pushPackedChunk(context, place, e, chunk);
+    return;
+  }
   const address = context.address(place, e.index);
   if (e.lanes === 1) {
     f.memory(scalarLoads[e.dtype]!, scope.pushAddress(address));
@@ -56,19 +73,66 @@ export function pushMemoryLoad(
     return;
   }
   const { at, bytes } = chunkSpan(e.dtype, e.lanes, chunk);
-  if (isNarrowFloat(e.dtype) && bytes === 8) {
+  if (isNarrowFloat(e.dtype) && bytes === 8 && storageBytes(e.dtype) === 2) {
     f.memory("v128.load16x4_u", scope.pushAddress(address) + at);
     library.call(f, `load.${e.dtype}x4`);
     return;
   }
   pushBytes(context, address, at, bytes);
   if (isNarrowFloat(e.dtype)) {
+    if (storageBytes(e.dtype) === 1) f.op("i16x8.extend_low_i8x16_u");
     f.op("i32x4.extend_low_i16x8_u");
     library.call(f, `load.${e.dtype}x4`);
   } else if (e.dtype === "bool") {
     f.op("i16x8.extend_low_i8x16_u").op("i32x4.extend_low_i16x8_u");
     f.v128Const(new Uint8Array(16)).op("i32x4.ne");
   }
+}
+
+/** Pushes an element below a byte, or a chunk of them, one after another. */
+function pushPackedChunk(
+  context: KernelContext,
+  place: MemoryPlace,
+  e: Extract<Expr, { kind: "load" }>,
+  chunk: number,
+): void {
+  if (e.lanes === 1) {
+    pushPackedLoad(context, place, e.index, 0);
+    return;
+  }
+  const each = chunkLanes(findRepresentation(e.dtype)!.shape);
+  pushSplatLiteral(context.f, e.dtype, 0);
+  for (let lane = 0; lane < Math.min(each, e.lanes - chunk * each); lane++) {
+    pushPackedLoad(context, place, e.index, chunk * each + lane);
+    pushReplacedLane(context.f, e.dtype, lane);
+  }
+}
+
+function writePackedChunks(
+  context: KernelContext,
+  place: MemoryPlace,
+  index: readonly IndexExpr[],
+  { dtype, lanes, push }: Parameters<typeof writeMemory>[3],
+): void {
+  const { f } = context;
+  if (lanes === 1) {
+    writePacked(context, place, index, { lane: 0, push: () => push(0) });
+    return;
+  }
+  const each = chunkLanes(findRepresentation(dtype)!.shape);
+  const vector = f.local("v128");
+  for (let lane = 0; lane < lanes; lane++) {
+    if (lane % each === 0) {
+      push(lane / each);
+      f.set(vector);
+    }
+    const pushLane = () => {
+      f.get(vector);
+      pushExtractedLane(f, dtype, lane % each);
+    };
+    writePacked(context, place, index, { lane, push: pushLane });
+  }
+  f.release(vector);
 }
 
 /** Pushes a vector whose low `bytes` bytes come from memory. */
@@ -105,6 +169,10 @@ export function writeMemory(
 ): void {
   const { f, library, scope } = context;
   const { dtype, lanes } = value;
+  if (isPacked(dtype)) {
+    writePackedChunks(context, place, index, value);
+    return;
+  }
   const address = context.address(place, index);
   const chunks = context.chunks(dtype, lanes);
   for (let chunk = 0; chunk < chunks; chunk++) {
@@ -177,5 +245,5 @@ function narrowChunk({ f, library }: KernelContext, dtype: DType): void {
   if (!isNarrowFloat(dtype) && dtype !== "bool") return;
   const packed = f.local("v128");
   f.tee(packed).get(packed).op("i16x8.narrow_i32x4_u").release(packed);
-  if (dtype === "bool") f.tee(packed).get(packed).op("i8x16.narrow_i16x8_u");
+  if (storageBytes(dtype) === 1) f.tee(packed).get(packed).op("i8x16.narrow_i16x8_u");
 }

@@ -4,8 +4,9 @@
  * float-rows.ts) or functions of JavaScript's Math.
  */
 import type { Expr } from "../../program/statement.ts";
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
+import { castSaturates } from "../../semantics/scalar-meaning.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import {
   findRepresentation,
@@ -99,7 +100,7 @@ export function pushScalarApply(
   }
   const dtype = e.operands[0]!.dtype;
   if (dtype === "bool") pushBool(context, e.op);
-  else if (dtypes[dtype].kind === "float") pushFloat(context, e.op, dtype);
+  else if (isFloatDType(dtype)) pushFloat(context, e.op, dtype);
   else pushInteger(context, e.op, dtype);
 }
 
@@ -167,15 +168,21 @@ export function pushScalarCast(
   const target = findRepresentation(to) ?? context.refuse(`values of type ${to}`);
   const { f } = context;
   if (to === "bool") pushNonZero(context, source.scalar);
-  else if (dtypes[from].kind === "float") {
-    if (dtypes[to].kind === "float") pushFloatToFloat(context, source.scalar, to);
+  else if (isFloatDType(from)) {
+    if (isFloatDType(to)) pushFloatToFloat(context, source.scalar, to, saturate);
     else if (saturate) pushFloatToSaturated(context, source.scalar, to);
     else pushFloatToWrapped(context, source.scalar, to);
-  } else if (dtypes[to].kind === "float") {
+  } else if (isFloatDType(to)) {
     const sign = isUnsigned(from) ? "u" : "s";
     f.op(`${target.scalar}.convert_${source.scalar}_${sign}` as PlainOp);
-    if (isNarrowFloat(to)) context.library.call(f, `round.${to}`);
+    if (isNarrowFloat(to)) context.library.call(f, roundingOf(to, saturate));
   } else pushIntegerToInteger(context, from, to, saturate);
+}
+
+/** The library function that brings f32 values onto a narrow grid, for one of them or four. */
+export function roundingOf(to: DType, saturate: boolean, lanes: "" | "x4" = ""): string {
+  const kind = saturate && castSaturates(to) ? "saturate" : "round";
+  return `${kind}.${to}${lanes}`;
 }
 
 function pushNonZero({ f }: KernelContext, scalar: "i32" | "i64" | "f32" | "f64"): void {
@@ -185,11 +192,16 @@ function pushNonZero({ f }: KernelContext, scalar: "i32" | "i64" | "f32" | "f64"
   else f.f64Const(0).op("f64.ne");
 }
 
-function pushFloatToFloat({ f, library }: KernelContext, scalar: string, to: DType): void {
+function pushFloatToFloat(
+  { f, library }: KernelContext,
+  scalar: string,
+  to: DType,
+  saturate: boolean,
+): void {
   if (scalar === "f64" && isNarrowFloat(to)) library.call(f, "demoteOdd");
   else if (scalar === "f64") f.op("f32.demote_f64");
   else if (to === "f64") f.op("f64.promote_f32");
-  if (isNarrowFloat(to)) library.call(f, `round.${to}`);
+  if (isNarrowFloat(to)) library.call(f, roundingOf(to, saturate));
 }
 
 function pushFloatToSaturated({ f }: KernelContext, scalar: string, to: DType): void {

@@ -3,7 +3,7 @@
  * (value-emitter.ts).
  */
 import type { Expr } from "../../program/statement.ts";
-import type { DType } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isIntegerDType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import {
@@ -14,6 +14,7 @@ import {
   type Shape,
 } from "./lanes.ts";
 import type { PlainOp } from "./opcodes.ts";
+import { roundingOf } from "./scalar-ops.ts";
 
 type Push = () => void;
 type OpTable = Partial<Record<ScalarOp, string>>;
@@ -48,6 +49,8 @@ export function findVectorApply(
   const dtype = e.op === "select" ? e.dtype : e.operands[0]!.dtype;
   const shape = findRepresentation(dtype)?.shape;
   if (!shape) return undefined;
+  // Lanes of 32 bits do not wrap like these.
+  if (dtypes[dtype].bits < 8 && isIntegerDType(dtype)) return undefined;
   if (e.op === "select") return spellSelect(context, shape);
   if (dtype === "bool") return plain(context, maskOps[e.op]);
   const comparison = comparisons[e.op];
@@ -146,10 +149,11 @@ export function findVectorCast(
   const [from, to] = [e.operand.dtype, e.dtype];
   const source = findRepresentation(from)?.shape;
   const target = findRepresentation(to)?.shape;
+  if (dtypes[to].bits < 8 && isIntegerDType(to)) return undefined;
   if (source === "f32x4" && target === "f32x4") {
     return (push, chunk) => {
       push(chunk);
-      if (isNarrowFloat(to)) library.call(f, `round.${to}x4`);
+      if (isNarrowFloat(to)) library.call(f, roundingOf(to, e.saturate, "x4"));
     };
   }
   if (isFourLanes(source) && isFourLanes(target)) return spellFourLanes(context, e);
@@ -179,7 +183,7 @@ function spellFourLanes(
     return (push, chunk) => {
       push(chunk);
       finish();
-      if (isNarrowFloat(to)) library.call(f, `round.${to}x4`);
+      if (isNarrowFloat(to)) library.call(f, roundingOf(to, e.saturate, "x4"));
     };
   };
   if (to === "bool") {
@@ -217,7 +221,7 @@ function spellWidening(
     if (source === "i8x16") f.op(`i16x8.extend_${part < 2 ? "low" : "high"}_i8x16_${sign}`);
     f.op(`i32x4.extend_${part % 2 === 0 ? "low" : "high"}_i16x8_${sign}`);
     if (findRepresentation(to)!.shape === "f32x4") f.op("f32x4.convert_i32x4_s");
-    if (isNarrowFloat(to)) library.call(f, `round.${to}x4`);
+    if (isNarrowFloat(to)) library.call(f, roundingOf(to, e.saturate, "x4"));
   };
 }
 

@@ -179,6 +179,7 @@ function pad(node: NodeView): Operand {
   const rank = x.type.shape.length;
   const mode = node.attributes.choice("mode", "constant", "reflect", "edge", "wrap");
   const asInput = node.version >= 11;
+  if (!asInput) node.attributes.ignore("value");
   const pads = asInput
     ? node.indexList(1, "pads")
     : (node.attributes.ints("pads") ?? []).map(constant);
