@@ -166,7 +166,7 @@ describe("wavetile", () => {
     const faultOf = async (...line: string[]) => (await wavetile(...line)).err.split("\n")[0];
     const at = ["bench", model, "--shape", "M=4"];
     expect(await faultOf(...at, "--runs", "0")).toContain('--runs: found "0", allowed: at least 1');
-    expect(await faultOf(...at, "--threads", "x")).toContain('found "x", allowed: a whole number');
+    expect(await faultOf(...at, "--threads", "x")).toContain('found "x", allowed: a number');
     expect(await faultOf(...at, "--against", "x")).toContain('found "x", allowed: onnxruntime');
   });
 

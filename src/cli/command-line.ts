@@ -91,7 +91,7 @@ function addCommand(program: Commander, name: string): Commander {
 }
 
 const groups: Readonly<Record<string, string>> = {
-  plan: "decide before running: formats, placement, dispatch",
+  plan: "decide before running: formats, kernels, placement, dispatch",
 };
 
 /** The command that the arguments begin with. */
@@ -221,7 +221,7 @@ function allowedBy(issue: z.core.$ZodIssue): string {
     case "too_big":
       return `at most ${issue.maximum}`;
     case "invalid_type":
-      return ["int", "number"].includes(issue.expected) ? "a whole number" : `a ${issue.expected}`;
+      return issue.expected === "int" ? "a whole number" : `a ${issue.expected}`;
     default:
       return issue.message;
   }

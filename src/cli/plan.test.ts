@@ -87,6 +87,9 @@ describe("wavetile plan quantize", () => {
     const planned = await wavetile("plan", "quantize", "--params", "405B", "--device", "rtx-4090");
     expect(planned.exit).toBe(1);
     expect(planned.err).toContain("PLN003");
+    // The nearest that the device could run comes first; what it has no instructions for comes later.
+    expect(planned.err).toContain("INT4-AWQ is the nearest");
+    expect(planned.out).toMatch(/\n1\s+INT4-AWQ .*too large/);
     expect(planned.out).toContain("too large");
   });
   it("refuses what makes no sense", async () => {

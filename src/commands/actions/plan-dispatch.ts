@@ -110,6 +110,9 @@ function describe(fleet: readonly Accelerator[], reports: readonly DispatchRepor
     printTable(head, rows),
     "",
     ...priorities,
+    ...(reports[0]!.refused > 0
+      ? [`refused: ${reports[0]!.refused} requests that no device could ever hold`]
+      : []),
     "simulated: random arrivals (Poisson), work (exponential) and memory of the given means",
   ].join("\n");
 }

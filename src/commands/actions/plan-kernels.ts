@@ -85,7 +85,7 @@ function detail(choice: KernelChoice): readonly string[] {
     `registers a thread: ${chosen.registersPerThread}, unroll ${chosen.unroll}, loads of ${chosen.vectorBytes} bytes, shared bytes a block: ${chosen.sharedBytes}, cluster ${chosen.cluster}`,
     ...countLines(counts),
     ...chosen.reasons.map((r) => `because: ${r}`),
-    `${made} candidates, ${possible} within the machine's limits; the best of every other kind:`,
+    `${made} candidates, ${possible} within the machine's limits${rejected.length > 0 ? "; the best of every other kind:" : ""}`,
     ...rejected.map((c) => `  ${line(c)}`),
   ];
 }

@@ -86,13 +86,14 @@ async function modelOf(args: QuantizeArgs): Promise<Result<ModelDescription>> {
 }
 
 function nothingFits({ formats }: QuantizePlan) {
-  const least = formats.reduce((a, b) => (b.shortfallBytes < a.shortfallBytes ? b : a));
+  // Of those that the devices can run the nearest ranks first.
+  const [least] = formats;
   const offered = formats.some((f) => f.fits);
   return diagnostic(
     "PLN003",
     offered
       ? "no format that fits can be used on these devices"
-      : `no format fits: ${least.format} is the nearest and ${formatBytes(least.shortfallBytes)} too large`,
+      : `no format fits: ${least!.format} is the nearest and ${formatBytes(least!.shortfallBytes)} too large`,
     { help: "add devices, shorten --context, lower --batch, or choose a smaller model" },
   );
 }
@@ -109,7 +110,7 @@ function describe(
     formatBytes(f.weightBytes),
     formatBytes(f.totalBytes),
     f.fits ? "yes" : "no",
-    f.tokensPerSecond.toPrecision(3),
+    formatRate(f.tokensPerSecond),
     f.promptTokensPerSecond.toFixed(0),
     f.reason,
   ]);
@@ -125,6 +126,10 @@ function describe(
     needs(recommended ?? formats[0]!),
     "all but the devices' figures is predicted; tokens/s (of the answer, of the prompt) are bounds: no implementation is faster",
   ].join("\n");
+}
+
+function formatRate(rate: number): string {
+  return rate < 100 ? rate.toPrecision(3) : rate.toFixed(0);
 }
 
 function decoderLine({ decoder, decoderSource }: ModelDescription): string {

@@ -64,7 +64,7 @@ function printFigures(figures: readonly FigureRow[]): string {
   const sources = [...new Set(figures.map((f) => f.source))];
   const rows = figures.map((f) => [
     f.path.replace(/^machine\./, ""),
-    String(Number(f.value.toPrecision(8))),
+    Number.isInteger(f.value) ? String(f.value) : String(Number(f.value.toPrecision(8))),
     f.per,
     f.origin,
     `[${sources.indexOf(f.source) + 1}]`,
@@ -82,12 +82,21 @@ function printExtents(numbers: readonly number[]): string {
 }
 
 function machineLines(machine: Machine): readonly string[] {
-  if (machine.kind === "cpu") return [`instruction set: ${machine.instructionSet}`];
+  const links = machine.links.map((l) => [l.kind, l.generation].filter(Boolean).join(" "));
+  const shared = [
+    ...(machine.memoryKind ? [`memory: ${machine.memoryKind}`] : []),
+    ...(links.length > 0 ? [`links, each way: ${links.join(", ")}`] : []),
+  ];
+  if (machine.kind === "cpu") {
+    const units = machine.matrixExtensions.map((e) => `${e.name} on ${e.operands}`);
+    const extensions = units.length > 0 ? [`matrix extensions: ${units.join(", ")}`] : [];
+    return [`instruction set: ${machine.instructionSet}`, ...extensions, ...shared];
+  }
   const { architecture: a } = machine;
   const matrix = a.matrixInstructions.map(
     (i) =>
       `  ${i.name} ${i.operands} into ${i.accumulators.join("|")}: m ${printExtents(i.m)}, n ${printExtents(i.n)}, k ${printExtents(i.k)}`,
   );
   const capability = a.computeCapability ? `, compute capability ${a.computeCapability}` : "";
-  return [`architecture: ${a.name}${capability}`, "matrix instructions:", ...matrix];
+  return [`architecture: ${a.name}${capability}`, ...shared, "matrix instructions:", ...matrix];
 }

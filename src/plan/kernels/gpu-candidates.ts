@@ -22,7 +22,7 @@ export function productCandidates(
   const attention = problem.kind.startsWith("attention");
   const made = stylesFor(machine, problem.type).flatMap((style) =>
     style.tiles.flatMap((tile) =>
-      [2, 3, 4, 6].flatMap((stages) =>
+      stagesFor(problem, tile).flatMap((stages) =>
         style.clusters.map((cluster) =>
           attention
             ? attentionKernel(problem, machine, style, { tile, stages, cluster })
@@ -35,6 +35,19 @@ export function productCandidates(
     ...made,
     attention ? scoresInMemory(problem, machine) : streamingKernel(problem, machine),
   ];
+}
+
+/** No more stages than there are steps: the rest would stay empty. */
+function stagesFor(problem: KernelProblem, tile: StyleTile): readonly number[] {
+  const along = problem.kind.startsWith("attention")
+    ? (problem.keys ?? 1) / tile.n
+    : problem.depth / stepOf(problem, tile);
+  return [2, 3, 4, 6].filter((stages) => stages <= Math.max(2, Math.ceil(along)));
+}
+
+/** A row of a stage is 128 bytes, the widest swizzle. */
+function stepOf({ type }: KernelProblem, { instruction }: StyleTile): number {
+  return instruction ? Math.max((128 * 8) / typeBits[type], instruction.k) : 16;
 }
 
 interface Choice {
@@ -84,8 +97,7 @@ function tiledProduct(
   const { m, n, instruction } = tile;
   const size = typeBits[problem.type] / 8;
   const weight = Math.ceil(problem.weightBits ?? typeBits[problem.type]) / 8;
-  // A row of a stage is 128 bytes, the widest swizzle.
-  const k = instruction ? Math.max(128 / size, instruction.k) : 16;
+  const k = stepOf(problem, tile);
   const sharedBytes = Math.ceil(stages * k * (m * size + n * weight));
   const { threads, registers, atOnce } = footprint(style, tile, sharedBytes, machine);
   const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(problem.columns / n)];

@@ -80,7 +80,7 @@ export function modelOfSize(
   );
   const [layers, hidden, kvHeads, headWidth, intermediate, vocabulary] = sizes;
   return ok({
-    name: `${(parameters / 1e9).toPrecision(3)}B parameters`,
+    name: "a decoder",
     tensors: [],
     parameters: { value: parameters, source: "given", origin: "datasheet" },
     originalBits: original.bits,

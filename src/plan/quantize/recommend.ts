@@ -77,6 +77,8 @@ interface Judged {
   /** Part of the time that goes into weights, not into the KV cache. */
   readonly weightPart: number;
   readonly error: number;
+  /** Not offered, whether or not it fits. */
+  readonly refused: boolean;
 }
 
 export function recommendFormat(request: QuantizeRequest): Result<QuantizePlan> {
@@ -145,7 +147,7 @@ function judge(request: QuantizeRequest, format: WeightFormat): Judged {
   };
   const weightPart = weights.readPerToken / (weights.readPerToken + kv);
   const timeNs = time.ns / load.batch + promptTokensPerAnswerToken * prompt;
-  return { plan, format, timeNs, weightPart, error };
+  return { plan, format, timeNs, weightPart, error, refused: refused !== undefined };
 }
 
 /** Why a format is not offered at all. */
@@ -264,14 +266,15 @@ const unnoticed = 3e-4;
 
 function compareJudged(a: Judged, b: Judged, preference: Preference): number {
   const order = (j: Judged): readonly number[] => {
-    const usable = j.plan.usable ? 0 : 1;
+    // Who is too large by the least comes next; what the devices cannot run, or is pointless, last.
+    if (!j.refused && !j.plan.usable) return [1, j.plan.shortfallBytes];
+    const place = j.refused ? 2 : 0;
     const calibration = j.format.needsCalibration ? 1 : 0;
-    const missing = j.plan.usable ? 0 : j.plan.shortfallBytes;
     if (preference === "quality") {
-      return [usable, calibration, missing, Math.max(j.error, unnoticed), j.timeNs, j.error];
+      return [place, calibration, Math.max(j.error, unnoticed), j.timeNs, j.error];
     }
     const cost = j.timeNs * (1 + (j.weightPart * j.error) / tolerances[preference]);
-    return [usable, calibration, missing, cost, j.format.bits];
+    return [place, calibration, cost, j.format.bits];
   };
   const [left, right] = [order(a), order(b)];
   const at = left.findIndex((x, i) => x !== right[i]);
