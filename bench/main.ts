@@ -84,7 +84,7 @@ function rowOf(
 /** Runs the suite; `say` receives the text form line by line. */
 async function runSuite(line: BenchCommandLine, say: (text: string) => void): Promise<BenchReport> {
   const load = loadavg()[0]!;
-  const { versions, cases } = await line.suite.load(line);
+  const { versions, cases, summarise: ownSummary } = await line.suite.load(line);
   const results: BenchRow[] = [];
   const failed: FailedCase[] = [];
   const report = {
@@ -107,7 +107,7 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
     else results.push(row);
     say("reason" in row ? describeFailure(row) : describeRow(row));
   }
-  const summary = summarise(results);
+  const summary = ownSummary && results.length > 0 ? ownSummary(results) : summarise(results);
   const finished = summary === undefined ? report : { ...report, summary };
   say(describeSummary(finished));
   return finished;

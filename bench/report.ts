@@ -15,6 +15,8 @@ export interface BenchRow {
   readonly low: number;
   readonly high: number;
   readonly n: number;
+  /** What the suite says of the case in place of two times. */
+  readonly detail?: Readonly<Record<string, number>>;
   /** Counts for `worst` alone. */
   readonly onlyWorst?: true;
 }
@@ -49,8 +51,11 @@ export interface BenchReport {
   readonly results: readonly BenchRow[];
   readonly failed: readonly FailedCase[];
   /** Absent when no case was measured. */
-  readonly summary?: BenchSummary;
+  readonly summary?: BenchSummary | SuiteSummary;
 }
+
+/** What a suite says of all its cases, where ratios of times do not say it. */
+export type SuiteSummary = Readonly<Record<string, number>>;
 
 /** A case's family is the part of its name before the first slash. */
 export function summarise(rows: readonly BenchRow[]): BenchSummary | undefined {
@@ -79,6 +84,7 @@ export function describeMachine({ machine, versions }: BenchReport): string {
 }
 
 export function describeRow(row: BenchRow): string {
+  if (row.detail) return `${row.case}  ${describeFigures(row.detail)}  n ${row.n}`;
   const ratio = `${row.ratio.toFixed(3)} [${row.low.toFixed(3)}, ${row.high.toFixed(3)}]`;
   return `${row.case}  ours ${formatNs(row.ours)}  ${row.peerName} ${formatNs(row.peer)}  ratio ${ratio}  n ${row.n}`;
 }
@@ -89,8 +95,19 @@ export function describeFailure(failure: FailedCase): string {
 
 export function describeSummary({ summary, failed }: BenchReport): string {
   if (summary === undefined) return `no case measured, ${failed.length} failed`;
+  if (!isBenchSummary(summary)) return `${describeFigures(summary)}  failed ${failed.length}`;
   const { geomean, worst, cases } = summary;
   return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}  failed ${failed.length}`;
+}
+
+function isBenchSummary(summary: BenchSummary | SuiteSummary): summary is BenchSummary {
+  return "geomean" in summary;
+}
+
+function describeFigures(figures: Readonly<Record<string, number>>): string {
+  return Object.entries(figures)
+    .map(([name, value]) => `${name} ${value.toFixed(3)}`)
+    .join("  ");
 }
 
 /** Three significant digits in the unit that fits. */

@@ -1,5 +1,6 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
 import { affineSuite } from "./affine.ts";
+import { correlationSuite } from "./correlation.ts";
 import { egraphSuite } from "./egraph.ts";
 import { gemmSuite } from "./gemm.ts";
 import { loadSuite } from "./load.ts";
@@ -17,4 +18,5 @@ export const suites: readonly Suite[] = [
   gemmSuite,
   peersSuite,
   solverSuite,
+  correlationSuite,
 ];

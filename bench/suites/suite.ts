@@ -3,7 +3,7 @@
  * cases, each of which opens into a Contest. Suites stand in registry.ts, one file each.
  */
 import type { Contest } from "../measure/contest.ts";
-import type { BenchRow, FailedCase } from "../report.ts";
+import type { BenchRow, FailedCase, SuiteSummary } from "../report.ts";
 
 export interface PeerPackage {
   readonly name: string;
@@ -38,6 +38,8 @@ export interface SuiteCases {
   /** Versions of all that is measured, beside Node's. */
   readonly versions: Readonly<Record<string, string>>;
   readonly cases: readonly BenchCase[];
+  /** In place of the mean of ratios. */
+  readonly summarise?: (rows: readonly BenchRow[]) => SuiteSummary;
 }
 
 export interface Suite {

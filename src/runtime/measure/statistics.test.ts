@@ -1,7 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Rng } from "../../support/rng.ts";
-import { estimateRatio, geometricMean, median, quantile, type TimingPair } from "./statistics.ts";
+import {
+  estimateRatio,
+  geometricMean,
+  median,
+  quantile,
+  rankCorrelation,
+  rankCorrelationInterval,
+  type TimingPair,
+} from "./statistics.ts";
 
 const times = fc.array(fc.double({ min: 1, max: 1e9, noNaN: true }), {
   minLength: 1,
@@ -80,5 +88,35 @@ describe("estimateRatio", () => {
       high: 1.5,
       n: 5,
     });
+  });
+});
+
+describe("rankCorrelation", () => {
+  test("known values, with ties", () => {
+    expect(rankCorrelation([1, 2, 3, 4], [10, 20, 30, 40])).toBe(1);
+    expect(rankCorrelation([1, 2, 3, 4], [4, 3, 2, 1])).toBe(-1);
+    expect(rankCorrelation([1, 2, 3], [5, 5, 5])).toBe(0);
+    expect(rankCorrelation([1, 2, 2, 3], [1, 3, 2, 4])).toBeCloseTo(3 / Math.sqrt(10), 9);
+  });
+  test("any increasing change of scale leaves it, and its interval holds it", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 1000 }), { minLength: 3 }), (values) => {
+        const other = values.map((v, i) => v * ((i * 7) % 5));
+        const rho = rankCorrelation(values, other);
+        const scaled = rankCorrelation(
+          values.map((v) => Math.log(v)),
+          other,
+        );
+        expect(scaled).toBeCloseTo(rho, 9);
+      }),
+    );
+    const xs = Array.from({ length: 50 }, (_, i) => i);
+    const { rho, low, high } = rankCorrelationInterval(
+      xs,
+      xs.map((x) => (x * 13) % 50),
+      new Rng(1),
+    );
+    expect(low).toBeLessThanOrEqual(rho);
+    expect(high).toBeGreaterThanOrEqual(rho);
   });
 });
