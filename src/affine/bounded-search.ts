@@ -56,6 +56,21 @@ export function isRefuted(
   return !propagate(equalities, inequalities);
 }
 
+/** How many points the intervals of the first `count` columns span; infinite where one is open. */
+export function spannedPoints(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  columns: number,
+  count: number,
+): number {
+  if (!canSearch(equalities, inequalities, columns)) return Infinity;
+  openAll(columns);
+  if (!propagate(equalities, inequalities)) return 0;
+  let points = 1;
+  for (let c = 0; c < count; c++) points *= high[c]! - low[c]! + 1;
+  return points;
+}
+
 function openAll(columns: number): void {
   for (let c = 0; c < columns; c++) {
     low[c] = -Infinity;

@@ -4,13 +4,14 @@
  * splits too often, by enumeration within the budget. Beyond it a count is "unknown".
  */
 import { invariant } from "../support/invariant.ts";
+import { spannedPoints } from "./bounded-search.ts";
 import { makeDisjointWithin } from "./compare.ts";
 import { visitPoints } from "./enumerate.ts";
-import { definePiece, toSystem } from "./piece.ts";
+import { allInequalities, definePiece, toSystem } from "./piece.ts";
 import { constantValue } from "./polynomial.ts";
 import { type Count, countOfParts } from "./quasi-polynomial.ts";
 import { countSystem } from "./symbolic-count.ts";
-import type { IntegerSet, Piece } from "./types.ts";
+import { type IntegerSet, type Piece, rowWidth } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 
 /** Work units of a count: enough to enumerate a million points. */
@@ -25,11 +26,20 @@ export function countPoints(set: IntegerSet, limit = countingWork): Answer<numbe
     const disjoint = set.pieces.length > 1 ? makeDisjointWithin(set, work) : set;
     let total = 0n;
     for (const piece of disjoint.pieces)
-      total += countPiece(piece, Math.min(limit, closedFormWork), work);
+      total += countPiece(piece, Math.min(limit, closedWorkFor(piece)), work);
     const count = Number(total);
     if (!Number.isSafeInteger(count)) throw new GiveUp("overflow");
     return count;
   }, limit);
+}
+
+/** Few points are listed in less work than a closed form that splits often. */
+function closedWorkFor(piece: Piece): number {
+  if (piece.locals.length > 0) return closedFormWork;
+  const rows = allInequalities([], piece);
+  const [columns, fixed] = [rowWidth([], piece) - 1, piece.output.dims.length];
+  const spanned = spannedPoints(piece.equalities, rows, columns, fixed);
+  return Math.min(closedFormWork, 1000 + 4 * spanned);
 }
 
 /** The number of points for all parameter values. */

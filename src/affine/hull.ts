@@ -10,7 +10,7 @@
 import { isEmptyPiece } from "./compare.ts";
 import { type Generators, generatorsOf } from "./double-description.ts";
 import { type Substitution, shadow, splitBounds, withoutEqualities } from "./omega.ts";
-import { minimumOfRow } from "./optimum.ts";
+import { minimumFrom, withPoint } from "./optimum.ts";
 import { allInequalities, projectOnto, samplePiece, toPiece, toSystem } from "./piece.ts";
 import { copySystem } from "./quantifier.ts";
 import { removeRedundant } from "./redundancy.ts";
@@ -22,7 +22,9 @@ import {
   type Row,
   tightEquality,
   unitRow,
+  zeroRow,
 } from "./row.ts";
+import type { Program } from "./simplex.ts";
 import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
 import { fixedColumns, type Piece, rowWidth, type SetOrMap, sameTuple } from "./types.ts";
@@ -172,9 +174,10 @@ function throughPoint(row: Row, dropped: Row, point: readonly number[]): number[
   return tightEquality(both) ?? both;
 }
 
-/** Every piece's rows over the fixed columns, moved to hold on all pieces. */
+/** Every piece's rows over the fixed columns, moved to where they are tight on all pieces. */
 function translatedRows(params: readonly string[], pieces: readonly Piece[], work: Work): Row[] {
   const fixed = fixedColumns(params, pieces[0]!);
+  const programs = pieces.map((p) => withPoint(toSystem(params, p), work)!);
   const seen = new Set<string>();
   const out: Row[] = [];
   for (const piece of pieces) {
@@ -182,26 +185,21 @@ function translatedRows(params: readonly string[], pieces: readonly Piece[], wor
       const key = row.slice(0, fixed).join();
       if (seen.has(key)) continue;
       seen.add(key);
-      const others = pieces.filter((p) => p !== piece);
-      const least = Math.min(-row[fixed]!, leastValue(params, others, row, work));
-      if (least !== -Infinity) out.push([...row.slice(0, fixed), -least + 0]);
+      const least = leastValue(programs, row, work);
+      if (least !== -Infinity) out.push([...row.slice(0, fixed), 0 - least]);
     }
   }
   return out;
 }
 
 /** The least value of a row's variable part on all pieces. */
-function leastValue(
-  params: readonly string[],
-  pieces: readonly Piece[],
-  row: Row,
-  work: Work,
-): number {
+function leastValue(programs: readonly Program[], row: Row, work: Work): number {
   let least = Infinity;
-  for (const piece of pieces) {
-    const system = toSystem(params, piece);
-    const full = [...row.slice(0, -1), ...piece.locals.map(() => 0), 0];
-    const found = minimumOfRow(system, full, work);
+  for (const program of programs) {
+    const width = program.start.length + 1;
+    const full = zeroRow(width);
+    for (let c = 0; c < row.length - 1; c++) full[c] = row[c]!;
+    const found = minimumFrom(program, full, work);
     if (found.kind === "unbounded") return -Infinity;
     if (found.kind === "value") least = Math.min(least, found.value);
   }

@@ -11,7 +11,7 @@ import { type AffineLike, affine, scale } from "./expression.ts";
 import { findPoint } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { evaluateRow, negateRow, type Row } from "./row.ts";
-import { minimizeRationally } from "./simplex.ts";
+import { minimizeRationally, type Program } from "./simplex.ts";
 import { appendLocal, divisionRows, type System } from "./system.ts";
 import type { IntegerSet, Piece } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
@@ -78,13 +78,25 @@ export function withExpression(
 
 /** The least value of `row` over a system. */
 export function minimumOfRow(system: System, row: Row, work: Work): Extreme {
+  const known = withPoint(system, work);
+  return known ? minimumFrom(known, row, work) : { kind: "empty" };
+}
+
+/** A system's rows with one of its points, from which its minima are found. */
+export function withPoint(system: System, work: Work): Program | undefined {
   const inequalities = system.inequalities.concat(divisionRows(system));
   const { equalities } = system;
-  const columns = row.length - 1;
+  const columns = system.fixed + system.locals.length;
   const start = findPoint(equalities, inequalities, columns, work);
-  if (!start) return { kind: "empty" };
+  return start ? { equalities, inequalities, start } : undefined;
+}
+
+/** The least value of `row`, which is finite or unbounded, as there is a point. */
+export function minimumFrom(program: Program, row: Row, work: Work): Extreme {
+  const { equalities, inequalities, start } = program;
+  const columns = row.length - 1;
   work.spend(1 + inequalities.length);
-  const rational = minimizeRationally({ equalities, inequalities, start }, row);
+  const rational = minimizeRationally(program, row);
   if (rational?.kind === "value" && rational.attained) return extremeAt(rational.ceiling);
   const open = rational?.kind === "unbounded" || descends(equalities, inequalities, row, work);
   if (open) return { kind: "unbounded" };
