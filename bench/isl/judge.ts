@@ -15,6 +15,9 @@ export type Judgement =
   | { readonly kind: "skipped"; readonly reason: string }
   | { readonly kind: "unknown"; readonly reason: string };
 
+/** Work units for comparing results, which may be larger than any question's operands. */
+const comparisonWork = 8_000_000;
+
 const passed: Judgement = { kind: "passed" };
 
 export async function judge(
@@ -115,7 +118,10 @@ async function comparePoints(
   const operation = value.kind === "set" ? "s_equal" : "m_equal";
   const theirs = await driver.ask(operation, ours, isl);
   if (theirs.kind === "ok" && theirs.text !== "yes") return `ours: ${ours} (isl: not equal)`;
-  const equal = value.kind === "set" ? isEqual(value, readSet(isl)) : isEqual(value, readMap(isl));
+  const equal =
+    value.kind === "set"
+      ? isEqual(value, readSet(isl), comparisonWork)
+      : isEqual(value, readMap(isl), comparisonWork);
   if (equal === "unknown") return "unknown";
   return equal === "yes" ? undefined : `ours: ${ours} (ours: not equal)`;
 }

@@ -111,26 +111,71 @@ function beatsOf(value: SetOrMap, end: End): IntegerMap {
 
 /** The optimum of an inhabited piece. */
 function bestOfPiece(params: readonly string[], piece: Piece, end: End, work: Work): Piece[] {
-  const fixed = fixedColumns(params, piece);
-  if (fixed === piece.output.dims.length) return [bestPoint(piece, end, work)];
+  const apart = separateOutputs(params, piece);
+  if (apart) return [bestPoint(params, piece, { ...apart, end, work })];
   return bestByBounds(params, piece, end, work) ?? bestBySubtraction(params, piece, end, work);
 }
 
-/** Without parameters and source the optimum is one point: one dimension's extreme after the other. */
-function bestPoint(piece: Piece, end: End, work: Work): Piece {
-  const system = toSystem([], piece);
-  const equalities: number[][] = [];
-  for (let c = 0; c < system.fixed; c++) {
-    const width = system.fixed + system.locals.length + 1;
-    const sign = end === "first" ? 1 : -1;
+interface Apart {
+  /** The rows that say nothing of outputs. */
+  readonly equalities: readonly Row[];
+  readonly inequalities: readonly Row[];
+}
+
+/**
+ * The rows about parameters and sources, when no row or definition ties those to outputs, directly or
+ * through locals: the optimum is then one point.
+ */
+function separateOutputs(params: readonly string[], piece: Piece): Apart | undefined {
+  const fixed = fixedColumns(params, piece);
+  const first = fixed - piece.output.dims.length;
+  const { equalities, inequalities, locals } = piece;
+  const reached = new Set<number>();
+  for (let c = first; c < fixed; c++) reached.add(c);
+  const ties: Row[] = [...equalities, ...inequalities];
+  locals.forEach((d, i) => {
+    if (!d) return;
+    const tie = d.numerator.slice();
+    tie[fixed + i] = 1;
+    ties.push(tie);
+  });
+  const touches = (row: Row): boolean => row.some((v, c) => v !== 0 && reached.has(c));
+  for (let size = 0; size < reached.size; ) {
+    size = reached.size;
+    for (const row of ties.filter(touches)) {
+      for (let c = 0; c < row.length - 1; c++) if (row[c] !== 0) reached.add(c);
+    }
+  }
+  for (let c = 0; c < first; c++) if (reached.has(c)) return undefined;
+  const others = (rows: readonly Row[]): Row[] => rows.filter((r) => !touches(r));
+  return { equalities: others(equalities), inequalities: others(inequalities) };
+}
+
+/** The point of outputs that do not depend on anything: one dimension's extreme after the other. */
+function bestPoint(
+  params: readonly string[],
+  piece: Piece,
+  { end, work, ...apart }: Apart & { readonly end: End; readonly work: Work },
+): Piece {
+  const system = toSystem(params, piece);
+  const first = system.fixed - piece.output.dims.length;
+  const width = system.fixed + system.locals.length + 1;
+  const sign = end === "first" ? 1 : -1;
+  const pinned: number[][] = [];
+  for (let c = first; c < system.fixed; c++) {
     const least = minimumOfRow(system, unitRow(width, c, sign), work);
     if (least.kind !== "value") throw new GiveUp("unbounded");
-    const pinned = unitRow(width, c);
-    pinned[width - 1] = 0 - sign * least.value;
-    system.equalities.push(pinned);
-    equalities.push([...pinned.slice(0, system.fixed), pinned[width - 1]!]);
+    const row = unitRow(width, c);
+    row[width - 1] = 0 - sign * least.value;
+    system.equalities.push(row);
+    pinned.push(row);
   }
-  return { ...piece, locals: [], equalities, inequalities: [] };
+  const point = {
+    ...system,
+    equalities: [...(apart.equalities as number[][]), ...pinned],
+    inequalities: apart.inequalities as number[][],
+  };
+  return toPiece(piece, point)!;
 }
 
 function bestBySubtraction(params: readonly string[], p: Piece, end: End, work: Work): Piece[] {
