@@ -34,6 +34,8 @@ const plainRegisters = 28;
 const loopOps = 4;
 /** Of one trip: address, load from a near cache, multiply-add; an assembler overlaps about four. */
 const tripLatencyNs = 25;
+/** Of an exchange between the lanes of a warp: two cycles of its unit, and the moves around it. */
+const exchangeSlots = 3;
 /** Warps of a multiprocessor that keep its units busy. */
 const busyWarps = 16;
 
@@ -119,6 +121,7 @@ class BlockPrice {
     const step = copies * (work + this.#requests(statement.reads, true)) + loopOps;
     const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
     const end =
+      this.#exchanges() +
       this.#results * finish +
       this.#requests(statement.finishReads, false) +
       this.#requests(statement.writes, false);
@@ -126,6 +129,17 @@ class BlockPrice {
       slots: outer * (steps * step + end + loopOps),
       chainNs: outer * steps * tripLatencyNs,
     };
+  }
+
+  /** Slots of combining the accumulators of a warp's threads in halves. */
+  #exchanges(): number {
+    const { reduction } = this.#s.statement;
+    const shared = this.#s.loops.some((l) => l.kind === "reduce" && l.mode === "threads");
+    if (!reduction || !shared) return 0;
+    const { components, combine } = reduction.monoid;
+    const perHalf =
+      components.length * exchangeSlots + combine.reduce((n, e) => n + scalarCost(e), 0);
+    return Math.log2(this.#limits.warpThreads) * this.#results * perHalf;
   }
 
   /** Slots of the load unit that a warp's accesses of one trip take. */

@@ -269,7 +269,11 @@ function placesOf(prepared: Prepared, all: readonly Thread[], target: Instance):
   const leader = all[0]!;
   return prepared.row.operands.map((operand, o) => {
     const span = prepared.spans[o]!;
-    if (operand.layout === "fragment") return fragmentPlace(operand, all.map(span));
+    if (operand.layout === "fragment") {
+      const owners =
+        prepared.statement.completion.kind === "sync" ? all.map((t) => t.agent) : undefined;
+      return fragmentPlace(operand, all.map(span), owners);
+    }
     const own = span(leader);
     const elsewhere = target === leader.instance ? undefined : sharedOf(prepared, o, target);
     const view: View = operand.access === "read" ? own.view : (elsewhere ?? own.view);

@@ -67,8 +67,15 @@ export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
   };
 }
 
-/** A fragment: `spans[thread]` is the register tile of each thread of the group, in order. */
-export function fragmentPlace(operand: TileOperand, spans: readonly TileSpan[]): Place {
+/**
+ * A fragment: `spans[thread]` is the register tile of each thread of the group, in order. With `owners`
+ * each thread accesses its own registers, as it does where the instruction has ended when it is left.
+ */
+export function fragmentPlace(
+  operand: TileOperand,
+  spans: readonly TileSpan[],
+  owners?: readonly Agent[],
+): Place {
   const { fragment } = operand;
   invariant(fragment, () => `${operand.name} is no fragment`);
   const slots = new Map<string, number>([
@@ -95,10 +102,11 @@ export function fragmentPlace(operand: TileOperand, spans: readonly TileSpan[]):
     },
     note: (agent) => {
       const access = operand.access === "read" ? "read" : "write";
-      for (const { view, at, extents } of spans) {
+      for (const [i, { view, at, extents }] of spans.entries()) {
+        const who = owners ? { ...owners[i]!, label: agent.label, proxy: agent.proxy } : agent;
         if (operand.access === "readWrite")
-          view.note(agent, "read", view.offsetOf(at, 1), extents[0]!);
-        view.note(agent, access, view.offsetOf(at, 1), extents[0]!);
+          view.note(who, "read", view.offsetOf(at, 1), extents[0]!);
+        view.note(who, access, view.offsetOf(at, 1), extents[0]!);
       }
     },
   };

@@ -141,6 +141,7 @@ class KernelLowering {
     const [groups, threads] = (["groups", "threads"] as const).map((level) =>
       loops.find((l) => l.mode === level),
     );
+    if (threads?.kind === "reduce") return this.#warps(groups, threads);
     const [rows, width] = [groups, threads].map((l) => (l ? constantValue(l.extent)! : 1));
     const count = rows! * width!;
     const role = { name: "main", copies: 1, threads: count };
@@ -151,6 +152,27 @@ class KernelLowering {
     if (groups) this.#axes.set(groups.name, floorDiv(thread, width!));
     if (threads) this.#axes.set(threads.name, groups ? mod(thread, width!) : thread);
     return { ...role, threadVariable: name };
+  }
+
+  /** A warp for each group: its threads share the reduction of the group's results. */
+  #warps(groups: ScheduledLoop | undefined, threads: ScheduledLoop): Omit<Role, "body"> {
+    const { warpThreads } = this.#target.blocks!;
+    if (constantValue(threads.extent) !== warpThreads) {
+      reject("SCH031", `${threads.name} has the extent ${threads.extent.key}, not a warp`, {
+        at: `bind ${threads.name} to threads`,
+        help: `split the loop by ${warpThreads} first`,
+      });
+    }
+    const name = this.#axisName(threads.name);
+    this.#axes.set(threads.name, variable(name));
+    this.#axisRanges.set(name, { min: 0, max: warpThreads - 1 });
+    const role = { name: "main", threads: warpThreads, threadVariable: name };
+    if (!groups) return { ...role, copies: 1 };
+    const copy = this.#axisName(groups.name);
+    const copies = constantValue(groups.extent)!;
+    this.#axes.set(groups.name, variable(copy));
+    this.#axisRanges.set(copy, { min: 0, max: copies - 1 });
+    return { ...role, copies, copyVariable: copy };
   }
 
   #bindAxis({ name, extent }: ScheduledLoop, axis: IndexExpr): void {

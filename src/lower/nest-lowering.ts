@@ -118,9 +118,9 @@ export class NestLowering {
    */
   bindLoop(loop: ScheduledLoop, place: Place, fill: (inside: Place) => void): void {
     const { context } = this;
-    const axis = isBound(loop.mode) ? context.axes.get(loop.name) : undefined;
-    if (axis !== undefined) {
-      this.#enterAxis(loop, axis, place, fill);
+    if (isBound(loop.mode)) {
+      // A ragged end is a branch.
+      this.settle(this.atAxis(loop, place), () => false, fill);
       return;
     }
     const name = place.ranges.has(loop.name) ? context.names.fresh(`${loop.name}_`) : loop.name;
@@ -140,16 +140,12 @@ export class NestLowering {
     });
   }
 
-  /** Each instance or thread has one iteration: the variable is there, and the ragged end a branch. */
-  #enterAxis(
-    loop: ScheduledLoop,
-    axis: IndexExpr,
-    place: Place,
-    fill: (inside: Place) => void,
-  ): void {
+  /** The place with a bound loop's variable in reach, which is there all along. */
+  atAxis(loop: ScheduledLoop, place: Place): Place {
+    const axis = this.context.axes.get(loop.name);
+    invariant(axis, () => `no axis for loop ${loop.name}`);
     const ranges = new Map([...place.ranges, ...this.context.axisRanges]);
-    const loops = new Map(place.loops).set(loop.name, axis);
-    this.settle({ ...place, ranges, loops }, () => false, fill);
+    return { ...place, ranges, loops: new Map(place.loops).set(loop.name, axis) };
   }
 
   /** Branches on the pending conditions that mention no unbound loop, unless `discharged` already. */

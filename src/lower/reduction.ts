@@ -6,14 +6,24 @@
  * lanes at the end; its ragged end adds single lanes beside identities.
  */
 
+import { issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
+import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
-import type { ScheduledLoop } from "../schedule/scheduled-region.ts";
-import type { Condition } from "../semantics/condition.ts";
+import { isBound, type ScheduledLoop } from "../schedule/scheduled-region.ts";
+import { type Condition, less } from "../semantics/condition.ts";
+import type { DType } from "../semantics/dtype.ts";
 import { zeroOf } from "../semantics/dtype.ts";
-import { constant, constantValue, type IndexExpr, substitute } from "../semantics/index-expr.ts";
+import {
+  constant,
+  constantValue,
+  type IndexExpr,
+  substitute,
+  variable,
+} from "../semantics/index-expr.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
+import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Block } from "./block.ts";
 import { hullOf, mentionsAny, reduceConditions, substituteConditions } from "./conditions.ts";
@@ -64,15 +74,21 @@ export class ReductionLowering {
       () => false,
       (start) => this.#lowerLoops(0, start),
     );
-    this.#forEachPoint(place, (point, at) => {
+    const threads = this.#nest.plan.reduce.find((l) => isBound(l.mode));
+    const end = threads ? this.#nest.atAxis(threads, place) : place;
+    this.#forEachPoint(end, (point, at) => {
       const site = this.#nest.site(at, point.loops, this.#shape.lane);
       const components = this.#reduction.monoid.identity.map((_, component) =>
         this.#loadAccumulator(component, point),
       );
       const reduced = this.#nest.plan.reduceLane
         ? this.#combineLanes(components, at.block)
-        : components;
-      this.#nest.finish(reduced, this.#shape.storeGuard, site);
+        : threads
+          ? this.#combineThreads(components, at.block)
+          : components;
+      // Every thread of the warp has the result; the first stores it.
+      const first = threads ? [less(variable(threads.name), 1)] : [];
+      this.#nest.finish(reduced, [...this.#shape.storeGuard, ...first], site);
     });
   }
 
@@ -215,6 +231,49 @@ export class ReductionLowering {
     return parts[0]!;
   }
 
+  /** The tuple of all threads of the warp, exchanged in halves. */
+  #combineThreads(components: readonly Expr[], block: Block): readonly Expr[] {
+    const { monoid } = this.#reduction;
+    const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+    const cells = monoid.components.map(({ dtype }) => {
+      if (!findTileIntrinsic(shuffleName(1, dtype))) {
+        reject("SCH031", `threads of a warp exchange no ${dtype}`, {
+          at: this.#nest.plan.scheduled.statement.name,
+          help: "leave the reduce loop in one thread",
+        });
+      }
+      return { own: this.#makeCell(dtype), other: this.#makeCell(dtype) };
+    });
+    let mine = components.map((c) => this.#freeze(c, block));
+    for (const distance of [16, 8, 4, 2, 1]) {
+      const theirs = cells.map(({ own, other }, i) => {
+        const { dtype } = mine[i]!;
+        block.push(
+          storeTo(own, [0], mine[i]!),
+          issue(shuffleName(distance, dtype), [tileAt(other, [0], [1]), tileAt(own, [0], [1])]),
+        );
+        return this.#freeze(loadExpr(other, [0], { dtype, lanes: 1 }), block);
+      });
+      const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
+      mine = next.map((v) => this.#freeze(v, block));
+    }
+    return mine;
+  }
+
+  #makeCell(dtype: DType): string {
+    const name = this.#nest.context.names.fresh("cell");
+    const shape = [constant(1)];
+    this.#nest.context.buffers.push({
+      name,
+      kind: "scratch",
+      scope: "register",
+      dtype,
+      lanes: 1,
+      shape,
+    });
+    return name;
+  }
+
   #literal(identity: ScalarExpr): Expr {
     invariant(identity.kind === "literal", () => "a monoid's identity is a literal");
     const { dtype, value } = identity;
@@ -259,4 +318,8 @@ export class ReductionLowering {
     const buffer = this.#accumulators[component]!;
     block.push({ kind: "store", buffer, index: point.position, value });
   }
+}
+
+function shuffleName(distance: number, dtype: DType): string {
+  return `shuffle.xor${distance}.${dtype}`;
 }

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { priceRegion } from "../cost/region-price.ts";
+import { runProgram } from "../interp/program.ts";
 import { lowerRegion } from "../lower/lower-region.ts";
+import { lowerRegionProgram } from "../lower/region-program.ts";
+import { validateProgram } from "../program/validate/validate.ts";
 import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import type { Result } from "../support/diagnostic.ts";
@@ -58,6 +61,36 @@ describe("candidates for blocks of threads", () => {
     }
   });
 
+  it("share a reduction out to warps; the program is proved, and computes it", () => {
+    const region = value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        symbol N in 1..9 input x : f32[N, 40] weight w : f32[40, 4] output y : f32[N, 4]
+        statement S0 "" {i in N, j in 4, reduce k in 40} {
+          y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j])) } }`),
+    );
+    const shared = enumerateBlockSchedules(region, gpu).filter((s) =>
+      s.directives.some((d) => d.kind === "bind" && d.loop === "k_t"),
+    );
+    expect(shared.length).toBeGreaterThan(10);
+    for (const [i, schedule] of shared.entries()) {
+      const scheduled = value(applySchedule(region, schedule));
+      const { program } = value(lowerRegionProgram(scheduled, gpu));
+      value(validateProgram(program));
+      if (i % 12 > 0) continue;
+      const x = Float32Array.from({ length: 40 }, (_, k) => k % 7);
+      const w = Float32Array.from({ length: 40 * 4 }, (_, k) => k % 5);
+      const contents = new Map([
+        ["x", new Uint8Array(x.buffer)],
+        ["w", new Uint8Array(w.buffer)],
+      ]);
+      const run = runProgram(program, { parameters: { N: 1 }, contents, threads: 1, seed: i });
+      if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+      const y = new Float32Array(run.contents.get("y")!.buffer);
+      const want = (j: number): number => x.reduce((n, v, k) => n + v * w[4 * k + j]!, 0);
+      expect([...y]).toEqual(Array.from(y, (_, j) => want(j)));
+    }
+  });
+
   it("leave a scan on one thread", () => {
     const schedules = enumerateBlockSchedules(regionOf(scan), gpu);
     expect(schedules.map((s) => s.directives.length)).toEqual([0]);
@@ -83,7 +116,9 @@ describe("bind", () => {
   it.each([
     ["bind S0:i to blocks", "h200", "fits"],
     ["bind S0:i to blocks", "wasm", "SCH030"],
-    ["split S0:k by 8 -> ko ki bind S0:ki to threads", "h200", "SCH016"],
+    ["split S0:k by 8 -> ko ki bind S0:ki to threads", "h200", "SCH031"],
+    ["split S0:k by 8 -> ko ki bind S0:ki to blocks", "h200", "SCH016"],
+    ["split S0:k by 32 -> ko ki reorder S0:(i, j, ki, ko) bind S0:ki to threads", "h200", "fits"],
   ])("%s on %s: %s", (directives, target, code) => {
     expect(codeOf(directives, target)).toBe(code);
   });
@@ -91,5 +126,8 @@ describe("bind", () => {
   it("keeps what needs each other off different threads", () => {
     expect(codeOf("bind S0:i to blocks", "h200", scan)).toBe("SCH016");
     expect(codeOf("bind S0:j to blocks", "h200", scan)).toBe("fits");
+    const strict = product.replace("reassociates", "approximates");
+    const spread = "split S0:k by 32 -> ko ki bind S0:ki to threads";
+    expect(codeOf(spread, "h200", strict)).toBe("SCH016");
   });
 });

@@ -5,7 +5,7 @@
  * registers. The reduction is serial in a thread. Deterministic and bounded; prices and the choice are
  * elsewhere. What is left (scans, writes that meet) stays on one thread, in the loops' own order.
  */
-import type { Region, Statement } from "../region/nest.ts";
+import type { Loop, Region, Statement } from "../region/nest.ts";
 import { constantValue, splitLinear, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../target/target.ts";
@@ -23,6 +23,11 @@ const laneCounts = [1, 4] as const;
 const mostResults = 32;
 /** Most copies of the body that an unrolled window may make. */
 const mostCopies = 64;
+
+/** Warps of a block that share its results out among them. */
+const warpCounts = [2, 4, 8] as const;
+/** What the threads of a warp exchange in one instruction. */
+const exchangedTypes: ReadonlySet<string> = new Set(["f32", "i32", "u32"]);
 
 /** All candidates of a region; with several statements, each is a kernel of its own. */
 export function enumerateBlockSchedules(region: Region, target: Target): readonly Schedule[] {
@@ -74,7 +79,75 @@ class BlockCandidates {
       const directives = this.#directives(tile);
       found.set(JSON.stringify(directives), directives);
     }
+    for (const directives of this.#shared()) found.set(JSON.stringify(directives), directives);
     return [...found.values()];
+  }
+
+  /** The reduction of each result dealt out to the threads of a warp. */
+  *#shared(): Generator<readonly Directive[]> {
+    const { reduction, loops } = this.#statement;
+    const { warpThreads } = this.#limits;
+    if (!reduction || reduction.numericClass === "approximates") return;
+    const exchanged = reduction.monoid.components.every(({ dtype }) => exchangedTypes.has(dtype));
+    const long = loops.filter((l) => l.kind === "reduce" && this.#extentOf(l) >= warpThreads / 2);
+    if (!exchanged || loops.some((l) => nestedReduce(l, loops))) return;
+    for (const { name } of long) {
+      for (const group of [undefined, ...this.#space.slice(-2)]) {
+        for (const groups of group === undefined ? [1] : warpCounts) {
+          if (group !== undefined && this.#extent(group) < groups) continue;
+          const rows = this.#space.filter((l) => l !== group && this.#extent(l) > 1).slice(-2);
+          for (const row of [undefined, ...rows]) {
+            for (const count of row === undefined ? [1] : rowCounts.slice(1, 3)) {
+              if (row !== undefined && this.#extent(row) < count) continue;
+              yield this.#inWarps(name, { group, groups, row, rows: count });
+            }
+          }
+        }
+      }
+    }
+  }
+
+  #inWarps(
+    reduce: string,
+    { group, groups, row, rows }: Pick<Tile, "group" | "groups" | "row" | "rows">,
+  ): readonly Directive[] {
+    const statement = this.#statement.name;
+    const directives: Directive[] = [];
+    const split = (loop: string, factor: number, outer: string, inner: string): void => {
+      directives.push({ kind: "split", statement, loop, factor, outer, inner });
+    };
+    const blocks = this.#space.map((name) => {
+      if (name === row) {
+        split(name, rows, `${name}_q`, `${name}_r`);
+        directives.push({ kind: "unroll", statement, loop: `${name}_r` });
+        return `${name}_q`;
+      }
+      if (name !== group) return name;
+      split(name, groups, `${name}_b`, `${name}_g`);
+      directives.push({ kind: "bind", statement, loop: `${name}_g`, level: "groups" });
+      return `${name}_b`;
+    });
+    split(reduce, this.#limits.warpThreads, `${reduce}_o`, `${reduce}_t`);
+    directives.push({ kind: "bind", statement, loop: `${reduce}_t`, level: "threads" });
+    const longest = [...blocks].sort((a, b) => this.#extent(b) - this.#extent(a));
+    const chosen = new Set(longest.slice(0, mostAxes));
+    const spread = blocks.filter((b) => chosen.has(b));
+    const serial = blocks.filter((b) => !chosen.has(b));
+    const inner = this.#statement.loops.flatMap((l) =>
+      l.kind !== "reduce" ? [] : [l.name === reduce ? `${reduce}_o` : l.name],
+    );
+    const inside = group === undefined ? [] : [`${group}_g`];
+    const registers = row === undefined ? [] : [`${row}_r`];
+    const order = [...spread, ...inside, ...serial, `${reduce}_t`, ...inner, ...registers];
+    return [
+      ...directives,
+      { kind: "reorder", statement, order },
+      ...spread.map((loop) => ({ kind: "bind", statement, loop, level: "blocks" }) as const),
+    ];
+  }
+
+  #extentOf(loop: Loop): number {
+    return Math.max(1, rangeOf(loop.extent, this.#ranges).max);
   }
 
   *#tiles(): Generator<Tile> {
@@ -215,8 +288,10 @@ class BlockCandidates {
   }
 
   #extent(name: string): number {
-    const stem = this.#statement.loops.find((l) => l.name === name || name === `${l.name}_b`);
-    return stem ? Math.max(1, rangeOf(stem.extent, this.#ranges).max) : 1;
+    const stem = this.#statement.loops.find((l) =>
+      [l.name, `${l.name}_b`, `${l.name}_q`].includes(name),
+    );
+    return stem ? this.#extentOf(stem) : 1;
   }
 }
 
@@ -224,4 +299,10 @@ class BlockCandidates {
 function evenShare(count: number, most: number): number {
   for (let n = Math.min(count, most); 2 * n > most; n--) if (count % n === 0) return n;
   return Math.min(count, most);
+}
+
+/** Whether the extent of a reduce loop hangs on another loop. */
+function nestedReduce(loop: Loop, loops: readonly Loop[]): boolean {
+  const used = variablesOf(loop.extent);
+  return loop.kind === "reduce" && loops.some((l) => used.has(l.name));
 }

@@ -38,7 +38,7 @@ export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegio
 /** Threads share no accumulator, and every statement of a kernel is dealt out the same way. */
 function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedStatement): void {
   const { name } = scheduled.statement;
-  const shared = reduce.find(isSpread);
+  const shared = reduce.find((l) => isSpread(l) && !isLanes(scheduled.statement, l));
   if (shared) {
     reject("SCH016", `threads would add to one result: ${name}:${shared.name} is a reduce loop`, {
       at: `${shared.mode === "grid" ? "parallelize" : "bind"} ${name}:${shared.name}`,
@@ -58,6 +58,11 @@ function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedState
       );
     }
   }
+}
+
+/** Threads of a warp work on one result like lanes: each has an accumulator. */
+function isLanes({ reduction }: Statement, { mode }: ScheduledLoop): boolean {
+  return mode === "threads" && reduction !== undefined && reduction.numericClass !== "approximates";
 }
 
 /** Cases that need no dependences, which are nearly all that a compile meets. */

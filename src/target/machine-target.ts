@@ -140,6 +140,7 @@ function gpuRates(machine: GpuMachine): Rates {
   ];
   return {
     capabilities: new Set([
+      "fma",
       ...architecture.features,
       ...(architecture.ptxTarget ? [architecture.ptxTarget] : []),
     ]),

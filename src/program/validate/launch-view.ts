@@ -14,6 +14,7 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { simplify } from "../../semantics/index-range.ts";
+import { findTileIntrinsic } from "../intrinsic-table.ts";
 import { type Buffer, type Kernel, type Program, type Role, threadCountName } from "../program.ts";
 import type { Expr, Statement } from "../statement.ts";
 import { unrollLoops } from "../unroll.ts";
@@ -229,7 +230,21 @@ export function isCooperative(kernel: Kernel): boolean {
     kernel.roles.length > 1 ||
     kernel.counters.length > 0 ||
     kernel.buffers.some((b) => b.scope === "shared") ||
-    kernel.roles.some((role) => someStatement(role.body, (s) => syncKinds.has(s.kind)))
+    kernel.roles.some((role) =>
+      someStatement(role.body, (s) => syncKinds.has(s.kind) && !movesRegisters(s)),
+    )
+  );
+}
+
+/** An exchange of registers within a warp: it orders nothing, and touches no memory. */
+export function movesRegisters(s: Statement): boolean {
+  if (s.kind !== "intrinsic") return false;
+  const row = findTileIntrinsic(s.intrinsic);
+  return (
+    row?.collective === "warp" &&
+    row.completion === "sync" &&
+    row.operands.length > 0 &&
+    row.operands.every((o) => o.scopes.every((scope) => scope === "register"))
   );
 }
 

@@ -13,6 +13,7 @@ import {
   variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
+import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Buffer, Role } from "../program.ts";
 import { printStatements } from "../program-text.ts";
 import type { Expr, Statement } from "../statement.ts";
@@ -47,6 +48,9 @@ interface Walk {
   readonly spread: readonly SpreadVariable[];
   /** Elements of private buffers surely written, as `name:i,j`. */
   readonly written: Set<string>;
+  /** Variables that may differ between the threads of a warp, and whether control depends on one. */
+  readonly varying: ReadonlySet<string>;
+  readonly diverges: boolean;
 }
 
 /** Program buffers (roots) that a kernel touches. */
@@ -78,6 +82,7 @@ class SequentialCheck {
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
   #role = "";
+  #warpIsRagged = false;
 
   constructor(view: LaunchView, ready: ReadonlySet<string>, report: Report) {
     this.#view = view;
@@ -99,6 +104,7 @@ class SequentialCheck {
 
   #roleBody(role: Role): void {
     this.#role = role.name;
+    this.#warpIsRagged = role.threads % 32 !== 0;
     let { facts } = this.#view;
     const spread: SpreadVariable[] = this.#view.kernel.grid.axes
       .filter((a) => a.extent.key !== "1")
@@ -112,7 +118,9 @@ class SequentialCheck {
       if (given !== undefined) facts = facts.withVariable(name, constant(count));
       if (count > 1) spread.push({ name, identity: what, required: true });
     }
-    this.#list(role.body, undefined, { levels: [], facts, spread, written: new Set() });
+    const varying = new Set(role.threadVariable === undefined ? [] : [role.threadVariable]);
+    const start = { levels: [], facts, spread, varying, diverges: false };
+    this.#list(role.body, undefined, { ...start, written: new Set() });
   }
 
   #list(body: readonly Statement[], loop: Level["loop"], outer: Walk): void {
@@ -135,10 +143,15 @@ class SequentialCheck {
         this.#branch(s, walk);
         return walk;
       case "when":
-        this.#either([s.then, s.else], walk, [walk.facts, walk.facts]);
+        this.#either([s.then, s.else], { ...walk, diverges: true }, [walk.facts, walk.facts]);
         return walk;
-      case "letIndex":
-        return { ...walk, facts: walk.facts.withVariable(s.name, s.extent) };
+      case "letIndex": {
+        const varying = new Set(walk.varying).add(s.name);
+        return { ...walk, varying, facts: walk.facts.withVariable(s.name, s.extent) };
+      }
+      case "intrinsic":
+        this.#exchange(s, walk);
+        return walk;
       case "store":
         this.#store(s, walk);
         return walk;
@@ -165,7 +178,8 @@ class SequentialCheck {
       spread = [...spread, { name: s.variable, identity, required: false }];
     }
     const written = new Set(walk.written);
-    this.#list(s.body, s, { ...walk, facts, spread, written });
+    const diverges = walk.diverges || varies([s.extent], walk);
+    this.#list(s.body, s, { ...walk, facts, spread, written, diverges });
     const runs = s.mode.kind !== "grid" && walk.facts.atLeast(s.extent, 1);
     if (runs) for (const key of written) walk.written.add(key);
   }
@@ -175,7 +189,34 @@ class SequentialCheck {
     const [no] = negations(s.conditions);
     const single = s.conditions.length === 1 && s.conditions[0]!.kind === "nonNegative";
     const otherwise = single ? walk.facts.withNonNegative(no!) : this.#elseOf(s, walk.facts);
-    this.#either([s.then, s.else], walk, [yes, otherwise]);
+    const diverges =
+      walk.diverges ||
+      varies(
+        s.conditions.map((c) => c.expr),
+        walk,
+      );
+    this.#either([s.then, s.else], { ...walk, diverges }, [yes, otherwise]);
+  }
+
+  /** Registers exchanged by the threads of a warp, which must all be there with theirs written. */
+  #exchange(s: Extract<Statement, { kind: "intrinsic" }>, walk: Walk): void {
+    if (walk.diverges || this.#warpIsRagged) {
+      const why = walk.diverges ? "where threads of a warp may part" : "in part of a warp";
+      this.#report.add("PRG043", `${s.intrinsic} ${why}`, {
+        ...this.#where(),
+        help: "let no condition or extent around it depend on the thread, and give whole warps",
+      });
+    }
+    const row = findTileIntrinsic(s.intrinsic)!;
+    s.operands.forEach((o, i) => {
+      if (o.kind !== "tile") return;
+      const write = row.operands[i]!.access !== "read";
+      const [count] = o.extents as readonly [number];
+      const access = this.#access({ ...o, lanes: count }, s, walk, write);
+      this.#bounds(access);
+      if (row.operands[i]!.access !== "write") this.#isWritten(access, walk);
+      if (write) for (const key of elementsOf(access) ?? []) walk.written.add(key);
+    });
   }
 
   /** `i != 0` with i >= 0 means i >= 1; other negations say nothing that one expression can say. */
@@ -245,7 +286,11 @@ class SequentialCheck {
     const { facts, spread } = walk;
     const text = (): string => textOf(s);
     const path = walk.levels.map(({ body, position, loop }) => ({ body, position, loop }));
-    return { buffer, index: place.index, spans, facts, spread, write, text, path };
+    const used = variablesOf(...place.index);
+    const known = spread.map((v) =>
+      !used.has(v.name) && isZero(v, facts) ? { ...v, single: true } : v,
+    );
+    return { buffer, index: place.index, spans, facts, spread: known, write, text, path };
   }
 
   #bounds({ buffer, index, spans, facts, text }: Access): void {
@@ -331,6 +376,15 @@ class SequentialCheck {
       });
     }
   }
+}
+
+/** A condition lets only the first of the threads (or instances) here. */
+function isZero({ name, required }: SpreadVariable, facts: Facts): boolean {
+  return required && facts.has(name) && facts.atLeast(0, variable(name));
+}
+
+function varies(exprs: readonly IndexExpr[], { varying }: Walk): boolean {
+  return [...variablesOf(...exprs)].some((name) => varying.has(name));
 }
 
 const mostPairs = 20_000;
