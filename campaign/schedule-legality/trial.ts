@@ -12,6 +12,8 @@ import {
   relocationOf,
   runTree,
   type StorageDirective,
+  scheduleNest,
+  smallestChange,
   startPlan,
   type TreeDirective,
   type Verdict,
@@ -154,7 +156,20 @@ class Trial {
       const pair = broken && [broken.first, broken.second].map((i) => this.#instances[i]);
       return this.#end(verdict, `${verdict.kind}, but brute force found ${JSON.stringify(pair)}`);
     }
-    return this.#end(verdict, broken ? undefined : this.#wrongValues());
+    return this.#end(verdict, broken ? this.#wrongCure() : this.#wrongValues());
+  }
+
+  /** For some refusals: the suggested change must keep all pairs in order. */
+  #wrongCure(): string | undefined {
+    const kept = this.#used.every((d) => !programKinds.has(d.kind));
+    if (!kept || this.#rng.uniform() > 0.1) return undefined;
+    const change = smallestChange(this.#kernel.nest, this.#used);
+    const verdict = change && scheduleNest(this.#kernel.nest, change.directives);
+    if (verdict?.kind !== "legal")
+      return change && `the suggestion ${change.text} is ${verdict?.kind}`;
+    const { instances, pairs } = this.#kernel;
+    const broken = brute.findBroken(verdict.plan.tree, instances, pairs);
+    return broken && `the suggestion ${change!.text} is illegal`;
   }
 
   /** Runs the tree twice, as it stands and shuffled. */

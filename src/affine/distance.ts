@@ -30,6 +30,23 @@ export function isProvedLegal(pairs: TimedPairs, marks: readonly (string | undef
   return false;
 }
 
+/**
+ * Whether no pair is separated by a dimension marked parallel: proved where every step up to the last
+ * such mark is 0, or some step before it is never 0.
+ */
+export function isProvedApart(pairs: TimedPairs, marks: readonly (string | undefined)[]): boolean {
+  const prover = new StepBounds(pairs);
+  for (let k = 0; k <= marks.lastIndexOf("parallel"); k++) {
+    const step = prover.step(k);
+    const { low, high } = prover.bounds(step);
+    if (low === 0 && high === 0) continue;
+    if (marks[k] === "parallel") return false;
+    if (low >= 1 || high <= -1) return true;
+    prover.tie(step);
+  }
+  return true;
+}
+
 /** Whether step k is provably at least 0 for all pairs tied in the dimensions before `first`. */
 export function isProvedForward(pairs: TimedPairs, first: number, k: number): boolean {
   return stepInterval(pairs, first, k).low >= 0;

@@ -151,6 +151,7 @@ export {
   type TreeDirective,
   type Verdict,
 } from "./tree/directive.ts";
+export { printTreeDirective } from "./tree/directive-text.ts";
 export { flattenTree, type TimePart, type TimePaths, timePaths } from "./tree/flatten.ts";
 export {
   type Nest,
@@ -174,6 +175,7 @@ export {
   type StorageClash,
 } from "./tree/storage.ts";
 export { relocationOf, type StorageDirective } from "./tree/storage-directives.ts";
+export { type Change, smallestChange } from "./tree/suggest.ts";
 export type {
   BandMember,
   BandNode,

@@ -9,7 +9,7 @@
 
 import { named } from "./compare.ts";
 import type { Dependence } from "./dependence.ts";
-import { isProvedLegal } from "./distance.ts";
+import { isProvedApart, isProvedLegal } from "./distance.ts";
 import { findPoint } from "./omega.ts";
 import { evaluateRow, negateRow, type Row } from "./row.ts";
 import { type TimedPairs, timedPairs } from "./timed-pairs.ts";
@@ -113,11 +113,14 @@ export function checkApart(
   dependence: Dependence,
   options: LegalityOptions = {},
 ): Legality {
+  // Without such a mark nothing separates them.
+  if (!schedule.marks?.some((m) => m.kind === "parallel")) return { kind: "legal" };
   const pairs = timedPairs(schedule.times, dependence, options.context);
   if (!pairs) return { kind: "unknown", dependence, reason: "schedule is not a function" };
   const found = answer((work) => {
     for (const p of pairs) {
       const marked = marksOf(schedule, dependence, p.depth);
+      if (isProvedApart(p, marked)) continue;
       const violation = findSeparated(p, marked, work);
       if (violation) return describe(dependence, p, violation, work);
     }

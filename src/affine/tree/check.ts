@@ -39,13 +39,14 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
   }
   const stray = outsideGrid(flat.paths);
   if (stray) return { kind: "malformed", diagnostics: [stray] };
-  const schedules = [flat, ...hoisted(statements, flat.paths)];
+  const grid = gridTimes(statements, flat.paths);
   let open: Legality | undefined;
   for (const dependence of dependences) {
-    for (const schedule of schedules) {
-      const one = dependence.reassociable
-        ? checkApart(schedule, dependence, options)
-        : checkDependence(schedule, dependence, options);
+    const ordered = dependence.reassociable
+      ? checkApart(flat, dependence, options)
+      : checkDependence(flat, dependence, options);
+    const all = grid ? [ordered, checkApart(grid, dependence, options)] : [ordered];
+    for (const one of all) {
       if (one.kind === "illegal") return one;
       if (one.kind === "unknown") open ??= one;
     }
@@ -87,24 +88,23 @@ function outsideGrid(paths: TimePaths): Diagnostic | undefined {
   return undefined;
 }
 
-/** The schedule in which loops that meet only at the end of their kernel stand first. */
-function hoisted(statements: readonly NestStatement[], paths: TimePaths): readonly TimeSchedule[] {
+/** Which kernel, then the loops that meet only at its end, whatever is around them. */
+function gridTimes(
+  statements: readonly NestStatement[],
+  paths: TimePaths,
+): TimeSchedule | undefined {
   const depth = Math.max(0, ...[...paths.values()].map((p) => gridParts(p).length));
-  if (depth === 0) return [];
+  if (depth === 0) return undefined;
   const before = Math.max(...[...paths.values()].map((p) => kernelParts(p).length));
-  const zero = { value: affine(0) };
-  const padded = <T>(list: readonly T[], length: number): readonly (T | typeof zero)[] => [
-    ...list,
-    ...Array.from({ length: length - list.length }, () => zero),
-  ];
+  const zeros = Array.from({ length: before + depth }, () => ({ value: affine(0) }));
+  const padded = (
+    parts: readonly Pick<TimePart, "value">[],
+    length: number,
+  ): readonly Pick<TimePart, "value">[] => [...parts, ...zeros].slice(0, length);
   const times = new Map(
     statements.map((s) => {
       const parts = paths.get(s.name)!;
-      const all = [
-        ...padded(kernelParts(parts), before),
-        ...padded(gridParts(parts), depth),
-        ...parts,
-      ];
+      const all = [...padded(kernelParts(parts), before), ...padded(gridParts(parts), depth)];
       return [s.name, timeMapOf(s, all)];
     }),
   );
@@ -112,5 +112,5 @@ function hoisted(statements: readonly NestStatement[], paths: TimePaths): readon
     dimension: before + i,
     kind: "parallel" as const,
   }));
-  return [{ times, marks }];
+  return { times, marks };
 }

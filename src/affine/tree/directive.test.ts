@@ -4,7 +4,7 @@ import { readKernel } from "../../../campaign/schedule-legality/kernel-text.ts";
 import { kernelTexts } from "../../../campaign/schedule-legality/kernels.ts";
 import { prepareKernel, tryKernel } from "../../../campaign/schedule-legality/trial.ts";
 import type { Nest, TreeDirective, Verdict } from "../index.ts";
-import { formatWitness, scheduleNest } from "../index.ts";
+import { formatWitness, scheduleNest, smallestChange } from "../index.ts";
 
 function judge(nest: Nest | string, ...directives: readonly TreeDirective[]): Verdict {
   return scheduleNest(typeof nest === "string" ? readKernel(kernelTexts[nest]!) : nest, directives);
@@ -12,6 +12,13 @@ function judge(nest: Nest | string, ...directives: readonly TreeDirective[]): Ve
 
 function witnessOf(verdict: Verdict): string {
   return verdict.kind === "illegal" ? formatWitness(verdict.witness) : verdict.kind;
+}
+
+/** The smallest change, which must be legal. */
+function cure(nest: Nest, ...directives: readonly TreeDirective[]): string | undefined {
+  const change = smallestChange(nest, directives);
+  if (change) expect(scheduleNest(nest, change.directives).kind).toBe("legal");
+  return change?.text;
 }
 
 const stencil = { statement: "S" };
@@ -22,6 +29,9 @@ describe("order", () => {
     expect(witnessOf(judge("stencil-1-minus-1", exchange))).toContain("flow dependence on A[");
     const skew: TreeDirective = { kind: "skew", statement: "S", loop: "j", by: "i", factor: 1 };
     expect(judge("stencil-1-minus-1", skew, exchange).kind).toBe("legal");
+    expect(cure(readKernel(kernelTexts["stencil-1-minus-1"]!), exchange)).toBe(
+      "skew S:j by i times 1 before interchange S:i with j",
+    );
   });
 
   it("rectangular tiles of a time stencil are refused, skewed and diamond ones are not", () => {
@@ -56,6 +66,7 @@ describe("order", () => {
     expect(witnessOf(judge(nest, fuse))).toContain("S[2] at time (2, 0) must precede T[1]");
     const shift: TreeDirective = { kind: "shift", statement: "T", loop: "i", by: 1 };
     expect(judge(nest, fuse, shift).kind).toBe("legal");
+    expect(cure(nest, fuse)).toBe("shift T:i by 1 behind fuse S into T:i");
     const fission: TreeDirective = { kind: "fission", statement: "S", loop: "i" };
     expect(judge(nest, fuse, fission).kind).toBe("legal");
   });
@@ -97,6 +108,10 @@ describe("storage", () => {
     });
     expect(judge(nest, buffer(1), pipeline).kind).toBe("illegal");
     expect(judge(nest, buffer(2), pipeline).kind).toBe("legal");
+    expect(cure(nest, buffer(1), pipeline)).toBe(
+      "buffer t over k in 2 instead of buffer t over k in 1",
+    );
+    expect(cure(nest, pipeline)).toBe("no pipeline k (L 0, M 1)");
   });
 
   it("a fold keeps as many rows as are needed", () => {
@@ -118,6 +133,7 @@ describe("storage", () => {
       }`);
     expect(judge(nest, fold(2)).kind).toBe("clash");
     expect(judge(nest, fuse, fold(2)).kind).toBe("legal");
+    expect(cure(nest, fuse, fold(1))).toBe("fold c axis 1 to 2 instead of fold c axis 1 to 1");
     const tight = judge(nest, fuse, fold(1));
     expect(tight).toMatchObject({ kind: "clash", clash: { array: "c" } });
   });
