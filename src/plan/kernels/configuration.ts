@@ -121,6 +121,12 @@ function gpuFaults(config: Launch, { architecture: a }: GpuMachine): string[] {
     faults.push(`${config.cluster * config.sharedBytes} B shared a cluster`);
   }
   faults.push(...instructionFaults(config, a));
+  if (/bulk tensor copies/.test(config.implementation) && config.vectorBytes < 16) {
+    faults.push(`bulk tensor copies of rows at ${config.vectorBytes} B`);
+  }
+  if (/asynchronous copies/.test(config.implementation) && config.vectorBytes < 4) {
+    faults.push(`asynchronous copies of rows at ${config.vectorBytes} B`);
+  }
   if (config.registersPerThread * threads > a.registersPerBlock.value) {
     faults.push(`${config.registersPerThread * threads} registers a block`);
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
+import { checkTensorMap } from "../instructions/tensor-map-legality.ts";
 import { limitFaults } from "./configuration.ts";
 import { configureKernel } from "./configure.ts";
 import { type KernelProblem, kernelClasses, problemTypes, workOf } from "./problem.ts";
@@ -22,6 +23,8 @@ function draw(rng: Rng): KernelProblem {
     ...(attention && { keys: size(130000) }),
   };
 }
+
+const gemmOf = (rows: number) => ({ kind: "gemm", batch: 1, rows, columns: 1024 }) as const;
 
 describe("configureKernel", () => {
   it("stays within the limits of every machine, for 10,000 problems", () => {
@@ -102,6 +105,38 @@ describe("configureKernel", () => {
     expect(choose("a100-80gb", "f16").instruction).toBe("mma.sync m16n8k16");
     expect(choose("t4", "f16").instruction).toBe("mma.sync m16n8k8");
     expect(choose("t4", "bf16").instruction).toBeUndefined();
+  });
+
+  it("copies tiles in bulk exactly where a driver encodes the tensor map", () => {
+    const rng = new Rng(6);
+    const h200 = targets.get("h200")!;
+    const seen = { bulk: 0, threads: 0 };
+    for (let i = 0; i < 300; i++) {
+      const [rows, depth] = [rng.integer(500, 5000), 2 * rng.integer(1, 2000) + rng.integer(0, 1)];
+      const type = rng.pick(["f16", "bf16"] as const);
+      const found = configureKernel({ ...gemmOf(rows), depth, type }, h200);
+      if (!found.ok) throw new Error("refused");
+      for (const config of [found.value.chosen, ...found.value.rejected]) {
+        const { tile, implementation } = config;
+        if (!implementation.startsWith("wgmma")) continue;
+        const map = {
+          type,
+          addressBytes: 0,
+          dims: [depth, rows],
+          strides: [2 * depth],
+          box: [tile.k, tile.m],
+          elementStrides: [1, 1],
+          swizzleBytes: 128,
+        };
+        const bulk = implementation.includes("bulk");
+        if (bulk) expect(checkTensorMap(map), JSON.stringify(map)).toEqual({ legal: true });
+        const legal = checkTensorMap(map).legal;
+        // Where the map is legal the bulk copies are among the candidates.
+        if (!bulk) expect(legal && found.value.chosen === config).toBe(false);
+        seen[bulk ? "bulk" : "threads"]++;
+      }
+    }
+    expect(Math.min(seen.bulk, seen.threads)).toBeGreaterThan(10);
   });
 
   it("has a kernel for heads that fit no shared memory", () => {

@@ -14,13 +14,18 @@ import { type KernelProblem, typeBits, workOf } from "./problem.ts";
 const fillNs = 1200;
 /** Of one tile: from the last multiply to the stored result. */
 const drainNs = 800;
+/** Of the strides of a tensor map, in bytes (CUDA driver API, cuTensorMapEncodeTiled). */
+const bulkAlignment = 16;
 
 export function productCandidates(
   problem: KernelProblem,
   machine: GpuMachine,
 ): readonly Candidate[] {
   const attention = problem.kind.startsWith("attention");
-  const made = stylesFor(machine, problem.type).flatMap((style) =>
+  // Weights are packed ahead, to any stride; the rows of the other operand begin where they are.
+  const aligned = rowAlignment(problem) === bulkAlignment;
+  const styles = stylesFor(machine, problem.type).filter((s) => aligned || !s.bulk);
+  const made = styles.flatMap((style) =>
     style.tiles.flatMap((tile) =>
       stagesFor(problem, tile).flatMap((stages) =>
         style.clusters.map((cluster) =>
@@ -124,7 +129,7 @@ function tiledProduct(
   );
   const grid = gridOf(Math.ceil(tiles / cluster) * cluster);
   return {
-    implementation: style.name,
+    implementation: nameFor(style, problem),
     form: "product",
     tile: { m, n, k },
     ...spelled(instruction),
@@ -140,9 +145,29 @@ function tiledProduct(
     why: () => [
       `${down} x ${across} x ${problem.batch} tiles of ${m} x ${n} on ${machine.multiprocessors.value} multiprocessors, ${atOnce} at once`,
       `${stages} stages of ${(sharedBytes / stages / 1024).toFixed(1)} KiB`,
+      ...alignmentReason(problem),
       `bound by ${cost.bound}`,
     ],
   };
+}
+
+/** Copies past the registers move 4 bytes at least (PTX ISA, cp.async). */
+function nameFor({ name }: Style, problem: KernelProblem): string {
+  return rowAlignment(problem) < 4
+    ? name.replace("asynchronous copies", "copies through registers")
+    : name;
+}
+
+/** The widest load that every row of the operand that is not packed begins at. */
+function rowAlignment({ depth, type }: KernelProblem): number {
+  return vectorBytesFor((depth * typeBits[type]) / 8);
+}
+
+function alignmentReason(problem: KernelProblem): readonly string[] {
+  const bytes = (problem.depth * typeBits[problem.type]) / 8;
+  return rowAlignment(problem) === bulkAlignment
+    ? []
+    : [`rows of ${bytes} bytes: bulk tensor copies need multiples of ${bulkAlignment}`];
 }
 
 /** Of vector instructions those that multiply: a square of accumulators is fed by loads of four. */
@@ -221,7 +246,7 @@ function attentionKernel(
     paceOf(machine, Math.min(style.flopsPerNs, fedRate(style, machine, problem, [m, n]))),
   );
   return {
-    implementation: `attention with online softmax: ${style.name}`,
+    implementation: `attention with online softmax: ${nameFor(style, problem)}`,
     form: "attention",
     tile: { m, n, k: depth },
     ...spelled(tile.instruction),

@@ -25,6 +25,8 @@ export interface Style {
   readonly overhead: number;
   /** Accumulators live in registers; tensor memory keeps them elsewhere. */
   readonly accumulatorsInRegisters: boolean;
+  /** Operands come by bulk tensor copies, whose rows begin at multiples of 16 bytes. */
+  readonly bulk: boolean;
   /** Threads that only feed the others. */
   readonly producers: number;
   readonly clusters: readonly number[];
@@ -56,9 +58,13 @@ const plain = {
   resultsPerWarp: 2048,
   overhead: 60,
   accumulatorsInRegisters: true,
+  bulk: false,
   producers: 0,
   clusters: [1],
 } as const;
+
+/** Of the rate, where threads copy what the tensor memory accelerator cannot address. */
+const copiedShare = 0.8;
 
 function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] {
   const { matrixInstructions, features } = machine.architecture;
@@ -71,9 +77,10 @@ function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] 
   const [wgmma, tensor, warp] = [of("wgmma.mma_async"), of("tcgen05.mma"), of("mma.sync")];
   const others = own.filter((i) => ![...wgmma, ...tensor, ...warp].includes(i));
   const copies = features.includes("cp.async") ? "asynchronous copies" : "copies through registers";
-  const styles: readonly Style[] = [
+  const bulkStyles: readonly Style[] = [
     {
       ...plain,
+      bulk: true,
       name: "wgmma, bulk tensor copies, producer and consumer warpgroups",
       flopsPerNs: rate,
       tiles: tilesOf(square, [16, 32, 64, 128, 192, 256], wgmma),
@@ -85,6 +92,7 @@ function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] 
     },
     {
       ...plain,
+      bulk: true,
       name: "tcgen05, bulk tensor copies, accumulators in tensor memory",
       flopsPerNs: rate,
       tiles: tilesOf(square, [32, 64, 128, 256], tensor),
@@ -94,6 +102,16 @@ function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] 
       clusters: [1, 2],
       reach: [128, 256],
     },
+  ];
+  const styles: readonly Style[] = [
+    ...bulkStyles,
+    ...bulkStyles.map((s) => ({
+      ...s,
+      bulk: false,
+      name: s.name.replace("bulk tensor copies", "copies by threads"),
+      flopsPerNs: copiedShare * s.flopsPerNs,
+      clusters: [1],
+    })),
     {
       ...plain,
       name: `mma.sync, ${copies}`,
