@@ -10,6 +10,7 @@ import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
+import { rules } from "./campaigns/rules.ts";
 import { scheduleLegality } from "./campaigns/schedule-legality.ts";
 import { solver } from "./campaigns/solver.ts";
 
@@ -25,6 +26,7 @@ export const campaigns: readonly Campaign[] = [
   randomOps,
   placement,
   kernelLimits,
+  rules,
   solver,
   mutants,
 ];

@@ -9,6 +9,7 @@ import {
   constantValue,
   type IndexExpr,
   indexEquals,
+  mul,
   sub,
   toIndex,
 } from "../semantics/index-expr.ts";
@@ -230,6 +231,39 @@ const softmaxAxis: Row = (site, [m, s]) => {
   return top.axes[0] === sum.axes[0] ? { axis: top.axes[0]! } : undefined;
 };
 
+const geluForm: Row = (_site, [approximate]) => ({ approximate });
+
+/** Axis and epsilon of a norm: sums over the last axes by their extents, one epsilon. */
+const normForm: Row = (site, [m, v, n, e, x]) => {
+  const [mean, variance] = [site.attrs<"reduce">(m!), site.attrs<"reduce">(v!)];
+  const shape = site.shape(x!);
+  const { axes } = mean;
+  const [axis] = axes;
+  const isSum = [mean, variance].every((r) => r.kind === "sum" && r.keepDims);
+  if (!isSum || axis === undefined || axes.join() !== variance.axes.join()) return undefined;
+  if (axes.length !== shape.length - axis || axes.at(-1) !== shape.length - 1) return undefined;
+  const count = constantValue(mul(...axes.map((i) => shape[i]!)));
+  const [counts, epsilons] = [n, e].map((name) => site.facts(name!).value?.data);
+  if (count === undefined || !counts?.every((c: number | bigint) => Number(c) === count))
+    return undefined;
+  const epsilon = epsilons?.[0];
+  if (epsilon === undefined || epsilons?.length !== 1 || !(Number(epsilon) > 0)) return undefined;
+  return { axis, epsilon: Number(epsilon) };
+};
+
+/** softmax(scale q·k) v with the labels of heads and rows. */
+const attentionForm: Row = (site, [a, b, s, c]) => {
+  const scores = site.attrs<"contract">(a!);
+  const mixed = site.attrs<"contract">(b!);
+  const spell = ({ lhs, rhs, output }: typeof scores) =>
+    `${lhs.join("")},${rhs.join("")}->${output.join("")}`;
+  if (spell(scores) !== "abcd,abed->abce" || spell(mixed) !== "abcd,abde->abce") return undefined;
+  if (site.attrs<"softmax">(s!).axis !== 3) return undefined;
+  const scale = site.facts(c!).value?.data[0];
+  if (scale === undefined) return undefined;
+  return { scale: Number(scale), causal: "none", mask: false, softcap: 0 };
+};
+
 export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   number,
   compose,
@@ -253,5 +287,8 @@ export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   reducedBefore,
   padInto,
   softmaxAxis,
+  geluForm,
+  normForm,
+  attentionForm,
   ...contractionAttributes,
 };

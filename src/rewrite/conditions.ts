@@ -153,6 +153,18 @@ export const conditions: Readonly<Record<string, Condition>> = {
       return indexEquals(site.shape(x!)[axis]!, site.shape(y!)[axis]!);
     },
   },
+  /** A scalar, of rank 0. */
+  single: { holds: (site, [x]) => site.shape(x!).length === 0 },
+  /** A float that norms compute in itself: narrower ones are widened. */
+  wide: { holds: (site, [x]) => ["f32", "f64"].includes(site.type(x!).dtype) },
+  /** Known, and all elements are one finite number. */
+  uniform: {
+    holds: (site, [x]) => {
+      const first = known(site, x!)?.[0];
+      return everyElement(site, x, (v) => v === first && Number.isFinite(v));
+    },
+    suggest: () => ({ kind: "elements", values: [0.5] }),
+  },
   /** One scale and zero point for the whole tensor. */
   perTensor: {
     holds: (site, [a]) => site.attrs<"dequantize">(a!).axis === undefined,

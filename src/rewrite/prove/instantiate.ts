@@ -8,7 +8,8 @@ import { type NodePattern, type Pattern, parsePattern } from "../../egraph/index
 import type { AnyAttrs } from "../../graph/attr-schema.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, OpAttrs, OpKind, TensorType, ValueId } from "../../graph/graph.ts";
-import { isOpKind } from "../../graph/op-table.ts";
+import { isComposite, isOpKind } from "../../graph/op-table.ts";
+import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, toIndex } from "../../semantics/index-expr.ts";
 import { elementCount } from "../../semantics/shape.ts";
@@ -86,7 +87,11 @@ class Instantiation {
     const leaves = this.#leaves(b);
     if (!leaves) return undefined;
     const built = attempt(() => b.finish(roots.map((root) => root.build(b))));
-    return built.ok ? { graph: built.value, values: this.#values } : undefined;
+    if (!built.ok) return undefined;
+    // A sample that is a composite stands for its definition.
+    const samples = this.#row.sample !== undefined && isComposite(built.value.nodes.at(-1)!.op);
+    const graph = samples ? definitionOf(built.value) : built.value;
+    return { graph, values: this.#values };
   }
 
   #type(pattern: Pattern, want: Want | undefined): Typed | undefined {
@@ -226,6 +231,12 @@ class Instantiation {
     const rounded = dtype === "f32" ? values.map(Math.fround) : values;
     return refTensor(dtype, shape, rounded);
   }
+}
+
+/** The outermost composite alone: a rule may speak of those inside. */
+function definitionOf(graph: Graph): Graph {
+  const outer = graph.nodes.at(-1)!.op;
+  return expandComposites(graph, { select: ({ op }) => op === outer }).graph;
 }
 
 function roundFor(dtype: DType, value: number): number {

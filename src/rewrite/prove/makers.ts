@@ -373,6 +373,36 @@ const quantized: Maker = ({ rng, op, out, operands, attrs }) => {
   };
 };
 
+/** x with scale and bias along the last axes. */
+const norm: Maker = ({ rng, dtype, operands }) => {
+  const shape = randomShape(rng, rng.integer(1, 3));
+  const axis = rng.integer(0, shape.length - 1);
+  const inner = { dtype, shape: shape.slice(axis) };
+  return {
+    attrs: { axis, epsilon: 2 ** -10 },
+    operands: operands.map((_, i) => (i === 0 ? { dtype, shape } : inner)),
+  };
+};
+
+const attention: Maker = ({ rng, dtype }) => {
+  const [b, h, s, d, t, e] = randomShape(rng, 6) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    attrs: { scale: 0.5, causal: "none", mask: false, softcap: 0 },
+    operands: [
+      [b, h, s, d],
+      [b, h, t, d],
+      [b, h, t, e],
+    ].map((shape) => ({ dtype, shape })),
+  };
+};
+
 const makers: Partial<Record<OpKind, Maker>> = {
   transpose,
   reshape,
@@ -386,6 +416,10 @@ const makers: Partial<Record<OpKind, Maker>> = {
   convolution,
   cast,
   softmax,
+  logSoftmax: softmax,
+  layerNorm: norm,
+  rmsNorm: norm,
+  attention,
   quantize: quantized,
   dequantize: quantized,
 };
