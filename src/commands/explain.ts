@@ -12,6 +12,10 @@ export const explain = command({
       description: "only this region, with every constraint and the schedule",
       value: "NAME",
     }),
+    rewrite: argument(z.boolean().default(false), {
+      description:
+        "which rules rewrite the graph of an ONNX model, prices before and after, runners-up",
+    }),
     target: shared.target,
     shape: shared.shape,
     state: shared.state,

@@ -145,3 +145,15 @@ describe("rewriting", () => {
     expect(found.best.priceNs).toBeLessThanOrEqual(found.importPriceNs);
   });
 });
+
+describe("explaining", () => {
+  it("names the rules that lead to each candidate, and the same graph comes out", () => {
+    const model = withWeights(layers(2));
+    const plain = rewrite(model);
+    const explained = rewrite(model, { explain: true });
+    expect(printGraph(explained.best.model.graph)).toBe(printGraph(plain.best.model.graph));
+    const chains = explained.parts.flatMap((p) => p.chains.flat());
+    expect(chains.map((c) => c.rule)).toContain("div-power-of-two");
+    expect(chains.every((c) => c.uses > 0)).toBe(true);
+  });
+});

@@ -15,6 +15,7 @@ import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
+import type { ChainStep } from "./chain.ts";
 import { deriveConstants } from "./derive-constants.ts";
 import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
@@ -44,6 +45,8 @@ export interface RewriteOptions {
   readonly count?: number;
   /** Whole graphs to price beside the import: of the best parts, of the second best, and so on. */
   readonly wholes?: number;
+  /** Say by which rules each candidate came about: keeps proofs, which takes time. */
+  readonly explain?: boolean;
   /** Nodes and units of work for the saturation of one part. */
   readonly budget?: { readonly nodes: number; readonly work: number };
 }
@@ -64,6 +67,10 @@ export interface PartReport {
   /** Prices of the part as it was and of its candidates, in the order of extraction. */
   readonly before: number;
   readonly prices: readonly number[];
+  /** When asked for: the rules that lead to each candidate. */
+  readonly chains: readonly (readonly ChainStep[])[];
+  /** Origins of the first of its segments. */
+  readonly origins: readonly string[];
   /** Rules that changed the e-graph, with how often. */
   readonly rules: readonly { readonly rule: string; readonly changes: number }[];
 }
@@ -76,7 +83,12 @@ export interface Rewritten {
   readonly parts: readonly PartReport[];
 }
 
-const defaults = { count: 2, wholes: 1, budget: { nodes: 12_000, work: 3_000_000 } };
+const defaults = {
+  count: 2,
+  wholes: 1,
+  explain: false,
+  budget: { nodes: 12_000, work: 3_000_000 },
+};
 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
   const model = { ...source, graph: weightsFirst(source.graph) };
@@ -146,6 +158,7 @@ function priceWhole(model: Model, pricer: Pricer): Result<Candidate> {
 
 /** Segments that ask the same question. */
 interface Question {
+  readonly origins: readonly string[];
   readonly parts: readonly { readonly segment: Segment; readonly part: Part }[];
 }
 
@@ -161,7 +174,12 @@ function askedParts(graph: Graph): readonly Question[] {
   }
   return [...byForm.values()].map((asked) => {
     const parts = unifyParts(asked.map((a) => a.part));
-    return { parts: asked.map(({ segment }, i) => ({ segment, part: parts[i]! })) };
+    const { start, end } = asked[0]!.segment;
+    const origins = graph.nodes.slice(start, end).flatMap((n) => n.origin ?? []);
+    return {
+      origins: [...new Set(origins)],
+      parts: asked.map(({ segment }, i) => ({ segment, part: parts[i]! })),
+    };
   });
 }
 
@@ -183,6 +201,7 @@ function answerPart(question: Question, rules: RuleSet, settings: Settings): Res
     priceOp: (call) => pricer.op(call, ranges),
     count: settings.count,
     budget: settings.budget,
+    explain: settings.explain,
   });
   const before = pricePart(graph, pricer);
   if (!before.ok) return before;
@@ -207,6 +226,8 @@ function answerPart(question: Question, rules: RuleSet, settings: Settings): Res
         stop: report.stop,
         before: before.value,
         prices: priced.map((p) => p.ns),
+        chains: rewritten.chains,
+        origins: question.origins,
         rules: report.rules
           .filter((r) => r.changes > 0)
           .map(({ rule, changes }) => ({ rule, changes })),

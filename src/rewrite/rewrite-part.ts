@@ -15,6 +15,7 @@ import {
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import type { Graph, OpKind, TensorType } from "../graph/graph.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { type ChainStep, chainOf } from "./chain.ts";
 import { chooseTerms } from "./choose.ts";
 import { extractedGraph } from "./extracted-graph.ts";
 import { type FactScope, type Facts, factsAnalysis } from "./facts.ts";
@@ -51,11 +52,15 @@ export interface PartOptions {
   /** Graphs to give. */
   readonly count: number;
   readonly budget: { readonly nodes: number; readonly work: number };
+  /** Keep reasons and say by which rules the candidates came about. */
+  readonly explain?: boolean;
 }
 
 export interface PartResult {
   /** Distinct graphs, the cheapest by the guide first; none where saturation failed. */
   readonly graphs: readonly Graph[];
+  /** For each graph, when asked for, the rules that lead from the part to it. */
+  readonly chains: readonly (readonly ChainStep[])[];
   readonly report: SaturationReport;
   readonly nodes: number;
   /** By the guide, in picoseconds: the best graph, and what no graph can be below. */
@@ -65,13 +70,21 @@ export interface PartResult {
 
 export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const { scope, phases, vocabulary } = options.rules;
-  const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope), vocabulary });
+  const proofs = options.explain === true;
+  const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope), vocabulary, proofs });
   const ids = addGraph(egraph, graph);
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {
     const guideOfNone = { cost: 0, lowerBound: 0 };
-    return { graphs: [], report, nodes, guide: guideOfNone, warnings: report.diagnostics };
+    return {
+      graphs: [],
+      chains: [],
+      report,
+      nodes,
+      guide: guideOfNone,
+      warnings: report.diagnostics,
+    };
   }
   const roots = graph.outputs.map((id) => ids.get(id)!);
   const price = guide(egraph, options.priceOp);
@@ -81,8 +94,11 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
     work: extractionWork,
   });
   const graphs = choices.map((chosen) => extractedGraph(graph, egraph, roots, chosen));
+  const chains = proofs
+    ? choices.map((chosen) => chainOf(egraph, [...ids.values()], roots, { chosen, phases }))
+    : [];
   // A budget that ends exploration leaves what was found: it is reported, and no fault.
-  return { graphs, report, nodes, guide: { cost, lowerBound }, warnings: [] };
+  return { graphs, chains, report, nodes, guide: { cost, lowerBound }, warnings: [] };
 }
 
 /** Effort of choosing: nodes looked at. */

@@ -8,17 +8,20 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { describeCertificate } from "../library/search-report.ts";
+import { explainRewrite } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
 
 type RegionSearch = SearchReport["regions"][number];
 
-interface ExplainArgs extends OpenArgs {
+interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
+  readonly rewrite: boolean;
   readonly region?: string | undefined;
 }
 
-export const explainModel: Action<ExplainArgs> = async (args, context) => {
+export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
   const opened = openPath(args, context);
+  if (opened.ok && rewrite) return explainRewrite(opened.value, context);
   if (!opened.ok) return opened;
   const { target, artifact } = opened.value;
   const search = artifact.meta.searches?.find((s) => s.target === target.name);

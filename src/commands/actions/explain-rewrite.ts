@@ -1,0 +1,72 @@
+/**
+ * What rewriting does to an ONNX model's graph on a target, and why it is the same graph: for each
+ * distinct part the rules that lead to the candidate taken, prices before and after, the runners-up.
+ */
+import { rewriteFor } from "../../compile.ts";
+import { prepareModel } from "../../graph/prepare.ts";
+import type { PartReport, Rewritten } from "../../rewrite/rewrite-model.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { CommandContext, CommandResult } from "../command.ts";
+import type { OpenModel } from "../library/open-model.ts";
+import { printTable } from "./table.ts";
+
+/** Candidates that are shown of each part and of the whole. */
+const shown = 4;
+
+export function explainRewrite(
+  { origin, target }: OpenModel,
+  context: CommandContext,
+): Result<CommandResult> {
+  if (!origin) {
+    return fail(
+      diagnostic("CLI001", "an artifact holds the graph after rewriting alone", {
+        at: "--rewrite",
+        help: "give the ONNX model that it was made from",
+      }),
+    );
+  }
+  const rewritten = rewriteFor(prepareModel(origin.imported), target, context.progress, {
+    explain: true,
+    count: shown,
+    wholes: shown,
+  });
+  if (!rewritten.ok) return rewritten;
+  const { best, importPriceNs, candidates, parts } = rewritten.value;
+  const data = {
+    importPriceNs,
+    bestPriceNs: best.priceNs,
+    candidatePricesNs: candidates.map((c) => c.priceNs),
+    parts,
+  };
+  return ok({ data, text: describe(rewritten.value), target: target.name }, rewritten.warnings);
+}
+
+const milliseconds = (ns: number): string => (ns / 1e6).toFixed(4);
+
+function describe({ best, importPriceNs, candidates, parts }: Rewritten): string {
+  const saved = 100 * (1 - best.priceNs / importPriceNs);
+  return [
+    `import ${milliseconds(importPriceNs)} ms, rewritten ${milliseconds(best.priceNs)} ms (${saved.toFixed(1)} % less) by the target's prices`,
+    `candidates for the whole graph, ms: ${candidates.map((c) => milliseconds(c.priceNs)).join(", ")}`,
+    "",
+    ...parts.map(describePart),
+  ].join("\n");
+}
+
+function describePart(part: PartReport): string {
+  const { segments, nodes, eNodes, stop, before, prices, chains, origins } = part;
+  const taken = prices.reduce((best, ns, i) => (ns < prices[best]! ? i : best), 0);
+  const isBetter = prices[taken] !== undefined && prices[taken] < before;
+  const others = prices.filter((_, i) => i !== taken).map(milliseconds);
+  const times = segments.length === 1 ? "" : `, ${segments.length} times alike`;
+  const head = `nodes ${segments[0]!.start}..${segments[0]!.end - 1}${times} (${origins[0] ?? "no name"} and on): ${nodes} nodes, ${eNodes} e-nodes, ${stop}`;
+  const price = isBetter
+    ? `  ${milliseconds(before)} -> ${milliseconds(prices[taken]!)} ms; runners-up ${others.join(", ") || "none"}`
+    : `  stays at ${milliseconds(before)} ms; candidates ${prices.map(milliseconds).join(", ") || "none"}`;
+  const chain = isBetter ? (chains[taken] ?? []) : [];
+  const table = printTable(
+    ["  rule", "uses"],
+    chain.map(({ rule, uses }) => [`  ${rule}`, String(uses)]),
+  );
+  return [head, price, ...(chain.length > 0 ? [table] : []), ""].join("\n");
+}
