@@ -211,6 +211,7 @@ export function range(map: IntegerMap): IntegerSet {
 
 /** Projects the dimensions at these positions away: the points that some value of them completes. */
 export function projectOut(set: IntegerSet, positions: readonly number[]): IntegerSet {
+  if (positions.length === 0) return set;
   const kept = (p: Piece): number[] =>
     p.output.dims.map((_, i) => i).filter((i) => !positions.includes(i));
   return projected(
@@ -227,6 +228,7 @@ export function projectOut(set: IntegerSet, positions: readonly number[]): Integ
 export function projectParams<T extends SetOrMap>(value: T, names: readonly string[]): T {
   const kept = value.params.flatMap((p, i) => (names.includes(p) ? [] : [i]));
   const n = value.params.length;
+  if (kept.length === n) return value;
   const pieces: Piece[] = [];
   for (const p of value.pieces) {
     const dims = Array.from({ length: fixedColumns([], p) }, (_, i) => n + i);
