@@ -4,6 +4,7 @@ import { affine } from "./campaigns/affine.ts";
 import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
 import { extraction } from "./campaigns/extraction.ts";
+import { fuzzOnnx } from "./campaigns/fuzz-onnx.ts";
 import { instructionLegality } from "./campaigns/instruction-legality.ts";
 import { kernelLimits } from "./campaigns/kernel-limits.ts";
 import { models } from "./campaigns/models.ts";
@@ -19,6 +20,7 @@ export const campaigns: readonly Campaign[] = [
   affine,
   scheduleLegality,
   conformance,
+  fuzzOnnx,
   instructionLegality,
   congruence,
   extraction,

@@ -32,6 +32,25 @@ function check(
 }
 
 describe("bindParameters", () => {
+  it.each([2 ** 53, 2 ** 53 - 1, 0.5, Number.NaN])("refuses the extent %d", (extent) => {
+    expect(
+      check([
+        [
+          [n, mul(4, w)],
+          [2, extent],
+        ],
+      ]),
+    ).toBe("RUN016");
+    expect(
+      check([
+        [
+          [add(w, n), n],
+          [extent, 2],
+        ],
+      ]),
+    ).toBe("RUN016");
+  });
+
   it("solves extents that are linear in one unknown, in any order", () => {
     expect(
       check([

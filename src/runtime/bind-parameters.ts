@@ -24,7 +24,9 @@ export function bindParameters(
   program: Pick<Program, "parameters" | "requires">,
   given: readonly GivenShape[],
 ): Result<ReadonlyMap<string, number>> {
-  const ranks = given.filter((g) => g.shape.length !== g.port.shape.length);
+  const ranks = given.filter(
+    (g) => g.shape.length !== g.port.shape.length || !g.shape.every(isExtent),
+  );
   if (ranks.length > 0) return fail(...ranks.map(wrongShape));
   const bound = solve(given);
   const faults: Diagnostic[] = [];
@@ -51,6 +53,13 @@ export function bindParameters(
   if (wrong.length > 0) return fail(...wrong.map(wrongShape));
   const broken = program.requires.filter((c) => !holds(c, bound));
   return broken.length > 0 ? fail(...broken.map(brokenRequirement)) : ok(bound);
+}
+
+/** No tensor has a longer axis; within it the arithmetic of extents stays exact. */
+const largestExtent = 2 ** 40;
+
+function isExtent(value: number): boolean {
+  return Number.isInteger(value) && Math.abs(value) <= largestExtent;
 }
 
 function solve(given: readonly GivenShape[]): Map<string, number> {

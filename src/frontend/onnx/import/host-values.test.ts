@@ -158,6 +158,12 @@ test("strings are computed at import", () => {
   ]);
 });
 
+test.each([0, -3])("parts of size %i are refused", (size) => {
+  const nodes: NodeSpec[] = [{ op: "SplitToSequence", inputs: ["x", "size"], outputs: ["y"] }];
+  const found = importOnnx(model(nodes, ["y"], { weights: { size: scalar(size) } }));
+  expect(found.ok ? [] : found.diagnostics.map((d) => d.code)).toEqual(["ONX009"]);
+});
+
 test("what cannot be decided at import is refused", () => {
   const at: NodeSpec[] = [
     { op: "SequenceConstruct", inputs: ["x", "x"], outputs: ["s"] },

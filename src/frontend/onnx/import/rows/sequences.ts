@@ -6,6 +6,7 @@ import {
   add,
   ceilDiv,
   constant,
+  constantValue,
   type IndexExpr,
   min,
   mul,
@@ -81,6 +82,9 @@ function split(node: NodeView): Bound {
 }
 
 function partsOf(node: NodeView, extent: IndexExpr, size: IndexExpr): readonly IndexExpr[] {
+  if (constantValue(size) !== undefined && constantValue(size)! < 1) {
+    node.refuse(`parts of size ${size.key}`, "positive sizes");
+  }
   const count = node.fixedExtent(ceilDiv(extent, size), "the number of parts");
   if (count > largestUnroll) node.refuse(`${count} parts`, `at most ${largestUnroll}`);
   const { ranges } = node.emitter.assembly.symbols;

@@ -1,0 +1,25 @@
+/** The child process of the fuzzing campaign: takes seeds, answers findings and its largest memory. */
+import type { Finding } from "../campaign.ts";
+import { hostileTrial } from "./hostile-trial.ts";
+
+export interface Answer {
+  readonly seed: number;
+  readonly finding: Finding;
+  readonly largestBytes: number;
+}
+
+function attempt(seed: number): Finding {
+  try {
+    return hostileTrial(seed);
+  } catch (error) {
+    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { kind: "failed", reason: reason.split("\n").slice(0, 6).join(" | ") };
+  }
+}
+
+process.on("message", (seed: number) => {
+  const finding = attempt(seed);
+  const largestBytes = process.resourceUsage().maxRSS * 1024;
+  process.send!({ seed, finding, largestBytes } satisfies Answer);
+});
+process.send!("ready");

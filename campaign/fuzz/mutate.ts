@@ -1,0 +1,141 @@
+/** Ways to damage a file: bits, lengths and numbers of the bytes, or the meaning of a decoded model. */
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  AttributeProto_AttributeType,
+  AttributeProtoSchema,
+  type GraphProto,
+  type ModelProto,
+  ModelProtoSchema,
+  type NodeProto,
+  NodeProtoSchema,
+} from "../../src/frontend/onnx/generated/onnx_pb.ts";
+import type { Rng } from "../../src/support/rng.ts";
+
+/** A few random changes to the bytes. */
+export function mutateBytes(bytes: Uint8Array, rng: Rng): Uint8Array {
+  let result = Uint8Array.from(bytes);
+  for (let n = rng.integer(1, 6); n > 0; n--) result = mutateOnce(result, rng);
+  return result;
+}
+
+function mutateOnce(bytes: Uint8Array, rng: Rng): Uint8Array<ArrayBuffer> {
+  const result = Uint8Array.from(bytes);
+  const at = rng.integer(0, Math.max(0, result.length - 1));
+  const end = Math.min(result.length, at + rng.integer(1, 12));
+  switch (rng.integer(0, 5)) {
+    case 0:
+      result[at] = (result[at] ?? 0) ^ (1 << rng.integer(0, 7));
+      return result;
+    case 1:
+      result[at] = rng.integer(0, 255);
+      return result;
+    case 2:
+      return result.slice(0, at);
+    case 3:
+      result.fill(0xff, at, end);
+      return result;
+    case 4:
+      return Uint8Array.from([...result.slice(0, end), ...result.slice(at)]);
+    default:
+      return Uint8Array.from([...result.slice(0, at), ...result.slice(end)]);
+  }
+}
+
+const extremes = [0n, -1n, 1n, 2n ** 31n, 2n ** 40n, 2n ** 53n, 2n ** 62n, -(2n ** 63n)] as const;
+
+type Change = (graph: GraphProto, model: ModelProto, rng: Rng) => void;
+
+const somewhere = <T>(list: readonly T[], rng: Rng): T | undefined =>
+  list.length === 0 ? undefined : rng.pick(list);
+
+/** Each does one thing that a hostile or broken exporter may do. */
+const changes: Readonly<Record<string, Change>> = {
+  hugeDimension: (graph, _model, rng) => {
+    const tensor = somewhere(graph.initializer, rng);
+    if (tensor && tensor.dims.length > 0) tensor.dims[0] = rng.pick(extremes);
+  },
+  overflowedProduct: (graph, _model, rng) => {
+    const tensor = somewhere(graph.initializer, rng);
+    if (tensor) tensor.dims = [2n ** 32n, 2n ** 32n, 2n];
+  },
+  hugeInput: (graph, _model, rng) => {
+    const type = somewhere(graph.input, rng)?.type?.value;
+    const dim =
+      type?.case === "tensorType" ? somewhere(type.value.shape?.dim ?? [], rng) : undefined;
+    if (dim) dim.value = { case: "dimValue", value: rng.pick(extremes) };
+  },
+  wrongType: (graph, _model, rng) => {
+    const tensor = somewhere(graph.initializer, rng);
+    if (tensor) tensor.dataType = rng.integer(0, 40);
+  },
+  duplicateName: (graph, _model, rng) => {
+    const [a, b] = [somewhere(graph.node, rng), somewhere(graph.node, rng)];
+    if (a && b) a.output = [...b.output];
+  },
+  cycle: (graph, _model, rng) => {
+    const [a, b] = [somewhere(graph.node, rng), graph.node.at(-1)];
+    if (a && b) a.input = [...b.output];
+  },
+  callsItself: (_graph, model) => {
+    for (const f of model.functions) {
+      const call = { opType: f.name, domain: f.domain, input: [...f.input], output: [...f.output] };
+      f.node = [create(NodeProtoSchema, call), create(NodeProtoSchema, { ...call, output: ["r"] })];
+    }
+  },
+  deepNesting: (graph, _model, rng) => nest(graph, rng.pick([5, 40, 400])),
+  hugeNumbers: (graph, _model, rng) => {
+    const tensor = somewhere(
+      graph.initializer.filter((t) => t.dataType === 7),
+      rng,
+    );
+    if (!tensor) return;
+    const values = tensor.rawData.length / 8;
+    tensor.rawData = new Uint8Array(
+      BigInt64Array.from({ length: values }, () => rng.pick(extremes)).buffer,
+    );
+  },
+  attributeValue: (graph, _model, rng) => {
+    const attribute = somewhere(somewhere(graph.node, rng)?.attribute ?? [], rng);
+    if (!attribute) return;
+    attribute.i = rng.pick(extremes);
+    attribute.ints = attribute.ints.map(() => rng.pick(extremes));
+    if (rng.integer(0, 3) === 0) attribute.type = AttributeProto_AttributeType.FLOATS;
+  },
+  swappedOperator: (graph, _model, rng) => {
+    const [a, b] = [somewhere(graph.node, rng), somewhere(graph.node, rng)];
+    if (a && b) a.opType = b.opType;
+  },
+  lostOperand: (graph, _model, rng) => {
+    const node = somewhere(graph.node, rng);
+    if (node) node.input = rng.integer(0, 1) === 0 ? node.input.slice(1) : ["", ...node.input];
+  },
+  otherOpset: (_graph, model, rng) => {
+    for (const opset of model.opsetImport)
+      opset.version = rng.pick([...extremes, 7n, 8n, 11n, 13n]);
+  },
+};
+
+/** If in If in If, each with the node list of the graph around it. */
+function nest(graph: GraphProto, depth: number): void {
+  let nodes: NodeProto[] = graph.node;
+  const output = graph.output.map((o) => o.name);
+  for (let i = 0; i < depth; i++) {
+    const g = { node: nodes, output: graph.output };
+    const branches = ["then_branch", "else_branch"].map((name) =>
+      create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.GRAPH, g }),
+    );
+    // Both branches are one object: written out, a few levels are all that fits.
+    const attribute = i < 8 ? branches : branches.slice(0, 1);
+    nodes = [create(NodeProtoSchema, { opType: "If", input: ["go"], output, attribute })];
+  }
+  graph.node = nodes;
+}
+
+/** One change of meaning, and its name. */
+export function mutateModel(bytes: Uint8Array, rng: Rng): Uint8Array {
+  const model = fromBinary(ModelProtoSchema, bytes);
+  for (let n = rng.integer(1, 3); n > 0; n--) {
+    changes[rng.pick(Object.keys(changes))]!(model.graph!, model, rng);
+  }
+  return toBinary(ModelProtoSchema, model);
+}
