@@ -3,6 +3,17 @@
  * run in order, and a task must find its operands whole when it reads them.
  */
 import { describe, expect, it } from "vitest";
+import {
+  type Affine,
+  add,
+  affine,
+  checkStorage,
+  type FilterNode,
+  type Nest,
+  type NestStatement,
+  type ScheduleTree,
+  within,
+} from "../affine/index.ts";
 import { ifThen, loadExpr, storeTo } from "../program/expr.ts";
 import type { Buffer, Kernel, Program, Task } from "../program/program.ts";
 import { constant, constantValue, variable } from "../semantics/index-expr.ts";
@@ -115,6 +126,69 @@ function placeOf(planned: Program, name: string): { first: number; end: number }
   return { first, end: first + capacityBytes(buffer, ranges) };
 }
 
+/**
+ * The steps as nests over the scratch tensors, four bytes an element: a step reads and writes in no
+ * order, except that it reads an element of what it may overwrite before it writes there.
+ */
+function nestOf({ steps, program, inPlace }: Drawn, planned: Program): Nest {
+  const statements: NestStatement[] = [];
+  const root = (name: string): string =>
+    program.buffers.find((b) => b.name === name)!.viewOf ?? name;
+  const access = (name: string, kind: "read" | "write", buffer: string): FilterNode | undefined => {
+    const place = placeOf(planned, buffer);
+    if (!place) return undefined;
+    const end = Math.ceil((place.end - place.first) / 4);
+    const index = [affine("e")];
+    const accesses = [{ kind, array: root(buffer), index }];
+    statements.push({ name, dims: ["e"], domain: within(0, "e", end), accesses });
+    return { kind: "filter", statements: [name], child: { kind: "leaf" } };
+  };
+  const looped = (parts: readonly (FilterNode | undefined)[]): readonly FilterNode[] => {
+    const children = parts.filter((c) => c !== undefined);
+    const names = children.flatMap((c) => c.statements);
+    if (names.length === 0) return [];
+    const values = new Map(names.map((n) => [n, affine("e")]));
+    const members = [{ loop: "e", values, coincident: false }];
+    const child: ScheduleTree = { kind: "sequence", children };
+    return [
+      {
+        kind: "filter",
+        statements: names,
+        child: { kind: "band", members, permutable: false, child },
+      },
+    ];
+  };
+  const children = steps.flatMap(({ reads, write }, i): FilterNode[] => {
+    const own = reads.map((r, n) => ({
+      node: access(`k${i}.r${n}`, "read", r),
+      over: inPlace.get(write)?.includes(root(r)) === true,
+    }));
+    const over = own.filter((r) => r.over).map((r) => r.node);
+    const others = own.filter((r) => !r.over).flatMap((r) => looped([r.node]));
+    const parts = [...others, ...looped([...over, access(`k${i}.w`, "write", write)])];
+    const names = parts.flatMap((c) => c.statements);
+    return names.length > 0
+      ? [{ kind: "filter", statements: names, child: { kind: "set", children: parts } }]
+      : [];
+  });
+  const tree: ScheduleTree = { kind: "sequence", children };
+  return { statements, tree, given: new Set(), kept: new Set() };
+}
+
+/** The dependences that planned memory creates, judged by the library: "" or the clash in words. */
+function judgeStorage(drawn: Drawn, planned: Program): string {
+  const nest = nestOf(drawn, planned);
+  const found = checkStorage({ nest, tree: nest.tree }, (_, access) => {
+    const offset = placeOf(planned, access.array)!.first / 4;
+    return { ...access, array: "scratch", index: [add(access.index[0] as Affine, offset)] };
+  });
+  if (found.kind === "clash") {
+    const { array, overwriter } = found.clash;
+    return `${array} is overwritten by ${overwriter?.statement}`;
+  }
+  return found.kind === "legal" ? "" : found.reason;
+}
+
 /** The first step that finds another tensor where its operand was, in words. */
 function simulate({ steps, program, inPlace }: Drawn, planned: Program, bytes: number): string {
   const root = (name: string): string =>
@@ -152,6 +226,33 @@ describe("planMemory", () => {
       shared += places.length - new Set(places).size;
     }
     expect(shared).toBeGreaterThan(300);
+  });
+
+  it("keeps the dependences that shared memory creates; a planted overlap is found", () => {
+    const verdicts = { kept: 0, lost: 0 };
+    for (let seed = 0; seed < 25; seed++) {
+      const rng = new Rng(seed);
+      const drawn = draw(rng);
+      const plan = planMemory(drawn.program, drawn.inPlace, target);
+      invariant(plan.ok, () => "the plan fits");
+      const { program, arenas } = plan.value;
+      expect(judgeStorage(drawn, program), `seed ${seed}`).toBe("");
+      const owned = program.buffers.filter((b) => b.kind === "scratch" && b.placement && !b.viewOf);
+      if (owned.length < 2) continue;
+      const [moved, onto] = [rng.pick(owned), rng.pick(owned)];
+      const planted = {
+        ...program,
+        buffers: program.buffers.map((b) =>
+          b === moved ? { ...b, placement: onto.placement! } : b,
+        ),
+      };
+      const truth = simulate(drawn, planted, 2 * arenas.scratch);
+      const found = judgeStorage(drawn, planted);
+      if (truth === "") expect(found, `seed ${seed}`).toBe("");
+      if (truth.includes("finds")) expect(found, `seed ${seed}: ${truth}`).toContain("overwritten");
+      verdicts[truth.includes("finds") ? "lost" : "kept"]++;
+    }
+    expect(verdicts.lost).toBeGreaterThan(3);
   });
 
   it("keeps flags and the rows of tables for as long as tasks ask for them", () => {
