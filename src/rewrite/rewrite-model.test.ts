@@ -114,6 +114,12 @@ describe("rewriting", () => {
     expect(printGraph(again.best.model.graph)).toBe(printGraph(found.best.model.graph));
   });
 
+  it("takes at most 1.3 times the saturation of 2 layers for 24", () => {
+    const size = (count: number) =>
+      rewrite(withWeights(layers(count))).parts.reduce((sum, p) => sum + p.eNodes, 0);
+    expect(size(24)).toBeLessThanOrEqual(1.3 * size(2));
+  });
+
   it("names a false rule and gives the import back (EGR003)", () => {
     const model = withWeights(layers(2));
     const lie = row("lie", "exact", "(contract[?a] ?x ?w)", "?x");
