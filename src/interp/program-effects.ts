@@ -300,7 +300,14 @@ function issueInGroup(prepared: Prepared, all: readonly Thread[], name: string):
   const agent = asyncAgent(row, leader, slot, batch);
   const places = placesOf(prepared, all, leader.instance);
   const perform = (): void => performTile(row, places, agent);
-  const operation: AsyncOperation = { agent, perform, done: false };
+  const previous = groupOf(leader, name).operations.at(-1)?.operation;
+  const ordered = row.operands.some((o) => o.layout === "fragment") ? previous : undefined;
+  const operation: AsyncOperation = {
+    agent,
+    perform,
+    ...(ordered && { after: ordered }),
+    done: false,
+  };
   for (const thread of all) {
     const group = groupOf(thread, name);
     if (group.committed + 1 !== batch) raise("divergence", `${row.name}: groups out of step`);

@@ -70,6 +70,7 @@ export class Machine {
   /** Makes an operation's effect happen now, if it has not. */
   complete(operation: AsyncOperation): void {
     if (operation.done) return;
+    if (operation.after) this.complete(operation.after);
     operation.done = true;
     const at = this.#pending.indexOf(operation);
     if (at >= 0) this.#pending.splice(at, 1);

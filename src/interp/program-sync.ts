@@ -143,5 +143,7 @@ export interface AsyncOperation {
   readonly agent: Agent;
   /** Copies, or multiplies; then tells whom it concerns. */
   readonly perform: () => void;
+  /** What has its effect first: matrix instructions of a group add up in order of issue. */
+  readonly after?: AsyncOperation;
   done: boolean;
 }

@@ -13,9 +13,14 @@ import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trac
 /** Clock by slot; a hole is 0. */
 export type Clocks = number[];
 
-/** What a thread, or whoever it met, knows; `fenced` is what asynchronous accesses may rely on. */
+/**
+ * What a thread, or whoever it met, knows; `fenced` is what asynchronous accesses may rely on. `causal` is
+ * what has happened before in time: it also comes with the bytes of a copy, whose issue came before
+ * them. That orders phases, but no accesses to memory.
+ */
 export interface Known {
   readonly seen: Clocks;
+  readonly causal: Clocks;
   readonly fenced: { readonly shared: Clocks; readonly memory: Clocks };
 }
 
@@ -56,7 +61,7 @@ interface Meeting {
 }
 
 function emptyKnown(): Known {
-  return { seen: [], fenced: { shared: [], memory: [] } };
+  return { seen: [], causal: [], fenced: { shared: [], memory: [] } };
 }
 
 function joinClocks(into: Clocks, from: Clocks): void {
@@ -68,8 +73,16 @@ function joinClocks(into: Clocks, from: Clocks): void {
 
 function join(into: Known, from: Known): void {
   joinClocks(into.seen, from.seen);
+  joinClocks(into.causal, from.causal);
   joinClocks(into.fenced.shared, from.fenced.shared);
   joinClocks(into.fenced.memory, from.fenced.memory);
+}
+
+/** Learns that the slot has come to a clock. */
+function learn(known: Known, slot: number, clock: number): void {
+  for (const clocks of [known.seen, known.causal]) {
+    if (clock > (clocks[slot] ?? 0)) clocks[slot] = clock;
+  }
 }
 
 function copyOf(known: Known): Known {
@@ -124,13 +137,13 @@ export class ProtocolRun {
   #runner(trace: ThreadTrace): Runner {
     const slot = this.#slots++;
     const known = emptyKnown();
-    known.seen[slot] = 1;
+    learn(known, slot, 1);
     return { trace, slot, known, at: 0, arrived: false, committed: new Map(), issued: [] };
   }
 
   /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
   #tick({ known, slot }: Runner): void {
-    known.seen[slot] = known.seen[slot]! + 1;
+    learn(known, slot, known.seen[slot]! + 1);
   }
 
   /** Runs a thread until it cannot go on; whether it moved. */
@@ -179,8 +192,7 @@ export class ProtocolRun {
     const last = (runner.committed.get(event.group) ?? 0) - event.pending;
     runner.issued = runner.issued.filter((i) => {
       const over = i.group === event.group && i.batch <= last;
-      const { seen } = runner.known;
-      if (over && i.clock > (seen[i.slot] ?? 0)) seen[i.slot] = i.clock;
+      if (over) learn(runner.known, i.slot, i.clock);
       return !over;
     });
   }
@@ -208,7 +220,7 @@ export class ProtocolRun {
     const cell = this.#cell(event.place, runner.trace.instance);
     const parity = ((event.value % 2) + 2) % 2;
     if (cell.completed % 2 === parity) return false;
-    const knew = runner.known.seen[cell.slot] ?? 0;
+    const knew = runner.known.causal[cell.slot] ?? 0;
     if (knew < cell.completed - 1) {
       const text = `${event.text} by ${runner.trace.label} could be satisfied by an older phase`;
       this.#fault("PRG041", `${text} (knows ${knew}, completed ${cell.completed})`);
@@ -248,7 +260,7 @@ export class ProtocolRun {
   }
 
   #checkPhase(runner: Runner, cell: Cell, text: string): void {
-    const knew = runner.known.seen[cell.slot] ?? 0;
+    const knew = runner.known.causal[cell.slot] ?? 0;
     if (knew === cell.completed) return;
     this.#fault(
       "PRG041",
@@ -259,7 +271,7 @@ export class ProtocolRun {
   #settle(cell: Cell): void {
     if (cell.left !== 0 || cell.bytes !== 0) return;
     for (const waiter of cell.waiters) {
-      if ((cell.gathered.seen[waiter.slot] ?? 0) >= waiter.clock) continue;
+      if ((cell.gathered.causal[waiter.slot] ?? 0) >= waiter.clock) continue;
       this.#fault(
         "PRG041",
         `${cell.label} may complete a phase before ${waiter.label} has seen the last one`,
@@ -269,7 +281,7 @@ export class ProtocolRun {
     cell.completed++;
     cell.left = cell.arrivals;
     join(cell.released, cell.gathered);
-    cell.released.seen[cell.slot] = cell.completed;
+    learn(cell.released, cell.slot, cell.completed);
   }
 
   // Meetings: barriers and collective intrinsics.
@@ -371,8 +383,7 @@ export class ProtocolRun {
       return;
     }
     if (completion.kind === "sync") {
-      const clock = leader!.known.seen[leader!.slot]!;
-      this.#touchAll(all, event, { slot: leader!.slot, clock });
+      this.#touchAll(all, event, undefined);
       return;
     }
     const { group } = completion;
@@ -405,18 +416,21 @@ export class ProtocolRun {
   #touchAll(
     all: readonly Runner[],
     event: Extract<TraceEvent, { kind: "tile" }>,
-    at: { readonly slot: number; readonly clock: number },
+    /** Of an asynchronous operation; a synchronous one is what each thread does itself. */
+    operation: { readonly slot: number; readonly clock: number } | undefined,
   ): void {
     const isAsync = event.row.proxy === "async";
-    const known = copyOf(all[0]!.known);
+    const issued = operation && { ...operation, known: copyOf(all[0]!.known) };
     for (const runner of all) {
+      const { slot, known: seen } = runner;
+      const at = issued ?? { slot, clock: seen.seen[slot]!, known: seen };
       const own = runner.trace.events[runner.at];
       if (own?.kind !== "tile") continue;
       for (const touch of own.touches) {
         // Tiles that are not dealt out over the threads are touched once, as the first thread says.
         const [range] = touch.ranges;
         if (runner !== all[0] && range && !this.#shadow.isPrivate(range.object)) continue;
-        const by = { ...at, known, isAsync };
+        const by = { ...at, isAsync };
         this.#shadow.touch(touch, by, () => `${own.text} by ${runner.trace.label}`);
       }
     }
@@ -433,6 +447,7 @@ export class ProtocolRun {
         : touch;
       this.#shadow.touch(moved, by, () => `${event.text} by ${runner.trace.label}`);
     }
+    joinClocks(cell.gathered.causal, known.causal);
     cell.bytes -= event.bytes;
     this.#settle(cell);
   }
