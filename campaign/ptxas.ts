@@ -1,12 +1,13 @@
 /**
- * Where NVIDIA's assembler is: PTXAS in the environment, the PATH, or the package nvidia-cuda-nvcc that CI
- * installs into .cache/judges with pip. It judges PTX; nothing that is shipped uses it.
+ * Where NVIDIA's assembler and disassembler are: PTXAS or NVDISASM in the environment, the PATH, or the
+ * packages nvidia-cuda-nvcc and nvidia-cuda-nvdisasm that CI installs into .cache/judges with pip. They judge
+ * PTX; nothing that is shipped uses them.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-export type Ptxas =
+export type Judge =
   | { readonly kind: "found"; readonly path: string; readonly version: string }
   | {
       readonly kind: "missing";
@@ -15,10 +16,17 @@ export type Ptxas =
       readonly reason: string;
     };
 
-const packaged = join(import.meta.dirname, "../.cache/judges/nvidia/cu13/bin/ptxas");
+export function findPtxas(): Judge {
+  return findJudge("ptxas", process.env.PTXAS, "nvidia-cuda-nvcc==13.0.*");
+}
 
-export function findPtxas(): Ptxas {
-  const candidates = [process.env.PTXAS, "ptxas", packaged].filter((p) => p !== undefined);
+export function findNvdisasm(): Judge {
+  return findJudge("nvdisasm", process.env.NVDISASM, "nvidia-cuda-nvdisasm==13.2.*");
+}
+
+function findJudge(name: string, named: string | undefined, wanted: string): Judge {
+  const packaged = join(import.meta.dirname, `../.cache/judges/nvidia/cu13/bin/${name}`);
+  const candidates = [named, name, packaged].filter((p) => p !== undefined);
   for (const path of candidates) {
     if (path === packaged && !existsSync(path)) continue;
     const run = spawnSync(path, ["--version"], { encoding: "utf8" });
@@ -28,7 +36,6 @@ export function findPtxas(): Ptxas {
   return {
     kind: "missing",
     finding: process.env.CI ? "failed" : "skipped",
-    reason:
-      "ptxas is not installed: python3 -m pip install --target .cache/judges nvidia-cuda-nvcc==13.0.*",
+    reason: `${name} is not installed: python3 -m pip install --target .cache/judges ${wanted}`,
   };
 }

@@ -5,11 +5,13 @@ import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
 import { extraction } from "./campaigns/extraction.ts";
 import { fuzzOnnx } from "./campaigns/fuzz-onnx.ts";
+import { gpuMutants } from "./campaigns/gpu-mutants.ts";
 import { instructionLegality } from "./campaigns/instruction-legality.ts";
 import { kernelLimits } from "./campaigns/kernel-limits.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
 import { placement } from "./campaigns/placement.ts";
+import { ptx } from "./campaigns/ptx.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
 import { rules } from "./campaigns/rules.ts";
 import { scheduleLegality } from "./campaigns/schedule-legality.ts";
@@ -22,6 +24,8 @@ export const campaigns: readonly Campaign[] = [
   conformance,
   fuzzOnnx,
   instructionLegality,
+  ptx,
+  gpuMutants,
   congruence,
   extraction,
   models,

@@ -36,6 +36,8 @@ export function gemmProgram(shape: GemmShape, schedule: GemmSchedule): string {
   const tile = placeOfTile(shape, schedule);
   const steps = Math.ceil(k / depth);
   const step = `${steps}*t + kb`;
+  // Chunks of all tiles take turns in the two staging buffers.
+  const buffer = `mod(${columns / 64}*t + j, 2)`;
   const scope = cluster > 1 ? "cluster" : "instance";
   const axes =
     cluster > 1
@@ -92,12 +94,12 @@ ${multiplications(schedule, step)}
           barrier copy
           for g < 4 unrolled {
             store h[0] = cast.bf16(load.f32x8 acc[32*j + 8*g])
-            issue stmatrix.x4.bf16(staging[q, mod(j, 2), 16*floorDiv(u, 32), 16*g] box [16, 16], h[0] box [8]) sync
+            issue stmatrix.x4.bf16(staging[q, ${buffer}, 16*floorDiv(u, 32), 16*g] box [16, 16], h[0] box [8]) sync
           }
           fence shared
           barrier copy
           if u == 0 {
-            issue bulk.store.2d(y[${tile.row} + 64*q, ${tile.column} + 64*j] box [64, 64], staging[q, mod(j, 2), 0, 0] box [64, 64]) group out
+            issue bulk.store.2d(y[${tile.row} + 64*q, ${tile.column} + 64*j] box [64, 64], staging[q, ${buffer}, 0, 0] box [64, 64]) group out
             commit out
           }
         }

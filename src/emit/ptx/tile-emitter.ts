@@ -61,6 +61,15 @@ export class TileEmitter {
     this.#findGroups();
   }
 
+  /** Whether matrix instructions stand in the statements. */
+  multiplies(body: readonly Statement[]): boolean {
+    let found = false;
+    visitStatements(body, (s) => {
+      if (s.kind === "intrinsic" && /^w?g?mma\./.test(s.intrinsic)) found = true;
+    });
+    return found;
+  }
+
   /** A register buffer was written: multiplications after it need a fence. */
   registersChanged(): void {
     this.#isFenced = false;

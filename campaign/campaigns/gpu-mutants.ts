@@ -1,0 +1,186 @@
+/**
+ * Whether faults in GPU programs are noticed without a GPU. Mutants are made from program texts by rule: a
+ * wait dropped, its phase or its stage off by one, a fence, barrier, commit, signal or announcement dropped, a
+ * group waited for too loosely, bytes or arrivals miscounted, a box shifted, a multicast that stays at home, a
+ * swizzle of another span, a stage too few. Each has to be caught by the validator, by the emitter's
+ * refusal, or by a run of the program interpreter (a fault, or other numbers than the program as it
+ * was) under one of a few schedules; the goldens' own faults by the validator and, where a run shows them,
+ * by the interpreter too.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
+import { type ProgramOutcome, runProgram } from "../../src/interp/program.ts";
+import type { Program } from "../../src/program/program.ts";
+import { parseProgram } from "../../src/program/program-parse.ts";
+import { validateProgram } from "../../src/program/validate/validate.ts";
+import { encodeFloat } from "../../src/semantics/float-codec.ts";
+import { evaluate } from "../../src/semantics/index-expr.ts";
+import { formatDiagnostic } from "../../src/support/diagnostic.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { architectures } from "../../src/target/architectures/index.ts";
+import {
+  megakernelFaults,
+  type PlantedFault,
+  pipelinedFaults,
+} from "../../test/golden/program/faults.ts";
+import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { gemmProgram } from "../ptx/gemm-program.ts";
+import { mutantsOf } from "../ptx/program-mutants.ts";
+import { warpGemmProgram } from "../ptx/simt-programs.ts";
+
+interface Subject {
+  readonly name: string;
+  readonly text: string;
+  readonly target: string;
+}
+
+function golden(name: string): string {
+  return readFileSync(join(import.meta.dirname, `../../test/golden/program/${name}.txt`), "utf8");
+}
+
+/** Small enough to be run thread by thread, large enough that every stage is used twice. */
+const subjects: readonly Subject[] = [
+  { name: "pipelined", text: golden("matmul-pipelined"), target: "sm_90a" },
+  {
+    name: "gemm in clusters",
+    text: gemmProgram(
+      { m: 128, n: 192, k: 128 },
+      {
+        consumers: 1,
+        columns: 64,
+        stages: 2,
+        cluster: 2,
+        clusters: 1,
+        group: 1,
+        registers: [24, 240],
+      },
+    ),
+    target: "sm_90a",
+  },
+  { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80" },
+];
+
+type Trial = () => Finding;
+
+const schedules = [1, 2, 3];
+
+/** Trials of all subjects in turns, so that a few in a row are a sample of the whole. */
+function makeTrials(): readonly Trial[] {
+  const rows: (readonly Trial[])[] = [
+    ...subjects.map((subject) => [
+      () => checkSound(subject),
+      ...mutantsOf(subject.text).map((mutant) => () => checkMutant(subject, mutant)),
+    ]),
+    pipelinedFaults.map((fault) => () => checkPlanted("matmul-pipelined", fault)),
+    megakernelFaults.map((fault) => () => checkPlanted("megakernel", fault)),
+  ];
+  const longest = Math.max(...rows.map((r) => r.length));
+  return Array.from({ length: longest }, (_, i) => rows.flatMap((r) => r[i] ?? [])).flat();
+}
+
+const trials = makeTrials();
+
+export const gpuMutants: Campaign = {
+  name: "gpu-mutants",
+  summary: "faults planted in GPU programs against the validator, the emitter and the interpreter",
+  targets: ["ptx"],
+  defaultCount: trials.length,
+  open: async () => (seed) => trials[seed % trials.length]!(),
+};
+
+function failed(reason: string): Finding {
+  return { kind: "failed", reason };
+}
+
+function parse(text: string): Program | undefined {
+  const read = parseProgram(text);
+  return read.ok ? read.value : undefined;
+}
+
+function bytesOf(count: number, dtype: string, rng: Rng): Uint8Array {
+  if (dtype === "bf16") {
+    const values = Uint16Array.from({ length: count }, () => encodeFloat("bf16", rng.normal()));
+    return new Uint8Array(values.buffer);
+  }
+  return new Uint8Array(Float32Array.from({ length: count }, () => 0.1 + rng.uniform()).buffer);
+}
+
+/** The same inputs for a program and its mutants. */
+function runOnce(program: Program, seed: number): ProgramOutcome {
+  const rng = new Rng(7);
+  const contents = new Map<string, Uint8Array>();
+  for (const b of program.buffers) {
+    if (b.kind !== "input" && b.kind !== "weight") continue;
+    const count = b.shape.reduce((n, e) => n * evaluate(e, new Map()), 1);
+    contents.set(b.name, bytesOf(count, b.dtype, rng));
+  }
+  return runProgram(program, { parameters: {}, contents, threads: 1, seed });
+}
+
+const clean = new Map<string, string>();
+
+/** The outputs of the program as it was, in a form that compares. */
+function cleanOutput({ name, text }: Subject): string {
+  let output = clean.get(name);
+  if (output === undefined) {
+    output = printOutcome(runOnce(parse(text)!, 1));
+    clean.set(name, output);
+  }
+  return output;
+}
+
+function printOutcome(outcome: ProgramOutcome): string {
+  if (outcome.kind === "fault") return `fault ${outcome.fault.kind}: ${outcome.fault.message}`;
+  return [...outcome.contents].map(([n, b]) => `${n} ${Buffer.from(b).toString("base64")}`).join();
+}
+
+/** The program as it is: valid, emitted, and the same numbers under every schedule. */
+function checkSound(subject: Subject): Finding {
+  const program = parse(subject.text)!;
+  const valid = validateProgram(program);
+  if (!valid.ok)
+    return failed(`${subject.name}: ${valid.diagnostics.map(formatDiagnostic).join(" ")}`);
+  const emitted = emitPtx(program, architectures.get(subject.target)!);
+  if (!emitted.ok)
+    return failed(`${subject.name}: ${emitted.diagnostics.map(formatDiagnostic).join(" ")}`);
+  const outputs = new Set(schedules.map((seed) => printOutcome(runOnce(program, seed))));
+  const [output] = outputs;
+  if (outputs.size === 1 && !output!.startsWith("fault")) return passed;
+  return failed(`${subject.name}: ${outputs.size} outcomes, one ${output!.slice(0, 120)}`);
+}
+
+function checkMutant(
+  subject: Subject,
+  { what, text }: { readonly what: string; readonly text: string },
+): Finding {
+  const program = parse(text);
+  if (!program) return failed(`${subject.name}: ${what}: is no program`);
+  const found = (seed: number): string => printOutcome(runOnce(program, seed));
+  if (!validateProgram(program).ok) return passed;
+  if (!emitPtx(program, architectures.get(subject.target)!).ok) return passed;
+  const output = cleanOutput(subject);
+  if (schedules.some((seed) => found(seed) !== output)) return passed;
+  return failed(`${subject.name}: survives: ${what}`);
+}
+
+function checkPlanted(name: string, fault: PlantedFault): Finding {
+  const text = golden(name);
+  const where = `${name}: ${fault.what}`;
+  if (!text.includes(fault.from)) return failed(`${where}: does not apply`);
+  const program = parse(text.replace(fault.from, fault.to));
+  if (!program) return failed(`${where}: is no program`);
+  const valid = validateProgram(program);
+  if (valid.ok || !valid.diagnostics.some((d) => d.code === fault.code)) {
+    return failed(`${where}: the validator does not say ${fault.code}`);
+  }
+  if (!fault.run) return passed;
+  const seen: string[] = [];
+  for (let seed = 0; seed < 12; seed++) {
+    const outcome = runOnce(program, seed);
+    const kind = outcome.kind === "fault" ? outcome.fault.kind : "nothing";
+    if (outcome.kind === "fault" && fault.run.includes(outcome.fault.kind)) return passed;
+    seen.push(kind);
+  }
+  return failed(`${where}: runs show ${[...new Set(seen)].join(", ")}`);
+}

@@ -1,0 +1,254 @@
+/**
+ * PTX against NVIDIA's assembler: each program of the suite for each architecture that it claims assembles
+ * without spills and without a word about lost performance, stays within the registers that it states, and has
+ * in machine code exactly the matrix instructions, waits and tensor copies that the program says (counted
+ * here from the statements, there by nvdisasm). An architecture that lacks what a program needs refuses it by
+ * name.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
+import type { PtxCounts, PtxKernel, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
+import type { Kernel, Program } from "../../src/program/program.ts";
+import { parseProgram } from "../../src/program/program-parse.ts";
+import type { Statement } from "../../src/program/statement.ts";
+import { unrollLoops } from "../../src/program/unroll.ts";
+import { childBodies } from "../../src/program/walk.ts";
+import { formatDiagnostic } from "../../src/support/diagnostic.ts";
+import { architectures } from "../../src/target/architectures/index.ts";
+import type { GpuArchitecture } from "../../src/target/machine.ts";
+import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
+import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
+import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
+import { findNvdisasm, findPtxas } from "../ptxas.ts";
+
+const targets = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"] as const;
+
+interface Entry {
+  readonly name: string;
+  readonly text: () => string;
+  /** Architectures that have what it needs; the others have to refuse it. */
+  readonly claims: readonly string[];
+}
+
+function golden(name: string): string {
+  return readFileSync(join(import.meta.dirname, `../../test/golden/program/${name}.txt`), "utf8");
+}
+
+const schedule: GemmSchedule = {
+  consumers: 2,
+  columns: 256,
+  stages: 4,
+  cluster: 2,
+  clusters: 66,
+  group: 8,
+  registers: [24, 240],
+};
+
+function gemm(name: string, change: Partial<GemmSchedule>, size = 4096): Entry {
+  const shape = { m: size, n: size, k: size };
+  const text = (): string => gemmProgram(shape, { ...schedule, ...change });
+  return { name: `gemm ${name}`, text, claims: ["sm_90a"] };
+}
+
+const suite: readonly Entry[] = [
+  gemm("128x256 in clusters of 2", {}),
+  gemm("128x256", { cluster: 1, clusters: 132 }),
+  gemm("128x128, 6 stages", { columns: 128, stages: 6 }),
+  gemm("64x256, 5 stages", { consumers: 1, stages: 5, cluster: 1, registers: [40, 232] }),
+  gemm("192x128, ragged", { consumers: 3, columns: 128, registers: [32, 160] }, 1000),
+  gemm("128x64, 3 stages", { columns: 64, stages: 3 }, 776),
+  { name: "golden pipelined", text: () => golden("matmul-pipelined"), claims: ["sm_90a"] },
+  { name: "golden megakernel", text: () => golden("megakernel"), claims: targets },
+  { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
+  { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
+  { name: "row norm", text: () => rowNormProgram(4096), claims: targets },
+  { name: "odd kernels", text: () => oddProgram, claims: targets },
+];
+
+interface Trial {
+  readonly name: string;
+  readonly text: () => string;
+  readonly claimed: boolean;
+  readonly target: string;
+}
+
+/** The suite for every architecture; the operators of each type dealt out over them. */
+const trials: readonly Trial[] = [
+  ...suite.flatMap(({ name, text, claims }) =>
+    targets.map((target) => ({ name, text, target, claimed: claims.includes(target) })),
+  ),
+  ...valueTypes.flatMap((dtype) =>
+    targets.map((target, part) => {
+      const text = (): string =>
+        programText(casesOf(dtype).filter((_, i) => i % targets.length === part));
+      return { name: `values of ${dtype}`, text, target, claimed: true };
+    }),
+  ),
+];
+
+export const ptx: Campaign = {
+  name: "ptx",
+  summary: "programs as PTX through ptxas and nvdisasm for every architecture they claim",
+  targets: ["ptx"],
+  defaultCount: trials.length,
+  open: async () => {
+    const [ptxas, nvdisasm] = [findPtxas(), findNvdisasm()];
+    return (seed) => {
+      if (ptxas.kind === "missing") return { kind: ptxas.finding, reason: ptxas.reason };
+      if (nvdisasm.kind === "missing") return { kind: nvdisasm.finding, reason: nvdisasm.reason };
+      return run(trials[seed % trials.length]!, { ptxas: ptxas.path, nvdisasm: nvdisasm.path });
+    };
+  },
+};
+
+interface Judges {
+  readonly ptxas: string;
+  readonly nvdisasm: string;
+}
+
+function run({ name, text, target, claimed }: Trial, judges: Judges): Finding {
+  const where = `${name} for ${target}`;
+  const read = parseProgram(text());
+  if (!read.ok) return failed(`${where}: ${read.diagnostics.map(formatDiagnostic).join(" ")}`);
+  const architecture = architectures.get(target)!;
+  const emitted = emitPtx(read.value, architecture);
+  if (!emitted.ok) {
+    const said = emitted.diagnostics.map(formatDiagnostic).join(" ");
+    const isRefusal = emitted.diagnostics.every((d) => d.code === "EMT001");
+    return !claimed && isRefusal ? passed : failed(`${where}: ${said}`);
+  }
+  if (!claimed) return failed(`${where}: emitted, although it needs what the target lacks`);
+  const wrong =
+    countsDiffer(read.value, emitted.value) ?? judge(emitted.value, architecture, judges);
+  return wrong === undefined ? passed : failed(`${where}: ${wrong}`);
+}
+
+function failed(reason: string): Finding {
+  return { kind: "failed", reason };
+}
+
+/** The counts that the emitter states against those of the statements. */
+function countsDiffer(program: Program, module: PtxModule): string | undefined {
+  for (const kernel of module.kernels) {
+    const source = program.kernels.find((k) => k.name === kernel.name)!;
+    const wanted = JSON.stringify(countStatements(source));
+    const stated = JSON.stringify(kernel.counts);
+    if (wanted !== stated)
+      return `kernel ${kernel.name} states ${stated}, the program says ${wanted}`;
+  }
+  return undefined;
+}
+
+function countStatements(kernel: Kernel): PtxCounts {
+  const counts = { wgmma: 0, wgmmaWaits: 0, mma: 0, tensorCopies: 0 };
+  for (const role of unrollLoops(kernel).roles) {
+    const groups = new Set<string>();
+    const visit = (body: readonly Statement[]): void => {
+      for (const s of body) {
+        if (s.kind === "intrinsic") {
+          if (s.intrinsic.startsWith("wgmma.")) counts.wgmma++;
+          if (s.intrinsic.startsWith("mma.")) counts.mma++;
+          if (/^bulk\.(load|store)/.test(s.intrinsic)) counts.tensorCopies++;
+          if (s.intrinsic.startsWith("wgmma.") && s.completion.kind === "group") {
+            groups.add(s.completion.group);
+          }
+        }
+        if (s.kind === "waitGroup" && groups.has(s.group)) counts.wgmmaWaits++;
+        const bodies = childBodies(s);
+        visit(isFirstOrNext(s) ? bodies[1]! : bodies.flat());
+      }
+    };
+    visit(role.body);
+  }
+  return counts;
+}
+
+/** A multiplication that forgets the old sums or keeps them, by a condition: one instruction. */
+function isFirstOrNext(s: Statement): boolean {
+  if (s.kind !== "if" || s.then.length !== 1 || s.else.length !== 1) return false;
+  const [a, b] = [s.then[0]!, s.else[0]!];
+  if (a.kind !== "intrinsic" || b.kind !== "intrinsic") return false;
+  return a.intrinsic.startsWith("wgmma.set.") && b.intrinsic === a.intrinsic.replace("set.", "");
+}
+
+function judge(
+  module: PtxModule,
+  architecture: GpuArchitecture,
+  { ptxas, nvdisasm }: Judges,
+): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), "wavetile-ptx-"));
+  try {
+    const [text, cubin] = [join(folder, "k.ptx"), join(folder, "k.cubin")];
+    writeFileSync(text, module.text);
+    const made = spawnSync(ptxas, [`-arch=${architecture.ptxTarget}`, "-v", text, "-o", cubin], {
+      encoding: "utf8",
+      maxBuffer: 1 << 26,
+    });
+    if (made.error) throw made.error;
+    const said = made.stdout + made.stderr;
+    if (made.status !== 0) return said.slice(0, 500);
+    const lost = said.split("\n").find((line) => /C75\d\d|Performance Loss/.test(line));
+    if (lost !== undefined) return lost;
+    for (const kernel of module.kernels) {
+      const wrong = resourcesDiffer(kernel, said);
+      if (wrong !== undefined) return wrong;
+    }
+    // Nothing to count: disassembling is half of the time.
+    if (module.kernels.every((k) => Object.values(k.counts).every((n) => n === 0)))
+      return undefined;
+    const code = spawnSync(nvdisasm, ["-c", cubin], { encoding: "utf8", maxBuffer: 1 << 28 });
+    if (code.error) throw code.error;
+    if (code.status !== 0) return `nvdisasm: ${code.stderr.slice(0, 200)}`;
+    return machineCodeDiffers(module, code.stdout);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** What `ptxas -v` says of the entry against what the kernel states. */
+function resourcesDiffer(kernel: PtxKernel, said: string): string | undefined {
+  const part = said
+    .split("Compiling entry function '")
+    .find((p) => p.startsWith(`${kernel.entry}'`));
+  if (!part) return `ptxas says nothing of ${kernel.entry}`;
+  const number = (pattern: RegExp): number => Number(pattern.exec(part)?.[1] ?? Number.NaN);
+  const [stack, stores] = [number(/(\d+) bytes stack frame/), number(/(\d+) bytes spill stores/)];
+  const registers = number(/Used (\d+) registers/);
+  if (stores !== 0) return `${kernel.name} spills ${stores} bytes`;
+  if (stack !== 0 && !kernel.usesLocalMemory) return `${kernel.name} has a stack of ${stack} bytes`;
+  if (!(registers <= kernel.maxRegisters)) {
+    return `${kernel.name} takes ${registers} registers of ${kernel.maxRegisters}`;
+  }
+  const shared = Number(/(\d+) bytes smem/.exec(part)?.[1] ?? 0);
+  if (shared !== kernel.staticSharedBytes) {
+    return `${kernel.name} declares ${shared} bytes of shared memory, not ${kernel.staticSharedBytes}`;
+  }
+  return undefined;
+}
+
+/** How often each instruction stands in machine code. */
+const mnemonics: Readonly<Record<keyof PtxCounts, RegExp>> = {
+  wgmma: /\b[HIQ]GMMA\./g,
+  wgmmaWaits: /\bWARPGROUP\.DEPBAR/g,
+  mma: /\b[HIQD]MMA\./g,
+  tensorCopies: /\bUTMA(LDG|STG)\b/g,
+};
+
+function machineCodeDiffers(module: PtxModule, code: string): string | undefined {
+  const parts = code.split(/^\s*\.section\s+\.text\./m).slice(1);
+  for (const kernel of module.kernels) {
+    const part = parts.find((p) => p.startsWith(`${kernel.entry},`));
+    if (part === undefined) return `no machine code of ${kernel.entry}`;
+    for (const [name, pattern] of Object.entries(mnemonics)) {
+      const found = part.match(pattern)?.length ?? 0;
+      const wanted = kernel.counts[name as keyof PtxCounts];
+      if (found !== wanted)
+        return `${kernel.name}: ${found} of ${name} in machine code, not ${wanted}`;
+    }
+  }
+  return undefined;
+}

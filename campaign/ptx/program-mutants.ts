@@ -1,0 +1,114 @@
+/** Mutants of program texts: one fault each, by rule, wherever the rule applies. */
+
+export interface Mutant {
+  readonly what: string;
+  readonly text: string;
+}
+
+interface Rule {
+  readonly what: string;
+  /** Texts without it are left alone: there the change is none of meaning. */
+  readonly only?: string;
+  readonly line: RegExp;
+  /** The line as it becomes; undefined where nothing changes. */
+  readonly change: (line: string) => string | undefined;
+}
+
+const drop = (line: string): string => line.replace(/\S.*$/, "");
+
+/** The first `mod(…, n)` one further. */
+function nextStage(line: string): string | undefined {
+  const changed = line.replace(/mod\(([^()]*(?:\([^()]*\))?[^()]*), (\d+)\)/, "mod($1 + 1, $2)");
+  return changed === line ? undefined : changed;
+}
+
+const rules: readonly Rule[] = [
+  { what: "wait dropped", line: /^\s*wait /, change: drop },
+  { what: "wait for the other phase", line: /^\s*wait /, change: (l) => `${l} + 1` },
+  { what: "wait for the stage after", line: /^\s*wait /, change: nextStage },
+  { what: "group not waited for", line: /^\s*await /, change: drop },
+  {
+    what: "group waited for too loosely",
+    line: /^\s*await /,
+    change: (l) => l.replace(/pending (\d+)/, (_, n) => `pending ${Number(n) + 1}`),
+  },
+  { what: "fence dropped", line: /^\s*fence /, change: drop },
+  {
+    what: "fence of the other scope",
+    line: /^\s*fence shared/,
+    change: (l) => l.replace("shared", "memory"),
+  },
+  { what: "barrier dropped", line: /^\s*barrier /, change: drop },
+  { what: "commit dropped", line: /^\s*commit /, change: drop },
+  { what: "signal dropped", line: /^\s*signal /, change: drop },
+  { what: "signal of the stage after", line: /^\s*signal /, change: nextStage },
+  { what: "signal that stays at home", line: /^\s*signal .*in cluster/, change: atHome },
+  { what: "announcement dropped", line: /^\s*expect /, change: drop },
+  {
+    what: "too few bytes announced",
+    line: /^\s*expect /,
+    change: (l) => l.replace(/bytes (\d+)/, (_, n) => `bytes ${Number(n) - 16}`),
+  },
+  {
+    what: "too many bytes announced",
+    line: /^\s*expect /,
+    change: (l) => l.replace(/bytes (\d+)/, (_, n) => `bytes ${Number(n) + 16}`),
+  },
+  { what: "copy to the stage after", line: /^\s*issue bulk\.load/, change: nextStage },
+  {
+    what: "multicast that stays at home",
+    line: /^\s*issue bulk\.load.*in cluster/,
+    change: atHome,
+  },
+  { what: "copy dropped", line: /^\s*issue (bulk|cp\.async)/, change: drop },
+  {
+    what: "copy from a row too far",
+    line: /^\s*issue bulk\.load/,
+    change: (l) => l.replace(/, ([xw])\[/, ", $1[1 + "),
+  },
+  { what: "multiplication with the stage after", line: /^\s*issue wgmma/, change: nextStage },
+  { what: "matrix load from the stage after", line: /^\s*issue ldmatrix/, change: nextStage },
+  {
+    what: "old sums forgotten",
+    line: /^\s*issue wgmma\.m64/,
+    change: (l) => l.replace("wgmma.m64", "wgmma.set.m64"),
+  },
+  {
+    what: "swizzle of another span",
+    // Threads find what threads have put under any swizzle; copies and matrix units know one.
+    only: "bulk.",
+    line: /^\s*buffer .* swizzle /,
+    change: (l) => l.replace(/swizzle (\d+)/, (_, n) => `swizzle ${n === "128" ? 64 : 128}`),
+  },
+  {
+    what: "one arrival too many",
+    line: /^\s*counter .* arrivals /,
+    change: (l) => l.replace(/arrivals (\d+)/, (_, n) => `arrivals ${Number(n) + 1}`),
+  },
+  {
+    what: "one arrival too few",
+    line: /^\s*counter .* arrivals /,
+    change: (l) => l.replace(/arrivals (\d+)/, (_, n) => `arrivals ${Math.max(1, Number(n) - 1)}`),
+  },
+  {
+    what: "a stage too few",
+    line: /^\s*buffer s[xw] /,
+    change: (l) => l.replace(/\[(\d+), /, (_, n) => `[${Number(n) - 1}, `),
+  },
+];
+
+function atHome(line: string): string {
+  return line.replace("in cluster", "in instance");
+}
+
+export function mutantsOf(text: string): readonly Mutant[] {
+  const lines = text.split("\n");
+  const applicable = rules.filter((r) => r.only === undefined || text.includes(r.only));
+  return applicable.flatMap(({ what, line: pattern, change }) =>
+    lines.flatMap((line, i) => {
+      const changed = pattern.test(line) ? change(line) : undefined;
+      if (changed === undefined || changed === line) return [];
+      return [{ what: `line ${i + 1}: ${what}`, text: lines.with(i, changed).join("\n") }];
+    }),
+  );
+}
