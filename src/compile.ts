@@ -40,6 +40,7 @@ import {
   type ChosenSchedule,
   chooseSchedules,
 } from "./schedule/choose-schedules.ts";
+import type { Schedule } from "./schedule/directive.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
@@ -53,6 +54,8 @@ export interface CompileOptions {
   readonly rewrite?: "on" | "off";
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
+  /** Schedules by region that were measured to be the best. */
+  readonly measured?: ReadonlyMap<string, Schedule>;
   /** Called before each pass with its name: progress. */
   readonly onPass?: (pass: string) => void;
 }
@@ -63,6 +66,8 @@ export interface CompiledRegion {
   readonly price: RegionPrice;
   /** States that the hard constraints allowed. */
   readonly candidates: number;
+  /** Schedules that are priced next. */
+  readonly alternatives: readonly Schedule[];
   /** What was removed on the way to the choice; absent where a region runs as it stands. */
   readonly funnel?: RegionFunnel;
   /** Work at the symbols' upper ends: multiply and add counted, each tensor's bytes once. */
@@ -132,6 +137,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
     rootOf: rootsOf(grouped, views),
     pricerOf: (region) => tilePricer(region, target, core),
     priceOf: (scheduled) => priceRegion(scheduled, target).estimateNs,
+    ...(options.measured && { measured: options.measured }),
   });
   if (!choice.ok) return choice;
   const chosen = choice.value.schedules.map((s) => describeChoice(s, target));
@@ -165,7 +171,10 @@ function refusalText(refused: Result<Program>): string {
   return `the lowered program is not proved valid: ${list.map(formatDiagnostic).join("\n")}`;
 }
 
-function describeChoice({ scheduled, funnel }: ChosenSchedule, target: Target): CompiledRegion {
+function describeChoice(
+  { scheduled, funnel, alternatives }: ChosenSchedule,
+  target: Target,
+): CompiledRegion {
   const { region } = scheduled;
   const ranges = symbolRanges(region);
   return {
@@ -173,6 +182,7 @@ function describeChoice({ scheduled, funnel }: ChosenSchedule, target: Target): 
     scheduled,
     price: priceRegion(scheduled, target),
     candidates: funnel?.legal ?? 1,
+    alternatives,
     ...(funnel && { funnel }),
     flops: region.statements.reduce((n, s) => n + pointsOf(s, ranges) * bodyFlops(s), 0),
     bytes: compulsoryBytes(region, ranges),

@@ -22,6 +22,11 @@ export const optimize = command({
       value: "N",
     }),
     seed: shared.seed,
+    budget: argument(z.coerce.number().positive().max(86_400).optional(), {
+      description:
+        "seconds for measuring the best schedules of each region; default: none is measured",
+      value: "SECONDS",
+    }),
   }),
   load: async () => (await import("./actions/optimize.ts")).optimizeModel,
 });

@@ -15,6 +15,7 @@ import type { Target } from "../target/target.ts";
 import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Schedule } from "./directive.ts";
+import { printSchedule } from "./directive-text.ts";
 import { checkSchedule } from "./legality.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
@@ -36,10 +37,14 @@ export interface ChoosingOptions {
   /** Prices of a CPU's tiles without applying them, and of any schedule. */
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
+  /** Schedules by region that were measured to be the best: no price decides about these. */
+  readonly measured?: ReadonlyMap<string, Schedule>;
 }
 
 export interface ChosenSchedule {
   readonly scheduled: ScheduledRegion;
+  /** The next cheapest states, for who measures. */
+  readonly alternatives: readonly Schedule[];
   /** Absent where a region has no choice and runs as it stands. */
   readonly funnel?: RegionFunnel;
 }
@@ -69,6 +74,8 @@ export interface ChosenSchedules {
 /** Table entries that the search may touch; a model's graph is solved in far fewer. */
 const mostWork = 2e8;
 const gapAskedFor = 0;
+/** Other states of a region that are named for who measures. */
+const mostAlternatives = 4;
 
 export function chooseSchedules(
   regions: readonly Region[],
@@ -78,7 +85,7 @@ export function chooseSchedules(
   const sharing = { target, threads, rootOf };
   const narrowed = regions.map((region): ModelRegion | undefined => {
     const states = target.blocks ? blockStates(region, options) : tileStates(region, options);
-    return states && { name: region.name, states };
+    return states && { name: region.name, states: onlyMeasured(states, region, options) };
   });
   const variables = narrowed.filter((n) => n !== undefined);
   const refused = new Map<string, number[]>();
@@ -98,6 +105,19 @@ export function chooseSchedules(
     if (chosen.state === undefined) return fail(...chosen.diagnostics);
     refused.set(chosen.name, [...(refused.get(chosen.name) ?? []), chosen.state]);
   }
+}
+
+/** The state that a measurement decided for, alone. */
+function onlyMeasured(
+  states: RegionStates,
+  region: Region,
+  { measured }: ChoosingOptions,
+): RegionStates {
+  const schedule = measured?.get(region.name);
+  if (!schedule) return states;
+  const wanted = printSchedule(schedule);
+  const found = states.states.find((s) => printSchedule(s.schedule()) === wanted);
+  return found ? { ...states, states: [found] } : states;
 }
 
 /** Regions of several statements or with a scan run as they stand. */
@@ -147,7 +167,12 @@ function applyChoice(
       const { diagnostics } = legal;
       return { kind: "refused", name: region.name, ...(states && { state: state! }), diagnostics };
     }
-    schedules.push({ scheduled: legal.value, ...(states && { funnel: states.funnel }) });
+    const others = states?.states.filter((_, at) => at !== state).slice(0, mostAlternatives) ?? [];
+    schedules.push({
+      scheduled: legal.value,
+      alternatives: others.map((s) => s.schedule()),
+      ...(states && { funnel: states.funnel }),
+    });
   }
   return { kind: "chosen", schedules };
 }

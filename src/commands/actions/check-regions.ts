@@ -127,7 +127,7 @@ function notHere(regions: readonly CompiledRegion[], target: Target): CheckedReg
   return { reports, faults: [], warnings: [unchecked] };
 }
 
-function candidateOf(region: CompiledRegion, program: Candidate["program"]): Candidate {
+export function candidateOf(region: CompiledRegion, program: Candidate["program"]): Candidate {
   const { schedule } = region.scheduled;
   return {
     region: region.scheduled.region,
@@ -137,13 +137,14 @@ function candidateOf(region: CompiledRegion, program: Candidate["program"]): Can
   };
 }
 
-function estimateOf({ price }: CompiledRegion) {
+export function estimateOf({ price }: CompiledRegion) {
   return { lowNs: price.boundNs, highNs: price.estimateNs, model: "analytical" };
 }
 
-function trialOf(
+export function trialOf(
   { region, program, schedule }: Candidate,
   { verdict, symbols }: Evaluation,
+  how: { readonly threads: number; readonly protocol: string } = { threads, protocol },
 ): Trial {
   const { device, engine } = describeDevice();
   const types = [...region.tensors.values()].filter((t) => t.role !== "local");
@@ -155,9 +156,9 @@ function trialOf(
       target: program.target,
       device,
       driver: engine,
-      threads,
+      threads: how.threads,
       codegen: version,
-      protocol,
+      protocol: how.protocol,
     },
     region: region.name,
     schedule,

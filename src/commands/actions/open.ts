@@ -2,6 +2,7 @@
 
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
+import type { Schedule } from "../../schedule/directive.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
@@ -18,6 +19,7 @@ export interface OpenArgs {
   readonly seed?: number;
   readonly threads?: number | undefined;
   readonly portable?: boolean;
+  readonly measured?: ReadonlyMap<string, Schedule>;
   readonly rewrite?: "on" | "off";
 }
 
@@ -40,6 +42,7 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
     seed: args.seed ?? 0,
     ...(args.threads !== undefined && { threads: args.threads }),
     ...(args.portable && { portable: true }),
+    ...(args.measured && { measured: args.measured }),
     ...(args.rewrite && { rewrite: args.rewrite }),
     onPass: context.progress,
   });

@@ -24,6 +24,7 @@ import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
+import type { Schedule } from "../../schedule/directive.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -58,6 +59,8 @@ export interface OpenOptions {
   readonly rewrite?: "on" | "off";
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
   readonly portable?: boolean;
+  /** Schedules by region that were measured to be the best on this machine. */
+  readonly measured?: ReadonlyMap<string, Schedule>;
   readonly onPass?: (pass: string) => void;
   /** What earlier loads left; by default the user's cache folder, where this is a built package. */
   readonly kept?: KeptFiles | undefined;
@@ -266,6 +269,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     target: target.value,
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.rewrite && { rewrite: options.rewrite }),
+    ...(options.measured && { measured: options.measured }),
     ...(options.onPass && { onPass: options.onPass }),
   });
   if (!compiled.ok) return compiled;
