@@ -34,7 +34,7 @@ const target = targets.get("wasm")!;
 it("a budget measures alternatives and keeps them as trials", async () => {
   const model = join(folder, "model.onnx");
   writeFileSync(model, sampleModel(48));
-  const args = { model, target: "wasm", shape: ["M=1..8"], state: [], threads: 1, budget: 60 };
+  const args = { model, target: "wasm", shape: ["M=1..64"], state: [], threads: 1, budget: 60 };
   const context = {
     now: () => performance.now(),
     progress: () => {},

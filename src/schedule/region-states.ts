@@ -71,6 +71,8 @@ export interface NarrowingOptions {
   readonly refundNs: number;
 }
 
+/** States that are dearer by so much are kept in sight: the price may be wrong by that, a measurement tells. */
+const worthMeasuring = 1.15;
 /** States of each interface class that the last phase keeps. */
 const kept = 20;
 /** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
@@ -143,7 +145,7 @@ class Narrowing {
     order.sort((a, b) => tiles[a]!.price.floorNs - tiles[b]!.price.floorNs || a - b);
     for (const i of order) {
       const { micro, price } = tiles[i]!;
-      if (price.floorNs / this.#threads > this.#bestNs + refundNs) {
+      if (price.floorNs / this.#threads > this.#bestNs * worthMeasuring + refundNs) {
         this.#roofline += this.#space.outerCount(micro);
         continue;
       }
