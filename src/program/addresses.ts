@@ -49,7 +49,8 @@ export function flatIndex(buffer: Buffer, index: readonly ix.IndexExpr[]): ix.In
   return ix.add(...strides.map((stride, axis) => ix.mul(index[axis]!, stride)));
 }
 
-function rowMajorStrides(shape: readonly ix.IndexExpr[]): readonly ix.IndexExpr[] {
+/** Elements from one index to the next, axis by axis. */
+export function rowMajorStrides(shape: readonly ix.IndexExpr[]): readonly ix.IndexExpr[] {
   const strides: ix.IndexExpr[] = [];
   let stride = ix.constant(1);
   for (const extent of shape.toReversed()) {

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { probeCuda } from "../../runtime/cuda/features.ts";
 import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
@@ -8,6 +10,7 @@ import { tensor } from "./tensor.ts";
 import { WavetileError } from "./wavetile-error.ts";
 
 const shapes = { M: "1..8" };
+const bounded = { M: { min: 1, max: 8 } };
 let model: LoadedModel;
 beforeAll(async () => {
   model = await load(sampleModel(), { shapes, threads: 1 });
@@ -154,6 +157,23 @@ describe("an artifact for machine code", () => {
     const large = open(30_000_000);
     expect(large.ok && [...large.value.artifact.targets.keys()]).toEqual(["x64-avx2"]);
     expect(large.ok && large.warnings[0]).toMatchObject({ code: "MEM002", severity: "warning" });
+  });
+});
+
+describe("--target cuda", () => {
+  it("says what is missing, for a model and for an artifact", () => {
+    const made = openModel({ bytes: sampleModel() }, { target: "wasm", seed: 0, shapes: bounded });
+    const artifact = made.ok ? writeArtifact(made.value.artifact) : new Uint8Array();
+    const here = probeCuda();
+    for (const [bytes, options] of [
+      [sampleModel(), { shapes }],
+      [artifact, {}],
+    ] as const) {
+      const loaded = tryLoad(bytes, { ...options, target: "cuda" });
+      // On a machine with a GPU the model runs, and the artifact lacks its program.
+      const wanted = here.ok ? (bytes === artifact ? "CLI002" : "ok") : here.diagnostics[0]!.code;
+      expect(loaded.ok ? "ok" : loaded.diagnostics[0]!.code).toBe(wanted);
+    }
   });
 });
 

@@ -194,11 +194,16 @@ function namesFor(wanted: string): readonly string[] {
 }
 
 function chooseTarget({ targetNames }: Container, wanted: string): Result<Target> {
+  if (wanted === "cuda") {
+    const features = probeCuda();
+    if (!features.ok) return features;
+  }
   const names = namesFor(wanted);
   const name = names.find((n) => targetNames.includes(n));
   if (name === undefined) {
+    const asked = names.join(" or ") || wanted;
     return fail(
-      diagnostic("CLI002", `the artifact has no program for target ${names.join(" or ")}`, {
+      diagnostic("CLI002", `the artifact has no program for target ${asked}`, {
         help: `it has ${targetNames.join(", ")}; optimize the model for another target`,
       }),
     );

@@ -1,4 +1,5 @@
 /** What the parts of the kernel emitter share while one role of a kernel is printed. */
+import { flatIndex } from "../../program/addresses.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { dtypes } from "../../semantics/dtype.ts";
@@ -120,27 +121,4 @@ export class KernelContext {
     place.registers.set(number, register);
     return register;
   }
-}
-
-const stridesOf = new WeakMap<Buffer, readonly ix.IndexExpr[]>();
-
-/** Row-major position of an element. */
-export function flatIndex(buffer: Buffer, index: readonly ix.IndexExpr[]): ix.IndexExpr {
-  let strides = stridesOf.get(buffer);
-  if (!strides) {
-    strides = rowMajorStrides(buffer.shape);
-    stridesOf.set(buffer, strides);
-  }
-  return ix.add(...strides.map((stride, axis) => ix.mul(index[axis]!, stride)));
-}
-
-/** Elements from one index to the next, axis by axis. */
-export function rowMajorStrides(shape: readonly ix.IndexExpr[]): readonly ix.IndexExpr[] {
-  const strides: ix.IndexExpr[] = [];
-  let stride = ix.constant(1);
-  for (const extent of shape.toReversed()) {
-    strides.unshift(stride);
-    stride = ix.mul(stride, extent);
-  }
-  return strides;
 }

@@ -4,11 +4,13 @@
  * protocol monotone a word that is added to with release and waited for with acquire, polled with
  * relaxed loads because every acquiring poll would flush the L1 cache.
  */
+
+import { rowMajorStrides } from "../../program/addresses.ts";
 import type { Counter } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
-import { type KernelContext, rowMajorStrides } from "./kernel-context.ts";
+import type { KernelContext } from "./kernel-context.ts";
 import { branch, type Operand } from "./ptx-code.ts";
 import {
   instanceBarrier,

@@ -3,6 +3,7 @@
  * under which asynchronous ones complete. Descriptors and fragments: PTX ISA, "Asynchronous Warpgroup
  * Level Matrix Shared Memory Layout", "Matrix Fragments", "cp.async.bulk.tensor".
  */
+import { rowMajorStrides } from "../../program/addresses.ts";
 import { findTileIntrinsic } from "../../program/intrinsic-table.ts";
 import type { TileIntrinsic } from "../../program/intrinsics.ts";
 import type { IntrinsicOperand, Statement } from "../../program/statement.ts";
@@ -12,12 +13,7 @@ import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import { featuresOf } from "./capability.ts";
 import { type IndexUse, withoutConstant } from "./index-scope.ts";
-import {
-  type KernelContext,
-  type MemoryPlace,
-  type RegisterPlace,
-  rowMajorStrides,
-} from "./kernel-context.ts";
+import type { KernelContext, MemoryPlace, RegisterPlace } from "./kernel-context.ts";
 import { spellAddress } from "./memory-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import type { PtxCounts, TensorMapParameter } from "./ptx-module.ts";
