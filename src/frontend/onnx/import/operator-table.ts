@@ -12,6 +12,7 @@ import { linearAlgebraRows } from "./rows/linear-algebra.ts";
 import { linearAttentionRows } from "./rows/linear-attention.ts";
 import { lossRows } from "./rows/loss.ts";
 import { machineLearningRows } from "./rows/machine-learning.ts";
+import { microsoftRows } from "./rows/microsoft.ts";
 import { movementRows } from "./rows/movement.ts";
 import { normalizationRows } from "./rows/normalization.ts";
 import { poolingRows } from "./rows/pooling.ts";
@@ -54,6 +55,7 @@ const standard: OperatorTable = {
 export const operatorTables: Readonly<Record<string, OperatorTable>> = {
   "": standard,
   "ai.onnx.ml": machineLearningRows,
+  "com.microsoft": microsoftRows,
   "ai.onnx.preview": previewRows,
   "ai.onnx.preview.training": trainingRows,
 };

@@ -147,6 +147,8 @@ export const normalizationRows = {
   GroupNormalization: { since: [18, 21], convert: groupNorm },
   LayerNormalization: { since: [17], convert: layerNorm },
   RMSNormalization: { since: [23], convert: rmsNorm },
+  // Of ONNX Runtime, in the default domain.
+  SimplifiedLayerNormalization: { since: [1], convert: rmsNorm },
   LRN: { since: [1, 13], convert: lrn },
   LpNormalization: { since: [1, 22], convert: lpNormalization },
   MeanVarianceNormalization: { since: [9, 13], convert: meanVarianceNormalization },
