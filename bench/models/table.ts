@@ -209,10 +209,10 @@ export const modelTable: readonly ModelRow[] = [
     cases: [{ name: "1x12640", inputs: [samples([1, 12640])] }],
   },
   sileroRow("silero-vad-op18-ifless", silero, "weights/silero_vad_op18_ifless.onnx", sileroWindow),
-  sileroRow("silero-vad", silero, "weights/silero_vad.onnx", sileroWindow),
+  unnamedSileroRow("silero-vad", silero, "weights/silero_vad.onnx"),
   sileroRow("silero-vad-16k-op15", silero, "weights/silero_vad_16k_op15.onnx", sileroWindow),
-  sileroRow("vad-web-v5", vadWeb, "dist/silero_vad_v5.onnx", sileroWindow),
-  sileroRow("vad-web-v6", vadWeb, "dist/silero_vad_v6.onnx", sileroWindow),
+  unnamedSileroRow("vad-web-v5", vadWeb, "dist/silero_vad_v5.onnx"),
+  unnamedSileroRow("vad-web-v6", vadWeb, "dist/silero_vad_v6.onnx"),
   sileroRow("vad-web-legacy", vadWeb, "dist/silero_vad_legacy.onnx", sileroLegacyWindow),
   faceRow("detect", [1, 3, 240, 320]),
   faceRow("landmark", [1, 1, 64, 64]),
@@ -240,9 +240,18 @@ function wakeWordRows(
 }
 
 function sileroRow(name: string, source: ModelSource, file: string, window: ModelCase): ModelRow {
-  const [samples] = window.inputs[0]!.dims.slice(1);
-  const shapes = { batch: "1", sequence: String(samples) };
+  const shapes = { batch: "1", sequence: samplesOf(window) };
   return { name, family: "speech", source, file, shapes, cases: [window] };
+}
+
+/** Of models whose dynamic dimensions have no names: those that the importer gives. */
+function unnamedSileroRow(name: string, source: ModelSource, file: string): ModelRow {
+  const shapes = { input_dim0: "1", input_dim1: samplesOf(sileroWindow), state_dim1: "1" };
+  return { name, family: "speech", source, file, shapes, cases: [sileroWindow] };
+}
+
+function samplesOf(window: ModelCase): string {
+  return String(window.inputs[0]!.dims[1]);
 }
 
 function faceRow(name: string, dims: readonly number[]): ModelRow {
