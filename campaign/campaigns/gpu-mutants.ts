@@ -45,7 +45,7 @@ const subjects: readonly Subject[] = [
   {
     name: "gemm in clusters",
     text: gemmProgram(
-      { m: 128, n: 192, k: 128 },
+      { m: 128, n: 192, k: 192 },
       {
         consumers: 1,
         columns: 64,
