@@ -43,6 +43,32 @@ describe("models for planning", () => {
       },
     });
   });
+  it("a folder whose index names absent shards is refused, with their names (PLN004)", async () => {
+    const index = join(folder, "model.safetensors.index.json");
+    const shards = { a: "model-00001-of-00002.safetensors", b: "model-00003-of-00002.safetensors" };
+    writeFileSync(index, JSON.stringify({ weight_map: shards }));
+    expect(await describeModel(folder)).toMatchObject({
+      diagnostics: [{ code: "PLN004", message: expect.stringContaining(shards.b) }],
+    });
+    writeFileSync(index, "{");
+    expect(await describeModel(folder)).toMatchObject({ diagnostics: [{ code: "PLN004" }] });
+    writeFileSync(index, JSON.stringify({ weight_map: { a: shards.a } }));
+    expect(await describeModel(folder)).toMatchObject({ ok: true });
+    rmSync(index);
+  });
+  it("safetensors whose data is not all there, or of another size, are refused (ART001)", async () => {
+    const bytes = new Uint8Array(64);
+    const whole = writeSafetensors(new Map([["w", { type: "F32", shape: [4, 4], bytes }]]));
+    const file = join(folder, "cut.safetensors");
+    const text = new TextDecoder("latin1").decode(whole).replace("[4,4]", "[4,8]");
+    for (const damaged of [whole.slice(0, -1), Uint8Array.from(text, (c) => c.charCodeAt(0))]) {
+      writeFileSync(file, damaged);
+      expect(await describeModel(file)).toMatchObject({ diagnostics: [{ code: "ART001" }] });
+    }
+    writeFileSync(file, whole);
+    expect(await describeModel(file)).toMatchObject({ value: { parameters: { value: 16 } } });
+    rmSync(file);
+  });
   it("one safetensors file, its folder's config.json", async () => {
     const found = await describeModel(join(folder, "model-00002-of-00002.safetensors"));
     expect(found).toMatchObject({

@@ -2,6 +2,7 @@
  * What a model needs to be planned for, from its file: safetensors (one file, an index of several, or
  * the folder with its config.json), GGUF, or ONNX. Only headers are read.
  */
+import { z } from "zod";
 import { readGgufHeader } from "../../frontend/gguf/gguf-header.ts";
 import {
   readSafetensorsHeader,
@@ -13,7 +14,7 @@ import { modelOfGguf, modelOfOnnx, modelOfSafetensors } from "../../plan/quantiz
 import { listFolder, openRanges } from "../../runtime/files/byte-ranges.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 
 export async function describeModel(path: string): Promise<Result<ModelDescription>> {
   const listed = listFolder(path);
@@ -37,6 +38,8 @@ function folderOf(path: string): string {
 }
 
 function describeFolder(path: string, names: readonly string[]): Promise<Result<ModelDescription>> {
+  const absent = absentShards(path, names);
+  if (absent) return Promise.resolve(fail(absent));
   const shards = names.filter((n) => n.endsWith(".safetensors")).map((n) => join(path, n));
   if (shards.length > 0) return Promise.resolve(describeSafetensors(path, shards, path));
   const gguf = names.find((n) => /\.gguf$/i.test(n));
@@ -50,6 +53,33 @@ function describeFolder(path: string, names: readonly string[]): Promise<Result<
     ),
   );
 }
+
+/** The shards that a folder's index puts tensors in and that are not there. */
+function absentShards(path: string, names: readonly string[]): Diagnostic | undefined {
+  const indexName = names.find((n) => n.endsWith(".safetensors.index.json"));
+  if (indexName === undefined) return undefined;
+  const file = join(path, indexName);
+  const bytes = readBytes(file);
+  if (!bytes.ok) return bytes.diagnostics[0];
+  const index = indexSchema.safeParse(parseJson(bytes.value));
+  if (!index.success) {
+    return diagnostic("PLN004", `${file} is no index of shards`, {
+      at: file,
+      help: "write or download it again",
+    });
+  }
+  const shards = [...new Set(Object.values(index.data.weight_map))].sort();
+  const absent = shards.filter((shard) => !names.includes(shard));
+  if (absent.length === 0) return undefined;
+  const named = absent.slice(0, 5).join(", ") + (absent.length > 5 ? ", …" : "");
+  return diagnostic(
+    "PLN004",
+    `${absent.length} of ${shards.length} shards that ${indexName} names are not there: ${named}`,
+    { at: file, help: "download the missing files, or give a folder that holds all of them" },
+  );
+}
+
+const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
 async function describeGguf(path: string): Promise<Result<ModelDescription>> {
   const file = openRanges(path);
@@ -77,14 +107,16 @@ function describeSafetensors(
 function readHeader(path: string): Result<readonly SafetensorEntry[]> {
   const file = openRanges(path);
   if (!file.ok) return file;
-  const { readAt, close } = file.value;
+  const { bytes, readAt, close } = file.value;
   const length = safetensorsHeaderBytes(readAt(0, 8));
-  const header = length.ok ? readSafetensorsHeader(readAt(8, length.value)) : length;
+  const header = length.ok
+    ? readSafetensorsHeader(readAt(8, length.value), bytes - 8 - length.value)
+    : length;
   close();
   return header;
 }
 
-/** A config.json that is no JSON says nothing; the plan then counts no KV cache and says so. */
+/** Undefined when it is none: such a config.json says nothing, and the plan says that it counts no KV cache. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));

@@ -35,11 +35,12 @@ function writeGguf(
     u32(type);
     u64(0);
   }
-  return Uint8Array.from([...parts, ...new Uint8Array(4096)]);
+  return Uint8Array.from([...parts, ...new Uint8Array((32 - (parts.length % 32)) % 32)]);
 }
 
-const ranges = (bytes: Uint8Array): ByteRanges => ({
-  bytes: bytes.length,
+/** A file of these bytes and, where `total` says so, of data behind them that nobody reads. */
+const ranges = (bytes: Uint8Array, total = bytes.length): ByteRanges => ({
+  bytes: total,
   readAt: (offset, length) => bytes.slice(offset, offset + length),
 });
 
@@ -56,10 +57,12 @@ const file = writeGguf(metadata, [
   ["blk.0.ffn_down.weight", 14, 14336, 4096],
   ["blk.0.attn_norm.weight", 0, 4096],
 ]);
+/** All tensors begin with the data; the embedding is the longest: 4096 x 128256 at 4.5 bits. */
+const wholeBytes = file.length + (4096 * 128256 * 4.5) / 8;
 
 describe("GGUF headers", () => {
   it("give tensors with their block types, outermost extent first", async () => {
-    expect(await readGgufHeader(ranges(file))).toMatchObject({
+    expect(await readGgufHeader(ranges(file, wholeBytes))).toMatchObject({
       value: {
         tensors: [
           { name: "token_embd.weight", shape: [128256, 4096], type: "Q4_K", bitsPerElement: 4.5 },
@@ -75,13 +78,26 @@ describe("GGUF headers", () => {
     });
   });
   it("describe the decoder", async () => {
-    const header = await readGgufHeader(ranges(file));
+    const header = await readGgufHeader(ranges(file, wholeBytes));
     if (!header.ok) throw new Error("unreadable");
     expect(modelOfGguf("m", header.value)).toMatchObject({
       value: {
         originalFormat: "Q4_K_M",
         decoder: { layers: 32, hidden: 4096, kvHeads: 8, headWidth: 128, vocabulary: 128256 },
       },
+    });
+  });
+  it("are refused when the file ends before its header (GUF001), wherever it was cut", async () => {
+    const lengths = Array.from({ length: 40 }, (_, i) => Math.floor((i * file.length) / 40));
+    for (const n of lengths) {
+      const read = await readGgufHeader(ranges(file.slice(0, n)));
+      expect(read).toMatchObject({ ok: false, diagnostics: [{ code: "GUF001" }] });
+    }
+  });
+  it("are refused when a tensor's data runs past the end (GUF001)", async () => {
+    expect(await readGgufHeader(ranges(file, wholeBytes - 1))).toMatchObject({
+      ok: false,
+      diagnostics: [{ code: "GUF001", message: expect.stringContaining("token_embd.weight") }],
     });
   });
   it("that are none are refused (GUF001), whatever the bytes", async () => {
@@ -96,7 +112,7 @@ describe("GGUF headers", () => {
     );
     await fc.assert(
       fc.asyncProperty(junk, async (bytes) => {
-        const read = await readGgufHeader(ranges(bytes));
+        const read = await readGgufHeader(ranges(bytes, bytes.length + wholeBytes));
         if (!read.ok) expect(read.diagnostics[0]!.code).toBe("GUF001");
       }),
       { numRuns: 100 },

@@ -73,11 +73,17 @@ export async function readGgufHeader(file: ByteRanges): Promise<Result<GgufHeade
     if (!(error instanceof Error)) throw error;
     return notGguf(error.message);
   }
+  // The package reads zeros behind the file's end: a cut header shows only in where it would end.
+  const [, headerEnd] = parsed.tensorInfoByteRange;
+  if (headerEnd > file.bytes) return notGguf(cutOff(file, "its header", headerEnd));
   const tensors: GgufTensor[] = [];
-  for (const { name, shape, dtype } of parsed.tensorInfos) {
+  for (const { name, shape, dtype, offset } of parsed.tensorInfos) {
     const type = blockTypes.get(dtype);
     if (!type) return notGguf(`tensor ${JSON.stringify(name)} has the unknown type ${dtype}`);
     const [typeName, bytes, elements, integer = false] = type;
+    const blocks = Math.ceil(shape.reduce((n, extent) => n * Number(extent), 1) / elements);
+    const end = Number(parsed.tensorDataOffset + offset) + blocks * bytes;
+    if (end > file.bytes) return notGguf(cutOff(file, `tensor ${JSON.stringify(name)}`, end));
     tensors.push({
       name,
       shape: shape.map(Number).reverse(),
@@ -87,6 +93,10 @@ export async function readGgufHeader(file: ByteRanges): Promise<Result<GgufHeade
     });
   }
   return ok({ metadata: Object.fromEntries(Object.entries(parsed.metadata)), tensors });
+}
+
+function cutOff(file: ByteRanges, what: string, end: number): string {
+  return `${what} would end at byte ${end}, the file has ${file.bytes}`;
 }
 
 /** Answers the package's range requests from the file. */

@@ -9,6 +9,8 @@ export interface SafetensorEntry {
   readonly name: string;
   readonly type: SafetensorType;
   readonly shape: readonly number[];
+  /** Bytes of the file's data before its end. */
+  readonly end: number;
 }
 
 const mostHeaderBytes = 100_000_000;
@@ -24,14 +26,23 @@ export function safetensorsHeaderBytes(first: Uint8Array): Result<number> {
   });
 }
 
-/** The tensors of a header, in the order of its keys. */
-export function readSafetensorsHeader(json: Uint8Array): Result<readonly SafetensorEntry[]> {
+/** The tensors of a header, in the order of its keys; their data must end within `dataBytes`. */
+export function readSafetensorsHeader(
+  json: Uint8Array,
+  dataBytes: number,
+): Result<readonly SafetensorEntry[]> {
   return attempt(() => {
     const header = parse(json);
     if (!isRecord(header)) malformed("its header is no JSON object");
-    return Object.entries(header)
+    const entries = Object.entries(header)
       .filter(([name]) => name !== "__metadata__")
       .map(([name, entry]) => readEntry(name, entry));
+    const cut = entries.find((e) => e.end > dataBytes);
+    if (cut) {
+      const what = `tensor ${JSON.stringify(cut.name)}`;
+      malformed(`${what} would end at byte ${cut.end} of the data, the file has ${dataBytes}`);
+    }
+    return entries;
   });
 }
 
@@ -52,14 +63,22 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 function readEntry(name: string, entry: unknown): SafetensorEntry {
   const what = `tensor ${JSON.stringify(name)}`;
   if (!isRecord(entry)) malformed(`${what} has no description`);
-  const { dtype: type, shape } = entry;
+  const { dtype: type, shape, data_offsets: range } = entry;
   if (typeof type !== "string" || !Object.hasOwn(safetensorBits, type)) {
     malformed(`${what} has the type ${JSON.stringify(type)}`);
   }
-  if (!Array.isArray(shape) || shape.some((n) => !Number.isSafeInteger(n) || n < 0)) {
-    malformed(`${what} has no valid shape`);
+  if (!isCounts(shape)) malformed(`${what} has no valid shape`);
+  if (!isCounts(range) || range.length !== 2) malformed(`${what} has no valid range`);
+  const [begin, end] = range as [number, number];
+  const bits = shape.reduce((n, extent) => n * extent, safetensorBits[type as SafetensorType]);
+  if (bits !== (end - begin) * 8) {
+    malformed(`${what} needs ${bits} bits in bytes ${begin} to ${end}`);
   }
-  return { name, type: type as SafetensorType, shape: shape as number[] };
+  return { name, type: type as SafetensorType, shape, end };
+}
+
+function isCounts(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
 function malformed(why: string): never {

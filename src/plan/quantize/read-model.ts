@@ -1,8 +1,9 @@
 /**
  * Model descriptions from the headers of model files: safetensors with its config.json, GGUF with its
- * metadata, and the initializers of ONNX.
+ * metadata, and the initializers and constants of ONNX.
  */
 import type { GgufHeader } from "../../frontend/gguf/gguf-header.ts";
+import type { GraphProto, TensorProto } from "../../frontend/onnx/generated/onnx_pb.ts";
 import { readModelFile } from "../../frontend/onnx/model-file.ts";
 import { safetensorBits } from "../../frontend/safetensors/safetensors.ts";
 import type { SafetensorEntry } from "../../frontend/safetensors/safetensors-header.ts";
@@ -171,22 +172,28 @@ const onnxFloats: ReadonlyMap<number, readonly [bits: number, type: string]> = n
   [23, [4, "F4"]],
 ]);
 
+/** Weights are initializers or, as some exporters write them, the tensors of Constant nodes. */
+function weightsOfOnnx(graph: GraphProto): readonly ModelTensor[] {
+  const constants = graph.node.flatMap(({ opType, output, attribute }) => {
+    const value = opType === "Constant" ? attribute.find((a) => a.name === "value")?.t : undefined;
+    return value ? [onnxTensor(output[0] ?? value.name, value)] : [];
+  });
+  return [...graph.initializer.map((t) => onnxTensor(t.name, t)), ...constants];
+}
+
+function onnxTensor(name: string, { dataType, dims }: TensorProto): ModelTensor {
+  const float = onnxFloats.get(dataType);
+  const [bits, type] = float ?? [64, "integer"];
+  const shape = dims.map(Number);
+  return { name, shape, bits, format: formatOfType(type), ...(!float && { fixed: true }) };
+}
+
 /** ONNX says nothing of a KV cache: none is planned for. */
 export function modelOfOnnx(name: string, bytes: Uint8Array): Result<ModelDescription> {
   const model = readModelFile(bytes);
   if (!model.ok) return model;
-  const tensors = (model.value.graph?.initializer ?? []).map((t): ModelTensor => {
-    const float = onnxFloats.get(t.dataType);
-    const [bits, type] = float ?? [64, "integer"];
-    const shape = t.dims.map(Number);
-    return {
-      name: t.name,
-      shape,
-      bits,
-      format: formatOfType(type),
-      ...(!float && { fixed: true }),
-    };
-  });
+  const { graph } = model.value;
+  const tensors = graph ? weightsOfOnnx(graph) : [];
   return modelOfTensors(name, tensors, {
     shape: undefined,
     source: "an ONNX file does not state the sizes of a decoder: no KV cache is counted",
