@@ -107,6 +107,18 @@ describe("wavetile plan quantize", () => {
   });
 });
 
+/** The host has memory for everything, but one of the tasks cannot run on it. */
+const partial = {
+  tasks: [
+    { name: "a", inputs: [], timeNs: { host: 5, gpu: 1 }, memoryBytes: 1 },
+    { name: "b", inputs: [{ from: "a", bytes: 1 }], timeNs: { gpu: 1 }, memoryBytes: 1 },
+  ],
+  devices: [
+    { name: "host", memoryBytes: 100 },
+    { name: "gpu", memoryBytes: 100, attachedTo: "host", latencyNs: 1, bytesPerNs: 1 },
+  ],
+};
+
 describe("wavetile plan place", () => {
   const problem = {
     tasks: [
@@ -149,6 +161,16 @@ describe("wavetile plan place", () => {
   });
   it("refuses what does not fit or makes no sense", async () => {
     const tried = async (...args: string[]) => (await wavetile("plan", "place", ...args)).err;
+    const open = join(folder, "open.onnx");
+    writeFileSync(open, sampleModel());
+    const unbounded = await tried(open, "--device", "h100");
+    expect(unbounded).toMatch(/CLI005.*extents without an upper bound: M/);
+    expect(unbounded.match(/error/g)).toHaveLength(1);
+    const file = join(folder, "beside.json");
+    writeFileSync(file, JSON.stringify(partial));
+    expect(await tried(file, "--device", "h200")).toMatch(/CLI001.*--device/);
+    expect(await tried(file, "--shape", "M=4")).toMatch(/CLI001.*--shape/);
+    expect((await wavetile("plan", "place", file)).out).toContain("host cannot run it");
     expect(await tried("--params", "405B", "--device", "t4")).toContain("PLN006");
     expect(await tried("--params", "7B", "--format", "Q9", "--device", "t4")).toContain("CLI001");
     expect(await tried()).toContain("CLI001");

@@ -171,6 +171,7 @@ export const diagnosticCodes = {
   PLN005: "graph or devices cannot be placed",
   PLN006: "placement does not fit",
   PLN007: "plan file is not valid",
+  PLN008: "argument of a plan is not valid",
   TGT001: "target file is no JSON",
   TGT002: "key of a target file",
   TGT003: "number of a target file",

@@ -11,10 +11,11 @@ import { formatNamed } from "../../plan/quantize/formats.ts";
 import { modelOfSize } from "../../plan/quantize/model.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import { findDevices } from "../library/find-devices.ts";
 import { parseShapes } from "../library/load.ts";
+import { unboundedSymbols } from "../library/unbounded-symbols.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { readAssignments } from "./inputs.ts";
 import { printTable } from "./table.ts";
@@ -79,6 +80,8 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
     );
   }
   if (args.problem !== undefined && /\.json$/i.test(args.problem)) {
+    const ignored = ignoredBesideFile(args);
+    if (ignored) return fail(ignored);
     const file = readBytes(args.problem);
     if (!file.ok) return file;
     const problem = parsePlaceProblem(new TextDecoder().decode(file.value));
@@ -91,6 +94,15 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
       ? decoderOfArgs(args, devices.value)
       : modelOfArgs(args.problem, args.shape, devices.value);
   return problem.ok ? ok({ problem: problem.value, devices: devices.value }) : problem;
+}
+
+/** A .json file states devices and tasks itself: what would change them is refused. */
+function ignoredBesideFile({ device, shape }: PlaceArgs): Diagnostic | undefined {
+  const devices = device.length !== 1 || device[0] !== "auto";
+  const at = devices ? "--device" : shape.length > 0 ? "--shape" : undefined;
+  if (at === undefined) return undefined;
+  const help = `leave ${at} out and edit the file`;
+  return diagnostic("CLI001", `${at} says nothing about a file of tasks and devices`, { at, help });
 }
 
 function decoderOfArgs(args: PlaceArgs, devices: readonly PlanDevice[]): Result<PlaceProblem> {
@@ -122,7 +134,9 @@ function modelOfArgs(
   if (!shapes.ok) return shapes;
   const { bytes, readExternal } = source.value;
   const model = importOnnx(bytes, { shapes: shapes.value, readExternal });
-  return model.ok ? ok(graphProblem(model.value.graph, devices)) : model;
+  if (!model.ok) return model;
+  const open = unboundedSymbols(model.value.graph);
+  return open ? fail(open) : ok(graphProblem(model.value.graph, devices));
 }
 
 function linkRows(devices: readonly PlanDevice[]) {
@@ -188,7 +202,9 @@ function describe(problem: PlaceProblem, plan: PlacePlan, runs: readonly Run[]):
   const head = ["device", "what", "tasks", "memory", "start", "end"];
   const alone = problem.devices.map((d, i) => {
     const ns = plan.aloneNs[i]!;
-    return `${d.name} ${ns === Infinity ? "does not hold it" : formatTime(ns)}`;
+    if (ns !== Infinity) return `${d.name} ${formatTime(ns)}`;
+    const runs = problem.tasks.every((t) => t.timeNs[i] !== Infinity);
+    return `${d.name} ${runs ? "does not hold it" : "cannot run it"}`;
   });
   const memory = problem.devices.map(
     (d, i) => `${d.name} ${formatBytes(plan.memoryBytes[i]!)} of ${formatBytes(d.memoryBytes)}`,

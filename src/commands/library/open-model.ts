@@ -36,6 +36,7 @@ import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } fro
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 import { searchReport } from "./search-report.ts";
+import { unboundedSymbols } from "./unbounded-symbols.ts";
 
 export interface ModelBytes {
   readonly bytes: Uint8Array;
@@ -268,8 +269,8 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   if (!read.ok) return read;
   const imported = linkStates(read.value, options.states ?? {});
   if (!imported.ok) return imported;
-  const open = imported.value.graph.symbols.filter((symbol) => symbol.max === Infinity);
-  if (open.length > 0) return fail(unboundedSymbols(open.map((symbol) => symbol.name)));
+  const open = unboundedSymbols(imported.value.graph);
+  if (open) return fail(open);
   const compiled = compileModel(imported.value, {
     target: target.value,
     ...(options.threads !== undefined && { threads: options.threads }),
@@ -321,13 +322,6 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
 function withoutPortable(d: Diagnostic): Diagnostic {
   const notes = [...d.notes, `the artifact has no program for ${portableTarget}`];
   return { ...d, severity: "warning", notes };
-}
-
-function unboundedSymbols(names: readonly string[]): Diagnostic {
-  const [first] = names;
-  return diagnostic("CLI005", `extents without an upper bound: ${names.join(", ")}`, {
-    help: `give each a value or a range, for example --shape ${first}=32 or --shape ${first}=32..960`,
-  });
 }
 
 function portsOf(

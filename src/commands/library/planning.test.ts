@@ -1,5 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { detect, findDevices, formatNamed, modelOfSize, recommendFormat } from "../../index.ts";
+import {
+  configureKernel,
+  detect,
+  findDevices,
+  formatNamed,
+  type KernelProblem,
+  makeStrategy,
+  modelOfSize,
+  parseFleetState,
+  recommendFormat,
+  type StrategyName,
+  simulateDispatch,
+  targets,
+  WavetileError,
+} from "../../index.ts";
 
 describe("planning as a library", () => {
   it("finds devices and recommends a format", async () => {
@@ -15,6 +29,31 @@ describe("planning as a library", () => {
       preference: "quality",
     });
     expect(plan).toMatchObject({ ok: true, value: { recommended: { format: "BF16" } } });
+  });
+  it("reads a fleet, and throws at a strategy that is none (PLN008)", () => {
+    expect(
+      parseFleetState('{"devices":[{"name":"a","memoryBytes":8}],"requests":[]}'),
+    ).toMatchObject({ value: { devices: [{ name: "a" }] } });
+    const none = "zz" as StrategyName;
+    for (const call of [() => makeStrategy(none), () => simulateDispatch([], [], none)]) {
+      expect(call).toThrow(WavetileError);
+      expect(call).toThrow("PLN008");
+    }
+    expect(makeStrategy("priority").name).toBe("priority");
+  });
+  it("chooses a kernel", () => {
+    const problem = {
+      kind: "gemm",
+      rows: 4096,
+      columns: 4096,
+      depth: 4096,
+      batch: 1,
+      type: "bf16",
+    };
+    expect(configureKernel(problem as KernelProblem, targets.get("h200")!)).toMatchObject({
+      ok: true,
+      value: { target: "h200" },
+    });
   });
   it("plans for this machine", async () => {
     const report = await detect();

@@ -110,6 +110,25 @@ describe("the dispatcher", () => {
     expect(kinds).toEqual(["assigned", "assigned", "waiting", "assigned"]);
     expect(devices).toEqual([1, 1, -1, 0]);
   });
+  it("refuses numbers that make no sense (PLN001), and its state stays as it was", () => {
+    const dispatcher = new Dispatcher(accelerators(2), makeStrategy("load-balanced"), () => {});
+    const before = dispatcher.fleet.freeBytes.slice();
+    const bad: readonly Partial<Job>[] = [
+      { memoryBytes: -5 },
+      { memoryBytes: Number.NaN },
+      { work: Number.NaN },
+      { work: -1 },
+      { work: Infinity },
+      { priority: Number.NaN },
+      { id: Number.NaN },
+    ];
+    for (const part of bad) {
+      const submitted = dispatcher.submit({ ...job(1), ...part });
+      expect(submitted).toMatchObject({ kind: "refused", fault: { code: "PLN001" } });
+    }
+    expect(dispatcher.fleet.freeBytes).toEqual(before);
+    expect([...dispatcher.fleet.pendingNs, dispatcher.waiting]).toEqual([0, 0, 0]);
+  });
   it("refuses what no device could ever hold", () => {
     const tooLarge = job(0, { memoryBytes: 101 });
     expect(submitted("best-fit", accelerators(2), [tooLarge]).kinds).toEqual(["refused"]);

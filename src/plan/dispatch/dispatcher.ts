@@ -1,16 +1,19 @@
 /**
  * Jobs to accelerators over time. A job is assigned when a device accepts it, waits when all that could
- * hold it are full, and is refused when none ever could. Waiting jobs are taken in the order of arrival
+ * hold it are full, and is refused when none ever could or
+ * its numbers make no sense. Waiting jobs are taken in the order of arrival
  * or priority; jobs for one device wait for that one alone and hold up nobody else.
  */
-import { type Accelerator, Fleet, type Job } from "./fleet.ts";
+import type { Diagnostic } from "../../support/diagnostic.ts";
+import { type Accelerator, checkJob, Fleet, type Job } from "./fleet.ts";
 import { JobHeap } from "./job-heap.ts";
 import type { Strategy } from "./strategies.ts";
 
 export type Submission =
   | { readonly kind: "assigned"; readonly device: number }
   | { readonly kind: "waiting" }
-  | { readonly kind: "refused" };
+  /** No device could ever hold it or, where a fault is named, its numbers make no sense. */
+  | { readonly kind: "refused"; readonly fault?: Diagnostic };
 
 /** Told of each job that got a device: at once, or later from waiting. */
 export type Assigned = (job: Job, device: number) => void;
@@ -35,6 +38,8 @@ export class Dispatcher {
   }
 
   submit(job: Job): Submission {
+    const fault = checkJob(job);
+    if (fault) return { kind: "refused", fault };
     if (!this.fleet.devices.some((_, d) => this.fleet.couldHold(d, job)))
       return { kind: "refused" };
     const line = this.#lineOf(job);

@@ -3,6 +3,8 @@
  * A job's memory is reserved from the moment it is accepted until it ends. State only; who gets a job is
  * a strategy's decision (strategies.ts), when things happen is the dispatcher's (dispatcher.ts).
  */
+import type { Diagnostic } from "../../support/diagnostic.ts";
+import { checkNumber } from "../number.ts";
 
 export interface Accelerator {
   readonly name: string;
@@ -22,6 +24,17 @@ export interface Job {
   readonly priority: number;
   /** Index of the only device that it may run on. */
   readonly preferred?: number;
+}
+
+/** Numbers that would make a fleet's sums, or the order of who waits, meaningless. */
+export function checkJob({ id, work, memoryBytes, priority }: Job): Diagnostic | undefined {
+  const amount = { least: 0, most: 1e18 };
+  return (
+    checkNumber("PLN001", `the work of job ${id}`, work, amount) ??
+    checkNumber("PLN001", `the memory of job ${id}`, memoryBytes, amount) ??
+    checkNumber("PLN001", `the priority of job ${id}`, priority, { least: -1e18, most: 1e18 }) ??
+    checkNumber("PLN001", "the number of a job", id, { least: -1e18, most: 1e18 })
+  );
 }
 
 export class Fleet {

@@ -3,6 +3,7 @@
  * and answer -1 when there is none; equal devices are told apart by their number, so that the same jobs
  * always go the same way.
  */
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Fleet, Job } from "./fleet.ts";
 
 export const strategyNames = ["round-robin", "load-balanced", "priority", "best-fit"] as const;
@@ -70,6 +71,18 @@ const makers: Readonly<Record<StrategyName, () => Strategy>> = {
     choose: (fleet, job) => cheapest(fleet, job, (d) => fleet.freeBytes[d]! - job.memoryBytes),
   }),
 };
+
+/** For names that a program was given: what is no strategy is refused. */
+export function strategyNamed(name: string): Result<Strategy> {
+  const known = strategyNames.find((n) => n === name);
+  if (known) return ok(makeStrategy(known));
+  return fail(
+    diagnostic("PLN008", `there is no dispatch strategy ${JSON.stringify(name)}`, {
+      at: "strategy",
+      help: `use one of ${strategyNames.join(", ")}`,
+    }),
+  );
+}
 
 /** A strategy at its beginning: it may remember whose turn it is. */
 export function makeStrategy(name: StrategyName): Strategy {

@@ -214,6 +214,28 @@ describe("placement files", () => {
     expect(code({ ...file, tasks: [{ ...a, timeNs: { gpu: "5" } }] })).toBe("PLN001");
     expect(parsePlaceProblem("{")).toMatchObject({ diagnostics: [{ code: "PLN007" }] });
   });
+  it("of programs without a compiler are refused where a part is missing (PLN008)", () => {
+    const device = { name: "d", memoryBytes: 1 };
+    const task = { name: "t", inputs: [], timeNs: [1], memoryBytes: 1 };
+    const whole = { tasks: [task], devices: [device], transfers: [] };
+    const broken: readonly unknown[] = [
+      undefined,
+      {},
+      { ...whole, transfers: undefined },
+      { ...whole, transfers: [1] },
+      { ...whole, devices: [null] },
+      { ...whole, tasks: [null] },
+      { ...whole, tasks: [{ ...task, inputs: undefined }] },
+      { ...whole, tasks: [{ ...task, inputs: [null] }] },
+      { ...whole, tasks: [{ ...task, timeNs: undefined }] },
+      { ...whole, tasks: [{ ...task, timeNs: [1, 2] }] },
+    ];
+    for (const problem of broken) {
+      const answer = place(problem as PlaceProblem);
+      expect(answer).toMatchObject({ ok: false, diagnostics: [{ code: "PLN008" }] });
+    }
+    expect(place(whole)).toMatchObject({ ok: true });
+  });
   it("given as values are checked alike", () => {
     const problem = {
       tasks: [{ name: "a", inputs: [], timeNs: [Number.NaN], memoryBytes: 1 }],

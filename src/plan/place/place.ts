@@ -16,7 +16,7 @@ export interface PlacePlan extends TimedPlacement {
   /** makespan / bound - 1; 0 when it is proved to be the best. */
   readonly gap: number;
   readonly optimal: boolean;
-  /** Makespan on each device alone; Infinity where it does not fit. */
+  /** Makespan on each device alone; Infinity where it does not fit or a task cannot run. */
   readonly aloneNs: readonly number[];
 }
 

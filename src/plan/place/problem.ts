@@ -51,6 +51,8 @@ const most = 1e18;
 
 /** Everything about a problem that the solvers take for granted. */
 export function checkProblem(problem: PlaceProblem): Result<PlaceProblem> {
+  const lacking = checkForm(problem);
+  if (lacking) return fail(lacking);
   const { tasks, devices } = problem;
   const faults: (Diagnostic | undefined)[] = [];
   if (tasks.length === 0) faults.push(empty("there is nothing to place", "give at least one task"));
@@ -76,6 +78,40 @@ export function checkProblem(problem: PlaceProblem): Result<PlaceProblem> {
   });
   const found = faults.filter((f) => f !== undefined);
   return found.length > 0 ? fail(...found) : ok(problem);
+}
+
+/** For problems of programs that no compiler has checked: the first list or name that is not there. */
+function checkForm(problem: PlaceProblem): Diagnostic | undefined {
+  for (const key of ["tasks", "devices", "transfers"] as const) {
+    if (!isRecord(problem) || !Array.isArray(problem[key])) return malformed(`it has no ${key}`);
+  }
+  const { tasks, devices, transfers } = problem;
+  if (!transfers.every((row) => Array.isArray(row))) return malformed("transfers has no rows");
+  const nameless = devices.findIndex((d) => !isRecord(d) || typeof d.name !== "string");
+  if (nameless >= 0) return malformed(`devices[${nameless}] has no name`);
+  for (const [i, task] of tasks.entries()) {
+    if (!isRecord(task) || typeof task.name !== "string") {
+      return malformed(`tasks[${i}] has no name`);
+    }
+    const { name, inputs, timeNs } = task;
+    if (!Array.isArray(inputs) || !inputs.every(isRecord)) {
+      return malformed(`${name} has no list of inputs`);
+    }
+    const times = Array.isArray(timeNs) ? timeNs.length : 0;
+    if (times !== devices.length) {
+      return malformed(`${name} has ${times} times, there are ${devices.length} devices`);
+    }
+  }
+  return undefined;
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+function malformed(why: string): Diagnostic {
+  const help = "docs/planning.md, Placement, says what a problem has";
+  return diagnostic("PLN008", `not a placement problem: ${why}`, { help });
 }
 
 function empty(message: string, help: string): Diagnostic {

@@ -95,7 +95,8 @@ export function spread(input: SpreadInput): Spread {
   const rows = devices.map((device, i) => ({
     device,
     share: shares[i]!,
-    bytes: Math.ceil(shares[i]! * state + activations),
+    // Who holds no layer runs none: it needs no activations either.
+    bytes: shares[i]! > 0 ? Math.ceil(shares[i]! * state + activations) : 0,
     budgetBytes: Math.max(0, Math.floor(budgets[i]! + activations)),
   }));
   const over = rows.reduce((sum, r) => sum + Math.max(0, r.bytes - r.budgetBytes), 0);

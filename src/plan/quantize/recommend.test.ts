@@ -81,6 +81,24 @@ describe("reference vectors", () => {
 });
 
 describe("faults of the earlier system", () => {
+  it("a device that holds nothing takes no format away and costs no transfer", () => {
+    const model = sized(8e9);
+    for (const preference of ["quality", "balanced", "speed"] as const) {
+      const alone = plan({ model, devices: [device("b200")], preference });
+      for (const devices of [
+        [device("b200"), device("rtx-3060")],
+        [device("rtx-3060"), device("b200")],
+      ]) {
+        const both = plan({ model, devices, preference });
+        expect(order(both)).toEqual(order(alone));
+        for (const f of both.formats.filter((g) => g.usable)) {
+          const { tokensPerSecond, totalBytes } = rowOf(alone, f.format);
+          expect([f.tokensPerSecond, f.totalBytes]).toEqual([tokensPerSecond, totalBytes]);
+          expect(f.shares.find((s) => s.device.includes("3060"))).toMatchObject({ bytes: 0 });
+        }
+      }
+    }
+  });
   it("compute capabilities as text: 10.0, 11.0, 12.0 and 12.1 have FP4 and FP8", () => {
     for (const name of ["b200", "jetson-thor", "rtx-5090", "dgx-spark"]) {
       const found = plan({ model: sized(8e9), devices: [device(name)] });

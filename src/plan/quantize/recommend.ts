@@ -116,16 +116,17 @@ function checkRequest({ devices, load }: QuantizeRequest): readonly Diagnostic[]
 }
 
 function judge(request: QuantizeRequest, format: WeightFormat): Judged {
-  const { model, devices, load } = request;
+  const { model, load } = request;
   const weights = weightBytes(model, format);
   const laid = spread({ ...request, weights });
   const time = timePerToken(request, { format, weights, laid });
   const prompt = promptTokenNs(request, { format, weights, laid });
-  const refused = refusal(request, format);
+  const used = usedDevices(laid);
+  const refused = refusal(model, used, format);
   const error = format.name === model.originalFormat ? 0 : format.error;
   const kv = kvCacheBytes(model, load);
   const activations = activationBytes(model, load);
-  const reserve = devices.reduce((sum, d) => sum + reserveBytes(d).value, 0);
+  const reserve = used.reduce((sum, d) => sum + reserveBytes(d).value, 0);
   const usable = refused === undefined && laid.fits;
   const plan = {
     format: format.name,
@@ -136,7 +137,7 @@ function judge(request: QuantizeRequest, format: WeightFormat): Judged {
     kvBytes: kv,
     activationBytes: activations,
     reserveBytes: reserve,
-    totalBytes: weights.total + kv + activations * devices.length + reserve,
+    totalBytes: weights.total + kv + activations * used.length + reserve,
     shortfallBytes: laid.shortfallBytes,
     error,
     tokensPerSecond: (load.batch * 1e9) / time.ns,
@@ -150,8 +151,18 @@ function judge(request: QuantizeRequest, format: WeightFormat): Judged {
   return { plan, format, timeNs, weightPart, error, refused: refused !== undefined };
 }
 
+/** Devices that hold a part of the model; all of them when no part found a place. */
+function usedDevices({ shares }: Spread): readonly PlanDevice[] {
+  const used = shares.filter((s) => s.share > 0);
+  return (used.length > 0 ? used : shares).map((s) => s.device);
+}
+
 /** Why a format is not offered at all. */
-function refusal({ model, devices }: QuantizeRequest, format: WeightFormat): string | undefined {
+function refusal(
+  model: ModelDescription,
+  devices: readonly PlanDevice[],
+  format: WeightFormat,
+): string | undefined {
   if (format.bits > model.originalBits + 0.05) {
     return `above the model's own ${model.originalFormat} (${model.originalBits.toFixed(2)} bits): larger and no better`;
   }
@@ -193,7 +204,7 @@ interface Time {
  * works at once and exchanges the hidden state twice a layer.
  */
 function timePerToken(
-  { model, load, devices, split }: QuantizeRequest,
+  { model, load, split }: QuantizeRequest,
   { format, weights, laid }: { format: WeightFormat; weights: WeightBytes; laid: Spread },
 ): Time {
   const kv = kvCacheBytes(model, load);
@@ -209,6 +220,7 @@ function timePerToken(
   });
   const slowest = parts.reduce((a, b) => (b.ns > a.ns ? b : a));
   const sum = parts.reduce((total, part) => total + part.ns, 0);
+  const devices = usedDevices(laid);
   const exchange = devices.length > 1 ? exchangeNs({ model, load, devices, split }) : 0;
   const ns = (split === "tensor" ? slowest.ns : sum) + exchange;
   const limitedBy = exchange > slowest.ns ? "exchange between devices" : slowest.limitedBy;
