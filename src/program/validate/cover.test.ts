@@ -39,6 +39,21 @@ function branch(
   return { kind: "if", conditions, then, else: other };
 }
 
+/** One row by stores that lie apart, the others' places between them: as transposed convolutions do. */
+function interleavedWays(row: ix.IndexLike): readonly (readonly Statement[])[] {
+  const [j, k] = [ix.variable("j"), ix.variable("k")];
+  const at = (stride: number, offset: ix.IndexLike): Statement =>
+    store(row, ix.add(ix.mul(stride, j), offset));
+  return [
+    [loop("j", 3, [at(2, 0)]), loop("j", 3, [at(2, 1)])],
+    [loop("j", 2, [at(3, 2)]), loop("j", 2, [at(3, 0)]), loop("j", 2, [at(3, 1)])],
+    [loop("k", 2, [loop("j", 3, [at(2, k)])])],
+    [loop("k", 3, [loop("j", 2, [at(3, ix.sub(2, k))])])],
+    [loop("k", 2, [loop("j", 1, [at(6, k), at(6, ix.add(k, 2)), at(6, ix.add(k, 4))])])],
+    [loop("j", 2, [loop("k", 3, [at(3, k)])])],
+  ];
+}
+
 /** One row in the ways that lowering writes it. */
 function rowWays(row: ix.IndexLike): readonly (readonly Statement[])[] {
   const j = ix.variable("j");
@@ -155,6 +170,21 @@ test("what lowering writes is covered, and nothing is said to be that is not", (
       if (covers(changed, buffer, whole, facts)) expect(isCovered(changed)).toBe(true);
     }),
     { numRuns: 150 },
+  );
+});
+
+test("stores that interleave cover together, and nothing is said to be that is not", () => {
+  fc.assert(
+    fc.property(fc.integer(), (seed) => {
+      const rng = new Rng(seed);
+      const i = ix.variable("i");
+      const body = [loop("i", N, rng.pick(interleavedWays(i)))];
+      expect(isCovered(body)).toBe(true);
+      expect(covers(body, buffer, whole, facts)).toBe(true);
+      const changed = damaged(body, rng);
+      if (covers(changed, buffer, whole, facts)) expect(isCovered(changed)).toBe(true);
+    }),
+    { numRuns: 100 },
   );
 });
 

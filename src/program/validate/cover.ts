@@ -29,6 +29,7 @@ import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, mapBodies, mapStatements, substituteStatements } from "../walk.ts";
 import type { Facts } from "./facts.ts";
+import { splitByResidue } from "./residues.ts";
 
 /** Elements lo <= index < hi along each axis. */
 export interface Box {
@@ -65,7 +66,20 @@ export function covers(
   const isPrivate = scope === "register" || scope === "local";
   const budget = { steps: maxSteps };
   const writing = apartFrom(facts, skeletonOf(body, name));
-  return coversList(writing, { buffer: name, lanes, isPrivate, box, facts, budget });
+  const q = { buffer: name, lanes, isPrivate, box, facts, budget };
+  return coversList(writing, q) || coversByResidues(writing, q, 0);
+}
+
+/** Interleaved stores: the elements of each residue along an axis by themselves (residues.ts). */
+function coversByResidues(body: readonly Statement[], q: Question, first: number): boolean {
+  return q.box.lo.some((_, at) => {
+    if (at < first) return false;
+    const parts = splitByResidue(body, q, at, q.box);
+    return parts?.every((part) => {
+      const own = { ...q, box: part.box, budget: { steps: maxSteps } };
+      return coversList(part.body, own) || coversByResidues(part.body, own, at + 1);
+    });
+  });
 }
 
 const skeletons = new WeakMap<readonly Statement[], Map<string, readonly Statement[]>>();

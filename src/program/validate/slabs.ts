@@ -35,10 +35,24 @@ export function partsCover(parts: readonly Part[], facts: Facts): boolean {
   const axes = starts.flatMap((lo, i) =>
     lo.flatMap((e, axis) => (e.key === "0" ? [] : [elementsBefore(parts[i]!.buffer, axis)])),
   );
-  return [...new Set(axes)].some((before) => {
+  const inSlabs = [...new Set(axes)].some((before) => {
     const slabs = parts.flatMap((part, i) => slabOf(part, starts[i]!, before) ?? []);
     return slabsCover(slabs, facts);
   });
+  return inSlabs || coverTogether(parts, facts);
+}
+
+/** Parts that interleave, as one body: for stores to one and the same buffer. */
+function coverTogether(parts: readonly Part[], facts: Facts): boolean {
+  const { buffer } = parts[0]!;
+  if (parts.some((part) => part.buffer !== buffer)) return false;
+  const box = { lo: buffer.shape.map(() => constant(0)), hi: buffer.shape };
+  return covers(
+    parts.flatMap((part) => part.body),
+    buffer,
+    box,
+    facts,
+  );
 }
 
 function elementsBefore({ shape }: Buffer, axis: number): string {
