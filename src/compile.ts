@@ -20,6 +20,7 @@ import { priceRegion, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
+import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
 import type { Program } from "./program/program.ts";
@@ -106,7 +107,8 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const prepared = prepareModel(source);
   const improved = options.rewrite === "on" ? rewriteFor(prepared, target, onPass) : ok(undefined);
   if (!improved.ok) return improved;
-  const model = improved.value ? lowerToCore(improved.value.best.model) : prepared;
+  const lowered = improved.value ? lowerToCore(improved.value.best.model) : prepared;
+  const model = { ...lowered, graph: separateOutputs(lowered.graph) };
   onPass("nests");
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;

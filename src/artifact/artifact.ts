@@ -74,7 +74,7 @@ export const metaSchema = z.strictObject({
       z.strictObject({
         region: z.string(),
         /** Elements that were compared with the oracle. */
-        checked: z.int().positive(),
+        checked: z.int().nonnegative(),
         /** Largest error as a share of its tolerance. */
         worst: z.number(),
       }),

@@ -65,19 +65,20 @@ export async function runCommandLine(
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return answerUsage(error, argv, around);
-    if (!(error instanceof InternalError)) throw error;
+    // Whatever else is thrown is our bug too: it ends in the same document and exit code.
+    const bug = error instanceof Error ? error : new InternalError(String(error));
     if (argv.includes("--json")) {
       const command = commands.find((c) => c.name === argv[0])?.name ?? "usage";
       const document = {
         ok: false,
         schema: `wavetile/${command}/1`,
-        error: { code: "INTERNAL", message: error.message, at: null, notes: [], help: null },
+        error: { code: "INTERNAL", message: bug.message, at: null, notes: [], help: null },
         warnings: [],
         meta: { version, seed: null, durationMs: 0, target: null },
       };
       around.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
     }
-    around.stderr.write(`internal error: ${error.stack ?? error.message}\n`);
+    around.stderr.write(`internal error: ${bug.stack ?? bug.message}\n`);
     return exitCodes.internal;
   }
 }

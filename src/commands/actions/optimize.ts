@@ -6,6 +6,7 @@ import { runnableTargets } from "../../runtime/create-session.ts";
 import { emitHere } from "../../runtime/emit-here.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { samePath } from "../../runtime/files/paths.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Action, CommandContext } from "../command.ts";
@@ -76,6 +77,14 @@ function describeMeasured({ measured, regions, better }: MeasuredRegions): strin
 }
 
 export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
+  if (args.output !== undefined && samePath(args.output, args.model)) {
+    return fail(
+      diagnostic("CLI001", `${args.output} is the model itself`, {
+        at: "--output",
+        help: "give the artifact another name",
+      }),
+    );
+  }
   const opened = await openMeasured(args, context);
   if (!opened.ok) return opened;
   const { measured } = opened.value;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { writeModel } from "../../frontend/onnx/model-writer.ts";
 import { probeCuda } from "../../runtime/cuda/features.ts";
 import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
@@ -157,6 +158,48 @@ describe("an artifact for machine code", () => {
     const large = open(30_000_000);
     expect(large.ok && [...large.value.artifact.targets.keys()]).toEqual(["x64-avx2"]);
     expect(large.ok && large.warnings[0]).toMatchObject({ code: "MEM002", severity: "warning" });
+  });
+});
+
+describe("outputs that are inputs, constants or each other", () => {
+  const shape = ["N", 2] as const;
+  const bytes = writeModel({
+    name: "aliases",
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape: [...shape] }],
+    outputs: ["y", "x2", "y2", "k"],
+    weights: { c: tensor("f32", [2], new Float32Array([3, 4])) },
+    nodes: [
+      { op: "Relu", inputs: ["x"], outputs: ["y"] },
+      { op: "Identity", inputs: ["x"], outputs: ["x2"] },
+      { op: "Identity", inputs: ["y"], outputs: ["y2"] },
+      { op: "Identity", inputs: ["c"], outputs: ["k"] },
+    ],
+  });
+  const x = tensor("f32", [1, 2], new Float32Array([-1, 2]));
+  const wanted = { y: [0, 2], x2: [-1, 2], y2: [0, 2], k: [3, 4] };
+
+  it("keep their names, in the model and in its artifact", async () => {
+    const options = { target: "wasm", seed: 0, shapes: { N: { min: 1, max: 4 } } };
+    const made = openModel({ bytes }, options);
+    const artifact = made.ok ? writeArtifact(made.value.artifact) : new Uint8Array();
+    for (const source of [
+      load(bytes, { shapes: { N: "1..4" }, threads: 1 }),
+      load(artifact, { threads: 1 }),
+    ]) {
+      const loaded = await source;
+      const outputs = loaded.run({ x });
+      const found = Object.entries(outputs).map(([name, t]) => [name, [...t.data]]);
+      expect(Object.fromEntries(found)).toEqual(wanted);
+      await loaded.dispose();
+    }
+  });
+
+  it("refuses a count of threads that is none (CLI001)", () => {
+    for (const threads of [0, -1, 2.5, 1e9, "a" as never]) {
+      const loaded = tryLoad(sampleModel(), { shapes, threads });
+      expect(loaded).toMatchObject({ ok: false, diagnostics: [{ code: "CLI001" }] });
+    }
   });
 });
 

@@ -34,6 +34,8 @@ export async function load(
   return unwrap(tryLoad(source, options));
 }
 
+const mostThreads = 1024;
+
 const optionNames: Readonly<Record<keyof LoadOptions, true>> = {
   target: true,
   threads: true,
@@ -53,6 +55,14 @@ export function tryLoad(
     return fail(
       diagnostic("CLI001", `load has no option ${JSON.stringify(unknown)}`, {
         help: `its options are ${Object.keys(optionNames).join(", ")}`,
+      }),
+    );
+  }
+  const { threads: count } = options;
+  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= mostThreads)) {
+    return fail(
+      diagnostic("CLI001", `threads is ${JSON.stringify(count)}`, {
+        help: `give an integer from 1 to ${mostThreads}`,
       }),
     );
   }
