@@ -23,7 +23,6 @@ import { prepareModel } from "./graph/prepare.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
-import type { Program } from "./program/program.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import { coalesceRegion } from "./region/coalesce.ts";
@@ -45,7 +44,14 @@ import type { Schedule } from "./schedule/directive.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
-import { formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
+import {
+  type Diagnostic,
+  diagnostic,
+  fail,
+  formatDiagnostic,
+  ok,
+  type Result,
+} from "./support/diagnostic.ts";
 import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
@@ -157,7 +163,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   if (!plan.ok) return plan;
   onPass("validate");
   const valid = validateProgram(plan.value.program);
-  invariant(valid.ok, () => refusalText(valid));
+  if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice.value;
   const rewritten = improved.value && { rewritten: improved.value };
   const found = { model, nests: widened, regions: chosen, certificate, plan: plan.value };
@@ -168,9 +174,12 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   ]);
 }
 
-function refusalText(refused: Result<Program>): string {
-  const list = refused.ok ? [] : refused.diagnostics.slice(0, 3);
-  return `the lowered program is not proved valid: ${list.map(formatDiagnostic).join("\n")}`;
+/** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */
+function notProved(refusals: readonly Diagnostic[]): Diagnostic {
+  return diagnostic("SCH032", "the program for this model is not proved valid", {
+    notes: refusals.slice(0, 3).map(formatDiagnostic),
+    help: "give the dimensions values or narrower ranges from 1 on (--shape); and report it",
+  });
 }
 
 function describeChoice(

@@ -26,6 +26,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   ONX014: exitCodes.unsupported,
   ONX015: exitCodes.usage,
   SCH015: exitCodes.unsupported,
+  SCH032: exitCodes.unsupported,
   EMT001: exitCodes.unsupported,
   ART006: exitCodes.unsupported,
   CLI002: exitCodes.unsupported,

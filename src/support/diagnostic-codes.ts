@@ -72,6 +72,7 @@ export const diagnosticCodes = {
   SCH020: "point is no iteration",
   SCH030: "target has no grid of blocks",
   SCH031: "reduction cannot be spread over threads",
+  SCH032: "program is not proved",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

@@ -31,6 +31,13 @@ export function readAssignments(
   for (const text of texts) {
     const pair = splitAssignment(option, text);
     if (!pair.ok) return pair;
+    const [name, value] = pair.value;
+    const other = pairs.find(([n]) => n === name);
+    if (other && other[1] !== value) {
+      return fail(
+        diagnostic("CLI001", `${name} is given twice: ${other[1]} and ${value}`, { at: option }),
+      );
+    }
     pairs.push(pair.value);
   }
   return ok(Object.fromEntries(pairs));

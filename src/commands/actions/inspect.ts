@@ -32,6 +32,10 @@ const forms = {
 } as const;
 
 export const inspectModel: Action<InspectArgs> = async (args, context) => {
+  if (args.at !== undefined && !args.schedule) {
+    const help = "add --schedule";
+    return fail(diagnostic("CLI001", "--at is for --schedule", { at: "--at", help }));
+  }
   const opened = openPath(args, context);
   if (!opened.ok) return opened;
   const asked = (Object.keys(forms) as (keyof typeof forms)[]).filter((form) => args[form]);

@@ -203,6 +203,24 @@ describe("outputs that are inputs, constants or each other", () => {
   });
 });
 
+describe("what was asked for and is no use", () => {
+  it("is refused: a program that is not proved (SCH032), a signal that is none (CLI001)", async () => {
+    const bytes = writeModel({
+      name: "window",
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: [1, 1, 5, "W"] }],
+      outputs: ["y"],
+      weights: { w: tensor("f32", [1, 1, 3, 3], new Float32Array(9)) },
+      nodes: [{ op: "Conv", inputs: ["x", "w"], outputs: ["y"] }],
+    });
+    const loaded = tryLoad(bytes, { shapes: { W: "0..3" } });
+    expect(loaded).toMatchObject({ ok: false, diagnostics: [{ code: "SCH032" }] });
+    const run = model.runAsync({ "x:0": rows(1) }, { signal: 7 as never });
+    await expect(run).rejects.toThrow("signal is no AbortSignal");
+    expect(codeOf(() => model.run({ "x:0": rows(1) }))).toBe("ok");
+  });
+});
+
 describe("--target cuda", () => {
   it("says what is missing, for a model and for an artifact", () => {
     const made = openModel({ bytes: sampleModel() }, { target: "wasm", seed: 0, shapes: bounded });

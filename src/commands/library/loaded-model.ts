@@ -52,6 +52,7 @@ export class LoadedModel {
   /** Outputs for these inputs, leaving the event loop free. Rejects with WavetileError. */
   async runAsync(feeds: Tensors, { signal }: RunOptions = {}): Promise<Tensors> {
     if (this.#disposed) unwrap(disposed());
+    if (signal !== undefined && !(signal instanceof AbortSignal)) unwrap(noSignal());
     this.#running++;
     // Copied now: the caller may use its arrays again while the run waits for its turn.
     const prepared = copied(this.#prepare(feeds));
@@ -149,6 +150,10 @@ function copied(feeds: Result<Tensors>): Result<Tensors> {
 
 function namesOf(ports: readonly Port[]): string {
   return ports.map((p) => p.name).join(", ");
+}
+
+function noSignal(): Result<never> {
+  return fail(diagnostic("CLI001", "signal is no AbortSignal", { help: "new AbortController()" }));
 }
 
 function disposed(): Result<never> {

@@ -12,6 +12,7 @@ export interface Peer {
 const typeOf: Readonly<Record<string, string>> = {
   f32: "float32",
   f64: "float64",
+  f16: "float16",
   i8: "int8",
   i16: "int16",
   i32: "int32",
@@ -41,6 +42,12 @@ async function importRuntime(): Promise<Result<Runtime>> {
   }
 }
 
+/** Newer engines have an array type for f16; ours holds its bits. */
+function storedBits(data: Tensor["data"]): Tensor["data"] {
+  if ((data.constructor.name as string) !== "Float16Array") return data;
+  return new Uint16Array(data.buffer, data.byteOffset, data.length);
+}
+
 /** Opens an ONNX model in onnxruntime with `threads` threads. */
 export async function openPeer(bytes: Uint8Array, threads: number): Promise<Result<Peer>> {
   const runtime = await importRuntime();
@@ -65,7 +72,7 @@ export async function openPeer(bytes: Uint8Array, threads: number): Promise<Resu
         Object.entries(outputs).map(([name, value]) => {
           const { type, dims, data } = value as InstanceType<typeof OrtTensor>;
           const dtype = dtypeOf.get(type) as Tensor["dtype"];
-          return [name, { dtype, shape: dims, data: data as Tensor["data"] }];
+          return [name, { dtype, shape: dims, data: storedBits(data as Tensor["data"]) }];
         }),
       );
     },

@@ -104,6 +104,7 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
   const [value] = Object.keys(options.values ?? {});
   if (value !== undefined) return fail(fixedBefore("values", `--value ${value}`));
+  if (options.rewrite === "on") return fail(fixedBefore("operations", "--rewrite on"));
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
   const chosen = chooseTarget(container.value, options.target);
