@@ -2,7 +2,7 @@
  * Legality against brute force: trial n draws a schedule for kernel n modulo their number
  * (campaign/schedule-legality/). Every decision of affine/ is compared with looking at all pairs of
  * instances, and what is accepted has to compute the kernel's values in the interpreter of schedule
- * trees, and as loops. Run in full it gives every kernel 300 schedules.
+ * trees. Run in full it gives every kernel 300 schedules.
  */
 import type { Campaign, Finding } from "../campaign.ts";
 import { readKernel } from "../schedule-legality/kernel-text.ts";

@@ -3,7 +3,7 @@
  * IMPACT 2014). Eight kinds of node above the leaves: the domain, conditions on parameters
  * (context), bands of loops, filters, sequences and sets of filters, marks, and extensions, which add
  * instances inside loops (copies). A tree is a value: transform/ makes others of it, flatten.ts gives
- * the time of every instance, run.ts runs it, loops.ts writes it as loops, tree-text.ts prints it.
+ * the time of every instance, run.ts runs it, tree-text.ts prints it.
  *
  * Loops are named: within the path from the root to a leaf each name stands once.
  */
