@@ -5,7 +5,7 @@
  */
 import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { TileIntrinsic } from "../program/intrinsics.ts";
-import type { IntrinsicOperand, Statement } from "../program/statement.ts";
+import type { IntrinsicOperand, SyncStatement } from "../program/statement.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { invariant } from "../support/invariant.ts";
@@ -31,22 +31,7 @@ import {
   type TileSpan,
 } from "./program-tile.ts";
 
-type Sync = Extract<
-  Statement,
-  {
-    kind:
-      | "intrinsic"
-      | "commitGroup"
-      | "waitGroup"
-      | "wait"
-      | "signal"
-      | "expect"
-      | "barrier"
-      | "fence";
-  }
->;
-
-export function compileSync(s: Sync, names: NameSlots): Code {
+export function compileSync(s: SyncStatement, names: NameSlots): Code {
   switch (s.kind) {
     case "intrinsic":
       return compileIntrinsic(s, names);
@@ -143,7 +128,7 @@ function arrive(thread: Thread, cell: PhaseCell<Runnable>, amount: number): void
   thread.machine.wake(cell.queue);
 }
 
-function compileWait(s: Extract<Sync, { kind: "wait" }>, names: NameSlots): Code {
+function compileWait(s: Extract<SyncStatement, { kind: "wait" }>, names: NameSlots): Code {
   const cells = compileCells(s.counter, s.index, names);
   const value = compileIndex(s.value, names.int);
   return {
@@ -163,7 +148,7 @@ function compileWait(s: Extract<Sync, { kind: "wait" }>, names: NameSlots): Code
   };
 }
 
-function compileSignal(s: Extract<Sync, { kind: "signal" }>, names: NameSlots): Code {
+function compileSignal(s: Extract<SyncStatement, { kind: "signal" }>, names: NameSlots): Code {
   const cells = compileCells(s.counter, s.index, names);
   const amount = compileIndex(s.amount, names.int);
   return {
@@ -205,7 +190,7 @@ function* meet(
   thread.machine.wake(meeting.queue);
 }
 
-type Issue = Extract<Sync, { kind: "intrinsic" }>;
+type Issue = Extract<SyncStatement, { kind: "intrinsic" }>;
 type SpanCode = (thread: Thread) => TileSpan;
 
 /** A statement with its row and everything resolved. */

@@ -166,3 +166,19 @@ export type Statement =
     }
   /** Makes earlier ordinary writes visible to asynchronous intrinsics (proxy fence). */
   | { readonly kind: "fence"; readonly scope: "shared" | "memory" };
+
+/** Statements that start, order or await effects between threads. */
+export type SyncStatement = Extract<
+  Statement,
+  {
+    kind:
+      | "intrinsic"
+      | "commitGroup"
+      | "waitGroup"
+      | "wait"
+      | "signal"
+      | "expect"
+      | "barrier"
+      | "fence";
+  }
+>;

@@ -10,6 +10,7 @@
  * wanted), modulo 2^64 elsewhere; arguments of divisions, minima and conditions are exact in the width
  * that their own range asks for.
  */
+import { growthPerTrip, levelOfTerm, sumOfTerms } from "../../program/index-levels.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { type IndexRange, type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -178,7 +179,7 @@ export class IndexScope {
     for (const { expr, bits } of uses) {
       const settled = expr.terms.filter((t) => this.#levelOf(t) <= level);
       if (!settled.some((t) => this.#levelOf(t) === level)) continue;
-      const sum = sumOf(settled, 0);
+      const sum = sumOfTerms(settled, 0);
       if (!isVariable(sum) || bits === 64) sums.set(keyOf(sum, bits), { expr: sum, bits });
     }
     return [...sums.values()].filter((use) => !this.#find(use.expr, use.bits));
@@ -197,34 +198,15 @@ export class IndexScope {
 
   /** The growth of `sum` per trip, if it is the same in all trips. */
   #stepOf(sum: IndexExpr, name: string, level: number): IndexExpr | undefined {
-    const parts: IndexExpr[] = [];
-    for (const term of sum.terms) {
-      if (this.#levelOf(term) < level) continue;
-      const rest = term.atoms.filter((a) => !(a.kind === "variable" && a.name === name));
-      if (rest.length !== term.atoms.length - 1) return undefined;
-      const factors = rest.map((a) => sumOf([{ coefficient: 1, atoms: [a], key: a.key }], 0));
-      const factor = ix.mul(term.coefficient, ...factors);
-      if (factor.terms.some((t) => this.#levelOf(t) >= level)) return undefined;
-      parts.push(factor);
-    }
-    return ix.add(...parts);
+    return growthPerTrip(sum, name, level, this.#levelOfVariable);
   }
 
   #levelOf(term: ix.IndexTerm): number {
-    let level = 0;
-    for (const atom of term.atoms) level = Math.max(level, this.#levelOfAtom(atom));
-    return level;
+    return levelOfTerm(term, this.#levelOfVariable);
   }
 
-  /** Variables that are not bound yet will be bound inside: deeper than every open layer. */
-  #levelOfAtom(atom: ix.IndexAtom): number {
-    if (atom.kind === "variable") return this.#variables.get(atom.name)?.level ?? Infinity;
-    let level = 0;
-    for (const part of ix.atomOperands(atom)) {
-      for (const term of part.terms) level = Math.max(level, this.#levelOf(term));
-    }
-    return level;
-  }
+  readonly #levelOfVariable = (name: string): number | undefined =>
+    this.#variables.get(name)?.level;
 
   #find(expr: IndexExpr, bits: Bits): Operand | undefined {
     const key = keyOf(expr, bits);
@@ -248,7 +230,7 @@ export class IndexScope {
     const deepest = Math.max(...levels);
     const outer = sum.terms.filter((_, i) => levels[i]! < deepest);
     const own = sum.terms.filter((_, i) => levels[i]! === deepest);
-    let total = outer.length > 0 ? this.#sum(sumOf(outer, 0), bits) : undefined;
+    let total = outer.length > 0 ? this.#sum(sumOfTerms(outer, 0), bits) : undefined;
     for (const term of own) {
       const value = this.#term(term, bits);
       total = total ? this.#code.op(`add.s${bits}`, classOf(bits), total, value) : value;
@@ -258,7 +240,7 @@ export class IndexScope {
   }
 
   #term(term: ix.IndexTerm, bits: Bits): Operand {
-    const product = sumOf([{ ...term, coefficient: 1 }], 0);
+    const product = sumOfTerms([{ ...term, coefficient: 1 }], 0);
     const narrow = bits === 64 && this.widthOf(product) === 32;
     const width = narrow ? 32 : bits;
     const value = this.#product(term, width);
@@ -299,7 +281,7 @@ export class IndexScope {
       invariant(known, () => `index variable ${atom.name} is not bound`);
       return this.#resized(known.register, known.bits, bits);
     }
-    const expr = sumOf([{ coefficient: 1, atoms: [atom], key: atom.key }], 0);
+    const expr = sumOfTerms([{ coefficient: 1, atoms: [atom], key: atom.key }], 0);
     const parts = ix.atomOperands(atom);
     const wide = parts.some((p) => this.widthOf(p) === 64);
     const width: Bits = wide ? 64 : 32;
@@ -402,9 +384,4 @@ function isVariable(expr: IndexExpr): boolean {
 
 export function withoutConstant(expr: IndexExpr): IndexExpr {
   return expr.constant === 0 ? expr : ix.add(expr, -expr.constant);
-}
-
-function sumOf(terms: readonly ix.IndexTerm[], constant: number): IndexExpr {
-  const parts = terms.map((t) => ({ constant: 0, terms: [t], key: "" }));
-  return ix.add(constant, ...parts);
 }

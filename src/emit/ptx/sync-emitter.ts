@@ -7,7 +7,7 @@
 
 import { rowMajorStrides } from "../../program/addresses.ts";
 import type { Counter } from "../../program/program.ts";
-import type { Statement } from "../../program/statement.ts";
+import type { Statement, SyncStatement } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { KernelContext } from "./kernel-context.ts";
@@ -22,20 +22,6 @@ import {
 import type { TileEmitter } from "./tile-emitter.ts";
 
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
-type Sync = Extract<
-  Statement,
-  {
-    kind:
-      | "intrinsic"
-      | "commitGroup"
-      | "waitGroup"
-      | "wait"
-      | "signal"
-      | "expect"
-      | "barrier"
-      | "fence";
-  }
->;
 
 /** A counter's cells: `base` is the address of the first. */
 export interface CounterPlace {
@@ -72,7 +58,7 @@ export class SyncEmitter {
     this.#context = parts.context;
   }
 
-  emit(s: Sync): void {
+  emit(s: SyncStatement): void {
     switch (s.kind) {
       case "intrinsic":
         this.tiles.emit(s, (counter, index) => this.cellAddress(counter, index));

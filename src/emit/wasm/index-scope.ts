@@ -9,6 +9,7 @@
  *
  * Values are 32-bit integers modulo 2^32.
  */
+import { growthPerTrip, levelOfTerm, sumOfTerms } from "../../program/index-levels.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { type IndexRange, type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -198,7 +199,7 @@ export class IndexScope {
       const settled = use.terms.filter((t) => this.#levelOf(t) <= level);
       if (!settled.some((t) => this.#levelOf(t) === level)) continue;
       const open = settled.length < use.terms.length;
-      const sum = sumOf(settled, open ? 0 : use.constant);
+      const sum = sumOfTerms(settled, open ? 0 : use.constant);
       if (!isVariable(sum)) sums.set(sum.key, sum);
     }
     return [...sums.values()].filter((sum) => !this.#levels[level]!.sums.has(sum.key));
@@ -230,34 +231,15 @@ export class IndexScope {
 
   /** The growth of `sum` per trip, if it is the same in all trips. */
   #stepOf(sum: IndexExpr, name: string, level: number): IndexExpr | undefined {
-    const parts: IndexExpr[] = [];
-    for (const term of sum.terms) {
-      if (this.#levelOf(term) < level) continue;
-      const rest = term.atoms.filter((a) => !(a.kind === "variable" && a.name === name));
-      if (rest.length !== term.atoms.length - 1) return undefined;
-      const factors = rest.map((a) => sumOf([{ coefficient: 1, atoms: [a], key: a.key }], 0));
-      const factor = ix.mul(term.coefficient, ...factors);
-      if (factor.terms.some((t) => this.#levelOf(t) >= level)) return undefined;
-      parts.push(factor);
-    }
-    return ix.add(...parts);
+    return growthPerTrip(sum, name, level, this.#levelOfVariable);
   }
 
   #levelOf(term: ix.IndexTerm): number {
-    let level = 0;
-    for (const atom of term.atoms) level = Math.max(level, this.#levelOfAtom(atom));
-    return level;
+    return levelOfTerm(term, this.#levelOfVariable);
   }
 
-  /** Variables that are not bound yet will be bound inside: deeper than every open level. */
-  #levelOfAtom(atom: ix.IndexAtom): number {
-    if (atom.kind === "variable") return this.#variables.get(atom.name)?.level ?? Infinity;
-    let level = 0;
-    for (const part of ix.atomOperands(atom)) {
-      for (const term of part.terms) level = Math.max(level, this.#levelOf(term));
-    }
-    return level;
-  }
+  readonly #levelOfVariable = (name: string): number | undefined =>
+    this.#variables.get(name)?.level;
 
   /** Pushes a sum with its constant, which may be part of a kept one. */
   #pushSum(sum: IndexExpr): void {
@@ -285,7 +267,7 @@ export class IndexScope {
     const deepest = Math.max(...levels);
     const outer = sum.terms.filter((_, i) => levels[i]! < deepest);
     const own = sum.terms.filter((_, i) => levels[i]! === deepest);
-    if (outer.length > 0) this.#pushVarying(sumOf(outer, 0));
+    if (outer.length > 0) this.#pushVarying(sumOfTerms(outer, 0));
     own.forEach((term, i) => {
       this.#pushTerm(term);
       if (outer.length > 0 || i > 0) this.#f.op("i32.add");
@@ -369,9 +351,4 @@ function isVariable(expr: IndexExpr): boolean {
   const [term] = expr.terms;
   if (!term || expr.terms.length > 1 || expr.constant !== 0) return false;
   return term.coefficient === 1 && term.atoms.length === 1 && term.atoms[0]!.kind === "variable";
-}
-
-function sumOf(terms: readonly ix.IndexTerm[], constant: number): IndexExpr {
-  const parts = terms.map((t) => ({ constant: 0, terms: [t], key: "" }));
-  return ix.add(constant, ...parts);
 }

@@ -7,6 +7,7 @@
  * displacements, so that all accesses of an unrolled tile share one pointer (Allen and Kennedy,
  * "Optimizing Compilers for Modern Architectures", 2001, on induction variables).
  */
+import { growthPerTrip, levelOfTerm, sumOfTerms } from "../../program/index-levels.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { type IndexRange, type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -185,7 +186,7 @@ export class IndexScope {
       const settled = use.terms.filter((t) => this.#levelOf(t) <= level);
       if (!settled.some((t) => this.#levelOf(t) === level)) continue;
       const open = settled.length < use.terms.length;
-      const sum = sumOf(settled, open ? 0 : use.constant);
+      const sum = sumOfTerms(settled, open ? 0 : use.constant);
       if (!isVariable(sum)) sums.set(sum.key, sum);
     }
     return [...sums.values()].filter((sum) => !this.#levels[level]!.sums.has(sum.key));
@@ -215,36 +216,15 @@ export class IndexScope {
 
   /** The growth of `sum` per trip, if it is the same in all trips. */
   #stepOf(sum: IndexExpr, name: string, level: number): IndexExpr | undefined {
-    const parts: IndexExpr[] = [];
-    for (const term of sum.terms) {
-      if (this.#levelOf(term) < level) continue;
-      const rest = term.atoms.filter((a) => !(a.kind === "variable" && a.name === name));
-      if (rest.length !== term.atoms.length - 1) return undefined;
-      const factors = rest.map((a) => sumOf([{ coefficient: 1, atoms: [a], key: a.key }], 0));
-      const factor = ix.mul(term.coefficient, ...factors);
-      if (factor.terms.some((t) => this.#levelOf(t) >= level)) return undefined;
-      parts.push(factor);
-    }
-    return ix.add(...parts);
+    return growthPerTrip(sum, name, level, this.#levelOfVariable);
   }
 
   #levelOf(term: ix.IndexTerm): number {
-    let level = 0;
-    for (const atom of term.atoms) level = Math.max(level, this.#levelOfAtom(atom));
-    return level;
+    return levelOfTerm(term, this.#levelOfVariable);
   }
 
-  /** Variables that are not bound yet will be bound inside: deeper than every open level. */
-  #levelOfAtom(atom: ix.IndexAtom): number {
-    if (atom.kind === "variable") {
-      return this.#variables.get(atom.name)?.level ?? Number.POSITIVE_INFINITY;
-    }
-    let level = 0;
-    for (const part of ix.atomOperands(atom)) {
-      for (const term of part.terms) level = Math.max(level, this.#levelOf(term));
-    }
-    return level;
-  }
+  readonly #levelOfVariable = (name: string): number | undefined =>
+    this.#variables.get(name)?.level;
 
   #kept(sum: IndexExpr): Register | undefined {
     for (let i = this.#levels.length - 1; i >= 0; i--) {
@@ -263,7 +243,7 @@ export class IndexScope {
     const outer = sum.terms.filter((_, i) => levels[i]! < deepest);
     const own = sum.terms.filter((_, i) => levels[i]! === deepest);
     const parts = own.map((term) => this.#term(term));
-    if (outer.length > 0) parts.unshift(this.#varying(sumOf(outer, 0)));
+    if (outer.length > 0) parts.unshift(this.#varying(sumOfTerms(outer, 0)));
     return parts.reduce((left, right) => {
       const r = this.#f.gpr();
       this.#f.emit("lea", r, { kind: "memory", base: left, index: right, scale: 1, disp: 0 });
@@ -368,9 +348,4 @@ function isVariable(expr: IndexExpr): boolean {
   const [term] = expr.terms;
   if (!term || expr.terms.length > 1 || expr.constant !== 0) return false;
   return term.coefficient === 1 && term.atoms.length === 1 && term.atoms[0]!.kind === "variable";
-}
-
-function sumOf(terms: readonly ix.IndexTerm[], constant: number): IndexExpr {
-  const parts = terms.map((t) => ({ constant: 0, terms: [t], key: "" }));
-  return ix.add(constant, ...parts);
 }
