@@ -65,7 +65,7 @@ export function extractDag(
   return conclude(problem, choice, ({ dagCost }) => ({ cost: dagCost, lowerBound: bound }));
 }
 
-const defaults = { work: 4_000_000, seed: 1, solveMilp: undefined, mostMilpNodes: 5000 };
+const defaults = { work: 2_500_000, seed: 1, solveMilp: undefined, mostMilpNodes: 5000 };
 
 type Settings = Required<Omit<ExtractOptions, "solveMilp">> & { solveMilp: SolveMilp | undefined };
 
