@@ -112,6 +112,7 @@ describe("verifyGraph", () => {
     ["GRF014", { inputs: [0, 1, 2] }],
     ["GRF011", { states: [{ input: 1, output: 0 }] }],
     ["GRF011", { states: [...good.states, ...good.states] }],
+    ["GRF011", { states: [{ input: 1, output: 17 }] }],
     ["GRF001", { nodes: good.nodes.map((n) => ({ ...n, inputs: [0] })) as never }],
     ["GRF010", { nodes: good.nodes.map((n) => ({ ...n, op: "frob" })) as never }],
     [

@@ -266,16 +266,18 @@ class Verifier {
 
   #checkStates(): void {
     const { states, inputs, outputs, values } = this.#graph;
-    const seen = new Set<ValueId>();
+    const taken = new Set<ValueId>();
     for (const { input, output } of states) {
       const [from, to] = [values[input], values[output]];
       if (!from || !to || !inputs.includes(input) || !outputs.includes(output)) {
         this.#report("GRF011", `state ${input} -> ${output} names no input and output`);
-      } else if (seen.has(input) || seen.has(output) || !sameType(from.type, to.type)) {
+      } else if (taken.has(input)) {
+        this.#report("GRF011", `state "${from.name}" takes over two outputs`);
+      } else if (!sameType(from.type, to.type)) {
         const found = `${printType(from.type)} and ${printType(to.type)}`;
         this.#report("GRF011", `state "${from.name}" -> "${to.name}" pairs ${found}`);
       }
-      seen.add(input).add(output);
+      taken.add(input);
     }
   }
 }

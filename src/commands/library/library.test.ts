@@ -6,7 +6,7 @@ import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 import { openModel } from "./open-model.ts";
-import { sampleModel, sumModel } from "./sample-model.test-support.ts";
+import { delayLine, sampleModel, sumModel } from "./sample-model.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { WavetileError } from "./wavetile-error.ts";
 
@@ -29,6 +29,8 @@ function codeOf(body: () => unknown): string {
   }
   return "ok";
 }
+
+const tensorOf = (dtype: string, value: number) => () => tensor(dtype, [1], [value]);
 
 describe("LoadedModel", () => {
   it("runs several shapes under the model's own names", () => {
@@ -122,6 +124,20 @@ describe("LoadedModel", () => {
     };
     expect(faultOf({ "x:0": "z" })).toBe("CLI001");
     expect(faultOf({ "x:0": "y:0" })).toBe("GRF011");
+  });
+
+  it("runs a delay line: a state that takes over an input, and one that takes over a state", async () => {
+    const line = await load(delayLine(), { states: { a: "a_next", b: "b_next" }, threads: 1 });
+    const push = (value: number) => line.run({ x: tensor("f32", [1], [value]) }).y!.data[0];
+    expect([1, 10, 100, 1000].map(push)).toEqual([1, 11, 111, 1110]);
+    await line.dispose();
+  });
+
+  it("makes tensors of what the type can hold, and of nothing else (RUN036)", () => {
+    expect(tensor("u8", [2], [0, 255]).data).toEqual(Uint8Array.of(0, 255));
+    expect(tensor("f16", [1], [1e-9]).data[0]).toBe(0);
+    const wrong = [tensorOf("u8", 300), tensorOf("i8", -129), tensorOf("i64", 0.5)];
+    expect(wrong.map(codeOf)).toEqual(["RUN036", "RUN036", "RUN036"]);
   });
 
   it("is over after dispose (RUN037)", async () => {

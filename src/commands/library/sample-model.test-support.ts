@@ -39,3 +39,20 @@ export function sumModel(): Uint8Array {
     nodes: [{ op: "Add", inputs: ["s", "x"], outputs: ["total"] }],
   });
 }
+
+/** y = x + a + b, where a is to take over x and b is to take over a: one element and two delayed ones. */
+export function delayLine(): Uint8Array {
+  return writeModel({
+    name: "delay",
+    opset: 18,
+    inputs: ["x", "a", "b"].map((name) => ({ name, dtype: "f32", shape: [1] })),
+    outputs: ["y", "a_next", "b_next"],
+    weights: {},
+    nodes: [
+      { op: "Add", inputs: ["x", "a"], outputs: ["t"] },
+      { op: "Add", inputs: ["t", "b"], outputs: ["y"] },
+      { op: "Identity", inputs: ["x"], outputs: ["a_next"] },
+      { op: "Identity", inputs: ["a"], outputs: ["b_next"] },
+    ],
+  });
+}

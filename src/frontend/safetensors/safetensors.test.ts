@@ -50,6 +50,14 @@ describe("safetensors", () => {
     expect(result).toMatchObject({ ok: false, diagnostics: [{ code: "ART001" }] });
   });
 
+  it("says of a file that was cut how much of it there is", () => {
+    const written = writeSafetensors(sample);
+    const cut = readSafetensors(written.subarray(0, written.length - 3));
+    expect(cut.ok ? "" : cut.diagnostics[0]!.message).toMatch(
+      /cut short: (\d+) bytes of data are announced, (\d+) are there/,
+    );
+  });
+
   it("survives any damage", () => {
     const written = writeSafetensors(sample);
     fc.assert(

@@ -51,10 +51,14 @@ export function readSafetensors(file: Uint8Array): Result<ReadonlyMap<string, Sa
     if (entries.length > mostTensors) malformed(`it has ${entries.length} tensors`);
     const rows = entries.map(([name, entry]) => readEntry(name, entry));
     rows.sort((a, b) => a.begin - b.begin || a.end - b.end);
+    const end = rows.at(-1)?.end ?? 0;
+    if (end > data.length) {
+      malformed(`it is cut short: ${end} bytes of data are announced, ${data.length} are there`);
+    }
     const tensors = new Map<string, Safetensor>();
     let next = 0;
     for (const { name, type, shape, begin, end } of rows) {
-      if (begin !== next || end > data.length) {
+      if (begin !== next) {
         malformed(`tensor ${JSON.stringify(name)} is at ${begin} to ${end}, expected at ${next}`);
       }
       next = end;
@@ -74,7 +78,7 @@ function splitFile(file: Uint8Array): {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const length = Number(view.getBigUint64(0, true));
   if (length > mostHeaderBytes || 8 + length > file.length) {
-    malformed(`its header of ${length} bytes is not there`);
+    malformed(`it is cut short: its header of ${length} bytes is not there`);
   }
   const header = parseJson(file.subarray(8, 8 + length));
   if (!isRecord(header)) malformed("its header is no JSON object");

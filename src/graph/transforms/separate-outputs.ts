@@ -9,6 +9,7 @@ export function separateOutputs(graph: Graph): Graph {
   const names = new Set(graph.values.map((v) => v.name));
   const values: Value[] = [...graph.values];
   const nodes: Node[] = [...graph.nodes];
+  const copies = new Map<ValueId, ValueId>();
   const outputs = graph.outputs.map((id) => {
     if (!taken.has(id)) {
       taken.add(id);
@@ -17,6 +18,7 @@ export function separateOutputs(graph: Graph): Graph {
     const { name, type } = graph.values[id]!;
     const copy = { id: values.length, name: freeName(`${name}.output`, names), type };
     values.push(copy);
+    if (!copies.has(id)) copies.set(id, copy.id);
     nodes.push({
       id: nodes.length,
       op: "cast",
@@ -27,7 +29,14 @@ export function separateOutputs(graph: Graph): Graph {
     });
     return copy.id;
   });
-  return values.length === graph.values.length ? graph : { ...graph, values, nodes, outputs };
+  if (copies.size === 0) return graph;
+  // A state that takes over what is no output of its own any more (a delay line) takes over the copy.
+  const own = new Set(outputs);
+  const states = graph.states.map(({ input, output }) => ({
+    input,
+    output: own.has(output) ? output : copies.get(output)!,
+  }));
+  return { ...graph, values, nodes, outputs, states };
 }
 
 function freeName(wanted: string, names: Set<string>): string {

@@ -404,6 +404,11 @@ describe("diagnostics of the importer", () => {
     expect(codes(importOnnx(bytes, { shapes: { M: 3 } }))).toEqual(["ONX015"]);
     expect(codes(importOnnx(bytes, { shapes: { N: -3 } }))).toEqual(["ONX015"]);
     expect(codes(importOnnx(bytes, { shapes: { N: { min: 5, max: 3 } } }))).toEqual(["ONX015"]);
+    // A second override is not blamed for dimensions that the refusal kept from being seen.
+    const both = importOnnx(bytes, { shapes: { N: { min: 5, max: 3 }, M: 3 } });
+    expect(both.ok ? [] : both.diagnostics.map((d) => d.message)).toEqual([
+      "N = 5..3 is no extent",
+    ]);
     expect(codes(importOnnx(bytes, { values: { z: i64(1) } }))).toEqual(["ONX015"]);
   });
 

@@ -97,7 +97,9 @@ class ModelImport {
     const scope = new Scope();
     this.#bindInitializers(this.#graph, scope);
     this.#bindInputs(scope);
-    this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
+    // After a refusal not every dimension was seen: nothing can be said of what was not used.
+    if (this.#diagnostics.length === 0)
+      this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
     this.#checkValues();
     walkNodes(this.#graph.node, scope, context);
     const { ids: outputs, forms } = this.#collectOutputs(scope, context.emitter);
