@@ -26,7 +26,7 @@ export function tensor(
 function exactTensor(
   dtype: DType,
   shape: readonly number[],
-  data: readonly (number | bigint)[],
+  data: readonly number[] | readonly bigint[],
 ): Tensor {
   const broken = data.findIndex((value) => typeof value === "number" && !Number.isInteger(value));
   if (broken >= 0) return refuse(dtype, data, broken);
@@ -36,7 +36,7 @@ function exactTensor(
   return other < 0 ? made : refuse(dtype, data, other);
 }
 
-function refuse(dtype: DType, data: readonly (number | bigint)[], at: number): never {
+function refuse(dtype: DType, data: ArrayLike<number | bigint>, at: number): never {
   const found = `element ${at} is ${data[at]}, which is no ${dtype}`;
   return unwrap(fail(diagnostic("RUN036", `tensor: ${found}`, { help: "convert it first" })));
 }
