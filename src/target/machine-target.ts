@@ -79,12 +79,39 @@ function memoryRate({ memoryBytesPerNs: whole }: CpuMachine): Sourced {
 
 const launchGap = predicted(1300, "gap between dependent kernels of a graph, as seen on an H100");
 
-function blockLimits(machine: GpuMachine, memory: readonly MemoryLevel[]): BlockLimits {
-  const { architecture: a, memoryBytesPerNs, l2Bytes } = machine;
+/** The A100 white paper: 5,120 bytes a cycle for 108 multiprocessors. */
+const l2BytesPerCycle = 47;
+
+function l2RatePerSm(ghz: number): Sourced {
+  return predicted(
+    l2BytesPerCycle * ghz,
+    `${l2BytesPerCycle} bytes a cycle and multiprocessor (A100 white paper: 5,120 for 108) x ${ghz} GHz`,
+  );
+}
+
+/** What a whole GPU sustains: the one place that prices of compiled and of planned kernels read. */
+export function sustainedRates(
+  machine: GpuMachine,
+): Pick<BlockLimits, "memoryBytesPerNs" | "nearBytesPerNs" | "launchNs"> {
+  const { multiprocessors, boostMhz, memoryBytesPerNs } = machine;
+  const cores = multiprocessors.value;
+  const near = l2RatePerSm(boostMhz.value / 1000);
+  return {
+    // Copies reach 88 % of the data sheet's rate on an H200.
+    memoryBytesPerNs: predicted(
+      memoryBytesPerNs.value * 0.9,
+      `0.9 x ${memoryBytesPerNs.value} GB/s, as copies and reads reach on an H200`,
+    ),
+    nearBytesPerNs: predicted(near.value * cores, `${cores} multiprocessors x ${near.source}`),
+    launchNs: launchGap,
+  };
+}
+
+function blockLimits(machine: GpuMachine): BlockLimits {
+  const { architecture: a, l2Bytes } = machine;
   const cores = machine.multiprocessors.value;
   const ghz = machine.boostMhz.value / 1000;
   const issue = a.warpInstructionsPerCycle.value;
-  const near = memory.find((m) => m.name === "L2")!.bytesPerNsPerCore.value;
   return {
     warpThreads: a.warpThreads,
     threadsPerBlock: a.threadsPerBlock.value,
@@ -100,15 +127,9 @@ function blockLimits(machine: GpuMachine, memory: readonly MemoryLevel[]): Block
       issue * ghz,
       `${issue} warp instructions a cycle x ${ghz} GHz`,
     ),
-    // Copies reach 88 % of the data sheet's rate on an H200.
-    memoryBytesPerNs: predicted(
-      memoryBytesPerNs.value * 0.9,
-      `0.9 x ${memoryBytesPerNs.value} GB/s, as copies and reads reach on an H200`,
-    ),
-    nearBytesPerNs: predicted(near * cores, `L2 rate of ${cores} multiprocessors together`),
+    ...sustainedRates(machine),
     nearBytes: l2Bytes.value,
     memoryLatencyNs: predicted(500, "unloaded DRAM read on an H100"),
-    launchNs: launchGap,
   };
 }
 
@@ -127,8 +148,7 @@ function gpuRates(machine: GpuMachine): Rates {
     {
       name: "L2",
       capacityBytes: l2Bytes,
-      // A100 white paper: 5,120 bytes a cycle for 108 multiprocessors.
-      bytesPerNsPerCore: predicted(47 * ghz, `47 bytes a cycle and multiprocessor x ${ghz} GHz`),
+      bytesPerNsPerCore: l2RatePerSm(ghz),
     },
     {
       name: "memory",
@@ -157,7 +177,7 @@ function gpuRates(machine: GpuMachine): Rates {
     ),
     multiplyAddLatencyNs: predicted(4 / ghz, `4 cycles at ${ghz} GHz`),
     barrierNs: launchGap,
-    blocks: blockLimits(machine, memory),
+    blocks: blockLimits(machine),
     maxMemoryBytes: machine.memoryBytes.value,
     // What cuMemAlloc promises.
     alignmentBytes: 256,

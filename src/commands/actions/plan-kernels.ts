@@ -1,6 +1,10 @@
 /** The kernel that a problem would get on each machine, with what it was chosen over. */
 import type { KernelConfiguration } from "../../plan/kernels/configuration.ts";
-import { configureKernel, type KernelChoice } from "../../plan/kernels/configure.ts";
+import {
+  configureKernel,
+  type KernelChoice,
+  type RejectedKernel,
+} from "../../plan/kernels/configure.ts";
 import type { KernelCounts } from "../../plan/kernels/counts.ts";
 import { type KernelProblem, workOf } from "../../plan/kernels/problem.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
@@ -68,7 +72,11 @@ function describe(choices: readonly KernelChoice[]): string {
     ]),
     [1, 3, 4, 5, 6, 7],
   );
-  return choices.length === 1 ? [table, "", ...detail(choices[0]!)].join("\n") : table;
+  const known = `times: ${origins.estimateNs}; limits: ${origins.limits}`;
+  const [only] = choices;
+  if (choices.length === 1) return [table, "", ...detail(only!), known].join("\n");
+  const help = "written today, runner-ups, limits that were broken: --target NAME";
+  return [table, "", known, help].join("\n");
 }
 
 /** Whole up to 2^53; above that counts are rounded. */
@@ -77,16 +85,34 @@ function formatCount(count: number): string {
 }
 
 function detail(choice: KernelChoice): readonly string[] {
-  const { chosen, counts, rejected, made, possible } = choice;
-  const line = (c: KernelConfiguration): string =>
-    `${formatTime(c.estimateNs)}  ${c.implementation}`;
+  const { chosen, counts, rejected, overLimit, made, possible } = choice;
+  const line = (c: RejectedKernel): string =>
+    `  ${formatTime(c.estimateNs)}  ${c.implementation}, ${shapeOf(c)}: ${c.why}`;
   return [
     ...(chosen.instruction ? [`instruction: ${chosen.instruction}`] : []),
     `registers a thread: ${chosen.registersPerThread}, unroll ${chosen.unroll}, loads of ${chosen.vectorBytes} bytes, shared bytes a block: ${chosen.sharedBytes}, cluster ${chosen.cluster}`,
     ...countLines(counts),
     ...chosen.reasons.map((r) => `because: ${r}`),
-    `${made} candidates, ${possible} within the machine's limits${rejected.length > 0 ? "; the best of every other kind:" : ""}`,
-    ...rejected.map((c) => `  ${line(c)}`),
+    ...todayLines(choice),
+    `${made} candidates, ${possible} within the machine's limits; rejected, the best of each kind:`,
+    ...rejected.map(line),
+    ...(overLimit.length > 0 ? ["over a limit of the machine, the fastest of each kind:"] : []),
+    ...overLimit.map(line),
+  ];
+}
+
+function shapeOf({ tile, stages }: KernelConfiguration): string {
+  const staged = stages > 1 ? `, ${stages} stages` : "";
+  return `${tile.m}x${tile.n}x${tile.k}${staged}`;
+}
+
+/** What Wavetile writes now, and where it does. */
+function todayLines({ today }: KernelChoice): readonly string[] {
+  if ("none" in today) return [`written today: nothing, ${today.none}`];
+  const { kernel, code } = today;
+  return [
+    `written today: ${kernel.implementation}, ${shapeOf(kernel)}, predicted ${formatTime(kernel.estimateNs)}`,
+    `  by ${code.join(", ")}`,
   ];
 }
 

@@ -41,8 +41,8 @@ export interface KernelConfiguration {
 
 /** A configuration before it is known to be worth telling: its reasons are spelled when asked for. */
 export interface Candidate extends Omit<KernelConfiguration, "reasons" | "emitted"> {
-  /** Operands go past the units once, without tiles in shared memory. */
-  readonly streams?: boolean;
+  /** What lowering and the emitters write today. */
+  readonly plain?: boolean;
   readonly why: () => readonly string[];
 }
 
@@ -60,17 +60,16 @@ export function limitFaults(config: Launch, target: Target): readonly string[] {
   if (!(config.estimateNs > 0)) faults.push(`estimate ${config.estimateNs}`);
   if (machine?.kind === "gpu") return [...faults, ...gpuFaults(config, machine)];
   faults.push(...registerFaults(config, target));
-  if (config.vectorBytes > target.vectorBytes)
-    faults.push(`vectors of ${config.vectorBytes} bytes`);
+  faults.push(...above(config.vectorBytes, target.vectorBytes, "bytes a vector"));
   return faults;
 }
 
 /** Vector registers for the sums of a tile, or the eight tile registers of 16 x 64 bytes of AMX. */
-function registerFaults({ tile, form, ...config }: Launch, target: Target) {
+function registerFaults({ tile, form, ...config }: Launch, target: Target): readonly string[] {
   if (form === "rows" || form === "elements") return [];
   if (!config.instructionTile) {
     const registers = (tile.m * tile.n * 4) / target.vectorBytes;
-    return registers > target.vectorRegisters ? [`${registers} accumulator registers`] : [];
+    return above(registers, target.vectorRegisters, "accumulator registers");
   }
   const { m, n } = config.instructionTile;
   const [down, across] = [tile.m / m, tile.n / n];
@@ -97,42 +96,45 @@ function instructionFaults(
   // 128 lanes of 512 columns: a tile of f32 sums must find room.
   const memory = a.tensorMemoryBytesPerSm?.value;
   if (name === "tcgen05.mma" && memory !== undefined && 4 * tile.m * tile.n > memory) {
-    faults.push(`${tile.m} x ${tile.n} sums in tensor memory`);
+    faults.push(`${4 * tile.m * tile.n} B of sums in tensor memory, the limit is ${memory}`);
   }
   return faults;
 }
 
-function gpuFaults(config: Launch, { architecture: a }: GpuMachine): string[] {
-  const faults: string[] = [];
+/** `262144 B shared, the limit is 232448`; empty when it is kept. */
+function above(found: number, limit: number, what: string): readonly string[] {
+  return found > limit ? [`${found} ${what}, the limit is ${limit}`] : [];
+}
+
+function gpuFaults(config: Launch, { architecture: a }: GpuMachine): readonly string[] {
   const threads = config.block.reduce((x, y) => x * y);
-  if (threads > a.threadsPerBlock.value) faults.push(`${threads} threads a block`);
-  if (threads % a.warpThreads !== 0) faults.push(`${threads} threads are no whole warps`);
-  if (config.sharedBytes > a.sharedBytesPerBlock.value)
-    faults.push(`${config.sharedBytes} B shared`);
-  if (config.registersPerThread > a.registersPerThread.value) {
-    faults.push(`${config.registersPerThread} registers a thread`);
-  }
-  if (threads > a.threadsPerSm.value) faults.push(`${threads} threads a multiprocessor`);
-  if (config.sharedBytes + a.sharedBytesReservedPerBlock.value > a.sharedBytesPerSm.value) {
-    faults.push(`${config.sharedBytes} B shared and what the system keeps`);
-  }
-  if (config.cluster > 1 && !a.blocksPerCluster) faults.push("no clusters");
-  if (config.cluster * config.sharedBytes > (a.sharedBytesPerCluster?.value ?? Infinity)) {
-    faults.push(`${config.cluster * config.sharedBytes} B shared a cluster`);
-  }
-  faults.push(...instructionFaults(config, a));
-  if (/bulk tensor copies/.test(config.implementation) && config.vectorBytes < 16) {
-    faults.push(`bulk tensor copies of rows at ${config.vectorBytes} B`);
-  }
-  if (/asynchronous copies/.test(config.implementation) && config.vectorBytes < 4) {
-    faults.push(`asynchronous copies of rows at ${config.vectorBytes} B`);
-  }
-  if (config.registersPerThread * threads > a.registersPerBlock.value) {
-    faults.push(`${config.registersPerThread * threads} registers a block`);
-  }
-  if (config.cluster > (a.blocksPerCluster?.value ?? 1)) faults.push(`cluster ${config.cluster}`);
-  if (config.grid.some((n, axis) => n > mostGrid[axis]!)) faults.push(`grid ${config.grid}`);
-  if (config.grid[0] % config.cluster !== 0) faults.push("the grid is no whole clusters");
-  if (![1, 2, 4, 8, 16].includes(config.vectorBytes)) faults.push(`${config.vectorBytes} B loads`);
-  return faults;
+  const { sharedBytes: shared, registersPerThread: registers, cluster } = config;
+  const kept = shared + a.sharedBytesReservedPerBlock.value;
+  const clusterBytes = a.sharedBytesPerCluster?.value ?? Infinity;
+  return [
+    ...above(threads, a.threadsPerBlock.value, "threads a block"),
+    ...(threads % a.warpThreads === 0 ? [] : [`${threads} threads are no whole warps`]),
+    ...above(shared, a.sharedBytesPerBlock.value, "B of shared memory a block"),
+    ...above(kept, a.sharedBytesPerSm.value, "B of shared memory with what the system keeps"),
+    ...above(cluster * shared, clusterBytes, "B of shared memory a cluster"),
+    ...above(registers, a.registersPerThread.value, "registers a thread"),
+    ...above(registers * threads, a.registersPerBlock.value, "registers a block"),
+    ...above(threads, a.threadsPerSm.value, "threads a multiprocessor"),
+    ...above(cluster, a.blocksPerCluster?.value ?? 1, "blocks a cluster"),
+    ...instructionFaults(config, a),
+    ...copyFaults(config),
+    ...config.grid.flatMap((n, axis) => above(n, mostGrid[axis]!, `blocks on axis ${axis}`)),
+    ...(config.grid[0] % cluster === 0 ? [] : ["the grid is no whole clusters"]),
+  ];
+}
+
+function copyFaults({ implementation, vectorBytes }: Launch): readonly string[] {
+  const wide = [1, 2, 4, 8, 16].includes(vectorBytes) ? [] : [`${vectorBytes} B loads`];
+  const bulk = /bulk tensor copies/.test(implementation) && vectorBytes < 16;
+  const asynchronous = /asynchronous copies/.test(implementation) && vectorBytes < 4;
+  return [
+    ...wide,
+    ...(bulk ? [`bulk tensor copies of rows at ${vectorBytes} B`] : []),
+    ...(asynchronous ? [`asynchronous copies of rows at ${vectorBytes} B`] : []),
+  ];
 }

@@ -4,6 +4,7 @@ import { targets } from "../../target/index.ts";
 import { checkTensorMap } from "../instructions/tensor-map-legality.ts";
 import { limitFaults } from "./configuration.ts";
 import { configureKernel } from "./configure.ts";
+import { paceOf } from "./gpu-launch.ts";
 import { type KernelProblem, kernelClasses, problemTypes, workOf } from "./problem.ts";
 
 const planned = [...targets.values()].filter((t) => t.machine !== undefined);
@@ -217,21 +218,88 @@ describe("configureKernel", () => {
     }
   });
 
-  it("says what is emitted today: f32 on vector units, no attention", () => {
-    const emitted = (target: string, change: Partial<KernelProblem>) => {
+  it("says what is written today, and by which code", () => {
+    const today = (target: string, change: Partial<KernelProblem>) => {
       const gemm = { kind: "gemm", type: "f32", batch: 1, rows: 999, columns: 999 } as const;
       const found = configureKernel({ ...gemm, depth: 64, ...change }, targets.get(target)!);
       if (!found.ok) throw new Error("refused");
-      return found.value.chosen.emitted;
+      const { today: it } = found.value;
+      return "none" in it ? it.none : it.kernel.implementation;
     };
-    expect(emitted("h200", {})).toBe(true);
-    expect(emitted("h200", { type: "bf16" })).toBe(false);
-    expect(emitted("h200", { kind: "softmax" })).toBe(false);
-    expect(emitted("h200", { kind: "elementwise" })).toBe(true);
-    expect(emitted("xeon-8480", { kind: "softmax" })).toBe(true);
-    expect(emitted("xeon-8480", { kind: "attention-prefill", keys: 64 })).toBe(false);
-    expect(emitted("epyc-9654", { kind: "quantised-gemm", weightBits: 4.5 })).toBe(false);
-    expect(emitted("neoverse-v2", {})).toBe(false);
+    expect(today("h200", {})).toMatch(/^(sums in registers|a warp a sum)/);
+    expect(today("h200", { type: "bf16" })).toMatch(/^(sums in registers|a warp a sum)/);
+    expect(today("h200", { kind: "softmax" })).toMatch(/^a kernel a step, a warp a row/);
+    expect(today("h200", { kind: "elementwise" })).toBe("one pass, an element a thread");
+    expect(today("h200", { kind: "attention-prefill", keys: 64 })).toMatch(/^product, softmax/);
+    expect(today("xeon-8480", { kind: "softmax" })).toMatch(/^a kernel a step, rows dealt out/);
+    expect(today("xeon-8480", { kind: "attention-prefill", keys: 64 })).toMatch(/^product, softm/);
+    expect(today("epyc-9654", { kind: "quantised-gemm", weightBits: 4.5 })).toMatch(
+      /^no emitter unp/,
+    );
+    expect(today("neoverse-v2", {})).toBe("no emitter writes code for this machine");
+    expect(today("h200", { type: "fp8" })).toBe("no emitter multiplies fp8");
+  });
+
+  it("names what lost, for every class and machine: the next best, and what breaks a limit", () => {
+    for (const target of planned) {
+      for (const kind of kernelClasses) {
+        const problem: KernelProblem = {
+          ...{ kind, type: "f16" as const, batch: 4, rows: 300, columns: 4096, depth: 128 },
+          ...(kind.startsWith("attention") && { keys: 2000 }),
+          ...(kind === "quantised-gemm" && { weightBits: 4.5 }),
+        };
+        const found = configureKernel(problem, target);
+        if (!found.ok) throw new Error(found.diagnostics[0]!.message);
+        const { chosen, rejected, overLimit, made, possible } = found.value;
+        expect(rejected.length, `${target.name} ${kind}`).toBeGreaterThan(0);
+        for (const r of rejected) {
+          expect(r.estimateNs).toBeGreaterThanOrEqual(chosen.estimateNs);
+          expect(limitFaults(r, target)).toEqual([]);
+          expect(r.why).toMatch(/slower|times as long|as fast/);
+        }
+        expect(overLimit.length > 0).toBe(possible < made);
+        for (const c of overLimit) {
+          expect(c.why).toBe(limitFaults(c, target).join("; "));
+          expect(c.why).not.toBe("");
+        }
+      }
+    }
+  });
+
+  it("leaves room for unpacked weights where a unit reads shared memory", () => {
+    const rng = new Rng(8);
+    let seen = 0;
+    for (let i = 0; i < 120; i++) {
+      const target = targets.get(rng.pick(["h100", "h200", "b200", "gb200", "jetson-thor"]))!;
+      const weightBits = rng.pick([3.4375, 4.25, 4.5, 5.5, 6.5625, 8.5]);
+      const size = (most: number): number => rng.integer(1, most);
+      const problem: KernelProblem = {
+        kind: "quantised-gemm",
+        type: rng.pick(["f16", "bf16"] as const),
+        ...{ batch: 1, rows: size(9000), columns: size(9000), depth: 8 * size(1000), weightBits },
+      };
+      const found = configureKernel(problem, target);
+      if (!found.ok) throw new Error(found.diagnostics[0]!.message);
+      for (const c of [found.value.chosen, ...found.value.rejected]) {
+        if (!/^(wgmma|tcgen05)/.test(c.implementation)) continue;
+        seen++;
+        const { m, n, k } = c.tile;
+        const stage = 2 * m * k + (n * k * weightBits) / 8;
+        // One step being multiplied, the next being unpacked.
+        expect(c.sharedBytes).toBeGreaterThanOrEqual(c.stages * stage + 2 * (2 * n * k));
+        expect(limitFaults(c, target)).toEqual([]);
+      }
+    }
+    expect(seen).toBeGreaterThan(100);
+  });
+
+  it("reads the rates of memory and L2 where compiled kernels do", () => {
+    for (const target of planned) {
+      if (target.machine?.kind !== "gpu") continue;
+      const pace = paceOf(target.machine, 1);
+      expect(pace.cacheBytesPerNs).toBe(target.blocks!.nearBytesPerNs.value);
+      expect(pace.bytesPerNs).toBe(target.blocks!.memoryBytesPerNs.value);
+    }
   });
 
   it("refuses problems that are none (PLN020) and machines without a data sheet", () => {

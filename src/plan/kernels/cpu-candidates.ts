@@ -7,6 +7,7 @@ import { invariant } from "../../support/invariant.ts";
 import type { CpuMachine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
 import type { Candidate, Tile } from "./configuration.ts";
+import { stepsFor, stepsOf } from "./plain-steps.ts";
 import { type Pace, price } from "./price.ts";
 import { isFlat, isPass, type KernelProblem, typeBits, workOf } from "./problem.ts";
 
@@ -24,16 +25,63 @@ interface CpuUnit {
   readonly tiles: readonly CpuTile[];
   /** On registers of their own. */
   readonly instruction?: string;
+  /** Of full vectors, as code is written for today. */
+  readonly plain?: boolean;
 }
 
 export function cpuCandidates(problem: KernelProblem, target: Target): readonly Candidate[] {
   const { machine } = target;
   invariant(machine?.kind === "cpu", () => `${target.name} is no CPU`);
-  if (isPass(problem)) return [1, 2, 4, 8].map((unroll) => passKernel(problem, target, unroll));
-  const units = [...narrowUnits(problem, target, machine), vectorUnit(problem, target)];
-  return units.flatMap((unit) =>
+  if (isPass(problem)) return passCandidates(problem, target);
+  const vector = vectorUnit(problem, target);
+  const units = [...narrowUnits(problem, target, machine), vector];
+  const made = units.flatMap((unit) =>
     unit.tiles.map((tile) => productKernel(problem, target, unit, tile)),
   );
+  if (!problem.kind.startsWith("attention")) return made;
+  const ofVectors = vector.tiles.map((t) => productKernel(problem, target, vector, t));
+  return [...made, ...ofVectors.map((c) => scoresInMemory(problem, target, c))];
+}
+
+/** Rows in one go, and step by step where a class has several. */
+function passCandidates(problem: KernelProblem, target: Target): readonly Candidate[] {
+  const whole = [1, 2, 4, 8].map((unroll) => passKernel(problem, target, unroll));
+  const steps = stepsFor(problem.kind);
+  if (!steps) return whole.map((c) => ({ ...c, plain: true }));
+  const byStep = whole.map((c): Candidate => {
+    // Whole rows are read and written once; steps pass their results through memory or the caches.
+    const estimateNs = (c.estimateNs - target.barrierNs.value) * (steps.passes / 2);
+    return {
+      ...c,
+      implementation: `a kernel a step, ${c.implementation}, what passes between in memory`,
+      plain: true,
+      estimateNs: estimateNs + steps.kernels * target.barrierNs.value,
+      why: () => [`${steps.kernels} kernels, ${steps.passes} readings or writings`, ...c.why()],
+    };
+  });
+  return [...whole, ...byStep];
+}
+
+/** Product, softmax, product: the scores are written, go through the softmax' steps and are read. */
+function scoresInMemory(
+  { batch, rows, keys = 1 }: KernelProblem,
+  target: Target,
+  fused: Candidate,
+): Candidate {
+  const { kernels, passes } = stepsOf.softmax;
+  const bytes = (2 + passes) * batch * rows * keys * 4;
+  const extra = bytes / paceOf(target, 1).bytesPerNs + (kernels + 1) * target.barrierNs.value;
+  return {
+    ...fused,
+    plain: true,
+    implementation: `product, softmax, product as kernels of their own: ${target.vectorBytes}-byte vectors`,
+    estimateNs: fused.estimateNs + extra,
+    bound: "memory",
+    why: () => [
+      `${kernels + 2} kernels, ${(bytes / 2 ** 20).toFixed(1)} MiB of traffic for the scores`,
+      ...fused.why(),
+    ],
+  };
 }
 
 function paceOf(target: Target, flopsPerNs: number): Pace {
@@ -68,6 +116,7 @@ function vectorUnit({ depth }: KernelProblem, target: Target): CpuUnit {
   return {
     name: `register tiles of ${target.vectorBytes}-byte vectors`,
     flopsPerNs: target.f32FlopsPerNsPerCore.value,
+    plain: true,
     tiles: tiles.filter((t) => t.registers <= target.vectorRegisters),
   };
 }
@@ -137,6 +186,7 @@ function productKernel(
   return {
     implementation: attention ? `attention with online softmax: ${unit.name}` : unit.name,
     form: attention ? "attention" : "product",
+    plain: unit.plain === true && !attention,
     tile: attention ? { ...tile, k: problem.depth } : tile,
     ...(unit.instruction !== undefined && {
       instruction: `${unit.instruction} m16n16k${tile.k}`,

@@ -1,24 +1,47 @@
 /**
- * Which kernels Wavetile writes code for today, a row an emitter. Everything else that is planned is what
- * the machine could do; a row is widened when the emitter learns more.
+ * Which kernels Wavetile writes code for today: the plain implementations of every class, on vector units
+ * (register tiles on CPUs, sums in registers on GPUs), by the emitters that exist. What else is planned is
+ * what the machine could do; `plain` moves to a candidate when lowering learns to write it. A test
+ * compiles each class for each emitter.
  */
 import type { Target } from "../../target/target.ts";
-import type { KernelConfiguration } from "./configuration.ts";
-import type { KernelProblem } from "./problem.ts";
+import type { Candidate } from "./configuration.ts";
+import type { KernelProblem, ProblemType } from "./problem.ts";
 
-type Kind = Pick<KernelConfiguration, "form" | "instruction"> & { readonly streams: boolean };
-
-const rows: Readonly<Record<NonNullable<Target["emitter"]>, (kind: Kind) => boolean>> = {
-  // Register tiles over packed weights, and loops over rows and elements, in f32.
-  x64: ({ form, instruction }) => form !== "attention" && instruction === undefined,
-  wasm: ({ form, instruction }) => form !== "attention" && instruction === undefined,
-  // Register tiles on vector units; a row is a thread's, not a block's.
-  ptx: ({ form, instruction, streams }) =>
-    (form === "elements" || (form === "product" && !streams)) && instruction === undefined,
-  wgsl: () => false,
+/** The code that writes the kernels, from schedule to instructions. */
+export const codeOf: Readonly<Record<NonNullable<Target["emitter"]>, readonly string[]>> = {
+  x64: [
+    "src/schedule/region-states.ts",
+    "src/lower/lower-program.ts",
+    "src/emit/x64/emit-program.ts",
+  ],
+  wasm: [
+    "src/schedule/region-states.ts",
+    "src/lower/lower-program.ts",
+    "src/emit/wasm/emit-program.ts",
+  ],
+  ptx: [
+    "src/schedule/block-candidates.ts",
+    "src/lower/lower-program.ts",
+    "src/emit/ptx/emit-program.ts",
+  ],
+  wgsl: [],
 };
 
-export function isEmitted(problem: KernelProblem, target: Target, kind: Kind): boolean {
-  if (problem.type !== "f32" || problem.weightBits !== undefined) return false;
-  return target.emitter !== undefined && rows[target.emitter](kind);
+const types: ReadonlySet<ProblemType> = new Set(["f32", "f16", "bf16"]);
+
+/** Why no code is written for a problem at all; undefined: some is. */
+export function whyNotEmitted(problem: KernelProblem, { emitter }: Target): string | undefined {
+  if (emitter === undefined || codeOf[emitter].length === 0) {
+    return "no emitter writes code for this machine";
+  }
+  if (!types.has(problem.type)) return `no emitter multiplies ${problem.type}`;
+  if (problem.weightBits !== undefined || problem.kind === "quantised-gemm") {
+    return "no emitter unpacks stored weights: a model's are widened when it is compiled";
+  }
+  return undefined;
+}
+
+export function isEmitted(problem: KernelProblem, target: Target, { plain }: Candidate): boolean {
+  return plain === true && whyNotEmitted(problem, target) === undefined;
 }

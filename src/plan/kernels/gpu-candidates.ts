@@ -6,6 +6,7 @@
 import type { GpuMachine } from "../../target/machine.ts";
 import type { Candidate, Tile } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
+import { plainProducts, scoresInMemory } from "./gpu-plain.ts";
 import { type Style, type StyleTile, stylesFor, threadsOf } from "./gpu-styles.ts";
 import { price } from "./price.ts";
 import { type KernelProblem, typeBits, workOf } from "./problem.ts";
@@ -38,7 +39,8 @@ export function productCandidates(
   );
   return [
     ...made,
-    attention ? scoresInMemory(problem, machine) : streamingKernel(problem, machine),
+    ...(attention ? [scoresInMemory(problem, machine)] : plainProducts(problem, machine)),
+    ...(attention ? [] : [streamingKernel(problem, machine)]),
   ];
 }
 
@@ -103,7 +105,9 @@ function tiledProduct(
   const size = typeBits[problem.type] / 8;
   const weight = Math.ceil(problem.weightBits ?? typeBits[problem.type]) / 8;
   const k = stepOf(problem, tile);
-  const sharedBytes = Math.ceil(stages * k * (m * size + n * weight));
+  const stageBytes = Math.ceil(k * (m * size + n * weight));
+  const unpacked = unpackedBytes(problem, style, n * k);
+  const sharedBytes = stages * stageBytes + unpacked;
   const { threads, registers, atOnce } = footprint(style, tile, sharedBytes, machine);
   const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(problem.columns / n)];
   const tiles = down * across * problem.batch;
@@ -144,11 +148,25 @@ function tiledProduct(
     ...cost,
     why: () => [
       `${down} x ${across} x ${problem.batch} tiles of ${m} x ${n} on ${machine.multiprocessors.value} multiprocessors, ${atOnce} at once`,
-      `${stages} stages of ${(sharedBytes / stages / 1024).toFixed(1)} KiB`,
+      `${stages} stages of ${(stageBytes / 1024).toFixed(1)} KiB${unpacked > 0 ? `, weights unpacked into 2 x ${(unpacked / 2048).toFixed(1)} KiB` : ""}`,
       ...alignmentReason(problem),
       `bound by ${cost.bound}`,
     ],
   };
+}
+
+/**
+ * Weights of another width than the instruction multiplies: where it reads its operands from shared
+ * memory, a step of them lies there unpacked while the next is being unpacked. Units that read registers
+ * unpack on the way there.
+ */
+function unpackedBytes(
+  { type, weightBits = typeBits[type] }: KernelProblem,
+  { operandsInShared }: Style,
+  weights: number,
+): number {
+  if (!operandsInShared || weightBits === typeBits[type]) return 0;
+  return (2 * weights * typeBits[type]) / 8;
 }
 
 /** Copies past the registers move 4 bytes at least (PTX ISA, cp.async). */
@@ -273,49 +291,6 @@ function splitsOf(problem: KernelProblem, blocks: number, machine: GpuMachine, n
   return Math.max(1, Math.min(wanted, Math.ceil((problem.keys ?? 1) / (2 * n))));
 }
 
-/**
- * Attention whose heads are too deep for shared memory: a product, a softmax over rows in memory, and a
- * product again, on vector units. Slow, and possible for every depth.
- */
-function scoresInMemory(problem: KernelProblem, machine: GpuMachine): Candidate {
-  const { batch, rows, keys = 1, depth, type } = problem;
-  const size = typeBits[type] / 8;
-  const [edge, k] = [64, 16];
-  const blocks = Math.ceil(rows / edge) * Math.ceil(keys / edge) * batch;
-  const { bytes, flops } = workOf(problem);
-  // Scores are written once and read twice, in f32.
-  const scores = 3 * batch * rows * keys * 4;
-  const cost = price(
-    {
-      pieces: blocks,
-      atOnce: 1,
-      flopsOfPiece: Math.max(4 * edge * edge * depth, flops / blocks),
-      bytes: bytes + scores,
-      fetchedBytes: bytes + scores + blocks * 4 * edge * depth * size,
-      pieceLatencyNs: 3 * (fillNs + drainNs),
-    },
-    paceOf(machine, 0.5 * machine.vectorTeraops.f32.value * 1000),
-  );
-  return {
-    implementation: "three kernels with the scores in memory: product, softmax, product",
-    form: "attention",
-    tile: { m: edge, n: edge, k: depth },
-    unroll: k / 4,
-    sharedBytes: Math.ceil(2 * k * 2 * edge * size),
-    registersPerThread: 80,
-    grid: gridOf(blocks),
-    block: [128, 1, 1],
-    vectorBytes: vectorBytesFor(depth * size),
-    stages: 2,
-    cluster: 1,
-    ...cost,
-    why: () => [
-      `${blocks} tiles of ${edge} x ${edge} scores, ${(scores / 2 ** 20).toFixed(1)} MiB of traffic for them`,
-      `bound by ${cost.bound}`,
-    ],
-  };
-}
-
 /** Each warp sums whole columns of a matrix that is read once: right where rows are few. */
 function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate {
   const size = (problem.weightBits ?? typeBits[problem.type]) / 8;
@@ -341,7 +316,6 @@ function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate
   return {
     implementation: "weights streamed past vector units",
     form: "product",
-    streams: true,
     tile: { m: Math.min(4, problem.rows), n: warps, k: 256 },
     unroll: 8,
     sharedBytes: 0,

@@ -1,20 +1,21 @@
 /** What all GPU kernels share: the sustained pace of a machine, grids within its limits, load widths. */
 import type { GpuMachine } from "../../target/machine.ts";
+import { sustainedRates } from "../../target/machine-target.ts";
 import type { Pace } from "./price.ts";
 
-/** Launch of a graph node and the ramp of a grid (CUDA graphs of small kernels on an H100: 2 us). */
-const launchNs = 2000;
+/** From the launch to a grid at full pace (CUDA graphs of small kernels on an H100 take 2 us). */
+const rampNs = 700;
 const mostWidth = 65535;
 
 export function paceOf(machine: GpuMachine, flopsPerNs: number): Pace {
-  const { multiprocessors, memoryBytesPerNs } = machine;
-  // Sustained shares of the data sheet: matrix units are limited by power, memory by refresh and turns.
+  const { memoryBytesPerNs, nearBytesPerNs, launchNs } = sustainedRates(machine);
+  // Of the data sheet's rate matrix units sustain a part: power limits them.
   return {
     flopsPerNs: 0.75 * flopsPerNs,
-    bytesPerNs: 0.88 * memoryBytesPerNs.value,
-    cacheBytesPerNs: 2.2 * memoryBytesPerNs.value,
-    units: multiprocessors.value,
-    launchNs,
+    bytesPerNs: memoryBytesPerNs.value,
+    cacheBytesPerNs: nearBytesPerNs.value,
+    units: machine.multiprocessors.value,
+    launchNs: launchNs.value + rampNs,
   };
 }
 
@@ -28,4 +29,18 @@ export function gridOf(blocks: number): readonly [number, number, number] {
 /** The widest load that every row begins at. */
 export function vectorBytesFor(rowBytes: number): number {
   return [16, 8, 4, 2].find((bytes) => rowBytes % bytes === 0) ?? 1;
+}
+
+/** Blocks of threads that a multiprocessor holds at once, as far as threads and registers decide. */
+export function residentBlocks(
+  { architecture: a }: GpuMachine,
+  threads: number,
+  registers: number,
+): number {
+  const most = Math.min(
+    a.threadsPerSm.value / threads,
+    a.registersPerSm.value / (registers * threads),
+    a.blocksPerSm.value,
+  );
+  return Math.max(1, Math.floor(most));
 }

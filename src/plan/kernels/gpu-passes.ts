@@ -4,14 +4,16 @@
  */
 import type { GpuMachine } from "../../target/machine.ts";
 import type { Candidate } from "./configuration.ts";
-import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
+import { gridOf, paceOf, residentBlocks, vectorBytesFor } from "./gpu-launch.ts";
+import { plainPasses } from "./gpu-plain.ts";
 import { price } from "./price.ts";
 import { isFlat, type KernelProblem, typeBits, workOf } from "./problem.ts";
 
 export function passCandidates(problem: KernelProblem, machine: GpuMachine): readonly Candidate[] {
-  return [32, 64, 128, 256, 512, 1024].flatMap((threads) =>
+  const kept = [32, 64, 128, 256, 512, 1024].flatMap((threads) =>
     [1, 2, 4, 8].map((unroll) => passKernel(problem, machine, threads, unroll)),
   );
+  return [...kept, ...plainPasses(problem, machine)];
 }
 
 function passKernel(
@@ -61,17 +63,4 @@ function passKernel(
       `bound by ${cost.bound}`,
     ],
   };
-}
-
-function residentBlocks(
-  { architecture: a }: GpuMachine,
-  threads: number,
-  registers: number,
-): number {
-  const most = Math.min(
-    a.threadsPerSm.value / threads,
-    a.registersPerSm.value / (registers * threads),
-    a.blocksPerSm.value,
-  );
-  return Math.max(1, Math.floor(most));
 }

@@ -25,6 +25,8 @@ export interface Style {
   readonly overhead: number;
   /** Accumulators live in registers; tensor memory keeps them elsewhere. */
   readonly accumulatorsInRegisters: boolean;
+  /** The unit reads its operands from shared memory, not from registers. */
+  readonly operandsInShared: boolean;
   /** Operands come by bulk tensor copies, whose rows begin at multiples of 16 bytes. */
   readonly bulk: boolean;
   /** Threads that only feed the others. */
@@ -58,6 +60,7 @@ const plain = {
   resultsPerWarp: 2048,
   overhead: 60,
   accumulatorsInRegisters: true,
+  operandsInShared: false,
   bulk: false,
   producers: 0,
   clusters: [1],
@@ -80,6 +83,7 @@ function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] 
   const bulkStyles: readonly Style[] = [
     {
       ...plain,
+      operandsInShared: true,
       bulk: true,
       name: "wgmma, bulk tensor copies, producer and consumer warpgroups",
       flopsPerNs: rate,
@@ -92,6 +96,7 @@ function matrixStyles(machine: GpuMachine, type: ProblemType): readonly Style[] 
     },
     {
       ...plain,
+      operandsInShared: true,
       bulk: true,
       name: "tcgen05, bulk tensor copies, accumulators in tensor memory",
       flopsPerNs: rate,

@@ -11,7 +11,11 @@ export const a10040gb: MachineFile = {
     ...ga100,
     driverNames: ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"],
     memoryKind: "HBM2",
-    memoryBytes: perDevice(40 * 2 ** 30, a100Datasheet),
+    memoryBytes: perDevice(
+      40960 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(1555, a100Datasheet),
   },
 };

@@ -11,7 +11,11 @@ export const a10080gb: MachineFile = {
     ...ga100,
     driverNames: ["NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"],
     memoryKind: "HBM2e",
-    memoryBytes: perDevice(80 * 2 ** 30, a100Datasheet),
+    memoryBytes: perDevice(
+      81920 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(2039, a100Datasheet),
   },
 };

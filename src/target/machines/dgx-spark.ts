@@ -25,7 +25,11 @@ export const dgxSpark: MachineFile = {
     boostMhz: perDevice(2418, device, "measured"),
     memoryKind: "LPDDR5X",
     unifiedMemory: true,
-    memoryBytes: perDevice(128 * 10 ** 9, datasheet),
+    memoryBytes: perDevice(
+      Math.round(121.69 * 2 ** 30),
+      "total by CUDA on a DGX Spark: 121.69 GiB of the 128 GB (MiaAI-Lab/GLM-5.3-Flash-EXL3-2x-DGX-Sparks#47; /proc/meminfo agrees: Syllo/nvtop#449)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(273, datasheet),
     l2Bytes: perDevice(24 * 2 ** 20, device, "measured"),
     vectorTeraops: {

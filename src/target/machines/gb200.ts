@@ -25,7 +25,11 @@ export const gb200: MachineFile = {
     ),
     memoryKind: "HBM3e",
     unifiedMemory: false,
-    memoryBytes: perDevice(186 * 10 ** 9, datasheet),
+    memoryBytes: perDevice(
+      189471 * 2 ** 20,
+      "nvidia-smi, memory.total of a GB200, driver 595 (NVIDIA/ISV-NCP-Validation-Suite, tests of isvtest.core.nvidia)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(8000, datasheet),
     l2Bytes: perDevice(Math.round(126.5 * 2 ** 20), device, "measured"),
     vectorTeraops: {

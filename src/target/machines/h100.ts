@@ -11,7 +11,11 @@ export const h100: MachineFile = {
     ...gh100,
     driverNames: ["NVIDIA H100 80GB HBM3"],
     memoryKind: "HBM3",
-    memoryBytes: perDevice(80 * 2 ** 30, h100WhitePaper),
+    memoryBytes: perDevice(
+      81559 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(3352, h100WhitePaper),
     l2Bytes: perDevice(50 * 2 ** 20, h100WhitePaper),
   },

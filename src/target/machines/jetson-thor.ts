@@ -24,7 +24,7 @@ export const jetsonThor: MachineFile = {
     boostMhz: perDevice(1575, datasheet),
     memoryKind: "LPDDR5X",
     unifiedMemory: true,
-    memoryBytes: perDevice(128 * 10 ** 9, datasheet),
+    memoryBytes: perDevice(131_881_680_896, device, "measured"),
     memoryBytesPerNs: perDevice(273, datasheet),
     l2Bytes: perDevice(32 * 2 ** 20, device, "measured"),
     vectorTeraops: {

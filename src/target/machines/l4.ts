@@ -21,7 +21,11 @@ export const l4: MachineFile = {
     boostMhz: perDevice(2040, "NVIDIA L4 product brief PB-11316-001: maximum boost clock"),
     memoryKind: "GDDR6",
     unifiedMemory: false,
-    memoryBytes: perDevice(24 * 2 ** 30, datasheet),
+    memoryBytes: perDevice(
+      23034 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(300, datasheet),
     l2Bytes: perDevice(48 * 2 ** 20, whitePaper),
     vectorTeraops: {

@@ -20,7 +20,11 @@ export const l40s: MachineFile = {
     boostMhz: perDevice(2520, "NVIDIA L40S product brief PB-11606-001: maximum boost clock"),
     memoryKind: "GDDR6",
     unifiedMemory: false,
-    memoryBytes: perDevice(48 * 2 ** 30, datasheet),
+    memoryBytes: perDevice(
+      46068 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(864, datasheet),
     l2Bytes: perDevice(96 * 2 ** 20, whitePaper),
     vectorTeraops: {

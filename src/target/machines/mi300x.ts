@@ -19,7 +19,11 @@ export const mi300x: MachineFile = {
     boostMhz: perDevice(2100, datasheet),
     memoryKind: "HBM3",
     unifiedMemory: false,
-    memoryBytes: perDevice(192 * 10 ** 9, datasheet),
+    memoryBytes: perDevice(
+      206141652992,
+      "rocm-smi, VRAM Total Memory of a whole MI300X (ROCm/legacy-rocm-build#4750)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(5300, datasheet),
     l2Bytes: perDevice(
       32 * 2 ** 20,

@@ -22,7 +22,11 @@ export const rtx3060: MachineFile = {
     boostMhz: perDevice(1777, datasheet),
     memoryKind: "GDDR6",
     unifiedMemory: false,
-    memoryBytes: perDevice(12 * 2 ** 30, datasheet),
+    memoryBytes: perDevice(
+      12288 * 2 ** 20,
+      "nvidia-smi, memory.total (geerlingguy/raspberry-pi-pcie-devices#790)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(360, datasheet),
     l2Bytes: perDevice(
       3 * 2 ** 20,

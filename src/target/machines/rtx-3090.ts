@@ -20,7 +20,11 @@ export const rtx3090: MachineFile = {
     boostMhz: perDevice(1695, whitePaper),
     memoryKind: "GDDR6X",
     unifiedMemory: false,
-    memoryBytes: perDevice(24 * 2 ** 30, whitePaper),
+    memoryBytes: perDevice(
+      24576 * 2 ** 20,
+      "nvidia-smi, memory.total (noonghunna/club-3090#1128)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(936, whitePaper),
     l2Bytes: perDevice(6 * 2 ** 20, whitePaper),
     vectorTeraops: {

@@ -19,7 +19,11 @@ export const rtx4090: MachineFile = {
     boostMhz: perDevice(2520, whitePaper),
     memoryKind: "GDDR6X",
     unifiedMemory: false,
-    memoryBytes: perDevice(24 * 2 ** 30, whitePaper),
+    memoryBytes: perDevice(
+      24564 * 2 ** 20,
+      "nvidia-smi, memory.total (RLinf/RLinf#255)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(1008, whitePaper),
     l2Bytes: perDevice(72 * 2 ** 20, whitePaper),
     vectorTeraops: {

@@ -20,7 +20,11 @@ export const rtx5090: MachineFile = {
     boostMhz: perDevice(2407, whitePaper),
     memoryKind: "GDDR7",
     unifiedMemory: false,
-    memoryBytes: perDevice(32 * 2 ** 30, whitePaper),
+    memoryBytes: perDevice(
+      32607 * 2 ** 20,
+      "nvidia-smi, memory.total (noonghunna/club-3090#1229)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(1792, whitePaper),
     l2Bytes: perDevice(96 * 2 ** 20, whitePaper),
     vectorTeraops: {

@@ -21,7 +21,11 @@ export const rtxPro6000: MachineFile = {
     boostMhz: perDevice(2617, whitePaper),
     memoryKind: "GDDR7",
     unifiedMemory: false,
-    memoryBytes: perDevice(96 * 2 ** 30, datasheet),
+    memoryBytes: perDevice(
+      97887 * 2 ** 20,
+      "nvidia-smi, memory.total of an RTX PRO 6000 Blackwell (spore-host/calque#178)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(1792, datasheet),
     l2Bytes: perDevice(128 * 2 ** 20, whitePaper),
     vectorTeraops: {

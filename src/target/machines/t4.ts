@@ -21,7 +21,11 @@ export const t4: MachineFile = {
     boostMhz: perDevice(1590, query, "measured"),
     memoryKind: "GDDR6",
     unifiedMemory: false,
-    memoryBytes: perDevice(16 * 10 ** 9, datasheet),
+    memoryBytes: perDevice(
+      15360 * 2 ** 20,
+      "nvidia-smi, memory.total (modal-labs/modal-client#2797)",
+      "measured",
+    ),
     memoryBytesPerNs: perDevice(
       320,
       `256-bit bus x 5,001 MHz x 2: ${query}; the datasheet says 320+ GB/s`,
