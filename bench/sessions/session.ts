@@ -60,6 +60,8 @@ export interface ModelHints {
   readonly constants?: Tensors;
   /** What symbolic dimensions may be, as after `--shape`: `W` to `32..960`. */
   readonly shapes?: Readonly<Record<string, string>>;
+  /** The path of the model's file, where weights lie in files beside it. */
+  readonly path?: string;
 }
 
 /** A runtime that loads models. */

@@ -40,7 +40,7 @@ async function compare(
 ): Promise<Finding> {
   const bytes = unwrap(fetchModel(row));
   const inputs = randomInputs(modelCase, new Rng(seed));
-  const expected = await runOnce(ortNodeRuntime(1), bytes, inputs);
+  const expected = await runOnce(ortNodeRuntime(1), row, bytes, inputs);
   const tolerance = toleranceOf(unwrap(roundingOf(bytes)), countElements(expected));
   const session = await ours.open(bytes, hintsFor(row));
   const worst = worstDifference(await session.run(inputs), expected);
@@ -50,8 +50,13 @@ async function compare(
   return { kind: "failed", reason: `${row.name} ${modelCase.name} ${found}` };
 }
 
-async function runOnce(runtime: Runtime, bytes: Uint8Array, inputs: Tensors): Promise<Tensors> {
-  const session = await runtime.open(bytes);
+async function runOnce(
+  runtime: Runtime,
+  row: ModelRow,
+  bytes: Uint8Array,
+  inputs: Tensors,
+): Promise<Tensors> {
+  const session = await runtime.open(bytes, hintsFor(row));
   const outputs = await session.run(inputs);
   await session.release();
   return outputs;

@@ -1,0 +1,75 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { importOnnx } from "../../../src/frontend/onnx/import/import-model.ts";
+import { readModelFile } from "../../../src/runtime/files/model-source.ts";
+import { unwrap } from "../../sessions/import-hints.ts";
+import { ortNodeRuntime } from "../../sessions/ort-node.ts";
+import { buildBert, miniLm } from "./bert.ts";
+import { exportModel } from "./export-model.ts";
+import { fillNormal, seedOf } from "./normal-fill.ts";
+import type { Recipe } from "./recipes.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "export-test-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const small = { ...miniLm, layers: 1, width: 48, inner: 96, vocabulary: 50, positions: 16 };
+const recipe = (opset: number, precision: Recipe["precision"]): Recipe => ({
+  opset,
+  precision,
+  build: (b) => buildBert(b, small),
+});
+
+describe("exported models", () => {
+  test("are the same bytes each time, with large weights beside the file", () => {
+    const wanted = recipe(17, "f32");
+    const first = exportModel("small", wanted, join(folder, "a"));
+    const second = exportModel("small", wanted, join(folder, "b"));
+    expect(readFileSync(first)).toEqual(readFileSync(second));
+    expect(readFileSync(`${first}_data`)).toEqual(readFileSync(`${second}_data`));
+    const written = statSync(first).mtimeMs;
+    expect(exportModel("small", wanted, join(folder, "a"))).toBe(first);
+    expect(statSync(first).mtimeMs).toBe(written);
+  });
+
+  test.each([
+    [14, "f32"],
+    [14, "f16"],
+    [14, "f16-converted"],
+    [17, "f16"],
+  ] as const)(
+    "of operator set %i in %s import and run in onnxruntime",
+    async (opset, precision) => {
+      const path = exportModel("small", recipe(opset, precision), folder);
+      const { bytes, readExternal } = unwrap(readModelFile(path));
+      expect(unwrap(importOnnx(bytes, { readExternal })).inputNames).toHaveLength(3);
+      const session = await ortNodeRuntime(1).open(bytes, { path });
+      const ids = BigInt64Array.of(1n, 7n, 3n);
+      const input = (data: BigInt64Array) => ({ type: "int64", dims: [1, 3], data }) as const;
+      const outputs = await session.run({
+        input_ids: input(ids),
+        attention_mask: input(BigInt64Array.of(1n, 1n, 0n)),
+        token_type_ids: input(new BigInt64Array(3)),
+      });
+      await session.release();
+      const values = outputs.last_hidden_state!.data as Float32Array;
+      const square = values.reduce((sum, x) => sum + x * x, 0) / values.length;
+      expect(Math.sqrt(square)).toBeCloseTo(1, 1);
+    },
+  );
+});
+
+test("normal numbers have the mean and deviation asked for, by name and seed", () => {
+  const values = new Float32Array(100_001);
+  fillNormal(values, { mean: 2, deviation: 0.5, seed: seedOf("a", 1) });
+  const mean = values.reduce((sum, x) => sum + x, 0) / values.length;
+  const variance = values.reduce((sum, x) => sum + (x - mean) ** 2, 0) / values.length;
+  expect(mean).toBeCloseTo(2, 2);
+  expect(Math.sqrt(variance)).toBeCloseTo(0.5, 2);
+  expect(seedOf("a", 1)).not.toBe(seedOf("b", 1));
+  expect(seedOf("a", 1)).not.toBe(seedOf("a", 2));
+});

@@ -1,0 +1,30 @@
+/**
+ * The exported models by name: operator set, precision, and what builds the graph. The form of each is
+ * that of the exporter its file names; the table of models says what they are run on.
+ */
+import { bertBase, buildBert, miniLm } from "./bert.ts";
+import { buildMobilenetV2, buildResnet50 } from "./image-networks.ts";
+import { buildLlama, llama1b, llama8b } from "./llama.ts";
+import type { ModelBuilder, Precision } from "./model-builder.ts";
+
+export interface Recipe {
+  readonly opset: number;
+  readonly precision: Precision;
+  readonly build: (b: ModelBuilder) => void;
+}
+
+export const recipes = {
+  "bert-base": { opset: 14, precision: "f32", build: (b) => buildBert(b, bertBase) },
+  "bert-base-fp16": { opset: 14, precision: "f16-converted", build: (b) => buildBert(b, bertBase) },
+  "minilm-l6": { opset: 17, precision: "f32", build: (b) => buildBert(b, miniLm) },
+  "minilm-l6-fp16": { opset: 17, precision: "f16", build: (b) => buildBert(b, miniLm) },
+  "llama-block": { opset: 18, precision: "f32", build: (b) => buildLlama(b, llama1b) },
+  "llama-block-fp16": { opset: 18, precision: "f16", build: (b) => buildLlama(b, llama1b) },
+  "llama-8b-block-fp16": { opset: 18, precision: "f16", build: (b) => buildLlama(b, llama8b) },
+  "resnet-50": { opset: 13, precision: "f32", build: (b) => buildResnet50(b, false) },
+  "resnet-50-int8": { opset: 13, precision: "f32", build: (b) => buildResnet50(b, true) },
+  "mobilenet-v2": { opset: 13, precision: "f32", build: (b) => buildMobilenetV2(b, false) },
+  "mobilenet-v2-int8": { opset: 13, precision: "f32", build: (b) => buildMobilenetV2(b, true) },
+} as const satisfies Readonly<Record<string, Recipe>>;
+
+export type RecipeName = keyof typeof recipes;
