@@ -83,6 +83,7 @@ export { findValueFlow } from "./flow.ts";
 export { type Flow, type FlowQuestion, findFlow } from "./flow-question.ts";
 export { affineHull, polyhedralHull, simpleHull } from "./hull.ts";
 export {
+  checkApart,
   checkDependence,
   isLegal,
   type Legality,
@@ -159,6 +160,7 @@ export {
   orderedStatements,
   type Plan,
 } from "./tree/nest-program.ts";
+export { proveBands } from "./tree/prove-bands.ts";
 export {
   executeTree,
   type Instance,
@@ -173,9 +175,18 @@ export {
   type Relocation,
   type StorageAnswer,
   type StorageClash,
+  type StoragePlace,
 } from "./tree/storage.ts";
 export { relocationOf, type StorageDirective } from "./tree/storage-directives.ts";
-export { type Change, smallestChange } from "./tree/suggest.ts";
+export {
+  type Change,
+  describeEdit,
+  type Edit,
+  editDirectives,
+  editsOf,
+  type ProposedDirective,
+  smallestChange,
+} from "./tree/suggest.ts";
 export type {
   BandMember,
   BandNode,

@@ -12,6 +12,8 @@ import {
 } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
+import { isTreeOnly } from "../schedule/directive.ts";
+import { printDirective } from "../schedule/directive-text.ts";
 import {
   isBound,
   type PlacedTensor,
@@ -56,12 +58,23 @@ export const threadAxis = "thread";
 /** The kernels of a region, or why it cannot be lowered. */
 export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
   return attempt(() => {
+    refuseTree(scheduled, target);
     const guests = new Set(scheduled.fused.map((f) => f.statement));
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
     return roots.map((root, i) => {
       const suffix = roots.length === 1 ? "" : `.${i}`;
       return new KernelLowering(scheduled, target).lower(root, suffix);
     });
+  });
+}
+
+/** Loops that only trees can say have no lowering. */
+function refuseTree({ tree, schedule }: ScheduledRegion, target: Target): void {
+  const first = tree && schedule.directives.find(isTreeOnly);
+  if (!first) return;
+  reject("SCH033", `${first.kind} is legal here, but ${target.name} has no lowering for it`, {
+    at: printDirective(first),
+    help: "leave it out, or look at its loops with inspect --schedule",
   });
 }
 

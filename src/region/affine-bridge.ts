@@ -19,6 +19,7 @@ import {
   variablesOf,
 } from "../semantics/index-expr.ts";
 import { type IndexRange, rangeOf } from "../semantics/index-range.ts";
+import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import type { Access, Region, Statement, Write } from "./nest.ts";
 import { symbolRanges } from "./statement.ts";
 
@@ -55,6 +56,20 @@ export function bridgeRegion(
     parameters: bridge.parameters(),
     approximated: [...bridge.approximated],
   };
+}
+
+/** Statements as loops and expressions, for directives that change a program (affine/tree). */
+export interface RegionNest {
+  /** In the order of the region. */
+  readonly statements: readonly affine.NestStatement[];
+  readonly context: affine.IntegerSet;
+  readonly approximated: readonly string[];
+}
+
+export function bridgeNest(region: Pick<Region, "statements" | "symbols" | "tensors">): RegionNest {
+  const bridge = new Bridge(region);
+  const statements = region.statements.map((s) => bridge.nestStatement(s));
+  return { statements, context: bridge.context(), approximated: [...bridge.approximated] };
 }
 
 /** The memory dependences between all instances of the statements of a region. */
@@ -104,6 +119,53 @@ class Bridge {
       domain: affine.makeSet({ tuple: statement.name, dims, where }),
       reads: accesses.map((access) => this.#map(statement, access, access.guard)),
       writes: writes.map((write) => this.#map(statement, write, [])),
+    };
+  }
+
+  nestStatement(statement: Statement): affine.NestStatement {
+    const { name, loops, guard, reads, finishReads, indirects, writes } = statement;
+    const bounds = loops.flatMap((l) => [
+      affine.atMost(0, l.name),
+      ...this.#below(l.name, l.extent),
+    ]);
+    const others = [...finishReads, ...indirects.map((v) => v.access)];
+    return {
+      name,
+      dims: loops.map((l) => l.name),
+      domain: [...bounds, ...this.#conditions(guard)],
+      accesses: [
+        ...reads.map((a, at) => ({
+          ...this.#nestAccess(statement, a, a.guard),
+          kind: "read" as const,
+          ...carries(statement, at),
+        })),
+        ...others.map((a) => ({
+          ...this.#nestAccess(statement, a, a.guard),
+          kind: "read" as const,
+        })),
+        ...writes.map((w) => ({
+          ...this.#nestAccess(statement, w, []),
+          ...writeKind(statement, w),
+        })),
+      ],
+    };
+  }
+
+  #nestAccess(
+    { indirects }: Statement,
+    { tensor, index }: Pick<Access, "tensor" | "index">,
+    guard: readonly Condition[],
+  ): Pick<affine.NestAccess, "array" | "index" | "where"> {
+    const { shape } = this.#region.tensors.get(tensor)!;
+    const loaded = new Set(indirects.map((v) => v.name));
+    const where = this.#conditions(guard.filter((c) => !mentionsAny(c.expr, loaded)));
+    return {
+      array: tensor,
+      index: index.map((at, axis) => {
+        const known = mentionsAny(at, loaded) ? this.#widen(at) : this.#convert(at);
+        return known ?? { low: 0, end: this.#convert(shape[axis]!)! };
+      }),
+      ...(where.length > 0 && { where }),
     };
   }
 
@@ -236,6 +298,38 @@ function minimumOf(expr: IndexExpr): readonly IndexExpr[] {
   const atom = term?.atoms[0];
   const alone = others.length === 0 && expr.constant === 0 && term?.coefficient === 1;
   return alone && term.atoms.length === 1 && atom?.kind === "min" ? atom.operands : [expr];
+}
+
+/** Operators that may be reassociated, with what leaves the other operand as it is. */
+const carriedOperators: Readonly<Record<string, number>> = {
+  add: 0,
+  mul: 1,
+  max: -Infinity,
+  min: Infinity,
+};
+
+/** Marks the read of a scan's last result where an associative operator alone carries it on. */
+function carries(
+  { reads, body, loops, writes, finish }: Statement,
+  at: number,
+): { readonly reassociable?: true } {
+  const [value] = body;
+  const read = reads[at]!;
+  const scans = loops.some((l) => l.kind === "scan") && writes[0]?.tensor === read.tensor;
+  if (!scans || body.length !== 1 || finish || value?.kind !== "apply") return {};
+  const identity = carriedOperators[value.op];
+  const isRead = (e: ScalarExpr): boolean => e.kind === "argument" && e.index === at;
+  const alone = value.operands.filter((e) => mentionsArgument(e, at)).length === 1;
+  const filled = read.guard.length === 0 || Number(read.fill) === identity;
+  return identity !== undefined && alone && value.operands.some(isRead) && filled
+    ? { reassociable: true }
+    : {};
+}
+
+function mentionsArgument(e: ScalarExpr, at: number): boolean {
+  if (e.kind === "argument") return e.index === at;
+  if (e.kind === "cast") return mentionsArgument(e.operand, at);
+  return e.kind === "apply" && e.operands.some((o) => mentionsArgument(o, at));
 }
 
 function writeKind(

@@ -20,7 +20,8 @@ import {
 import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
 import { layoutFault } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
-import type { Directive, Schedule } from "./directive.ts";
+import { unreachable } from "../support/invariant.ts";
+import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
 import {
   type FusedStatement,
@@ -31,6 +32,7 @@ import {
   type ScheduledStatement,
   symbolRanges,
 } from "./scheduled-region.ts";
+import { planTree } from "./tree-schedule.ts";
 
 type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
 
@@ -38,6 +40,7 @@ type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
 export function applySchedule(region: Region, schedule: Schedule): Result<ScheduledRegion> {
   return attempt(() => {
     let state = startRegion(region, schedule);
+    if (needsTree(state)) return applyToTree(state);
     for (const directive of schedule.directives) state = applyDirective(state, directive);
     checkFused(state);
     return state;
@@ -66,8 +69,32 @@ function startStatement(statement: Statement): ScheduledStatement {
   };
 }
 
+/** Whether a directive says more than orders, splits and marks of each statement's own loops. */
+function needsTree({ region, schedule }: ScheduledRegion): boolean {
+  return schedule.directives.some((d) => {
+    if (d.kind === "interchange" || d.kind === "jam") return false;
+    return d.kind === "fission" ? region.statements.length > 2 : isTreeOnly(d);
+  });
+}
+
+/** Loops by trees; where tensors lie is checked for form here. */
+function applyToTree(start: ScheduledRegion): ScheduledRegion {
+  let state = start;
+  for (const d of start.schedule.directives) {
+    if (d.kind === "layout") state = applyDirective(state, d);
+    if (d.kind === "place" || d.kind === "stage") checkTensor(state, d, d.tensor);
+  }
+  return { ...state, tree: planTree(start.region, start.schedule) };
+}
+
 function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
   switch (d.kind) {
+    case "interchange":
+      return onStatement(state, d, (s) => interchange(s, d));
+    case "jam":
+      return onStatement(state, d, (s) => jam(state, s, d));
+    case "fission":
+      return fission(state, d);
     case "split":
       return onStatement(state, d, (s) => split(state, s, d, d));
     case "tile":
@@ -91,6 +118,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
     case "layout":
       checkLayout(state, d);
       return { ...state, layouts: new Map([...state.layouts, [d.tensor, d.layout]]) };
+    default:
+      return unreachable(d as never, "a directive for trees");
   }
 }
 
@@ -198,9 +227,37 @@ function reorder(s: ScheduledStatement, d: Of<"reorder">): ScheduledStatement {
   return { ...s, loops };
 }
 
+function interchange(s: ScheduledStatement, d: Of<"interchange">): ScheduledStatement {
+  const [first, second] = [loopPosition(s, d, d.loop), loopPosition(s, d, d.other)];
+  const loops = s.loops.with(first, s.loops[second]!).with(second, s.loops[first]!);
+  return { ...s, loops };
+}
+
+/** Unroll and jam: copies of an outer loop's iterations inside everything else. */
+function jam(state: ScheduledRegion, s: ScheduledStatement, d: Of<"jam">): ScheduledStatement {
+  const parts = split(state, s, d, d);
+  const order = [...parts.loops.map((l) => l.name).filter((n) => n !== d.inner), d.inner];
+  const loops = order.map((name) => parts.loops.find((l) => l.name === name)!);
+  return setMode({ ...parts, loops }, { ...d, loop: d.inner }, "unroll");
+}
+
+/** The loop and all inside it run to their end for the first of two fused statements, then for the other. */
+function fission(state: ScheduledRegion, d: Of<"fission">): ScheduledRegion {
+  const position = loopPosition(lookup(state, d, d.statement), d, d.loop);
+  const [fused] = state.fused;
+  const [first] = state.region.statements;
+  if (!fused || position >= fused.depth || first!.name !== d.statement) {
+    reject("SCH010", `nothing runs behind ${d.statement} in loop ${d.loop}`, {
+      at: printDirective(d),
+      help: "name the first of two statements that share the loop",
+    });
+  }
+  return { ...state, fused: position > 0 ? [{ ...fused, depth: position }] : [] };
+}
+
 function setMode(
   s: ScheduledStatement,
-  d: Of<"vectorize"> | Of<"unroll"> | Of<"parallelize"> | Of<"bind">,
+  d: Of<"vectorize"> | Of<"unroll"> | Of<"parallelize"> | Of<"bind"> | Of<"jam">,
   mode: Exclude<ScheduledMode, "serial">,
 ): ScheduledStatement {
   const at = loopPosition(s, d, d.loop);

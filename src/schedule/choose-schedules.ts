@@ -16,7 +16,7 @@ import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Schedule } from "./directive.ts";
 import { printSchedule } from "./directive-text.ts";
-import { checkSchedule } from "./legality.ts";
+import { decideSchedule } from "./legality.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
 import {
@@ -162,7 +162,7 @@ function applyChoice(
     const plain: Schedule = { region: region.name, target: target.name, directives: [] };
     const schedule = states ? states.states[state!]!.schedule() : plain;
     const applied = applySchedule(region, schedule);
-    const legal = applied.ok ? checkSchedule(applied.value) : applied;
+    const legal = applied.ok ? decideSchedule(applied.value) : applied;
     if (!legal.ok) {
       const { diagnostics } = legal;
       return { kind: "refused", name: region.name, ...(states && { state: state! }), diagnostics };

@@ -12,13 +12,24 @@
  *     stage "x" in local at S0:oh depth 1
  *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
+ *
+ * The directives that only trees can say are spelled in affine/tree/directive-text.ts and read in
+ * tree-directive-reader.ts.
  */
+import { printTreeDirective } from "../affine/index.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { readIndexExpr } from "../semantics/index-text.ts";
 import { attempt, type Result } from "../support/diagnostic.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { TextWriter } from "../support/text-writer.ts";
-import { type Directive, gridLevels, type MemoryScope, type Schedule } from "./directive.ts";
+import {
+  type Directive,
+  gridLevels,
+  isTreeOnly,
+  type MemoryScope,
+  type Schedule,
+} from "./directive.ts";
+import { readFactors, readLoop, readNames, readTreeDirective } from "./tree-directive-reader.ts";
 
 export function printSchedule(schedule: Schedule): string {
   const out = new TextWriter();
@@ -30,6 +41,7 @@ export function printSchedule(schedule: Schedule): string {
 }
 
 export function printDirective(d: Directive): string {
+  if (isTreeOnly(d)) return printTreeDirective(d);
   switch (d.kind) {
     case "split":
       return `split ${d.statement}:${d.loop} by ${d.factor} -> ${d.outer} ${d.inner}`;
@@ -76,7 +88,10 @@ export function parseSchedule(text: string): Result<Schedule> {
 }
 
 function readDirective(reader: TextReader): Directive {
-  const kind = reader.name("a directive") as Directive["kind"];
+  const word = reader.name("a directive");
+  const kind = (reader.accept("-") ? `${word}-${reader.name()}` : word) as Directive["kind"];
+  const tree = readTreeDirective(reader, kind);
+  if (tree) return tree;
   switch (kind) {
     case "split": {
       const [statement, loop] = readLoop(reader);
@@ -90,8 +105,7 @@ function readDirective(reader: TextReader): Directive {
       reader.expect(":");
       const loops = readNames(reader);
       reader.expect("by");
-      reader.expect("(");
-      const factors = reader.list(")", () => reader.number("a factor"));
+      const factors = readFactors(reader);
       reader.expect("->");
       return {
         kind,
@@ -139,7 +153,7 @@ function readDirective(reader: TextReader): Directive {
     }
     default:
       return reader.fail(
-        "split, tile, reorder, vectorize, unroll, parallelize, bind, fuse, place, …",
+        "split, tile, reorder, interchange, skew, vectorize, parallelize, fuse, place, …",
       );
   }
 }
@@ -153,17 +167,6 @@ function readPlacement(reader: TextReader, kind: "place" | "stage"): Directive {
   if (kind === "place") return { kind, tensor, scope, statement, at };
   reader.expect("depth");
   return { kind, tensor, scope, statement, at, depth: reader.number("a depth") };
-}
-
-function readLoop(reader: TextReader): readonly [string, string] {
-  const statement = reader.name("a statement");
-  reader.expect(":");
-  return [statement, reader.name("a loop")];
-}
-
-function readNames(reader: TextReader): string[] {
-  reader.expect("(");
-  return reader.list(")", () => reader.name("a loop"));
 }
 
 function readIndexList(reader: TextReader): IndexExpr[] {

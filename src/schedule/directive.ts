@@ -6,6 +6,7 @@
  * Loops are named per statement. `split` and `tile` introduce new names; every later directive uses
  * the names that exist at its place in the list.
  */
+import type { TreeDirective } from "../affine/index.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 
 /** Memory scopes, nearest last: `memory` is main or global memory. */
@@ -19,7 +20,35 @@ export type GridLevel = "blocks" | "groups" | "threads";
 
 export const gridLevels: readonly GridLevel[] = ["blocks", "groups", "threads"];
 
+/** What changes loops in a way that only schedule trees can say; affine/tree/ has what each does. */
+export const treeKinds = [
+  "interchange",
+  "jam",
+  "skew",
+  "shift",
+  "diamond",
+  "fission",
+  "pipeline",
+  "roles",
+  "split-reduction",
+  "split-scan",
+  "fold",
+  "overwrite",
+  "buffer",
+  "overlap",
+] as const;
+
+export type TreeOnlyDirective = Extract<
+  TreeDirective,
+  { readonly kind: (typeof treeKinds)[number] }
+>;
+
+export function isTreeOnly(d: Directive): d is TreeOnlyDirective {
+  return (treeKinds as readonly string[]).includes(d.kind);
+}
+
 export type Directive =
+  | TreeOnlyDirective
   /** loop = outer * factor + inner, 0 <= inner < factor; a ragged end is guarded or peeled by lowering. */
   | {
       readonly kind: "split";

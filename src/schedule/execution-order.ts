@@ -156,7 +156,7 @@ function loopValues(
     values.set(names[1], affine.remainder(value, factor));
   };
   for (const d of schedule.directives) {
-    if (d.kind === "split" && d.statement === statement.name) {
+    if ((d.kind === "split" || d.kind === "jam") && d.statement === statement.name) {
       split(d.loop, d.factor, [d.outer, d.inner]);
     } else if (d.kind === "tile" && d.statement === statement.name) {
       d.loops.forEach((loop, i) => {

@@ -12,7 +12,7 @@ import { Rng } from "../support/rng.ts";
 import { applySchedule } from "./apply.ts";
 import type { Directive } from "./directive.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
-import { checkSchedule } from "./legality.ts";
+import { decideSchedule } from "./legality.ts";
 import { formatPlace, parseAt, placeOf } from "./place.ts";
 import type { ScheduledLoop, ScheduledRegion, ScheduledStatement } from "./scheduled-region.ts";
 import { scheduleTree } from "./tree.ts";
@@ -219,7 +219,7 @@ describe("random schedules of one and two statements", () => {
       const applied = applySchedule(region, schedule);
       if (!applied.ok) continue;
       const tree = scheduleTree(applied.value);
-      const checked = checkSchedule(applied.value);
+      const checked = decideSchedule(applied.value);
       if (!tree.ok) {
         expect(checked.ok).toBe(false);
         continue;

@@ -16,6 +16,7 @@ import * as affine from "../affine/index.ts";
 import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
 import type { Statement } from "../region/nest.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { withCure } from "./cure.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
 import { type LoopsOfTime, refuseUnproved, refuseWitness } from "./refusal.ts";
 import {
@@ -24,10 +25,18 @@ import {
   type ScheduledLoop,
   type ScheduledRegion,
 } from "./scheduled-region.ts";
+import { checkTreeSchedule } from "./tree-legality.ts";
 
-/** The region as given when the schedule is proved legal; SCH016 with a witness, or SCH017. */
+/** The region as given when the schedule is proved legal; SCH016 with a witness and a cure, or SCH017. */
 export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
+  const decided = decideSchedule(scheduled);
+  return decided.ok ? decided : withCure(scheduled, decided, decideSchedule);
+}
+
+/** The same without looking for a cure, for who tries many schedules. */
+export function decideSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
   return attempt(() => {
+    if (scheduled.tree) return checkTreeSchedule(scheduled, scheduled.tree);
     const executed = executionOrder(scheduled);
     for (const s of executed) checkGrid(scheduled, s);
     if (!isEvidentlyLegal(scheduled, executed)) new LegalityCheck(scheduled, executed).check();

@@ -7,6 +7,7 @@ import { bridgeRegion } from "../region/affine-bridge.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
 import type { ScheduledMode, ScheduledRegion } from "./scheduled-region.ts";
+import type { TreeSchedule } from "./tree-schedule.ts";
 
 export interface InstancePlace {
   /** Number of the kernel among those of the region. */
@@ -35,6 +36,7 @@ export function placeOf(
   point: Readonly<Record<string, number>>,
 ): Result<InstancePlace> {
   return attempt(() => {
+    if (region.tree) return placeInTree(region, region.tree, { statement, point });
     const s = executedStatement(region, statement);
     checkInstance(region, s, point);
     const loops = executedLoops(s).map(({ name, mode }) => ({
@@ -43,28 +45,90 @@ export function placeOf(
       value: affine.evaluateAffine(s.values.get(name)!, point),
     }));
     const rest = loops.flatMap(({ value }, i) => [value, s.positions[i + 1] ?? 0]);
-    const on = (...modes: readonly ScheduledMode[]): readonly number[] =>
-      loops.filter((l) => modes.includes(l.mode)).map((l) => l.value);
     return {
       kernel: s.kernel,
       device: 0,
-      block: on("grid", "blocks"),
-      group: on("groups"),
-      thread: on("threads"),
-      lane: on("vector"),
+      ...levels(loops),
       loops,
       time: [s.kernel, s.positions[0]!, ...rest],
     };
   });
 }
 
+/** Which modes of the language loops marked in a tree have. */
+const modeOf: Readonly<Record<affine.LoopMark, ScheduledMode>> = {
+  parallel: "grid",
+  grid: "grid",
+  device: "grid",
+  blocks: "blocks",
+  groups: "groups",
+  threads: "threads",
+  vector: "vector",
+  unroll: "unroll",
+};
+
+function placeInTree(
+  region: ScheduledRegion,
+  { verdict, nest: original }: TreeSchedule,
+  at: affine.Instance,
+): InstancePlace {
+  const { nest, tree } =
+    verdict.kind === "legal" ? verdict.plan : { nest: original, tree: original.tree };
+  const named = nest.statements.find((s) => s.name === at.statement);
+  if (!named) return noStatement(region, at.statement, nest.statements);
+  checkPoint(named.name, named.dims, at.point);
+  checkRuns(named, nest.context, at.point);
+  const parts = affine.timePaths(tree, nest.statements).get(at.statement)!;
+  const timeOf = (p: affine.TimePart): number => affine.evaluateAffine(p.value, at.point);
+  const loops = parts.flatMap((p) => {
+    const marks = p.marks.flatMap((m) =>
+      m.kind in modeOf ? modeOf[m.kind as affine.LoopMark] : [],
+    );
+    return p.loop === undefined
+      ? []
+      : [{ name: p.loop, mode: marks[0] ?? ("serial" as const), value: timeOf(p) }];
+  });
+  const kernels = parts.slice(
+    0,
+    parts.findIndex((p) => p.loop !== undefined),
+  );
+  const kernel = kernels[0] ? timeOf(kernels[0]) : 0;
+  return { ...levels(loops), kernel, device: 0, loops, time: parts.map(timeOf) };
+}
+
+type Levels = Pick<InstancePlace, "block" | "group" | "thread" | "lane">;
+
+function levels(loops: InstancePlace["loops"]): Levels {
+  const on = (...modes: readonly ScheduledMode[]): readonly number[] =>
+    loops.filter((l) => modes.includes(l.mode)).map((l) => l.value);
+  return {
+    block: on("grid", "blocks"),
+    group: on("groups"),
+    thread: on("threads"),
+    lane: on("vector"),
+  };
+}
+
 function executedStatement(region: ScheduledRegion, statement: string): ExecutedStatement {
   const all = executionOrder(region);
-  const nameOf = (e: ExecutedStatement): string => e.scheduled.statement.name;
-  const found = all.find((e) => nameOf(e) === statement);
-  if (found) return found;
-  return reject("SCH001", `there is no statement ${statement} in region ${region.region.name}`, {
-    help: `statements are ${all.map(nameOf).join(", ")}`,
+  const found = all.find((e) => e.scheduled.statement.name === statement);
+  return (
+    found ??
+    noStatement(
+      region,
+      statement,
+      all.map((e) => e.scheduled.statement),
+    )
+  );
+}
+
+function noStatement(
+  { region }: ScheduledRegion,
+  statement: string,
+  known: readonly { readonly name: string }[],
+): never {
+  return reject("SCH001", `there is no statement ${statement} in region ${region.name}`, {
+    help: `statements are ${known.map((s) => s.name).join(", ")}`,
   });
 }
 
@@ -76,23 +140,49 @@ function checkInstance(
 ): void {
   const { name, loops } = scheduled.statement;
   const names = loops.map((l) => l.name);
-  const wrong =
-    names.find((n) => point[n] === undefined) ?? Object.keys(point).find((n) => !names.includes(n));
-  if (wrong !== undefined) {
-    reject("SCH002", `the point does not fit the loops of ${name}: ${wrong}`, {
-      at: name,
-      help: `give a value for each of ${names.join(", ")}`,
-    });
-  }
+  checkPoint(name, names, point);
   const { statements, context } = bridgeRegion(region.region);
-  const where = names.map((n) => affine.equals(n, point[n]!));
-  const here = affine.makeSet({ tuple: name, dims: names, where });
   const domain = affine.intersectParams(statements.get(name)!.domain, context);
-  if (affine.isDisjoint(domain, here) !== "yes") return;
   const extents = loops.map((l) => `${l.name} in ${l.extent.key}`);
-  reject("SCH020", `${name}[${names.map((n) => point[n]).join(", ")}] is no iteration`, {
+  checkInside(domain, { name, dims: names }, { point, runs: extents.join(", ") });
+}
+
+/** The point names every loop and nothing else. */
+function checkPoint(
+  name: string,
+  dims: readonly string[],
+  point: Readonly<Record<string, number>>,
+): void {
+  const wrong =
+    dims.find((n) => point[n] === undefined) ?? Object.keys(point).find((n) => !dims.includes(n));
+  if (wrong === undefined) return;
+  reject("SCH002", `the point does not fit the loops of ${name}: ${wrong}`, {
     at: name,
-    help: `it runs for ${extents.join(", ")}`,
+    help: `give a value for each of ${dims.join(", ")}`,
+  });
+}
+
+function checkRuns(
+  statement: affine.NestStatement,
+  context: affine.IntegerSet | undefined,
+  point: Readonly<Record<string, number>>,
+): void {
+  const all = affine.domainOf(statement);
+  const domain = context ? affine.intersectParams(all, context) : all;
+  checkInside(domain, statement, { point, runs: affine.formatSet(domain) });
+}
+
+function checkInside(
+  domain: affine.IntegerSet,
+  { name, dims }: { readonly name: string; readonly dims: readonly string[] },
+  { point, runs }: { readonly point: Readonly<Record<string, number>>; readonly runs: string },
+): void {
+  const where = dims.map((n) => affine.equals(n, point[n]!));
+  const here = affine.makeSet({ tuple: name, dims, where });
+  if (affine.isDisjoint(domain, here) !== "yes") return;
+  reject("SCH020", `${name}[${dims.map((n) => point[n]).join(", ")}] is no iteration`, {
+    at: name,
+    help: `it runs for ${runs}`,
   });
 }
 

@@ -12,6 +12,7 @@ import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import { type GridLevel, gridLevels, type MemoryScope, type Schedule } from "./directive.ts";
+import type { TreeSchedule } from "./tree-schedule.ts";
 
 /** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
 export type ScheduledMode = "serial" | "unroll" | "vector" | "grid" | GridLevel;
@@ -72,6 +73,8 @@ export interface ScheduledRegion {
   readonly placed: readonly PlacedTensor[];
   readonly staged: readonly StagedTensor[];
   readonly layouts: ReadonlyMap<string, LayoutMap>;
+  /** Where a directive changes loops as only trees can say: the order, instead of the statements'. */
+  readonly tree?: TreeSchedule;
 }
 
 /** Ranges of the region's symbols, for proofs about extents. */

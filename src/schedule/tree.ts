@@ -17,7 +17,19 @@ import type { ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
 
 /** The tree, or why the fused statements have no common order. */
 export function scheduleTree(region: ScheduledRegion): Result<ScheduleTree> {
-  return attempt(() => new TreeBuilder(region, executionOrder(region)).build());
+  return attempt(() => {
+    const { tree } = region;
+    if (tree) return tree.verdict.kind === "legal" ? provedTree(tree.verdict.plan) : tree.nest.tree;
+    return new TreeBuilder(region, executionOrder(region)).build();
+  });
+}
+
+/** A plan's tree with what is proved about its bands. */
+function provedTree({ nest, tree }: affine.Plan): ScheduleTree {
+  const found = affine.nestDependences(nest);
+  if (found.kind === "unknown") return tree;
+  const { statements, context } = nest;
+  return affine.proveBands({ statements, tree, dependences: found.value }, context);
 }
 
 class TreeBuilder {

@@ -73,6 +73,7 @@ export const diagnosticCodes = {
   SCH030: "target has no grid of blocks",
   SCH031: "reduction cannot be spread over threads",
   SCH032: "program is not proved",
+  SCH033: "directive has no lowering",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

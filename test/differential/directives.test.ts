@@ -6,13 +6,14 @@
  * writing, in the order of the statements.
  */
 import { describe, expect, it } from "vitest";
+import { lowerRegion } from "../../src/lower/lower-region.ts";
 import type { Region, Statement } from "../../src/region/nest.ts";
 import { parseRegion } from "../../src/region/nest-reader.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { blockedLayout } from "../../src/schedule/blocked-layout.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
-import { checkSchedule } from "../../src/schedule/legality.ts";
+import { checkSchedule, decideSchedule } from "../../src/schedule/legality.ts";
 import type { Condition } from "../../src/semantics/condition.ts";
 import { evaluate } from "../../src/semantics/index-expr.ts";
 import { type Diagnostic, formatDiagnostic } from "../../src/support/diagnostic.ts";
@@ -256,7 +257,8 @@ describe("random schedules", () => {
       const region = randomRegion(rng);
       const schedule = randomSchedule(region, rng);
       const applied = applySchedule(region, schedule);
-      const checked = applied.ok ? checkSchedule(applied.value) : applied;
+      const decide = seed % 8 === 0 ? checkSchedule : decideSchedule;
+      const checked = applied.ok ? decide(applied.value) : applied;
       let code: string | undefined;
       if (!checked.ok) {
         const [fault] = checked.diagnostics as [Diagnostic];
@@ -342,5 +344,49 @@ describe("illegal directives", () => {
       ? checkLowering(region, schedule.value, new Rng(1), target)
       : checked.diagnostics[0]!.code;
     expect(found).toBe(code);
+  });
+});
+
+describe("directives that lowering carries out by others", () => {
+  const product = producers[0]!;
+  const two = `statement S0 "" ${product} statement S1 "" ${readers[0]!}`;
+  it.each([
+    ["interchange", two, "interchange S0:i with j"],
+    ["interchange", two, "interchange S0:j with k unroll S0:j"],
+    ["jam", two, "jam S0:i by 2 -> i0 i1"],
+    ["jam", two, "jam S0:j by 4 -> j0 j1 jam S0:i by 3 -> i0 i1 vectorize S1:j"],
+    ["jam", two, "jam S1:i by 2 -> i0 i1 split S1:j by 4 -> j0 j1 vectorize S1:j1"],
+    ["jam", stencil, "jam S0:j by 3 -> j0 j1"],
+    ["fission", two, "fuse S1 into S0:j fission S0:j"],
+    ["fission", two, "fuse S1 into S0:j fission S0:i"],
+  ])("%s computes what the statements compute: %#", (_, statements, directives) => {
+    const region = regionOf(statements);
+    const schedule = parseSchedule(`schedule "r" for "wasm" { ${directives} }`);
+    if (!schedule.ok) throw new Error(schedule.diagnostics[0]!.message);
+    const applied = applySchedule(region, schedule.value);
+    expect(applied.ok && checkSchedule(applied.value).ok).toBe(true);
+    for (let seed = 0; seed < 4; seed++) {
+      expect(checkLowering(region, schedule.value, new Rng(seed), target)).toBe(undefined);
+    }
+  });
+
+  it.each([
+    ["skew", stencil, "skew S0:j by i times 1"],
+    ["shift", gathered, "fuse S1 into S0:i shift S1:i by 1"],
+    ["diamond", stencil, "diamond S0:i with j by 4 slope 1 -> w d"],
+    ["pipeline", gathered, "fuse S1 into S0:i pipeline i (S0 0, S1 2)"],
+    ["split-reduction", two, "split-reduction S0:k by 4 -> k0 k1"],
+    ["fold", behind, 'fuse S1 into S0:i fold "t" axis 0 to 2'],
+    ["overlap", behind, "overlap S0 into S1:(i) by (2) -> (i0) (i1)"],
+  ])("%s is refused by its name", (kind, statements, directives) => {
+    const region = regionOf(statements);
+    const schedule = parseSchedule(`schedule "r" for "wasm" { ${directives} }`);
+    if (!schedule.ok) throw new Error(schedule.diagnostics[0]!.message);
+    const applied = applySchedule(region, schedule.value);
+    const checked = applied.ok ? checkSchedule(applied.value) : applied;
+    if (!checked.ok) throw new Error(formatDiagnostic(checked.diagnostics[0]!));
+    const lowered = lowerRegion(checked.value, target);
+    const fault = lowered.ok ? undefined : lowered.diagnostics[0]!;
+    expect(fault).toMatchObject({ code: "SCH033", message: expect.stringContaining(kind) });
   });
 });

@@ -1,4 +1,4 @@
-/** Directives on trees in words, one line each, for refusals and reports. */
+/** Directives on trees in text, one line each, as the schedule language spells them. */
 import type { TreeDirective } from "./directive.ts";
 
 export function printTreeDirective(d: TreeDirective): string {
@@ -27,18 +27,22 @@ export function printTreeDirective(d: TreeDirective): string {
     case "fuse":
       return `fuse ${d.statement} into ${d.into}:${d.at}`;
     case "fission":
-      return `fission ${d.loop} behind ${d.statement}`;
+      return `fission ${d.statement}:${d.loop}`;
     case "pipeline":
       return `pipeline ${d.loop} ${pairs(d.stages)}`;
     case "roles":
-      return `roles ${d.loop} ${pairs(d.roles)}`;
+      return `roles ${d.loop} ${pairs(new Map([...d.roles].map(([s, r]) => [s, quote(r)])))}`;
     case "fold":
-      return `fold ${d.array} axis ${d.axis} to ${d.modulus}`;
+      return `fold ${quote(d.array)} axis ${d.axis} to ${d.modulus}`;
     case "overwrite":
-      return `overwrite ${d.over} with ${d.array}`;
+      return `overwrite ${quote(d.over)} with ${quote(d.array)}`;
     case "buffer":
-      return `buffer ${d.array} over ${d.loop} in ${d.copies}`;
+      return `buffer ${quote(d.array)} over ${d.loop} in ${d.copies}`;
   }
+}
+
+function quote(name: string): string {
+  return JSON.stringify(name);
 }
 
 function list(items: readonly (string | number)[]): string {

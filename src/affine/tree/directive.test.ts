@@ -109,9 +109,9 @@ describe("storage", () => {
     expect(judge(nest, buffer(1), pipeline).kind).toBe("illegal");
     expect(judge(nest, buffer(2), pipeline).kind).toBe("legal");
     expect(cure(nest, buffer(1), pipeline)).toBe(
-      "buffer t over k in 2 instead of buffer t over k in 1",
+      'buffer "t" over k in 2 instead of buffer "t" over k in 1',
     );
-    expect(cure(nest, pipeline)).toBe("no pipeline k (L 0, M 1)");
+    expect(cure(nest, pipeline)).toBe("leave out pipeline k (L 0, M 1)");
   });
 
   it("a fold keeps as many rows as are needed", () => {
@@ -133,7 +133,7 @@ describe("storage", () => {
       }`);
     expect(judge(nest, fold(2)).kind).toBe("clash");
     expect(judge(nest, fuse, fold(2)).kind).toBe("legal");
-    expect(cure(nest, fuse, fold(1))).toBe("fold c axis 1 to 2 instead of fold c axis 1 to 1");
+    expect(cure(nest, fuse, fold(1))).toBe('fold "c" axis 1 to 2 instead of fold "c" axis 1 to 1');
     const tight = judge(nest, fuse, fold(1));
     expect(tight).toMatchObject({ kind: "clash", clash: { array: "c" } });
   });

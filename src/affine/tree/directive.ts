@@ -46,7 +46,8 @@ import { relocated, relocationOf, type StorageDirective } from "./storage-direct
 import { childrenOf, type LoopMark, type ScheduleTree } from "./tree.ts";
 
 export type OrderDirective =
-  | ({ readonly kind: "split" | "jam" } & SplitRequest)
+  | ({ readonly kind: "split" } & SplitRequest)
+  | ({ readonly kind: "jam" } & SplitRequest)
   | ({ readonly kind: "tile" } & TileRequest)
   | { readonly kind: "reorder"; readonly statement: string; readonly order: readonly string[] }
   | ({ readonly kind: "interchange"; readonly other: string } & LoopName)

@@ -33,9 +33,9 @@ import { checkFactor, type SplitRequest } from "./loop-directives.ts";
 import type { Nest, Plan } from "./nest-program.ts";
 import type { FilterNode, ScheduleTree } from "./tree.ts";
 
-export type SplitDirective = {
-  readonly kind: "split-reduction" | "split-scan";
-} & SplitRequest;
+export type SplitDirective =
+  | ({ readonly kind: "split-reduction" } & SplitRequest)
+  | ({ readonly kind: "split-scan" } & SplitRequest);
 
 /** The array of the chunks' own results. */
 export function partialArray(statement: string): string {
@@ -197,7 +197,8 @@ function splitScan({ statement, dim }: Place, d: SplitDirective): NestStatement[
   const local = statement.accesses.map((a): NestAccess => {
     if (a === result) return { kind: "write", array, index: own };
     if (a !== carried) return a;
-    return { kind: "read", array, index: before, where: [atMost(1, inside)], reassociable: true };
+    const where = [...(a.where ?? []), atMost(1, inside)];
+    return { kind: "read", array, index: before, where, reassociable: true };
   });
   const start = { [dim]: minus(dim, inside) };
   const carry: NestStatement = {
@@ -208,6 +209,12 @@ function splitScan({ statement, dim }: Place, d: SplitDirective): NestStatement[
         kind: "read",
         array: carried.array,
         index: carried.index.map((e) => (isRange(e) ? e : replaceVariables(e, start))),
+        ...(carried.where && {
+          where: carried.where.map((c) => ({
+            ...c,
+            expression: replaceVariables(c.expression, start),
+          })),
+        }),
         reassociable: true,
       },
       { kind: "read", array, index: own },
@@ -221,7 +228,8 @@ function checkFree({ name, accesses, within: bounds }: NestStatement, d: SplitDi
   const target = accesses.find((a) => a.kind !== "read")!;
   const reads = accesses.filter((a) => a.kind === "read" && a.array === target.array);
   const others = d.kind === "split-scan" ? reads.filter((a) => !a.reassociable) : reads;
-  if (others.length === 0 && !bounds && accesses.every((a) => !a.where)) return;
+  const guarded = accesses.some((a) => a.where && (d.kind !== "split-scan" || !a.reassociable));
+  if (others.length === 0 && !bounds && !guarded) return;
   reject("SCH010", `${name} reads ${target.array} beside combining it, or only in part`, {
     at: `${d.kind} ${d.statement}:${d.loop}`,
     help: "such a statement cannot be split",

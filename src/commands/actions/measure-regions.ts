@@ -13,7 +13,7 @@ import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { describeProtocol } from "../../runtime/measure/sampling.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { checkSchedule } from "../../schedule/legality.ts";
+import { decideSchedule } from "../../schedule/legality.ts";
 import type { Trial } from "../../store/trial.ts";
 import { TrialStore } from "../../store/trial-store.ts";
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
@@ -119,7 +119,7 @@ class Contest {
 
   #candidate(region: CompiledRegion, schedule: Schedule): Candidate | undefined {
     const applied = applySchedule(region.scheduled.region, schedule);
-    const legal = applied.ok ? checkSchedule(applied.value) : applied;
+    const legal = applied.ok ? decideSchedule(applied.value) : applied;
     if (!legal.ok) return undefined;
     const requires = this.#compiled.plan.program.requires;
     const lowered = lowerRegionProgram(legal.value, this.#target, requires);
