@@ -13,7 +13,7 @@ import type { OperatorTable } from "../operator-row.ts";
 import { sliceAxis } from "./slicing.ts";
 
 /** [b, s, heads * d] to [b, heads, s, d]; operands of rank 4 have that form already. */
-function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
+export function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
   const { shape } = x.type;
   if (shape.length === 4) return x;
   if (shape.length !== 3 || heads < 1)
@@ -24,7 +24,7 @@ function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
   return node.transpose(split, [0, 2, 1, 3]);
 }
 
-function joinHeads(node: NodeView, x: Operand): Operand {
+export function joinHeads(node: NodeView, x: Operand): Operand {
   const [b, heads, s, d] = x.type.shape;
   const width = node.fixedExtent(heads!, "heads") * node.fixedExtent(d!, "the head size");
   return node.reshape(node.transpose(x, [0, 2, 1, 3]), [b!, s!, constant(width)]);
@@ -63,7 +63,7 @@ function checkHeads(node: NodeView, operands: readonly Operand[]): void {
 }
 
 /** Positions of queries and keys as [s, 1] and [1, t]. */
-function positions(
+export function positions(
   node: NodeView,
   rows: IndexExpr,
   columns: IndexExpr,
@@ -225,6 +225,14 @@ function masked(node: NodeView, score: Operand, mask: Operand): Operand {
   return node.emit("select", [mask, score, node.splat(score.type.dtype, -Infinity)], {});
 }
 
+/** Rows of a table of cosines or sines as [b, 1, s, half]: those of `ids`, or the table itself. */
+export function rotaryTable(node: NodeView, table: Operand, ids: Operand | undefined): Operand {
+  const picked = ids ? node.emit("gather", [table, ids], { axis: 0 }) : table;
+  node.checkRank(picked, 3, "a cache of cosines or sines");
+  const [b, s, half] = picked.type.shape;
+  return node.reshape(picked, [b!, one, s!, half!]);
+}
+
 function rotaryEmbedding(node: NodeView): Operand {
   const { attributes } = node;
   const input = node.input(0);
@@ -232,15 +240,9 @@ function rotaryEmbedding(node: NodeView): Operand {
   const depth = node.fixedExtent(x.type.shape[3]!, "the head size");
   const rotaryDims = attributes.int("rotary_embedding_dim") || depth;
   const ids = node.optional(3);
-  const cache = (i: number): Operand => {
-    const table = node.input(i);
-    const picked = ids ? node.emit("gather", [table, ids], { axis: 0 }) : table;
-    node.checkRank(picked, 3, "a cache of cosines or sines");
-    const [b, s, half] = picked.type.shape;
-    return node.reshape(picked, [b!, one, s!, half!]);
-  };
+  const tables = [1, 2].map((i) => rotaryTable(node, node.input(i), ids));
   const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims };
-  const y = node.emit("rotaryEmbedding", [x, cache(1), cache(2)], attrs);
+  const y = node.emit("rotaryEmbedding", [x, ...tables], attrs);
   return input.type.shape.length === 3 ? joinHeads(node, y) : y;
 }
 

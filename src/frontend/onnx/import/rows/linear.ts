@@ -52,7 +52,7 @@ function dropUnits(
 }
 
 /** alpha A' B' + beta C, with A and B transposed on demand. */
-function gemm(node: NodeView): Operand {
+export function gemm(node: NodeView): Operand {
   const { attributes } = node;
   const [a, b, c] = [node.input(0), node.input(1), node.optional(2)];
   const [alpha, beta] = [attributes.float("alpha") ?? 1, attributes.float("beta") ?? 1];
@@ -150,7 +150,7 @@ function addBias(node: NodeView, y: Operand, bias: Operand | undefined): Operand
   return node.emit("add", [y, node.reshape(bias, shape)], {});
 }
 
-function convolution(node: NodeView): Operand {
+export function convolution(node: NodeView): Operand {
   const [x, weights] = [node.input(0), node.input(1)];
   checkSpatial(node, x, weights);
   const groups = node.attributes.int("group") ?? 1;

@@ -3,12 +3,12 @@
  * forms of arithmetic that exists, so each is that arithmetic again. Their definitions are those of
  * ONNX Runtime's ContribOperators page; test/differential/microsoft-ops.test.ts compares with it.
  */
-import { constant } from "../../../../semantics/index-expr.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { matMul } from "./linear.ts";
-import { sliceAxis } from "./slicing.ts";
+import { convolution, gemm, matMul } from "./linear.ts";
+import { microsoftAttentionRows } from "./microsoft-attention.ts";
+import { microsoftQuantizationRows } from "./microsoft-quantization.ts";
 
 type Approximation = "none" | "tanh";
 
@@ -63,65 +63,84 @@ function skipNorm(kind: "layerNorm" | "rmsNorm") {
   };
 }
 
-/** softmax(Q K^T scale + bias) V for [batch, length, heads * size], with keys and values of before. */
-function multiHeadAttention(node: NodeView): readonly Operand[] {
+/** The norm of the sum of three embeddings; the mask's lengths; the sum. */
+function embedLayerNorm(node: NodeView): readonly (Operand | undefined)[] {
+  const ids = node.input(0);
+  node.checkRank(ids, 2, "ids");
+  const shape = [ids.type.shape[1]!];
+  const word = node.emit("gather", [node.input(2), ids], { axis: 0 });
+  const at = node.optional(8) ?? node.emit("iota", [], { shape, axis: 0, dtype: "i64" });
+  const position = node.emit("gather", [node.input(3), at], { axis: 0 });
+  const placed = node.emit("add", [word, position], {});
+  const [segments, table] = [node.optional(1), node.optional(4)];
+  const sum =
+    segments && table
+      ? node.emit("add", [placed, node.emit("gather", [table, segments], { axis: 0 })], {})
+      : placed;
+  const epsilon = node.attributes.float("epsilon") ?? 1e-12;
+  node.attributes.ignore("mask_index_type");
+  const y = node.emit("layerNorm", [sum, node.input(5), node.input(6)], { axis: 2, epsilon });
+  const mask = node.optional(7);
+  const lengths = mask && node.emit("reduce", [mask], { kind: "sum", axes: [1], keepDims: false });
+  return [y, lengths, sum];
+}
+
+/** x + bias + skip */
+function biasAdd(node: NodeView): Operand {
+  const sum = node.emit("add", [node.input(0), node.input(1)], {});
+  return node.emit("add", [sum, node.input(2)], {});
+}
+
+/** Groups of a channels-last picture, with SiLU behind where `activation` is 1. */
+function channelsLastGroupNorm(node: NodeView): Operand {
   const { attributes } = node;
-  const heads = attributes.int("num_heads") ?? 0;
-  if (node.inputs[4]) node.refuse("a key padding mask", "an attention bias");
-  if (attributes.flag("unidirectional", false)) node.refuse("unidirectional", "an attention bias");
-  attributes.ignore("mask_filter_value");
-  const [query, newKey, newValue] = [0, 1, 2].map((i) =>
-    splitHeads(node, biased(node, i), heads),
-  ) as [Operand, Operand, Operand];
-  const [key, value] = [newKey, newValue].map((x, i) => {
-    const past = node.optional(6 + i);
-    return past ? node.emit("concat", [past, x], { axis: 2 }) : x;
-  }) as [Operand, Operand];
-  const size = node.fixedExtent(query.type.shape[3]!, "the head size");
-  const given = attributes.float("scale") ?? 0;
-  const scale = given === 0 ? 1 / Math.sqrt(size) : given;
-  const { dtype } = query.type;
-  const products = node.emit("contract", [query, key], {
-    lhs: ["b", "h", "q", "d"],
-    rhs: ["b", "h", "k", "d"],
-    output: ["b", "h", "q", "k"],
-    accumulator: dtype,
-  });
-  const scaled = node.emit("mul", [products, node.splat(dtype, scale)], {});
-  const bias = node.optional(5);
-  const scores = bias ? node.emit("add", [scaled, bias], {}) : scaled;
-  const weights = node.emit("softmax", [scores], { axis: 3 });
-  const mixed = node.emit("contract", [weights, value], {
-    lhs: ["b", "h", "q", "k"],
-    rhs: ["b", "h", "k", "d"],
-    output: ["b", "q", "h", "d"],
-    accumulator: dtype,
-  });
-  const [b, q, , d] = mixed.type.shape;
-  const width = heads * node.fixedExtent(d!, "the head size");
-  return [node.reshape(mixed, [b!, q!, constant(width)]), key, value];
+  const x = node.input(0);
+  node.checkRank(x, 4, "an operand");
+  if (!attributes.flag("channels_last", true)) attributes.refuse("channels_last", 0, "1");
+  const groups = attributes.int("groups") ?? 0;
+  const epsilon = attributes.float("epsilon") ?? 1e-5;
+  const turned = node.transpose(x, [0, 3, 1, 2]);
+  const scaled = [1, 2].map((i) => node.cast(node.input(i), x.type.dtype));
+  const y = node.emit("groupNorm", [turned, ...scaled], { groups, epsilon });
+  const back = node.transpose(y, [0, 2, 3, 1]);
+  return attributes.flag("activation", false) ? node.emit("silu", [back], {}) : back;
 }
 
-/** Operand `index` with its third of the bias. */
-function biased(node: NodeView, index: number): Operand {
-  const x = node.input(index);
-  node.checkRank(x, 3, "an operand");
-  const bias = node.optional(3);
-  if (!bias) return x;
-  const width = x.type.shape[2]!;
-  const before = [0, 1].slice(0, index).map((i) => node.input(i).type.shape[2]!);
-  const start = before.reduce((sum, d) => sum + node.fixedExtent(d, "a width"), 0);
-  const part = sliceAxis(node, bias, { axis: 0, start: constant(start), step: 1, size: width });
-  return node.emit("add", [x, part], {});
+/** What `activation` names, over the parameters of the attribute. */
+function activated(node: NodeView, x: Operand, parameters: readonly number[]): Operand {
+  const { attributes } = node;
+  const [alpha, beta] = parameters;
+  const name = attributes.string("activation") ?? "";
+  if (name === "") return x;
+  if (name === "Relu") return node.emit("relu", [x], {});
+  if (name === "Tanh") return node.emit("tanh", [x], {});
+  if (name === "Sigmoid") return node.emit("sigmoid", [x], {});
+  if (name === "LeakyRelu") return node.emit("leakyRelu", [x], { alpha: alpha ?? 0.01 });
+  if (name === "HardSigmoid")
+    return node.emit("hardSigmoid", [x], { alpha: alpha ?? 0.2, beta: beta ?? 0.5 });
+  if (name !== "Clip")
+    attributes.refuse("activation", name, "Relu Tanh Sigmoid LeakyRelu HardSigmoid Clip");
+  const limit = (value: number) => node.splat(x.type.dtype, value);
+  const low = node.emit("max", [x, limit(alpha ?? -Infinity)], {});
+  return node.emit("min", [low, limit(beta ?? Infinity)], {});
 }
 
-function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
-  const width = node.fixedExtent(x.type.shape[2]!, "the hidden size");
-  if (heads < 1 || width % heads !== 0)
-    node.refuse(`${width} channels in ${heads} heads`, "a multiple");
-  const [b, s] = x.type.shape;
-  const split = node.reshape(x, [b!, s!, constant(heads), constant(width / heads)]);
-  return node.transpose(split, [0, 2, 1, 3]);
+/** A convolution with its bias, a sum on top, and an activation. */
+function fusedConvolution(node: NodeView): Operand {
+  const y = convolution(node);
+  const rest = node.optional(3);
+  const sum = rest ? node.emit("add", [y, rest], {}) : y;
+  return activated(node, sum, node.attributes.floats("activation_params") ?? []);
+}
+
+function fusedGemm(node: NodeView): Operand {
+  const { attributes } = node;
+  const given = ["activation_alpha", "activation_beta"].map((name) => attributes.float(name));
+  return activated(
+    node,
+    gemm(node),
+    given.filter((value) => value !== undefined),
+  );
 }
 
 export const microsoftRows = {
@@ -132,5 +151,11 @@ export const microsoftRows = {
   FusedMatMul: { since: [1], convert: fusedMatMul },
   SkipLayerNormalization: { since: [1], convert: skipNorm("layerNorm") },
   SkipSimplifiedLayerNormalization: { since: [1], convert: skipNorm("rmsNorm") },
-  MultiHeadAttention: { since: [1], convert: multiHeadAttention },
+  EmbedLayerNormalization: { since: [1], convert: embedLayerNorm },
+  BiasAdd: { since: [1], convert: biasAdd },
+  GroupNorm: { since: [1], convert: channelsLastGroupNorm },
+  FusedConv: { since: [1], convert: fusedConvolution },
+  FusedGemm: { since: [1], convert: fusedGemm },
+  ...microsoftAttentionRows,
+  ...microsoftQuantizationRows,
 } satisfies OperatorTable;

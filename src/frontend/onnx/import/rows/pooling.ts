@@ -17,7 +17,7 @@ function poolWindow(node: NodeView, x: Operand): readonly number[] {
   return window;
 }
 
-function pool(kind: PoolKind): (node: NodeView) => readonly Operand[] {
+export function pool(kind: PoolKind): (node: NodeView) => readonly Operand[] {
   return (node) => {
     const x = node.input(0);
     const { attributes } = node;

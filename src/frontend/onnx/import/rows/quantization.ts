@@ -21,7 +21,7 @@ function quantizationAxis(node: NodeView, x: Operand, scale: Operand) {
   return { whole, attrs: { axis, ...(blockSize > 0 && { blockSize }) } };
 }
 
-function quantizeLinear(node: NodeView): Operand {
+export function quantizeLinear(node: NodeView): Operand {
   const { attributes } = node;
   const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
   const stated = attributes.int("output_dtype") ?? 0;
@@ -34,7 +34,7 @@ function quantizeLinear(node: NodeView): Operand {
   return node.emit("quantize", [x, scalar(scale), scalar(point)], { ...attrs, to, saturate });
 }
 
-function dequantizeLinear(node: NodeView): Operand {
+export function dequantizeLinear(node: NodeView): Operand {
   const { attributes } = node;
   const [x, scale, zero] = [node.input(0), node.input(1), node.optional(2)];
   const stated = attributes.int("output_dtype") ?? 0;
