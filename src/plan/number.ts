@@ -1,6 +1,6 @@
 /** Numbers of a plan's input: finite, in their limits, or a diagnostic that names them. */
 
-import { type Diagnostic, diagnostic } from "../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { DiagnosticCode } from "../support/diagnostic-codes.ts";
 
 export interface NumberLimits {
@@ -25,9 +25,20 @@ export function checkNumber(
   });
 }
 
+/** A count as people write it; what is none is refused as it was written. */
+export function readCount(option: string, text: string): Result<number> {
+  const count = parseCount(text);
+  if (count >= 1) return ok(count);
+  const what = Number.isNaN(count) ? "no number" : "no positive number";
+  const help = "write a count above 0: 70B, 8.03b, 350M or 1234567";
+  return fail(
+    diagnostic("PLN001", `${option} ${JSON.stringify(text)} is ${what}`, { at: option, help }),
+  );
+}
+
 /** 70B, 8.03b, 350M or a plain number; NaN when it is none. */
 export function parseCount(text: string): number {
-  const match = /^\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*([kmbt]?)\s*$/i.exec(text);
+  const match = /^\s*(-?\d+(?:\.\d+)?(?:e\d+)?)\s*([kmbt]?)\s*$/i.exec(text);
   if (!match) return Number.NaN;
   const units: Readonly<Record<string, number>> = { "": 1, k: 1e3, m: 1e6, b: 1e9, t: 1e12 };
   return Math.round(Number(match[1]) * units[match[2]!.toLowerCase()]!);

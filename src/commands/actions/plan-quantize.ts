@@ -1,6 +1,6 @@
 /** The weight formats for a model on devices, ranked, with bytes, bound and reason. */
 import type { PlanDevice } from "../../plan/device.ts";
-import { parseCount } from "../../plan/number.ts";
+import { readCount } from "../../plan/number.ts";
 import { formatNamed } from "../../plan/quantize/formats.ts";
 import type { Workload } from "../../plan/quantize/memory.ts";
 import { type ModelDescription, modelOfSize } from "../../plan/quantize/model.ts";
@@ -82,7 +82,8 @@ async function modelOf(args: QuantizeArgs): Promise<Result<ModelDescription>> {
   if (args.model !== undefined) return describeModel(args.model);
   const original = originalOf(args.original, formatNamed(args.original)?.mixedBits);
   if (!original.ok) return original;
-  return modelOfSize(parseCount(args.params!), original.value);
+  const count = readCount("--params", args.params!);
+  return count.ok ? modelOfSize(count.value, original.value) : count;
 }
 
 function nothingFits({ formats }: QuantizePlan) {
@@ -150,6 +151,13 @@ function needs(plan: FormatPlan): string {
     `activations ${formatBytes(plan.activationBytes)} a device`,
     `reserve ${formatBytes(plan.reserveBytes)}`,
   ];
-  const shares = plan.shares.map((s) => `${s.device} ${formatBytes(s.bytes)}`).join(", ");
+  const heads = (n: number | undefined): string => (n ? ` with ${formatHeads(n)}` : "");
+  const shares = plan.shares
+    .map((s) => `${s.device} ${formatBytes(s.bytes)}${heads(s.kvHeads)}`)
+    .join(", ");
   return `${plan.format}: ${parts.join(" + ")}; on ${shares}`;
+}
+
+function formatHeads(count: number): string {
+  return count === 1 ? "1 KV head" : `${count} KV heads`;
 }

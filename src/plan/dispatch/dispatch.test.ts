@@ -129,6 +129,24 @@ describe("the dispatcher", () => {
     expect(dispatcher.fleet.freeBytes).toEqual(before);
     expect([...dispatcher.fleet.pendingNs, dispatcher.waiting]).toEqual([0, 0, 0]);
   });
+  it("completes each job once, on its device (PLN008)", () => {
+    const dispatcher = new Dispatcher(
+      accelerators(2, 10, 4),
+      makeStrategy("round-robin"),
+      () => {},
+    );
+    const first = job(0, { memoryBytes: 6 });
+    expect(dispatcher.submit(first)).toEqual({ kind: "assigned", device: 0 });
+    const refused = { kind: "refused", fault: { code: "PLN008" } };
+    expect(dispatcher.submit(first)).toMatchObject(refused);
+    expect(dispatcher.complete(first, 1)).toMatchObject(refused);
+    expect(dispatcher.complete(job(7), 0)).toMatchObject(refused);
+    // What was reserved comes back, whatever is said of the job now.
+    expect(dispatcher.complete(job(0, { memoryBytes: 1 }), 0)).toEqual({ kind: "completed" });
+    expect(dispatcher.complete(first, 0)).toMatchObject(refused);
+    expect([...dispatcher.fleet.freeBytes]).toEqual([10, 10]);
+    expect([...dispatcher.fleet.depth]).toEqual([0, 0]);
+  });
   it("refuses what no device could ever hold", () => {
     const tooLarge = job(0, { memoryBytes: 101 });
     expect(submitted("best-fit", accelerators(2), [tooLarge]).kinds).toEqual(["refused"]);

@@ -2,9 +2,8 @@
  * Requests that are on devices now, from a JSON file: what migration is suggested for. Devices in bytes
  * and speeds, requests by name with their device, work and memory; each fault with the path of its key.
  */
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { ok, type Result } from "../../support/diagnostic.ts";
 import {
-  FileReader,
   flag,
   listOf,
   numberIn,
@@ -14,6 +13,7 @@ import {
   required,
   text,
 } from "../../target/file-reader.ts";
+import { PlanFile } from "../read-plan-file.ts";
 import type { Accelerator } from "./fleet.ts";
 import type { Assignment } from "./migrate.ts";
 
@@ -70,41 +70,28 @@ const fileRules: Rules<StateFile> = {
 const mostRequests = 20_000;
 
 export function parseFleetState(json: string): Result<FleetState> {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return refuse(`a plan file is JSON, and this is not: ${error.message}`);
-  }
-  const reader = new FileReader({ key: "PLN007", number: "PLN001" });
-  const file = reader.record(value, "", fileRules);
-  return file ? stateOf(file) : fail(...reader.faults);
+  const file = stateFile.parse(json, fileRules);
+  return file.ok ? stateOf(file.value) : file;
 }
 
-function refuse(message: string, at?: string): Result<never> {
-  const help = "docs/planning.md, Migration, shows one";
-  return fail(diagnostic("PLN007", message, { help, ...(at !== undefined && { at }) }));
-}
+const stateFile = new PlanFile("Migration");
 
 function stateOf({ devices, requests }: StateFile): Result<FleetState> {
   if (requests.length > mostRequests) {
-    return refuse(`${requests.length} requests are more than ${mostRequests}`, "requests");
+    return stateFile.refuse(
+      `${requests.length} requests are more than ${mostRequests}`,
+      "requests",
+    );
   }
-  for (const list of [devices, requests]) {
-    const seen = new Set<string>();
-    for (const { name } of list) {
-      if (seen.has(name)) return refuse(`the name ${JSON.stringify(name)} stands twice`, name);
-      seen.add(name);
-    }
-  }
+  const names = stateFile.checkNames(devices, requests);
+  if (!names.ok) return names;
   const index = new Map(devices.map((d, i) => [d.name, i]));
   const free = devices.map((d) => d.memoryBytes);
   const assigned: Assignment[] = [];
   for (const [id, request] of requests.entries()) {
     const device = index.get(request.device);
     if (device === undefined) {
-      return refuse(`there is no device ${JSON.stringify(request.device)}`, request.name);
+      return stateFile.refuse(`there is no device ${JSON.stringify(request.device)}`, request.name);
     }
     free[device]! -= request.memoryBytes;
     const { workMs, memoryBytes, pinned } = request;
@@ -115,7 +102,10 @@ function stateOf({ devices, requests }: StateFile): Result<FleetState> {
   const full = free.findIndex((bytes) => bytes < 0);
   if (full >= 0) {
     const { name } = devices[full]!;
-    return refuse(`the requests on ${name} need ${-free[full]!} bytes more than it has`, name);
+    return stateFile.refuse(
+      `the requests on ${name} need ${-free[full]!} bytes more than it has`,
+      name,
+    );
   }
   return ok({
     devices: devices.map(({ name, memoryBytes, speed = 1, queue = 1e6 }) => ({

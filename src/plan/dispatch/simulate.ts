@@ -2,6 +2,7 @@
  * A day of arrivals played through a strategy: how busy each device was and how long jobs waited for
  * their device to start them. Events in order of time; at equal times endings come before arrivals.
  */
+import { invariant } from "../../support/invariant.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { Accelerator, Job } from "./fleet.ts";
 import { makeStrategy, type StrategyName } from "./strategies.ts";
@@ -13,7 +14,7 @@ export interface Arrival extends Job {
 export interface DispatchReport {
   readonly strategy: StrategyName;
   readonly served: number;
-  /** Larger than any device, or than the one it must have. */
+  /** Larger than any device, or than the one it must have; or of a number that another still has. */
   readonly refused: number;
   readonly endNs: number;
   readonly devices: readonly {
@@ -113,7 +114,11 @@ class Play {
     }
     this.#endNs[device] = Infinity;
     if (this.#heads[device]! < queue.length) this.#start(device);
-    this.#dispatcher.complete(job, device);
+    const done = this.#dispatcher.complete(job, device);
+    invariant(
+      done.kind === "completed",
+      () => `job ${job.id} ended on a device that it was not on`,
+    );
   }
 
   #accept(job: Arrival, device: number): void {

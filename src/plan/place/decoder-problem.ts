@@ -9,7 +9,7 @@ import { linkBetween, type PlanDevice, rateFor } from "../device.ts";
 import type { WeightFormat } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes, type Workload } from "../quantize/memory.ts";
 import type { ModelDescription } from "../quantize/model.ts";
-import { weightBytes } from "../quantize/weights.ts";
+import { decoderParts } from "../quantize/weights.ts";
 import type { PlaceProblem, PlaceTask, PlaceTransfer } from "./problem.ts";
 
 export interface DecoderPlacement {
@@ -24,9 +24,8 @@ export function decoderProblem(input: DecoderPlacement): PlaceProblem | undefine
   const { model, format, load, devices } = input;
   const { decoder } = model;
   if (!decoder) return undefined;
-  const total = weightBytes(model, format).total;
-  const ends = Math.min((decoder.vocabulary * decoder.hidden * format.bits) / 8, total / 4);
-  const layerWeights = Math.ceil((total - 2 * ends) / decoder.layers);
+  const parts = decoderParts(model, format);
+  const layerWeights = Math.ceil(parts.layers.bytes / decoder.layers);
   const layerCache = Math.ceil(kvCacheBytes(model, load) / decoder.layers);
   const state = load.batch * decoder.hidden * 2;
   const task = (name: string, at: number, part: Part): PlaceTask => ({
@@ -35,16 +34,17 @@ export function decoderProblem(input: DecoderPlacement): PlaceProblem | undefine
     timeNs: devices.map((d) => taskNs(part, d, format)),
     memoryBytes: part.weights + part.cache,
   });
-  const flops = (weights: number): number => ((2 * weights * 8) / format.bits) * load.batch;
-  const row = (load.batch * decoder.hidden * format.bits) / 8;
-  const embed = { weights: Math.ceil(ends), cache: 0, read: row, flops: 0 };
+  const flops = (parameters: number): number => 2 * parameters * load.batch;
+  const { embedding, output: last } = parts;
+  const row = (load.batch * decoder.hidden * embedding.bytes) / Math.max(1, embedding.parameters);
+  const embed = { weights: embedding.bytes, cache: 0, read: row, flops: 0 };
   const layer = {
     weights: layerWeights,
     cache: layerCache,
     read: layerWeights + layerCache,
-    flops: flops(layerWeights),
+    flops: flops(parts.layers.parameters / decoder.layers),
   };
-  const output = { weights: Math.ceil(ends), cache: 0, read: ends, flops: flops(ends) };
+  const output = { weights: last.bytes, cache: 0, read: last.bytes, flops: flops(last.parameters) };
   const tasks = [
     task("embedding", 0, embed),
     ...Array.from({ length: decoder.layers }, (_, i) => task(`layer ${i}`, i + 1, layer)),

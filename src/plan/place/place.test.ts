@@ -6,6 +6,7 @@ import { deviceOfTarget, type PlanDevice } from "../device.ts";
 import { formatNamed } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes } from "../quantize/memory.ts";
 import { modelOfSize } from "../quantize/model.ts";
+import { weightBytes } from "../quantize/weights.ts";
 import { decoderProblem, transferLatency } from "./decoder-problem.ts";
 import { searchExactly } from "./exact.ts";
 import { defaultBudget, type PlacePlan, place } from "./place.ts";
@@ -94,7 +95,9 @@ describe("Llama 70B", () => {
       expect(seams).toBe(1);
       expect(plan.gap).toBeLessThan(0.001);
       const room =
-        80 * 2 ** 30 - reserveBytes(devices[0]!).value - activationBytes(model.value, load);
+        devices[0]!.memoryBytes.value -
+        reserveBytes(devices[0]!).value -
+        activationBytes(model.value, load);
       for (const bytes of plan.memoryBytes) expect(bytes).toBeLessThanOrEqual(room);
     }
   });
@@ -106,6 +109,16 @@ describe("Llama 70B", () => {
     const answer = place(problem);
     expect(answer).toMatchObject({ ok: false, diagnostics: [{ code: "PLN006" }] });
     if (!answer.ok) expect(answer.diagnostics[0]!.message).toContain(`${missing} bytes`);
+  });
+
+  it("in Q4_K_M is what plan quantize counts: the embedding in 4.5 bits, the output in Q6_K's", () => {
+    const problem = llama([device("h200")], "Q4_K_M");
+    const [embedding, output] = [problem.tasks[0]!, problem.tasks.at(-1)!];
+    expect(embedding.memoryBytes).toBe((128256 * 8192 * 144) / 256);
+    expect(output.memoryBytes).toBe((128256 * 8192 * 210) / 256);
+    const q4 = formatNamed("Q4_K_M")!;
+    const weights = problem.tasks.reduce((n, t) => n + t.memoryBytes, 0) - 80 * layerCache;
+    expect(Math.abs(weights - weightBytes(model.value, q4).total)).toBeLessThan(100);
   });
 
   it("in Q4_K_M on a 24 GB GPU and its host: the GPU as full as it gets, the rest on the CPU", () => {

@@ -5,7 +5,6 @@
  */
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import {
-  FileReader,
   isRecord,
   listOf,
   numberIn,
@@ -16,6 +15,7 @@ import {
   required,
   text,
 } from "../../target/file-reader.ts";
+import { PlanFile } from "../read-plan-file.ts";
 import { checkProblem, type PlaceProblem, type PlaceTask, type PlaceTransfer } from "./problem.ts";
 
 interface FileInput {
@@ -76,29 +76,15 @@ const fileRules: Rules<ProblemFile> = {
 };
 
 export function parsePlaceProblem(json: string): Result<PlaceProblem> {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return refuse(`a plan file is JSON, and this is not: ${error.message}`);
-  }
-  const reader = new FileReader({ key: "PLN007", number: "PLN001" });
-  const file = reader.record(value, "", fileRules);
-  return file ? problemOf(file) : fail(...reader.faults);
+  const file = problemFile.parse(json, fileRules);
+  return file.ok ? problemOf(file.value) : file;
 }
 
-function refuse(message: string, at?: string): Result<never> {
-  const help = "docs/planning.md, Placement files, shows one";
-  return fail(diagnostic("PLN007", message, { help, ...(at !== undefined && { at }) }));
-}
+const problemFile = new PlanFile("Placement files");
 
 function problemOf({ tasks, devices }: ProblemFile): Result<PlaceProblem> {
-  for (const list of [tasks, devices]) {
-    const names = list.map((x) => x.name);
-    const twice = names.find((n, i) => names.indexOf(n) !== i);
-    if (twice !== undefined) return refuse(`the name ${JSON.stringify(twice)} stands twice`, twice);
-  }
+  const names = problemFile.checkNames(tasks, devices);
+  if (!names.ok) return names;
   const transfers = transfersOf(devices);
   if (!transfers.ok) return transfers;
   const order = sortTasks(tasks);
@@ -108,7 +94,7 @@ function problemOf({ tasks, devices }: ProblemFile): Result<PlaceProblem> {
   for (const task of order.value) {
     const unknown = Object.keys(task.timeNs).find((n) => !devices.some((d) => d.name === n));
     if (unknown !== undefined)
-      return refuse(`there is no device ${JSON.stringify(unknown)}`, task.name);
+      return problemFile.refuse(`there is no device ${JSON.stringify(unknown)}`, task.name);
     placed.push({
       name: task.name,
       inputs: task.inputs.map((i) => ({ from: position.get(i.from)!, bytes: i.bytes })),
@@ -146,7 +132,7 @@ function sortTasks(tasks: readonly FileTask[]): Result<readonly FileTask[]> {
         continue;
       }
       const next = byName.get(input.from);
-      if (!next) return refuse(`there is no task ${JSON.stringify(input.from)}`, name);
+      if (!next) return problemFile.refuse(`there is no task ${JSON.stringify(input.from)}`, name);
       if (state.get(next.name) === "open") {
         return fail(
           diagnostic("PLN005", `task ${next.name} needs its own result, through ${name}`, {
@@ -176,12 +162,16 @@ function transfersOf(
     const chain: Hop[] = [{ device: i, latencyNs: 0, bytesPerNs: Infinity }];
     for (let at = device; at.attachedTo !== undefined; ) {
       const up = index.get(at.attachedTo);
-      if (up === undefined) return refuse(`there is no device ${at.attachedTo}`, at.name);
+      if (up === undefined)
+        return problemFile.refuse(`there is no device ${at.attachedTo}`, at.name);
       if (chain.some((hop) => hop.device === up)) {
-        return refuse(`device ${at.name} hangs on itself, through ${at.attachedTo}`, at.name);
+        return problemFile.refuse(
+          `device ${at.name} hangs on itself, through ${at.attachedTo}`,
+          at.name,
+        );
       }
       if (at.latencyNs === undefined || at.bytesPerNs === undefined) {
-        return refuse(`the link of ${at.name} needs latencyNs and bytesPerNs`, at.name);
+        return problemFile.refuse(`the link of ${at.name} needs latencyNs and bytesPerNs`, at.name);
       }
       const last = chain.at(-1)!;
       chain.push({
@@ -199,7 +189,9 @@ function transfersOf(
     for (const [j, to] of chains.entries()) {
       const meeting = from.find((hop) => to.some((other) => other.device === hop.device));
       if (!meeting) {
-        return refuse(`there is no way from ${devices[i]!.name} to ${devices[j]!.name}`);
+        return problemFile.refuse(
+          `there is no way from ${devices[i]!.name} to ${devices[j]!.name}`,
+        );
       }
       const other = to.find((hop) => hop.device === meeting.device)!;
       const latencyNs = meeting.latencyNs + other.latencyNs;

@@ -5,6 +5,7 @@
 import { predicted, type Sourced } from "../../target/figure.ts";
 import type { PlanDevice } from "../device.ts";
 import { kvBytesPerToken, type ModelDescription } from "./model.ts";
+import { splitTensors, type TensorPart } from "./tensor-split.ts";
 import type { WeightBytes } from "./weights.ts";
 
 export interface Workload {
@@ -59,8 +60,11 @@ export type Split = "layers" | "tensor";
 
 export interface DeviceShare {
   readonly device: PlanDevice;
-  /** Part of weights and KV cache that it holds, 0 to 1. */
+  /** Part of the weights that it holds, 0 to 1. */
   readonly share: number;
+  readonly cacheShare: number;
+  /** Of a tensor split: the KV heads whose keys and values it holds. */
+  readonly kvHeads?: number;
   readonly bytes: number;
   readonly budgetBytes: number;
 }
@@ -82,27 +86,51 @@ export interface SpreadInput {
 
 /**
  * Layers go whole to devices, so each device takes a number of layers that its budget holds; a tensor
- * split gives all devices the same part, which the smallest one limits.
+ * split gives each device a part of all layers (tensor-split.ts).
  */
 export function spread(input: SpreadInput): Spread {
   const { model, weights, load, devices, split } = input;
-  const state = weights.total + kvCacheBytes(model, load);
+  const cache = kvCacheBytes(model, load);
   const activations = activationBytes(model, load);
   const budgets = devices.map((d) => d.memoryBytes.value - reserveBytes(d).value - activations);
-  const shares =
-    split === "tensor" ? devices.map(() => 1 / devices.length) : layerShares(input, budgets);
-  const placed = shares.reduce((a, b) => a + b, 0);
-  const rows = devices.map((device, i) => ({
-    device,
-    share: shares[i]!,
-    // Who holds no layer runs none: it needs no activations either.
-    bytes: shares[i]! > 0 ? Math.ceil(shares[i]! * state + activations) : 0,
-    budgetBytes: Math.max(0, Math.floor(budgets[i]! + activations)),
-  }));
+  const { parts, shortfallBytes: lacking } =
+    split === "tensor" ? tensorParts(input, budgets) : layerParts(input, budgets);
+  const rows = devices.map((device, i): DeviceShare => {
+    const { weightShare: share, cacheShare, kvHeads } = parts[i]!;
+    const state = share * weights.total + cacheShare * cache;
+    return {
+      ...{ device, share, cacheShare },
+      ...(kvHeads !== undefined && { kvHeads }),
+      // Who holds no layer runs none: it needs no activations either.
+      bytes: share > 0 ? Math.ceil(state + activations) : 0,
+      budgetBytes: Math.max(0, Math.floor(budgets[i]! + activations)),
+    };
+  });
   const over = rows.reduce((sum, r) => sum + Math.max(0, r.bytes - r.budgetBytes), 0);
-  const unplaced = Math.ceil(Math.max(0, 1 - placed) * state);
-  const shortfallBytes = over + (unplaced > 1 ? unplaced : 0);
+  const shortfallBytes = split === "tensor" ? lacking : lacking + over;
   return { shares: rows, fits: shortfallBytes === 0, shortfallBytes };
+}
+
+interface Parts {
+  readonly parts: readonly (Omit<TensorPart, "kvHeads"> & { readonly kvHeads?: number })[];
+  readonly shortfallBytes: number;
+}
+
+function tensorParts({ model, weights, load, devices }: SpreadInput, budgets: readonly number[]) {
+  const cacheBytes = kvCacheBytes(model, load);
+  return splitTensors(
+    { weightBytes: weights.total, cacheBytes, decoder: model.decoder },
+    devices.map((d, i) => ({ budgetBytes: budgets[i]!, bytesPerNs: d.memoryBytesPerNs.value })),
+  );
+}
+
+function layerParts(input: SpreadInput, budgets: readonly number[]): Parts {
+  const state = input.weights.total + kvCacheBytes(input.model, input.load);
+  const shares = layerShares(input, budgets);
+  const placed = shares.reduce((a, b) => a + b, 0);
+  const unplaced = Math.ceil(Math.max(0, 1 - placed) * state);
+  const parts = shares.map((share) => ({ weightShare: share, cacheShare: share }));
+  return { parts, shortfallBytes: unplaced > 1 ? unplaced : 0 };
 }
 
 /** Whole layers, the fastest memory first; what no budget holds is left out. */

@@ -22,6 +22,8 @@ export interface ModelTensor {
 export interface DecoderShape {
   readonly layers: number;
   readonly hidden: number;
+  /** Of queries; absent: as many as fill the hidden width. */
+  readonly heads?: number;
   readonly kvHeads: number;
   readonly headWidth: number;
   readonly intermediate: number;

@@ -89,6 +89,7 @@ function decoderOfConfig(config: unknown): DecoderShape | undefined {
   return decoderOf({
     layers: positive(fields.num_hidden_layers) ?? positive(fields.n_layer),
     hidden,
+    heads,
     kvHeads: positive(fields.num_key_value_heads) ?? heads,
     headWidth: positive(fields.head_dim) ?? (hidden && heads ? hidden / heads : undefined),
     intermediate: positive(fields.intermediate_size) ?? (hidden ? 4 * hidden : undefined),
@@ -130,6 +131,7 @@ function decoderOfMetadata({ metadata, tensors }: GgufHeader): DecoderShape | un
   return decoderOf({
     layers: read("block_count"),
     hidden,
+    heads,
     kvHeads: read("attention.head_count_kv") ?? heads,
     headWidth: read("attention.key_length") ?? (hidden && heads ? hidden / heads : undefined),
     intermediate: read("feed_forward_length") ?? (hidden ? 4 * hidden : undefined),
@@ -146,7 +148,7 @@ function decoderOf(sizes: PartialShape): DecoderShape | undefined {
   const { layers, hidden, kvHeads, headWidth, intermediate, vocabulary } = sizes;
   if (!layers || !hidden || !kvHeads || !headWidth || !intermediate || !vocabulary)
     return undefined;
-  const { experts, expertsUsed } = sizes;
+  const { heads, experts, expertsUsed } = sizes;
   return {
     layers,
     hidden,
@@ -154,6 +156,7 @@ function decoderOf(sizes: PartialShape): DecoderShape | undefined {
     headWidth,
     intermediate,
     vocabulary,
+    ...(heads && { heads }),
     ...(experts && { experts }),
     ...(expertsUsed && { expertsUsed }),
   };

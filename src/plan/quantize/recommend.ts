@@ -25,7 +25,8 @@ import {
   type Workload,
 } from "./memory.ts";
 import type { ModelDescription } from "./model.ts";
-import { type WeightBytes, weightBytes } from "./weights.ts";
+import { queryHeads } from "./tensor-split.ts";
+import { isAbove, type WeightBytes, weightBytes } from "./weights.ts";
 
 export type Preference = "quality" | "balanced" | "speed";
 
@@ -60,7 +61,10 @@ export interface FormatPlan {
   readonly shares: readonly {
     readonly device: string;
     readonly bytes: number;
+    /** Of the weights. */
     readonly share: number;
+    /** Of a tensor split: the KV heads that it holds. */
+    readonly kvHeads?: number;
   }[];
   readonly reason: string;
 }
@@ -91,7 +95,7 @@ export function recommendFormat(request: QuantizeRequest): Result<QuantizePlan> 
   return ok({ formats, ...(best?.usable && { recommended: best }) });
 }
 
-function checkRequest({ devices, load }: QuantizeRequest): readonly Diagnostic[] {
+function checkRequest({ model, devices, load, split }: QuantizeRequest): readonly Diagnostic[] {
   const whole = (most: number) => ({ least: 1, most, integer: true });
   const faults = [
     checkNumber("PLN001", "--context", load.context, whole(1e9)),
@@ -108,6 +112,12 @@ function checkRequest({ devices, load }: QuantizeRequest): readonly Diagnostic[]
       }),
     ]),
   ].filter((f) => f !== undefined);
+  const heads = model.decoder && queryHeads(model.decoder);
+  if (split === "tensor" && heads !== undefined && devices.length > heads) {
+    const found = `a tensor split over ${devices.length} devices: ${model.name} has ${heads} query heads`;
+    const help = "name at most as many devices, or split by layers";
+    faults.push(diagnostic("PLN001", found, { at: "--split", help }));
+  }
   if (devices.length > 0) return faults;
   return [
     ...faults,
@@ -143,7 +153,10 @@ function judge(request: QuantizeRequest, format: WeightFormat): Judged {
     tokensPerSecond: (load.batch * 1e9) / time.ns,
     promptTokensPerSecond: 1e9 / prompt,
     limitedBy: time.limitedBy,
-    shares: laid.shares.map((s) => ({ device: s.device.name, bytes: s.bytes, share: s.share })),
+    shares: laid.shares.map(({ device, bytes, share, kvHeads }) => ({
+      ...{ device: device.name, bytes, share },
+      ...(kvHeads !== undefined && { kvHeads }),
+    })),
     reason: refused ?? reasonOf({ format, error, laid, limitedBy: time.limitedBy }),
   };
   const weightPart = weights.readPerToken / (weights.readPerToken + kv);
@@ -163,7 +176,7 @@ function refusal(
   devices: readonly PlanDevice[],
   format: WeightFormat,
 ): string | undefined {
-  if (format.bits > model.originalBits + 0.05) {
+  if (isAbove(model, format)) {
     return `above the model's own ${model.originalFormat} (${model.originalBits.toFixed(2)} bits): larger and no better`;
   }
   const lacking = devices.find(
@@ -208,11 +221,11 @@ function timePerToken(
   { format, weights, laid }: { format: WeightFormat; weights: WeightBytes; laid: Spread },
 ): Time {
   const kv = kvCacheBytes(model, load);
-  const read = weights.readPerToken * batchedRead(model, load) + kv;
+  const read = weights.readPerToken * batchedRead(model, load);
   const active = weights.total > 0 ? weights.readPerToken / weights.total : 1;
   const flops = 2 * model.parameters.value * active * load.batch;
-  const parts = laid.shares.map(({ device, share }) => {
-    const memory = (read * share) / device.memoryBytesPerNs.value;
+  const parts = laid.shares.map(({ device, share, cacheShare }) => {
+    const memory = (read * share + kv * cacheShare) / device.memoryBytesPerNs.value;
     const compute = (flops * share) / rateFor(device, format.multiplies).value;
     return memory >= compute
       ? { ns: memory, limitedBy: "memory bandwidth" }

@@ -14,6 +14,64 @@ export interface WeightBytes {
   readonly largest: number;
 }
 
+/** What a placement moves: the ends of a decoder and everything between them. */
+export interface DecoderParts {
+  readonly embedding: PartBytes;
+  readonly output: PartBytes;
+  readonly layers: PartBytes;
+}
+
+export interface PartBytes {
+  readonly bytes: number;
+  readonly parameters: number;
+}
+
+/** By the same rules as all weights; an output that is the embedding again holds a copy of it. */
+export function decoderParts(model: ModelDescription, format: WeightFormat): DecoderParts {
+  if (model.tensors.length === 0) return partsOfSize(model, format);
+  const of = (name: RegExp): PartBytes => {
+    const found = model.tensors.filter((t) => name.test(t.name));
+    return {
+      bytes: found.reduce((n, t) => n + tensorBytes(model, t, format), 0),
+      parameters: found.reduce((n, t) => n + elementsOf(t), 0),
+    };
+  };
+  const [embedding, ownOutput] = [of(embeddingName), of(outputName)];
+  return {
+    embedding,
+    output: ownOutput.parameters > 0 ? ownOutput : embedding,
+    layers: {
+      bytes: weightBytes(model, format).total - embedding.bytes - ownOutput.bytes,
+      parameters: model.parameters.value - embedding.parameters - ownOutput.parameters,
+    },
+  };
+}
+
+function partsOfSize(model: ModelDescription, format: WeightFormat): DecoderParts {
+  const { parameters, decoder } = model;
+  const size = Math.min((decoder?.vocabulary ?? 0) * (decoder?.hidden ?? 0), parameters.value / 4);
+  const end = (name: string): PartBytes => {
+    const tensor = { name, shape: [1, decoder?.hidden ?? 1], bits: 64, format: "" };
+    return { bytes: Math.ceil((size * bitsOf(tensor, format)) / 8), parameters: size };
+  };
+  const [embedding, output] = [end("token_embd.weight"), end("output.weight")];
+  const total = Math.ceil((parameters.value * format.mixedBits) / 8);
+  const bytes = total - embedding.bytes - output.bytes;
+  return { embedding, output, layers: { bytes, parameters: parameters.value - 2 * size } };
+}
+
+/** Bytes of a tensor: as stored in the model's own format, else never more bits than it has. */
+function tensorBytes(model: ModelDescription, tensor: ModelTensor, format: WeightFormat): number {
+  const own = format.name === model.originalFormat;
+  const bits = own ? tensor.bits : bitsOf(tensor, format, isAbove(model, format));
+  return Math.ceil((elementsOf(tensor) * bits) / 8);
+}
+
+/** Of more bits than the model has: nothing to gain, and shown at the size that it would have. */
+export function isAbove({ originalBits }: ModelDescription, format: WeightFormat): boolean {
+  return format.bits > originalBits + 0.05;
+}
+
 export function weightBytes(model: ModelDescription, format: WeightFormat): WeightBytes {
   if (model.tensors.length === 0) return bytesOfSize(model, format);
   const tied = !model.tensors.some((t) => outputName.test(t.name));
@@ -21,7 +79,7 @@ export function weightBytes(model: ModelDescription, format: WeightFormat): Weig
   let readPerToken = 0;
   let largest = 0;
   for (const tensor of model.tensors) {
-    const bytes = Math.ceil((elementsOf(tensor) * bitsOf(tensor, format)) / 8);
+    const bytes = tensorBytes(model, tensor, format);
     total += bytes;
     largest = Math.max(largest, bytes);
     readPerToken += bytes * readShare(model, tensor, tied);
@@ -33,8 +91,8 @@ const outputName = /^(?:output|lm_head)\.weight$/;
 const embeddingName = /(?:^|\.)(?:token_embd|embed_tokens|wte|word_embeddings)\.weight$/;
 const expertName = /_exps\.|\.experts\.\d|\.experts\./;
 
-/** Bits an element of a tensor in the format; never more than it has. */
-export function bitsOf(tensor: ModelTensor, format: WeightFormat): number {
+/** Bits an element of a tensor in the format; never more than it has unless `widened`. */
+export function bitsOf(tensor: ModelTensor, format: WeightFormat, widened = false): number {
   if (tensor.fixed) return tensor.bits;
   const row = tensor.shape.at(-1) ?? 1;
   const matrix = tensor.shape.length >= 2;
@@ -44,7 +102,7 @@ export function bitsOf(tensor: ModelTensor, format: WeightFormat): number {
     ? format.bits * (1 - share) + format.important.bits * share
     : format.bits;
   const bits = fits ? mixed : Math.max(format.bits, 16);
-  return Math.min(bits, tensor.bits);
+  return widened ? bits : Math.min(bits, tensor.bits);
 }
 
 function readShare({ decoder }: ModelDescription, tensor: ModelTensor, tied: boolean): number {
@@ -55,11 +113,10 @@ function readShare({ decoder }: ModelDescription, tensor: ModelTensor, tied: boo
   return 1;
 }
 
-function bytesOfSize({ parameters, decoder }: ModelDescription, format: WeightFormat): WeightBytes {
+function bytesOfSize(model: ModelDescription, format: WeightFormat): WeightBytes {
+  const { parameters, decoder } = model;
   const total = Math.ceil((parameters.value * format.mixedBits) / 8);
   const layers = decoder?.layers ?? 1;
-  const embedding = decoder ? decoder.vocabulary * decoder.hidden : 0;
-  const small = Math.min(embedding, parameters.value / 4);
-  const readPerToken = total - Math.ceil((small * format.mixedBits) / 8);
+  const readPerToken = total - partsOfSize(model, format).embedding.bytes;
   return { total, readPerToken, largest: total / layers };
 }
