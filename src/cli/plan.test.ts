@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
+import { writeGguf } from "../frontend/gguf/write-gguf.test-support.ts";
 import { runCommandLine } from "./command-line.ts";
 
 let folder = "";
@@ -52,6 +53,55 @@ describe("wavetile targets", () => {
     writeFileSync(join(folder, "x.onnx"), "");
     const tried = await wavetile("optimize", join(folder, "x.onnx"), "--target", "mi300x");
     expect(tried.err).toContain("CLI002");
+  });
+});
+
+describe("wavetile plan", () => {
+  it("marks each number with how it is known, and names the sources", async () => {
+    const place = await wavetile("plan", "place", "--params", "70B", "--device", "h100:2");
+    expect(place.out).toMatch(
+      /h100#0 … h100#1: 79\.6 GiB \(measured \[\d\]\), 3352 GB\/s \(datasheet/,
+    );
+    expect(place.out).toMatch(
+      /link h100#0 - h100#1: 450 GB\/s \(datasheet \[\d\]\) after 10 µs \(pred/,
+    );
+    expect(place.out).toMatch(/\[1\] nvidia-smi/);
+    const dispatch = await wavetile("plan", "dispatch", "--device", "l4:2", "--work-ms", "700");
+    expect(dispatch.out).toContain("1 a second (assumed), 700 ms of work each (given)");
+    expect(dispatch.out).toMatch(
+      /l4#0 … l4#1: 22\.5 GiB \(measured \[1\]\), 300 GB\/s \(datasheet/,
+    );
+  });
+  it("says what was written where a number is none, in the option's unit", async () => {
+    const negative = await wavetile("plan", "quantize", "--params=-5B", "--device", "h200");
+    expect(negative.err).toContain('--params "-5B" is no positive number');
+    const word = await wavetile("plan", "place", "--params", "many", "--device", "h200");
+    expect(word.err).toContain('--params "many" is no number');
+    const work = await wavetile("plan", "dispatch", "--device", "l4", "--work-ms=-1");
+    expect(work.err).toContain("--work-ms is -1, not a number");
+  });
+  it("places a GGUF file by its layers, as it is stored", async () => {
+    const metadata = {
+      ...{ "general.architecture": "llama", "llama.block_count": 2 },
+      ...{ "llama.embedding_length": 256, "llama.feed_forward_length": 512 },
+      ...{ "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2 },
+    };
+    const tensors = [
+      ["token_embd.weight", 12, 256, 1000],
+      ["blk.0.ffn_up.weight", 12, 256, 512],
+      ["blk.1.ffn_up.weight", 14, 256, 512],
+      ["output.weight", 14, 256, 1000],
+    ] as const;
+    const path = join(folder, "small.gguf");
+    writeFileSync(path, writeGguf(metadata, tensors));
+    truncateSync(path, 4_000_000);
+    const placed = await wavetile("plan", "place", path, "--device", "h200", "--json");
+    const { data } = JSON.parse(placed.out);
+    const bytes = data.tasks.map((t: { memoryBytes: number }) => t.memoryBytes);
+    expect([bytes[0], bytes.at(-1)]).toEqual([(256_000 * 144) / 256, (256_000 * 210) / 256]);
+    // By hand: half of both layers' weights, and 4096 tokens x 2 heads x 64 x 2 of 16 bits.
+    const layer = ((131_072 * 144) / 256 + (131_072 * 210) / 256) / 2 + 4096 * 2 * 64 * 2 * 2;
+    expect(bytes[1]).toBe(layer);
   });
 });
 

@@ -6,8 +6,13 @@ import {
   type RejectedKernel,
 } from "../../plan/kernels/configure.ts";
 import type { KernelCounts } from "../../plan/kernels/counts.ts";
-import { type KernelProblem, workOf } from "../../plan/kernels/problem.ts";
-import { ok, type Result } from "../../support/diagnostic.ts";
+import {
+  isPass,
+  type KernelClass,
+  type KernelProblem,
+  workOf,
+} from "../../plan/kernels/problem.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import type { Action } from "../command.ts";
@@ -15,18 +20,22 @@ import { findMachine } from "../library/find-machine.ts";
 import { formatTime } from "./format.ts";
 import { printTable } from "./table.ts";
 
-export interface PlanKernelsArgs extends Omit<KernelProblem, "keys" | "weightBits"> {
-  readonly keys?: number | undefined;
-  readonly weightBits?: number | undefined;
+type Extent = "batch" | "rows" | "columns" | "depth" | "keys" | "weightBits";
+
+export interface PlanKernelsArgs
+  extends Pick<KernelProblem, "kind" | "type">,
+    Readonly<Partial<Record<Extent, number | undefined>>> {
   readonly target: readonly string[];
 }
 
 export const planKernelsAction: Action<PlanKernelsArgs> = async (args) => {
   const machines = machinesFor(args.target);
   if (!machines.ok) return machines;
-  const { target: _, keys, weightBits, ...extents } = args;
+  const faults = extentFaults(args);
+  if (faults.length > 0) return fail(...faults);
+  const { kind, type, keys, weightBits, batch = 1, rows = 1, columns = 1, depth = 1 } = args;
   const problem: KernelProblem = {
-    ...extents,
+    ...{ kind, type, batch, rows, columns, depth },
     ...(keys !== undefined && { keys }),
     ...(weightBits !== undefined && { weightBits }),
   };
@@ -39,6 +48,46 @@ export const planKernelsAction: Action<PlanKernelsArgs> = async (args) => {
   const data = { problem, work: workOf(problem), choices, origins };
   return ok({ data, text: describe(choices) });
 };
+
+const options: Readonly<Record<Extent, string>> = {
+  batch: "--batch",
+  rows: "--rows",
+  columns: "--columns",
+  depth: "--depth",
+  keys: "--keys",
+  weightBits: "--weight-bits",
+};
+
+/** Extents that a class must be given, and those that mean nothing to it. */
+function extentsOf(kind: KernelClass): {
+  readonly needed: readonly Extent[];
+  readonly unread: readonly Extent[];
+} {
+  if (kind.startsWith("attention")) {
+    return { needed: ["depth", "keys"], unread: ["columns", "weightBits"] };
+  }
+  if (isPass({ kind })) return { needed: ["columns"], unread: ["depth", "keys", "weightBits"] };
+  const bits: readonly Extent[] = kind === "quantised-gemm" ? ["weightBits"] : [];
+  return { needed: ["columns", "depth", ...bits], unread: ["keys"] };
+}
+
+function extentFaults(args: PlanKernelsArgs): readonly Diagnostic[] {
+  const { needed, unread } = extentsOf(args.kind);
+  const missing = needed
+    .filter((e) => args[e] === undefined)
+    .map((e) => {
+      const message = `${args.kind} has no ${options[e]}`;
+      const help = `give ${needed.map((n) => options[n]).join(", ")}`;
+      return diagnostic("PLN020", message, { at: options[e], help });
+    });
+  const extra = unread
+    .filter((e) => args[e] !== undefined)
+    .map((e) => {
+      const message = `${options[e]} means nothing to ${args.kind}`;
+      return diagnostic("PLN020", message, { at: options[e], help: "leave it out" });
+    });
+  return [...missing, ...extra];
+}
 
 const origins = {
   estimateNs: "predicted: docs/planning.md, Kernels",

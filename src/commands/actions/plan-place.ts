@@ -1,29 +1,33 @@
 /** A placement with its certificate: who runs what and when, memory, bound and gap. */
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { PlanDevice } from "../../plan/device.ts";
-import { parseCount } from "../../plan/number.ts";
+import { readCount } from "../../plan/number.ts";
 import { decoderProblem, linkRate, transferLatency } from "../../plan/place/decoder-problem.ts";
 import { graphProblem } from "../../plan/place/graph-problem.ts";
 import { type PlacePlan, place } from "../../plan/place/place.ts";
 import type { PlaceProblem } from "../../plan/place/problem.ts";
 import { parsePlaceProblem } from "../../plan/place/read-problem.ts";
-import { formatNamed } from "../../plan/quantize/formats.ts";
-import { modelOfSize } from "../../plan/quantize/model.ts";
+import { formatNamed, weightFormats } from "../../plan/quantize/formats.ts";
+import { checkWorkload } from "../../plan/quantize/memory.ts";
+import { type ModelDescription, modelOfSize } from "../../plan/quantize/model.ts";
+import type { WeightChoice } from "../../plan/quantize/weights.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
+import { describeModel } from "../library/describe-model.ts";
 import { findDevices } from "../library/find-devices.ts";
 import { parseShapes } from "../library/load.ts";
 import { unboundedSymbols } from "../library/unbounded-symbols.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { readAssignments } from "./inputs.ts";
+import { deviceLines, SourceList } from "./sources.ts";
 import { printTable } from "./table.ts";
 
 export interface PlaceArgs {
   readonly problem?: string | undefined;
   readonly params?: string | undefined;
-  readonly format: string;
+  readonly format?: string | undefined;
   readonly device: readonly string[];
   readonly context: number;
   readonly batch: number;
@@ -62,8 +66,30 @@ export const planPlaceAction: Action<PlaceArgs> = async (args) => {
       boundNs: "proved: no placement is below it",
     },
   };
-  return ok({ data, text: describe(problem, plan.value, rows) });
+  const text = [describe(problem, plan.value, rows), ...knownLines(devices)].join("\n");
+  return ok({ data, text });
 };
+
+/** How the numbers of the text are known. */
+function knownLines(devices: readonly PlanDevice[] | undefined): readonly string[] {
+  if (!devices) return ["times: computed from the file's; memory and links: the file's (given)"];
+  const list = new SourceList();
+  const own = deviceLines(devices, list);
+  const seen = new Set<string>();
+  const links = linkRows(devices).flatMap(({ between: [a, b], bytesPerNs }) => {
+    const rate = list.mark(`${bytesPerNs.value} GB/s`, bytesPerNs);
+    if (seen.has(rate)) return [];
+    seen.add(rate);
+    return [`link ${a} - ${b}: ${rate} after ${list.mark("10 µs", transferLatency)}`];
+  });
+  return [
+    "",
+    "times and bound: predicted (rooflines; docs/planning.md, Placement); memory in use: predicted; of a device: its memory less the reserve (predicted)",
+    ...own,
+    ...links,
+    ...list.lines(),
+  ];
+}
 
 interface Given {
   readonly problem: PlaceProblem;
@@ -90,42 +116,75 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
   const devices = await findDevices(args.device);
   if (!devices.ok) return devices;
   const problem =
-    args.problem === undefined
-      ? decoderOfArgs(args, devices.value)
-      : modelOfArgs(args.problem, args.shape, devices.value);
+    args.problem !== undefined && /\.onnx$/i.test(args.problem)
+      ? graphOfArgs(args.problem, args, devices.value)
+      : await decoderOfArgs(args, devices.value);
   return problem.ok ? ok({ problem: problem.value, devices: devices.value }) : problem;
 }
 
 /** A .json file states devices and tasks itself: what would change them is refused. */
-function ignoredBesideFile({ device, shape }: PlaceArgs): Diagnostic | undefined {
-  const devices = device.length !== 1 || device[0] !== "auto";
-  const at = devices ? "--device" : shape.length > 0 ? "--shape" : undefined;
-  if (at === undefined) return undefined;
-  const help = `leave ${at} out and edit the file`;
-  return diagnostic("CLI001", `${at} says nothing about a file of tasks and devices`, { at, help });
+function ignoredBesideFile({ device, shape, format }: PlaceArgs): Diagnostic | undefined {
+  const given = {
+    "--device": device.length !== 1 || device[0] !== "auto",
+    "--shape": shape.length > 0,
+    "--format": format !== undefined,
+  };
+  const [at] = Object.entries(given).find(([, is]) => is) ?? [];
+  return at === undefined ? undefined : ignored(at, "a file of tasks and devices");
 }
 
-function decoderOfArgs(args: PlaceArgs, devices: readonly PlanDevice[]): Result<PlaceProblem> {
-  const format = formatNamed(args.format);
-  if (!format) {
-    return fail(
-      diagnostic("CLI001", `${JSON.stringify(args.format)} is no weight format`, {
-        at: "--format",
-        help: "use BF16, FP16, FP32, FP8, Q8_0, Q6_K, Q5_K_M, Q4_K_M, NVFP4 or MXFP4",
-      }),
-    );
-  }
-  const model = modelOfSize(parseCount(args.params!), { bits: 32, name: "FP32" });
+async function decoderOfArgs(
+  args: PlaceArgs,
+  devices: readonly PlanDevice[],
+): Promise<Result<PlaceProblem>> {
+  if (args.shape.length > 0) return fail(ignored("--shape", "a decoder placed by layers"));
+  const model = await describedModel(args);
   if (!model.ok) return model;
+  const format = formatOf(args);
+  if (!format.ok) return format;
   const load = { context: args.context, batch: args.batch, kvBits: args.kvBits };
-  return ok(decoderProblem({ model: model.value, format, load, devices })!);
+  const faults = checkWorkload(load);
+  if (faults.length > 0) return fail(...faults);
+  const problem = decoderProblem({ model: model.value, format: format.value, load, devices });
+  if (problem) return ok(problem);
+  return fail(
+    diagnostic("PLN004", `${model.value.name}: ${model.value.decoderSource}`, {
+      at: args.problem ?? "--params",
+      help: "put its config.json beside it, or give --params and --format",
+    }),
+  );
 }
 
-function modelOfArgs(
+async function describedModel(args: PlaceArgs): Promise<Result<ModelDescription>> {
+  if (args.problem !== undefined) return describeModel(args.problem);
+  const count = readCount("--params", args.params!);
+  return count.ok ? modelOfSize(count.value, { bits: 32, name: "FP32" }) : count;
+}
+
+/** The one asked for; else BF16 for a size, and for a file the weights as they are stored. */
+function formatOf({ format, problem }: PlaceArgs): Result<WeightChoice> {
+  if (format === undefined && problem !== undefined) return ok("stored");
+  const found = formatNamed(format ?? "BF16");
+  if (found) return ok(found);
+  return fail(
+    diagnostic("CLI001", `${JSON.stringify(format)} is no weight format`, {
+      at: "--format",
+      help: `use ${weightFormats.map((f) => f.name).join(", ")}`,
+    }),
+  );
+}
+
+function ignored(at: string, what: string): Diagnostic {
+  return diagnostic("CLI001", `${at} says nothing about ${what}`, { at, help: `leave ${at} out` });
+}
+
+function graphOfArgs(
   path: string,
-  shape: readonly string[],
+  { shape, format }: PlaceArgs,
   devices: readonly PlanDevice[],
 ): Result<PlaceProblem> {
+  if (format !== undefined)
+    return fail(ignored("--format", "an ONNX graph, whose types are its own"));
   const source = readModelFile(path);
   if (!source.ok) return source;
   const assigned = readAssignments("--shape", shape);

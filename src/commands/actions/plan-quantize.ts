@@ -15,6 +15,7 @@ import type { Action } from "../command.ts";
 import { describeModel, originalOf } from "../library/describe-model.ts";
 import { findDevices } from "../library/find-devices.ts";
 import { formatBytes } from "./format.ts";
+import { deviceLines, SourceList } from "./sources.ts";
 import { printTable } from "./table.ts";
 
 export interface QuantizeArgs {
@@ -115,17 +116,19 @@ function describe(
     f.promptTokensPerSecond.toFixed(0),
     f.reason,
   ]);
+  const sources = new SourceList();
   const head = ["#", "format", "bits", "weights", "all", "fits", "tokens/s", "prompt", "why"];
   return [
     `${model.name}: ${(model.parameters.value / 1e9).toPrecision(4)} billion parameters (${model.parameters.source}), ${model.originalFormat}`,
     `decoder: ${decoderLine(model)}`,
-    ...devices.map(deviceLine),
+    ...deviceLines(devices, sources),
     recommended ? `use ${recommended.format}` : "nothing fits",
     "",
     printTable(head, rows, [2, 3, 4, 6, 7]),
     "",
     needs(recommended ?? formats[0]!),
-    "all but the devices' figures is predicted; tokens/s (of the answer, of the prompt) are bounds: no implementation is faster",
+    "bits, bytes, tokens/s (of the answer, of the prompt) and prompt are predicted (docs/planning.md, Quantisation); the rates are bounds: no implementation is faster",
+    ...sources.lines(),
   ].join("\n");
 }
 
@@ -137,11 +140,6 @@ function decoderLine({ decoder, decoderSource }: ModelDescription): string {
   if (!decoder) return `unknown, no KV cache and no activations counted (${decoderSource})`;
   const { layers, hidden, kvHeads, headWidth } = decoder;
   return `${layers} layers of ${hidden}, ${kvHeads} KV heads of ${headWidth} (${decoderSource})`;
-}
-
-function deviceLine(device: PlanDevice): string {
-  const { name, memoryBytes, memoryBytesPerNs: rate } = device;
-  return `${name}: ${formatBytes(memoryBytes.value)} (${memoryBytes.origin}), ${rate.value} GB/s (${rate.origin})`;
 }
 
 function needs(plan: FormatPlan): string {

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeGguf } from "../../frontend/gguf/write-gguf.test-support.ts";
 import { writeSafetensors } from "../../frontend/safetensors/safetensors.ts";
 import { describeModel } from "./describe-model.ts";
 import { sampleModel } from "./sample-model.test-support.ts";
@@ -68,6 +69,37 @@ describe("models for planning", () => {
     writeFileSync(file, whole);
     expect(await describeModel(file)).toMatchObject({ value: { parameters: { value: 16 } } });
     rmSync(file);
+  });
+  it("a config.json that is no JSON is refused (PLN004)", async () => {
+    const config = join(folder, "config.json");
+    const whole = readFileSync(config);
+    writeFileSync(config, "{ hidden_size: 32 }");
+    expect(await describeModel(folder)).toMatchObject({
+      diagnostics: [{ code: "PLN004", at: config, message: `${config} is no JSON` }],
+    });
+    writeFileSync(config, whole);
+  });
+  it("GGUF shards are one model, several models are refused by name (PLN004)", async () => {
+    const inner = join(folder, "gguf");
+    mkdirSync(inner);
+    const metadata = { "general.architecture": "llama", "llama.block_count": 2 };
+    const write = (name: string, tensor: string): void => {
+      const header = writeGguf(metadata, [[tensor, 1, 64, 32]]);
+      writeFileSync(join(inner, name), new Uint8Array([...header, ...new Uint8Array(64 * 32 * 2)]));
+    };
+    const shards = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
+    write(shards[0]!, "token_embd.weight");
+    expect(await describeModel(inner)).toMatchObject({
+      diagnostics: [{ code: "RUN030", at: join(inner, shards[1]!) }],
+    });
+    write(shards[1]!, "output.weight");
+    const both = { value: { parameters: { value: 2 * 64 * 32 }, originalFormat: "FP16" } };
+    expect(await describeModel(inner)).toMatchObject(both);
+    expect(await describeModel(join(inner, shards[1]!))).toMatchObject(both);
+    write("other.gguf", "token_embd.weight");
+    expect(await describeModel(inner)).toMatchObject({
+      diagnostics: [{ code: "PLN004", message: expect.stringContaining("other.gguf") }],
+    });
   });
   it("one safetensors file, its folder's config.json", async () => {
     const found = await describeModel(join(folder, "model-00002-of-00002.safetensors"));

@@ -3,7 +3,7 @@
  * the folder with its config.json), GGUF, or ONNX. Only headers are read.
  */
 import { z } from "zod";
-import { readGgufHeader } from "../../frontend/gguf/gguf-header.ts";
+import { type GgufHeader, readGgufHeader } from "../../frontend/gguf/gguf-header.ts";
 import {
   readSafetensorsHeader,
   type SafetensorEntry,
@@ -42,8 +42,10 @@ function describeFolder(path: string, names: readonly string[]): Promise<Result<
   if (absent) return Promise.resolve(fail(absent));
   const shards = names.filter((n) => n.endsWith(".safetensors")).map((n) => join(path, n));
   if (shards.length > 0) return Promise.resolve(describeSafetensors(path, shards, path));
-  const gguf = names.find((n) => /\.gguf$/i.test(n));
-  if (gguf) return describeGguf(join(path, gguf));
+  const ggufs = names.filter((n) => /\.gguf$/i.test(n)).sort();
+  const models = ggufs.filter((n) => (shardOf(n)?.index ?? 1) === 1);
+  if (models.length > 1) return Promise.resolve(fail(severalModels(path, models)));
+  if (ggufs.length > 0) return describeGguf(join(path, ggufs[0]!));
   return Promise.resolve(
     fail(
       diagnostic("PLN004", `${path} holds no .safetensors and no .gguf file`, {
@@ -81,12 +83,52 @@ function absentShards(path: string, names: readonly string[]): Diagnostic | unde
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
+interface Shard {
+  readonly stem: string;
+  readonly index: number;
+  readonly count: number;
+}
+
+/** As llama.cpp names the files of a split model: `name-00001-of-00003.gguf`. */
+function shardOf(name: string): Shard | undefined {
+  const [, stem, index, count] = /^(.*)-(\d{5})-of-(\d{5})\.gguf$/i.exec(name) ?? [];
+  if (stem === undefined || index! < "00001" || index! > count!) return undefined;
+  return { stem, index: Number(index), count: Number(count) };
+}
+
+function shardPaths(path: string): readonly string[] {
+  const shard = shardOf(path);
+  if (!shard) return [path];
+  const digits = (n: number): string => String(n).padStart(5, "0");
+  return Array.from(
+    { length: shard.count },
+    (_, i) => `${shard.stem}-${digits(i + 1)}-of-${digits(shard.count)}.gguf`,
+  );
+}
+
+function severalModels(path: string, models: readonly string[]): Diagnostic {
+  const named = models.slice(0, 5).join(", ") + (models.length > 5 ? ", …" : "");
+  return diagnostic("PLN004", `${path} holds ${models.length} GGUF models: ${named}`, {
+    at: path,
+    help: "give the one that is meant",
+  });
+}
+
+/** Metadata stands in the first file, tensors in all. */
 async function describeGguf(path: string): Promise<Result<ModelDescription>> {
-  const file = openRanges(path);
-  if (!file.ok) return file;
-  const header = await readGgufHeader(file.value);
-  file.value.close();
-  return header.ok ? modelOfGguf(path, header.value) : header;
+  const headers: GgufHeader[] = [];
+  for (const part of shardPaths(path)) {
+    const file = openRanges(part);
+    if (!file.ok) return file;
+    const header = await readGgufHeader(file.value);
+    file.value.close();
+    if (!header.ok) return header;
+    headers.push(header.value);
+  }
+  return modelOfGguf(path, {
+    metadata: headers[0]!.metadata,
+    tensors: headers.flatMap((h) => h.tensors),
+  });
 }
 
 function describeSafetensors(
@@ -100,8 +142,14 @@ function describeSafetensors(
     if (!read.ok) return read;
     entries.push(...read.value);
   }
-  const config = readBytes(join(folder, "config.json"));
-  return modelOfSafetensors(name, entries, config.ok ? parseJson(config.value) : undefined);
+  const configPath = join(folder, "config.json");
+  const config = readBytes(configPath);
+  const sizes = config.ok ? parseJson(config.value) : undefined;
+  if (config.ok && sizes === undefined) {
+    const help = "write or download it again, or take it away: then no KV cache is counted";
+    return fail(diagnostic("PLN004", `${configPath} is no JSON`, { at: configPath, help }));
+  }
+  return modelOfSafetensors(name, entries, sizes);
 }
 
 function readHeader(path: string): Result<readonly SafetensorEntry[]> {
@@ -116,7 +164,7 @@ function readHeader(path: string): Result<readonly SafetensorEntry[]> {
   return header;
 }
 
-/** Undefined when it is none: such a config.json says nothing, and the plan says that it counts no KV cache. */
+/** Undefined when it is none. */
 function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));

@@ -22,28 +22,28 @@ export const planDispatch = command({
       z.enum(["all", "round-robin", "load-balanced", "priority", "best-fit"]).default("all"),
       { description: "all, round-robin, load-balanced, priority or best-fit", value: "NAME" },
     ),
-    arrivals: argument(z.coerce.number().default(100_000), {
-      description: "requests to play",
+    arrivals: argument(z.coerce.number().optional(), {
+      description: "requests to play; default: 100000",
       value: "N",
     }),
-    rate: argument(z.coerce.number().default(1), {
-      description: "requests a second, all together",
+    rate: argument(z.coerce.number().optional(), {
+      description: "requests a second, all together; default: 1",
       value: "N",
     }),
-    workMs: argument(z.coerce.number().default(1000), {
-      description: "milliseconds of an average request on the fastest device",
+    workMs: argument(z.coerce.number().optional(), {
+      description: "milliseconds of an average request on the fastest device; default: 1000",
       value: "MS",
     }),
-    memoryGib: argument(z.coerce.number().default(2), {
-      description: "GiB that an average request keeps (its KV cache)",
+    memoryGib: argument(z.coerce.number().optional(), {
+      description: "GiB that an average request keeps (its KV cache); default: 2",
       value: "GIB",
     }),
-    reservedGib: argument(z.coerce.number().default(0), {
-      description: "GiB that is taken on each device already (the weights)",
+    reservedGib: argument(z.coerce.number().optional(), {
+      description: "GiB that is taken on each device already (the weights); default: 0",
       value: "GIB",
     }),
-    queue: argument(z.coerce.number().int().min(0).max(1_000_000).default(8), {
-      description: "requests that a device accepts behind the running one",
+    queue: argument(z.coerce.number().int().min(0).max(1_000_000).optional(), {
+      description: "requests that a device accepts behind the running one; default: 8",
       value: "N",
     }),
     seed: shared.seed,

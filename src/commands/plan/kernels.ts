@@ -4,7 +4,7 @@ import { kernelClasses, problemTypes } from "../../plan/kernels/problem.ts";
 import { argument, command } from "../command.ts";
 
 const extent = (description: string) =>
-  argument(z.coerce.number().default(1), { description, value: "N" });
+  argument(z.coerce.number().optional(), { description, value: "N" });
 
 export const planKernels = command({
   name: "plan kernels",
@@ -15,10 +15,10 @@ export const planKernels = command({
       value: "CLASS",
       positional: true,
     }),
-    rows: extent("rows of the result; tokens, queries or output pixels"),
+    rows: extent("rows of the result; tokens, queries or output pixels; default: 1"),
     columns: extent("columns of the result or of a row"),
     depth: extent("extent that is summed; width of a head for attention"),
-    batch: extent("equal problems at once: groups, heads x sequences"),
+    batch: extent("equal problems at once: groups, heads x sequences; default: 1"),
     keys: argument(z.coerce.number().optional(), {
       description: "attention: tokens that are attended to",
       value: "N",

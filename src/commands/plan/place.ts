@@ -8,7 +8,8 @@ export const planPlace = command({
   summary: "which device runs what: the shortest time under the devices' memory",
   args: z.strictObject({
     problem: argument(z.string().optional(), {
-      description: "an .onnx model, or a .json file of tasks and devices; or give --params",
+      description:
+        "an .onnx graph, a .gguf or .safetensors model or its folder, or a .json file of tasks and devices; or give --params",
       value: "FILE",
       positional: true,
     }),
@@ -16,8 +17,8 @@ export const planPlace = command({
       description: "a decoder of this size, layer by layer: 70B",
       value: "N",
     }),
-    format: argument(z.string().default("BF16"), {
-      description: "weight format of the decoder",
+    format: argument(z.string().optional(), {
+      description: "weight format of the decoder; default: BF16, of a file as it is stored",
       value: "FORMAT",
     }),
     device: planShared.device,

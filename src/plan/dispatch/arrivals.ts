@@ -19,14 +19,14 @@ export const mostArrivals = 10_000_000;
 export function randomArrivals(spec: ArrivalSpec): Result<readonly Arrival[]> {
   const positive = { least: 1e-9, most: 1e15 };
   const faults = [
-    checkNumber("PLN001", "--arrivals", spec.count, {
+    checkNumber("PLN001", "the number of arrivals", spec.count, {
       least: 1,
       most: mostArrivals,
       integer: true,
     }),
-    checkNumber("PLN001", "--rate", spec.perSecond, positive),
-    checkNumber("PLN001", "--work", spec.workNs, positive),
-    checkNumber("PLN001", "--memory", spec.memoryBytes, { least: 0, most: 1e18 }),
+    checkNumber("PLN001", "arrivals a second", spec.perSecond, positive),
+    checkNumber("PLN001", "mean work in nanoseconds", spec.workNs, positive),
+    checkNumber("PLN001", "mean memory in bytes", spec.memoryBytes, { least: 0, most: 1e18 }),
   ].filter((f): f is Diagnostic => f !== undefined);
   if (faults.length > 0) return fail(...faults);
   const rng = new Rng(spec.seed);

@@ -218,9 +218,10 @@ describe("simulation", () => {
     const spec = { count, perSecond: 7.2e6, workNs: 1000, memoryBytes: 10, seed: 1 };
     const arrivals = randomArrivals(spec);
     if (!arrivals.ok) throw new Error("no arrivals");
-    const begin = performance.now();
+    // Of the processor's time: a busy machine is not a slow simulation.
+    const begin = process.cpuUsage();
     const { served } = simulateDispatch(accelerators(8, 1000, 4), arrivals.value, "load-balanced");
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(process.cpuUsage(begin).user / 1e6).toBeLessThan(10);
     expect(served).toBe(count);
   });
   it("tells the strategies apart", () => {

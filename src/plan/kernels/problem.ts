@@ -85,7 +85,7 @@ const passes: ReadonlySet<KernelClass> = new Set([
 ]);
 
 /** Rows that are read and written, not multiplied. */
-export function isPass({ kind }: KernelProblem): boolean {
+export function isPass({ kind }: Pick<KernelProblem, "kind">): boolean {
   return passes.has(kind);
 }
 

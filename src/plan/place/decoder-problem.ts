@@ -5,16 +5,17 @@
  * goes the hidden state.
  */
 import { predicted, type Sourced } from "../../target/figure.ts";
+import type { NumberType } from "../../target/machine.ts";
 import { linkBetween, type PlanDevice, rateFor } from "../device.ts";
-import type { WeightFormat } from "../quantize/formats.ts";
+import { formatNamed } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes, type Workload } from "../quantize/memory.ts";
 import type { ModelDescription } from "../quantize/model.ts";
-import { decoderParts } from "../quantize/weights.ts";
+import { decoderParts, type WeightChoice } from "../quantize/weights.ts";
 import type { PlaceProblem, PlaceTask, PlaceTransfer } from "./problem.ts";
 
 export interface DecoderPlacement {
   readonly model: ModelDescription;
-  readonly format: WeightFormat;
+  readonly format: WeightChoice;
   readonly load: Workload;
   readonly devices: readonly PlanDevice[];
 }
@@ -25,13 +26,15 @@ export function decoderProblem(input: DecoderPlacement): PlaceProblem | undefine
   const { decoder } = model;
   if (!decoder) return undefined;
   const parts = decoderParts(model, format);
+  const known = format === "stored" ? formatNamed(model.originalFormat) : format;
+  const multiplies = known?.multiplies ?? "f16";
   const layerWeights = Math.ceil(parts.layers.bytes / decoder.layers);
   const layerCache = Math.ceil(kvCacheBytes(model, load) / decoder.layers);
   const state = load.batch * decoder.hidden * 2;
   const task = (name: string, at: number, part: Part): PlaceTask => ({
     name,
     inputs: at === 0 ? [] : [{ from: at - 1, bytes: state }],
-    timeNs: devices.map((d) => taskNs(part, d, format)),
+    timeNs: devices.map((d) => taskNs(part, d, multiplies)),
     memoryBytes: part.weights + part.cache,
   });
   const flops = (parameters: number): number => 2 * parameters * load.batch;
@@ -66,9 +69,9 @@ interface Part {
   readonly flops: number;
 }
 
-function taskNs(part: Part, device: PlanDevice, format: WeightFormat): number {
+function taskNs(part: Part, device: PlanDevice, multiplies: NumberType): number {
   const memory = part.read / device.memoryBytesPerNs.value;
-  return Math.max(memory, part.flops / rateFor(device, format.multiplies).value);
+  return Math.max(memory, part.flops / rateFor(device, multiplies).value);
 }
 
 /** A copy between devices costs at least this: a launch, and the peer's notice of it. */

@@ -2,8 +2,10 @@
  * What a model in a format needs of a device's memory beside its weights, and how it is split over
  * several devices. Formulas: docs/planning.md.
  */
+import type { Diagnostic } from "../../support/diagnostic.ts";
 import { predicted, type Sourced } from "../../target/figure.ts";
 import type { PlanDevice } from "../device.ts";
+import { checkNumber } from "../number.ts";
 import { kvBytesPerToken, type ModelDescription } from "./model.ts";
 import { splitTensors, type TensorPart } from "./tensor-split.ts";
 import type { WeightBytes } from "./weights.ts";
@@ -15,6 +17,15 @@ export interface Workload {
   readonly batch: number;
   /** Bits a value of the KV cache. */
   readonly kvBits: number;
+}
+
+export function checkWorkload({ context, batch, kvBits }: Workload): readonly Diagnostic[] {
+  const whole = (most: number) => ({ least: 1, most, integer: true });
+  return [
+    checkNumber("PLN001", "--context", context, whole(1e9)),
+    checkNumber("PLN001", "--batch", batch, whole(1e6)),
+    checkNumber("PLN001", "--kv-bits", kvBits, { least: 2, most: 32 }),
+  ].filter((f) => f !== undefined);
 }
 
 /** Tokens of a prompt that go through the model at once. */

@@ -16,6 +16,7 @@ import { checkNumber } from "../number.ts";
 import { type FormatName, type WeightFormat, weightFormats } from "./formats.ts";
 import {
   activationBytes,
+  checkWorkload,
   kvCacheBytes,
   prefillChunk,
   reserveBytes,
@@ -96,11 +97,8 @@ export function recommendFormat(request: QuantizeRequest): Result<QuantizePlan> 
 }
 
 function checkRequest({ model, devices, load, split }: QuantizeRequest): readonly Diagnostic[] {
-  const whole = (most: number) => ({ least: 1, most, integer: true });
   const faults = [
-    checkNumber("PLN001", "--context", load.context, whole(1e9)),
-    checkNumber("PLN001", "--batch", load.batch, whole(1e6)),
-    checkNumber("PLN001", "--kv-bits", load.kvBits, { least: 2, most: 32 }),
+    ...checkWorkload(load),
     ...devices.flatMap((d) => [
       checkNumber("PLN001", `memory of ${d.name}`, d.memoryBytes.value, {
         least: 1,

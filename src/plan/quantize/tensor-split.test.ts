@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { modelOfSize } from "./model.ts";
 import { type SplitDevice, splitTensors } from "./tensor-split.ts";
 
 const decoder = {
@@ -82,8 +81,6 @@ describe("a tensor split", () => {
   });
 
   it("without a decoder's sizes cuts everything anywhere", () => {
-    const model = modelOfSize(7e9, { bits: 16, name: "BF16" });
-    expect(model.ok).toBe(true);
     const split = splitTensors({ weightBytes: 9e9, cacheBytes: 0 }, alike(3));
     for (const part of split.parts) expect(part.weightShare).toBeCloseTo(1 / 3, 9);
   });

@@ -3,6 +3,7 @@
  * vectors (norms, biases) and rows that are no multiple of the block stay as they are, at 16 bits at
  * most; integers stay. Without one, parameters x average bits.
  */
+import { invariant } from "../../support/invariant.ts";
 import { importantShare, type WeightFormat } from "./formats.ts";
 import { elementsOf, type ModelDescription, type ModelTensor } from "./model.ts";
 
@@ -13,6 +14,9 @@ export interface WeightBytes {
   /** The largest tensor: what no split over devices by layers can divide. */
   readonly largest: number;
 }
+
+/** A format to come, or each tensor as it is stored. */
+export type WeightChoice = WeightFormat | "stored";
 
 /** What a placement moves: the ends of a decoder and everything between them. */
 export interface DecoderParts {
@@ -27,8 +31,11 @@ export interface PartBytes {
 }
 
 /** By the same rules as all weights; an output that is the embedding again holds a copy of it. */
-export function decoderParts(model: ModelDescription, format: WeightFormat): DecoderParts {
-  if (model.tensors.length === 0) return partsOfSize(model, format);
+export function decoderParts(model: ModelDescription, format: WeightChoice): DecoderParts {
+  if (model.tensors.length === 0) {
+    invariant(format !== "stored", () => `${model.name} has no tensors that are stored`);
+    return partsOfSize(model, format);
+  }
   const of = (name: RegExp): PartBytes => {
     const found = model.tensors.filter((t) => name.test(t.name));
     return {
@@ -41,7 +48,7 @@ export function decoderParts(model: ModelDescription, format: WeightFormat): Dec
     embedding,
     output: ownOutput.parameters > 0 ? ownOutput : embedding,
     layers: {
-      bytes: weightBytes(model, format).total - embedding.bytes - ownOutput.bytes,
+      bytes: of(/^/).bytes - embedding.bytes - ownOutput.bytes,
       parameters: model.parameters.value - embedding.parameters - ownOutput.parameters,
     },
   };
@@ -61,8 +68,8 @@ function partsOfSize(model: ModelDescription, format: WeightFormat): DecoderPart
 }
 
 /** Bytes of a tensor: as stored in the model's own format, else never more bits than it has. */
-function tensorBytes(model: ModelDescription, tensor: ModelTensor, format: WeightFormat): number {
-  const own = format.name === model.originalFormat;
+function tensorBytes(model: ModelDescription, tensor: ModelTensor, format: WeightChoice): number {
+  const own = format === "stored" || format.name === model.originalFormat;
   const bits = own ? tensor.bits : bitsOf(tensor, format, isAbove(model, format));
   return Math.ceil((elementsOf(tensor) * bits) / 8);
 }
