@@ -3,6 +3,7 @@ import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
 import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
+import { exported } from "./campaigns/export.ts";
 import { extraction } from "./campaigns/extraction.ts";
 import { fuzzOnnx } from "./campaigns/fuzz-onnx.ts";
 import { gpuMutants } from "./campaigns/gpu-mutants.ts";
@@ -33,6 +34,7 @@ export const campaigns: readonly Campaign[] = [
   placement,
   kernelLimits,
   rules,
+  exported,
   solver,
   mutants,
 ];

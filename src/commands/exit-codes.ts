@@ -25,6 +25,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   ONX013: exitCodes.unsupported,
   ONX014: exitCodes.unsupported,
   ONX015: exitCodes.usage,
+  ONX018: exitCodes.unsupported,
   SCH015: exitCodes.unsupported,
   SCH032: exitCodes.unsupported,
   EMT001: exitCodes.unsupported,

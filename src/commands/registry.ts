@@ -5,6 +5,7 @@ import type { Command } from "./command.ts";
 import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
 import { explain } from "./explain.ts";
+import { exportModel } from "./export.ts";
 import { inspect } from "./inspect.ts";
 import { optimize } from "./optimize.ts";
 import { planDispatch } from "./plan/dispatch.ts";
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   bench,
   inspect,
   explain,
+  exportModel,
   schedule,
   targetsCommand,
   detect,

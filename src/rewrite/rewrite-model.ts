@@ -45,6 +45,11 @@ export interface RewriteOptions {
   readonly count?: number;
   /** Whole graphs to price beside the import: of the best parts, of the second best, and so on. */
   readonly wholes?: number;
+  /**
+   * Which of two graphs of one price is taken: composites that were recognised cost what they stand for,
+   * and are worth having where the graph goes on to others.
+   */
+  readonly onTie?: "import" | "rewritten";
   /** Say by which rules each candidate came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
   /** Nodes and units of work for the saturation of one part. */
@@ -87,6 +92,7 @@ const defaults = {
   count: 2,
   wholes: 1,
   explain: false,
+  onTie: "import" as const,
   budget: { nodes: 12_000, work: 3_000_000 },
 };
 
@@ -120,19 +126,30 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
     candidates.push(priced.value);
   }
   candidates.push({ model: source, priceNs: imported.value.priceNs });
-  // Sorting is stable; the import gives way only to what is cheaper.
   const importPriceNs = imported.value.priceNs;
+  // Sorting is stable, and the import stands last.
   const ranked = candidates.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
-  const best =
-    picoseconds(ranked[0]!.priceNs) < picoseconds(importPriceNs)
-      ? ranked[0]!
-      : candidates.find((c) => c.model === source)!;
+  const best = isTaken(ranked[0]!.priceNs, importPriceNs, settings)
+    ? ranked[0]!
+    : candidates.find((c) => c.model === source)!;
   const parts = answered.map((a) => a.report);
   return ok({ best, importPriceNs, candidates: ranked, parts }, warnings);
 }
 
+/** Whether a graph of this price takes the place of another. */
+function isTaken(ns: number, before: number, { onTie }: Settings): boolean {
+  const saved = picoseconds(before) - picoseconds(ns);
+  return onTie === "rewritten" ? saved >= 0 : saved > 0;
+}
+
 function picoseconds(ns: number): number {
   return Math.round(ns * 1000);
+}
+
+/** The graph with its composites, what weights alone decide as weights: for others to run. */
+export function settleConstants(model: Model): Model {
+  const { graph, weights } = deriveConstants(model);
+  return { graph: eliminateDeadCode(graph), weights };
 }
 
 /** Core ops alone, constants as weights, equal nodes once: what the passes behind this one take. */
@@ -212,7 +229,7 @@ function answerPart(question: Question, rules: RuleSet, settings: Settings): Res
     priced.push({ graph: candidate, ns: price.value });
   }
   const better = priced
-    .filter((p) => picoseconds(p.ns) < picoseconds(before.value))
+    .filter((p) => isTaken(p.ns, before.value, settings))
     .sort((a, b) => picoseconds(a.ns) - picoseconds(b.ns));
   const { report, nodes, warnings } = rewritten;
   return ok(

@@ -26,6 +26,7 @@ export const diagnosticCodes = {
   ONX015: "override does not apply",
   ONX016: "external data cannot be read",
   ONX017: "equality of dimensions is assumed",
+  ONX018: "model cannot be written as ONNX",
   FET001: "package cannot be downloaded",
   FET002: "package archive is not the expected one",
   FET003: "package archive cannot be read",

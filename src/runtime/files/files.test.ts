@@ -3,6 +3,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -10,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readBytes, writeAtomically } from "./files.ts";
+import { readBytes, writeAtomically, writePartsAtomically } from "./files.ts";
 import { folderOf } from "./folders.ts";
 import { readModelFile } from "./model-source.ts";
 
@@ -85,4 +86,14 @@ describe("folders", () => {
     expect(folderOf("data", { XDG_DATA_HOME: "relative" })).toMatch(/\.local\/share\/wavetile$/);
     expect(existsSync(folderOf("config", { WAVETILE_HOME: join(folder, "h") }))).toBe(false);
   });
+});
+
+it("parts lie at their offsets, with zeros between", () => {
+  const path = join(folder, "parts.bin");
+  const parts = [
+    { offset: 0, read: () => Uint8Array.of(1, 2) },
+    { offset: 4, read: () => Uint8Array.of(3) },
+  ];
+  expect(writePartsAtomically(path, parts).ok).toBe(true);
+  expect([...readFileSync(path)]).toEqual([1, 2, 0, 0, 3]);
 });

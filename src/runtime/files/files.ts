@@ -4,7 +4,17 @@
  * old one, so that a reader sees all of it or nothing.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { describeCode, systemCode } from "./system-error.ts";
@@ -29,11 +39,39 @@ export function cannotRead(path: string, why: string): Result<never> {
 
 /** Writes a file whole or not at all; folders on the way are made. */
 export function writeAtomically(path: string, contents: Uint8Array | string): Result<void> {
+  return replaceFile(path, (passing) => writeFileSync(passing, contents, { flag: "wx" }));
+}
+
+/** Bytes at their place in a file; read when their turn comes. */
+export interface FilePart {
+  readonly offset: number;
+  readonly read: () => Uint8Array;
+}
+
+/** As `writeAtomically`, of more than memory should hold at once; zeros between the parts. */
+export function writePartsAtomically(path: string, parts: readonly FilePart[]): Result<void> {
+  return replaceFile(path, (passing) => {
+    const file = openSync(passing, "wx");
+    try {
+      for (const { offset, read } of parts) {
+        const bytes = read();
+        for (let done = 0; done < bytes.length; ) {
+          done += writeSync(file, bytes, done, bytes.length - done, offset + done);
+        }
+      }
+    } finally {
+      closeSync(file);
+    }
+  });
+}
+
+/** Fills a new file beside the old one, then puts it in its place. */
+function replaceFile(path: string, fill: (passing: string) => void): Result<void> {
   const folder = dirname(path);
   const passing = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.tmp`);
   try {
     makeFolder(folder);
-    writeFileSync(passing, contents, { flag: "wx" });
+    fill(passing);
     renameSync(passing, path);
     return ok(undefined);
   } catch (error) {

@@ -1,0 +1,45 @@
+/**
+ * A runtime fed with what the exporter writes: the model is imported, rewritten for a target or not, and
+ * written as ONNX again. Inputs that the hints fix are gone from it, and are not passed on.
+ */
+import { rewriteFor } from "../../src/compile.ts";
+import { exportOnnx } from "../../src/frontend/onnx/export/export-model.ts";
+import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
+import type { Model } from "../../src/graph/graph.ts";
+import { prepareModel } from "../../src/graph/prepare.ts";
+import { settleConstants } from "../../src/rewrite/rewrite-model.ts";
+import type { Target } from "../../src/target/target.ts";
+import { importOptions, unwrap } from "./import-hints.ts";
+import type { ModelHints, Runtime } from "./session.ts";
+
+/** @param target whose prices decide; absent: the graph as it was imported */
+export function exportedRuntime(runtime: Runtime, target?: Target): Runtime {
+  return {
+    ...runtime,
+    name: target ? `${runtime.name}, rewritten` : `${runtime.name}, exported`,
+    open: async (bytes, hints = {}) => {
+      const session = await runtime.open(exportAgain(bytes, hints, target));
+      const names = new Set(session.inputs.map((i) => i.name));
+      return {
+        ...session,
+        run: (feeds) =>
+          session.run(
+            Object.fromEntries(Object.entries(feeds).filter(([name]) => names.has(name))),
+          ),
+      };
+    },
+  };
+}
+
+function exportAgain(bytes: Uint8Array, hints: ModelHints, target?: Target): Uint8Array {
+  const imported: ImportedModel = unwrap(importOnnx(bytes, importOptions(hints)));
+  const { inputNames, outputNames } = imported;
+  const model = target ? rewriteForExport(imported, target) : imported;
+  return unwrap(exportOnnx(model, { inputNames, outputNames })).bytes;
+}
+
+/** The cheapest equal graph, composites recognised. */
+export function rewriteForExport(model: Model, target: Target): Model {
+  const rewritten = rewriteFor(prepareModel(model), target, undefined, { onTie: "rewritten" });
+  return settleConstants(unwrap(rewritten).best.model);
+}

@@ -1,0 +1,102 @@
+/**
+ * Graphs written as ONNX and run by onnxruntime-node, as they are and rewritten by the prices of
+ * WebAssembly. Target `random`: random graphs (of core ops, and by turns of composites and control flow)
+ * against the oracle. Target `models`: the model table on random inputs, against the model's own file
+ * within its rounding; a model that cannot be fetched is skipped.
+ */
+import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { fetchModel } from "../../bench/models/fetch.ts";
+import { hintsFor, randomInputs } from "../../bench/models/random-inputs.ts";
+import { roundingOf } from "../../bench/models/rounding.ts";
+import { modelTable } from "../../bench/models/table.ts";
+import { countElements, toleranceOf, worstDifference } from "../../bench/sessions/compare.ts";
+import { exportedRuntime, rewriteForExport } from "../../bench/sessions/exported.ts";
+import { unwrap } from "../../bench/sessions/import-hints.ts";
+import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
+import { fromOrtTensors, toOrtTensors } from "../../bench/sessions/ort-tensors.ts";
+import type { Tensors } from "../../bench/sessions/session.ts";
+import { fromStored, toStored } from "../../bench/sessions/stored-tensors.ts";
+import { exportOnnx } from "../../src/frontend/onnx/export/export-model.ts";
+import type { Model } from "../../src/graph/graph.ts";
+import { randomGraph as randomComposed } from "../../src/graph/random-graph.ts";
+import { noWeights, runGraph } from "../../src/interp/graph.ts";
+import { fromRef, toRef } from "../../src/semantics/tensor.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { type RandomGraph, randomGraph } from "../random-graph.ts";
+import { drawInputs, firstDifference } from "../random-values.ts";
+
+const target = targets.get("wasm")!;
+const cases = modelTable.flatMap((row) => row.cases.map((modelCase) => ({ row, modelCase })));
+
+export const exported: Campaign = {
+  name: "export",
+  summary: "graphs written as ONNX, as they are and rewritten, run by onnxruntime-node",
+  targets: ["random", "models"],
+  defaultCount: 500,
+  open: async (name) => (name === "models" ? modelTrial : randomTrial),
+};
+
+async function randomTrial(seed: number): Promise<Finding> {
+  const drawn: RandomGraph =
+    seed % 2 === 0
+      ? randomGraph(seed)
+      : {
+          graph: randomComposed({ seed, nodes: 8, symbolic: seed % 4 === 1 }),
+          extents: { N: 1 + (seed % 5) },
+        };
+  const inputs = drawInputs(drawn, new Rng(seed));
+  const expected = unwrap(runGraph(drawn.graph, inputs));
+  const { graph } = drawn;
+  const feeds = Object.fromEntries(
+    graph.inputs.map((id, i) => [graph.values[id]!.name, fromStored(fromRef(inputs[i]!))]),
+  );
+  const source: Model = { graph, weights: noWeights };
+  const names = {
+    inputNames: graph.inputs.map((id) => graph.values[id]!.name),
+    outputNames: graph.outputs.map((_, i) => `y${i}`),
+  };
+  for (const [what, model] of [
+    ["as it is", source],
+    ["rewritten", rewriteForExport(source, target)],
+  ] as const) {
+    const found = await runBytes(unwrap(exportOnnx(model, names)).bytes, feeds);
+    for (const [i, want] of expected.entries()) {
+      const reason = firstDifference(toRef(toStored(found[`y${i}`]!)), want);
+      if (reason !== undefined) {
+        return { kind: "failed", reason: `${what}, output ${i}: ${reason}` };
+      }
+    }
+  }
+  return passed;
+}
+
+async function runBytes(bytes: Uint8Array, feeds: Tensors): Promise<Tensors> {
+  const session = await InferenceSession.create(bytes, { logSeverityLevel: 4 });
+  const results = fromOrtTensors(await session.run(toOrtTensors(feeds, OrtTensor)));
+  await session.release();
+  return results;
+}
+
+async function modelTrial(seed: number): Promise<Finding> {
+  const { row, modelCase } = cases[seed % cases.length]!;
+  const fetched = fetchModel(row);
+  if (!fetched.ok) return { kind: "skipped", reason: fetched.diagnostics[0]!.message };
+  const inputs = randomInputs(modelCase, new Rng(seed));
+  const runtime = ortNodeRuntime(1);
+  const session = await runtime.open(fetched.value);
+  const expected = await session.run(inputs);
+  await session.release();
+  const tolerance = toleranceOf(unwrap(roundingOf(fetched.value)), countElements(expected));
+  for (const ours of [exportedRuntime(runtime), exportedRuntime(runtime, target)]) {
+    const opened = await ours.open(fetched.value, hintsFor(row));
+    const worst = worstDifference(await opened.run(inputs), expected);
+    await opened.release();
+    if (worst > tolerance) {
+      const found = `differs by ${worst.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
+      return { kind: "failed", reason: `${row.name} ${modelCase.name}, ${ours.name}: ${found}` };
+    }
+  }
+  return passed;
+}

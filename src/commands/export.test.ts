@@ -1,0 +1,100 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readModelFile } from "../frontend/onnx/model-file.ts";
+import { tensorOf, writeModel } from "../frontend/onnx/model-writer.ts";
+import type { Result } from "../support/diagnostic.ts";
+import { exportAction } from "./actions/export-onnx.ts";
+import { optimizeModel } from "./actions/optimize.ts";
+import type { CommandContext } from "./command.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-export-"));
+  // Two products of one operand, which rewriting makes one.
+  const weights = (n: number) =>
+    tensorOf(
+      "f32",
+      [64, n],
+      Float32Array.from({ length: 64 * n }, (_, i) => Math.sin(i)),
+    );
+  const bytes = writeModel({
+    opset: 17,
+    inputs: [{ name: "x::0", dtype: "f32", shape: ["rows", 64] }],
+    outputs: [
+      { name: "y.1", dtype: "f32", shape: ["rows", 64] },
+      { name: "z", dtype: "f32", shape: ["rows", 64] },
+    ],
+    weights: { a: weights(64), b: weights(64) },
+    nodes: [
+      { op: "Relu", inputs: ["x::0"], outputs: ["r"] },
+      { op: "MatMul", inputs: ["r", "a"], outputs: ["y.1"] },
+      { op: "MatMul", inputs: ["r", "b"], outputs: ["z"] },
+    ],
+  });
+  writeFileSync(join(folder, "m.onnx"), bytes);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const context: CommandContext = {
+  now: () => 0,
+  progress: () => {},
+  interrupted: () => new AbortController().signal,
+};
+
+function unwrap<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
+  return result.value;
+}
+
+const path = (name: string) => join(folder, name);
+const args = (model: string, onnx: string, rewrite: "on" | "off") => ({
+  model: path(model),
+  onnx: path(onnx),
+  rewrite,
+  target: "wasm",
+  shape: rewrite === "on" ? ["rows=1..64"] : [],
+  value: [],
+});
+
+function operators(name: string): string[] {
+  const { graph } = unwrap(readModelFile(readFileSync(path(name))));
+  expect(graph!.input.map((v) => v.name)).toEqual(["x::0"]);
+  expect(graph!.output.map((v) => v.name)).toEqual(["y.1", "z"]);
+  return graph!.node.map((n) => n.opType);
+}
+
+describe("export", () => {
+  it("writes the graph as it was imported", async () => {
+    unwrap(await exportAction(args("m.onnx", "plain.onnx", "off"), context));
+    expect(operators("plain.onnx")).toEqual(["Relu", "MatMul", "MatMul"]);
+  });
+
+  it("writes the rewritten graph, with prices", async () => {
+    const { data } = unwrap(await exportAction(args("m.onnx", "better.onnx", "on"), context));
+    expect(data).toMatchObject({ output: path("better.onnx"), opset: 21 });
+    expect(data.priceNs).toBeLessThanOrEqual(data.importPriceNs as number);
+    operators("better.onnx");
+  });
+
+  it("writes the graph of an artifact, whose shapes are fixed", async () => {
+    const optimized = await optimizeModel(
+      { ...args("m.onnx", "", "on"), output: path("m.wt"), state: [] },
+      context,
+    );
+    unwrap(optimized);
+    const plain = { ...args("m.wt", "artifact.onnx", "on"), shape: [] };
+    unwrap(await exportAction(plain, context));
+    operators("artifact.onnx");
+    const fixed = await exportAction({ ...plain, shape: ["rows=3"] }, context);
+    expect(fixed.ok ? [] : fixed.diagnostics.map((d) => d.code)).toEqual(["CLI001"]);
+  });
+
+  it("does not write over the model, nor where extents have no bound", async () => {
+    const over = await exportAction(args("m.onnx", "m.onnx", "off"), context);
+    expect(over.ok ? [] : over.diagnostics.map((d) => d.code)).toEqual(["CLI001"]);
+    const open = await exportAction({ ...args("m.onnx", "o.onnx", "on"), shape: [] }, context);
+    expect(open.ok ? [] : open.diagnostics.map((d) => d.code)).toEqual(["CLI005"]);
+  });
+});
