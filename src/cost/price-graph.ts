@@ -7,6 +7,7 @@
 import { definitionGraph } from "../graph/builder.ts";
 import type { Graph, OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
 import { infoOf, isComposite } from "../graph/op-table.ts";
+import { semanticHash } from "../graph/semantic-hash.ts";
 import { bytesOf, elementsOf } from "../graph/tensor-type.ts";
 import { buildNests } from "../region/builders/build-nests.ts";
 import { coalesceRegion } from "../region/coalesce.ts";
@@ -37,6 +38,7 @@ export interface PricedOp {
 export class GraphPricer {
   readonly #target: Target;
   readonly #core: CoreFigures;
+  readonly #graphs = new Map<string, Result<number>>();
   readonly #regions = new Map<string, number>();
 
   constructor(target: Target) {
@@ -46,6 +48,15 @@ export class GraphPricer {
 
   /** Nanoseconds of one core over all regions of a graph of core ops. */
   graph(graph: Graph): Result<number> {
+    const key = semanticHash(graph);
+    const known = this.#graphs.get(key);
+    if (known) return known;
+    const priced = this.#graph(graph);
+    this.#graphs.set(key, priced);
+    return priced;
+  }
+
+  #graph(graph: Graph): Result<number> {
     const nests = buildNests(graph);
     if (!nests.ok) return nests;
     const analysed = analyseProgram(nests.value);
@@ -76,7 +87,9 @@ export class GraphPricer {
       return this.#priced(region, { region: region.name, target: target.name, directives: [] });
     }
     const pricer = tilePricer(region, target, this.#core);
-    return regionStates(region, target, { threads: 1, pricer, refundNs: 0 }).states[0]!.serialNs;
+    // Only the best is asked for: tiles that no order makes cheaper than it are not looked at.
+    const options = { threads: 1, pricer, refundNs: 0, inSight: 1 };
+    return regionStates(region, target, options).states[0]!.serialNs;
   }
 
   #priced(region: Region, schedule: Schedule): number {

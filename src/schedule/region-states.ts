@@ -69,6 +69,8 @@ export interface NarrowingOptions {
   readonly pricer: TilePricer;
   /** The most that neighbours could make a state cheaper than its price says. */
   readonly refundNs: number;
+  /** States dearer than the best by more than this factor need not be found; default: what is worth measuring. */
+  readonly inSight?: number;
 }
 
 /** States that are dearer by so much are kept in sight: the price may be wrong by that, a measurement tells. */
@@ -135,7 +137,7 @@ class Narrowing {
 
   run(): RegionStates {
     const { figures, lanes, funnel } = this.#space;
-    const { pricer, refundNs } = this.#options;
+    const { pricer, refundNs, inSight = worthMeasuring } = this.#options;
     const tiles = this.#space.microTiles().map((micro) => {
       const outer = this.#space.plain().outer;
       const loops = choiceLoops(figures, { ...micro, outer }, lanes);
@@ -145,7 +147,7 @@ class Narrowing {
     order.sort((a, b) => tiles[a]!.price.floorNs - tiles[b]!.price.floorNs || a - b);
     for (const i of order) {
       const { micro, price } = tiles[i]!;
-      if (price.floorNs / this.#threads > this.#bestNs * worthMeasuring + refundNs) {
+      if (price.floorNs / this.#threads > this.#bestNs * inSight + refundNs) {
         this.#roofline += this.#space.outerCount(micro);
         continue;
       }
