@@ -1,17 +1,20 @@
 /**
- * The integer-set library against isl: a case an operation, each on the same random operands as the
+ * The integer-set library against isl, and the time to decide a model with it. A case an operation, each on the same random operands as the
  * campaign draws. Both sides time the operation alone, on operands that are read anew for every run
  * (both keep what they have found out about a value); the driver repeats within its process. A time of
  * an operand is the median of a few short ones in turn, so that runs which lost the processor do not
- * count; the time of a case is the sum over its operands.
+ * count; the time of a case is the sum over its operands. The last case has no peer: all directives of a
+ * thousand regions, decided in processes that have decided nothing before.
  */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 
 import { estimateRatio, median, type TimingPair } from "../../src/runtime/measure/statistics.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { IslDriver, prepareIsl } from "../isl/isl-driver.ts";
 import { judge } from "../isl/judge.ts";
 import { type Question, questions } from "../isl/questions.ts";
-import type { BenchRow, FailedCase } from "../report.ts";
+import { type BenchRow, type FailedCase, summarise } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
 
 /** Random operands a case. */
@@ -39,7 +42,8 @@ export const affineSuite: Suite = {
     const text = version.kind === "ok" ? version.text : "unknown";
     return {
       versions: { isl: text },
-      cases: timed.map((question) => caseOf(question, driver, text)),
+      cases: [...timed.map((question) => caseOf(question, driver, text)), modelCase],
+      summarise: (rows) => ({ ...summarise(rows.filter((r) => !r.detail)) }),
     };
   },
 };
@@ -110,4 +114,56 @@ function timeOurs(question: Question, operands: readonly string[]): number {
 function rowOf(pairs: readonly TimingPair[]): Omit<BenchRow, "case" | "peerName"> {
   const { oursNs, peerNs, ratio, low, high, n } = estimateRatio(pairs, new Rng(1));
   return { ours: oursNs, peer: peerNs, ratio, low, high, n };
+}
+
+/** Fresh processes that decide the model. */
+const processes = 5;
+/** What deciding it may take, in place of a peer. */
+const limitNs = 1e9;
+
+const modelCase: ForeignCase = {
+  case: "decide/1000-regions",
+  peerName: "limit",
+  measure: async () => {
+    const runs = Array.from({ length: processes }, decideModel);
+    const ms = runs.map((r) => r.ms);
+    const [least, middle, most] = [Math.min(...ms), median(ms), Math.max(...ms)];
+    const { regions, legal, classes } = runs[0]!;
+    return {
+      case: "decide/1000-regions",
+      peerName: "limit",
+      ours: middle * 1e6,
+      peer: limitNs,
+      ratio: limitNs / (middle * 1e6),
+      low: limitNs / (most * 1e6),
+      high: limitNs / (least * 1e6),
+      n: processes,
+      detail: {
+        ms: middle,
+        least,
+        most,
+        processorMs: median(runs.map((r) => r.userMs)),
+        regions,
+        legal,
+        classes,
+      },
+    };
+  },
+};
+
+interface DecidedModel {
+  readonly ms: number;
+  readonly userMs: number;
+  readonly regions: number;
+  readonly legal: number;
+  readonly classes: number;
+}
+
+function decideModel(): DecidedModel {
+  const script = fileURLToPath(new URL("../legality/decide.ts", import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", script], {
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`decide.ts: ${stderr}`);
+  return JSON.parse(stdout) as DecidedModel;
 }

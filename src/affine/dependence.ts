@@ -7,6 +7,7 @@
  */
 import { invariant } from "../support/invariant.ts";
 import { isEmptyPiece } from "./compare.ts";
+import { readFunction } from "./function-rows.ts";
 import { compose, intersect, intersectDomain, intersectRange, inverse } from "./operations.ts";
 import { orderedBefore } from "./order.ts";
 import type { IntegerMap, IntegerSet } from "./types.ts";
@@ -97,6 +98,7 @@ function dependencesBetween(source: Placed, sink: Placed, work: Work): Dependenc
     for (const second of sink.accesses) {
       const kind = kindOf(first.access, second.access, source === sink);
       if (!kind || !sharesArray(first.touched, second.touched)) continue;
+      if (first === second && meetsNobody(source.statement.order, first.access.map)) continue;
       before ??= orderedBefore(source.statement.order, sink.statement.order);
       if (before.pieces.length === 0) return [];
       const touching = compose(first.touched, second.touchedBy);
@@ -130,6 +132,29 @@ function kindOf(first: Access, second: Access, self: boolean): DependenceKind | 
 
 function sharesArray(a: IntegerMap, b: IntegerMap): boolean {
   return a.pieces.some((p) => b.pieces.some((q) => p.output.name === q.output.name));
+}
+
+/**
+ * Whether every instance has one time and an element of its own, since each dimension stands alone on
+ * some axis: then an access meets itself in no other instance.
+ */
+function meetsNobody(order: IntegerMap, { params, pieces }: IntegerMap): boolean {
+  const only = ({ params: names, pieces: [piece, ...others] }: IntegerMap) =>
+    piece && others.length === 0 ? readFunction(names, piece)?.outputs : undefined;
+  const rows = only(order) && only({ kind: "map", params, pieces });
+  if (!rows) return false;
+  const start = params.length;
+  const end = start + pieces[0]!.input!.dims.length;
+  const alone = new Set<number>();
+  for (const row of rows) {
+    let used = -1;
+    for (let c = start; c < row.length - 1; c++) {
+      if (row[c] === 0) continue;
+      used = used === -1 && c < end ? c : -2;
+    }
+    if (used >= 0) alone.add(used);
+  }
+  return alone.size === end - start;
 }
 
 function nonEmpty(map: IntegerMap, work: Work): IntegerMap {

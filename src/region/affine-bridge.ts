@@ -43,10 +43,12 @@ export interface BridgedRegion {
   readonly approximated: readonly string[];
 }
 
+/** With `only`, reads of other tensors are left out. */
 export function bridgeRegion(
   region: Pick<Region, "statements" | "symbols" | "tensors">,
+  only?: ReadonlySet<string>,
 ): BridgedRegion {
-  const bridge = new Bridge(region);
+  const bridge = new Bridge(region, only);
   const statements = new Map(region.statements.map((s) => [s.name, bridge.statement(s)]));
   const order = region.statements.map((s, at) => bridge.inOrder(s, statements.get(s.name)!, at));
   return {
@@ -67,7 +69,7 @@ export interface RegionNest {
 }
 
 export function bridgeNest(region: Pick<Region, "statements" | "symbols" | "tensors">): RegionNest {
-  const bridge = new Bridge(region);
+  const bridge = new Bridge(region, undefined);
   const statements = region.statements.map((s) => bridge.nestStatement(s));
   return { statements, context: bridge.context(), approximated: [...bridge.approximated] };
 }
@@ -100,9 +102,11 @@ class Bridge {
   readonly #ranges: ReadonlyMap<string, IndexRange>;
   /** Opaque parameters by the text of what they stand for. */
   readonly #opaque = new Map<string, OpaqueParameter>();
+  readonly #only: ReadonlySet<string> | undefined;
 
-  constructor(region: Pick<Region, "symbols" | "tensors">) {
+  constructor(region: Pick<Region, "symbols" | "tensors">, only: ReadonlySet<string> | undefined) {
     this.#region = region;
+    this.#only = only;
     this.#ranges = symbolRanges(region.symbols);
   }
 
@@ -114,7 +118,8 @@ class Bridge {
     ]);
     const where = [...bounds, ...this.#conditions(guard)];
     const dims = loops.map((l) => l.name);
-    const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
+    const all = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
+    const accesses = all.filter((a) => this.#only?.has(a.tensor) ?? true);
     return {
       domain: affine.makeSet({ tuple: statement.name, dims, where }),
       reads: accesses.map((access) => this.#map(statement, access, access.guard)),

@@ -17,6 +17,7 @@ import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Schedule } from "./directive.ts";
 import { printSchedule } from "./directive-text.ts";
 import { decideSchedule } from "./legality.ts";
+import { LegalityClasses } from "./legality-class.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
 import {
@@ -90,13 +91,14 @@ export function chooseSchedules(
   const variables = narrowed.filter((n) => n !== undefined);
   const refused = new Map<string, number[]>();
   const refusals: Diagnostic[] = [];
+  const classes = new LegalityClasses();
   for (;;) {
     const problem = without(modelProblem(options.name, variables, sharing), refused);
     const outcome = collapse(problem, { work: mostWork, gap: gapAskedFor });
     const faults = checkOutcome(problem, outcome);
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
     if (!outcome.solution) return fail(...refusals);
-    const chosen = applyChoice(regions, narrowed, outcome.solution, target);
+    const chosen = applyChoice(regions, narrowed, { solution: outcome.solution, target, classes });
     if (chosen.kind === "chosen") {
       const certificate = certificateOf(problem, outcome, variables);
       return ok({ schedules: chosen.schedules, certificate });
@@ -148,11 +150,16 @@ type Applied =
       readonly diagnostics: readonly Diagnostic[];
     };
 
+interface Choice {
+  readonly solution: ArrayLike<number>;
+  readonly target: Target;
+  readonly classes: LegalityClasses;
+}
+
 function applyChoice(
   regions: readonly Region[],
   narrowed: readonly (ModelRegion | undefined)[],
-  solution: ArrayLike<number>,
-  target: Target,
+  { solution, target, classes }: Choice,
 ): Applied {
   const schedules: ChosenSchedule[] = [];
   let variable = 0;
@@ -162,7 +169,7 @@ function applyChoice(
     const plain: Schedule = { region: region.name, target: target.name, directives: [] };
     const schedule = states ? states.states[state!]!.schedule() : plain;
     const applied = applySchedule(region, schedule);
-    const legal = applied.ok ? decideSchedule(applied.value) : applied;
+    const legal = applied.ok ? decideSchedule(applied.value, classes) : applied;
     if (!legal.ok) {
       const { diagnostics } = legal;
       return { kind: "refused", name: region.name, ...(states && { state: state! }), diagnostics };

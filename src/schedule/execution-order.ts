@@ -54,11 +54,16 @@ export function executionOrder(region: ScheduledRegion): readonly ExecutedStatem
         help: "fuse into a statement that runs by itself, no less deep than the host is fused",
       });
     }
-    const executed = {
+    let values: ReadonlyMap<string, affine.Affine> | undefined;
+    const executed: ExecutedStatement = {
       scheduled,
       ...place,
       ...parts.get(name)!,
-      values: loopValues(scheduled, region.schedule),
+      // Made when asked for: most regions are judged by the class they are in.
+      get values() {
+        values ??= loopValues(scheduled, region.schedule);
+        return values;
+      },
     };
     checkExtents(region, executed);
     return executed;

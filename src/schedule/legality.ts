@@ -9,6 +9,9 @@
  * may not connect them, in lanes or copied out. A reduction within its numeric class may run in any
  * order and in lanes (each has its accumulator), but not on several threads.
  *
+ * What is proved for sizes of any value is proved for all regions of the same shape at once
+ * (legality-class.ts); only the others are decided with their own sizes.
+ *
  * Beside order: fused statements must find all their iterations under the host's loops, and a tensor
  * that is placed or staged in a tile must be written and read in the same iteration outside it.
  */
@@ -17,7 +20,8 @@ import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
 import type { Statement } from "../region/nest.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { withCure } from "./cure.ts";
-import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
+import { type ExecutedStatement, executionOrder } from "./execution-order.ts";
+import { type ClassKnowledge, dependentTensors, LegalityClasses } from "./legality-class.ts";
 import { type LoopsOfTime, refuseUnproved, refuseWitness } from "./refusal.ts";
 import {
   isSpread,
@@ -27,19 +31,31 @@ import {
 } from "./scheduled-region.ts";
 import { checkTreeSchedule } from "./tree-legality.ts";
 
-/** The region as given when the schedule is proved legal; SCH016 with a witness and a cure, or SCH017. */
-export function checkSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
-  const decided = decideSchedule(scheduled);
-  return decided.ok ? decided : withCure(scheduled, decided, decideSchedule);
+/**
+ * The region as given when the schedule is proved legal; SCH016 with a witness and a cure, or SCH017.
+ * Regions that are decided with the same `classes` are proved together where sizes do not matter.
+ */
+export function checkSchedule(
+  scheduled: ScheduledRegion,
+  classes: ClassKnowledge = new LegalityClasses(),
+): Result<ScheduledRegion> {
+  const decided = decideSchedule(scheduled, classes);
+  if (decided.ok) return decided;
+  return withCure(scheduled, decided, (other) => decideSchedule(other, classes));
 }
 
 /** The same without looking for a cure, for who tries many schedules. */
-export function decideSchedule(scheduled: ScheduledRegion): Result<ScheduledRegion> {
+export function decideSchedule(
+  scheduled: ScheduledRegion,
+  classes: ClassKnowledge = new LegalityClasses(),
+): Result<ScheduledRegion> {
   return attempt(() => {
     if (scheduled.tree) return checkTreeSchedule(scheduled, scheduled.tree);
     const executed = executionOrder(scheduled);
     for (const s of executed) checkGrid(scheduled, s);
-    if (!isEvidentlyLegal(scheduled, executed)) new LegalityCheck(scheduled, executed).check();
+    const inGeneral = (general: ScheduledRegion): boolean =>
+      attempt(() => new LegalityCheck(general, executionOrder(general)).check()).ok;
+    if (!classes.isProved(scheduled, inGeneral)) new LegalityCheck(scheduled, executed).check();
     return scheduled;
   });
 }
@@ -74,58 +90,6 @@ function isLanes({ reduction }: Statement, { mode }: ScheduledLoop): boolean {
   return mode === "threads" && reduction !== undefined && reduction.numericClass !== "approximates";
 }
 
-/** Cases that need no dependences, which are nearly all that a compile meets. */
-function isEvidentlyLegal(
-  region: ScheduledRegion,
-  executed: readonly ExecutedStatement[],
-): boolean {
-  const { fused, placed, staged, schedule } = region;
-  if (schedule.directives.every((d) => d.kind === "layout")) return true;
-  if (fused.length + placed.length > 0) return false;
-  if (staged.length > 0 && executed.length > 1) return false;
-  if (executed.every(isUnchanged)) return staged.every((s) => !isWritten(executed, s.tensor));
-  return executed.length === 1 && isIndependent(executed[0]!.scheduled.statement);
-}
-
-function isWritten(executed: readonly ExecutedStatement[], tensor: string): boolean {
-  return executed.some((s) => s.scheduled.statement.writes.some((w) => w.tensor === tensor));
-}
-
-/** All loops whole, serial and in their own order. */
-function isUnchanged(s: ExecutedStatement): boolean {
-  const { statement, loops } = s.scheduled;
-  const names = executedLoops(s).map((l) => l.name);
-  return (
-    s.tile.length === 0 &&
-    loops.every((l) => l.mode === "serial") &&
-    names.join() === statement.loops.map((l) => l.name).join()
-  );
-}
-
-/**
- * Each instance outside the reduction has elements of its own, which no instance reads: the write's
- * index holds every such loop as an axis.
- */
-function isIndependent(statement: Statement): boolean {
-  const { loops, writes, reads, finishReads, indirects, reduction } = statement;
-  if (loops.some((l) => l.kind === "scan") || reduction?.numericClass === "approximates") {
-    return false;
-  }
-  const accesses = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
-  const read = new Set(accesses.map((a) => a.tensor));
-  const written = new Set(writes.map((w) => w.tensor));
-  const space = loops.filter((l) => l.kind === "space");
-  return (
-    written.size === writes.length &&
-    writes.every(
-      ({ tensor, index, combine }) =>
-        combine === "overwrite" &&
-        !read.has(tensor) &&
-        space.every((l) => index.some((e) => e.key === l.name)),
-    )
-  );
-}
-
 /** One time dimension of a statement, and the loop whose value it is. */
 interface TimePart {
   readonly value: affine.AffineLike;
@@ -145,7 +109,7 @@ class LegalityCheck {
   constructor(region: ScheduledRegion, executed: readonly ExecutedStatement[]) {
     this.#region = region;
     this.#executed = new Map(executed.map((s) => [s.scheduled.statement.name, s]));
-    this.#bridged = bridgeRegion(region.region);
+    this.#bridged = bridgeRegion(region.region, dependentTensors(region));
     this.#gridLoops = Math.max(0, ...executed.map((s) => gridLoops(s).length));
   }
 
@@ -155,10 +119,12 @@ class LegalityCheck {
     if (found.kind === "unknown") {
       refuseUnproved(this.#region, "the dependences", found.reason);
     }
-    const ordered = this.#schedule(this.#marks(), orderedTime);
-    const apart = this.#apart();
+    let ordered: LabelledSchedule | undefined;
+    let apart: LabelledSchedule | undefined;
     for (const dependence of found.value) {
-      this.#checkOne(dependence.reassociable ? apart : ordered, dependence);
+      if (dependence.reassociable) apart ??= this.#apart();
+      else ordered ??= this.#schedule(this.#marks(), orderedTime);
+      this.#checkOne((dependence.reassociable ? apart : ordered)!, dependence);
     }
     for (const placed of this.#region.placed) this.#checkPlaced(placed, found.value);
     for (const staged of this.#region.staged) this.#checkStaged(staged);
