@@ -92,18 +92,21 @@ export class ModelBuilder {
     return dtype === "f32" && this.dtype === "f16" ? this.cast(name, "f16") : name;
   }
 
-  /** Names a value as an output of the model. */
-  output(name: string, value: ValueName, dtype: DType, shape: ValueSpec["shape"]): void {
+  /** Names a value as an output of the model; returns what further nodes read. */
+  output(name: string, value: ValueName, dtype: DType, shape: ValueSpec["shape"]): ValueName {
     this.#outputs.push({ name, dtype, shape });
     const ends = { inputs: [value], outputs: [name] };
     if (dtype === "f32" && this.dtype === "f16") {
       this.#nodes.push({ op: "Cast", ...ends, attributes: { to: onnxNumber.f32 } });
-      return;
+      return value;
     }
     const last = this.#nodes.at(-1);
     if (last?.outputs.length === 1 && last.outputs[0] === value) {
       this.#nodes[this.#nodes.length - 1] = { ...last, outputs: [name] };
-    } else this.#nodes.push({ op: "Identity", ...ends });
+      return name;
+    }
+    this.#nodes.push({ op: "Identity", ...ends });
+    return value;
   }
 
   op(op: string, inputs: readonly ValueName[], attributes: Attributes = {}): ValueName {

@@ -3,9 +3,13 @@
  * that of the exporter its file names; the table of models says what they are run on.
  */
 import { bertBase, buildBert, miniLm } from "./bert.ts";
+import { buildGpt2 } from "./gpt2.ts";
 import { buildMobilenetV2, buildResnet50 } from "./image-networks.ts";
 import { buildLlama, llama1b, llama8b } from "./llama.ts";
+import { buildMixture, granite } from "./mixture.ts";
 import type { ModelBuilder, Precision } from "./model-builder.ts";
+import { buildVisionTransformer } from "./vision-transformer.ts";
+import { buildWhisperDecoder, buildWhisperEncoder } from "./whisper.ts";
 
 export interface Recipe {
   readonly opset: number;
@@ -18,9 +22,29 @@ export const recipes = {
   "bert-base-fp16": { opset: 14, precision: "f16-converted", build: (b) => buildBert(b, bertBase) },
   "minilm-l6": { opset: 17, precision: "f32", build: (b) => buildBert(b, miniLm) },
   "minilm-l6-fp16": { opset: 17, precision: "f16", build: (b) => buildBert(b, miniLm) },
+  "gpt-2": { opset: 14, precision: "f32", build: (b) => buildGpt2(b, false) },
+  "gpt-2-fp16": { opset: 14, precision: "f16", build: (b) => buildGpt2(b, false) },
+  "gpt-2-step": { opset: 14, precision: "f32", build: (b) => buildGpt2(b, true) },
+  "vit-b": { opset: 20, precision: "f32", build: buildVisionTransformer },
+  "vit-b-fp16": { opset: 20, precision: "f16", build: buildVisionTransformer },
+  "whisper-tiny-encoder": { opset: 17, precision: "f32", build: buildWhisperEncoder },
+  "whisper-tiny-encoder-fp16": { opset: 17, precision: "f16", build: buildWhisperEncoder },
+  "whisper-tiny-decoder": { opset: 17, precision: "f32", build: buildWhisperDecoder },
+  "whisper-tiny-decoder-fp16": { opset: 17, precision: "f16", build: buildWhisperDecoder },
   "llama-block": { opset: 18, precision: "f32", build: (b) => buildLlama(b, llama1b) },
   "llama-block-fp16": { opset: 18, precision: "f16", build: (b) => buildLlama(b, llama1b) },
   "llama-8b-block-fp16": { opset: 18, precision: "f16", build: (b) => buildLlama(b, llama8b) },
+  "moe-block": { opset: 18, precision: "f32", build: (b) => buildMixture(b, granite, "dense") },
+  "moe-block-fp16": {
+    opset: 18,
+    precision: "f16",
+    build: (b) => buildMixture(b, granite, "dense"),
+  },
+  "moe-block-routed": {
+    opset: 18,
+    precision: "f32",
+    build: (b) => buildMixture(b, granite, "routed"),
+  },
   "resnet-50": { opset: 13, precision: "f32", build: (b) => buildResnet50(b, false) },
   "resnet-50-int8": { opset: 13, precision: "f32", build: (b) => buildResnet50(b, true) },
   "mobilenet-v2": { opset: 13, precision: "f32", build: (b) => buildMobilenetV2(b, false) },
