@@ -119,7 +119,7 @@ function describe(
   const sources = new SourceList();
   const head = ["#", "format", "bits", "weights", "all", "fits", "tokens/s", "prompt", "why"];
   return [
-    `${model.name}: ${(model.parameters.value / 1e9).toPrecision(4)} billion parameters (${model.parameters.source}), ${model.originalFormat}`,
+    `${model.name}: ${(model.parameters.value / 1e9).toPrecision(4)} billion parameters (${model.parameters.origin}: ${model.parameters.source}), ${model.originalFormat}`,
     `decoder: ${decoderLine(model)}`,
     ...deviceLines(devices, sources),
     recommended ? `use ${recommended.format}` : "nothing fits",

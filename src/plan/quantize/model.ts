@@ -4,7 +4,7 @@
  */
 
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { Sourced } from "../../target/figure.ts";
+import type { Origin, Sourced } from "../../target/figure.ts";
 import { checkNumber } from "../number.ts";
 
 export interface ModelTensor {
@@ -37,7 +37,7 @@ export interface ModelDescription {
   readonly name: string;
   /** Empty: only the number of parameters is known. */
   readonly tensors: readonly ModelTensor[];
-  readonly parameters: Sourced;
+  readonly parameters: Omit<Sourced, "origin"> & { readonly origin: Origin | "given" };
   /** Bits a weight of the model as it is: no format above it is recommended. */
   readonly originalBits: number;
   readonly originalFormat: string;
@@ -84,7 +84,7 @@ export function modelOfSize(
   return ok({
     name: "a decoder",
     tensors: [],
-    parameters: { value: parameters, source: "given", origin: "datasheet" },
+    parameters: { value: parameters, source: "asked for", origin: "given" },
     originalBits: original.bits,
     originalFormat: original.name,
     decoder: { layers, hidden, kvHeads, headWidth, intermediate, vocabulary },
