@@ -12,7 +12,16 @@ function hashSources(): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-export default defineConfig({
+const common = {
+  format: "esm",
+  target: "node20",
+  dts: true,
+  fixedExtension: false,
+  define: { wavetileBuild: JSON.stringify(hashSources()) },
+} as const;
+
+const node = defineConfig({
+  ...common,
   entry: {
     index: "src/index.ts",
     affine: "src/affine/index.ts",
@@ -21,13 +30,19 @@ export default defineConfig({
     cli: "src/cli/main.ts",
     "candidate-child": "src/runtime/child/entry.ts",
   },
-  format: "esm",
   platform: "node",
-  target: "node20",
-  dts: true,
-  fixedExtension: false,
   clean: true,
-  define: { wavetileBuild: JSON.stringify(hashSources()) },
   // An optional peer: found at run time or not at all.
   deps: { neverBundle: ["onnxruntime-node"] },
 });
+
+// One file without imports: a page can load it as it is.
+const web = defineConfig({
+  ...common,
+  entry: { web: "src/web/index.ts" },
+  platform: "browser",
+  target: "es2022",
+  clean: false,
+});
+
+export default [node, web];

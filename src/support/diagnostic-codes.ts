@@ -143,6 +143,8 @@ export const diagnosticCodes = {
   RUN036: "not a well-formed tensor",
   RUN037: "model is disposed",
   RUN040: "target cannot run here",
+  RUN045: "threads must not share memory here",
+  RUN046: "no program for this engine",
   RUN050: "no calls to machine code from this process",
   RUN051: "memory refused by the system",
   RUN052: "host forbids executable memory",

@@ -3,18 +3,24 @@
  * number of callers may use `runAsync` at once; their runs queue. A state is an input that takes the value
  * which an output had in the run before; it begins as zeros, and a feed replaces what was kept.
  */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { checkTensor } from "./check-tensor.ts";
-import type { OpenModel } from "./open-model.ts";
-import type { Port } from "./ports.ts";
+import type { ModelPorts, Port } from "./ports.ts";
 import { unwrap } from "./wavetile-error.ts";
 
 export type Tensors = Readonly<Record<string, Tensor>>;
 
 export interface RunOptions {
   readonly signal?: AbortSignal;
+}
+
+/** A model as its user sees it: the names and types of what goes in and comes out. */
+interface ModelFace {
+  readonly start: { readonly meta: Pick<ArtifactMeta, "inputs" | "outputs"> };
+  readonly ports: ModelPorts;
 }
 
 export class LoadedModel {
@@ -28,7 +34,7 @@ export class LoadedModel {
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ start: { meta }, ports }: OpenModel, session: ModelSession) {
+  constructor({ start: { meta }, ports }: ModelFace, session: ModelSession) {
     this.#session = session;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
     this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));

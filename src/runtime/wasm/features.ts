@@ -26,12 +26,20 @@ export function probeWasmFeatures(): WasmFeatures {
       for (let i = 0; i < 3; i++) f.f32Const(0).op("f32x4.splat");
       f.op("f32x4.relaxed_madd").op("drop");
     }),
-    threads: validates(
-      (f) => f.i32Const(0).i32Const(0).i64Const(0n).memory("memory.atomic.wait32").op("drop"),
-      { minPages: 1, maxPages: 1, shared: true },
-    ),
+    threads:
+      mayShareMemory() &&
+      validates(
+        (f) => f.i32Const(0).i32Const(0).i64Const(0n).memory("memory.atomic.wait32").op("drop"),
+        { minPages: 1, maxPages: 1, shared: true },
+      ),
     maxPages: largestDeclarable(),
   };
+}
+
+/** A page of a browser may only if it is cross-origin isolated; what is no browser does not say. */
+function mayShareMemory(): boolean {
+  const { crossOriginIsolated = true } = globalThis as WebGlobals;
+  return crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
 }
 
 function largestDeclarable(): number {
