@@ -1,6 +1,7 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
+import { browser } from "./campaigns/browser.ts";
 import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
 import { exported } from "./campaigns/export.ts";
@@ -36,5 +37,6 @@ export const campaigns: readonly Campaign[] = [
   rules,
   exported,
   solver,
+  browser,
   mutants,
 ];

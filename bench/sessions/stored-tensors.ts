@@ -34,7 +34,8 @@ export function describeValue(name: string, { dtype, shape }: TensorType): Tenso
   return { name, type: elementTypeFor(dtype), dims };
 }
 
-function elementTypeFor(dtype: DType): ElementType {
+/** Throws for types that no bench carries. */
+export function elementTypeFor(dtype: DType): ElementType {
   const type = elementTypeOf.get(dtype);
   invariant(type !== undefined, () => `element type ${dtype} is not carried`);
   return type;
