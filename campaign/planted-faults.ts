@@ -272,8 +272,17 @@ export const plantedFaults: readonly PlantedFault[] = [
       'if (one.kind !== "unknown") return;',
       "everything is legal",
     ],
-    ["        !read.has(tensor) &&\n", "", "a statement that reads its result is independent"],
     ["return [...this.#gridMarks(), ...tiles];", "return tiles;", "threads are ordered"],
+  ]),
+  ...inFile("src/schedule/legality-class.ts", scheduling, [
+    ["{l.mode} ", "{loops.length} ", "modes of loops are not spelled"],
+  ]),
+  ...inFile("src/schedule/generalise.ts", scheduling, [
+    [
+      "if (new Set(users.map(shapeOf)).size <= 1) continue;",
+      "if (users.length > 0) continue;",
+      "axes of unlike digits are general",
+    ],
   ]),
   ...inFile("src/schedule/execution-order.ts", scheduling, [
     [
