@@ -25,6 +25,15 @@ export const exportedRows: readonly ModelRow[] = [
   pictureRow("resnet-50-int8", "resnet-int8"),
   pictureRow("mobilenet-v2", "mobilenet"),
   pictureRow("mobilenet-v2-int8", "mobilenet-int8"),
+  lightRow("light-bvlc-alexnet", "data_0"),
+  lightRow("light-densenet121", "data_0"),
+  lightRow("light-inception-v1", "data_0"),
+  lightRow("light-inception-v2", "data_0"),
+  lightRow("light-resnet50", "gpu_0/data_0"),
+  lightRow("light-shufflenet", "gpu_0/data_0"),
+  lightRow("light-squeezenet", "data_0"),
+  lightRow("light-vgg19", "data_0"),
+  lightRow("light-zfnet512", "gpu_0/data_0"),
 ];
 
 function exportedRow(
@@ -141,6 +150,11 @@ function blockRows(name: RecipeName, width: number): ModelRow[] {
 function pictureRow(name: RecipeName, family: string): ModelRow {
   const cases = [{ name: "1x3x224x224", inputs: [normal("input", [1, 3, 224, 224])] }];
   return exportedRow(name, family, { shapes: { batch_size: "1" }, cases });
+}
+
+function lightRow(name: RecipeName, input: string): ModelRow {
+  const cases = [{ name: "1x3x224x224", inputs: [normal(input, [1, 3, 224, 224])] }];
+  return exportedRow(name, "light-cnn", { cases });
 }
 
 function normal(name: string, dims: readonly number[]): InputSpec {

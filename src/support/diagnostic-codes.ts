@@ -31,6 +31,7 @@ export const diagnosticCodes = {
   FET002: "package archive is not the expected one",
   FET003: "package archive cannot be read",
   FET004: "package has no such file",
+  FET005: "archive of light models cannot be used",
   TXT001: "text form does not parse",
   GRF001: "wrong number of operands",
   GRF002: "element type not allowed",

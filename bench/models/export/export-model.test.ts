@@ -1,13 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { importOnnx } from "../../../src/frontend/onnx/import/import-model.ts";
+import { readModelFile as decodeModel } from "../../../src/frontend/onnx/model-file.ts";
+import { tensorOf, writeModel } from "../../../src/frontend/onnx/model-writer.ts";
 import { readModelFile } from "../../../src/runtime/files/model-source.ts";
 import { unwrap } from "../../sessions/import-hints.ts";
 import { ortNodeRuntime } from "../../sessions/ort-node.ts";
 import { buildBert, miniLm } from "./bert.ts";
 import { exportModel } from "./export-model.ts";
+import { seedLightModel, unpackLightModels } from "./light.ts";
+import type { Precision } from "./model-builder.ts";
 import { fillNormal, seedOf } from "./normal-fill.ts";
 import type { Recipe } from "./recipes.ts";
 
@@ -18,7 +22,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const small = { ...miniLm, layers: 1, width: 48, inner: 96, vocabulary: 50, positions: 16 };
-const recipe = (opset: number, precision: Recipe["precision"]): Recipe => ({
+const recipe = (opset: number, precision: Precision): Recipe => ({
   opset,
   precision,
   build: (b) => buildBert(b, small),
@@ -61,6 +65,66 @@ describe("exported models", () => {
       expect(Math.sqrt(square)).toBeCloseTo(1, 1);
     },
   );
+});
+
+describe("light models", () => {
+  const shapeOf = (name: string, ...shape: readonly number[]) =>
+    [name, tensorOf("i64", [shape.length], BigInt64Array.from(shape, BigInt))] as const;
+  const filled = (name: string) => ({
+    op: "ConstantOfShape",
+    inputs: [`${name}_shape`],
+    outputs: [name],
+  });
+  const light = writeModel({
+    opset: 9,
+    inputs: [{ name: "x", dtype: "f32", shape: [1, 8, 6, 6] }],
+    outputs: [{ name: "y", dtype: "f32", shape: [1, 64, 6, 6] }],
+    weights: Object.fromEntries([
+      shapeOf("w_shape", 64, 8, 3, 3),
+      ...["scale", "bias", "mean", "variance"].map((name) => shapeOf(`${name}_shape`, 64)),
+    ]),
+    nodes: [
+      ...["w", "scale", "bias", "mean", "variance"].map(filled),
+      { op: "Conv", inputs: ["x", "w"], outputs: ["c"], attributes: { pads: [1n, 1n, 1n, 1n] } },
+      {
+        op: "BatchNormalization",
+        inputs: ["c", "scale", "bias", "mean", "variance"],
+        outputs: ["y"],
+      },
+    ],
+  });
+
+  test("take drawn weights for their constants and keep what the network does", () => {
+    const parts: Uint8Array[] = [];
+    const sink = {
+      location: "data",
+      append: (bytes: Uint8Array) =>
+        parts.slice(0, parts.push(bytes) - 1).reduce((n, p) => n + p.length, 0),
+    };
+    const seeded = unwrap(decodeModel(seedLightModel(unwrap(decodeModel(light)), sink, 1)));
+    expect(seeded.graph!.node.map((n) => n.opType)).toEqual(["Conv", "BatchNormalization"]);
+    expect(seeded.graph!.initializer.map((t) => t.name).sort()).toEqual([
+      "bias",
+      "mean",
+      "scale",
+      "variance",
+      "w",
+    ]);
+    const weights = new Float32Array(parts[0]!.slice().buffer);
+    expect(weights).toHaveLength(64 * 72);
+    const square = weights.reduce((sum, x) => sum + x * x, 0) / weights.length;
+    expect(square * 72).toBeCloseTo(1, 1);
+    const variance = seeded.graph!.initializer.find((t) => t.name === "variance")!;
+    const values = new Float32Array(variance.rawData.slice().buffer);
+    expect(Math.min(...values)).toBeGreaterThan(0.8);
+  });
+
+  test("are refused where the archive is no archive", () => {
+    const path = join(folder, "no-archive");
+    writeFileSync(path, "nothing");
+    const result = unpackLightModels(path, join(folder, "into"));
+    expect(result.ok ? [] : result.diagnostics.map((d) => d.code)).toEqual(["FET005"]);
+  });
 });
 
 test("normal numbers have the mean and deviation asked for, by name and seed", () => {

@@ -4,20 +4,14 @@
  * The weights go to disk as they are drawn. `exportModel` fills the cache; what is there is taken as
  * it is, so `exporterVersion` changes whenever any recipe writes something else.
  */
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ModelBuilder, type WeightSink } from "./model-builder.ts";
+import { readModelFile } from "../../../src/frontend/onnx/model-file.ts";
+import { unwrap } from "../../sessions/import-hints.ts";
+import { readLightFile, seedLightModel } from "./light.ts";
+import { ModelBuilder } from "./model-builder.ts";
 import type { Recipe } from "./recipes.ts";
+import { FileSink } from "./weight-sink.ts";
 
 const exporterVersion = 1;
 const seed = 1;
@@ -29,8 +23,12 @@ export function exportModel(name: string, recipe: Recipe, folder: string): strin
   if (!existsSync(kept)) {
     mkdirSync(home, { recursive: true });
     const made = mkdtempSync(join(home, "writing-"));
-    writeExport(name, recipe, made);
-    settle(made, kept);
+    try {
+      writeExport(name, recipe, made);
+      settle(made, kept);
+    } finally {
+      rmSync(made, { recursive: true, force: true });
+    }
   }
   return join(kept, "model.onnx");
 }
@@ -39,13 +37,21 @@ export function exportModel(name: string, recipe: Recipe, folder: string): strin
 export function writeExport(name: string, recipe: Recipe, folder: string): void {
   const sink = new FileSink(folder, "model.onnx_data");
   try {
-    const { opset, precision } = recipe;
-    const builder = new ModelBuilder({ opset, precision, seed, sink });
-    recipe.build(builder);
-    writeFileSync(join(folder, "model.onnx"), builder.finish(name));
+    writeFileSync(join(folder, "model.onnx"), modelBytes(name, recipe, sink));
   } finally {
     sink.close();
   }
+}
+
+function modelBytes(name: string, recipe: Recipe, sink: FileSink): Uint8Array {
+  if ("light" in recipe) {
+    const file = unwrap(readLightFile(`light_${recipe.light}.onnx`));
+    return seedLightModel(unwrap(readModelFile(file)), sink, seed);
+  }
+  const { opset, precision } = recipe;
+  const builder = new ModelBuilder({ opset, precision, seed, sink });
+  recipe.build(builder);
+  return builder.finish(name);
 }
 
 /** Another process may have written the same meanwhile: then its folder stays. */
@@ -54,30 +60,5 @@ function settle(made: string, kept: string): void {
     renameSync(made, kept);
   } catch (error) {
     if (!existsSync(kept)) throw error;
-    rmSync(made, { recursive: true });
-  }
-}
-
-class FileSink implements WeightSink {
-  readonly location: string;
-  readonly #file: number;
-  #end = 0;
-
-  constructor(folder: string, location: string) {
-    this.location = location;
-    this.#file = openSync(join(folder, location), "w");
-  }
-
-  append(bytes: Uint8Array): number {
-    const start = this.#end;
-    for (let done = 0; done < bytes.length; ) {
-      done += writeSync(this.#file, bytes, done, bytes.length - done, start + done);
-    }
-    this.#end += bytes.length;
-    return start;
-  }
-
-  close(): void {
-    closeSync(this.#file);
   }
 }

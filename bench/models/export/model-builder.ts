@@ -18,22 +18,13 @@ import type {
   ValueSpec,
 } from "../../../src/frontend/onnx/model-writer.ts";
 import { tensorOf, writeModel } from "../../../src/frontend/onnx/model-writer.ts";
-import {
-  writeExternalTensorProto,
-  writeTensorProto,
-} from "../../../src/frontend/onnx/tensor-proto.ts";
 import type { DType } from "../../../src/semantics/dtype.ts";
 import { encodeFloatArray } from "../../../src/semantics/float-codec.ts";
-import { type Tensor, tensorBytes } from "../../../src/semantics/tensor.ts";
+import type { Tensor } from "../../../src/semantics/tensor.ts";
 import { fillNormal, seedOf } from "./normal-fill.ts";
+import { storeTensor, type WeightSink } from "./weight-sink.ts";
 
 export type Precision = "f32" | "f16" | "f16-converted";
-
-/** Appends bytes to the file of external data and says where they begin. */
-export interface WeightSink {
-  readonly location: string;
-  append(bytes: Uint8Array): number;
-}
 
 export interface BuilderOptions {
   readonly opset: number;
@@ -50,9 +41,6 @@ export interface Draw {
   readonly mean?: number;
   readonly deviation: number;
 }
-
-/** Smaller tensors stay in the model file, as onnx.save_model leaves them. */
-const leastExternalBytes = 1024;
 
 export class ModelBuilder {
   readonly precision: Precision;
@@ -204,14 +192,7 @@ export class ModelBuilder {
 
   #store(name: string, tensor: Tensor): void {
     this.#weights.add(name);
-    const bytes = tensorBytes(tensor);
-    if (bytes.length < leastExternalBytes) {
-      this.#tensors.push(writeTensorProto(name, tensor));
-      return;
-    }
-    const { location } = this.#sink;
-    const range = { location, offset: this.#sink.append(bytes), length: bytes.length };
-    this.#tensors.push(writeExternalTensorProto(name, tensor, range));
+    this.#tensors.push(storeTensor(this.#sink, name, tensor));
   }
 
   #encode(values: Float32Array, dtype: "f32" | "f16"): Float32Array | Uint16Array {

@@ -5,17 +5,21 @@
 import { bertBase, buildBert, miniLm } from "./bert.ts";
 import { buildGpt2 } from "./gpt2.ts";
 import { buildMobilenetV2, buildResnet50 } from "./image-networks.ts";
+import type { LightName } from "./light.ts";
 import { buildLlama, llama1b, llama8b } from "./llama.ts";
 import { buildMixture, granite } from "./mixture.ts";
 import type { ModelBuilder, Precision } from "./model-builder.ts";
 import { buildVisionTransformer } from "./vision-transformer.ts";
 import { buildWhisperDecoder, buildWhisperEncoder } from "./whisper.ts";
 
-export interface Recipe {
-  readonly opset: number;
-  readonly precision: Precision;
-  readonly build: (b: ModelBuilder) => void;
-}
+/** A graph built here, or a light model of the ONNX suite with seeded weights. */
+export type Recipe =
+  | {
+      readonly opset: number;
+      readonly precision: Precision;
+      readonly build: (b: ModelBuilder) => void;
+    }
+  | { readonly light: LightName };
 
 export const recipes = {
   "bert-base": { opset: 14, precision: "f32", build: (b) => buildBert(b, bertBase) },
@@ -49,6 +53,15 @@ export const recipes = {
   "resnet-50-int8": { opset: 13, precision: "f32", build: (b) => buildResnet50(b, true) },
   "mobilenet-v2": { opset: 13, precision: "f32", build: (b) => buildMobilenetV2(b, false) },
   "mobilenet-v2-int8": { opset: 13, precision: "f32", build: (b) => buildMobilenetV2(b, true) },
+  "light-bvlc-alexnet": { light: "bvlc_alexnet" },
+  "light-densenet121": { light: "densenet121" },
+  "light-inception-v1": { light: "inception_v1" },
+  "light-inception-v2": { light: "inception_v2" },
+  "light-resnet50": { light: "resnet50" },
+  "light-shufflenet": { light: "shufflenet" },
+  "light-squeezenet": { light: "squeezenet" },
+  "light-vgg19": { light: "vgg19" },
+  "light-zfnet512": { light: "zfnet512" },
 } as const satisfies Readonly<Record<string, Recipe>>;
 
 export type RecipeName = keyof typeof recipes;
