@@ -20,6 +20,7 @@ export {
   formatBounds,
   hullBoxes,
 } from "./bounds.ts";
+export { BoxImage } from "./box-image.ts";
 export {
   atMost,
   type BoxParts,

@@ -1,11 +1,26 @@
 /**
- * How many bytes of cache lines a part of a schedule touches, from the steps of accesses alone: along
- * each axis the loops inside span an interval, the product over the axes is a box, and rows that are
- * contiguous share lines. Exact for dense accesses, an upper bound for strided ones.
+ * How many bytes of cache lines a part of a schedule touches: along each axis affine/ counts the values
+ * that the loops inside give the index (box-image.ts), the product over the axes is a box of the tensor,
+ * and rows that are contiguous share lines. Exact where no loop moves two axes.
  */
-import type { AccessFigures, LoopFigures } from "./nest-figures.ts";
+import { BoxImage } from "../affine/index.ts";
+import type { AccessFigures, AxisFigures, LoopFigures } from "./nest-figures.ts";
 
 export const lineBytes = 64;
+
+/** Counted anew for each axis: prices ask for millions. */
+const image = new BoxImage();
+
+/** What one run of the loops does to the index of the axis. */
+function imageOf({ steps, divisor }: AxisFigures, loops: readonly LoopFigures[]): BoxImage {
+  image.clear();
+  for (const { origin, unit, trips } of loops) {
+    const step = steps[origin]!;
+    if (step !== 0)
+      image.add(divisor === 1 ? step * unit : Math.round(step * divisor) * unit, trips);
+  }
+  return image;
+}
 
 /** Bytes of cache lines that the access touches in one run of the loops. */
 export function footprintBytes(a: AccessFigures, loops: readonly LoopFigures[]): number {
@@ -15,18 +30,13 @@ export function footprintBytes(a: AccessFigures, loops: readonly LoopFigures[]):
   let rows = 1;
   let joined = true;
   for (let axis = axes.length - 1; axis >= 0; axis--) {
-    const { extent, steps } = axes[axis]!;
-    let span = 1;
-    let points = 1;
-    for (const l of loops) {
-      const step = Math.abs(steps[l.origin]!) * l.unit;
-      if (step === 0 || l.trips === 1) continue;
-      span += step * (l.trips - 1);
-      points *= l.trips;
-    }
-    const width = Math.min(Math.floor(span), extent);
-    if (joined) run *= axis === axes.length - 1 ? width : Math.min(width, points);
-    else rows *= Math.min(width, points);
+    const { extent, divisor } = axes[axis]!;
+    const values = imageOf(axes[axis]!, loops);
+    const width = Math.min(values.span(divisor), extent);
+    // Lines of the last axis hold what lies between its elements too.
+    const touched = joined && axis === axes.length - 1 ? width : values.count(divisor);
+    if (joined) run *= Math.min(width, touched);
+    else rows *= Math.min(width, touched);
     // A whole axis is contiguous with the next one out; a part of it ends the run.
     joined = joined && width === extent;
   }
@@ -37,16 +47,8 @@ export function footprintBytes(a: AccessFigures, loops: readonly LoopFigures[]):
 /** Elements that the access touches in one run of the loops, shared positions counted once. */
 export function distinctElements(a: AccessFigures, loops: readonly LoopFigures[]): number {
   let all = 1;
-  for (const { extent, steps } of a.axes) {
-    let span = 1;
-    let points = 1;
-    for (const l of loops) {
-      const step = Math.abs(steps[l.origin]!) * l.unit;
-      if (step === 0) continue;
-      span += step * (l.trips - 1);
-      points *= l.trips;
-    }
-    all *= Math.max(1, Math.min(Math.floor(span), points, extent));
+  for (const axis of a.axes) {
+    all *= Math.min(imageOf(axis, loops).count(axis.divisor), axis.extent);
   }
   return all;
 }

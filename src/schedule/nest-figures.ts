@@ -27,6 +27,8 @@ import { type ScheduledMode, type ScheduledStatement, symbolRanges } from "./sch
 export interface AxisFigures {
   readonly extent: number;
   readonly steps: Float64Array;
+  /** Steps are fractions of this: the index is the whole part of what they add up to. */
+  readonly divisor: number;
   /** The distance of neighbours along it is known only when the program runs. */
   readonly open: boolean;
 }
@@ -164,7 +166,7 @@ function accessFigures(context: AccessContext, a: Access | Write): AccessFigures
       return linear?.coefficient ?? 0;
     });
     const open = shape.slice(axis + 1).some((e) => constantValue(e) === undefined);
-    return { extent: upperEnd(shape[axis]!, ranges), steps, open };
+    return { extent: upperEnd(shape[axis]!, ranges), steps, divisor: 1, open };
   });
   return {
     tensor: a.tensor,
@@ -214,8 +216,8 @@ export function packedAxis(tensor: string, layout: LayoutMap): PackedAxis | unde
 export function packedAccess(a: AccessFigures, { axis, width }: PackedAxis): AccessFigures {
   const cut = a.axes[axis]!;
   const steps = cut.steps.map((s) => s / width);
-  const panels = { extent: Math.ceil(cut.extent / width), steps, open: false };
-  const block = { extent: width, steps: cut.steps, open: false };
+  const panels = { extent: Math.ceil(cut.extent / width), steps, divisor: width, open: false };
+  const block = { extent: width, steps: cut.steps, divisor: 1, open: false };
   const axes = [panels, ...a.axes.filter((_, i) => i !== axis), block];
   const strides = axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1));
   return { ...a, axes, strides };
