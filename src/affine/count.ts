@@ -8,9 +8,8 @@ import { spannedPoints } from "./bounded-search.ts";
 import { makeDisjointWithin } from "./compare.ts";
 import { visitPoints } from "./enumerate.ts";
 import { allInequalities, definePiece, toSystem } from "./piece.ts";
-import { constantValue } from "./polynomial.ts";
 import { type Count, countOfParts } from "./quasi-polynomial.ts";
-import { countSystem } from "./symbolic-count.ts";
+import { constantCount, countSystem } from "./symbolic-count.ts";
 import { type IntegerSet, type Piece, rowWidth } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 
@@ -65,7 +64,7 @@ function countPiece(piece: Piece, closedWork: number, work: Work): bigint {
     let count = 0n;
     for (const p of disjointlyDefined({ kind: "set", params: [], pieces: [piece] }, own)) {
       for (const part of countSystem(toSystem([], p), 0, own)) {
-        count += constantValue(part.weight);
+        count += constantCount(part);
       }
     }
     return count;

@@ -145,9 +145,13 @@ function bernoulli(m: number): Rational {
   return rational(sum.n, sum.d * BigInt(m + 1));
 }
 
-/** The value of a polynomial without variables. */
-export function constantValue(p: Polynomial): bigint {
-  const value = p.get("") ?? { n: 0n, d: 1n };
-  invariant(p.size <= 1 && value.d === 1n, () => "a count is not a whole number");
-  return value.n;
+/** The value where each column has the given one: a whole number, since it counts points. */
+export function evaluateAt(p: Polynomial, values: readonly bigint[]): bigint {
+  let sum: Rational = { n: 0n, d: 1n };
+  for (const { coefficient, columns } of monomialsOf(p)) {
+    const n = columns.reduce((product, c) => product * values[c]!, coefficient.n);
+    sum = rational(sum.n * coefficient.d + n * sum.d, sum.d * coefficient.d);
+  }
+  invariant(sum.d === 1n, () => "a count is not a whole number");
+  return sum.n;
 }

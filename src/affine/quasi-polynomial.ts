@@ -3,6 +3,7 @@
  * each under a condition on the parameters. The count at given parameters is the sum of the terms
  * whose condition holds. Printed in the manner of isl's quasi-polynomials.
  */
+import { invariant } from "../support/invariant.ts";
 import { contains } from "./compare.ts";
 import {
   type Affine,
@@ -113,6 +114,7 @@ export function evaluateCount(
       if (inside === "no") continue;
       for (const m of monomials) total = addRationals(total, monomialAt(m, params));
     }
+    invariant(total.n % total.d === 0n, () => "a count is not a whole number");
     const value = Number(total.n / total.d);
     if (!Number.isSafeInteger(value)) throw new GiveUp("overflow");
     return value;

@@ -9,7 +9,7 @@
  */
 
 import { findPoint, splitBounds } from "./omega.ts";
-import { one, type Polynomial, substituteColumn, sumBetween } from "./polynomial.ts";
+import { evaluateAt, one, type Polynomial, substituteColumn, sumBetween } from "./polynomial.ts";
 import { copySystem } from "./quantifier.ts";
 import { floorDiv, gcd, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
 import {
@@ -21,6 +21,7 @@ import {
   undefineLocal,
 } from "./system.ts";
 import { tighten } from "./tighten.ts";
+import type { Division } from "./types.ts";
 import { GiveUp, type Work } from "./work.ts";
 
 /** So many points wherever the rows of the system, which are about parameters alone, hold. */
@@ -36,6 +37,24 @@ export function countSystem(system: System, params: number, work: Work): CountPa
     const reduced = removeEqualities(s, dims, work);
     return reduced ? sumDims({ ...reduced, weight: one }, work) : [];
   });
+}
+
+/** The count of a part without parameters; its floors, if any, are of numbers. */
+export function constantCount({ system, weight }: CountPart): bigint {
+  const { fixed, locals } = system;
+  const values = new Array<bigint>(fixed + locals.length).fill(0n);
+  locals.forEach((d, i) => {
+    if (d) values[fixed + i] = floorAt(d, values);
+  });
+  return evaluateAt(weight, values);
+}
+
+function floorAt({ numerator, divisor }: Division, values: readonly bigint[]): bigint {
+  const constant = BigInt(numerator.at(-1)!);
+  const value = values.reduce((sum, v, c) => sum + v * BigInt(numerator[c]!), constant);
+  const by = BigInt(divisor);
+  const rest = ((value % by) + by) % by;
+  return (value - rest) / by;
 }
 
 interface Sum {
