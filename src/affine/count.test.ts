@@ -28,6 +28,7 @@ describe("counting", () => {
     check("{ [t] : exists i: t = floor(i/32) and 0 <= i < 100000 }", 3125);
     check("{ [i, j] : 0 <= i and 0 <= j and 2i + 3j <= 60000 }", 300030001);
     check("{ [i] : exists e: -2e <= i <= 2 - 2e and 0 <= e <= 1 }", 5);
+    check("{ [i] : i mod 2 = 0 and (floor(i/2) + i) mod 2 = 1 and -7 <= i <= 2 }", 3);
     check("{ A[i] : 0 <= i < 3; B[i] : 0 <= i < 4; A[i] : 2 <= i < 9 }", 13);
   });
 

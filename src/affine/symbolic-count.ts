@@ -33,10 +33,15 @@ export interface CountPart {
 /** A system whose first `params` columns are parameters and whose locals are divisions. */
 export function countSystem(system: System, params: number, work: Work): CountPart[] {
   return splitFloors(copySystem(system), params, work).flatMap((s) => {
-    const dims = Array.from({ length: s.fixed - params }, (_, i) => params + i);
-    const reduced = removeEqualities(s, dims, work);
+    const reduced = removeEqualities(s, summedColumns(s, params), work);
     return reduced ? sumDims({ ...reduced, weight: one }, work) : [];
   });
+}
+
+/** Dimensions, and the locals that used to be floors of them: one value a point. */
+function summedColumns({ fixed, locals }: System, params: number): number[] {
+  const dims = Array.from({ length: fixed - params }, (_, i) => params + i);
+  return dims.concat(locals.flatMap((d, i) => (d === null ? [fixed + i] : [])));
 }
 
 /** The count of a part without parameters; its floors, if any, are of numbers. */

@@ -252,9 +252,10 @@ function normalizeDivisions(system: System): void {
   }
 }
 
-/** Remainders over a divisor that shares no factor with them. */
+/** Remainders, not all zero, over a divisor that shares no factor with them. */
 function isNormalDivision({ numerator, divisor }: Division): boolean {
   const last = numerator.length - 1;
+  if (isZeroRow(numerator, last)) return false;
   let g = divisor;
   for (let c = 0; c < last; c++) {
     const v = numerator[c]!;
