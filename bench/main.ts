@@ -54,7 +54,8 @@ async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
   const contest = await openCase(benchCase);
   if ("reason" in contest) return contest;
   try {
-    return rowOf(benchCase, await runContest(contest, protocol));
+    const row = rowOf(benchCase, await runContest(contest, protocol));
+    return "ratio" in row && contest.beside ? { ...row, beside: contest.beside } : row;
   } finally {
     await contest.close();
   }

@@ -17,6 +17,8 @@ export interface BenchRow {
   readonly n: number;
   /** What the suite says of the case in place of two times. */
   readonly detail?: Readonly<Record<string, number>>;
+  /** Beside the times or the detail: figures, or what the suite has to say. */
+  readonly beside?: Readonly<Record<string, number | string>>;
   /** Counts for `worst` alone. */
   readonly onlyWorst?: true;
 }
@@ -57,6 +59,12 @@ export interface BenchReport {
 /** What a suite says of all its cases, where ratios of times do not say it. */
 export type SuiteSummary = Readonly<Record<string, number>>;
 
+/** Further figures of a summary that has the usual three. */
+function otherFigures(summary: BenchSummary | SuiteSummary): string {
+  const { geomean: _, worst: __, cases: ___, ...rest } = { ...summary } as SuiteSummary;
+  return Object.keys(rest).length === 0 ? "" : `  ${describeFigures(rest)}`;
+}
+
 /** A case's family is the part of its name before the first slash. */
 export function summarise(rows: readonly BenchRow[]): BenchSummary | undefined {
   if (rows.length === 0) return undefined;
@@ -84,6 +92,21 @@ export function describeMachine({ machine, versions }: BenchReport): string {
 }
 
 export function describeRow(row: BenchRow): string {
+  const beside = row.beside ? `  ${describeBeside(row.beside)}` : "";
+  return `${describeTimes(row)}${beside}`;
+}
+
+function describeBeside(beside: Readonly<Record<string, number | string>>): string {
+  return Object.entries(beside)
+    .map(([name, value]) => `${name} ${typeof value === "number" ? shortNumber(value) : value}`)
+    .join("  ");
+}
+
+function shortNumber(value: number): string {
+  return Number.isInteger(value) && value < 1e6 ? String(value) : value.toPrecision(4);
+}
+
+function describeTimes(row: BenchRow): string {
   if (row.detail) return `${row.case}  ${describeFigures(row.detail)}  n ${row.n}`;
   const ratio = `${row.ratio.toFixed(3)} [${row.low.toFixed(3)}, ${row.high.toFixed(3)}]`;
   return `${row.case}  ours ${formatNs(row.ours)}  ${row.peerName} ${formatNs(row.peer)}  ratio ${ratio}  n ${row.n}`;
@@ -97,7 +120,7 @@ export function describeSummary({ summary, failed }: BenchReport): string {
   if (summary === undefined) return `no case measured, ${failed.length} failed`;
   if (!isBenchSummary(summary)) return `${describeFigures(summary)}  failed ${failed.length}`;
   const { geomean, worst, cases } = summary;
-  return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}  failed ${failed.length}`;
+  return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}${otherFigures(summary)}  failed ${failed.length}`;
 }
 
 function isBenchSummary(summary: BenchSummary | SuiteSummary): summary is BenchSummary {

@@ -21,6 +21,8 @@ export interface Contest {
    * spare on peaks measured for its kind of code. Absent where the work is not counted.
    */
   readonly floorNs?: { readonly ours?: number; readonly peer?: number };
+  /** Shown behind the times. */
+  readonly beside?: Readonly<Record<string, number>>;
   close(): Promise<void>;
 }
 

@@ -27,16 +27,20 @@ import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
 const profiledRuns = 3;
 
 /** `targetName`: a target, or `cpu` or `wasm` for the best of its kind that runs here. */
-export function wavetileRuntime(targetName: string, threads: number): Runtime {
+export function wavetileRuntime(
+  targetName: string,
+  threads: number,
+  rewrite: "on" | "off" = "off",
+): Runtime {
   return {
-    name: "wavetile",
+    name: rewrite === "on" ? "wavetile, rewritten" : "wavetile",
     version: ownVersion(),
     threads,
-    open: async (model, hints = {}) => openSession(model, hints, targetName, threads),
+    open: async (model, hints = {}) => openSession(model, hints, { targetName, threads, rewrite }),
   };
 }
 
-function chooseTarget(name: string): Target {
+export function chooseTarget(name: string): Target {
   const { names } = runnableTargets();
   const wanted = name === "cpu" ? names[0] : name === "wasm" ? names.find(isWasm) : name;
   const target = targets.get(wanted ?? name);
@@ -46,15 +50,20 @@ function chooseTarget(name: string): Target {
 
 const isWasm = (name: string): boolean => targets.get(name)?.emitter === "wasm";
 
+interface Opening {
+  readonly targetName: string;
+  readonly threads: number;
+  readonly rewrite: "on" | "off";
+}
+
 function openSession(
   model: Uint8Array,
   hints: ModelHints,
-  targetName: string,
-  threads: number,
+  { targetName, threads, rewrite }: Opening,
 ): Session {
   const imported = unwrap(importOnnx(model, importOptions(hints)));
   const target = chooseTarget(targetName);
-  const compiled = unwrap(compileModel(imported, { target }));
+  const compiled = unwrap(compileModel(imported, { target, rewrite }));
   const session = unwrap(
     createSession(compiled.plan.program, target, {
       threads,

@@ -6,6 +6,7 @@ import { gemmSuite } from "./gemm.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
 import { peersSuite } from "./peers.ts";
+import { rewriteSuite } from "./rewrite.ts";
 import { solverSuite } from "./solver.ts";
 import type { Suite } from "./suite.ts";
 
@@ -17,6 +18,7 @@ export const suites: readonly Suite[] = [
   modelsSuite,
   gemmSuite,
   peersSuite,
+  rewriteSuite,
   solverSuite,
   correlationSuite,
 ];

@@ -85,7 +85,7 @@ async function modelTrial(seed: number): Promise<Finding> {
   if (!fetched.ok) return { kind: "skipped", reason: fetched.diagnostics[0]!.message };
   const inputs = randomInputs(modelCase, new Rng(seed));
   const runtime = ortNodeRuntime(1);
-  const session = await runtime.open(fetched.value);
+  const session = await runtime.open(fetched.value, hintsFor(row));
   const expected = await session.run(inputs);
   await session.release();
   const tolerance = toleranceOf(unwrap(roundingOf(fetched.value)), countElements(expected));

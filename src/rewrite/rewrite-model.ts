@@ -88,13 +88,10 @@ export interface Rewritten {
   readonly parts: readonly PartReport[];
 }
 
-const defaults = {
-  count: 2,
-  wholes: 1,
-  explain: false,
-  onTie: "import" as const,
-  budget: { nodes: 12_000, work: 3_000_000 },
-};
+/** Candidates and budget of a part where nothing else is asked for. */
+export const defaultSearch = { count: 2, budget: { nodes: 12_000, work: 3_000_000 } };
+
+const defaults = { ...defaultSearch, wholes: 1, explain: false, onTie: "import" as const };
 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
   const model = { ...source, graph: weightsFirst(source.graph) };
