@@ -1,6 +1,7 @@
 /** All campaigns that `npm run campaign -- NAME` knows, one file each. */
 import type { Campaign } from "./campaign.ts";
 import { affine } from "./campaigns/affine.ts";
+import { bigModels } from "./campaigns/big-models.ts";
 import { browser } from "./campaigns/browser.ts";
 import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
@@ -31,6 +32,7 @@ export const campaigns: readonly Campaign[] = [
   congruence,
   extraction,
   models,
+  bigModels,
   randomOps,
   placement,
   kernelLimits,
