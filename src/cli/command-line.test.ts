@@ -131,6 +131,8 @@ describe("wavetile", () => {
     expect((await wavetile("targets")).out).toContain("wasm");
     expect((await wavetile("targets", "show", "wasm")).out).toContain("f32FlopsPerNsPerCore");
     expect((await wavetile("targets", "show", "tpu")).exit).toBe(4);
+    expect((await wavetile("targets", "show")).err).toContain("targets show needs a name");
+    expect((await wavetile("targets", "list", "h200")).err).toContain("targets list takes no name");
     expect(JSON.parse((await wavetile("doctor", "--json")).out)).toMatchObject({ ok: true });
   });
 

@@ -7,6 +7,9 @@ import type { Target } from "../target/target.ts";
 
 export interface PlanDevice {
   readonly name: string;
+  /** The target that it is one of, and its place among the plan's devices of that target. */
+  readonly target: string;
+  readonly ordinal: number;
   readonly kind: "gpu" | "cpu";
   /** CPU and GPU share the memory, and the system runs in it. */
   readonly unifiedMemory: boolean;
@@ -40,7 +43,14 @@ export function deviceOfTarget(target: Target, known: DeviceOverrides = {}): Res
       }),
     );
   }
-  const common = { name, memoryBytes, memoryBytesPerNs: rate, links: machine.links };
+  const common = {
+    name,
+    target: name,
+    ordinal: 0,
+    memoryBytes,
+    memoryBytesPerNs: rate,
+    links: machine.links,
+  };
   if (machine.kind === "gpu") {
     const flopsPerNs = teraops({ ...machine.vectorTeraops, ...machine.matrixTeraops });
     const { unifiedMemory } = machine;
@@ -83,16 +93,44 @@ export function rateFor(device: PlanDevice, type: NumberType): Sourced {
   return device.flopsPerNs[found]!;
 }
 
-/** GB/s one way between two devices: the slower end of the fastest link that both have. */
-export function linkBetween(a: PlanDevice, b: PlanDevice): Sourced | undefined {
+/** PCI Express 3.0 x16, for devices that state no link in common. */
+const assumedRate = predicted(15.75, "no link in common: PCI Express 3.0 x16 is assumed");
+
+/** GB/s one way between two devices: the slower end of the fastest link that joins them. */
+export function linkBetween(a: PlanDevice, b: PlanDevice): Sourced {
   let best: Sourced | undefined;
   for (const x of a.links) {
     for (const y of b.links) {
-      if (x.kind !== y.kind) continue;
+      if (x.kind !== y.kind || !isJoined([a, x], [b, y])) continue;
       const slower = x.bytesPerNsEachWay.value <= y.bytesPerNsEachWay.value ? x : y;
       const rate = slower.bytesPerNsEachWay;
       if (!best || rate.value > best.value) best = { ...rate, source: `${x.kind}: ${rate.source}` };
     }
   }
-  return best;
+  return best ?? assumedRate;
+}
+
+type End = readonly [device: PlanDevice, link: Link];
+
+/** Buses and networks join whoever has them; the rest is built for certain pairs. */
+function isJoined([a, x]: End, [b, y]: End): boolean {
+  switch (x.kind) {
+    case "pcie":
+    case "ethernet":
+      return true;
+    case "nvlink":
+    case "infinity-fabric": {
+      // A fabric is part of a board, and joins as many of its devices as there are places.
+      const places = x.joins?.value ?? Infinity;
+      return (
+        a.target === b.target &&
+        (places === Infinity || Math.floor(a.ordinal / places) === Math.floor(b.ordinal / places))
+      );
+    }
+    case "nvlink-c2c":
+      // Between a processor and the GPU beside it: two halves of one product.
+      return a.kind !== b.kind && x.bytesPerNsEachWay.value === y.bytesPerNsEachWay.value;
+    case "on-package":
+      return false;
+  }
 }

@@ -75,11 +75,18 @@ function threadChecks({ architecture: a }: GpuMachine): readonly Check[] {
 
 /** Data sheets round, and state rates at another clock: hence the tolerance. */
 const rateTolerance = 1.12;
+/** A rate below this part of lanes x clock was written in another unit. */
+const leastOfLanes = 0.5;
+/** Operations a cycle and multiprocessor: four times the most that was built (a B200's FP4). */
+const mostPerCycle = 2 ** 17;
 
 function rateChecks(machine: GpuMachine): readonly Check[] {
   const { architecture: a, multiprocessors, boostMhz, vectorTeraops } = machine;
   const lanes = a.f32LanesPerSm.value * multiprocessors.value;
   const most = (2 * lanes * boostMhz.value) / 1e6;
+  const cycles = (multiprocessors.value * boostMhz.value) / 1e6;
+  const port = a.sharedBytesPerCycle.value;
+  const drawn = machine.memoryBytesPerNs.value / (1000 * cycles);
   const types = Object.keys(machine.matrixTeraops);
   const spelled = new Set<string>(a.matrixInstructions.map((i) => i.operands));
   const unknown = types.filter((t) => !spelled.has(t));
@@ -88,6 +95,24 @@ function rateChecks(machine: GpuMachine): readonly Check[] {
       vectorTeraops.f32.value <= most * rateTolerance,
       "vectorTeraops.f32",
       `${vectorTeraops.f32.value} x 10^12 a second, and ${lanes} lanes at ${boostMhz.value} MHz give ${most.toFixed(1)}`,
+    ],
+    [
+      vectorTeraops.f32.value >= most * leastOfLanes,
+      "vectorTeraops.f32",
+      `${vectorTeraops.f32.value} x 10^12 a second, and ${lanes} lanes at ${boostMhz.value} MHz give ${most.toFixed(1)}`,
+    ],
+    ...Object.entries(machine.matrixTeraops).map(([type, { value }]): Check => {
+      const perCycle = value / cycles;
+      return [
+        perCycle <= mostPerCycle,
+        `matrixTeraops.${type}`,
+        `${value} x 10^12 a second are ${Math.round(perCycle)} operations a cycle on each of ${multiprocessors.value} multiprocessors`,
+      ];
+    }),
+    [
+      drawn <= port,
+      "memoryBytesPerNs",
+      `${machine.memoryBytesPerNs.value} GB/s are ${Math.round(drawn)} bytes a cycle on each of ${multiprocessors.value} multiprocessors, whose own memory hands out ${port}`,
     ],
     [
       machine.l2Bytes.value < machine.memoryBytes.value,

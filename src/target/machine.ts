@@ -96,13 +96,22 @@ export const gpuFeatures = [
 ] as const;
 export type GpuFeature = (typeof gpuFeatures)[number];
 
-export const linkKinds = ["pcie", "nvlink", "nvlink-c2c", "infinity-fabric", "on-package"] as const;
+export const linkKinds = [
+  "pcie",
+  "ethernet",
+  "nvlink",
+  "infinity-fabric",
+  "nvlink-c2c",
+  "on-package",
+] as const;
 
-/** A way out of a device. Bandwidth is of one direction. */
+/** A way out of a device. Bandwidth is of one direction, to one other device. */
 export interface Link {
   readonly kind: (typeof linkKinds)[number];
   readonly generation?: string;
   readonly bytesPerNsEachWay: Figure<"device">;
+  /** Devices of this machine that one fabric or bridge joins; absent: any number. */
+  readonly joins?: Figure<"link">;
 }
 
 /** Dense operations per second in units of 10^12 (a multiply and an add are two), no sparsity. */

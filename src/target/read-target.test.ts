@@ -208,6 +208,9 @@ describe("target files", () => {
     expect(change("vectorTeraops.f32", 989.4)).toEqual(["TGT004 machine.vectorTeraops.f32"]);
     expect(change("architecture.threadsPerBlock", 1000)).toHaveLength(1);
     expect(change("architecture.registersPerBlock", 131072)).toHaveLength(1);
+    expect(change("vectorTeraops.f32", 0.0669)).toEqual(["TGT004 machine.vectorTeraops.f32"]);
+    expect(change("matrixTeraops.bf16", 989_400)).toEqual(["TGT004 machine.matrixTeraops.bf16"]);
+    expect(change("memoryBytesPerNs", 4.8e6)).toEqual(["TGT004 machine.memoryBytesPerNs"]);
     expect(change("l2Bytes", 2 ** 40)).toEqual(["TGT004 machine.l2Bytes"]);
     const fp4 = copyOf("h200");
     Object.assign(fp4.machine!.matrixTeraops!, { fp4: { value: 4000, source: "hope" } });

@@ -50,6 +50,7 @@ const linkRules: Rules<Link> = {
   kind: required(oneOf(linkKinds)),
   generation: optional(text),
   bytesPerNsEachWay: required(figureOf("device", rate)),
+  joins: optional(figureOf("link", { ...count(2 ** 20), least: 2 })),
 };
 
 const teraops = optional(figureOf("device", rate));

@@ -1,8 +1,8 @@
 /** A placement with its certificate: who runs what and when, memory, bound and gap. */
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
-import type { PlanDevice } from "../../plan/device.ts";
+import { linkBetween, type PlanDevice } from "../../plan/device.ts";
 import { readCount } from "../../plan/number.ts";
-import { decoderProblem, linkRate, transferLatency } from "../../plan/place/decoder-problem.ts";
+import { decoderProblem, transferLatency } from "../../plan/place/decoder-problem.ts";
 import { graphProblem } from "../../plan/place/graph-problem.ts";
 import { type PlacePlan, place } from "../../plan/place/place.ts";
 import type { PlaceProblem } from "../../plan/place/problem.ts";
@@ -202,7 +202,7 @@ function linkRows(devices: readonly PlanDevice[]) {
   return devices.flatMap((a, i) =>
     devices.slice(i + 1).map((b) => ({
       between: [a.name, b.name],
-      bytesPerNs: linkRate(a, b),
+      bytesPerNs: linkBetween(a, b),
       latencyNs: transferLatency,
     })),
   );

@@ -2,7 +2,7 @@
 
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { probeCuda } from "../../runtime/cuda/features.ts";
-import { ok } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Machine } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
@@ -14,7 +14,22 @@ import { printTable } from "./table.ts";
 export const targetsAction: Action<{
   readonly action: "list" | "show";
   readonly name?: string | undefined;
-}> = async ({ action, name }) => (action === "list" ? list() : show(name ?? ""));
+}> = async ({ action, name }) => {
+  if (action === "list") return name === undefined ? list() : fail(named(name));
+  return name === undefined ? fail(unnamed()) : show(name);
+};
+
+function unnamed(): Diagnostic {
+  return diagnostic("CLI001", "targets show needs a name", {
+    help: "for example wavetile targets show h200, or the path of a target file",
+  });
+}
+
+function named(name: string): Diagnostic {
+  return diagnostic("CLI001", `targets list takes no name, and got ${JSON.stringify(name)}`, {
+    help: `for one target: wavetile targets show ${name}`,
+  });
+}
 
 function list() {
   const gpu = probeCuda();

@@ -94,6 +94,6 @@ function numbered(devices: readonly PlanDevice[]): readonly PlanDevice[] {
     if (totals.get(device.name) === 1) return device;
     const at = seen.get(device.name) ?? 0;
     seen.set(device.name, at + 1);
-    return { ...device, name: `${device.name}#${at}` };
+    return { ...device, name: `${device.name}#${at}`, ordinal: at };
   });
 }

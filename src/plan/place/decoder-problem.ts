@@ -80,18 +80,11 @@ export const transferLatency: Sourced = predicted(
   "NCCL's and cudaMemcpyPeer's small messages take about 10 µs",
 );
 
-/** PCI Express 3.0 x16, for devices that state no link in common. */
-const fallbackRate = predicted(15.75, "no link in common: PCI Express 3.0 x16 is assumed");
-
-export function linkRate(a: PlanDevice, b: PlanDevice): Sourced {
-  return linkBetween(a, b) ?? fallbackRate;
-}
-
 export function transfersOf(devices: readonly PlanDevice[]): readonly (readonly PlaceTransfer[])[] {
   return devices.map((a) =>
     devices.map((b) => ({
       latencyNs: transferLatency.value,
-      bytesPerNs: linkRate(a, b).value,
+      bytesPerNs: linkBetween(a, b).value,
     })),
   );
 }

@@ -274,7 +274,7 @@ function exchangeNs({
   if (!decoder) return 0;
   const bytes = load.batch * decoder.hidden * 2;
   const slowest = devices.slice(1).reduce((least, device, i) => {
-    const rate = linkBetween(devices[i]!, device)?.value ?? 1;
+    const rate = linkBetween(devices[i]!, device).value;
     return Math.min(least, rate);
   }, Infinity);
   const once = messageNs + bytes / slowest;

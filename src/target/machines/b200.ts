@@ -1,6 +1,6 @@
 /** NVIDIA B200 of an HGX board: two dies, Blackwell. */
 import { sm100a } from "../architectures/hopper-blackwell.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 
@@ -54,6 +54,7 @@ export const b200: MachineFile = {
           900,
           `${datasheet}; NVLink 1.8 TB/s, both ways together, halved`,
         ),
+        joins: perLink(8, "NVIDIA HGX B200: 8 GPUs through NVSwitch"),
       },
       pcie("5.0", 16),
     ],

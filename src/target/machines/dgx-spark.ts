@@ -52,6 +52,11 @@ export const dgxSpark: MachineFile = {
           "NVIDIA GB10, Hot Chips 2025: 600 GB/s both ways together, to the CPU",
         ),
       },
+      {
+        kind: "ethernet",
+        generation: "200G",
+        bytesPerNsEachWay: perDevice(25, `${datasheet}: ConnectX-7 at 200 Gb/s, to another one`),
+      },
       pcie("5.0", 4),
     ],
   },

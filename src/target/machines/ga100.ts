@@ -1,6 +1,6 @@
 /** What both A100 boards share: the GA100 die, its rates and links. Memory differs. */
 import { sm80 } from "../architectures/turing-ampere-ada.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { GpuMachine } from "../machine.ts";
 import { pcie } from "./links.ts";
 
@@ -44,6 +44,7 @@ export const ga100: Omit<
         300,
         `${a100Datasheet}: NVLink 600 GB/s, both ways together, halved`,
       ),
+      joins: perLink(8, "NVIDIA HGX A100: 8 GPUs through NVSwitch"),
     },
     pcie("4.0", 16),
   ],

@@ -1,6 +1,6 @@
 /** One GPU of an NVIDIA GB200 superchip (two GPUs and a Grace CPU). */
 import { sm100a } from "../architectures/hopper-blackwell.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 
@@ -54,6 +54,7 @@ export const gb200: MachineFile = {
           900,
           `${datasheet}; NVLink 1.8 TB/s, both ways together, halved`,
         ),
+        joins: perLink(72, "NVIDIA GB200 NVL72: 72 GPUs through NVSwitch"),
       },
       {
         kind: "nvlink-c2c",

@@ -1,6 +1,6 @@
 /** What H100 and H200 share: the GH100 die on an SXM5 board, its rates and links. Memory and L2 differ. */
 import { sm90a } from "../architectures/hopper-blackwell.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { GpuMachine } from "../machine.ts";
 import { pcie } from "./links.ts";
 
@@ -47,6 +47,7 @@ export const gh100: Omit<
         450,
         `${whitePaper}: NVLink 900 GB/s, both ways together, halved`,
       ),
+      joins: perLink(8, "NVIDIA HGX H100 and H200: 8 GPUs through NVSwitch"),
     },
     pcie("5.0", 16),
   ],

@@ -1,6 +1,6 @@
 /** AMD Instinct MI300X: CDNA 3. Planning only: no emitter writes its code. */
 import { cdna3 } from "../architectures/other.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 
@@ -47,9 +47,10 @@ export const mi300x: MachineFile = {
         kind: "infinity-fabric",
         generation: "4",
         bytesPerNsEachWay: perDevice(
-          448,
-          "AMD Instinct MI300X data sheet: 7 links of 128 GB/s both ways together",
+          64,
+          "AMD Instinct MI300X data sheet: a link of 128 GB/s both ways together to each of 7 others, halved",
         ),
+        joins: perLink(8, "AMD Instinct MI300X Platform data sheet: 8 accelerators, all linked"),
       },
       pcie("5.0", 16),
     ],

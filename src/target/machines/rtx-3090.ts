@@ -1,6 +1,6 @@
 /** NVIDIA GeForce RTX 3090: GA102, Ampere. */
 import { sm86 } from "../architectures/turing-ampere-ada.ts";
-import { perDevice } from "../figure.ts";
+import { perDevice, perLink } from "../figure.ts";
 import type { MachineFile } from "../machine-target.ts";
 import { pcie } from "./links.ts";
 
@@ -40,7 +40,12 @@ export const rtx3090: MachineFile = {
       int4: perDevice(568, whitePaper),
     },
     links: [
-      { kind: "nvlink", generation: "3", bytesPerNsEachWay: perDevice(56.25, whitePaper) },
+      {
+        kind: "nvlink",
+        generation: "3",
+        bytesPerNsEachWay: perDevice(56.25, whitePaper),
+        joins: perLink(2, `${whitePaper}: a bridge between two boards`),
+      },
       pcie("4.0", 16),
     ],
   },
