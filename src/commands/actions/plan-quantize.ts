@@ -138,8 +138,13 @@ function formatRate(rate: number): string {
 
 function decoderLine({ decoder, decoderSource }: ModelDescription): string {
   if (!decoder) return `unknown, no KV cache and no activations counted (${decoderSource})`;
-  const { layers, hidden, kvHeads, headWidth } = decoder;
-  return `${layers} layers of ${hidden}, ${kvHeads} KV heads of ${headWidth} (${decoderSource})`;
+  const { layers, hidden, kvHeads, headWidth, latentWidth, cached, experts } = decoder;
+  const kept = latentWidth ? `a latent of ${latentWidth}` : `${kvHeads} KV heads of ${headWidth}`;
+  const window = cached
+    ? `, kept whole in ${cached.fullLayers} layers${cached.windowLayers > 0 ? ` and for the last ${cached.windowTokens} tokens in ${cached.windowLayers}` : ""}`
+    : "";
+  const mixture = experts ? `, ${experts} experts, ${decoder.expertsUsed ?? experts} used` : "";
+  return `${layers} layers of ${hidden}, ${kept}${window}${mixture} (${decoderSource})`;
 }
 
 function needs(plan: FormatPlan): string {

@@ -26,7 +26,7 @@ export interface WeightFormat {
   readonly name: FormatName;
   /** Of a matrix in this format, scales included. */
   readonly bits: number;
-  /** Averaged over a model, where some of its matrices stay in a larger format. */
+  /** Averaged over a model, where some of its layers' matrices stay in a larger format. */
   readonly mixedBits: number;
   /** Format and share of the matrices that stay larger: those that llama.cpp names more important. */
   readonly important?: { readonly bits: number; readonly share: number };
@@ -39,6 +39,12 @@ export interface WeightFormat {
   readonly multiplies: NumberType;
   /** Cannot be made from the weights alone. */
   readonly needsCalibration?: boolean;
+  /**
+   * Embedding and output: at 16 bits in all that the format's tools write (AutoAWQ, and compressed-tensors,
+   * which quantizes "Linear" but not lm_head), or at 16 in some checkpoints and in the format in others;
+   * absent: by the format's own rules.
+   */
+  readonly ends?: "kept" | "varies";
 }
 
 export const weightFormats: readonly WeightFormat[] = [
@@ -54,8 +60,25 @@ export const weightFormats: readonly WeightFormat[] = [
     multiplies: "bf16",
   },
   { name: "Q8_0", bits: 8.5, mixedBits: 8.5, block: 32, error: 0.0054, multiplies: "f16" },
-  { name: "INT8", bits: 8.004, mixedBits: 8.004, block: 1, error: 0.0086, multiplies: "int8" },
-  { name: "FP8", bits: 8, mixedBits: 8, block: 1, error: 0.0264, needs: "fp8", multiplies: "fp8" },
+  {
+    name: "INT8",
+    bits: 8.004,
+    mixedBits: 8.004,
+    block: 1,
+    error: 0.0086,
+    multiplies: "int8",
+    ends: "kept",
+  },
+  {
+    name: "FP8",
+    bits: 8,
+    mixedBits: 8,
+    block: 1,
+    error: 0.0264,
+    needs: "fp8",
+    multiplies: "fp8",
+    ends: "kept",
+  },
   { name: "Q6_K", bits: 6.5625, mixedBits: 6.5625, block: 256, error: 0.0194, multiplies: "f16" },
   {
     name: "Q5_K_M",
@@ -83,6 +106,7 @@ export const weightFormats: readonly WeightFormat[] = [
     error: 0.0949,
     needs: "fp4",
     multiplies: "fp4",
+    ends: "varies",
   },
   {
     name: "MXFP4",
@@ -92,6 +116,7 @@ export const weightFormats: readonly WeightFormat[] = [
     error: 0.115,
     needs: "fp4",
     multiplies: "fp4",
+    ends: "varies",
   },
   {
     name: "INT4-AWQ",
@@ -101,6 +126,7 @@ export const weightFormats: readonly WeightFormat[] = [
     error: 0.101,
     multiplies: "f16",
     needsCalibration: true,
+    ends: "kept",
   },
 ];
 

@@ -6,7 +6,7 @@ import type { Diagnostic } from "../../support/diagnostic.ts";
 import { predicted, type Sourced } from "../../target/figure.ts";
 import type { PlanDevice } from "../device.ts";
 import { checkNumber } from "../number.ts";
-import { kvBytesPerToken, type ModelDescription } from "./model.ts";
+import { kvSequenceBytes, type ModelDescription } from "./model.ts";
 import { splitTensors, type TensorPart } from "./tensor-split.ts";
 import type { WeightBytes } from "./weights.ts";
 
@@ -32,7 +32,7 @@ export function checkWorkload({ context, batch, kvBits }: Workload): readonly Di
 export const prefillChunk = 512;
 
 export function kvCacheBytes({ decoder }: ModelDescription, load: Workload): number {
-  return decoder ? kvBytesPerToken(decoder, load.kvBits) * load.context * load.batch : 0;
+  return decoder ? kvSequenceBytes(decoder, load.context, load.kvBits) * load.batch : 0;
 }
 
 /**

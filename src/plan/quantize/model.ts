@@ -31,6 +31,14 @@ export interface DecoderShape {
   /** Mixture of experts: how many there are and how many a token uses. */
   readonly experts?: number;
   readonly expertsUsed?: number;
+  /** Multi-head latent attention: numbers a token keeps in a layer, in place of each head's keys and values. */
+  readonly latentWidth?: number;
+  /** Where not every layer keeps all tokens: how many do, and how many keep the latest ones. */
+  readonly cached?: {
+    readonly fullLayers: number;
+    readonly windowLayers: number;
+    readonly windowTokens: number;
+  };
 }
 
 export interface ModelDescription {
@@ -145,7 +153,11 @@ export function elementsOf({ shape }: ModelTensor): number {
   return shape.reduce((n, extent) => n * extent, 1);
 }
 
-/** Bytes a token and sequence adds to the KV cache. */
-export function kvBytesPerToken(shape: DecoderShape, bits: number): number {
-  return (2 * shape.layers * shape.kvHeads * shape.headWidth * bits) / 8;
+/** Bytes of one sequence's keys and values after so many tokens. */
+export function kvSequenceBytes(shape: DecoderShape, tokens: number, bits: number): number {
+  const { layers, kvHeads, headWidth, latentWidth, cached } = shape;
+  const all = { fullLayers: layers, windowLayers: 0, windowTokens: 0 };
+  const { fullLayers, windowLayers, windowTokens } = cached ?? all;
+  const kept = fullLayers * tokens + windowLayers * Math.min(tokens, windowTokens);
+  return (kept * (latentWidth ?? 2 * kvHeads * headWidth) * bits) / 8;
 }

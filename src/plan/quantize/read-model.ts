@@ -47,26 +47,68 @@ function formatOfType(type: string): string {
   return formatNames[type] ?? type;
 }
 
+/** Scales and zero points of packed weights: they belong to the format, and are no weights themselves. */
+const scaleName = /[._](?:q?scales?|qzeros|weight_scale(?:_inv|_2)?|weight_zero_point|absmax)$/;
+/** As AutoAWQ, GPTQ, compressed-tensors and gpt-oss name weights of several to an integer. */
+const packedName = /(?:\.qweight|\.weight_packed|_blocks)$/;
+
+/** Weights that stand several to an integer. */
+interface Packing {
+  readonly bits: number;
+  readonly format: FormatName;
+  /** The method packs `.weight` itself, as bytes. */
+  readonly plainNames: boolean;
+}
+
+/** `quantization_config` of config.json; four bits where it is silent. */
+function packingOf(config: unknown): Packing {
+  const fields = isFields(config) ? config.quantization_config : undefined;
+  const method = isFields(fields) ? fields : {};
+  const named = String(method.quant_algo ?? method.format ?? method.quant_method ?? "");
+  const bits = positive(method.bits) ?? positive(method.w_bit) ?? 4;
+  const format = /nvfp4/i.test(named)
+    ? "NVFP4"
+    : /mxfp4/i.test(named)
+      ? "MXFP4"
+      : bits === 8
+        ? "INT8"
+        : "INT4-AWQ";
+  return { bits, format, plainNames: /nvfp4|bitsandbytes/i.test(named) };
+}
+
+/** With the extents of the weights that it holds, along the last axis; GPTQ's order is the same in number. */
+function packedTensor(
+  { name, shape, type }: SafetensorEntry,
+  { bits, format, plainNames }: Packing,
+): ModelTensor | undefined {
+  const packed = packedName.test(name) || (plainNames && type === "U8" && /\.weight$/.test(name));
+  if (!packed || (type !== "I32" && type !== "U8")) return undefined;
+  const each = safetensorBits[type] / bits;
+  const extents = shape.map((n, i) => (i === shape.length - 1 ? n * each : n));
+  return { name, shape: extents, bits, format };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
 export function modelOfSafetensors(
   name: string,
   entries: readonly SafetensorEntry[],
   config: unknown,
 ): Result<ModelDescription> {
+  const packing = packingOf(config);
   const tensors = entries.map(
-    ({ name: tensor, shape, type }): ModelTensor => ({
-      name: tensor,
-      shape,
-      bits: safetensorBits[type],
-      format: formatOfType(type),
-      ...(integerTypes.has(type) && { fixed: true }),
-    }),
+    (entry): ModelTensor => packedTensor(entry, packing) ?? plainTensor(entry),
   );
   const shape = decoderOfConfig(config);
   const source = shape ? "config.json" : "no config.json with the sizes of a decoder";
   return modelOfTensors(name, tensors, { shape, source });
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+function plainTensor({ name, shape, type }: SafetensorEntry): ModelTensor {
+  const fixed = integerTypes.has(type) || scaleName.test(name);
+  const format = formatOfType(type);
+  return { name, shape, bits: safetensorBits[type], format, ...(fixed && { fixed }) };
+}
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -85,18 +127,50 @@ function decoderOfConfig(config: unknown): DecoderShape | undefined {
   const fields = isFields(config.text_config) ? config.text_config : config;
   const heads = positive(fields.num_attention_heads) ?? positive(fields.n_head);
   const hidden = positive(fields.hidden_size) ?? positive(fields.n_embd);
-  const experts = positive(fields.num_local_experts) ?? positive(fields.num_experts);
+  const layers = positive(fields.num_hidden_layers) ?? positive(fields.n_layer);
+  const experts =
+    positive(fields.num_local_experts) ??
+    positive(fields.num_experts) ??
+    positive(fields.n_routed_experts);
+  const rotated = positive(fields.qk_rope_head_dim) ?? 0;
+  const latent = positive(fields.kv_lora_rank);
+  const ofQueries = (positive(fields.qk_nope_head_dim) ?? 0) + rotated;
+  const evenly = hidden && heads ? hidden / heads : undefined;
   return decoderOf({
-    layers: positive(fields.num_hidden_layers) ?? positive(fields.n_layer),
+    layers,
     hidden,
     heads,
-    kvHeads: positive(fields.num_key_value_heads) ?? heads,
-    headWidth: positive(fields.head_dim) ?? (hidden && heads ? hidden / heads : undefined),
+    // Of a latent all heads read the same: it counts as one.
+    kvHeads: latent ? 1 : (positive(fields.num_key_value_heads) ?? heads),
+    headWidth: positive(fields.head_dim) ?? (latent && ofQueries ? ofQueries : evenly),
+    latentWidth: latent && latent + rotated,
+    cached: cachedOf(fields, layers),
     intermediate: positive(fields.intermediate_size) ?? (hidden ? 4 * hidden : undefined),
     vocabulary: positive(fields.vocab_size),
     experts,
     expertsUsed: positive(fields.num_experts_per_tok),
   });
+}
+
+/**
+ * Layers by what they keep: listed one by one (`layer_types`), or every so-manieth whole. A window without
+ * either stands in configurations of models that use it in some layers or in none: all layers count whole.
+ */
+function cachedOf(fields: Fields, layers: number | undefined): DecoderShape["cached"] {
+  const window = positive(fields.sliding_window) ?? 0;
+  const kinds = fields.layer_types;
+  if (layers === undefined) return undefined;
+  if (Array.isArray(kinds) && kinds.length === layers) {
+    const count = (...names: readonly string[]): number =>
+      kinds.filter((k) => names.includes(String(k))).length;
+    const windowLayers = window > 0 ? count("sliding_attention") : 0;
+    const without = count("linear_attention", "mamba", "conv");
+    return { fullLayers: layers - windowLayers - without, windowLayers, windowTokens: window };
+  }
+  const every = positive(fields.sliding_window_pattern);
+  if (every === undefined || window === 0) return undefined;
+  const fullLayers = Math.floor(layers / every);
+  return { fullLayers, windowLayers: layers - fullLayers, windowTokens: window };
 }
 
 export function modelOfGguf(name: string, header: GgufHeader): Result<ModelDescription> {
@@ -128,11 +202,14 @@ function decoderOfMetadata({ metadata, tensors }: GgufHeader): DecoderShape | un
   const heads = read("attention.head_count");
   const hidden = read("embedding_length");
   const embedding = tensors.find((t) => t.name === "token_embd.weight");
+  const latent = read("attention.kv_lora_rank");
   return decoderOf({
     layers: read("block_count"),
     hidden,
     heads,
-    kvHeads: read("attention.head_count_kv") ?? heads,
+    kvHeads: latent ? 1 : (read("attention.head_count_kv") ?? heads),
+    latentWidth: latent && latent + (read("rope.dimension_count") ?? 0),
+    cached: undefined,
     headWidth: read("attention.key_length") ?? (hidden && heads ? hidden / heads : undefined),
     intermediate: read("feed_forward_length") ?? (hidden ? 4 * hidden : undefined),
     vocabulary: read("vocab_size") ?? embedding?.shape[0],
@@ -141,14 +218,14 @@ function decoderOfMetadata({ metadata, tensors }: GgufHeader): DecoderShape | un
   });
 }
 
-type PartialShape = { readonly [K in keyof DecoderShape]: number | undefined };
+type PartialShape = { readonly [K in keyof Required<DecoderShape>]: DecoderShape[K] | undefined };
 
 /** Undefined when a size that the formulas need is missing. */
 function decoderOf(sizes: PartialShape): DecoderShape | undefined {
   const { layers, hidden, kvHeads, headWidth, intermediate, vocabulary } = sizes;
   if (!layers || !hidden || !kvHeads || !headWidth || !intermediate || !vocabulary)
     return undefined;
-  const { heads, experts, expertsUsed } = sizes;
+  const { heads, experts, expertsUsed, latentWidth, cached } = sizes;
   return {
     layers,
     hidden,
@@ -159,6 +236,8 @@ function decoderOf(sizes: PartialShape): DecoderShape | undefined {
     ...(heads && { heads }),
     ...(experts && { experts }),
     ...(expertsUsed && { expertsUsed }),
+    ...(latentWidth && { latentWidth }),
+    ...(cached && { cached }),
   };
 }
 

@@ -118,7 +118,7 @@ describe("faults of the earlier system", () => {
   });
   it("a larger format recommended for a quantized model", () => {
     for (const original of ["Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0"]) {
-      const bits = formatNamed(original)!.mixedBits;
+      const bits = formatNamed(original)!.bits;
       for (const preference of ["quality", "balanced", "speed"] as const) {
         const model = sized(7e9, original);
         const found = plan({ model, devices: [device("h200")], preference });
@@ -128,6 +128,28 @@ describe("faults of the earlier system", () => {
         if (preference === "quality") expect(found.recommended?.format).toBe(original);
       }
     }
+  });
+  it("a larger format than NVFP4, of the same nominal bits", () => {
+    const model = sized(70e9, "NVFP4");
+    for (const name of ["h200", "b200"]) {
+      const found = plan({ model, devices: [device(name)] });
+      expect(rowOf(found, "Q4_K_M")).toMatchObject({ usable: false });
+      expect(found.recommended?.format).toBe(name === "b200" ? "NVFP4" : "INT4-AWQ");
+    }
+  });
+  it("Q5_K_M for a small Q4_K_M file, whose output in Q6_K raises its average", () => {
+    const tensor = (name: string, rows: number, bits: number, format: string) => ({
+      ...{ name, shape: [rows, 4096], bits, format },
+    });
+    const tensors = [
+      tensor("blk.0.ffn_up.weight", 28672, 4.5, "Q4_K_M"),
+      tensor("output.weight", 16384, 8.5, "Q8_0"),
+    ];
+    const model = modelOfTensors("m", tensors, { shape: undefined, source: "test" });
+    if (!model.ok) throw new Error("no model");
+    expect(model.value.originalBits).toBeGreaterThan(5.5);
+    const found = plan({ model: model.value, devices: [device("h200")] });
+    expect(rowOf(found, "Q5_K_M").reason).toMatch(/^above the model's own Q4_K_M/);
   });
   it("the KV cache forgotten", () => {
     const devices = [device("rtx-4090")];
@@ -281,6 +303,29 @@ function llamaTensors() {
     ...layers.flat(),
   ];
 }
+
+describe("embedding and output", () => {
+  const model = modelOfTensors("llama", llamaTensors(), { shape: undefined, source: "test" });
+  if (!model.ok) throw new Error("no model");
+  const total = (name: string): number => weightBytes(model.value, formatNamed(name)!).total;
+
+  it("stay at 16 bits where the format's tools leave them: AWQ of Llama-3.1-8B is 5.73 GB", () => {
+    expect(total("INT4-AWQ") / 1e9).toBeCloseTo(5.73, 1);
+    expect(total("FP8") / 1e9).toBeCloseTo(9.08, 1);
+    expect(total("INT8") / 1e9).toBeCloseTo(9.08, 1);
+  });
+  it("of a size alone are counted alike", () => {
+    for (const name of ["INT4-AWQ", "FP8", "INT8", "NVFP4", "Q8_0"]) {
+      const asked = weightBytes(sized(model.value.parameters.value), formatNamed(name)!);
+      expect(asked.total / total(name), name).toBeCloseTo(1, 2);
+    }
+  });
+  it("are said to be more where tools differ", () => {
+    const found = plan({ model: model.value, devices: [device("b200")] });
+    const more = (2 * 128256 * 4096 * (16 - 4.5)) / 8 / 2 ** 30;
+    expect(rowOf(found, "NVFP4").reason).toContain(`16 bits ${more.toFixed(1)} GiB more`);
+  });
+});
 
 describe("tensor lists", () => {
   it("keep vectors and odd rows at 16 bits, integers as they are", () => {

@@ -27,7 +27,7 @@ import {
 } from "./memory.ts";
 import type { ModelDescription } from "./model.ts";
 import { queryHeads } from "./tensor-split.ts";
-import { isAbove, type WeightBytes, weightBytes } from "./weights.ts";
+import { isAbove, keptEndsBytes, type WeightBytes, weightBytes } from "./weights.ts";
 
 export type Preference = "quality" | "balanced" | "speed";
 
@@ -155,7 +155,7 @@ function judge(request: QuantizeRequest, format: WeightFormat): Judged {
       ...{ device: device.name, bytes, share },
       ...(kvHeads !== undefined && { kvHeads }),
     })),
-    reason: refused ?? reasonOf({ format, error, laid, limitedBy: time.limitedBy }),
+    reason: refused ?? reasonOf({ model, format, error, laid, limitedBy: time.limitedBy }),
   };
   const weightPart = weights.readPerToken / (weights.readPerToken + kv);
   const timeNs = time.ns / load.batch + promptTokensPerAnswerToken * prompt;
@@ -188,6 +188,7 @@ function has(device: PlanDevice, feature: string): boolean {
 }
 
 function reasonOf(why: {
+  readonly model: ModelDescription;
   readonly format: WeightFormat;
   readonly error: number;
   readonly laid: Spread;
@@ -197,7 +198,9 @@ function reasonOf(why: {
   const percent = why.error < 1e-3 ? "below 0.1" : (why.error * 100).toFixed(1);
   const rounding = why.error === 0 ? "the weights as they are" : `${percent} % rounding error`;
   const data = why.format.needsCalibration ? "; needs calibration data" : "";
-  return `fits, ${rounding}, limited by ${why.limitedBy}${data}`;
+  const kept = keptEndsBytes(why.model, why.format);
+  const ends = kept > 0 ? `; where embedding and output stay at 16 bits ${gib(kept)} more` : "";
+  return `fits, ${rounding}, limited by ${why.limitedBy}${data}${ends}`;
 }
 
 function gib(bytes: number): string {

@@ -4,7 +4,7 @@
  * most; integers stay. Without one, parameters x average bits.
  */
 import { invariant } from "../../support/invariant.ts";
-import { importantShare, type WeightFormat } from "./formats.ts";
+import { formatNamed, importantShare, type WeightFormat } from "./formats.ts";
 import { elementsOf, type ModelDescription, type ModelTensor } from "./model.ts";
 
 export interface WeightBytes {
@@ -36,10 +36,11 @@ export function decoderParts(model: ModelDescription, format: WeightChoice): Dec
     invariant(format !== "stored", () => `${model.name} has no tensors that are stored`);
     return partsOfSize(model, format);
   }
+  const bytesOf = tensorBytes(model, format);
   const of = (name: RegExp): PartBytes => {
     const found = model.tensors.filter((t) => name.test(t.name));
     return {
-      bytes: found.reduce((n, t) => n + tensorBytes(model, t, format), 0),
+      bytes: found.reduce((n, t) => n + bytesOf(t), 0),
       parameters: found.reduce((n, t) => n + elementsOf(t), 0),
     };
   };
@@ -54,6 +55,7 @@ export function decoderParts(model: ModelDescription, format: WeightChoice): Dec
   };
 }
 
+/** Averages count the ends in, but for formats that leave them alone. */
 function partsOfSize(model: ModelDescription, format: WeightFormat): DecoderParts {
   const { parameters, decoder } = model;
   const size = Math.min((decoder?.vocabulary ?? 0) * (decoder?.hidden ?? 0), parameters.value / 4);
@@ -62,31 +64,57 @@ function partsOfSize(model: ModelDescription, format: WeightFormat): DecoderPart
     return { bytes: Math.ceil((size * bitsOf(tensor, format)) / 8), parameters: size };
   };
   const [embedding, output] = [end("token_embd.weight"), end("output.weight")];
-  const total = Math.ceil((parameters.value * format.mixedBits) / 8);
-  const bytes = total - embedding.bytes - output.bytes;
-  return { embedding, output, layers: { bytes, parameters: parameters.value - 2 * size } };
+  const between = parameters.value - 2 * size;
+  const counted = format.ends === "kept" ? between : parameters.value;
+  const total = Math.ceil((counted * format.mixedBits) / 8);
+  const bytes = format.ends === "kept" ? total : total - embedding.bytes - output.bytes;
+  return { embedding, output, layers: { bytes, parameters: between } };
 }
 
 /** Bytes of a tensor: as stored in the model's own format, else never more bits than it has. */
-function tensorBytes(model: ModelDescription, tensor: ModelTensor, format: WeightChoice): number {
-  const own = format === "stored" || format.name === model.originalFormat;
-  const bits = own ? tensor.bits : bitsOf(tensor, format, isAbove(model, format));
-  return Math.ceil((elementsOf(tensor) * bits) / 8);
+function tensorBytes(
+  model: ModelDescription,
+  format: WeightChoice,
+): (tensor: ModelTensor) => number {
+  if (format === "stored" || format.name === model.originalFormat) return storedBytes;
+  const widened = isAbove(model, format);
+  return (tensor) => Math.ceil((elementsOf(tensor) * bitsOf(tensor, format, widened)) / 8);
 }
 
-/** Of more bits than the model has: nothing to gain, and shown at the size that it would have. */
-export function isAbove({ originalBits }: ModelDescription, format: WeightFormat): boolean {
-  return format.bits > originalBits + 0.05;
+function storedBytes(tensor: ModelTensor): number {
+  return Math.ceil((elementsOf(tensor) * tensor.bits) / 8);
+}
+
+/** Sizes of one format in two tools differ by less. */
+const sameSize = 1.005;
+
+/**
+ * Of more bits than the model has, by name or in all: nothing to gain, and shown at the size that it
+ * would have.
+ */
+export function isAbove(model: ModelDescription, format: WeightFormat): boolean {
+  const { tensors, originalBits, originalFormat, parameters } = model;
+  if (format.name === originalFormat) return false;
+  const own = formatNamed(originalFormat);
+  if (format.bits > (own?.bits ?? originalBits) + 0.05) return true;
+  if (tensors.length === 0) {
+    const had = own ? bytesOfSize(model, own).total : (parameters.value * originalBits) / 8;
+    return bytesOfSize(model, format).total > sameSize * had;
+  }
+  const had = tensors.reduce((sum, t) => sum + storedBytes(t), 0);
+  const would = tensors.reduce((sum, t) => sum + elementsOf(t) * bitsOf(t, format, true), 0) / 8;
+  return would > sameSize * had;
 }
 
 export function weightBytes(model: ModelDescription, format: WeightFormat): WeightBytes {
   if (model.tensors.length === 0) return bytesOfSize(model, format);
   const tied = !model.tensors.some((t) => outputName.test(t.name));
+  const bytesOf = tensorBytes(model, format);
   let total = 0;
   let readPerToken = 0;
   let largest = 0;
   for (const tensor of model.tensors) {
-    const bytes = tensorBytes(model, tensor, format);
+    const bytes = bytesOf(tensor);
     total += bytes;
     largest = Math.max(largest, bytes);
     readPerToken += bytes * readShare(model, tensor, tied);
@@ -98,6 +126,17 @@ const outputName = /^(?:output|lm_head)\.weight$/;
 const embeddingName = /(?:^|\.)(?:token_embd|embed_tokens|wte|word_embeddings)\.weight$/;
 const expertName = /_exps\.|\.experts\.\d|\.experts\./;
 
+function isEnd({ name }: ModelTensor): boolean {
+  return outputName.test(name) || embeddingName.test(name);
+}
+
+/** Bytes more where embedding and output stay at 16 bits, in formats whose tools differ on that. */
+export function keptEndsBytes(model: ModelDescription, format: WeightFormat): number {
+  if (format.ends !== "varies") return 0;
+  const keeping: WeightFormat = { ...format, ends: "kept" };
+  return Math.max(0, weightBytes(model, keeping).total - weightBytes(model, format).total);
+}
+
 /** Bits an element of a tensor in the format; never more than it has unless `widened`. */
 export function bitsOf(tensor: ModelTensor, format: WeightFormat, widened = false): number {
   if (tensor.fixed) return tensor.bits;
@@ -108,7 +147,8 @@ export function bitsOf(tensor: ModelTensor, format: WeightFormat, widened = fals
   const mixed = format.important
     ? format.bits * (1 - share) + format.important.bits * share
     : format.bits;
-  const bits = fits ? mixed : Math.max(format.bits, 16);
+  const kept = format.ends === "kept" && isEnd(tensor);
+  const bits = fits && !kept ? mixed : Math.max(format.bits, 16);
   return widened ? bits : Math.min(bits, tensor.bits);
 }
 
@@ -121,9 +161,8 @@ function readShare({ decoder }: ModelDescription, tensor: ModelTensor, tied: boo
 }
 
 function bytesOfSize(model: ModelDescription, format: WeightFormat): WeightBytes {
-  const { parameters, decoder } = model;
-  const total = Math.ceil((parameters.value * format.mixedBits) / 8);
-  const layers = decoder?.layers ?? 1;
-  const readPerToken = total - partsOfSize(model, format).embedding.bytes;
-  return { total, readPerToken, largest: total / layers };
+  const { embedding, layers, output } = partsOfSize(model, format);
+  const total = embedding.bytes + layers.bytes + output.bytes;
+  const count = model.decoder?.layers ?? 1;
+  return { total, readPerToken: total - embedding.bytes, largest: total / count };
 }
