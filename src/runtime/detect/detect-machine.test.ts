@@ -228,6 +228,73 @@ describe("limits", () => {
   });
 });
 
+/** Processors as cpuinfo lists them, with the core that each is a thread of. */
+function cpuinfoOf(cores: readonly number[]): string {
+  const count = new Set(cores).size;
+  return cores
+    .map(
+      (core, id) =>
+        `processor\t: ${id}\nvendor_id\t: GenuineIntel\nphysical id\t: 0\nsiblings\t: ${cores.length}\ncore id\t\t: ${core}\ncpu cores\t: ${count}\nflags\t\t: lm\n`,
+    )
+    .join("\n");
+}
+
+describe("cores behind logical CPUs", () => {
+  const allowed = (list: string) => ({ "/proc/self/status": `Cpus_allowed_list:\t${list}\n` });
+
+  it("are told apart by their numbers: CPUs 0 to 3 of a server are four cores, not two", async () => {
+    const cpuinfo = {
+      "/proc/cpuinfo": cpuinfoOf([0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]),
+    };
+    const of = async (list: string) =>
+      (await report({ files: { ...cpuinfo, ...allowed(list) } })).threads;
+    expect(await of("0-3")).toEqual({
+      threads: 4,
+      reason: "this process may run on 4 logical CPUs, which are 4 cores",
+    });
+    expect((await of("0-1,8-9")).threads).toBe(2);
+    expect((await of("8")).threads).toBe(1);
+    expect((await of("0-15")).threads).toBe(8);
+  });
+  it("are of two kinds on Intel's mixed processors", async () => {
+    // Eight fast cores of two threads, eight slow ones of one.
+    const cores = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+    const mixed = {
+      "/proc/cpuinfo": cpuinfoOf(cores),
+      "/sys/devices/cpu_core/cpus": "0-15\n",
+      "/sys/devices/cpu_atom/cpus": "16-23\n",
+    };
+    const { cpu, threads } = await report({ files: mixed });
+    expect(cpu).toMatchObject({ cores: { value: 16 }, performanceCores: { value: 8 } });
+    expect(threads).toEqual({
+      threads: 8,
+      reason: "8 fast cores; the slow ones would be waited for",
+    });
+    const slow = await report({ files: { ...mixed, ...allowed("16-19") } });
+    expect(slow.threads.threads).toBe(4);
+    const both = await report({ files: { ...mixed, ...allowed("0-3,16-19") } });
+    expect(both.threads.threads).toBe(2);
+  });
+  it("are of two kinds where Arm kernels give capacities", async () => {
+    const arm = Array.from(
+      { length: 20 },
+      (_, id) => `processor\t: ${id}\nFeatures\t: asimd\nCPU architecture: 8\n`,
+    );
+    const capacities = (at: (cpu: number) => number) =>
+      Object.fromEntries(
+        arm.map((_, i) => [`/sys/devices/system/cpu/cpu${i}/cpu_capacity`, `${at(i)}\n`]),
+      );
+    const files = { "/proc/cpuinfo": arm.join("\n") };
+    const mixed = await report({
+      files: { ...files, ...capacities((i) => (i < 10 ? 700 : 1000 + i)) },
+    });
+    expect(mixed.threads.threads).toBe(10);
+    const even = await report({ files: { ...files, ...capacities(() => 1024) } });
+    expect(even.cpu.performanceCores).toBeUndefined();
+    expect(even.threads.threads).toBe(20);
+  });
+});
+
 describe("two sockets", () => {
   it("count each socket's cores once", () => {
     const block = (id: number, socket: number, core: number) =>

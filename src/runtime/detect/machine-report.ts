@@ -49,6 +49,8 @@ export interface DetectedLimits {
   readonly cores?: Sourced;
   /** Logical CPUs it may run on. */
   readonly allowedCpus?: Sourced;
+  /** Cores that those are threads of: the fast ones, where any of them is. */
+  readonly allowedCores?: Sourced;
   readonly memoryBytes?: Sourced;
 }
 

@@ -44,10 +44,7 @@ export type ParsedCpu = Omit<DetectedCpu, "caches" | "numaNodes">;
 
 /** Undefined when the text describes no processor. */
 export function parseCpuinfo(text: string): ParsedCpu | undefined {
-  const blocks = text
-    .split(/\n\s*\n/)
-    .map((block) => parseFields(block))
-    .filter((fields) => fields.has("processor"));
+  const blocks = processorBlocks(text);
   const first = blocks[0];
   if (!first) return undefined;
   const flags = (first.get("flags") ?? first.get("Features") ?? "").split(/\s+/);
@@ -64,6 +61,24 @@ export function parseCpuinfo(text: string): ParsedCpu | undefined {
 }
 
 type Fields = ReadonlyMap<string, string>;
+
+function processorBlocks(text: string): readonly Fields[] {
+  return text
+    .split(/\n\s*\n/)
+    .map((block) => parseFields(block))
+    .filter((fields) => fields.has("processor"));
+}
+
+/** Each logical CPU's core, by socket and number; a CPU whose core is not told is one of its own. */
+export function coresOfCpus(text: string): ReadonlyMap<number, string> {
+  const cores = new Map<number, string>();
+  for (const block of processorBlocks(text)) {
+    const cpu = leadingInteger(block.get("processor"));
+    const core = block.get("core id") ?? `of CPU ${cpu}`;
+    if (cpu !== undefined) cores.set(cpu, `${block.get("physical id") ?? "0"}: ${core}`);
+  }
+  return cores;
+}
 
 function modelOf(fields: Fields): string {
   const part = fields.get("CPU part")?.toLowerCase();

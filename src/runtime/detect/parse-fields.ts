@@ -34,13 +34,18 @@ export function parseSize(text: string | undefined): number | undefined {
   return Math.round(Number(match[1]) * units[match[2]!.toUpperCase()]!);
 }
 
-/** How many CPUs a kernel list names: `0-3,8` has five. Undefined for what is no such list. */
-export function countCpuList(text: string): number | undefined {
-  let count = 0;
+/** The CPUs that a kernel list names: `0-3,8` has five. Undefined for what is no such list. */
+export function readCpuList(text: string): readonly number[] | undefined {
+  const cpus: number[] = [];
   for (const part of text.trim().split(",")) {
-    const match = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(part.trim());
+    const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part.trim());
     if (!match) return undefined;
-    count += Number(match[2] ?? match[1]) - Number(match[1]) + 1;
+    const [from, to] = [Number(match[1]), Number(match[2] ?? match[1])];
+    for (let cpu = from; cpu <= to; cpu++) cpus.push(cpu);
   }
-  return count > 0 ? count : undefined;
+  return cpus.length > 0 ? cpus : undefined;
+}
+
+export function countCpuList(text: string): number | undefined {
+  return readCpuList(text)?.length;
 }

@@ -6,8 +6,15 @@
  */
 
 import type { Sourced } from "../../target/figure.ts";
+import { allowedCores, type CoreTopology } from "./core-topology.ts";
 import { type DetectedCache, type DetectedLimits, detected } from "./machine-report.ts";
-import { countCpuList, leadingInteger, parseFields, parseSize } from "./parse-fields.ts";
+import {
+  countCpuList,
+  leadingInteger,
+  parseFields,
+  parseSize,
+  readCpuList,
+} from "./parse-fields.ts";
 
 /** The text of a file, undefined when it is not there or may not be read. */
 export type ReadText = (path: string) => string | undefined;
@@ -54,16 +61,17 @@ export function readMemory(read: ReadText): {
   };
 }
 
-export function readLimits(read: ReadText): DetectedLimits {
+export function readLimits(read: ReadText, topology?: CoreTopology): DetectedLimits {
   const groups = read("/proc/self/cgroup") ?? "";
   const cores = least([...coresOfV2(read, groups), ...coresOfV1(read, groups)]);
   const memory = least([...memoryOfV2(read, groups), ...memoryOfV1(read, groups)]);
-  const allowed = countCpuList(
+  const allowed = readCpuList(
     parseFields(read("/proc/self/status") ?? "").get("Cpus_allowed_list") ?? "",
   );
   return {
     ...(cores && { cores }),
-    ...(allowed !== undefined && { allowedCpus: detected(allowed, "/proc/self/status") }),
+    ...(allowed && { allowedCpus: detected(allowed.length, "/proc/self/status") }),
+    ...(allowed && topology && allowedCores(topology, allowed)),
     ...(memory && { memoryBytes: memory }),
   };
 }

@@ -2,6 +2,8 @@
  * Processors, memory and limits of this machine, from the operating system's texts and from CPUID. Linux
  * and macOS list their processors; elsewhere CPUID alone says what they are. GPUs are detect-machine.ts's.
  */
+import type { Sourced } from "../../target/figure.ts";
+import { type CoreTopology, countCores, readTopology } from "./core-topology.ts";
 import type { CpuidAnswer } from "./cpuid-leaves.ts";
 import { type CpuidFacts, decodeCpuid } from "./decode-cpuid.ts";
 import {
@@ -44,6 +46,7 @@ export interface Host {
 }
 
 interface Listed {
+  readonly topology?: CoreTopology;
   readonly cpu: DetectedCpu;
   readonly memory: MachineReport["memory"];
 }
@@ -55,14 +58,16 @@ export function readHost(probe: HostProbe): Host | undefined {
   const facts = askProcessor(probe, listed?.cpu, notes);
   const host = listed && facts ? withCpuid(listed, facts, notes) : (listed ?? hostOf(probe, facts));
   if (!host) return undefined;
-  const limits = readLimits(probe.readText);
-  return { ...host, limits, threads: recommendThreads(host.cpu, limits), notes };
+  const { cpu, memory } = host;
+  const limits = readLimits(probe.readText, listed?.topology);
+  return { cpu, memory, limits, threads: recommendThreads(cpu, limits), notes };
 }
 
 /** The advice on threads alone: the processor is asked only where the system lists nothing. */
 export function readThreads(probe: HostProbe): ThreadAdvice {
-  const host = readListed(probe) ?? hostOf(probe, askProcessor(probe, undefined, []));
-  if (host) return recommendThreads(host.cpu, readLimits(probe.readText));
+  const host: Listed | undefined =
+    readListed(probe) ?? hostOf(probe, askProcessor(probe, undefined, []));
+  if (host) return recommendThreads(host.cpu, readLimits(probe.readText, host.topology));
   const threads = Math.max(1, probe.logicalCpus);
   return { threads, reason: `${threads} logical CPUs; nothing more is known of them` };
 }
@@ -72,13 +77,28 @@ function readListed(probe: HostProbe): Listed | undefined {
 }
 
 function readLinux({ readText }: HostProbe): Listed | undefined {
-  const cpu = parseCpuinfo(readText("/proc/cpuinfo") ?? "");
+  const text = readText("/proc/cpuinfo") ?? "";
+  const cpu = parseCpuinfo(text);
   if (!cpu) return undefined;
+  const topology = readTopology(text, readText);
+  const fast = fastCores(topology);
   const numaNodes = readNumaNodes(readText);
   return {
-    cpu: { ...cpu, caches: readCaches(readText), ...(numaNodes && { numaNodes }) },
+    topology,
+    cpu: {
+      ...cpu,
+      ...(fast && { performanceCores: fast }),
+      caches: readCaches(readText),
+      ...(numaNodes && { numaNodes }),
+    },
     memory: readMemory(readText),
   };
+}
+
+function fastCores(topology: CoreTopology): Sourced | undefined {
+  const { fast } = topology;
+  const count = fast && countCores(topology, fast.cpus);
+  return count ? detected(count, fast.source) : undefined;
 }
 
 function readMac({ run }: HostProbe): Listed | undefined {

@@ -22,8 +22,11 @@ export function recommendThreads(cpu: DetectedCpu, limits: DetectedLimits): Thre
   }
   if (limits.allowedCpus && limits.allowedCpus.value < cpu.logicalCpus.value) {
     const allowed = limits.allowedCpus.value;
-    const threads = Math.max(1, Math.floor(allowed / smt));
-    bounds.push({ threads, reason: `this process may run on ${allowed} logical CPUs` });
+    // Which of them share a core is not told everywhere: then as many do as can.
+    const held = limits.allowedCores?.value ?? Math.max(1, Math.floor(allowed / smt));
+    const kind = cpu.performanceCores ? "cores of one kind" : "cores";
+    const reason = `this process may run on ${allowed} logical CPUs, which are ${held} ${kind}`;
+    bounds.push({ threads: held, reason });
   }
   if (limits.cores) {
     const quota = Number(limits.cores.value.toFixed(2));
