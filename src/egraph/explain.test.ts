@@ -97,6 +97,7 @@ const everyKind = read([
   { name: "more", left: "(h[?p] (h[?q] ?x))", right: "(h[?r] ?x)", compute: { r: longer } },
   { name: "any", left: "(h[_] ?x)", right: "(h[?k] (f ?x))", compute: { k: () => "k" } },
   { name: "swap", left: "(* ?a ...)", right: buildSwap },
+  { name: "wide", left: "(h[?p] (+ ?a ?b))", right: "(w[?p] ?a ?b (h[?p] ?a))" },
 ]);
 
 function longer(m: { key(name: string): string }): string {
@@ -111,12 +112,19 @@ function buildSwap(
   return build.add("g", [build.add("*", [b!, a!])]);
 }
 
-function randomProofs(terms: readonly string[], facts: readonly (readonly [number, number])[]) {
+function randomProofs(
+  terms: readonly string[],
+  facts: readonly (readonly [number, number])[],
+  matchers: "compiled" | "interpreted" = "compiled",
+) {
   const graph = new EGraph({ proofs: true });
   const ids = terms.map((text) => addPattern(graph, text));
   for (const [a, b] of facts) graph.union(ids[a % ids.length]!, ids[b % ids.length]!, "fact");
   const size = { nodes: 250, work: 50_000 };
-  saturate(graph, [{ name: "all", rules: everyKind, iterations: 4 }], { budget: size });
+  saturate(graph, [{ name: "all", rules: everyKind, iterations: 4 }], {
+    budget: size,
+    matchers,
+  });
   const proofs: Proof[] = [];
   for (const root of graph.classes()) {
     for (const node of graph.nodes(root).slice(0, 4)) {
@@ -144,6 +152,15 @@ it("proves every equality that saturation finds", () => {
       }
     }),
     { numRuns: 30 },
+  );
+});
+
+it("explains alike what compiled and what interpreted rules did", () => {
+  fc.assert(
+    fc.property(sources, ([terms, facts]) => {
+      expect(randomProofs(terms, facts)).toEqual(randomProofs(terms, facts, "interpreted"));
+    }),
+    { numRuns: 15 },
   );
 });
 

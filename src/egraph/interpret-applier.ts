@@ -1,7 +1,7 @@
 /**
  * Applies the matches of one rule: tests the side condition, makes the right side, unites it with the
- * left. The general form: conditions, computed payloads, built right sides, proofs, analyses. Plain
- * rules on a graph without analysis and proofs run as code (compile-applier.ts); tests hold both equal.
+ * left. The general form: conditions, computed payloads, built right sides, analyses. Plain rules on a
+ * graph without analysis run as code (compile-applier.ts); tests hold both equal.
  */
 import type { EGraph } from "./e-graph.ts";
 import { type Builder, Match } from "./match.ts";

@@ -245,9 +245,9 @@ class Saturation<D> {
   #applyAll(active: readonly Worker[], limits: Limits): StopReason | undefined {
     this.#graph.store.now++;
     const rows = active.reduce((sum, worker) => sum + worker.rows.count, 0);
-    // Most rows of a growing graph make a node or two.
+    // Most rows of a growing graph make a node or two; those of one that is nearly full make none.
     const room = Math.max(0, limits.nodes - this.#graph.nodeCount);
-    this.#graph.store.expect(Math.min(room, Math.ceil(rows * 1.4)));
+    this.#graph.store.expect(Math.min(room, Math.ceil(rows * 1.4), 4 * this.#graph.nodeCount));
     for (const worker of active) {
       const rows = Math.max(0, limits.work - this.#work);
       const applied = worker.apply(worker.rows, { nodes: limits.nodes, rows });
