@@ -5,7 +5,7 @@
 import type { ContractAttrs } from "../semantics/core-ops.ts";
 import { type IndexExpr, toIndex } from "../semantics/index-expr.ts";
 import type { AttributeFunction } from "./attributes.ts";
-import { onlyAxis } from "./axes.ts";
+import { isOne, onlyAxis } from "./axes.ts";
 import type { Site } from "./site.ts";
 
 type Row = AttributeFunction;
@@ -184,6 +184,29 @@ const joinedRight: Row = (site, [a, k]) => {
   return axis < 0 || lhs.includes(label) ? undefined : { axis };
 };
 
+/** A product with ones as the sum over the labels that both operands share and the result lacks. */
+const sumOverLabels: Row = (site, [a]) => {
+  const { lhs, rhs, output } = attrsOf(site, a);
+  const left = lhs.filter((label) => output.includes(label));
+  const isSum = rhs.every((label) => lhs.includes(label) && !output.includes(label));
+  if (!isSum || left.join() !== output.join()) return undefined;
+  const axes = lhs.flatMap((label, i) => (output.includes(label) ? [] : [i]));
+  return { kind: "sum", axes, keepDims: false };
+};
+
+/** Factors of rows of the first operand, one for all that is summed, where the result has them. */
+const rowsOfProduct: Row = (site, [a, m]) => {
+  const { lhs, output } = attrsOf(site, a);
+  const shape = site.shape(m!);
+  if (shape.length !== lhs.length) return undefined;
+  const wide = lhs.filter((_, i) => !isOne(shape[i]!));
+  const places = wide.map((label) => output.indexOf(label));
+  if (places.some((at, i) => at < 0 || (i > 0 && at < places[i - 1]!))) return undefined;
+  return {
+    shape: output.map((label) => (wide.includes(label) ? shape[lhs.indexOf(label)]! : toIndex(1))),
+  };
+};
+
 export const contractionAttributes: Readonly<Record<string, Row>> = {
   lhsBefore: labelsBefore("lhs"),
   rhsBefore: labelsBefore("rhs"),
@@ -193,6 +216,8 @@ export const contractionAttributes: Readonly<Record<string, Row>> = {
   outputToRhs: scaleAcross("output", "rhs"),
   outputToLhs: scaleAcross("output", "lhs"),
   joinedRight,
+  sumOverLabels,
+  rowsOfProduct,
   biasLabels,
   biasPlace,
   flat,

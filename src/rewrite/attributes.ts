@@ -4,6 +4,7 @@
  * apart by extents and labels; what is not provable is refused.
  */
 import { sameShape } from "../graph/tensor-type.ts";
+import { dtypes } from "../semantics/dtype.ts";
 import {
   add,
   constantValue,
@@ -16,6 +17,10 @@ import {
 import { provesAtMost } from "../semantics/index-range.ts";
 import { fromRef, refTensor } from "../semantics/tensor.ts";
 import { contractionAttributes } from "./attributes-contraction.ts";
+import { joinAttributes } from "./attributes-joins.ts";
+import { quantisedAttributes } from "./attributes-quantised.ts";
+import { ropeAttributes } from "./attributes-rope.ts";
+import { windowAttributes } from "./attributes-windows.ts";
 import { isOne, onlyAxis } from "./axes.ts";
 import type { Site } from "./site.ts";
 
@@ -207,6 +212,21 @@ const reducedBefore: Row = (site, [r, p]) => {
   return { ...attrs, axes };
 };
 
+const otherExtremum: Row = (site, [r]) => {
+  const { kind, ...rest } = site.attrs<"reduce">(r!);
+  if (kind !== "max" && kind !== "min") return undefined;
+  return { ...rest, kind: kind === "max" ? "min" : "max" };
+};
+
+/** How many equal elements a reduction of a broadcast sums, as a scalar. */
+const repeats: Row = (site, [r, p, x]) => {
+  const { shape } = site.attrs<"broadcast">(p!);
+  const extents = site.attrs<"reduce">(r!).axes.map((axis) => constantValue(shape[axis]!));
+  if (extents.some((n) => n === undefined)) return undefined;
+  const count = (extents as number[]).reduce((product, n) => product * n, 1);
+  return fromRef(refTensor(site.type(x!).dtype, [], [count]));
+};
+
 /** Padding of a convolution with that of the data before it. */
 const padInto: Row = (site, [a, p]) => {
   const attrs = site.attrs<"convolution">(a!);
@@ -231,6 +251,19 @@ const softmaxAxis: Row = (site, [m, s]) => {
   return top.axes[0] === sum.axes[0] ? { axis: top.axes[0]! } : undefined;
 };
 
+/** A reduction along the axis of a softmax. */
+const along: Row = (site, [a, kind]) => ({
+  kind,
+  axes: [site.attrs<"softmax">(a!).axis],
+  keepDims: true,
+});
+
+/** The lowest finite number of an element type. */
+const lowest: Row = (site, [like]) => {
+  const { dtype } = site.type(like!);
+  return fromRef(refTensor(dtype, [], [dtypes[dtype].min]));
+};
+
 const geluForm: Row = (_site, [approximate]) => ({ approximate });
 
 /** Axis and epsilon of a norm: sums over the last axes by their extents, one epsilon. */
@@ -251,18 +284,22 @@ const normForm: Row = (site, [m, v, n, e, x]) => {
   return { axis, epsilon: Number(epsilon) };
 };
 
-/** softmax(scale q·k) v with the labels of heads and rows. */
-const attentionForm: Row = (site, [a, b, s, c]) => {
+/** softmax(scale q·k + mask) v with the labels of heads and rows; without a scale it is 1. */
+function attentionForm(mask: boolean): Row {
+  return (site, names) => attentionAttributes(site, names, mask);
+}
+
+function attentionAttributes(site: Site, [a, b, s, c]: readonly string[], mask: boolean) {
   const scores = site.attrs<"contract">(a!);
   const mixed = site.attrs<"contract">(b!);
   const spell = ({ lhs, rhs, output }: typeof scores) =>
     `${lhs.join("")},${rhs.join("")}->${output.join("")}`;
   if (spell(scores) !== "abcd,abed->abce" || spell(mixed) !== "abcd,abde->abce") return undefined;
   if (site.attrs<"softmax">(s!).axis !== 3) return undefined;
-  const scale = site.facts(c!).value?.data[0];
+  const scale = c === undefined ? 1 : site.facts(c).value?.data[0];
   if (scale === undefined) return undefined;
-  return { scale: Number(scale), causal: "none", mask: false, softcap: 0 };
-};
+  return { scale: Number(scale), causal: "none", mask, softcap: 0 };
+}
 
 export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   number,
@@ -285,10 +322,19 @@ export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   slicedBefore,
   joinReductions,
   reducedBefore,
+  otherExtremum,
+  repeats,
   padInto,
   softmaxAxis,
+  along,
+  lowest,
   geluForm,
   normForm,
-  attentionForm,
+  attentionForm: attentionForm(false),
+  maskedAttentionForm: attentionForm(true),
   ...contractionAttributes,
+  ...joinAttributes,
+  ...ropeAttributes,
+  ...windowAttributes,
+  ...quantisedAttributes,
 };

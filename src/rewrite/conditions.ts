@@ -6,7 +6,7 @@
 
 import { sameShape, sameType } from "../graph/tensor-type.ts";
 import type { ConvolutionAttrs } from "../semantics/core-ops.ts";
-import { dtypes, isFloatDType } from "../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../semantics/dtype.ts";
 import { constantValue, indexEquals } from "../semantics/index-expr.ts";
 import { isOne } from "./axes.ts";
 import type { Site } from "./site.ts";
@@ -39,6 +39,23 @@ function everyElement(site: Site, name: string | undefined, test: (x: number) =>
 /** Whether a value is the number up to the rounding of its element type. */
 export function isNear(value: number, wanted: number): boolean {
   return Math.abs(value - wanted) <= 1e-6 * Math.max(1e-30, Math.abs(wanted));
+}
+
+/** Whether every number of one type is a number of the other. */
+function holdsAll(to: DType, from: DType): boolean {
+  const [wide, narrow] = [dtypes[to], dtypes[from]];
+  if (to === from) return true;
+  if (narrow.kind === "bool") return wide.kind !== "bool";
+  if (wide.kind === "float" && wide.format) {
+    // Above the smallest numbers a type with as many bits in both parts has all of the other.
+    if (narrow.kind === "float" && narrow.format) {
+      const [a, b] = [wide.format, narrow.format];
+      return a.mantissaBits > b.mantissaBits && a.exponentBits >= b.exponentBits;
+    }
+    return narrow.kind !== "float" && narrow.bits <= wide.format.mantissaBits;
+  }
+  if (wide.kind === "float" || narrow.kind === "float") return false;
+  return wide.min <= narrow.min && wide.bits > narrow.bits;
 }
 
 const attribute = (test: (attrs: never) => boolean): Condition => ({
@@ -151,6 +168,119 @@ export const conditions: Readonly<Record<string, Condition>> = {
     holds: (site, [a, x, y]) => {
       const { axis } = site.attrs<"concat">(a!);
       return indexEquals(site.shape(x!)[axis]!, site.shape(y!)[axis]!);
+    },
+  },
+  /** A broadcast makes just the axes that are reduced: they are 1 or absent in x, the others whole. */
+  repeatsReduced: {
+    holds: (site, [r, p, x]) => {
+      const { axes } = site.attrs<"reduce">(r!);
+      const { shape } = site.attrs<"broadcast">(p!);
+      const own = site.shape(x!);
+      const before = shape.length - own.length;
+      return shape.every((d, i) => {
+        const at = i < before ? undefined : own[i - before]!;
+        if (axes.includes(i)) return at === undefined || isOne(at);
+        return at === undefined ? isOne(d) : indexEquals(at, d);
+      });
+    },
+  },
+  /** A reduction of numbers: of one element it is that element. */
+  isNumeric: {
+    holds: (site, [r]) => !["and", "or"].includes(site.attrs<"reduce">(r!).kind),
+  },
+  /** The concatenation joins the last axis of x. */
+  lastAxis: {
+    holds: (site, [k, x]) => site.attrs<"concat">(k!).axis === site.shape(x!).length - 1,
+  },
+  integer: { holds: (site, [x]) => ["int", "uint"].includes(dtypes[site.type(x!).dtype].kind) },
+  isExtremum: {
+    holds: (site, [r]) => ["max", "min"].includes(site.attrs<"reduce">(r!).kind),
+  },
+  /** A window of 3 x 3 that moves by one, over data whose height and width are known. */
+  threeByThree: {
+    holds: (site, [a, x, w]) => {
+      const { strides, dilations } = site.attrs<"convolution">(a!);
+      const kernel = site.shape(w!).slice(2);
+      return (
+        kernel.length === 2 &&
+        [...strides, ...dilations].every((n) => n === 1) &&
+        kernel.every((d) => constantValue(d) === 3) &&
+        site
+          .shape(x!)
+          .slice(2)
+          .every((d) => constantValue(d) !== undefined)
+      );
+    },
+  },
+  /** No element is minus infinity: what may be subtracted from anything. */
+  aboveLowest: {
+    holds: (site, [x]) => site.facts(x!).aboveLowest,
+    suggest: () => ({ kind: "elements", values: [-3, 0, 0.5, 2] }),
+  },
+  /** The axis of a concatenation, counted from the end, is 1 in m or absent. */
+  oneAlong: {
+    holds: (site, [m, a]) => {
+      const fromEnd = site.rootType().shape.length - site.attrs<"concat">(a!).axis;
+      const own = site.shape(m!);
+      return own.length < fromEnd || isOne(own[own.length - fromEnd]!);
+    },
+  },
+  /** The axes of x that are reduced are 1 in m or absent. */
+  oneReduced: {
+    holds: (site, [m, r, x]) => {
+      const [own, rank] = [site.shape(m!), site.shape(x!).length];
+      return site.attrs<"reduce">(r!).axes.every((axis) => {
+        const at = axis - (rank - own.length);
+        return at < 0 || isOne(own[at]!);
+      });
+    },
+  },
+  /** Both operands of a product are concatenated along one summed label. */
+  joinedAlike: {
+    holds: (site, [a, k, l]) => {
+      const { lhs, rhs, output } = site.attrs<"contract">(a!);
+      const label = lhs[site.attrs<"concat">(k!).axis]!;
+      return rhs[site.attrs<"concat">(l!).axis] === label && !output.includes(label);
+    },
+  },
+  sameSeam: {
+    holds: (site, [k, l, x, v]) =>
+      indexEquals(
+        site.shape(x!)[site.attrs<"concat">(k!).axis]!,
+        site.shape(v!)[site.attrs<"concat">(l!).axis]!,
+      ),
+  },
+  isExactGelu: { holds: (site, [g]) => site.attrs<"gelu">(g!).approximate === "none" },
+  padsNothing: {
+    holds: (site, [p]) => {
+      const { low, high } = site.attrs<"pad">(p!);
+      return [...low, ...high].every((d) => constantValue(d) === 0);
+    },
+  },
+  /** The axes that are not 1 keep their order. */
+  movesOnes: {
+    holds: (site, [p, x]) => {
+      const shape = site.shape(x!);
+      const wide = site.attrs<"transpose">(p!).permutation.filter((axis) => !isOne(shape[axis]!));
+      return wide.every((axis, i) => i === 0 || wide[i - 1]! < axis);
+    },
+  },
+  /** The cast keeps every number of the operand's type. */
+  widens: {
+    holds: (site, [q, x]) => holdsAll(site.attrs<"cast">(q!).to, site.type(x!).dtype),
+  },
+  reducesAxis: {
+    holds: (site, [r, a]) => site.attrs<"reduce">(r!).axes.includes(site.attrs<"concat">(a!).axis),
+  },
+  /** Filters of one window: equal extents behind the channels. */
+  sameWindow: {
+    holds: (site, [v, w]) => sameShape(site.shape(v!).slice(2), site.shape(w!).slice(2)),
+  },
+  /** Equal extents but for the channels (axis 1). */
+  sameButChannels: {
+    holds: (site, [x, y]) => {
+      const [a, b] = [site.shape(x!), site.shape(y!)];
+      return a.length === b.length && a.every((d, i) => i === 1 || indexEquals(d, b[i]!));
     },
   },
   /** A scalar, of rank 0. */

@@ -37,6 +37,8 @@ export interface Facts {
   readonly finite: boolean;
   /** No element is below zero (it may be NaN unless it is finite). */
   readonly nonNegative: boolean;
+  /** No element is minus infinity (it may be NaN or plus infinity). */
+  readonly aboveLowest: boolean;
 }
 
 /** What the analysis reads of the graph it works for. */
@@ -97,7 +99,7 @@ function inferType(
   return { dtype, shape: shape.map((d) => simplify(d, scope.ranges)) };
 }
 
-const unknown: Facts = { constant: false, finite: false, nonNegative: false };
+const unknown: Facts = { constant: false, finite: false, nonNegative: false, aboveLowest: false };
 
 export function factsAnalysis(scope: FactScope): Analysis<Facts> {
   return {
@@ -114,7 +116,8 @@ function factsOf(scope: FactScope, node: NodeId, graph: EGraph<Facts>): Facts {
   if (op === constantOp) return factsOfTensor(value as Tensor);
   if (op === leafOp) {
     const { type, isWeight } = value as Leaf;
-    return { ...unknown, type, constant: isWeight, finite: isExactType(type) };
+    const finite = isExactType(type);
+    return { ...unknown, type, constant: isWeight, finite, aboveLowest: finite };
   }
   const children = graph.children(node).map((child) => graph.data(child));
   const broken = children.find((c) => c.fault !== undefined);
@@ -140,7 +143,13 @@ function factsOfCall(
     isFoldable({ op, attrs, inputs: types, outputs: [type] });
   const value = constant ? evaluate(op, attrs, children, type) : undefined;
   if (value) return { ...factsOfValue(value), type, constant };
-  return { type, constant, ...signOf(op, children, type) };
+  const sign = signOf(op, children, type);
+  const aboveLowest =
+    sign.finite ||
+    sign.nonNegative ||
+    (op === "max" && children.some((c) => c.aboveLowest)) ||
+    (movesData(op) && children.every((c) => c.aboveLowest));
+  return { type, constant, ...sign, aboveLowest };
 }
 
 function factsOfTensor(tensor: Tensor): Facts {
@@ -156,6 +165,7 @@ function factsOfValue(value: RefTensor): Facts {
     value,
     finite: numbers ? numbers.every((x) => Number.isFinite(x)) : true,
     nonNegative: numbers ? numbers.every((x) => x >= 0) : !value.data.some((x) => x < 0),
+    aboveLowest: numbers ? numbers.every((x) => x !== -Infinity) : true,
   };
 }
 
@@ -168,6 +178,11 @@ const neverNegative: ReadonlySet<string> = new Set(["abs", "exp", "relu", "sigmo
 const keepSign: ReadonlySet<string> = new Set(["add", "mul", "max", "min", "div"]);
 const anyOne: ReadonlySet<string> = new Set(["max"]);
 
+function movesData(op: OpKind): boolean {
+  const { traits } = infoOf(op);
+  return typeof traits !== "function" && traits.dataMovement === true;
+}
+
 function signOf(
   op: OpKind,
   children: readonly Facts[],
@@ -177,9 +192,7 @@ function signOf(
   if (neverNegative.has(op)) return { finite, nonNegative: true };
   const all = children.length > 0 && children.every((c) => c.nonNegative);
   if (anyOne.has(op)) return { finite, nonNegative: children.some((c) => c.nonNegative) };
-  const { traits } = infoOf(op);
-  const moves = typeof traits !== "function" && traits.dataMovement === true;
-  if (moves) {
+  if (movesData(op)) {
     return { finite: finite || children.every((c) => c.finite), nonNegative: all };
   }
   return { finite, nonNegative: all && keepSign.has(op) && !finite };
@@ -244,6 +257,7 @@ function joinFacts(a: Facts, b: Facts): Facts | Contradiction {
     constant: a.constant || b.constant,
     finite: a.finite || b.finite,
     nonNegative: a.nonNegative || b.nonNegative,
+    aboveLowest: a.aboveLowest || b.aboveLowest,
     ...(value && { value }),
   };
 }
@@ -279,6 +293,7 @@ function sameFacts(a: Facts, b: Facts): boolean {
     a.constant === b.constant &&
     a.finite === b.finite &&
     a.nonNegative === b.nonNegative &&
+    a.aboveLowest === b.aboveLowest &&
     a.fault === b.fault &&
     (a.value === b.value ||
       (a.value !== undefined &&

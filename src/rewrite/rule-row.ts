@@ -47,7 +47,7 @@ export interface RuleRow {
   readonly beside?: readonly string[];
   /** What a proof instantiates in place of the left side, where that alone rarely meets the conditions. */
   readonly sample?: string;
-  /** Of a rule that approximates: the largest error of an element, relative to the result's scale. */
+  /** Of a rule that approximates: the largest error of an element over the largest element, or over 1. */
   readonly errorBound?: number;
 }
 

@@ -6,9 +6,10 @@ import type { Builder, Match, NodeId } from "../egraph/index.ts";
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import type { OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
 import { type IndexExpr, toIndex } from "../semantics/index-expr.ts";
+import type { Tensor } from "../semantics/tensor.ts";
 import { invariant } from "../support/invariant.ts";
 import type { FactScope, Facts } from "./facts.ts";
-import { addCall } from "./terms.ts";
+import { addCall, constantOp, constantPayload } from "./terms.ts";
 
 const noAttrs: AnyAttrs = {};
 
@@ -64,6 +65,23 @@ export class Site {
   add<K extends OpKind>(op: K, inputs: readonly NodeId[], attrs: OpAttrs[K]): NodeId {
     invariant(this.#builder, () => "a condition writes a term");
     return addCall(this.#builder, op, inputs, attrs);
+  }
+
+  /** Adds a tensor; for right sides that code writes. */
+  constant(tensor: Tensor): NodeId {
+    invariant(this.#builder, () => "a condition writes a term");
+    return this.#builder.add(constantOp, [], constantPayload(tensor));
+  }
+
+  /** The nodes that read what a variable is bound to, in the order of their making. */
+  users(name: string): readonly NodeId[] {
+    const { store } = this.match.graph;
+    const found: NodeId[] = [];
+    for (let cell = store.firstUseOf(this.id(name)); cell !== 0; cell = store.links[cell]!) {
+      const user = store.ownerOf(cell);
+      if (!store.isDead(user) && !store.isHidden(user)) found.push(user);
+    }
+    return found.sort((a, b) => a - b);
   }
 
   typeOf(id: NodeId): TensorType | undefined {

@@ -1,13 +1,18 @@
 /** The rules by family, in the order in which they are applied. */
 import type { RulePhase } from "../rewrite-part.ts";
 import type { RuleRow } from "../rule-row.ts";
+import { approximate } from "./approximate.ts";
 import { arithmetic } from "./arithmetic.ts";
 import { composites } from "./composites.ts";
+import { joins } from "./joins.ts";
 import { movement } from "./movement.ts";
+import { online } from "./online.ts";
 import { merges, products } from "./products.ts";
 import { quantised } from "./quantised.ts";
 import { reductions } from "./reductions.ts";
 import { scales } from "./scales.ts";
+import { enlargements, partialEquivalences } from "./windows.ts";
+import { winograd } from "./winograd.ts";
 
 export const families: Readonly<Record<string, readonly RuleRow[]>> = {
   arithmetic,
@@ -16,8 +21,14 @@ export const families: Readonly<Record<string, readonly RuleRow[]>> = {
   products,
   reductions,
   quantised,
+  joins,
   composites,
+  enlargements,
   merges,
+  winograd,
+  partialEquivalences,
+  online,
+  approximate,
 };
 
 /** Identities first to the end of their news or budget, then merges, then what those make possible. */
@@ -28,6 +39,7 @@ export const defaultPhases: readonly RulePhase[] = [
       ...arithmetic,
       ...scales,
       ...movement,
+      ...joins,
       ...products,
       ...reductions,
       ...quantised,
@@ -35,6 +47,7 @@ export const defaultPhases: readonly RulePhase[] = [
     ],
     iterations: 7,
   },
+  { name: "enlarge", rules: enlargements, iterations: 1 },
   { name: "merge", rules: merges, iterations: 1 },
-  { name: "settle", rules: [...arithmetic, ...scales, ...movement], iterations: 3 },
+  { name: "settle", rules: [...arithmetic, ...scales, ...movement, ...joins], iterations: 3 },
 ];

@@ -25,6 +25,25 @@ const composition: readonly RuleRow[] = [
   ),
   row("slice-identity", "exact", "(slice[?p] ?x)", "?x", "whole(x); unitSteps(p); fromStart(p)"),
   row("reverse-reverse", "exact", "(reverse[?p] (reverse[?p] ?x))", "?x"),
+  row(
+    "reverse-composes",
+    "exact",
+    "(reverse[?p] (reverse[?q] ?x))",
+    "(reverse[?r] ?x)",
+    "r = joinReversals(p, q)",
+  ),
+  row("broadcast-broadcast", "exact", "(broadcast[?p] (broadcast[?q] ?x))", "(broadcast[?p] ?x)"),
+  row("pad-pad", "exact", "(pad[?p] (pad[?q] ?x ?c) ?c)", "(pad[?r] ?x ?c)", "r = joinPads(p, q)"),
+  row("pad-nothing", "exact", "(pad[?p] ?x ?c)", "?x", "padsNothing(p)"),
+  row("cast-identity", "exact", "(cast[?p] ?x)", "?x", "whole(x)"),
+  row("cast-back", "exact", "(cast[?p] (cast[?q] ?x))", "?x", "whole(x); widens(q, x)"),
+  row(
+    "transpose-of-ones",
+    "exact",
+    "(transpose[?p] ?x)",
+    "(reshape[?r] ?x)",
+    "movesOnes(p, x); r = wholeShape()",
+  ),
 ];
 
 const joins: readonly RuleRow[] = [
@@ -137,6 +156,7 @@ const throughMaps: readonly RuleRow[] = [
     "(map[?f] (slice[?p] ?x) ?c)",
     "scalar(c, x)",
   ),
+  row("reverse-of-map", "exact", "(reverse[?p] (map[?f] ?x))", "(map[?f] (reverse[?p] ?x))"),
   row(
     "transpose-of-cast",
     "exact",

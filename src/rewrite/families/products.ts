@@ -30,6 +30,13 @@ export const products: readonly RuleRow[] = [
     "sameShape(v, w)",
   ),
   row(
+    "subtract-products-left",
+    "reassociates",
+    "(sub (contract[?a] ?x ?w) (contract[?a] ?y ?w))",
+    "(contract[?a] (sub ?x ?y) ?w)",
+    "sameShape(x, y)",
+  ),
+  row(
     "factor-convolution",
     "reassociates",
     "(add (convolution[?a] ?x ?v) (convolution[?a] ?x ?w))",
@@ -64,7 +71,7 @@ function siblings(site: Site, op: string): readonly NodeId[] {
   const { graph } = site.match;
   const shared = site.id("x");
   const found = new Set<NodeId>();
-  for (const user of usersOf(site, shared)) {
+  for (const user of site.users("x")) {
     if (graph.opName(user) !== op) continue;
     const [x, w] = graph.children(user) as [NodeId, NodeId];
     if (x !== shared || graph.vocabulary.payloadKey(graph.payload(user)) !== site.key("a"))
@@ -74,16 +81,6 @@ function siblings(site: Site, op: string): readonly NodeId[] {
     if (facts.constant && !merged) found.add(w);
   }
   return [...found].sort((a, b) => a - b);
-}
-
-function usersOf(site: Site, id: NodeId): readonly NodeId[] {
-  const { store } = site.match.graph;
-  const users: NodeId[] = [];
-  for (let cell = store.firstUseOf(id); cell !== 0; cell = store.links[cell]!) {
-    const user = store.ownerOf(cell);
-    if (!store.isDead(user) && !store.isHidden(user)) users.push(user);
-  }
-  return users;
 }
 
 interface MergePlan {

@@ -2,7 +2,32 @@
  * Rules that are false, or true only under a guard that they lack: what the proofs must refuse. The
  * first five are equalities that an earlier system proved.
  */
+import type { NodeId } from "../../egraph/index.ts";
+import { constantValue, floorDiv, toIndex } from "../../semantics/index-expr.ts";
+import { partOfAxis } from "../attributes-joins.ts";
 import { type RuleRow, row, sampled } from "../rule-row.ts";
+import type { Site } from "../site.ts";
+
+/** Two halves of a batch one below the other, cut apart again as if the seam had been zeros. */
+function joinedHalves(site: Site): NodeId | undefined {
+  const [shape, result] = [site.shape("x"), site.rootType().shape];
+  const half = floorDiv(shape[0]!, 2);
+  const { padLow, padHigh } = site.attrs<"convolution">("a");
+  const [given, made] = [constantValue(shape[2]!)!, constantValue(result[2]!)!];
+  if (padLow[0]! + padHigh[0]! === 0) return undefined;
+  const cut = (axis: number, value: NodeId, [from, size]: readonly [number, number]) => {
+    const whole = value === site.id("x") ? shape : result;
+    const attrs = partOfAxis(whole, axis, [toIndex(from), toIndex(size)]);
+    const sizes = attrs.sizes.map((d, i) => (i === 0 ? half : d));
+    return site.add("slice", [value], { ...attrs, sizes });
+  };
+  const count = constantValue(half)!;
+  const pictures = [0, count].map((start) => cut(0, site.id("x"), [start, count]));
+  const tall = site.add("concat", pictures, { axis: 2 });
+  const joined = site.add("convolution", [tall, site.id("w")], site.attrs<"convolution">("a"));
+  const parts = [0, given].map((start) => cut(2, joined, [start, made]));
+  return site.add("concat", parts, { axis: 0 });
+}
 
 export const falseRules: readonly RuleRow[] = [
   row(
@@ -183,6 +208,162 @@ export const falseRules: readonly RuleRow[] = [
   ),
   row("min-as-max", "exact", "(min ?x ?y)", "(max ?x ?y)"),
   row("negated-extremum", "exact", "(neg (max ?x ?y))", "(max (neg ?x) (neg ?y))", "signed(x)"),
+  // Of joins and reductions.
+  row(
+    "sum-over-concat-elsewhere",
+    "reassociates",
+    "(reduce[?r] (concat[?a] ?x ?y))",
+    "(add (reduce[?r] ?x) (reduce[?r] ?y))",
+    "reduces(r, sum)",
+  ),
+  row(
+    "max-over-concat-as-sum",
+    "exact",
+    "(reduce[?r] (concat[?a] ?x ?y))",
+    "(add (reduce[?r] ?x) (reduce[?r] ?y))",
+    "reduces(r, max); reducesAxis(r, a)",
+  ),
+  row(
+    "product-of-concats-with-other-seams",
+    "reassociates",
+    "(contract[?a] (concat[?k] ?x ?y) (concat[?l] ?v ?w))",
+    "(add (contract[?a] ?x ?v) (contract[?a] ?y ?w))",
+    "joinedAlike(a, k, l)",
+  ),
+  row(
+    "concat-of-maps-of-broadcasts",
+    "exact",
+    "(concat[?a] (map[?f] ?x ?y) (map[?f] ?u ?v))",
+    "(map[?f] (concat[?a] ?x ?u) (concat[?a] ?y ?v))",
+  ),
+  row("cast-back-from-narrow", "exact", "(cast[?p] (cast[?q] ?x))", "?x", "whole(x)"),
+  row(
+    "pad-pad-of-two-values",
+    "exact",
+    "(pad[?p] (pad[?q] ?x ?c) ?d)",
+    "(pad[?r] ?x ?c)",
+    "r = joinPads(p, q)",
+  ),
+  row(
+    "max-of-any-factor",
+    "exact",
+    "(reduce[?r] (mul ?x ?s))",
+    "(mul (reduce[?r] ?x) ?s)",
+    "reduces(r, max); scalar(s, x); float(x)",
+  ),
+  row(
+    "extremum-kept-through-neg",
+    "exact",
+    "(reduce[?r] (neg ?x))",
+    "(neg (reduce[?r] ?x))",
+    "signed(x); isExtremum(r)",
+  ),
+  // Of composites and the online form.
+  sampled(
+    row(
+      "rope-with-the-other-sign",
+      "exact",
+      "(concat[?k] (add (mul ?h@(slice[?q] ?x) ?c) (mul (slice[?p] ?x) ?s)) (add (mul (slice[?q] ?x) ?s) (mul (slice[?p] ?x) ?c)))",
+      "(rotaryEmbedding[?f] ?x ?c ?s)",
+      "f = ropeOfHalves(p, q, x); lastAxis(k, x); covers(h, c); covers(h, s)",
+    ),
+    "#rope-without-sign",
+  ),
+  sampled(
+    row(
+      "rope-with-sine-for-cosine",
+      "exact",
+      "(add (mul ?x (concat[?k] ?c ?c)) (mul (concat[?k] (neg (slice[?p] ?x)) ?h@(slice[?q] ?x)) (concat[?k] ?s ?s)))",
+      "(rotaryEmbedding[?f] ?x ?s ?c)",
+      "f = ropeOfHalves(p, q, x); lastAxis(k, c); lastAxis(k, s); covers(h, c); covers(h, s)",
+    ),
+    "#rope-of-turned",
+  ),
+  sampled(
+    row(
+      "mask-dropped",
+      "exact",
+      "(contract[?b] (softmax[?s] (add ?p@(contract[?a] (mul ?q ?c) ?k) ?m)) ?v)",
+      "(attention[?f] ?q ?k ?v)",
+      "uniform(c); float(q); covers(p, m); f = attentionForm(a, b, s, c)",
+    ),
+    "(attention[?f] ?q ?k ?v ?m)",
+  ),
+  row(
+    "exp-not-rescaled",
+    "reassociates",
+    "(reduce[?r] (exp (sub ?x (max ?m ?n))))",
+    "(reduce[?r] (exp (sub ?x ?m)))",
+    "reduces(r, sum); keepsDims(r)",
+  ),
+  row(
+    "quotient-of-summed-out-of-product",
+    "reassociates",
+    "(contract[?a] (div ?p ?l) ?v)",
+    "(div (contract[?a] ?p ?v) ?l)",
+    "float(p); covers(p, l)",
+  ),
+  // Of windows.
+  sampled(
+    row(
+      "enlarged-without-zeros-in-place",
+      "reassociates",
+      "(convolution[?a] ?x ?w)",
+      "(convolution[?b] ?x (reverse[?v] (pad[?p] ?w (constant[?z]))))",
+      "constant(w); b = enlargedWindow(a, w); p = enlargingZeros(a, w); z = number(0, w); v = spatialAxes()",
+    ),
+    "#two-windows",
+  ),
+  sampled(
+    row("halves-uncorrected", "exact", "(convolution[?a] ?x ?w)", (site) => joinedHalves(site)),
+    "#even-batch",
+  ),
+  // Of quantised values.
+  row(
+    "zero-point-dropped",
+    "exact",
+    "(contract[?a] (sub ?x ?z) ?w)",
+    "(contract[?a] ?x ?w)",
+    "integer(x); single(z)",
+  ),
+  row(
+    "concat-of-dequantized-by-first",
+    "exact",
+    "(concat[?a] (dequantize[?q] ?x ?s ?z) (dequantize[?q] ?y ?t ?z))",
+    "(dequantize[?q] (concat[?a] ?x ?y) ?s ?z)",
+    "perTensor(q); single(s); single(t); single(z)",
+  ),
+  row(
+    "relu-of-stored",
+    "exact",
+    "(relu (dequantize[?q] ?x ?s ?z))",
+    "(dequantize[?q] (relu ?x) ?s ?z)",
+    "perTensor(q); single(z); positive(s); single(s)",
+  ),
+  // Approximations that claim too much.
+  sampled(
+    row(
+      "gelu-by-tanh-as-rounding",
+      "reassociates",
+      "(gelu[?g] ?x)",
+      "(gelu[?h] ?x)",
+      "isExactGelu(g); h = geluForm(tanh)",
+    ),
+    "#gelu",
+  ),
+  {
+    ...sampled(
+      row(
+        "gelu-by-sigmoid-within-little",
+        "approximates",
+        "(gelu[?g] ?x)",
+        "(mul ?x (sigmoid (mul ?x (constant[?k]))))",
+        "isExactGelu(g); k = number(1.702, x)",
+      ),
+      "#gelu",
+    ),
+    errorBound: 1e-3,
+  },
   sampled(
     row("reverse-twice-elsewhere", "exact", "(reverse[?p] (reverse[?q] ?x))", "?x"),
     "(reverse[?p] (reverse[?q] ?x))",

@@ -15,11 +15,13 @@ import { constantValue, toIndex } from "../../semantics/index-expr.ts";
 import { elementCount } from "../../semantics/shape.ts";
 import { fromRef, type RefTensor, refTensor } from "../../semantics/tensor.ts";
 import { attempt } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
 import type { Rng } from "../../support/rng.ts";
 import { conditions, type Suggestion } from "../conditions.ts";
 import { clausesOf, type RuleRow } from "../rule-row.ts";
 import { isScalarOp, knownElements, mapOp } from "../terms.ts";
 import { makeOperands, randomScalarOp, randomShape, type Want } from "./makers.ts";
+import { samples } from "./samples.ts";
 
 export interface Instance {
   readonly graph: Graph;
@@ -76,6 +78,8 @@ class Instantiation {
   }
 
   run(): Instance | undefined {
+    const { sample } = this.#row;
+    if (sample?.startsWith("#")) return this.#runSample(sample.slice(1));
     const texts = [this.#row.sample ?? this.#row.left, ...(this.#row.beside ?? [])];
     const roots: Typed[] = [];
     for (const text of texts) {
@@ -92,6 +96,23 @@ class Instantiation {
     const samples = this.#row.sample !== undefined && isComposite(built.value.nodes.at(-1)!.op);
     const graph = samples ? definitionOf(built.value) : built.value;
     return { graph, values: this.#values };
+  }
+
+  /** A sample that is a graph: every leaf is drawn when it is asked for. */
+  #runSample(name: string): Instance | undefined {
+    const write = samples[name];
+    invariant(write, () => `no sample is named "${name}"`);
+    const b = new GraphBuilder("instance");
+    const leaf =
+      (kind: "input" | "weight") => (id: string, shape: readonly number[], dtype?: DType) => {
+        const type = { dtype: dtype ?? this.#options.dtype, shape };
+        this.#values.set(id, this.#elements(type, undefined));
+        return kind === "input" ? b.input(id, typeOf(type)) : b.weight(id, typeOf(type));
+      };
+    const { dtype } = this.#options;
+    const scope = { b, rng: this.#rng, dtype, input: leaf("input"), weight: leaf("weight") };
+    const built = attempt(() => b.finish(write(scope)));
+    return built.ok ? { graph: built.value, values: this.#values } : undefined;
   }
 
   #type(pattern: Pattern, want: Want | undefined): Typed | undefined {

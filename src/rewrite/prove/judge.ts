@@ -136,14 +136,14 @@ export const exactJudge: Judge = {
   readsConstants: true,
 };
 
-/** In f64: equal up to rounding relative to the largest element. What overflows is not compared. */
-export function closeJudge(tolerance: number): Judge {
+/** In f64: equal up to a tolerance relative to the largest element, or to `least` where all are smaller. */
+export function closeJudge(tolerance: number, least = 1e-3): Judge {
   return {
     leaf: (value) => value,
     call: runGraphOfCall,
     agree: (a, b) => {
       if (a.data.length === 0) return difference(a, b, () => true);
-      let scale = 1e-3;
+      let scale = least;
       for (const x of a.data)
         if (Number.isFinite(Number(x))) scale = Math.max(scale, Math.abs(Number(x)));
       return difference(a, b, (x, y) => {
@@ -222,10 +222,13 @@ function someFunction(op: string, x: number): number {
   return product(product(x + hash, x + 7919), x + 104729 + hash);
 }
 
+function isSum({ op, attrs }: TermCall): boolean {
+  return op === "reduce" && (attrs as { readonly kind?: string }).kind === "sum";
+}
+
 function moduloCall(call: TermCall, inputs: readonly RefTensor[]): RefTensor | undefined {
   if (isComposite(call.op)) return undefined;
-  const sums = call.op === "reduce" && (call.attrs as { readonly kind?: string }).kind === "sum";
-  if (linear.has(call.op) || sums) {
+  if (linear.has(call.op) || isSum(call)) {
     if (call.op === "gather") return undefined;
     const result = runGraphOfCall(call, inputs);
     return result && mapped(result, residue);
@@ -255,7 +258,7 @@ export function moduloJudge(interpreted: ReadonlySet<string>): Judge {
       return { ...value, dtype: "f64", data: Float64Array.from(residues as number[]) };
     },
     call: (call, inputs) => {
-      if (interpreted.has(call.op) && !ring.has(call.op)) return undefined;
+      if (interpreted.has(call.op) && !ring.has(call.op) && !isSum(call)) return undefined;
       const { accumulator } = call.attrs as { readonly accumulator?: string };
       const attrs = accumulator === undefined ? call.attrs : { ...call.attrs, accumulator: "f64" };
       return moduloCall({ op: call.op, attrs }, inputs);

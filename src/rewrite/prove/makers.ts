@@ -237,6 +237,7 @@ const reduce: Maker = ({ rng, out, operands, attrs, dtype }) => {
     shuffled(rng, rank)
       .slice(0, rank - result.shape.length)
       .sort((a, b) => a - b);
+  if (axes.some((axis) => axis >= rank)) return undefined;
   const rest = [...result.shape];
   const shape = Array.from({ length: rank }, (_, i) =>
     axes.includes(i) ? rng.pick(extents) : rest.shift()!,
@@ -334,9 +335,15 @@ const convolution: Maker = ({ rng, out, operands, attrs, dtype }) => {
 };
 
 const cast: Maker = ({ rng, out, operands, attrs, dtype }) => {
-  const to = (attrs?.to as DType | undefined) ?? out?.dtype ?? "f64";
+  const other = rng.pick(["f64", "f32", "f16", "i32", "i8", "u8"] as const);
+  const own = rng.uniform() < 0.5 ? dtype : other;
+  const to = (attrs?.to as DType | undefined) ?? out?.dtype ?? own;
   const shape = operands[0]?.shape ?? out?.shape ?? randomShape(rng);
-  return { attrs: attrs ?? { to, saturate: true }, operands: [operands[0] ?? { dtype, shape }] };
+  const from = rng.uniform() < 0.3 ? other : dtype;
+  return {
+    attrs: attrs ?? { to, saturate: true },
+    operands: [operands[0] ?? { dtype: from, shape }],
+  };
 };
 
 const softmax: Maker = (ask) => {
@@ -384,7 +391,7 @@ const norm: Maker = ({ rng, dtype, operands }) => {
   };
 };
 
-const attention: Maker = ({ rng, dtype }) => {
+const attention: Maker = ({ rng, dtype, operands }) => {
   const [b, h, s, d, t, e] = randomShape(rng, 6) as [
     number,
     number,
@@ -394,12 +401,10 @@ const attention: Maker = ({ rng, dtype }) => {
     number,
   ];
   return {
-    attrs: { scale: 0.5, causal: "none", mask: false, softcap: 0 },
-    operands: [
-      [b, h, s, d],
-      [b, h, t, d],
-      [b, h, t, e],
-    ].map((shape) => ({ dtype, shape })),
+    attrs: { scale: 0.5, causal: "none", mask: operands.length > 3, softcap: 0 },
+    operands: [[b, h, s, d], [b, h, t, d], [b, h, t, e], narrowed(rng, [b, h, s, t])]
+      .slice(0, operands.length)
+      .map((shape) => ({ dtype, shape })),
   };
 };
 

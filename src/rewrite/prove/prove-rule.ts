@@ -124,5 +124,5 @@ const f64Tolerance = 1e-9;
 
 function judgeOf(row: RuleRow): Judge {
   if (row.numerics === "exact") return exactJudge;
-  return closeJudge(row.errorBound ?? f64Tolerance);
+  return row.errorBound === undefined ? closeJudge(f64Tolerance) : closeJudge(row.errorBound, 1);
 }
