@@ -27,7 +27,11 @@ function inFile(file: string, tests: readonly string[], rows: readonly Row[]): P
 }
 
 const lowering = ["test/differential/lowering.test.ts", "test/differential/directives.test.ts"];
-const plans = ["src/lower/memory-plan.test.ts", "src/lower/lower-program.test.ts"];
+const plans = [
+  "src/lower/memory-plan.test.ts",
+  "src/lower/check-reuse.test.ts",
+  "src/lower/lower-program.test.ts",
+];
 const packing = ["src/lower/pack-intervals.test.ts"];
 const emitter = [
   "test/differential/wasm-emitter.test.ts",
@@ -137,6 +141,25 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["size: Math.max(", "size: Math.min(", "a shared place is as small as its smallest user"],
     ["Math.ceil(n / target.alignmentBytes) * target.alignmentBytes", "n", "arenas are not aligned"],
   ]),
+  ...inFile("src/lower/check-reuse.ts", plans, [
+    ["!this.#keeps([earlier], [later], true)", "false", "taking over a place is never judged"],
+    ["s.from < to && from < s.to", "s.from < from && from < s.to", "equal places never meet"],
+    ["atOnce ? 1 : 2", "1", "every task reads before it writes"],
+    ['found.kind === "legal"', 'found.kind !== "unknown"', "a lost value is no reason to refuse"],
+  ]),
+  ...inFile(
+    "src/lower/storage.ts",
+    ["src/lower/storage.test.ts"],
+    [
+      ["if (access.tensor !== tensor) return true;", "return true;", "in place over any operand"],
+      [
+        "at < reads.length ? loops.map((_, i) => i) : results",
+        "results",
+        "in place while it folds",
+      ],
+      ["affine.below(from[dim]!, to[dim]!), ", "", "in place over what later instances read"],
+    ],
+  ),
   ...inFile("src/lower/pack-intervals.ts", packing, [
     [
       "a.first <= b.last && b.first <= a.last",

@@ -377,10 +377,10 @@ export function deltas(map: IntegerMap): IntegerSet {
   return { kind: "set", params: map.params, pieces };
 }
 
-/** Another name or other dimension names for every piece's (output) tuple. */
-export function renameTuple(set: IntegerSet, name: string): IntegerSet {
+/** Another name for every piece's (output) tuple. */
+export function renameTuple<T extends SetOrMap>(value: T, name: string): T {
   return {
-    ...set,
-    pieces: set.pieces.map((p) => ({ ...p, output: { name, dims: p.output.dims } })),
+    ...value,
+    pieces: value.pieces.map((p) => ({ ...p, output: { ...p.output, name } })),
   };
 }

@@ -15,8 +15,9 @@ import type { LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
-import { buffersOf, type MemoryPlan, planMemory } from "./memory-plan.ts";
+import { type MemoryPlan, planMemory } from "./memory-plan.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
+import { buffersOf } from "./task-uses.ts";
 
 export interface LoweringInput {
   readonly nests: NestProgram;

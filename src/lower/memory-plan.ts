@@ -1,16 +1,19 @@
 /**
  * Places every buffer of scope memory: weights one after another, inputs and outputs in the caller's
  * arena, states in theirs, and scratch by lifetime with reuse. Sizes are capacities: extents at the
- * parameters' upper ends, so one plan serves every shape in range.
+ * parameters' upper ends, so one plan serves every shape in range. Lifetimes only propose who may share
+ * bytes: check-reuse.ts has affine/ decide whether every value is kept.
  */
-import type { Buffer, Program, Task, TaskCondition } from "../program/program.ts";
-import type { Statement } from "../program/statement.ts";
+import type { Buffer, Program } from "../program/program.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { constant } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
+import { findLostValue } from "./check-reuse.ts";
 import { packIntervals } from "./pack-intervals.ts";
+import { kernelUses, taskUses } from "./task-uses.ts";
 
 export interface MemoryPlan {
   readonly program: Program;
@@ -54,6 +57,12 @@ export function planMemory(
     last: g.last,
   }));
   const packing = packIntervals(intervals, target.alignmentBytes);
+  const places = merged.groups.map(({ members }, i) => {
+    const from = packing.offsets[i]!;
+    return { tenants: members, from, to: from + intervals[i]!.size };
+  });
+  const lost = findLostValue(program, places);
+  invariant(!lost, () => `${lost?.later} would lie over ${lost?.earlier}, which is still needed`);
   merged.groups.forEach((g, i) => {
     const [owner, ...over] = g.members;
     put(owner!, "scratch", packing.offsets[i]!);
@@ -91,12 +100,11 @@ interface StorageGroup extends Lifetime {
 function lifetimes(program: Program): Map<string, Lifetime> {
   const views = new Map(program.buffers.map((b) => [b.name, b.viewOf]));
   const owner = (name: string): string => views.get(name) ?? name;
-  const touched = new Map(
-    program.kernels.map((k) => [k.name, buffersOf(k.roles.flatMap((r) => r.body))]),
-  );
+  const kernels = kernelUses(program.kernels);
   const found = new Map<string, Lifetime>();
   program.tasks.forEach((task, time) => {
-    for (const name of usedBy(task, touched)) {
+    const { reads, writes } = taskUses(task, kernels);
+    for (const name of [...reads, ...writes]) {
       const seen = found.get(owner(name));
       if (seen) seen.last = time;
       else found.set(owner(name), { first: time, last: time });
@@ -104,54 +112,6 @@ function lifetimes(program: Program): Map<string, Lifetime> {
   });
   return found;
 }
-
-/** Buffers of a task: of its kernels, those that its tables stand for, the flags it branches on. */
-function usedBy(task: Task, touched: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
-  const within = (tasks: readonly Task[]): readonly string[] =>
-    tasks.flatMap((t) => usedBy(t, touched));
-  switch (task.kind) {
-    case "launch":
-      return [...touched.get(task.kernel)!];
-    case "if":
-      return [...flagOf(task.condition), ...within(task.then), ...within(task.else)];
-    case "while":
-      return [...flagOf(task.condition), ...within(task.body)];
-    case "repeat": {
-      const rows = new Map(task.tables.map((t) => [t.name, t.rows]));
-      return within(task.body).flatMap((name) => rows.get(name) ?? [name]);
-    }
-    case "stop":
-      return [];
-  }
-}
-
-function flagOf(condition: TaskCondition): readonly string[] {
-  return condition.kind === "element" ? [condition.buffer] : [];
-}
-
-/** Names of all buffers that statements load from or store to. */
-export function buffersOf(statements: readonly Statement[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  const visit = (node: unknown): void => {
-    if (Array.isArray(node)) {
-      for (const part of node) visit(part);
-    } else if (typeof node === "object" && node !== null) {
-      if ("buffer" in node && typeof node.buffer === "string") names.add(node.buffer);
-      for (const [key, part] of Object.entries(node)) if (!plainFields.has(key)) visit(part);
-    }
-  };
-  visit(statements);
-  return names;
-}
-
-/** Fields of statements and expressions that hold index expressions or conditions, never buffers. */
-const plainFields: ReadonlySet<string> = new Set([
-  "index",
-  "guard",
-  "conditions",
-  "extent",
-  "expr",
-]);
 
 function mergeInPlace(
   scratch: readonly Buffer[],

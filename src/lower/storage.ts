@@ -1,8 +1,11 @@
 /**
  * Which tensors share storage: reshapes are views of the same bytes, and a statement may write its
- * result over an operand that dies there when it reads that operand only at the element it writes.
+ * result over an operand that dies there when each of its elements is read only by the instance that
+ * writes over it, which affine/ decides.
  */
-import type { NestProgram, Region, TensorRole } from "../region/nest.ts";
+import * as affine from "../affine/index.ts";
+import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
+import type { NestProgram, Region, Statement, TensorRole } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 
 /** Tensor name -> the tensor whose bytes it is. */
@@ -44,29 +47,53 @@ export function planViews(nests: NestProgram): ViewPlan {
 }
 
 /**
- * Operands that the region may overwrite with `output`: read by its only writer at exactly the element
- * written, in a statement that reads nothing else of them.
+ * Operands that the region may overwrite with `output`: those of which no instance of the only writer
+ * reads an element that another instance writes, in whatever order they run. A body inside a reduction
+ * runs many times before its result is written, what finishes a result once. Scans read their own
+ * output, and what goes through an index or combines may touch an element twice: never in place.
  */
 export function inPlaceOperands(scheduled: ScheduledRegion, output: string): readonly string[] {
-  const { statements } = scheduled.region;
-  const writers = statements.filter((s) => s.writes.some((w) => w.tensor === output));
-  const [writer] = writers;
-  if (!writer || writers.length > 1 || statements.length > 1) return [];
-  if (writer.writes.length > 1 || writer.indirects.length > 0) return [];
-  if (writer.loops.some((l) => l.kind === "scan")) return [];
+  const { region } = scheduled;
+  const [writer, ...others] = region.statements;
+  if (!writer || others.length > 0 || writer.writes.length !== 1) return [];
+  if (writer.indirects.length > 0 || writer.loops.some((l) => l.kind === "scan")) return [];
   const [write] = writer.writes;
-  if (write!.combine !== "overwrite") return [];
-  const target = write!.index.map((e) => e.key).join();
-  const bodyReads = writer.reduction ? writer.reads : [];
-  const lateReads = writer.reduction
-    ? writer.finishReads
-    : [...writer.reads, ...writer.finishReads];
-  const same = lateReads.filter((r) => r.index.map((e) => e.key).join() === target);
-  return same
-    .map((r) => r.tensor)
-    .filter((t) => lateReads.every((r) => r.tensor !== t || same.includes(r)))
-    .filter((t) => bodyReads.every((r) => r.tensor !== t))
-    .filter((t) => sameBytes(scheduled.region, t, output));
+  if (write!.tensor !== output || write!.combine !== "overwrite") return [];
+  const operands = new Set([...writer.finishReads, ...writer.reads].map((r) => r.tensor));
+  const candidates = [...operands].filter((t) => sameBytes(region, t, output));
+  if (candidates.length === 0) return [];
+  const bridged = bridgeRegion(region);
+  return candidates.filter((t) => isReadWhereWritten(writer, bridged, t));
+}
+
+function isReadWhereWritten(
+  { name, loops, reads, finishReads }: Statement,
+  { statements, context }: BridgedRegion,
+  tensor: string,
+): boolean {
+  const { domain, reads: maps, writes } = statements.get(name)!;
+  const results = loops.flatMap((l, at) => (l.kind === "reduce" ? [] : [at]));
+  return [...reads, ...finishReads].every((access, at) => {
+    if (access.tensor !== tensor) return true;
+    const element = affine.renameTuple(maps[at]!, "element");
+    const written = affine.renameTuple(writes[0]!, "element");
+    const meeting = affine.compose(element, affine.inverse(written));
+    const within = affine.intersectRange(affine.intersectDomain(meeting, domain), domain);
+    const pairs = affine.intersectParams(within, context);
+    const compared = at < reads.length ? loops.map((_, i) => i) : results;
+    return compared.every((dim) => differsNowhere(pairs, loops, dim));
+  });
+}
+
+/** Whether the two instances of every pair have the same value of a loop. */
+function differsNowhere(pairs: affine.IntegerMap, loops: Statement["loops"], dim: number): boolean {
+  const [from, to] = [loops.map((_, i) => `r${i}`), loops.map((_, i) => `w${i}`)];
+  const tuple = pairs.pieces[0]?.output.name ?? "";
+  const orders = [affine.below(from[dim]!, to[dim]!), affine.below(to[dim]!, from[dim]!)];
+  return orders.every((order) => {
+    const parts = { from: { tuple, dims: from }, to: { tuple, dims: to }, where: [order] };
+    return affine.isEmpty(affine.intersect(pairs, affine.makeRelation(parts))) === "yes";
+  });
 }
 
 function sameBytes(region: Region, a: string, b: string): boolean {
