@@ -155,6 +155,15 @@ export {
 } from "./tree/directive.ts";
 export { printTreeDirective } from "./tree/directive-text.ts";
 export { flattenTree, type TimePart, type TimePaths, timePaths } from "./tree/flatten.ts";
+export { generateLoops, type LoopQuestion } from "./tree/generate-loops.ts";
+export {
+  type Bound,
+  bodiesOf,
+  guardsOf,
+  type LoopNode,
+  printLoops,
+  runLoops,
+} from "./tree/loop-nest.ts";
 export {
   type Nest,
   nestDependences,
