@@ -1,15 +1,20 @@
 /**
  * One random schedule of one kernel: directives are drawn and applied one by one, and everything the
  * library says is compared with what looking at all pairs of instances says. What it accepts must compute
- * the kernel's values, with iterations that nothing orders shuffled.
+ * the kernel's values, with iterations that nothing orders shuffled, and loops made of a tree must visit
+ * what the tree visits.
  */
 import {
   applyDirective,
   executeTree,
+  generateLoops,
+  instanceKey,
   judgePlan,
   type Nest,
   type Plan,
+  printLoops,
   relocationOf,
+  runLoops,
   runTree,
   type StorageDirective,
   scheduleNest,
@@ -63,6 +68,9 @@ export interface Outcome {
 export function tryKernel(kernel: Kernel, seed: number): Outcome {
   return new Trial(kernel, new Rng(seed)).run();
 }
+
+/** Trees that loops are made of: it takes as long as the rest of a trial. */
+const shareOfLoops = 0.25;
 
 class Trial {
   readonly #kernel: Kernel;
@@ -151,12 +159,31 @@ class Trial {
       return this.#end(verdict, `grid loops are shared: ${!stray}`);
     }
     if (stray) return this.#end(verdict);
+    const strayed = this.#wrongLoops();
+    if (strayed !== undefined) return this.#end(verdict, strayed);
     const broken = brute.findBroken(tree, this.#instances, this.#pairs);
     if (verdict.kind !== (broken ? "illegal" : "legal")) {
       const pair = broken && [broken.first, broken.second].map((i) => this.#instances[i]);
       return this.#end(verdict, `${verdict.kind}, but brute force found ${JSON.stringify(pair)}`);
     }
     return this.#end(verdict, broken ? this.#wrongCure() : this.#wrongValues());
+  }
+
+  /** For some trees, legal or not: the loops made of it visit the instances in its order. */
+  #wrongLoops(): string | undefined {
+    if (this.#rng.uniform() > shareOfLoops) return undefined;
+    const { nest, tree } = this.#plan;
+    const { statements } = nest;
+    const made = generateLoops({ statements, tree });
+    if (made.kind === "unknown") return `loops are unknown: ${made.reason}`;
+    const order = executeTree(tree, this.#domain(), { statements }).map(instanceKey);
+    const visited = runLoops(made.value, {}).map(instanceKey);
+    return order.join() === visited.join() ? undefined : `wrong loops ${printLoops(made.value)}`;
+  }
+
+  /** The instances without those that extensions bring in. */
+  #domain(): readonly brute.Located[] {
+    return this.#instances.filter((i) => !i.statement.endsWith(".tile"));
   }
 
   /** For some refusals: the suggested change must keep all pairs in order. */
@@ -179,10 +206,7 @@ class Trial {
       const keyed = Array.from({ length: count }, (_, i) => ({ i, key: this.#rng.uniform() }));
       return keyed.sort((a, b) => a.key - b.key).map((k) => k.i);
     };
-    const extended = new Set(
-      this.#instances.filter((i) => i.statement.endsWith(".tile")).map((i) => i.statement),
-    );
-    const domain = this.#instances.filter((i) => !extended.has(i.statement));
+    const domain = this.#domain();
     for (const permute of [undefined, shuffled]) {
       const options = { statements: nest.statements, ...(permute && { permute }) };
       const ran = runTree(tree, domain, options);

@@ -17,6 +17,14 @@ export const inspect = command({
         "with --schedule: where and when one iteration runs: 'REGION:STATEMENT[i=2, j=7]'",
       value: "POINT",
     }),
+    loops: argument(z.boolean().default(false), {
+      description: "with --schedule: the loops that the order of each region comes to",
+    }),
+    use: argument(z.string().optional(), {
+      description:
+        "with --schedule: the schedules of a file, proved and shown, in place of the chosen",
+      value: "FILE",
+    }),
     program: argument(z.boolean().default(false), { description: "the program" }),
     asm: argument(z.boolean().default(false), {
       description: "machine code as assembler text, with what its registers cost",

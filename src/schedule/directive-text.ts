@@ -75,16 +75,31 @@ export function printDirective(d: Directive): string {
 export function parseSchedule(text: string): Result<Schedule> {
   return attempt(() => {
     const reader = new TextReader(text);
-    reader.expect("schedule");
-    const region = reader.string("the region's name in quotes");
-    reader.expect("for");
-    const target = reader.string("the target's name in quotes");
-    reader.expect("{");
-    const directives: Directive[] = [];
-    while (!reader.accept("}")) directives.push(readDirective(reader));
+    const schedule = readSchedule(reader);
     if (reader.peek().kind !== "end") reader.fail("the end of the schedule");
-    return { region, target, directives };
+    return schedule;
   });
+}
+
+/** Any number of schedules, one behind the other. */
+export function parseSchedules(text: string): Result<readonly Schedule[]> {
+  return attempt(() => {
+    const reader = new TextReader(text);
+    const schedules: Schedule[] = [];
+    while (reader.peek().kind !== "end") schedules.push(readSchedule(reader));
+    return schedules;
+  });
+}
+
+function readSchedule(reader: TextReader): Schedule {
+  reader.expect("schedule");
+  const region = reader.string("the region's name in quotes");
+  reader.expect("for");
+  const target = reader.string("the target's name in quotes");
+  reader.expect("{");
+  const directives: Directive[] = [];
+  while (!reader.accept("}")) directives.push(readDirective(reader));
+  return { region, target, directives };
 }
 
 function readDirective(reader: TextReader): Directive {
