@@ -13,6 +13,17 @@ import { sampleModels } from "./sample-models.ts";
 const folder = mkdtempSync(join(tmpdir(), "wavetile-golden-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 for (const { name, bytes } of sampleModels) writeFileSync(join(folder, `${name}.onnx`), bytes());
+/** Schedules of one's own for running.onnx: one is legal, one reads what is not there yet. */
+const skewed = `schedule "S0" for "wasm" {
+  skew S0:i1 by i0 times 1
+  interchange S0:i0 with i1
+}`;
+writeFileSync(join(folder, "skewed.txt"), skewed);
+writeFileSync(
+  join(folder, "early.txt"),
+  skewed.replace("skew S0:i1 by i0 times 1", "skew S0:i1 by i0 times -1"),
+);
+writeFileSync(join(folder, "nowhere.txt"), skewed.replace('"S0"', '"Q"'));
 
 /** The exit code, and both streams. */
 async function answer(...argv: readonly string[]): Promise<string> {
@@ -45,6 +56,10 @@ function steady(text: string): string {
     .replace(/^( {4}"bytes": )\d+/gm, "$1SIZE");
 }
 
+const own = (file: string): readonly string[] => {
+  const use = ["--use", `FOLDER/${file}.txt`];
+  return ["inspect", "FOLDER/running.onnx", "--schedule", ...use, "--target", "wasm"];
+};
 const json = ["--target", "wasm", "--json"];
 const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
   ["optimize", ["optimize", "FOLDER/convolution.onnx", "-o", "FOLDER/c.wt", ...json]],
@@ -59,6 +74,12 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
     "no place",
     ["inspect", "FOLDER/running.onnx", "--schedule", "--at", "Z[0]", "--target", "wasm"],
   ],
+  ["loops", ["inspect", "FOLDER/running.onnx", "--schedule", "--loops", "--target", "wasm"]],
+  ["own schedule", [...own("skewed"), "--loops", "--at", "S0[1, 2]"]],
+  ["own schedule that is illegal", own("early")],
+  ["own schedule of no region", own("nowhere")],
+  ["no loops in an artifact", ["inspect", "FOLDER/c.wt", "--schedule", "--loops"]],
+  ["loops of what", ["inspect", "FOLDER/running.onnx", "--loops"]],
   ["explain", ["explain", "FOLDER/mlp.onnx", "--shape", "M=1..40", ...json]],
   ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
   ["no program", ["optimize", "FOLDER/lstm.onnx", "--shape", "S=70", ...json]],
