@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ["{src,test,bench,demo,campaign}/**/*.test.ts"],
     pool: "forks",
-    testTimeout: 30_000,
+    // Hanging, not slow: on a busy machine a test waits for its turn.
+    testTimeout: 120_000,
   },
 });
