@@ -168,7 +168,7 @@ export class PieceBuilder {
         typeof atom === "string"
           ? this.#placeOf(atom, existentials)
           : this.#floorPlace(atom, existentials);
-      row.entries.push({ ...place, coefficient });
+      row.entries.push({ in: place.in, index: place.index, coefficient });
     }
     return row;
   }

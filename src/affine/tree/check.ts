@@ -15,7 +15,7 @@ import {
   type TimeSchedule,
 } from "../legality.ts";
 import type { NestStatement } from "../nest.ts";
-import { flattenTree, type TimePart, type TimePaths, timeMapOf } from "./flatten.ts";
+import { flattenTree, markOf, type TimePart, type TimePaths, timeMapOf } from "./flatten.ts";
 import { meetsAtEnd, type ScheduleTree } from "./tree.ts";
 
 export interface TreeQuestion {
@@ -88,14 +88,22 @@ function outsideGrid(paths: TimePaths): Diagnostic | undefined {
   return undefined;
 }
 
-/** Which kernel, then the loops that meet only at its end, whatever is around them. */
+/**
+ * Which kernel, then the loops that meet only at its end, whatever is around them; undefined where the
+ * tree's own time starts like this, with the same marks.
+ */
 function gridTimes(
   statements: readonly NestStatement[],
   paths: TimePaths,
 ): TimeSchedule | undefined {
-  const depth = Math.max(0, ...[...paths.values()].map((p) => gridParts(p).length));
-  if (depth === 0) return undefined;
-  const before = Math.max(...[...paths.values()].map((p) => kernelParts(p).length));
+  const all = [...paths.values()];
+  const depth = Math.max(0, ...all.map((p) => gridParts(p).length));
+  const before = Math.max(...all.map((p) => kernelParts(p).length));
+  const standFirst = all.every((parts) => {
+    const grid = gridParts(parts);
+    return grid.length === depth && grid.every((p, i) => p === parts[before + i] && markOf(p) === "parallel");
+  });
+  if (standFirst) return undefined;
   const zeros = Array.from({ length: before + depth }, () => ({ value: affine(0) }));
   const padded = (
     parts: readonly Pick<TimePart, "value">[],
@@ -104,8 +112,8 @@ function gridTimes(
   const times = new Map(
     statements.map((s) => {
       const parts = paths.get(s.name)!;
-      const all = [...padded(kernelParts(parts), before), ...padded(gridParts(parts), depth)];
-      return [s.name, timeMapOf(s, all)];
+      const values = [...padded(kernelParts(parts), before), ...padded(gridParts(parts), depth)];
+      return [s.name, timeMapOf(s, values)];
     }),
   );
   const marks = Array.from({ length: depth }, (_, i) => ({
