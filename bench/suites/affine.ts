@@ -1,10 +1,11 @@
 /**
- * The integer-set library against isl, and the time to decide a model with it. A case an operation, each on the same random operands as the
- * campaign draws. Both sides time the operation alone, on operands that are read anew for every run
+ * The integer-set library against isl, and the time to decide schedules with it. A case an operation,
+ * each on the same random operands as the campaign draws. Both sides time the operation alone, on operands that are read anew for every run
  * (both keep what they have found out about a value); the driver repeats within its process. A time of
  * an operand is the median of a few short ones in turn, so that runs which lost the processor do not
- * count; the time of a case is the sum over its operands. The last case has no peer: all directives of a
- * thousand regions, decided in processes that have decided nothing before.
+ * count; the time of a case is the sum over its operands. The last cases have no peer but a limit: a
+ * large product of matrices, and all directives of a thousand regions, decided in processes that have
+ * decided nothing before.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -42,7 +43,11 @@ export const affineSuite: Suite = {
     const text = version.kind === "ok" ? version.text : "unknown";
     return {
       versions: { isl: text },
-      cases: [...timed.map((question) => caseOf(question, driver, text)), modelCase],
+      cases: [
+        ...timed.map((question) => caseOf(question, driver, text)),
+        ...matmulCases,
+        modelCase,
+      ],
       summarise: (rows) => ({ ...summarise(rows.filter((r) => !r.detail)) }),
     };
   },
@@ -116,40 +121,47 @@ function rowOf(pairs: readonly TimingPair[]): Omit<BenchRow, "case" | "peerName"
   return { ours: oursNs, peer: peerNs, ratio, low, high, n };
 }
 
-/** Fresh processes that decide the model. */
+/** Fresh processes for each of the cases without a peer. */
 const processes = 5;
-/** What deciding it may take, in place of a peer. */
-const limitNs = 1e9;
 
-const modelCase: ForeignCase = {
-  case: "decide/1000-regions",
-  peerName: "limit",
-  measure: async () => {
-    const runs = Array.from({ length: processes }, decideModel);
-    const ms = runs.map((r) => r.ms);
-    const [least, middle, most] = [Math.min(...ms), median(ms), Math.max(...ms)];
-    const { regions, legal, classes } = runs[0]!;
-    return {
-      case: "decide/1000-regions",
-      peerName: "limit",
-      ours: middle * 1e6,
-      peer: limitNs,
-      ratio: limitNs / (middle * 1e6),
-      low: limitNs / (most * 1e6),
-      high: limitNs / (least * 1e6),
-      n: processes,
-      detail: {
-        ms: middle,
-        least,
-        most,
-        processorMs: median(runs.map((r) => r.userMs)),
-        regions,
-        legal,
-        classes,
-      },
-    };
-  },
-};
+/** What deciding a product of matrices may take, and a model, in place of a peer. */
+const limitNs = { matmul: 1e5, model: 1e9 };
+
+interface TimedMatmul {
+  readonly form: string;
+  readonly decide: number;
+  readonly first: number;
+  readonly small: number;
+}
+
+const matmulCases = ["loops", "tree"].map((form): ForeignCase => {
+  const name = `decide/matmul-4096-by-${form}`;
+  return {
+    case: name,
+    peerName: "limit",
+    measure: async () => {
+      const runs = Array.from(
+        { length: processes },
+        () => runScript<readonly TimedMatmul[]>("matmul.ts").find((r) => r.form === form)!,
+      );
+      const us = runs.map((r) => r.decide);
+      return {
+        ...limited(
+          name,
+          limitNs.matmul,
+          us.map((t) => t * 1e3),
+        ),
+        detail: {
+          us: median(us),
+          least: Math.min(...us),
+          most: Math.max(...us),
+          firstUs: median(runs.map((r) => r.first)),
+          smallUs: median(runs.map((r) => r.small)),
+        },
+      };
+    },
+  };
+});
 
 interface DecidedModel {
   readonly ms: number;
@@ -159,11 +171,52 @@ interface DecidedModel {
   readonly classes: number;
 }
 
-function decideModel(): DecidedModel {
-  const script = fileURLToPath(new URL("../legality/decide.ts", import.meta.url));
+const modelCase: ForeignCase = {
+  case: "decide/1000-regions",
+  peerName: "limit",
+  measure: async () => {
+    const runs = Array.from({ length: processes }, () => runScript<DecidedModel>("decide.ts"));
+    const ms = runs.map((r) => r.ms);
+    const { regions, legal, classes } = runs[0]!;
+    return {
+      ...limited(
+        "decide/1000-regions",
+        limitNs.model,
+        ms.map((t) => t * 1e6),
+      ),
+      detail: {
+        ms: median(ms),
+        least: Math.min(...ms),
+        most: Math.max(...ms),
+        processorMs: median(runs.map((r) => r.userMs)),
+        regions,
+        legal,
+        classes,
+      },
+    };
+  },
+};
+
+/** A row that compares the median of some times with a limit. */
+function limited(name: string, limit: number, timesNs: readonly number[]): BenchRow {
+  const ours = median(timesNs);
+  return {
+    case: name,
+    peerName: "limit",
+    ours,
+    peer: limit,
+    ratio: limit / ours,
+    low: limit / Math.max(...timesNs),
+    high: limit / Math.min(...timesNs),
+    n: timesNs.length,
+  };
+}
+
+function runScript<T>(name: string): T {
+  const script = fileURLToPath(new URL(`../legality/${name}`, import.meta.url));
   const { status, stdout, stderr } = spawnSync(process.execPath, ["--import", "tsx", script], {
     encoding: "utf8",
   });
-  if (status !== 0) throw new Error(`decide.ts: ${stderr}`);
-  return JSON.parse(stdout) as DecidedModel;
+  if (status !== 0) throw new Error(`${name}: ${stderr}`);
+  return JSON.parse(stdout) as T;
 }
