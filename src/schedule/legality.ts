@@ -29,6 +29,7 @@ import {
   type ScheduledLoop,
   type ScheduledRegion,
 } from "./scheduled-region.ts";
+import { separatedPair } from "./separated-pair.ts";
 import { checkTreeSchedule } from "./tree-legality.ts";
 
 /**
@@ -61,11 +62,14 @@ export function decideSchedule(
 }
 
 /** Threads share no accumulator, and every statement of a kernel is dealt out the same way. */
-function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedStatement): void {
+function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
+  const { scheduled, reduce, values } = executed;
   const { name } = scheduled.statement;
   const shared = reduce.find((l) => isSpread(l) && !isLanes(scheduled.statement, l));
   if (shared) {
-    reject("SCH016", `threads would add to one result: ${name}:${shared.name} is a reduce loop`, {
+    const pair = separatedPair(region, new Map([[name, values.get(shared.name)!]]));
+    const fault = `threads would add to one result: ${name}:${shared.name} is a reduce loop`;
+    reject("SCH016", withPair(fault, pair), {
       at: `${shared.mode === "grid" ? "parallelize" : "bind"} ${name}:${shared.name}`,
       help: `leave ${shared.name} serial, or vectorize it: lanes have an accumulator each`,
     });
@@ -73,16 +77,18 @@ function checkGrid(region: ScheduledRegion, { scheduled, reduce }: ExecutedState
   for (const { statement, into, depth } of region.fused) {
     const deeper = scheduled.loops.find((l, at) => isSpread(l) && at >= depth);
     if (deeper && (name === statement || name === into)) {
-      reject(
-        "SCH016",
-        `${statement} and ${into} do not share the grid loop ${name}:${deeper.name}`,
-        {
-          at: `fuse ${statement} into ${into}`,
-          help: `fuse at ${deeper.name} or deeper, or leave it serial: threads meet only between kernels`,
-        },
-      );
+      const fault = `${statement} and ${into} do not share the grid loop ${name}:${deeper.name}`;
+      const apart = new Map([statement, into].map((s, i) => [s, i]));
+      reject("SCH016", withPair(fault, separatedPair(region, apart)), {
+        at: `fuse ${statement} into ${into}`,
+        help: `fuse at ${deeper.name} or deeper, or leave it serial: threads meet only between kernels`,
+      });
     }
   }
+}
+
+function withPair(fault: string, pair: string | undefined): string {
+  return pair === undefined ? fault : `${pair}; ${fault}`;
 }
 
 /** Threads of a warp work on one result like lanes: each has an accumulator. */

@@ -46,6 +46,13 @@ function refuse(
         `${orderOf(scheduled, verdict.witness)}; ${breakage(verdict.witness)}`,
         { at },
       );
+    case "malformed": {
+      const { witness } = verdict;
+      const { message, help } = verdict.diagnostics[0]!;
+      const pair = witness && approximated.length === 0;
+      const fault = pair ? `${orderOf(scheduled, witness)}; ${message}` : message;
+      return reject("SCH016", fault, { at, ...(help !== undefined && { help }) });
+    }
     case "clash":
       if (approximated.length > 0) {
         return refuseUnproved(scheduled, at, `not affine: ${approximated.join(", ")}`);

@@ -196,6 +196,44 @@ describe("refusals have a witness and a change that is legal", () => {
       'fold "t" axis 0 to 2 instead of fold "t" axis 0 to 1',
     ],
     [
+      "split-reduction over threads",
+      regionOf(matmul),
+      "split-reduction S0:k by 4 -> k0 k1 parallelize S0:k0",
+      "or: leave out parallelize S0:k0",
+    ],
+    [
+      "fission",
+      regionOf(copy + rows),
+      'fuse S1 into S0:i fold "t" axis 0 to 2 fission S0:i',
+      "leave out fission S0:i",
+    ],
+    [
+      "tiles of tiles",
+      jacobi,
+      "tile S0:(s, i) by (4, 6) -> (s0, i0) (s1, i1) tile S0:(s1, i1) by (2, 3) -> (s2, i2) (s3, i3)",
+      "skew S0:i by s times 1 before tile S0:(s, i) by (4, 6) -> (s0, i0) (s1, i1)",
+    ],
+    ["reorder", stencil, "reorder S0:(i, s)", "reorder S0:(s, i) instead of reorder S0:(i, s)"],
+    ["parallelize", stencil, "parallelize S0:i", "leave out parallelize S0:i"],
+    [
+      "parallelize a reduction",
+      regionOf(matmul),
+      "parallelize S0:k",
+      "or: leave out parallelize S0:k",
+    ],
+    [
+      "bind",
+      cumulative,
+      "bind S0:i to blocks bind S0:j to threads",
+      "leave out bind S0:j to threads",
+    ],
+    [
+      "fuse inside other grid loops",
+      regionOf(copy + relu),
+      "parallelize S0:j fuse S1 into S0:i",
+      "or: leave out fuse S1 into S0:i",
+    ],
+    [
       "overlap",
       regionOf(`statement S0 "" {i in N, j in 12} { t[i, j] = (u[i, j]) }
         ${rows.replace("y[i, j] =", "u[i, j] =")}`),
@@ -205,6 +243,7 @@ describe("refusals have a witness and a change that is legal", () => {
   ])("%s: %#", (_, region, directives, cure) => {
     const refusal = check(region, directives);
     expect(refusal).toMatch(/^SCH016 .*S\d\[i = \d|^SCH016 .*S\d\[s = \d/);
+    expect(refusal).toMatch(/\b[tuxy]\[\d|S0\.part\[\d/);
     expect(refusal).toMatch(/must run before|needs it/);
     expect(refusal.slice(refusal.lastIndexOf("; ") + 2)).toBe(cure);
   });

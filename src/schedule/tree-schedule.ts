@@ -15,8 +15,8 @@ import type { Directive, Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
 
 export interface TreeSchedule {
-  /** `at` counts the directives of the schedule. */
-  readonly verdict: Exclude<affine.Verdict, { readonly kind: "malformed" }>;
+  /** `at` counts the directives of the schedule. Malformed only where loops on threads have no order. */
+  readonly verdict: affine.Verdict;
   /** The region in its original order. */
   readonly nest: affine.Nest;
   /** Expressions that were widened to ranges. */
@@ -29,6 +29,7 @@ export function planTree(region: Region, { directives }: Schedule): TreeSchedule
   const verdict = new Planner(nest).run(directives);
   if (verdict.kind !== "malformed") return { nest, approximated, verdict };
   const { code, message, help } = verdict.diagnostics[0]!;
+  if (code === "SCH016") return { nest, approximated, verdict };
   const d = directives[verdict.at];
   return reject(code, message, {
     at: d ? printDirective(d) : `schedule of region ${region.name}`,

@@ -13,6 +13,7 @@ import {
   type Legality,
   type LegalityOptions,
   type TimeSchedule,
+  type Witness,
 } from "../legality.ts";
 import type { NestStatement } from "../nest.ts";
 import { flattenTree, markOf, type TimePart, type TimePaths, timeMapOf } from "./flatten.ts";
@@ -26,8 +27,12 @@ export interface TreeQuestion {
 
 export type TreeLegality =
   | Legality
-  /** The tree has no meaning for a statement. */
-  | { readonly kind: "malformed"; readonly diagnostics: readonly Diagnostic[] };
+  /** The tree has no meaning for a statement; the witness is a pair that it would leave without order. */
+  | {
+      readonly kind: "malformed";
+      readonly diagnostics: readonly Diagnostic[];
+      readonly witness?: Witness;
+    };
 
 export function checkTree(question: TreeQuestion, options: LegalityOptions = {}): TreeLegality {
   const { statements, dependences, tree } = question;
@@ -38,7 +43,10 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
     return { kind: "malformed", diagnostics: [fault] };
   }
   const stray = outsideGrid(flat.paths);
-  if (stray) return { kind: "malformed", diagnostics: [stray] };
+  if (stray) {
+    const witness = unorderedPair(stray.statements, question, options);
+    return { kind: "malformed", diagnostics: [stray.fault], ...(witness && { witness }) };
+  }
   const grid = gridTimes(statements, flat.paths);
   let open: Legality | undefined;
   for (const dependence of dependences) {
@@ -64,8 +72,10 @@ function gridParts(parts: readonly TimePart[]): readonly TimePart[] {
   return parts.filter((p) => p.marks.some(meetsAtEnd));
 }
 
-/** Why a kernel's statements do not all run inside its grid loops. */
-function outsideGrid(paths: TimePaths): Diagnostic | undefined {
+/** Why a kernel's statements do not all run inside its grid loops, and which two show it. */
+function outsideGrid(
+  paths: TimePaths,
+): { readonly fault: Diagnostic; readonly statements: readonly string[] } | undefined {
   const kernels = new Map<string, { name: string; grid: readonly TimePart[] }>();
   for (const [name, parts] of paths) {
     const key = kernelParts(parts)
@@ -81,9 +91,27 @@ function outsideGrid(paths: TimePaths): Diagnostic | undefined {
       first.grid.length === grid.length && grid.every((p, i) => p.node === first.grid[i]!.node);
     const loop = [...grid, ...first.grid].find((p) => p.loop)?.loop;
     if (same) continue;
-    return diagnostic("SCH016", `${name} and ${first.name} do not share the grid loop ${loop}`, {
-      help: "threads meet only between kernels: fuse inside the grid loop, or mark it parallel",
-    });
+    const text = `${name} and ${first.name} do not share the grid loop ${loop}`;
+    const help =
+      "threads meet only between kernels: fuse inside the grid loop, or mark it parallel";
+    return { fault: diagnostic("SCH016", text, { help }), statements: [first.name, name] };
+  }
+  return undefined;
+}
+
+/** Two instances that need each other, of statements that nothing orders. */
+function unorderedPair(
+  names: readonly string[],
+  { statements, dependences }: TreeQuestion,
+  options: LegalityOptions,
+): Witness | undefined {
+  const apart = statements.filter((s) => names.includes(s.name));
+  const times = new Map(apart.map((s, i) => [s.name, timeMapOf(s, [{ value: affine(i) }])]));
+  const schedule = { times, marks: [{ dimension: 0, kind: "parallel" as const }] };
+  for (const d of dependences) {
+    if (!times.has(d.source) || !times.has(d.sink)) continue;
+    const one = checkApart(schedule, d, options);
+    if (one.kind === "illegal") return one.witness;
   }
   return undefined;
 }
@@ -101,7 +129,10 @@ function gridTimes(
   const before = Math.max(...all.map((p) => kernelParts(p).length));
   const standFirst = all.every((parts) => {
     const grid = gridParts(parts);
-    return grid.length === depth && grid.every((p, i) => p === parts[before + i] && markOf(p) === "parallel");
+    return (
+      grid.length === depth &&
+      grid.every((p, i) => p === parts[before + i] && markOf(p) === "parallel")
+    );
   });
   if (standFirst) return undefined;
   const zeros = Array.from({ length: before + depth }, () => ({ value: affine(0) }));

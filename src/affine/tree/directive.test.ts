@@ -4,7 +4,7 @@ import { readKernel } from "../../../campaign/schedule-legality/kernel-text.ts";
 import { kernelTexts } from "../../../campaign/schedule-legality/kernels.ts";
 import { prepareKernel, tryKernel } from "../../../campaign/schedule-legality/trial.ts";
 import type { Nest, TreeDirective, Verdict } from "../index.ts";
-import { formatWitness, scheduleNest, smallestChange } from "../index.ts";
+import { formatWitness, printTree, scheduleNest, smallestChange } from "../index.ts";
 
 function judge(nest: Nest | string, ...directives: readonly TreeDirective[]): Verdict {
   return scheduleNest(typeof nest === "string" ? readKernel(kernelTexts[nest]!) : nest, directives);
@@ -24,6 +24,50 @@ function cure(nest: Nest, ...directives: readonly TreeDirective[]): string | und
 const stencil = { statement: "S" };
 
 describe("order", () => {
+  it("fused statements stand as they were fused, at whatever depth", () => {
+    const nest = readKernel(`
+      for i in 0..5 {
+        S: m[i] = x[i]
+      }
+      for i in 0..5 {
+        T: n[i] = m[i]
+      }
+      for i in 0..5 {
+        for j in 0..4 {
+          U: y[i, j] = n[i]
+        }
+      }
+      for i in 0..5 {
+        for j in 0..4 {
+          V: z[i, j] = y[i, j]
+        }
+      }`);
+    const into = (statement: string, at: string): TreeDirective => ({
+      ...{ kind: "fuse", statement, into: "U", at },
+    });
+    const all = judge(nest, into("S", "i"), into("T", "i"), into("V", "j"));
+    expect(all.kind === "legal" && printTree(all.plan.tree)).toMatchInlineSnapshot(`
+      "domain "{ }"
+        band [i: U i, S i, T i, V i]
+          sequence
+            filter S
+              leaf
+            filter T
+              leaf
+            filter U V
+              band [j: U j, V j]
+                sequence
+                  filter U
+                    leaf
+                  filter V
+                    leaf
+      "
+    `);
+    expect(witnessOf(judge(nest, into("T", "i"), into("S", "i")))).toContain(
+      "flow dependence on m",
+    );
+  });
+
   it("interchange of a (1, -1) stencil needs a skew", () => {
     const exchange: TreeDirective = { kind: "interchange", statement: "S", loop: "i", other: "j" };
     expect(witnessOf(judge("stencil-1-minus-1", exchange))).toContain("flow dependence on A[");

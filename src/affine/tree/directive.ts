@@ -78,6 +78,8 @@ export type Verdict =
       readonly kind: "malformed";
       readonly at: number;
       readonly diagnostics: readonly Diagnostic[];
+      /** Where statements of one kernel would have no order: two instances that need one. */
+      readonly witness?: Witness;
     };
 
 export function startPlan(nest: Nest): Plan {
@@ -183,7 +185,7 @@ export function judgePlan(plan: Plan, at: number): Verdict {
     case "unknown":
       return { kind: "unknown", at, reason: answer.reason };
     case "malformed":
-      return { kind: "malformed", at, diagnostics: answer.diagnostics };
+      return { ...answer, at };
   }
 }
 

@@ -37,7 +37,8 @@ export function fuseLoops(tree: ScheduleTree, request: FuseRequest): ScheduleTre
     const host = node.children.findIndex((c) => admits(c, into));
     if (guest < 0 || host < 0 || guest === host) return mapChildren(node, visit);
     found = true;
-    const merged = mergeChildren([node.children[guest]!, node.children[host]!], request, {
+    const merged = mergeChildren(node.children[guest]!, node.children[host]!, {
+      ...request,
       guestFirst: guest < host,
     });
     const children = node.children.with(host, merged).filter((_, i) => i !== guest);
@@ -53,29 +54,52 @@ export function fuseLoops(tree: ScheduleTree, request: FuseRequest): ScheduleTre
   return simplifyTree(fused);
 }
 
-function mergeChildren(
-  [guest, host]: readonly [FilterNode, FilterNode],
-  { statement, into, at }: FuseRequest,
-  { guestFirst }: { readonly guestFirst: boolean },
-): FilterNode {
+interface Merge extends FuseRequest {
+  readonly guestFirst: boolean;
+}
+
+function mergeChildren(guest: FilterNode, host: FilterNode, merge: Merge): FilterNode {
+  const { statement, into, at } = merge;
   const [own, its] = [unchain(guest.child), unchain(host.child)];
   const depth = its.loops.findIndex((l) => l.member.loop === at) + 1;
-  if (depth === 0) {
+  const deeper = depth === 0 ? besideOthers(its, into) : undefined;
+  if (depth === 0 && !deeper) {
     reject("SCH002", `statement ${into} has no loop ${at} directly there`, {
       at: `fuse ${statement} into ${into}`,
       help: `its loops are ${its.loops.map((l) => l.member.loop).join(" ")}`,
     });
   }
-  const shared = its.loops.slice(0, depth).map((l, i) => shareLoop(own.loops[i], l, statement));
+  const count = deeper ? its.loops.length : depth;
+  const shared = its.loops.slice(0, count).map((l, i) => shareLoop(own.loops[i], l, statement));
   const rest = (chain: Chain): ScheduleTree =>
-    rechain({ loops: chain.loops.slice(depth), rest: chain.rest });
-  const parts: FilterNode[] = [
-    { ...guest, child: rest(own) },
-    { ...host, child: rest(its) },
-  ];
-  const children = guestFirst ? parts : parts.toReversed();
+    rechain({ loops: chain.loops.slice(count), rest: chain.rest });
+  const inner = { ...guest, child: rest(own) };
+  const children = deeper
+    ? deeper.children.with(deeper.at, mergeChildren(inner, deeper.children[deeper.at]!, merge))
+    : sideBySide(inner, { ...host, child: rest(its) }, merge);
   const child = rechain({ loops: shared, rest: { kind: "sequence", children } });
   return { kind: "filter", statements: children.flatMap((c) => c.statements), child };
+}
+
+/** What runs inside a chain's loops one after another, and where a statement is among it. */
+function besideOthers(
+  { rest }: Pick<Chain, "rest">,
+  statement: string,
+): { readonly children: readonly FilterNode[]; readonly at: number } | undefined {
+  if (rest.kind !== "sequence") return undefined;
+  return { children: rest.children, at: rest.children.findIndex((c) => admits(c, statement)) };
+}
+
+/** The guest directly before its host, or behind all that is there: guests stand as they were fused. */
+function sideBySide(
+  guest: FilterNode,
+  host: FilterNode,
+  { into, guestFirst }: Merge,
+): readonly FilterNode[] {
+  const others = besideOthers({ rest: host.child }, into);
+  if (!others) return guestFirst ? [guest, host] : [host, guest];
+  const { children, at } = others;
+  return children.toSpliced(guestFirst ? at : children.length, 0, guest);
 }
 
 function shareLoop(own: ChainLoop | undefined, its: ChainLoop, statement: string): ChainLoop {
