@@ -4,7 +4,7 @@ import type { RuleRow } from "../rule-row.ts";
 import { approximate } from "./approximate.ts";
 import { arithmetic } from "./arithmetic.ts";
 import { composites } from "./composites.ts";
-import { joins } from "./joins.ts";
+import { joins, sumsOfParts } from "./joins.ts";
 import { movement } from "./movement.ts";
 import { online } from "./online.ts";
 import { merges, products } from "./products.ts";
@@ -22,6 +22,7 @@ export const families: Readonly<Record<string, readonly RuleRow[]>> = {
   reductions,
   quantised,
   joins,
+  sumsOfParts,
   composites,
   enlargements,
   merges,
@@ -48,6 +49,6 @@ export const defaultPhases: readonly RulePhase[] = [
     iterations: 7,
   },
   { name: "enlarge", rules: enlargements, iterations: 1 },
-  { name: "merge", rules: merges, iterations: 1 },
+  { name: "merge", rules: [...merges, ...sumsOfParts], iterations: 1 },
   { name: "settle", rules: [...arithmetic, ...scales, ...movement, ...joins], iterations: 3 },
 ];

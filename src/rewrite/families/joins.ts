@@ -82,20 +82,6 @@ const sumsOverJoins: readonly RuleRow[] = [
 
 const productsOfJoins: readonly RuleRow[] = [
   row(
-    "product-of-concat",
-    "reassociates",
-    "(contract[?a] (concat[?k] ?x ?y) ?w)",
-    "(add (contract[?a] ?x (slice[?p] ?w)) (contract[?a] ?y (slice[?q] ?w)))",
-    "constant(w); p = partOfRightFirst(a, k, x, w); q = partOfRightSecond(a, k, x, w)",
-  ),
-  row(
-    "sum-of-products",
-    "reassociates",
-    "(add (contract[?a] ?x ?v) (contract[?a] ?y ?w))",
-    "(contract[?a] (concat[?k] ?x ?y) (concat[?m] ?v ?w))",
-    "constant(v); constant(w); k = summedOfLeft(a, x, y); m = summedOfRight(a, v, w)",
-  ),
-  row(
     "product-of-concat-beside",
     "exact",
     "(contract[?a] (concat[?k] ?x ?y) ?w)",
@@ -117,6 +103,34 @@ const productsOfJoins: readonly RuleRow[] = [
     "q = slicedLeft(p, a, x); r = slicedRight(p, a, w)",
   ),
   row(
+    "concat-of-convolutions",
+    "exact",
+    "(concat[?k] (convolution[?a] ?x ?v) (convolution[?a] ?x ?w))",
+    "(convolution[?a] ?x (concat[?m] ?v ?w))",
+    "constant(v); constant(w); ungrouped(a); sameWindow(v, w); m = outputAxis(k)",
+  ),
+];
+
+/**
+ * There and back, in another order each time that a sum commutes: for one iteration, or a network whose
+ * branches are joined again and again fills the graph with nothing else.
+ */
+export const sumsOfParts: readonly RuleRow[] = [
+  row(
+    "product-of-concat",
+    "reassociates",
+    "(contract[?a] (concat[?k] ?x ?y) ?w)",
+    "(add (contract[?a] ?x (slice[?p] ?w)) (contract[?a] ?y (slice[?q] ?w)))",
+    "constant(w); p = partOfRightFirst(a, k, x, w); q = partOfRightSecond(a, k, x, w)",
+  ),
+  row(
+    "sum-of-products",
+    "reassociates",
+    "(add (contract[?a] ?x ?v) (contract[?a] ?y ?w))",
+    "(contract[?a] (concat[?k] ?x ?y) (concat[?m] ?v ?w))",
+    "constant(v); constant(w); k = summedOfLeft(a, x, y); m = summedOfRight(a, v, w)",
+  ),
+  row(
     "convolution-of-concat",
     "reassociates",
     "(convolution[?a] (concat[?k] ?x ?y) ?w)",
@@ -129,13 +143,6 @@ const productsOfJoins: readonly RuleRow[] = [
     "(add (convolution[?a] ?x ?v) (convolution[?a] ?y ?w))",
     "(convolution[?a] (concat[?k] ?x ?y) (concat[?k] ?v ?w))",
     "constant(v); constant(w); ungrouped(a); sameButChannels(v, w); sameButChannels(x, y); k = channelAxis()",
-  ),
-  row(
-    "concat-of-convolutions",
-    "exact",
-    "(concat[?k] (convolution[?a] ?x ?v) (convolution[?a] ?x ?w))",
-    "(convolution[?a] ?x (concat[?m] ?v ?w))",
-    "constant(v); constant(w); ungrouped(a); sameWindow(v, w); m = outputAxis(k)",
   ),
 ];
 
