@@ -6,6 +6,7 @@
 import { invariant } from "../support/invariant.ts";
 import { type Composition, composeEpilogue, dropWrites, refused } from "./compose-epilogue.ts";
 import { inlineProducer } from "./inline-producer.ts";
+import { ItemOrder } from "./item-order.ts";
 import type { Group, NestItem, NestProgram, Region, Statement } from "./nest.ts";
 import { itemTensors, pruneProgram } from "./prune.ts";
 import { findUses, tensorsRead, type Uses } from "./uses.ts";
@@ -14,10 +15,12 @@ import { findUses, tensorsRead, type Uses } from "./uses.ts";
 export interface AnalysedProgram {
   readonly program: NestProgram;
   readonly uses: Uses;
+  readonly order: ItemOrder;
 }
 
 export function analyseProgram(program: NestProgram): AnalysedProgram {
-  return { program, uses: findUses(program) };
+  const uses = findUses(program);
+  return { program, uses, order: new ItemOrder(program, uses) };
 }
 
 export function statementNamed({ program, uses }: AnalysedProgram, name: string): Statement {
@@ -43,13 +46,13 @@ export function composeGroup(analysed: AnalysedProgram, group: Group): Compositi
   const members = new Set(
     [group.anchor, ...group.epilogue].map((n) => analysed.uses.statementAt.get(n)!),
   );
+  const recomputed = group.inlined.map((n) => analysed.uses.statementAt.get(n)!);
+  const late = analysed.order.overtaken(members, recomputed, position);
+  if (late)
+    return refused(`item ${late.item} ${late.what} ${late.tensor} before ${group.name} ends`);
   const inner = new Set<string>();
   for (const { tensor } of statement.writes) {
-    const outside = outsideReaders(analysed.uses, tensor, members);
-    const early = outside.find((at) => at < position);
-    if (early !== undefined)
-      return refused(`item ${early} reads ${tensor} before ${group.name} ends`);
-    if (outside.length === 0) inner.add(tensor);
+    if (outsideReaders(analysed.uses, tensor, members).length === 0) inner.add(tensor);
   }
   // What the last member makes is the point of the group, even when nobody reads it.
   for (const { tensor } of statementNamed(analysed, group.epilogue.at(-1) ?? group.anchor).writes) {
