@@ -378,6 +378,24 @@ export const plantedFaults: readonly PlantedFault[] = [
       "one fill stands for two",
     ],
   ]),
+  ...inFile(
+    "src/region/item-order.ts",
+    ["src/region/item-order.test.ts"],
+    [
+      [" && this.#depend(member, at, root)", "", "whoever touches the tensor counts"],
+      [
+        "if (this.#uses.aliased.has(tensor)) return true;",
+        "",
+        "places of views count as their own",
+      ],
+      ["new Set([...writers, ...readers])", "writers", "operands read late may be overwritten"],
+      [
+        "at > member && at < end &&",
+        "at > member + 1 && at < end &&",
+        "the next item is not asked",
+      ],
+    ],
+  ),
   ...inFile("src/region/affine-bridge.ts", regions, [
     ["affine.atMost(0, name),\n", "", "loops have no lower end"],
     [

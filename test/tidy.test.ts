@@ -203,6 +203,90 @@ describe("source files", () => {
   });
 });
 
+describe("order and reuse of memory", () => {
+  const judges = /from "[./]*(affine\/index|affine-bridge|item-order|check-reuse)\.ts"/;
+  /** They look at reads and at writes, and decide about no order: what they do instead. */
+  const noDecision: Readonly<Record<string, string>> = {
+    "src/lower/lower-region.ts": "finds the buffers of tiles that legality has allowed",
+    "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
+    "src/lower/task-uses.ts": "lists who touches what",
+    "src/region/coalesce.ts": "renames loops: the same points in the same order",
+    "src/region/compose-epilogue.ts": "puts an expression in place of the element that it makes",
+    "src/region/groups.ts": "proposes groups; form-region.ts asks whether they may run late",
+    "src/region/inline-producer.ts": "puts an expression in place of the element that it makes",
+    "src/region/prune.ts": "drops what nobody reads",
+    "src/region/region-hash.ts": "spells a region",
+    "src/region/statement.ts": "replaces variables",
+    "src/region/uses.ts": "lists who touches what",
+    "src/schedule/block-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/generalise.ts": "makes the region that stands for a class",
+    "src/schedule/nest-figures.ts": "counts for prices",
+    "src/schedule/tile-space.ts": "proposes schedules, which are then decided",
+  };
+  /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
+  const neverRun = ["src/cost/price-graph.ts", "src/schedule/cure.ts", "src/schedule/apply.ts"];
+
+  const comparesUses = "compares reads with writes";
+  const comparesSpelling = "compares the spelling of places";
+  const placesUnjudged = "gives out memory that nobody judges";
+  const appliesUndecided = "applies a schedule that nobody decides";
+
+  /** Where a text decides what affine/ has to decide. */
+  function guesses(path: string, text: string): string[] {
+    const plain = text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
+    const found: string[] = [];
+    const spelled = /\.index\.map\(\(?\w+\)? => \w+\.key\)/.test(plain);
+    if (/^src\/(region|schedule|lower)\//.test(path)) {
+      const both =
+        /\.(reads|finishReads)\b|\breaders\b/.test(plain) && /\.writes\b|\bwriters\b/.test(plain);
+      if (both && !judges.test(plain)) found.push(comparesUses);
+      if (both && spelled) found.push(comparesSpelling);
+    }
+    const places = /\bplacement: \{/.test(plain);
+    if (/^src\/lower\//.test(path) && places && !/\bfindLostValue\(/.test(plain))
+      found.push(placesUnjudged);
+    if (/\bapplySchedule\(/.test(plain) && !/\b(decide|check)Schedule\(/.test(plain))
+      found.push(appliesUndecided);
+    return found;
+  }
+
+  it("are decided by affine/ alone", () => {
+    const wrong = code.flatMap((path) => {
+      const found = guesses(path, read(path));
+      const excused = [
+        ...(noDecision[path] ? [comparesUses, comparesSpelling] : []),
+        ...(neverRun.includes(path) ? [appliesUndecided] : []),
+      ];
+      const inVain = excused.length > 0 && !excused.some((what) => found.includes(what));
+      const left = found.filter((what) => !excused.includes(what));
+      return [...left, ...(inVain ? ["is excused in vain"] : [])].map((what) => `${path} ${what}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it.each([
+    [
+      "src/lower/planted.ts",
+      "const same = s.reads.filter((r) => r.index.map((e) => e.key).join() === s.writes[0]!.index.map((e) => e.key).join());",
+      [comparesUses, comparesSpelling],
+    ],
+    [
+      "src/region/planted.ts",
+      "if (uses.readers.get(t)!.every((at) => at > uses.writers.get(t)!.at(-1)!)) fuse();",
+      [comparesUses],
+    ],
+    [
+      "src/lower/planted.ts",
+      "out.push({ ...b, placement: { arena, byteOffset } });",
+      [placesUnjudged],
+    ],
+    ["src/commands/planted.ts", "return applySchedule(region, schedule);", [appliesUndecided]],
+  ])("a guess planted in %s is found", (path, text, what) => {
+    expect(guesses(path, text)).toEqual(what);
+    expect(guesses(path, `/* ${text} */`)).toEqual([]);
+  });
+});
+
 describe("diagnostic codes", () => {
   const tests = [...sources.filter(isTest), ...filesUnder("test"), ...filesUnder("bench")]
     .map(read)
