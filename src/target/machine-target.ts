@@ -79,23 +79,22 @@ function memoryRate({ memoryBytesPerNs: whole }: CpuMachine): Sourced {
 
 const launchGap = predicted(1300, "gap between dependent kernels of a graph, as seen on an H100");
 
-/** The A100 white paper: 5,120 bytes a cycle for 108 multiprocessors. */
-const l2BytesPerCycle = 47;
-
-function l2RatePerSm(ghz: number): Sourced {
+function l2RatePerSm({ architecture, boostMhz }: GpuMachine): Sourced {
+  const { value, source } = architecture.l2BytesPerCycle;
+  const ghz = boostMhz.value / 1000;
   return predicted(
-    l2BytesPerCycle * ghz,
-    `${l2BytesPerCycle} bytes a cycle and multiprocessor (A100 white paper: 5,120 for 108) x ${ghz} GHz`,
+    value * ghz,
+    `${value} bytes a cycle and multiprocessor (${source}) x ${ghz} GHz`,
   );
 }
 
 /** What a whole GPU sustains: the one place that prices of compiled and of planned kernels read. */
 export function sustainedRates(
   machine: GpuMachine,
-): Pick<BlockLimits, "memoryBytesPerNs" | "nearBytesPerNs" | "launchNs"> {
-  const { multiprocessors, boostMhz, memoryBytesPerNs } = machine;
+): Pick<BlockLimits, "memoryBytesPerNs" | "nearBytesPerNs" | "launchNs" | "memoryLatencyNs"> {
+  const { multiprocessors, memoryBytesPerNs } = machine;
   const cores = multiprocessors.value;
-  const near = l2RatePerSm(boostMhz.value / 1000);
+  const near = l2RatePerSm(machine);
   return {
     // Copies reach 88 % of the data sheet's rate on an H200.
     memoryBytesPerNs: predicted(
@@ -104,6 +103,7 @@ export function sustainedRates(
     ),
     nearBytesPerNs: predicted(near.value * cores, `${cores} multiprocessors x ${near.source}`),
     launchNs: launchGap,
+    memoryLatencyNs: predicted(500, "unloaded DRAM read on an H100"),
   };
 }
 
@@ -129,7 +129,6 @@ function blockLimits(machine: GpuMachine): BlockLimits {
     ),
     ...sustainedRates(machine),
     nearBytes: l2Bytes.value,
-    memoryLatencyNs: predicted(500, "unloaded DRAM read on an H100"),
   };
 }
 
@@ -148,7 +147,7 @@ function gpuRates(machine: GpuMachine): Rates {
     {
       name: "L2",
       capacityBytes: l2Bytes,
-      bytesPerNsPerCore: l2RatePerSm(ghz),
+      bytesPerNsPerCore: l2RatePerSm(machine),
     },
     {
       name: "memory",

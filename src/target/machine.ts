@@ -67,6 +67,8 @@ export interface GpuArchitecture {
   /** Instructions of one warp that a multiprocessor starts in a cycle. */
   readonly warpInstructionsPerCycle: Figure<"sm">;
   readonly sharedBytesPerCycle: Figure<"sm">;
+  /** What L2 hands to each multiprocessor when all read at once. */
+  readonly l2BytesPerCycle: Figure<"sm">;
   readonly features: readonly GpuFeature[];
   readonly matrixInstructions: readonly MatrixInstruction[];
 }

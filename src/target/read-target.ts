@@ -106,6 +106,7 @@ const architectureRules: Rules<GpuArchitecture> = {
   f32LanesPerSm: required(figureOf("sm", count(4096))),
   warpInstructionsPerCycle: required(figureOf("sm", count(64))),
   sharedBytesPerCycle: required(figureOf("sm", count(4096))),
+  l2BytesPerCycle: required(figureOf("sm", { least: 0.1, most: 4096 })),
   features: required(listOf(oneOf(gpuFeatures))),
   matrixInstructions: required(listOf(objectOf(instructionRules))),
 };

@@ -184,6 +184,110 @@ describe("configureKernel", () => {
     expect(faults({}, targets.get("rtx-5090")!)).toBeGreaterThan(0);
   });
 
+  it("cuts long rows and thin products over the whole machine", () => {
+    const choose = (target: string, problem: Partial<KernelProblem>) => {
+      const whole = {
+        kind: "gemm",
+        type: "bf16",
+        batch: 1,
+        rows: 1,
+        columns: 1,
+        depth: 1,
+      } as const;
+      const found = configureKernel({ ...whole, ...problem }, targets.get(target)!);
+      if (!found.ok) throw new Error(found.diagnostics[0]!.message);
+      return found.value;
+    };
+    for (const target of planned) {
+      const one = { kind: "reduction", columns: 100_000_000 } as const;
+      const { chosen } = choose(target.name, one);
+      const { machine } = target;
+      const units = machine?.kind === "gpu" ? machine.multiprocessors.value : machine?.cores?.value;
+      expect(chosen.grid[0], target.name).toBeGreaterThanOrEqual(units ?? 1);
+      const many = choose(target.name, { ...one, rows: 100_000, columns: 1000 }).chosen;
+      expect(many.implementation).not.toMatch(/cut over/);
+      if (machine?.memoryBytesPerNs === undefined) continue;
+      // Within a half of what reading it once takes.
+      const onceNs = 200e6 / machine.memoryBytesPerNs.value;
+      expect(chosen.estimateNs / onceNs, target.name).toBeLessThan(1.5);
+    }
+    const thin = choose("h200", { rows: 128, columns: 1024, depth: 65_536 });
+    expect(thin.chosen.implementation).toMatch(/depth cut over blocks$/);
+    const whole = thin.rejected.find((r) => !r.implementation.includes("cut"));
+    expect(whole!.estimateNs).toBeGreaterThan(1.5 * thin.chosen.estimateNs);
+    expect(
+      choose("h200", { rows: 4096, columns: 4096, depth: 4096 }).chosen.implementation,
+    ).not.toMatch(/cut/);
+  });
+
+  it("gives passes blocks of four warps and more, but for short rows", () => {
+    const block = (columns: number, kind: "norm" | "elementwise") => {
+      const problem = { kind, type: "f16", batch: 1, rows: 4096, columns, depth: 1 } as const;
+      const found = configureKernel(problem, targets.get("h200")!);
+      if (!found.ok) throw new Error("refused");
+      return found.value.chosen.block[0];
+    };
+    for (const columns of [1024, 4096, 50_000]) {
+      expect(block(columns, "norm")).toBeGreaterThanOrEqual(128);
+      expect(block(columns, "elementwise")).toBeGreaterThanOrEqual(128);
+    }
+    expect(block(64, "norm")).toBe(32);
+  });
+
+  it("counts what all tiles fetch: 32 columns a tile are no way to multiply on a gaming GPU", () => {
+    for (const name of [
+      "rtx-3060",
+      "rtx-3090",
+      "rtx-4090",
+      "rtx-5090",
+      "l4",
+      "l40s",
+      "dgx-spark",
+    ]) {
+      const target = targets.get(name)!;
+      if (target.machine?.kind !== "gpu") throw new Error(name);
+      const edge = 8192;
+      const problem = { kind: "gemm", type: "bf16", batch: 1 } as const;
+      const extents = { rows: edge, columns: edge, depth: edge };
+      const found = configureKernel({ ...problem, ...extents }, target);
+      if (!found.ok) throw new Error(name);
+      const { m, n } = found.value.chosen.tile;
+      const fetched = 2 * edge * edge * (edge / m + edge / n);
+      const { multiprocessors, boostMhz, architecture } = target.machine;
+      const perNs =
+        (architecture.l2BytesPerCycle.value * multiprocessors.value * boostMhz.value) / 1000;
+      expect(found.value.chosen.estimateNs, name).toBeGreaterThan(fetched / perNs);
+      expect(m * n, name).toBeGreaterThanOrEqual(64 * 64);
+    }
+  });
+
+  it("takes longer for packed weights where arithmetic decides, and is shorter where memory does", () => {
+    const at = (name: string, rows: number, weightBits?: number) => {
+      const kind = weightBits === undefined ? "gemm" : "quantised-gemm";
+      const extents = { batch: 1, rows, columns: 8192, depth: 8192 };
+      const problem = {
+        kind,
+        type: "bf16",
+        ...extents,
+        ...(weightBits && { weightBits }),
+      } as const;
+      const found = configureKernel(problem as KernelProblem, targets.get(name)!);
+      if (!found.ok) throw new Error("refused");
+      return found.value.chosen.estimateNs;
+    };
+    for (const name of ["h200", "b200", "a100-80gb", "mi300x", "epyc-9654"]) {
+      expect(at(name, 8192, 4.5), name).toBeGreaterThan(at(name, 8192));
+      expect(at(name, 1, 4.5), name).toBeLessThan(at(name, 1));
+    }
+  });
+
+  it("says why matrix units stay idle", () => {
+    const gemm = { kind: "gemm", type: "bf16", batch: 1, rows: 999, columns: 999 } as const;
+    const found = configureKernel({ ...gemm, depth: 999 }, targets.get("t4")!);
+    if (!found.ok) throw new Error("refused");
+    expect(found.value.chosen.reasons).toContain("sm_75 has no matrix instruction for bf16");
+  });
+
   it("tunes to the size: a large product takes larger tiles than a small one", () => {
     const tile = (rows: number): number => {
       const problem = {

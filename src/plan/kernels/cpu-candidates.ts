@@ -9,7 +9,15 @@ import type { Target } from "../../target/target.ts";
 import type { Candidate, Tile } from "./configuration.ts";
 import { stepsFor, stepsOf } from "./plain-steps.ts";
 import { type Pace, price } from "./price.ts";
-import { isFlat, isPass, type KernelProblem, typeBits, workOf } from "./problem.ts";
+import {
+  isFlat,
+  isPacked,
+  isPass,
+  type KernelProblem,
+  typeBits,
+  unpackInstructions,
+  workOf,
+} from "./problem.ts";
 
 interface CpuTile extends Tile {
   readonly registers: number;
@@ -45,9 +53,12 @@ export function cpuCandidates(problem: KernelProblem, target: Target): readonly 
 
 /** Rows in one go, and step by step where a class has several. */
 function passCandidates(problem: KernelProblem, target: Target): readonly Candidate[] {
-  const whole = [1, 2, 4, 8].map((unroll) => passKernel(problem, target, unroll));
+  const whole = [1, 2, 4, 8].flatMap((unroll) =>
+    splitsFor(problem, target).map((splits) => passKernel(problem, target, unroll, splits)),
+  );
   const steps = stepsFor(problem.kind);
-  if (!steps) return whole.map((c) => ({ ...c, plain: true }));
+  // Sums of parts of a row are not written today.
+  if (!steps) return whole.map((c) => ({ ...c, plain: !c.implementation.includes("cut over") }));
   const byStep = whole.map((c): Candidate => {
     // Whole rows are read and written once; steps pass their results through memory or the caches.
     const estimateNs = (c.estimateNs - target.barrierNs.value) * (steps.passes / 2);
@@ -95,6 +106,8 @@ function paceOf(target: Target, flopsPerNs: number): Pace {
     // Panels are packed so that a tile's operands come from the nearest caches.
     cacheBytesPerNs: target.memory[0]!.bytesPerNsPerCore.value * cores,
     units: cores,
+    // Prefetchers ask ahead: cores of a CPU are limited by their rates.
+    memoryLatencyNs: 0,
     launchNs: target.barrierNs.value,
   };
 }
@@ -176,7 +189,7 @@ function productKernel(
     {
       pieces,
       atOnce: 1,
-      flopsOfPiece: (flops * padded) / pieces / busy,
+      flopsOfPiece: (flops * padded) / pieces / busy + unpackingWork(problem, target, unit, n),
       bytes,
       fetchedBytes: bytes,
       pieceLatencyNs: 0,
@@ -209,17 +222,42 @@ function productKernel(
   };
 }
 
-function passKernel(problem: KernelProblem, target: Target, unroll: number): Candidate {
+/** Of a piece of n columns, in operations of the unit: an instruction stands for a multiply-add's two. */
+function unpackingWork(
+  problem: KernelProblem,
+  target: Target,
+  { flopsPerNs }: CpuUnit,
+  n: number,
+): number {
+  if (!isPacked(problem)) return 0;
+  const operations = 2 * unpackInstructions * problem.depth * n;
+  return (operations * flopsPerNs) / target.f32FlopsPerNsPerCore.value;
+}
+
+/** Sums of rows may be added later: rows fewer than cores are cut over them. */
+function splitsFor(problem: KernelProblem, target: Target): readonly number[] {
+  if (problem.kind !== "reduction") return [1];
+  const splits = Math.floor(coresOf(target) / (problem.rows * problem.batch));
+  return splits > 1 ? [1, splits] : [1];
+}
+
+function passKernel(
+  problem: KernelProblem,
+  target: Target,
+  unroll: number,
+  splits: number,
+): Candidate {
   const flat = isFlat(problem);
   const lanes = (target.vectorBytes * 8) / Math.max(typeBits[problem.type], 16);
   const n = unroll * lanes;
   const { bytes, flops } = workOf(problem);
   const rows = problem.rows * problem.batch;
-  const pieces = flat ? Math.ceil((rows * problem.columns) / n) : rows;
+  const pieces = flat ? Math.ceil((rows * problem.columns) / n) : rows * splits;
   const steps = flat ? 1 : Math.ceil(problem.columns / n);
   const padded = flat ? 1 : (steps * n) / problem.columns;
   // Sums along a row are chains: a step has as many as it has vectors.
   const busy = flat ? 1 : busyShare(target, unroll);
+  const pace = paceOf(target, target.f32FlopsPerNsPerCore.value);
   const cost = price(
     {
       pieces,
@@ -229,12 +267,12 @@ function passKernel(problem: KernelProblem, target: Target, unroll: number): Can
       fetchedBytes: bytes,
       pieceLatencyNs: 0,
     },
-    paceOf(target, target.f32FlopsPerNsPerCore.value),
+    { ...pace, launchNs: (splits > 1 ? 2 : 1) * pace.launchNs },
   );
   return {
     implementation: flat
       ? `one pass, ${target.vectorBytes}-byte vectors`
-      : `rows dealt out to cores, ${target.vectorBytes}-byte vectors`,
+      : `rows ${splits > 1 ? "cut over" : "dealt out to"} cores, ${target.vectorBytes}-byte vectors`,
     form: flat ? "elements" : "rows",
     tile: { m: 1, n, k: 1 },
     unroll,

@@ -9,7 +9,7 @@ import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
 import { plainProducts, scoresInMemory } from "./gpu-plain.ts";
 import { type Style, type StyleTile, stylesFor, threadsOf } from "./gpu-styles.ts";
 import { price } from "./price.ts";
-import { type KernelProblem, typeBits, workOf } from "./problem.ts";
+import { isPacked, type KernelProblem, typeBits, unpackInstructions, workOf } from "./problem.ts";
 
 /** Of one block: first loads from memory to the first multiply. */
 const fillNs = 1200;
@@ -29,10 +29,12 @@ export function productCandidates(
   const made = styles.flatMap((style) =>
     style.tiles.flatMap((tile) =>
       stagesFor(problem, tile).flatMap((stages) =>
-        style.clusters.map((cluster) =>
+        style.clusters.flatMap((cluster) =>
           attention
-            ? attentionKernel(problem, machine, style, { tile, stages, cluster })
-            : tiledProduct(problem, machine, style, { tile, stages, cluster }),
+            ? [attentionKernel(problem, machine, style, { tile, stages, cluster })]
+            : partsFor(problem, machine, { tile, stages, cluster }).map((parts) =>
+                tiledProduct(problem, machine, style, { tile, stages, cluster, parts }),
+              ),
         ),
       ),
     ),
@@ -61,6 +63,25 @@ interface Choice {
   readonly tile: StyleTile;
   readonly stages: number;
   readonly cluster: number;
+}
+
+interface ProductChoice extends Choice {
+  /** Blocks that share the summed extent of a tile. */
+  readonly parts: number;
+}
+
+/** Tiles fewer than multiprocessors: the summed extent is cut until each has some, or a pipeline is short. */
+function partsFor(
+  problem: KernelProblem,
+  machine: GpuMachine,
+  { tile, stages, cluster }: Choice,
+): readonly number[] {
+  const tiles =
+    Math.ceil(problem.rows / tile.m) * Math.ceil(problem.columns / tile.n) * problem.batch;
+  const steps = Math.ceil(problem.depth / stepOf(problem, tile));
+  const room = Math.floor(machine.multiprocessors.value / tiles);
+  const parts = Math.min(room, Math.floor(steps / (2 * stages)));
+  return cluster === 1 && parts > 1 ? [1, parts] : [1];
 }
 
 /** Threads, registers and the blocks of a multiprocessor that both and shared memory leave room for. */
@@ -99,7 +120,7 @@ function tiledProduct(
   problem: KernelProblem,
   machine: GpuMachine,
   style: Style,
-  { tile, stages, cluster }: Choice,
+  { tile, stages, cluster, parts }: ProductChoice,
 ): Candidate {
   const { m, n, instruction } = tile;
   const size = typeBits[problem.type] / 8;
@@ -112,28 +133,33 @@ function tiledProduct(
   const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(problem.columns / n)];
   const tiles = down * across * problem.batch;
   const { bytes } = workOf(problem);
+  const steps = Math.ceil(Math.ceil(problem.depth / k) / parts);
+  // Sums of parts are written and read again in f32.
+  const handedOn = parts > 1 ? 2 * 4 * parts * tiles * m * n : 0;
+  const pace = paceOf(
+    machine,
+    Math.min(
+      issueShare(tile, (m * n) / threads) * style.flopsPerNs,
+      sharedLimit(style, machine, [m, n], size),
+    ),
+  );
   const cost = price(
     {
-      pieces: tiles,
+      pieces: tiles * parts,
       atOnce,
-      flopsOfPiece: 2 * m * n * k * Math.ceil(problem.depth / k),
+      flopsOfPiece: steps * (2 * m * n * k + unpackingWork(problem, style, machine, n * k)),
       bytes,
       // A cluster fetches what its blocks share once.
-      fetchedBytes: tiles * problem.depth * (m * size + (n * weight) / cluster),
+      fetchedBytes: tiles * problem.depth * (m * size + (n * weight) / cluster) + handedOn,
+      bytesInFlight: (stages - 1) * stageBytes,
       // Too few stages leave the multiplies waiting for loads.
       pieceLatencyNs: fillNs + drainNs + (stages < 4 ? (4 - stages) * 300 : 0),
     },
-    paceOf(
-      machine,
-      Math.min(
-        issueShare(tile, (m * n) / threads) * style.flopsPerNs,
-        sharedLimit(style, machine, [m, n], size),
-      ),
-    ),
+    { ...pace, launchNs: (parts > 1 ? 2 : 1) * pace.launchNs },
   );
-  const grid = gridOf(Math.ceil(tiles / cluster) * cluster);
+  const grid = gridOf(Math.ceil((tiles * parts) / cluster) * cluster);
   return {
-    implementation: nameFor(style, problem),
+    implementation: `${nameFor(style, problem)}${parts > 1 ? ", depth cut over blocks" : ""}`,
     form: "product",
     tile: { m, n, k },
     ...spelled(instruction),
@@ -149,10 +175,35 @@ function tiledProduct(
     why: () => [
       `${down} x ${across} x ${problem.batch} tiles of ${m} x ${n} on ${machine.multiprocessors.value} multiprocessors, ${atOnce} at once`,
       `${stages} stages of ${(stageBytes / 1024).toFixed(1)} KiB${unpacked > 0 ? `, weights unpacked into 2 x ${(unpacked / 2048).toFixed(1)} KiB` : ""}`,
+      ...(parts > 1
+        ? [`the depth is cut over ${parts} blocks a tile; a second kernel adds their sums`]
+        : []),
+      ...(instruction ? [] : vectorReason(problem, machine)),
       ...alignmentReason(problem),
       `bound by ${cost.bound}`,
     ],
   };
+}
+
+/** Why a machine with matrix units leaves them idle. */
+function vectorReason({ type }: KernelProblem, { architecture: a }: GpuMachine): readonly string[] {
+  const multiplied = a.matrixInstructions.some((i) => i.operands === type);
+  return multiplied || type === "f32" ? [] : [`${a.name} has no matrix instruction for ${type}`];
+}
+
+/**
+ * Vector work of unpacking in operations of the style's own unit. Half of it hides behind the products of
+ * other warps, as that of the softmax does.
+ */
+function unpackingWork(
+  problem: KernelProblem,
+  style: Style,
+  machine: GpuMachine,
+  weights: number,
+): number {
+  if (!isPacked(problem)) return 0;
+  const instructionsPerNs = (machine.vectorTeraops.f32.value * 1000) / 2;
+  return (0.5 * unpackInstructions * weights * style.flopsPerNs) / instructionsPerNs;
 }
 
 /**
@@ -259,6 +310,7 @@ function attentionKernel(
         (steps * (4 * m * depth * n + softmaxWork(style, machine, { m, n, k: depth }))) / splits,
       bytes,
       fetchedBytes: blocks * size * depth * (m + 2 * keys),
+      bytesInFlight: (stages - 1) * 2 * n * depth * size,
       pieceLatencyNs: fillNs + drainNs + (splits > 1 ? drainNs : 0),
     },
     paceOf(machine, Math.min(style.flopsPerNs, fedRate(style, machine, problem, [m, n]))),
@@ -291,10 +343,14 @@ function splitsOf(problem: KernelProblem, blocks: number, machine: GpuMachine, n
   return Math.max(1, Math.min(wanted, Math.ceil((problem.keys ?? 1) / (2 * n))));
 }
 
+/** Of a thread that streams weights. */
+const loadsInFlight = 8;
+
 /** Each warp sums whole columns of a matrix that is read once: right where rows are few. */
 function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate {
   const size = (problem.weightBits ?? typeBits[problem.type]) / 8;
   const warps = 8;
+  const vectorBytes = vectorBytesFor(problem.depth * size);
   const outputs = problem.columns * problem.batch;
   const blocks = Math.max(
     1,
@@ -302,13 +358,16 @@ function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate
   );
   const { bytes, flops } = workOf(problem);
   const chunks = Math.ceil(problem.rows / 4);
+  const unpacked = isPacked(problem) ? outputs * problem.depth * chunks : 0;
   const cost = price(
     {
       pieces: blocks,
       atOnce: 8,
-      flopsOfPiece: flops / blocks,
+      // An instruction stands for the two operations of a multiply-add.
+      flopsOfPiece: (flops + 2 * unpackInstructions * unpacked) / blocks,
       bytes: bytes * chunks,
       fetchedBytes: bytes * chunks,
+      bytesInFlight: 32 * warps * loadsInFlight * vectorBytes,
       pieceLatencyNs: fillNs,
     },
     paceOf(machine, 0.5 * machine.vectorTeraops.f32.value * 1000),
@@ -317,17 +376,17 @@ function streamingKernel(problem: KernelProblem, machine: GpuMachine): Candidate
     implementation: "weights streamed past vector units",
     form: "product",
     tile: { m: Math.min(4, problem.rows), n: warps, k: 256 },
-    unroll: 8,
+    unroll: loadsInFlight,
     sharedBytes: 0,
     registersPerThread: 80,
     grid: gridOf(blocks),
     block: [32 * warps, 1, 1],
-    vectorBytes: vectorBytesFor(problem.depth * size),
+    vectorBytes,
     stages: 1,
     cluster: 1,
     ...cost,
     why: () => [
-      `${outputs} sums, a warp each, 8 loads in flight a thread`,
+      `${outputs} sums, a warp each, ${loadsInFlight} loads in flight a thread`,
       `bound by ${cost.bound}`,
     ],
   };

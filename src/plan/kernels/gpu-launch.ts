@@ -8,13 +8,14 @@ const rampNs = 700;
 const mostWidth = 65535;
 
 export function paceOf(machine: GpuMachine, flopsPerNs: number): Pace {
-  const { memoryBytesPerNs, nearBytesPerNs, launchNs } = sustainedRates(machine);
+  const { memoryBytesPerNs, nearBytesPerNs, launchNs, memoryLatencyNs } = sustainedRates(machine);
   // Of the data sheet's rate matrix units sustain a part: power limits them.
   return {
     flopsPerNs: 0.75 * flopsPerNs,
     bytesPerNs: memoryBytesPerNs.value,
     cacheBytesPerNs: nearBytesPerNs.value,
     units: machine.multiprocessors.value,
+    memoryLatencyNs: memoryLatencyNs.value,
     launchNs: launchNs.value + rampNs,
   };
 }

@@ -13,6 +13,8 @@ export interface Pace {
   readonly cacheBytesPerNs: number;
   /** Multiprocessors or cores. */
   readonly units: number;
+  /** From a load to its value, where nothing else waits. */
+  readonly memoryLatencyNs: number;
   /** Before the first and after the last instruction of a launch. */
   readonly launchNs: number;
 }
@@ -27,18 +29,26 @@ export interface Load {
   readonly bytes: number;
   /** What all pieces together fetch, each on its own. */
   readonly fetchedBytes: number;
+  /** Bytes that a piece has asked memory for and not got; absent: enough that nothing waits for them. */
+  readonly bytesInFlight?: number;
   /** Nanoseconds of one piece that nothing overlaps: pipeline fill, reduction tail. */
   readonly pieceLatencyNs: number;
 }
 
 export function price(load: Load, pace: Pace): Pick<KernelConfiguration, "estimateNs" | "bound"> {
-  const waves = Math.ceil(load.pieces / (pace.units * load.atOnce));
+  const { pieces, atOnce, bytesInFlight } = load;
+  const waves = Math.ceil(pieces / (pace.units * atOnce));
   const perUnit = pace.flopsPerNs / pace.units;
-  const arithmeticNs = (waves * load.atOnce * load.flopsOfPiece) / perUnit;
+  // Pieces of a unit share its rate, however many it holds at once.
+  const arithmeticNs = (Math.ceil(pieces / pace.units) * load.flopsOfPiece) / perUnit;
   // Too few pieces leave memory channels idle: a unit alone draws about four times its share.
-  const busy = Math.min(1, (4 * Math.min(load.pieces, pace.units)) / pace.units);
+  const busy = Math.min(1, (4 * Math.min(pieces, pace.units)) / pace.units);
+  // Little's law: what is under way at once, over the time that it takes.
+  const resident = Math.min(pieces, pace.units * atOnce);
+  const answered =
+    bytesInFlight === undefined ? Infinity : (resident * bytesInFlight) / pace.memoryLatencyNs;
   const memoryNs = Math.max(
-    load.bytes / (pace.bytesPerNs * busy),
+    load.bytes / Math.min(pace.bytesPerNs * busy, answered),
     load.fetchedBytes / (pace.cacheBytesPerNs * busy),
   );
   // Pieces after the first are mostly hidden behind their neighbours.

@@ -98,6 +98,14 @@ export const typeBits: Readonly<Record<ProblemType, number>> = {
   int8: 8,
 };
 
+/** Weights are stored in other bits than are multiplied. */
+export function isPacked({ type, weightBits = typeBits[type] }: KernelProblem): boolean {
+  return weightBits !== typeBits[type];
+}
+
+/** Vector instructions a packed weight takes: its bits taken out, made a number, and scaled, two at once. */
+export const unpackInstructions = 2;
+
 export interface Work {
   readonly flops: number;
   /** Each operand and result once. */

@@ -2,8 +2,14 @@
  * Hopper (9.0) and Blackwell (10.0, 11.0, 12.0, 12.1). wgmma exists on 9.0 alone; tcgen05 with tensor
  * memory on 10.0 and 11.0; 12.x has neither, but warp-wide instructions on FP4 and FP6 operands.
  */
+import { perSm } from "../figure.ts";
 import { type GpuFeature, steps } from "../machine.ts";
 import { adaInstructions, instruction, nvidiaArchitecture } from "./nvidia.ts";
+import { l2AsAda } from "./turing-ampere-ada.ts";
+
+const hopperL2 =
+  "RRZE-HPC/gpu-benches, gpu-l2-cache/h200.txt: 9,700 GB/s to 132 multiprocessors at 1.98 GHz";
+const l2AsHopper = perSm(37, `as Hopper: ${hopperL2}`, "predicted");
 
 const sharedFeatures: readonly GpuFeature[] = [
   "mma",
@@ -27,6 +33,7 @@ const anyN = steps(8, 256, 8);
 
 export const sm90a = nvidiaArchitecture({
   capability: "9.0",
+  l2BytesPerCycle: perSm(37, hopperL2, "measured"),
   ptxTarget: "sm_90a",
   ptxVersion: "8.0",
   sharedKibPerSm: 228,
@@ -76,6 +83,7 @@ const tensorMemoryFeatures: readonly GpuFeature[] = [
 
 export const sm100a = nvidiaArchitecture({
   capability: "10.0",
+  l2BytesPerCycle: l2AsHopper,
   ptxTarget: "sm_100a",
   ptxVersion: "8.6",
   sharedKibPerSm: 228,
@@ -93,6 +101,7 @@ export const sm100a = nvidiaArchitecture({
 
 export const sm110a = nvidiaArchitecture({
   capability: "11.0",
+  l2BytesPerCycle: l2AsHopper,
   ptxTarget: "sm_110a",
   ptxVersion: "9.0",
   sharedKibPerSm: 228,
@@ -123,6 +132,7 @@ const warpBlackwellInstructions = [
 ];
 
 const warpBlackwell = {
+  l2BytesPerCycle: l2AsAda,
   sharedKibPerSm: 100,
   reservedKib: 1,
   threadsPerSm: 1536,

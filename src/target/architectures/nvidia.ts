@@ -2,7 +2,7 @@
  * What the NVIDIA architectures share: the constructor that fills in the limits which have not changed
  * since compute capability 7.5, and the matrix instructions that later ones inherit.
  */
-import { perBlock, perCluster, perSm, perThread } from "../figure.ts";
+import { type Figure, perBlock, perCluster, perSm, perThread } from "../figure.ts";
 import type { GpuArchitecture, GpuFeature, MatrixInstruction } from "../machine.ts";
 
 const guide =
@@ -19,6 +19,7 @@ export interface NvidiaLimits {
   readonly blocksPerSm: number;
   readonly f32LanesPerSm: number;
   readonly lanesSource: string;
+  readonly l2BytesPerCycle: Figure<"sm">;
   readonly clusters: boolean;
   readonly tensorMemoryKib?: number;
   readonly features: readonly GpuFeature[];
@@ -64,6 +65,7 @@ export function nvidiaArchitecture(limits: NvidiaLimits): GpuArchitecture {
     f32LanesPerSm: perSm(limits.f32LanesPerSm, limits.lanesSource),
     warpInstructionsPerCycle: perSm(4, of("four warp schedulers")),
     sharedBytesPerCycle: perSm(128, of("32 banks of 4 bytes")),
+    l2BytesPerCycle: limits.l2BytesPerCycle,
     features: limits.features,
     matrixInstructions: limits.matrixInstructions,
   };

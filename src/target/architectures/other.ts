@@ -38,6 +38,10 @@ export const cdna3: GpuArchitecture = {
   f32LanesPerSm: perSm(128, "AMD CDNA 3 white paper: 256 FP32 FLOP per clock and compute unit"),
   warpInstructionsPerCycle: perSm(4, "AMD CDNA 3 white paper: 4 SIMDs"),
   sharedBytesPerCycle: perSm(128, "AMD CDNA 3 white paper: LDS, 128 bytes per clock"),
+  l2BytesPerCycle: perSm(
+    53.9,
+    "AMD CDNA 3 white paper: 16 channels of 128 bytes per clock for the 38 compute units of a die",
+  ),
   features: ["mfma", "bf16", "tf32", "fp8"],
   matrixInstructions: [
     mfma("f16", "f32", [32, 8]),
@@ -75,6 +79,7 @@ export const appleGpu: GpuArchitecture = {
   f32LanesPerSm: perSm(128, `${benchmarks}: 128 ALUs per core`, "measured"),
   warpInstructionsPerCycle: perSm(4, benchmarks, "measured"),
   sharedBytesPerCycle: perSm(64, benchmarks, "measured"),
+  l2BytesPerCycle: perSm(32, "half of threadgroup memory's, assumed: not published", "predicted"),
   features: ["simdgroup-matrix"],
   matrixInstructions: [
     {

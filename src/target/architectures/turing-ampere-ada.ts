@@ -1,4 +1,5 @@
 /** Turing (7.5), Ampere (8.0 and 8.6) and Ada (8.9): warp-wide matrix instructions only. */
+import { perSm } from "../figure.ts";
 import type { GpuFeature } from "../machine.ts";
 import {
   adaInstructions,
@@ -6,6 +7,11 @@ import {
   nvidiaArchitecture,
   turingInstructions,
 } from "./nvidia.ts";
+
+const l2Bench = "RRZE-HPC/gpu-benches, gpu-l2-cache";
+/** Ada keeps Ampere's gaming L2, larger; the professional and the gaming Blackwell Ada's. */
+const adaL2 = `${l2Bench}/l40.txt: 5,220 GB/s to 142 multiprocessors at 2.49 GHz`;
+export const l2AsAda = perSm(14.8, `as Ada: ${adaL2}`, "predicted");
 
 const turingFeatures: readonly GpuFeature[] = ["mma", "ldmatrix"];
 const ampereFeatures: readonly GpuFeature[] = [
@@ -19,6 +25,11 @@ const ampereFeatures: readonly GpuFeature[] = [
 
 export const sm75 = nvidiaArchitecture({
   capability: "7.5",
+  l2BytesPerCycle: perSm(
+    20,
+    "Jia et al. 2019, Dissecting the NVidia Turing T4 GPU via Microbenchmarking: 1,270 GB/s to 40 multiprocessors at 1.59 GHz",
+    "measured",
+  ),
   ptxTarget: "sm_75",
   ptxVersion: "6.3",
   sharedKibPerSm: 64,
@@ -34,6 +45,11 @@ export const sm75 = nvidiaArchitecture({
 
 export const sm80 = nvidiaArchitecture({
   capability: "8.0",
+  l2BytesPerCycle: perSm(
+    35.5,
+    `${l2Bench}/a100_80.txt: 5,400 GB/s to 108 multiprocessors at 1.41 GHz (the white paper's 5,120 bytes a cycle are 47)`,
+    "measured",
+  ),
   ptxTarget: "sm_80",
   ptxVersion: "7.0",
   sharedKibPerSm: 164,
@@ -49,6 +65,7 @@ export const sm80 = nvidiaArchitecture({
 
 export const sm86 = nvidiaArchitecture({
   capability: "8.6",
+  l2BytesPerCycle: l2AsAda,
   ptxTarget: "sm_86",
   ptxVersion: "7.1",
   sharedKibPerSm: 100,
@@ -64,6 +81,7 @@ export const sm86 = nvidiaArchitecture({
 
 export const sm89 = nvidiaArchitecture({
   capability: "8.9",
+  l2BytesPerCycle: perSm(14.8, adaL2, "measured"),
   ptxTarget: "sm_89",
   ptxVersion: "7.8",
   sharedKibPerSm: 100,
