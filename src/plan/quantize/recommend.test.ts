@@ -320,6 +320,14 @@ describe("embedding and output", () => {
       expect(asked.total / total(name), name).toBeCloseTo(1, 2);
     }
   });
+  it("of 16 bits do not change how many operations a token takes", () => {
+    const found = plan({ model: model.value, devices: [device("h100")] });
+    const prompt = (name: string): number => rowOf(found, name).promptTokensPerSecond;
+    expect(prompt("INT4-AWQ")).toBeCloseTo(prompt("FP16"), 6);
+    expect(prompt("INT8")).toBeCloseTo(prompt("FP8"), 6);
+    const multiplied = model.value.parameters.value - 128256 * 4096;
+    expect(prompt("FP16")).toBeCloseTo(989.4e12 / (2 * multiplied), 3);
+  });
   it("are said to be more where tools differ", () => {
     const found = plan({ model: model.value, devices: [device("b200")] });
     const more = (2 * 128256 * 4096 * (16 - 4.5)) / 8 / 2 ** 30;

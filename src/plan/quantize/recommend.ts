@@ -223,8 +223,7 @@ function timePerToken(
 ): Time {
   const kv = kvCacheBytes(model, load);
   const read = weights.readPerToken * batchedRead(model, load);
-  const active = weights.total > 0 ? weights.readPerToken / weights.total : 1;
-  const flops = 2 * model.parameters.value * active * load.batch;
+  const flops = 2 * model.parameters.value * weights.active * load.batch;
   const parts = laid.shares.map(({ device, share, cacheShare }) => {
     const memory = (read * share + kv * cacheShare) / device.memoryBytesPerNs.value;
     const compute = (flops * share) / rateFor(device, format.multiplies).value;
@@ -249,10 +248,9 @@ function promptTokenNs(
   { model, split }: QuantizeRequest,
   { format, weights, laid }: { format: WeightFormat; weights: WeightBytes; laid: Spread },
 ): number {
-  const active = weights.total > 0 ? weights.readPerToken / weights.total : 1;
   const parts = laid.shares.map(({ device, share }) => {
     const read = (weights.total * share) / device.memoryBytesPerNs.value / prefillChunk;
-    const flops = 2 * model.parameters.value * active * share;
+    const flops = 2 * model.parameters.value * weights.active * share;
     return Math.max(read, flops / rateFor(device, format.multiplies).value);
   });
   const ns = split === "tensor" ? Math.max(...parts) : parts.reduce((a, b) => a + b, 0);

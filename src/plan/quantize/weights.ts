@@ -11,6 +11,8 @@ export interface WeightBytes {
   readonly total: number;
   /** Read for each token: all but the embedding's other rows and the experts that are not used. */
   readonly readPerToken: number;
+  /** Share of the parameters that a token is multiplied by: those that are read. */
+  readonly active: number;
   /** The largest tensor: what no split over devices by layers can divide. */
   readonly largest: number;
 }
@@ -112,14 +114,17 @@ export function weightBytes(model: ModelDescription, format: WeightFormat): Weig
   const bytesOf = tensorBytes(model, format);
   let total = 0;
   let readPerToken = 0;
+  let active = 0;
   let largest = 0;
   for (const tensor of model.tensors) {
     const bytes = bytesOf(tensor);
     total += bytes;
     largest = Math.max(largest, bytes);
-    readPerToken += bytes * readShare(model, tensor, tied);
+    const share = readShare(model, tensor, tied);
+    readPerToken += bytes * share;
+    if (!tensor.fixed) active += elementsOf(tensor) * share;
   }
-  return { total, readPerToken, largest };
+  return { total, readPerToken, active: active / model.parameters.value, largest };
 }
 
 const outputName = /^(?:output|lm_head)\.weight$/;
@@ -164,5 +169,6 @@ function bytesOfSize(model: ModelDescription, format: WeightFormat): WeightBytes
   const { embedding, layers, output } = partsOfSize(model, format);
   const total = embedding.bytes + layers.bytes + output.bytes;
   const count = model.decoder?.layers ?? 1;
-  return { total, readPerToken: total - embedding.bytes, largest: total / count };
+  const active = 1 - embedding.parameters / model.parameters.value;
+  return { total, readPerToken: total - embedding.bytes, active, largest: total / count };
 }
