@@ -8,7 +8,12 @@ import {
   isAvailable,
   type MatrixRequest,
 } from "./matrix-legality.ts";
-import type { AccumulatorType, OperandType, PtxTarget } from "./matrix-table.ts";
+import {
+  type AccumulatorType,
+  matrixRows,
+  type OperandType,
+  type PtxTarget,
+} from "./matrix-table.ts";
 import {
   chooseSwizzle,
   columnWavefronts,
@@ -83,16 +88,46 @@ describe("matrix instructions", () => {
     expect(legal({ kind: "i8", blocks: 1, shape: { m: 64, n: 40, k: 32 } })).toBe(false);
   });
 
+  const spelled: Readonly<Record<string, readonly OperandType[]>> = {
+    f16: ["f16"],
+    bf16: ["bf16"],
+    tf32: ["tf32"],
+    f64: ["f64"],
+    fp8: ["e4m3", "e5m2"],
+    int8: ["s8", "u8"],
+    int4: ["s4", "u4"],
+  };
+
+  it("are all listed in the data of the architectures", () => {
+    let compared = 0;
+    for (const { ptxTarget, matrixInstructions } of architectures.values()) {
+      if (!ptxTarget) continue;
+      const target = ptxTarget.replace("sm_", "") as PtxTarget;
+      for (const row of matrixRows) {
+        const operands = Object.keys(spelled).find((name) => spelled[name]!.includes(row.a[0]!));
+        if (operands === undefined || row.modifier || !isAvailable(row.on, target)) continue;
+        const name = { mma: "mma.sync", wgmma: "wgmma.mma_async" }[row.family];
+        for (const sums of row.accumulators) {
+          for (const [m, n, k] of product(row.m, row.n, row.k)) {
+            const listed = matrixInstructions.some(
+              (i) =>
+                i.name === name &&
+                i.operands === operands &&
+                i.accumulators.some((a) => a.replace("int32", "s32") === sums) &&
+                i.m.includes(m) &&
+                i.n.includes(n) &&
+                i.k.includes(k),
+            );
+            expect(listed, `${ptxTarget} ${name} ${operands} ${sums} m${m}n${n}k${k}`).toBe(true);
+            compared++;
+          }
+        }
+      }
+    }
+    expect(compared).toBeGreaterThan(300);
+  });
+
   it("are those that the data of the architectures lists", () => {
-    const spelled: Readonly<Record<string, readonly OperandType[]>> = {
-      f16: ["f16"],
-      bf16: ["bf16"],
-      tf32: ["tf32"],
-      f64: ["f64"],
-      fp8: ["e4m3", "e5m2"],
-      int8: ["s8", "u8"],
-      int4: ["s4", "u4"],
-    };
     let compared = 0;
     for (const { ptxTarget, matrixInstructions } of architectures.values()) {
       for (const row of matrixInstructions) {

@@ -4,7 +4,7 @@
  */
 import { perSm } from "../figure.ts";
 import { type GpuFeature, steps } from "../machine.ts";
-import { adaInstructions, instruction, nvidiaArchitecture } from "./nvidia.ts";
+import { instruction, laterInstructions, nvidiaArchitecture } from "./nvidia.ts";
 import { l2AsAda } from "./turing-ampere-ada.ts";
 
 const l2AsA100 = perSm(
@@ -52,8 +52,7 @@ export const sm90a = nvidiaArchitecture({
     instruction("wgmma.mma_async", "tf32", ["f32"], [[64], anyN, [8]]),
     instruction("wgmma.mma_async", "fp8", ["f16", "f32"], [[64], anyN, [32]]),
     instruction("wgmma.mma_async", "int8", ["int32"], [[64], integerN, [32]]),
-    instruction("mma.sync", "f64", ["f64"], [[16], [8], [4, 8, 16]]),
-    ...adaInstructions,
+    ...laterInstructions,
   ],
 });
 
@@ -72,7 +71,7 @@ const tensorMemoryInstructions = [
   instruction("tcgen05.mma", "int8", ["int32"], [[64], integerN, [32]]),
   instruction("tcgen05.mma", "int8", ["int32"], [[128], steps(16, 256, 16), [32]]),
   instruction("tcgen05.mma block-scaled", "fp4", ["f32"], [[128], anyN, [64]]),
-  ...adaInstructions,
+  ...laterInstructions,
 ];
 
 const tensorMemoryFeatures: readonly GpuFeature[] = [
@@ -127,7 +126,7 @@ const warpBlackwellFeatures: readonly GpuFeature[] = [
 ];
 
 const warpBlackwellInstructions = [
-  ...adaInstructions,
+  ...laterInstructions,
   instruction("mma.sync", "fp6", ["f32"], [[16], [8], [32]]),
   instruction("mma.sync block-scaled", "fp8", ["f32"], [[16], [8], [32]]),
   instruction("mma.sync block-scaled", "fp4", ["f32"], [[16], [8], [64]]),

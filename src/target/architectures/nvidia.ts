@@ -102,5 +102,11 @@ export const ampereInstructions: readonly MatrixInstruction[] = [
 
 export const adaInstructions: readonly MatrixInstruction[] = [
   ...ampereInstructions,
-  instruction("mma.sync", "fp8", ["f32"], [[16], [8], [32]]),
+  instruction("mma.sync", "fp8", ["f16", "f32"], [[16], [8], [16, 32]]),
+];
+
+/** Of one warp, since Hopper. */
+export const laterInstructions: readonly MatrixInstruction[] = [
+  ...adaInstructions,
+  instruction("mma.sync", "f64", ["f64"], [[16], [8], [4, 8, 16]]),
 ];
