@@ -6,9 +6,9 @@
  * row of P and beyond one of Q. Joining has a budget of its own: when it is used up the pieces left
  * are right, only more than need be. A piece alone in its tuple stays as it is.
  */
-import { isEmptyPiece } from "./compare.ts";
+import { isEmptyPiece, pointSeen } from "./compare.ts";
 import { findPoint } from "./omega.ts";
-import { addPlaced, blankSystem, toPiece } from "./piece.ts";
+import { addPlaced, blankSystem, toPiece, toSystem } from "./piece.ts";
 import { removeRedundant } from "./redundancy.ts";
 import { negateInequality, negateRow, type Row } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
@@ -25,8 +25,7 @@ export function coalesce<T extends SetOrMap>(value: T, limit?: number): Answer<T
     const { params } = value;
     const inhabited = value.pieces.filter((p) => !isEmptyPiece(params, p, work));
     const joined = joinAll(params, inhabited, new Work(joiningWork));
-    const known = new Set(inhabited);
-    const slim = joined.map((p) => (known.has(p) ? p : removeRedundant(params, p, work)));
+    const slim = joined.map((p) => (inhabited.includes(p) ? p : removeRedundant(params, p, work)));
     return { ...value, pieces: slim };
   }, limit);
 }
@@ -73,9 +72,10 @@ function joinWithin(params: readonly string[], p: Piece, q: Piece, work: Work): 
 
 /** Two pieces over the same columns. */
 interface Pair {
+  readonly fixed: number;
   readonly columns: number;
   /** Bounds of both pieces' divisions, which hold everywhere for some values of them. */
-  readonly floors: readonly Row[];
+  readonly floors: number[][];
 }
 
 /** One piece for the union of two, if their common rows describe it. */
@@ -85,20 +85,22 @@ function joinTwo(params: readonly string[], p: Piece, q: Piece, work: Work): Pie
   const first = placed(params, p, { fixed, before: 0, locals });
   const second = placed(params, q, { fixed, before: p.locals.length, locals });
   const pair = {
+    fixed,
     columns: fixed + locals,
-    floors: [...divisionRows(first), ...divisionRows(second)],
+    floors: locals === 0 ? [] : divisionRows(first).concat(divisionRows(second)),
   };
   const [ofFirst, ofSecond] = [rowsOf(first), rowsOf(second)];
-  const onSecond = divideRows(p, ofFirst, { rows: ofSecond, pair, work });
+  const onSecond = divideRows(p, ofFirst, { piece: q, rows: ofSecond, pair, work });
   if (onSecond?.crossed.length === 0) return p;
-  const onFirst = divideRows(q, ofSecond, { rows: ofFirst, pair, work });
+  const onFirst = divideRows(q, ofSecond, { piece: p, rows: ofFirst, pair, work });
   if (onFirst?.crossed.length === 0) return q;
   if (!onFirst || !onSecond) return undefined;
-  const common = [...onSecond.valid, ...onFirst.valid];
-  const context = [...pair.floors, ...common];
+  const common = onSecond.valid.concat(onFirst.valid);
+  const context = pair.floors.concat(common);
   for (const r of onSecond.crossed) {
+    const beyondFirst = context.concat([negateInequality(r)]);
     for (const s of onFirst.crossed) {
-      const beyond = [...context, negateInequality(r), negateInequality(s)];
+      const beyond = beyondFirst.concat([negateInequality(s)]);
       if (findPoint([], beyond, pair.columns, work)) return undefined;
     }
   }
@@ -113,6 +115,7 @@ function placed(
   piece: Piece,
   to: { readonly fixed: number; readonly before: number; readonly locals: number },
 ): System {
+  if (to.locals === 0) return toSystem(params, piece);
   const system = blankSystem(to.fixed, to.locals);
   const target = Array.from({ length: to.fixed }, (_, c) => c);
   addPlaced(system, params, piece, { ...to, target });
@@ -120,11 +123,13 @@ function placed(
 }
 
 /** All rows as inequalities. */
-function rowsOf({ equalities, inequalities }: System): number[][] {
+function rowsOf({ equalities, inequalities }: System): readonly number[][] {
+  if (equalities.length === 0) return inequalities;
   return [...inequalities, ...equalities, ...equalities.map(negateRow)];
 }
 
 interface Other {
+  readonly piece: Piece;
   readonly rows: readonly number[][];
   readonly pair: Pair;
   readonly work: Work;
@@ -146,10 +151,21 @@ function divideRows(
   return { valid, crossed };
 }
 
-function holdsOn(row: Row, { rows, pair, work }: Other): boolean {
-  if (rows.some((r) => isAtLeastAsStrong(r, row))) return true;
-  const outside = [...pair.floors, ...rows, negateInequality(row)];
+function holdsOn(row: Row, { piece, rows, pair, work }: Other): boolean {
+  for (let r = 0; r < rows.length; r++) if (isAtLeastAsStrong(rows[r]!, row)) return true;
+  const point = pointSeen(piece);
+  if (point && isBeyond(row, point, pair)) return false;
+  const outside = pair.floors.concat(rows);
+  outside.push(negateInequality(row));
   return findPoint([], outside, pair.columns, work) === null;
+}
+
+/** Whether a point of the other piece, whose locals are not those of the row, violates the row. */
+function isBeyond(row: Row, point: readonly number[], { fixed, columns }: Pair): boolean {
+  for (let c = fixed; c < columns; c++) if (row[c] !== 0) return false;
+  let sum = row[columns]!;
+  for (let c = 0; c < fixed; c++) sum += row[c]! * point[c]!;
+  return sum < 0 && sum >= -Number.MAX_SAFE_INTEGER;
 }
 
 /** Whether `r` is parallel to `row` and implies it. */

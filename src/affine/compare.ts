@@ -29,30 +29,39 @@ export function isEmpty(value: SetOrMap, limit?: number): Truth {
   return decide((work) => value.pieces.every((p) => isEmptyPiece(value.params, p, work)), limit);
 }
 
+/** Whether a piece has a point: one of them where the decision has found one, over all its columns. */
+type Inhabited = readonly number[] | boolean;
+
 /** Pieces are immutable, so a decision is made once. */
-const emptiness = new WeakMap<Piece, boolean>();
+const decided = new WeakMap<Piece, Inhabited>();
 
 export function isEmptyPiece(params: readonly string[], piece: Piece, work: Work): boolean {
-  const known = emptiness.get(piece);
-  if (known !== undefined) return known;
-  const empty = !isInhabited(params, piece, work);
-  emptiness.set(piece, empty);
-  return empty;
+  const known = decided.get(piece);
+  if (known !== undefined) return known === false;
+  const found = isInhabited(params, piece, work);
+  decided.set(piece, found);
+  return found === false;
+}
+
+/** A point that deciding about the piece has found, if it has. */
+export function pointSeen(piece: Piece): readonly number[] | undefined {
+  const known = decided.get(piece);
+  return typeof known === "object" ? known : undefined;
 }
 
 /** A quick look, then octagons by closure, the rest by the Omega test, in BigInt where doubles do not suffice. */
-function isInhabited(params: readonly string[], piece: Piece, work: Work): boolean {
+function isInhabited(params: readonly string[], piece: Piece, work: Work): Inhabited {
   const { equalities } = piece;
   const rows = allInequalities(params, piece);
   const columns = rowWidth(params, piece) - 1;
   const quick = searchQuickly(equalities, rows, columns);
-  if (quick !== undefined) return quick !== null;
+  if (quick !== undefined) return quick ?? false;
   if (piece.locals.length === 0) {
     const fast = isOctagonInhabited(equalities, rows, columns);
     if (fast !== undefined) return fast;
   }
   try {
-    return solveExactly(equalities, rows, columns, work) !== null;
+    return solveExactly(equalities, rows, columns, work) ?? false;
   } catch (error) {
     if (!(error instanceof GiveUp) || error.reason !== "overflow") throw error;
     return isInhabitedExactly(equalities, rows, work);
