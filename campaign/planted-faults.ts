@@ -141,6 +141,34 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["size: Math.max(", "size: Math.min(", "a shared place is as small as its smallest user"],
     ["Math.ceil(n / target.alignmentBytes) * target.alignmentBytes", "n", "arenas are not aligned"],
   ]),
+  ...inFile(
+    "src/affine/box-image.ts",
+    ["src/affine/box-image.test.ts"],
+    [
+      ["apart <= length && Number.isInteger(apart)", "apart <= length", "runs need not meet"],
+      ["else if (step > largest)", "else if (step >= largest)", "values that meet count twice"],
+    ],
+  ),
+  ...inFile(
+    "src/affine/symbolic-count.ts",
+    ["src/affine/count.test.ts"],
+    [
+      [
+        "dims.concat(locals.flatMap((d, i) => (d === null ? [fixed + i] : [])))",
+        "dims",
+        "a named floor has one value for all points",
+      ],
+    ],
+  ),
+  ...inFile(
+    "src/affine/dependence.ts",
+    ["src/affine/dependence.test.ts"],
+    [
+      ['if (first.kind !== "read") return "output";', "", "writes after writes are free"],
+      ["second.reassociable && self)", "second.reassociable)", "any marked read is a scan"],
+      ["alone.size === end - start", "alone.size > 0", "an access meets itself nowhere"],
+    ],
+  ),
   ...inFile("src/lower/check-reuse.ts", plans, [
     ["!this.#keeps([earlier], [later], true)", "false", "taking over a place is never judged"],
     ["s.from < to && from < s.to", "s.from < from && from < s.to", "equal places never meet"],
