@@ -5,6 +5,7 @@ import { bigModels } from "./campaigns/big-models.ts";
 import { browser } from "./campaigns/browser.ts";
 import { conformance } from "./campaigns/conformance.ts";
 import { congruence } from "./campaigns/congruence.ts";
+import { convNets } from "./campaigns/conv-nets.ts";
 import { exported } from "./campaigns/export.ts";
 import { extraction } from "./campaigns/extraction.ts";
 import { fuzzOnnx } from "./campaigns/fuzz-onnx.ts";
@@ -34,6 +35,7 @@ export const campaigns: readonly Campaign[] = [
   models,
   bigModels,
   randomOps,
+  convNets,
   placement,
   kernelLimits,
   rules,

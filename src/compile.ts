@@ -9,6 +9,7 @@
  *   rewrite     equal graphs, the one taken that the target's prices say is cheapest (when asked for)
  *   nests       a loop nest per node
  *   groups      what is computed together
+ *   layouts     feature maps in blocks of channels, where that is cheaper with all conversions
  *   coalesce    fewer, longer loops
  *   schedule    superpositions narrowed and collapsed together, the choice proved legal
  *   lower       kernels, buffers, memory plan
@@ -35,12 +36,14 @@ import {
   type Rewritten,
   rewriteModel,
 } from "./rewrite/rewrite-model.ts";
+import { chooseLayouts, type LaidOutRegions } from "./schedule/choose-layouts.ts";
 import {
   type Certificate,
   type ChosenSchedule,
   chooseSchedules,
 } from "./schedule/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { type PricingOptions, RegionPrices } from "./schedule/region-prices.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
@@ -121,12 +124,52 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   onPass("groups");
   const analysed = analyseProgram(nests.value);
   const { groups } = planGroups(analysed, defaultGroupOptions);
-  const regions = groups.map((g) => formRegion(analysed, g));
+  const formed = groups.map((g) => formRegion(analysed, g));
   const grouped = applyGroups(analysed, groups);
   onPass("schedule");
+  const core = coreFigures(target);
+  const pricing = {
+    target,
+    pricerOf: (region: Region) => tilePricer(region, target, core),
+    priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target).estimateNs,
+  };
+  const prices = new RegionPrices(pricing);
+  const laidOut: LaidOutRegions = target.blocks
+    ? { regions: formed, tensors: new Map() }
+    : chooseLayouts(formed, grouped, {
+        name: nests.value.name,
+        block: target.vectorBytes / 4,
+        priceOf: (region) => prices.priceOf(region),
+      });
+  const settings = { ...options, ...pricing, threads, onPass };
+  const done = scheduleRegions(laidOut, grouped, model.graph, settings);
+  if (!done.ok) return done;
+  const rewritten = improved.value && { rewritten: improved.value };
+  return ok({ model, ...done.value, ...rewritten }, [
+    ...improved.warnings,
+    ...nests.warnings,
+    ...done.warnings,
+  ]);
+}
+
+type Lowered = Pick<CompiledModel, "nests" | "regions" | "certificate" | "plan">;
+
+interface SchedulingOptions extends CompileOptions, PricingOptions {
+  readonly threads: number;
+  readonly onPass: (pass: string) => void;
+}
+
+/** Schedules for all regions, their program, and its proof. */
+function scheduleRegions(
+  { regions, tensors }: LaidOutRegions,
+  grouped: NestProgram,
+  graph: Graph,
+  options: SchedulingOptions,
+): Result<Lowered> {
+  const { target, onPass } = options;
   const coalescedRegions: Region[] = [];
   const views: View[] = [];
-  const made = new Map<string, NestTensor & { readonly role: TensorRole }>();
+  const made = new Map(tensors);
   for (const region of regions) {
     const coalesced = coalesceRegion(region);
     views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
@@ -137,26 +180,18 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
     }
     coalescedRegions.push(coalesced.region);
   }
-  const core = coreFigures(target);
-  const choice = chooseSchedules(coalescedRegions, {
-    name: nests.value.name,
-    target,
-    threads,
-    rootOf: rootsOf(grouped, views),
-    pricerOf: (region) => tilePricer(region, target, core),
-    priceOf: (scheduled) => priceRegion(scheduled, target).estimateNs,
-    ...(options.measured && { measured: options.measured }),
-  });
+  const rootOf = rootsOf(grouped, views);
+  const choice = chooseSchedules(coalescedRegions, { ...options, name: grouped.name, rootOf });
   if (!choice.ok) return choice;
   const chosen = choice.value.schedules.map((s) => describeChoice(s, target));
   onPass("lower");
-  const widened = withViews(grouped, views, made);
+  const nests = withViews(grouped, views, made);
   const plan = lowerProgram(
     {
-      nests: widened,
+      nests,
       scheduled: chosen.map((c) => c.scheduled),
-      requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
-      states: statesOf(model.graph),
+      requires: graph.constraints.map((c) => equal(c.left, c.right)),
+      states: statesOf(graph),
     },
     target,
   );
@@ -165,13 +200,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const valid = validateProgram(plan.value.program);
   if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice.value;
-  const rewritten = improved.value && { rewritten: improved.value };
-  const found = { model, nests: widened, regions: chosen, certificate, plan: plan.value };
-  return ok({ ...found, ...rewritten }, [
-    ...improved.warnings,
-    ...nests.warnings,
-    ...plan.warnings,
-  ]);
+  return ok({ nests, regions: chosen, certificate, plan: plan.value }, plan.warnings);
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */

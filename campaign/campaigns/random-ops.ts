@@ -8,7 +8,7 @@
  */
 import { unwrap } from "../../bench/sessions/import-hints.ts";
 import { compileModel } from "../../src/compile.ts";
-import type { Graph, Model } from "../../src/graph/graph.ts";
+import type { Model } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { checkNests } from "../../src/interp/check-nests.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
@@ -79,7 +79,7 @@ const onBlocks: Place = (seed) => ({
     ok(new ModelSession(program, interpretProgram(program, seed), options)),
 });
 
-const places = { wasm: onWasm, cpu: onNative, "cuda-interp": onBlocks } as const;
+export const places = { wasm: onWasm, cpu: onNative, "cuda-interp": onBlocks } as const;
 
 const nestsTrial: Trial = (seed) => {
   const { graph, extents } = randomGraph(seed);
@@ -92,7 +92,8 @@ function compiledTrial(place: Place): Trial {
     const drawn = randomGraph(seed);
     const inputs = drawInputs(drawn, new Rng(seed));
     const expected = unwrap(runGraph(drawn.graph, inputs));
-    const found = await runCompiled(drawn.graph, inputs, place(seed));
+    const model: Model = { graph: drawn.graph, weights: noWeights };
+    const found = await runCompiled(model, inputs, place(seed));
     for (const [i, want] of expected.entries()) {
       const reason = firstDifference(found[i]!, want);
       if (reason !== undefined) return { kind: "failed", reason: `output ${i}: ${reason}` };
@@ -101,12 +102,12 @@ function compiledTrial(place: Place): Trial {
   };
 }
 
-async function runCompiled(
-  graph: Graph,
+/** The outputs of a model that is compiled for a place and run there once. */
+export async function runCompiled(
+  source: Model,
   inputs: readonly RefTensor[],
   { target, start }: ReturnType<Place>,
 ): Promise<RefTensor[]> {
-  const source: Model = { graph, weights: noWeights };
   const { model, nests, plan } = unwrap(compileModel(source, { target }));
   const session = unwrap(start(plan.program, { weight: weightReader(model) }));
   session.poison();

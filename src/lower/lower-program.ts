@@ -112,6 +112,7 @@ function tensorBuffer(
   const tensor = input.nests.tensors.get(name)!;
   const stored = input.states.some((s) => s.input === name || s.output === name);
   const kind = tensor.role === "intermediate" ? "scratch" : tensor.role;
+  const how = layout ?? tensor.stored?.layout;
   return {
     name: layout ? packedName(name, layout) : name,
     kind: stored && kind !== "weight" ? "state" : kind,
@@ -119,9 +120,9 @@ function tensorBuffer(
     dtype: tensor.dtype,
     lanes: 1,
     shape: layout ? layout.shape : tensor.shape,
-    ...(layout && { layout }),
+    ...(how && { layout: how }),
     ...(root !== undefined && { viewOf: root }),
-    ...(kind !== "scratch" && { source: name }),
+    ...(kind !== "scratch" && { source: tensor.stored?.of ?? name }),
   };
 }
 

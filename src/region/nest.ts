@@ -14,6 +14,7 @@ import type { Condition } from "../semantics/condition.ts";
 import type { DType } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRange } from "../semantics/index-range.ts";
+import type { LayoutMap } from "../semantics/layout.ts";
 import type { Monoid } from "../semantics/monoids.ts";
 import type { NumericClass } from "../semantics/numeric-class.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
@@ -23,6 +24,8 @@ export interface NestTensor {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly IndexExpr[];
+  /** A weight in a physical layout of its own: where its elements come from. */
+  readonly stored?: { readonly of: string; readonly layout: LayoutMap };
 }
 
 export type LoopKind = "space" | "reduce" | "scan";

@@ -160,12 +160,25 @@ export class TileSpace {
     const add = (choice: OuterChoice): void => {
       found.push(choice);
       const first = choice.block?.loop ?? choice.outer.find((l) => long.includes(l));
-      if (this.#parallel && first !== undefined) found.push({ ...choice, parallel: first });
+      if (!this.#parallel || first === undefined || !this.#mayDealOut(first)) return;
+      found.push({ ...choice, parallel: first });
     };
     const orders = this.#orders(long).map((order) => [...short, ...order]);
     for (const outer of orders) add({ outer });
     for (const choice of this.#blocks(micro, long, orders)) add(choice);
     return found;
+  }
+
+  /** The trips of a loop write windows of their own: no other loop moves further along the same axis. */
+  #mayDealOut(loop: number): boolean {
+    return this.figures.accesses.every(
+      ({ use, axes }) =>
+        use !== "write" ||
+        axes.every(({ steps }) => {
+          const own = Math.abs(steps[loop]!);
+          return own === 0 || steps.every((step) => Math.abs(step) <= own);
+        }),
+    );
   }
 
   /** Accesses as they are stored under a tile's packing. */

@@ -1,0 +1,30 @@
+/**
+ * Random convolutional networks, compiled and run as machine code (`cpu`) or WebAssembly (`wasm`), against
+ * the float64 oracle: feature maps in blocks of channels, their conversions, ragged blocks and edges.
+ */
+import { unwrap } from "../../bench/sessions/import-hints.ts";
+import { runGraph } from "../../src/interp/graph.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { randomConvNet } from "../random-conv-net.ts";
+import { drawInputs, firstDifference } from "../random-values.ts";
+import { places, runCompiled } from "./random-ops.ts";
+
+export const convNets: Campaign = {
+  name: "conv-nets",
+  summary: "random convolutional networks against the oracle",
+  targets: ["cpu", "wasm"],
+  defaultCount: 500,
+  open: async (target) => async (seed) => {
+    const { model, extents } = randomConvNet(seed);
+    const { graph, weights } = model;
+    const inputs = drawInputs({ graph, extents }, new Rng(seed));
+    const expected = unwrap(runGraph(graph, inputs, weights));
+    const found = await runCompiled(model, inputs, places[target as keyof typeof places](seed));
+    for (const [i, want] of expected.entries()) {
+      const reason = firstDifference(found[i]!, want);
+      if (reason !== undefined) return { kind: "failed", reason: `output ${i}: ${reason}` };
+    }
+    return passed satisfies Finding;
+  },
+};
