@@ -26,24 +26,21 @@ import { lowerProgram } from "./lower/lower-program.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
-import { coalesceRegion } from "./region/coalesce.ts";
-import { analyseProgram, applyGroups, formRegion } from "./region/form-region.ts";
-import { defaultGroupOptions, planGroups } from "./region/groups.ts";
-import type { NestProgram, NestTensor, Region, TensorRole, View } from "./region/nest.ts";
+import type { NestProgram, Region } from "./region/nest.ts";
+import { regionsOf } from "./region/regions-of.ts";
 import {
   lowerToCore,
   type RewriteOptions,
   type Rewritten,
   rewriteModel,
 } from "./rewrite/rewrite-model.ts";
-import { chooseLayouts, type LaidOutRegions } from "./schedule/choose-layouts.ts";
+import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
   type Certificate,
   type ChosenSchedule,
   chooseSchedules,
 } from "./schedule/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { type PricingOptions, RegionPrices } from "./schedule/region-prices.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { equal } from "./semantics/condition.ts";
@@ -55,7 +52,6 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
-import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
 export interface CompileOptions {
@@ -122,76 +118,30 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;
   onPass("groups");
-  const analysed = analyseProgram(nests.value);
-  const { groups } = planGroups(analysed, defaultGroupOptions);
-  const formed = groups.map((g) => formRegion(analysed, g));
-  const grouped = applyGroups(analysed, groups);
-  onPass("schedule");
   const core = coreFigures(target);
   const pricing = {
     target,
     pricerOf: (region: Region) => tilePricer(region, target, core),
     priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target).estimateNs,
   };
-  const prices = new RegionPrices(pricing);
-  const laidOut: LaidOutRegions = target.blocks
-    ? { regions: formed, tensors: new Map() }
-    : chooseLayouts(formed, grouped, {
-        name: nests.value.name,
-        block: target.vectorBytes / 4,
-        priceOf: (region) => prices.priceOf(region),
-      });
-  const settings = { ...options, ...pricing, threads, onPass };
-  const done = scheduleRegions(laidOut, grouped, model.graph, settings);
-  if (!done.ok) return done;
-  const rewritten = improved.value && { rewritten: improved.value };
-  return ok({ model, ...done.value, ...rewritten }, [
-    ...improved.warnings,
-    ...nests.warnings,
-    ...done.warnings,
-  ]);
-}
-
-type Lowered = Pick<CompiledModel, "nests" | "regions" | "certificate" | "plan">;
-
-interface SchedulingOptions extends CompileOptions, PricingOptions {
-  readonly threads: number;
-  readonly onPass: (pass: string) => void;
-}
-
-/** Schedules for all regions, their program, and its proof. */
-function scheduleRegions(
-  { regions, tensors }: LaidOutRegions,
-  grouped: NestProgram,
-  graph: Graph,
-  options: SchedulingOptions,
-): Result<Lowered> {
-  const { target, onPass } = options;
-  const coalescedRegions: Region[] = [];
-  const views: View[] = [];
-  const made = new Map(tensors);
-  for (const region of regions) {
-    const coalesced = coalesceRegion(region);
-    views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
-    for (const { tensor } of coalesced.views) {
-      const { role, ...rest } = coalesced.region.tensors.get(tensor)!;
-      invariant(role !== "local", () => `view ${tensor} of a local tensor`);
-      made.set(tensor, { ...rest, role });
-    }
-    coalescedRegions.push(coalesced.region);
-  }
-  const rootOf = rootsOf(grouped, views);
-  const choice = chooseSchedules(coalescedRegions, { ...options, name: grouped.name, rootOf });
+  const { regions, nests: widened, rootOf } = regionsOf(nests.value, layoutsFor(pricing));
+  onPass("schedule");
+  const choice = chooseSchedules(regions, {
+    ...pricing,
+    name: nests.value.name,
+    threads,
+    rootOf,
+    ...(options.measured && { measured: options.measured }),
+  });
   if (!choice.ok) return choice;
   const chosen = choice.value.schedules.map((s) => describeChoice(s, target));
   onPass("lower");
-  const nests = withViews(grouped, views, made);
   const plan = lowerProgram(
     {
-      nests,
+      nests: widened,
       scheduled: chosen.map((c) => c.scheduled),
-      requires: graph.constraints.map((c) => equal(c.left, c.right)),
-      states: statesOf(graph),
+      requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
+      states: statesOf(model.graph),
     },
     target,
   );
@@ -200,7 +150,13 @@ function scheduleRegions(
   const valid = validateProgram(plan.value.program);
   if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice.value;
-  return ok({ nests, regions: chosen, certificate, plan: plan.value }, plan.warnings);
+  const rewritten = improved.value && { rewritten: improved.value };
+  const found = { model, nests: widened, regions: chosen, certificate, plan: plan.value };
+  return ok({ ...found, ...rewritten }, [
+    ...improved.warnings,
+    ...nests.warnings,
+    ...plan.warnings,
+  ]);
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */
@@ -227,29 +183,6 @@ function describeChoice(
     flops: region.statements.reduce((n, s) => n + pointsOf(s, ranges) * bodyFlops(s), 0),
     bytes: compulsoryBytes(region, ranges),
     origins: [...new Set(region.statements.map((s) => s.origin))],
-  };
-}
-
-/** The tensor whose storage a name stands for, through all views. */
-function rootsOf(nests: NestProgram, views: readonly View[]): (tensor: string) => string {
-  const of = new Map(views.map((v) => [v.tensor, v.of]));
-  for (const item of nests.items) if (item.kind === "view") of.set(item.view.tensor, item.view.of);
-  const root = (tensor: string): string => {
-    const next = of.get(tensor);
-    return next === undefined ? tensor : root(next);
-  };
-  return root;
-}
-
-function withViews(
-  nests: NestProgram,
-  views: readonly View[],
-  tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>,
-): NestProgram {
-  return {
-    ...nests,
-    tensors: new Map([...nests.tensors, ...tensors]),
-    items: [...nests.items, ...views.map((view) => ({ kind: "view", view }) as const)],
   };
 }
 

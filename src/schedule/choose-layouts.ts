@@ -13,23 +13,18 @@ import {
   planBlocks,
 } from "../region/channel-blocks.ts";
 import type { NestProgram, NestTensor, Region, TensorRole } from "../region/nest.ts";
+import type { LaidOutRegions, LayOut } from "../region/regions-of.ts";
 import { collapse } from "../search/collapse.ts";
 import type { Problem, Transition } from "../search/problem.ts";
 import { invariant } from "../support/invariant.ts";
+import { type PricingOptions, RegionPrices } from "./region-prices.ts";
 import { picoseconds } from "./region-states.ts";
 
 export interface LayoutOptions {
-  readonly name: string;
   /** Channels of a block: the lanes of a vector. */
   readonly block: number;
   /** Nanoseconds of a region by its cheapest schedule. */
   readonly priceOf: (region: Region) => number;
-}
-
-export interface LaidOutRegions {
-  readonly regions: readonly Region[];
-  /** Tensors that no region had before. */
-  readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>;
 }
 
 type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
@@ -48,6 +43,19 @@ interface SharedMap {
 }
 
 const mostWork = 2e7;
+
+/** Blocks as long as the target's vectors; a target whose lanes are threads has none. */
+export function layoutsFor(pricing: PricingOptions): LayOut | undefined {
+  const { target } = pricing;
+  if (target.blocks) return undefined;
+  const prices = new RegionPrices(pricing);
+  const priceOf = (region: Region): number => prices.priceOf(region);
+  const block = target.vectorBytes / bytesPerElement;
+  return (regions, nests) => chooseLayouts(regions, nests, { block, priceOf });
+}
+
+/** Only maps of this size are blocked. */
+const bytesPerElement = 4;
 
 export function chooseLayouts(
   regions: readonly Region[],
@@ -97,7 +105,7 @@ function assign(
   maps: ReadonlyMap<string, SharedMap>,
   elsewhere: ReadonlySet<string>,
   nests: NestProgram,
-  { name, block, priceOf }: LayoutOptions,
+  { block, priceOf }: LayoutOptions,
 ): readonly boolean[] {
   const prices = candidates.map(({ plain, blocked }) => {
     return blocked ? [priceOf(plain), priceOf(blocked)] : [0];
@@ -123,7 +131,7 @@ function assign(
     for (const r of readers) meets(first, r, [packs, unpacks]);
   }
   const problem: Problem = {
-    name: `${name} layouts`,
+    name: "layouts",
     variables: candidates.map(({ plain }, at) => ({
       name: plain.name,
       prices: Float64Array.from(prices[at]!, picoseconds),

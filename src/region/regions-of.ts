@@ -1,0 +1,74 @@
+/**
+ * The regions of a whole program: its nests grouped, laid out in memory as the caller says, the loops of
+ * each group joined where they run on, and the program with the views that joining makes. In: nests. Out:
+ * regions in execution order, and the nests that lower/ makes buffers from.
+ */
+import { invariant } from "../support/invariant.ts";
+import { coalesceRegion } from "./coalesce.ts";
+import { analyseProgram, applyGroups, formRegion } from "./form-region.ts";
+import { defaultGroupOptions, planGroups } from "./groups.ts";
+import type { NestProgram, NestTensor, Region, TensorRole, View } from "./nest.ts";
+
+export interface ProgramRegions {
+  readonly regions: readonly Region[];
+  /** The grouped program with every view. */
+  readonly nests: NestProgram;
+  /** The tensor whose storage a name stands for, through all views. */
+  readonly rootOf: (tensor: string) => string;
+}
+
+/** Regions over tensors that may be stored in another way than the program says. */
+export interface LaidOutRegions {
+  readonly regions: readonly Region[];
+  /** Tensors that no region had before. */
+  readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>;
+}
+
+/** Decides how the tensors of a program's regions are stored. */
+export type LayOut = (regions: readonly Region[], nests: NestProgram) => LaidOutRegions;
+
+const asTheyAre: LayOut = (regions) => ({ regions, tensors: new Map() });
+
+export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegions {
+  const analysed = analyseProgram(nests);
+  const { groups } = planGroups(analysed, defaultGroupOptions);
+  const grouped = applyGroups(analysed, groups);
+  const formed = groups.map((g) => formRegion(analysed, g));
+  const laidOut = layOut(formed, grouped);
+  const regions: Region[] = [];
+  const views: View[] = [];
+  const made = new Map(laidOut.tensors);
+  for (const region of laidOut.regions) {
+    const coalesced = coalesceRegion(region);
+    views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
+    for (const { tensor } of coalesced.views) {
+      const { role, ...rest } = coalesced.region.tensors.get(tensor)!;
+      invariant(role !== "local", () => `view ${tensor} of a local tensor`);
+      made.set(tensor, { ...rest, role });
+    }
+    regions.push(coalesced.region);
+  }
+  return { regions, nests: withViews(grouped, views, made), rootOf: rootsOf(grouped, views) };
+}
+
+function rootsOf(nests: NestProgram, views: readonly View[]): (tensor: string) => string {
+  const of = new Map(views.map((v) => [v.tensor, v.of]));
+  for (const item of nests.items) if (item.kind === "view") of.set(item.view.tensor, item.view.of);
+  const root = (tensor: string): string => {
+    const next = of.get(tensor);
+    return next === undefined ? tensor : root(next);
+  };
+  return root;
+}
+
+function withViews(
+  nests: NestProgram,
+  views: readonly View[],
+  tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole }>,
+): NestProgram {
+  return {
+    ...nests,
+    tensors: new Map([...nests.tensors, ...tensors]),
+    items: [...nests.items, ...views.map((view) => ({ kind: "view", view }) as const)],
+  };
+}
