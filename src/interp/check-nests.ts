@@ -9,6 +9,7 @@ import { evaluateAttrs } from "../semantics/concrete-attrs.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { type DType, dtypes, isFloatDType } from "../semantics/dtype.ts";
 import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
+import { packTensor } from "../semantics/layout.ts";
 import { references } from "../semantics/references/references.ts";
 import {
   fromRef,
@@ -72,6 +73,9 @@ export function checkNests(graph: Graph, options: NestCheckOptions): void {
   for (const { value, source } of graph.weights) {
     const tensor = source.kind === "inline" ? source.tensor : weights.read(source.key);
     given.set(graph.values[value]!.name, toRef(tensor));
+  }
+  for (const { name, stored: copy } of program.tensors.values()) {
+    if (copy) given.set(name, toRef(packTensor(fromRef(given.get(copy.of)!), copy.layout)));
   }
   const bound = unwrap(bindGraphSymbols(graph, inputs));
   const runRoutine = (routine: Routine, reads: readonly RefTensor[]) =>
