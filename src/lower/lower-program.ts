@@ -11,7 +11,7 @@ import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
 import { constant, variable } from "../semantics/index-expr.ts";
-import type { LayoutMap } from "../semantics/layout.ts";
+import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
@@ -112,7 +112,8 @@ function tensorBuffer(
   const tensor = input.nests.tensors.get(name)!;
   const stored = input.states.some((s) => s.input === name || s.output === name);
   const kind = tensor.role === "intermediate" ? "scratch" : tensor.role;
-  const how = layout ?? tensor.stored?.layout;
+  const first = tensor.stored?.layout;
+  const how = first && layout ? composeLayouts(first, layout) : (layout ?? first);
   return {
     name: layout ? packedName(name, layout) : name,
     kind: stored && kind !== "weight" ? "state" : kind,

@@ -1,6 +1,6 @@
 /**
- * A scheduled region as a program of its own: what it reads are inputs and weights, what it writes are
- * outputs. Candidates are compared, checked and timed in this form, one region at a time.
+ * A scheduled region as a program of its own: what it reads are inputs and weights, in the layouts in
+ * which the region meets them, what it writes are outputs. Candidates are compared, checked and timed in this form, one region at a time.
  */
 import type { NestProgram, NestTensor, Region, TensorRole } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
@@ -27,7 +27,7 @@ export function lowerRegionProgram(
 function nestsOf(region: Region): NestProgram {
   const written = new Set(region.statements.flatMap((s) => s.writes.map((w) => w.tensor)));
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
-  for (const [name, tensor] of region.tensors) {
+  for (const [name, { stored: _, ...tensor }] of region.tensors) {
     tensors.set(name, { ...tensor, role: roleOf(tensor.role, written.has(name)) });
   }
   const named = (role: TensorRole) => [...tensors.values()].filter((t) => t.role === role);

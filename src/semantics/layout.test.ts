@@ -3,7 +3,7 @@ import { Rng } from "../support/rng.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { constant, evaluate, type IndexExpr, positiveMod } from "./index-expr.ts";
 import { readIndexExpr } from "./index-text.ts";
-import { type LayoutMap, layoutFault, packTensor } from "./layout.ts";
+import { composeLayouts, type LayoutMap, layoutFault, packTensor } from "./layout.ts";
 
 const expr = (text: string): IndexExpr => readIndexExpr(new TextReader(text));
 
@@ -128,5 +128,26 @@ describe("packTensor", () => {
       if (value === 0) zeros++;
     });
     expect(zeros).toBe(6);
+  });
+});
+
+describe("composeLayouts", () => {
+  it("stores what storing twice does", () => {
+    const blocks = layout([3, 2, 4], ["4*p0 + p2", "p1"], ["floorDiv(l0, 4)", "l1", "mod(l0, 4)"]);
+    const panels = layout(
+      [2, 3, 2, 3],
+      ["p1", "p2", "3*p0 + p3"],
+      ["floorDiv(l2, 3)", "l0", "l1", "mod(l2, 3)"],
+    );
+    const data = Float32Array.from({ length: 24 }, (_, i) => i + 1);
+    const tensor = { dtype: "f32" as const, shape: [12, 2], data };
+    const both = composeLayouts(blocks, panels);
+    expect(layoutFault(both, [constant(12), constant(2)])).toBeUndefined();
+    const packed = packTensor(tensor, both);
+    const twice = packTensor(packTensor(tensor, blocks), panels);
+    expect(packed.shape).toEqual(twice.shape);
+    for (const [at, value] of twice.data.entries()) {
+      if (value !== 0) expect(packed.data[at]).toBe(value);
+    }
   });
 });

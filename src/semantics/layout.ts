@@ -74,6 +74,17 @@ function expandAtom(atom: IndexAtom): IndexExpr {
   return add(numerator, mul(-1, denominator, floorDiv(numerator, denominator)));
 }
 
+/** The layout of a tensor that is stored in `first`, and that array in `second`. */
+export function composeLayouts(first: LayoutMap, second: LayoutMap): LayoutMap {
+  const between = new Map(second.logical.map((e, axis) => [`p${axis}`, e]));
+  const places = new Map(first.stored.map((e, axis) => [`l${axis}`, e]));
+  return {
+    shape: second.shape,
+    logical: first.logical.map((e) => substitute(e, between)),
+    stored: second.stored.map((e) => substitute(e, places)),
+  };
+}
+
 /** Stored elements of `tensor` under a layout of constant shape; whole bytes per element only. */
 export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
   const none = new Map<string, number>();
