@@ -210,6 +210,8 @@ describe("order and reuse of memory", () => {
     "src/lower/lower-region.ts": "finds the buffers of tiles that legality has allowed",
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
     "src/lower/task-uses.ts": "lists who touches what",
+    "src/region/channel-blocks.ts":
+      "renames elements: one store for each, by a statement of its own",
     "src/region/coalesce.ts": "renames loops: the same points in the same order",
     "src/region/compose-epilogue.ts": "puts an expression in place of the element that it makes",
     "src/region/groups.ts": "proposes groups; form-region.ts asks whether they may run late",
@@ -219,12 +221,18 @@ describe("order and reuse of memory", () => {
     "src/region/statement.ts": "replaces variables",
     "src/region/uses.ts": "lists who touches what",
     "src/schedule/block-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/choose-layouts.ts": "lists who meets a map in which form",
     "src/schedule/generalise.ts": "makes the region that stands for a class",
     "src/schedule/nest-figures.ts": "counts for prices",
     "src/schedule/tile-space.ts": "proposes schedules, which are then decided",
   };
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
-  const neverRun = ["src/cost/price-graph.ts", "src/schedule/cure.ts", "src/schedule/apply.ts"];
+  const neverRun = [
+    "src/cost/price-graph.ts",
+    "src/schedule/cure.ts",
+    "src/schedule/apply.ts",
+    "src/schedule/region-prices.ts",
+  ];
 
   const comparesUses = "compares reads with writes";
   const comparesSpelling = "compares the spelling of places";
