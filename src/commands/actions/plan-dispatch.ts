@@ -95,7 +95,7 @@ export const planDispatchAction: Action<DispatchArgs> = async (args, context) =>
     origins: { speed: "predicted: memory bandwidth against the fastest", wait: "simulated" },
   };
   const text = [describe(fleet.value, reports), ...knownLines(args, devices.value)].join("\n");
-  return ok({ data, text });
+  return ok({ data, text }, devices.warnings);
 };
 
 /** How the numbers of the text are known. */

@@ -67,7 +67,7 @@ export const planPlaceAction: Action<PlaceArgs> = async (args) => {
     },
   };
   const text = [describe(problem, plan.value, rows), ...knownLines(devices)].join("\n");
-  return ok({ data, text });
+  return ok({ data, text }, given.warnings);
 };
 
 /** How the numbers of the text are known. */
@@ -119,7 +119,9 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
     args.problem !== undefined && /\.onnx$/i.test(args.problem)
       ? graphOfArgs(args.problem, args, devices.value)
       : await decoderOfArgs(args, devices.value);
-  return problem.ok ? ok({ problem: problem.value, devices: devices.value }) : problem;
+  return problem.ok
+    ? ok({ problem: problem.value, devices: devices.value }, devices.warnings)
+    : problem;
 }
 
 /** A .json file states devices and tasks itself: what would change them is refused. */

@@ -58,7 +58,7 @@ export const planQuantizeAction: Action<QuantizeArgs> = async (args) => {
   };
   const text = describe(model.value, devices.value, planned.value);
   const failed = planned.value.recommended ? {} : { failed: [nothingFits(planned.value)] };
-  return ok({ data, text, ...failed });
+  return ok({ data, text, ...failed }, devices.warnings);
 };
 
 /** How the numbers of a format are known. */

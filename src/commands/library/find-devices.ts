@@ -4,9 +4,9 @@
  */
 import { deviceOfTarget, type PlanDevice } from "../../plan/device.ts";
 import { detectMachine } from "../../runtime/detect/detect-machine.ts";
-import type { MachineReport } from "../../runtime/detect/machine-report.ts";
+import type { DetectedGpu, MachineReport } from "../../runtime/detect/machine-report.ts";
 import { nodeProbe } from "../../runtime/detect/node-probe.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { predicted } from "../../target/figure.ts";
 import { targets } from "../../target/index.ts";
 import { findMachine } from "./find-machine.ts";
@@ -17,12 +17,14 @@ export async function findDevices(
   names: readonly string[],
 ): Promise<Result<readonly PlanDevice[]>> {
   const devices: PlanDevice[] = [];
+  const warnings: Diagnostic[] = [];
   for (const name of names) {
-    const found = name === "auto" ? await devicesHere() : devicesNamed(name);
+    const found = name === "auto" ? devicesHere() : devicesNamed(name);
     if (!found.ok) return found;
     devices.push(...found.value);
+    warnings.push(...found.warnings);
   }
-  return ok(numbered(devices));
+  return ok(numbered(devices), warnings);
 }
 
 function devicesNamed(text: string): Result<readonly PlanDevice[]> {
@@ -42,18 +44,34 @@ function devicesNamed(text: string): Result<readonly PlanDevice[]> {
   return device.ok ? ok(Array.from({ length: count }, () => device.value)) : device;
 }
 
-/** GPUs with a data sheet, or the CPU where there are none. */
-async function devicesHere(): Promise<Result<readonly PlanDevice[]>> {
+function devicesHere(): Result<readonly PlanDevice[]> {
   const report = detectMachine(nodeProbe);
-  if (!report.ok) return report;
+  return report.ok ? devicesOfReport(report.value) : report;
+}
+
+/** GPUs with a data sheet, or the CPU where there are none; those without one are named. */
+export function devicesOfReport(report: MachineReport): Result<readonly PlanDevice[]> {
   const gpus: PlanDevice[] = [];
-  for (const { target, memoryBytes } of report.value.gpus) {
+  for (const { target, memoryBytes } of report.gpus) {
     if (target === undefined) continue;
     const device = deviceOfTarget(targets.get(target)!, memoryBytes ? { memoryBytes } : {});
     if (!device.ok) return device;
     gpus.push(device.value);
   }
-  return gpus.length > 0 ? ok(gpus) : cpuHere(report.value);
+  const unknown = report.gpus.filter((g) => g.target === undefined).map(noDataSheet);
+  const found = gpus.length > 0 ? ok(gpus) : cpuHere(report);
+  return found.ok ? ok(found.value, unknown) : found;
+}
+
+function noDataSheet({ name, architecture }: DetectedGpu): Diagnostic {
+  const near = [...targets.values()].find(
+    ({ machine }) => machine?.kind === "gpu" && machine.architecture.name === architecture,
+  );
+  return diagnostic("PLN002", `${name} is left out: no target has its name and memory`, {
+    severity: "warning",
+    at: "auto",
+    help: `describe it in a target file, beginning with wavetile targets show ${near?.name ?? "h200"} --json, and give that as --device`,
+  });
 }
 
 /** GB/s that one core reads, and how many cores it takes to use all channels of a small server. */

@@ -14,6 +14,8 @@ import {
   targets,
   WavetileError,
 } from "../../index.ts";
+import type { MachineReport } from "../../runtime/detect/machine-report.ts";
+import { devicesOfReport } from "./find-devices.ts";
 
 describe("planning as a library", () => {
   it("finds devices and recommends a format", async () => {
@@ -54,6 +56,23 @@ describe("planning as a library", () => {
       ok: true,
       value: { target: "h200" },
     });
+  });
+  it("names the GPUs of this machine that no target describes (PLN002)", async () => {
+    const report = await detect();
+    if (!report.ok) throw new Error("not detected");
+    const seen = { vendor: "NVIDIA", seenBy: "cuda", index: 0 } as const;
+    const pcie = { ...seen, name: "NVIDIA A100 80GB PCIe", architecture: "sm_80" };
+    const known = { ...seen, name: "NVIDIA H200", architecture: "sm_90a", target: "h200" };
+    const warning = {
+      code: "PLN002",
+      severity: "warning",
+      message: "NVIDIA A100 80GB PCIe is left out: no target has its name and memory",
+      help: expect.stringContaining("targets show a100-40gb --json"),
+    };
+    const of = (...gpus: MachineReport["gpus"]) => devicesOfReport({ ...report.value, gpus });
+    expect(of(pcie, known)).toMatchObject({ value: [{ name: "h200" }], warnings: [warning] });
+    expect(of(pcie)).toMatchObject({ value: [{ kind: "cpu" }], warnings: [warning] });
+    expect(of(known)).toMatchObject({ value: [{ name: "h200" }], warnings: [] });
   });
   it("plans for this machine", async () => {
     const report = await detect();
