@@ -25,6 +25,16 @@ async function wavetile(...argv: string[]) {
   return { exit, out, err };
 }
 
+/** Paths of the numbers that stand beside no origin and in nothing that is named. */
+function unmarked(value: unknown, named: ReadonlySet<string>, path: string): readonly string[] {
+  if (typeof value === "number") return [path];
+  if (typeof value !== "object" || value === null) return [];
+  if ("origin" in value) return [];
+  return Object.entries(value).flatMap(([key, item]) =>
+    named.has(key) ? [] : unmarked(item, named, `${path}.${key}`),
+  );
+}
+
 describe("wavetile targets", () => {
   it("shows a machine with a source for each figure, and a file that reads back", async () => {
     const shown = await wavetile("targets", "show", "h200");
@@ -71,6 +81,24 @@ describe("wavetile plan", () => {
     expect(dispatch.out).toMatch(
       /l4#0 … l4#1: 22\.5 GiB \(measured \[1\]\), 300 GB\/s \(datasheet/,
     );
+  });
+  it("marks each number of its JSON: by an origin beside it, or by a word on what holds it", async () => {
+    const state = join(folder, "state.json");
+    const devices = ["a", "b"].map((name) => ({ name, memoryBytes: 10 }));
+    const requests = [1, 2].map((n) => ({ name: `r${n}`, device: "a", workMs: n, memoryBytes: 1 }));
+    writeFileSync(state, JSON.stringify({ devices, requests }));
+    for (const argv of [
+      ["quantize", "--params", "70B", "--device", "h100:2", "--split", "tensor"],
+      ["place", "--params", "8B", "--device", "h100", "--device", "epyc-9654"],
+      ["dispatch", "--device", "l4:2", "--arrivals", "100"],
+      ["dispatch", state],
+      ["kernels", "gemm", "--columns", "64", "--depth", "64", "--target", "h200"],
+    ]) {
+      const { data } = JSON.parse((await wavetile("plan", ...argv, "--json")).out);
+      // A place in a list is no figure.
+      const named = new Set([...Object.keys(data.origins), "ordinal"]);
+      expect(unmarked(data, named, "data"), argv[0]).toEqual([]);
+    }
   });
   it("says what was written where a number is none, in the option's unit", async () => {
     const negative = await wavetile("plan", "quantize", "--params=-5B", "--device", "h200");

@@ -36,7 +36,13 @@ export function suggestFor(path: string, aboveMs: number | undefined): Result<Co
     })),
     mostBeforeNs: Math.max(...before),
     mostAfterNs: Math.max(...after),
-    origins: { loads: "computed: work over speed, of the file" },
+    origins: {
+      thresholdNs: aboveMs === undefined ? "computed: the mean load" : "given: --above",
+      devices: "computed: work over speed and free memory, of the file",
+      moves: "computed: loads of both devices after the move",
+      mostBeforeNs: "computed: the largest load of the file",
+      mostAfterNs: "computed: the largest load after all moves",
+    },
   };
   return ok({ data, text: describe(state.value, moves, data) });
 }

@@ -84,7 +84,7 @@ export const planDispatchAction: Action<DispatchArgs> = async (args, context) =>
     return simulateDispatch(fleet.value, arrivals.value, name);
   });
   const data = {
-    devices: fleet.value,
+    devices: fleet.value.map((d, i) => ({ ...d, sheet: devices.value[i]! })),
     demand: Object.fromEntries(
       demandNames.map((n) => [
         n,
@@ -92,7 +92,12 @@ export const planDispatchAction: Action<DispatchArgs> = async (args, context) =>
       ]),
     ),
     reports,
-    origins: { speed: "predicted: memory bandwidth against the fastest", wait: "simulated" },
+    origins: {
+      memoryBytes: "predicted: the sheet's less the reserve and what is taken",
+      speed: "predicted: memory bandwidth against the fastest",
+      queueDepth: "given, or assumed: 8",
+      reports: "predicted: by simulation of random arrivals",
+    },
   };
   const text = [describe(fleet.value, reports), ...knownLines(args, devices.value)].join("\n");
   return ok({ data, text }, devices.warnings);

@@ -90,8 +90,10 @@ function extentFaults(args: PlanKernelsArgs): readonly Diagnostic[] {
 }
 
 const origins = {
-  estimateNs: "predicted: docs/planning.md, Kernels",
-  limits: "datasheet: wavetile targets show NAME",
+  problem: "given",
+  work: "computed: operations, and bytes of each operand and result once",
+  choices: "predicted: docs/planning.md, Kernels",
+  limits: "datasheet, or as wavetile targets show NAME marks them",
 } as const;
 
 function machinesFor(names: readonly string[]): Result<readonly Target[]> {
@@ -121,7 +123,7 @@ function describe(choices: readonly KernelChoice[]): string {
     ]),
     [1, 3, 4, 5, 6, 7],
   );
-  const known = `times: ${origins.estimateNs}; limits: ${origins.limits}`;
+  const known = `times: ${origins.choices}; limits: ${origins.limits}`;
   const [only] = choices;
   if (choices.length === 1) return [table, "", ...detail(only!), known].join("\n");
   const help = "written today, runner-ups, limits that were broken: --target NAME";

@@ -64,6 +64,13 @@ export const planPlaceAction: Action<PlaceArgs> = async (args) => {
     origins: {
       makespanNs: devices ? "predicted: rooflines of the tasks" : "computed from the file's times",
       boundNs: "proved: no placement is below it",
+      gap: "computed: makespan over bound, less one",
+      aloneNs: devices ? "predicted: as the makespan" : "computed from the file's times",
+      memoryBytes: devices
+        ? "predicted: of a device its memory less the reserve, of a task its weights and state"
+        : "given: the file's",
+      usedBytes: devices ? "predicted: weights and state" : "given: the file's",
+      tasks: devices ? "predicted: rooflines" : "computed from the file's times",
     },
   };
   const text = [describe(problem, plan.value, rows), ...knownLines(devices)].join("\n");

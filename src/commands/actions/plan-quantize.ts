@@ -63,6 +63,13 @@ export const planQuantizeAction: Action<QuantizeArgs> = async (args) => {
 
 /** How the numbers of a format are known. */
 const numberOrigins = {
+  load: "given, or assumed: 4096 tokens, one sequence, 16 bits",
+  model: "detected from the file's header, or of the model that decoderSource names",
+  bitsPerWeight: "predicted: weight bytes over parameters",
+  totalBytes: "predicted: the sum of weights, cache, activations and reserve",
+  shortfallBytes: "predicted: what no device has room for",
+  shares: "predicted: docs/planning.md, Time of a token and Tensor splits",
+  rank: "predicted: docs/planning.md, Choice",
   weightBytes: "predicted: tensors x bits of the format's blocks",
   kvBytes: "predicted: 2 x layers x KV heads x head width x context x batch x bits / 8",
   activationBytes: "predicted: docs/planning.md, Activations",

@@ -285,7 +285,7 @@ function passKernel(
     cluster: 1,
     ...cost,
     why: () => [
-      `${pieces} ${flat ? "pieces" : "rows"} on ${coresOf(target)} cores, ${unroll} vectors a step`,
+      `${pieces} ${splits > 1 ? "parts of rows" : flat ? "pieces" : "rows"} on ${coresOf(target)} cores, ${unroll} vectors a step`,
       `bound by ${cost.bound}`,
     ],
   };
