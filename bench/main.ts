@@ -4,8 +4,11 @@
  * Exit codes: 0 measured (losses too), 1 a time was refused, 2 usage, 3 outputs disagree,
  * 4 a model is not supported, 6 a peer or model is missing.
  */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
+import { join } from "node:path";
 import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
+import { lineChartSvg, type NamedChart } from "./chart.ts";
 import { type BenchCommandLine, readBenchCommandLine } from "./command-line.ts";
 import { type Contest, type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
 import { installPeers, missingPeers } from "./peers.ts";
@@ -31,6 +34,8 @@ const protocol: Protocol = {
   seed: 1,
   clock: () => performance.now() * 1e6,
 };
+
+const chartFolder = ".cache/bench";
 
 function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): void {
   const refused = suite.preparePeers?.(mayInstall);
@@ -85,7 +90,7 @@ function rowOf(
 /** Runs the suite; `say` receives the text form line by line. */
 async function runSuite(line: BenchCommandLine, say: (text: string) => void): Promise<BenchReport> {
   const load = loadavg()[0]!;
-  const { versions, cases, summarise: ownSummary } = await line.suite.load(line);
+  const { versions, cases, summarise: ownSummary, charts } = await line.suite.load(line);
   const results: BenchRow[] = [];
   const failed: FailedCase[] = [];
   const report = {
@@ -111,7 +116,15 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
   const summary = ownSummary && results.length > 0 ? ownSummary(results) : summarise(results);
   const finished = summary === undefined ? report : { ...report, summary };
   say(describeSummary(finished));
+  for (const chart of charts?.(results) ?? []) say(`chart ${writeChart(chart)}`);
   return finished;
+}
+
+function writeChart({ name, chart }: NamedChart): string {
+  mkdirSync(chartFolder, { recursive: true });
+  const path = join(chartFolder, `${name}.svg`);
+  writeFileSync(path, lineChartSvg(chart));
+  return path;
 }
 
 function printJson(line: BenchCommandLine, report: BenchReport, durationMs: number): void {

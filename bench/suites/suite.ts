@@ -2,6 +2,7 @@
  * What a suite of benches is: a name, the targets it knows, the peer packages it needs, and its
  * cases, each of which opens into a Contest. Suites stand in registry.ts, one file each.
  */
+import type { NamedChart } from "../chart.ts";
 import type { Contest } from "../measure/contest.ts";
 import type { BenchRow, FailedCase, SuiteSummary } from "../report.ts";
 
@@ -40,6 +41,8 @@ export interface SuiteCases {
   readonly cases: readonly BenchCase[];
   /** In place of the mean of ratios. */
   readonly summarise?: (rows: readonly BenchRow[]) => SuiteSummary;
+  /** Written as SVG where the bench keeps its files. */
+  readonly charts?: (rows: readonly BenchRow[]) => readonly NamedChart[];
 }
 
 export interface Suite {

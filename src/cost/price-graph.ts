@@ -1,8 +1,9 @@
 /**
- * Prices of graphs that are not compiled: the sum over the regions that the default grouping makes of
- * them, each by its cheapest state on one core (region-price.ts), and a guide for single ops. Regions that compute
- * the same under other names are priced once. Regions are taken as legal: legality is proved when a
- * graph is compiled. For rewrite/, which may not know of regions.
+ * Prices of graphs that are not compiled: the regions that the default grouping makes of them, each by
+ * its cheapest state on one core (region-price.ts), and a guide for single ops. Regions that compute the
+ * same under other names are one, and are priced when somebody asks: two graphs differ in the regions
+ * that they do not share. Regions are taken as legal: legality is proved when a graph is compiled. For
+ * rewrite/, which may not know of regions.
  */
 import { definitionGraph } from "../graph/builder.ts";
 import type { Graph, OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
@@ -38,40 +39,46 @@ export interface PricedOp {
 export class GraphPricer {
   readonly #target: Target;
   readonly #core: CoreFigures;
-  readonly #graphs = new Map<string, Result<number>>();
-  readonly #regions = new Map<string, number>();
+  readonly #graphs = new Map<string, Result<readonly string[]>>();
+  readonly #regions = new Map<string, Region>();
+  readonly #prices = new Map<string, number>();
 
   constructor(target: Target) {
     this.#target = target;
     this.#core = coreFigures(target);
   }
 
-  /** Nanoseconds of one core over all regions of a graph of core ops. */
-  graph(graph: Graph): Result<number> {
+  /** The regions of a graph of core ops, by what they compute: one that comes twice is named twice. */
+  regions(graph: Graph): Result<readonly string[]> {
     const key = semanticHash(graph);
     const known = this.#graphs.get(key);
     if (known) return known;
-    const priced = this.#graph(graph);
-    this.#graphs.set(key, priced);
-    return priced;
+    const found = this.#regionsOf(graph);
+    this.#graphs.set(key, found);
+    return found;
   }
 
-  #graph(graph: Graph): Result<number> {
+  #regionsOf(graph: Graph): Result<readonly string[]> {
     const nests = buildNests(graph);
     if (!nests.ok) return nests;
     const analysed = analyseProgram(nests.value);
     const { groups } = planGroups(analysed, defaultGroupOptions);
-    let total = 0;
-    for (const group of groups) total += this.#region(formRegion(analysed, group));
-    return ok(total);
+    const keys = groups.map((group) => {
+      const region = formRegion(analysed, group);
+      const ranges = region.symbols.map(({ range }) => `${range.min}..${range.max}`);
+      const key = [regionHash(region), ...ranges].join(" ");
+      if (!this.#regions.has(key)) this.#regions.set(key, region);
+      return key;
+    });
+    return ok(keys);
   }
 
-  #region(region: Region): number {
-    const key = regionHash(region);
-    const known = this.#regions.get(key);
+  /** Nanoseconds of one core for a region that `regions` named, priced when it is first asked for. */
+  region(key: string): number {
+    const known = this.#prices.get(key);
     if (known !== undefined) return known;
-    const best = this.#cheapest(coalesceRegion(region).region);
-    this.#regions.set(key, best);
+    const best = this.#cheapest(coalesceRegion(this.#regions.get(key)!).region);
+    this.#prices.set(key, best);
     return best;
   }
 

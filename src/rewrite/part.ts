@@ -1,15 +1,15 @@
 /**
- * A segment of a graph as a graph of its own, under names that say nothing of where it came from: two
- * segments with one text are one question. Values from outside are inputs, weights are weights, small
- * constants stay with their elements, unless these differ between segments that are otherwise one:
- * what differs between repetitions is a weight.
+ * Segments of a graph as graphs of their own, under names that say nothing of where they came from.
+ * Segments that are alike (equal ops over values wired alike) are one question: the first is written as a
+ * graph, the others only say which of their values stand where. Values from outside are inputs, weights
+ * are weights, small constants stay with their elements, unless these differ between segments that are
+ * otherwise one: what differs between repetitions is a weight.
  */
 import { GraphBuilder } from "../graph/builder.ts";
-import type { Graph, NodeOf, OpKind, ValueId, Weight } from "../graph/graph.ts";
-import { printGraph } from "../graph/graph-text.ts";
+import type { Graph, Node, NodeOf, OpKind, ValueId, Weight } from "../graph/graph.ts";
 import { variablesOf } from "../semantics/index-expr.ts";
 import { type Tensor, tensorBytes } from "../semantics/tensor.ts";
-import type { Segment } from "./segment.ts";
+import { labelNodes, type Segment, segmentGraph } from "./segment.ts";
 import { knownElements } from "./terms.ts";
 
 export interface Part {
@@ -24,34 +24,103 @@ export interface Part {
   readonly outputs: readonly ValueId[];
 }
 
+/** Segments that ask the same question, each with its part; all parts have the graph of the first. */
+export interface PartQuestion {
+  readonly segments: readonly Segment[];
+  readonly parts: readonly Part[];
+  /** Where the nodes of the first segment come from. */
+  readonly origins: readonly string[];
+}
+
+export function askParts(graph: Graph): readonly PartQuestion[] {
+  const context = contextOf(graph);
+  const alike = new Map<string, Segment[]>();
+  for (const segment of segmentGraph(graph, context.labels)) {
+    const key = wiringOf(context, segment);
+    const known = alike.get(key);
+    if (known) known.push(segment);
+    else alike.set(key, [segment]);
+  }
+  return [...alike.values()].map((segments) => {
+    const first = outlineOf(context, segments[0]!);
+    const part = partOf(context, first);
+    const parts = segments.map((segment) =>
+      segment === first.segment ? part : partLike(part, first, outlineOf(context, segment)),
+    );
+    const origins = first.nodes.flatMap((n) => n.origin ?? []);
+    return { segments, parts: unifyParts(context, parts), origins: [...new Set(origins)] };
+  });
+}
+
 /** What is asked of a graph once for all its parts. */
-export interface PartContext {
+interface PartContext {
   readonly graph: Graph;
+  readonly labels: readonly number[];
+  /** Weights, with the elements of the small ones. */
   readonly weights: ReadonlyMap<ValueId, Tensor | undefined>;
+  /** Small constants with equal elements have equal texts. */
+  readonly texts: ReadonlyMap<ValueId, string>;
   /** The last node that uses a value; beyond all nodes for outputs. */
   readonly lastUse: ReadonlyMap<ValueId, number>;
 }
 
-export function contextOf(graph: Graph): PartContext {
+function contextOf(graph: Graph): PartContext {
   const lastUse = new Map<ValueId, number>();
   for (const node of graph.nodes) for (const id of node.inputs) lastUse.set(id, node.id);
   for (const id of graph.outputs) lastUse.set(id, graph.nodes.length);
-  const weights = new Map(
-    graph.weights.map(({ value, source }) => [
-      value,
-      source.kind === "inline" && source.tensor.data.length <= knownElements
-        ? source.tensor
-        : undefined,
-    ]),
-  );
-  return { graph, weights, lastUse };
+  const weights = new Map<ValueId, Tensor | undefined>();
+  const texts = new Map<ValueId, string>();
+  for (const { value, source } of graph.weights) {
+    const isSmall = source.kind === "inline" && source.tensor.data.length <= knownElements;
+    weights.set(value, isSmall ? source.tensor : undefined);
+    if (isSmall) texts.set(value, textOf(source.tensor));
+  }
+  return { graph, labels: labelNodes(graph), weights, texts, lastUse };
 }
 
-export function partOf(context: PartContext, { start, end }: Segment): Part {
+function textOf(tensor: Tensor): string {
+  return `${tensor.dtype} ${tensor.shape.join(" ")}: ${tensorBytes(tensor).join(" ")}`;
+}
+
+/** A segment's values: from outside in the order of first use, and those that it makes. */
+interface Outline {
+  readonly segment: Segment;
+  readonly nodes: readonly Node[];
+  readonly outside: readonly ValueId[];
+  readonly made: readonly ValueId[];
+}
+
+function outlineOf({ graph }: PartContext, segment: Segment): Outline {
+  const nodes = graph.nodes.slice(segment.start, segment.end);
+  const made = nodes.flatMap((n) => n.outputs);
+  const own = new Set(made);
+  const outside = [...new Set(nodes.flatMap((n) => n.inputs))].filter((id) => !own.has(id));
+  return { segment, nodes, outside, made };
+}
+
+/** Equal for segments whose parts are equal but for the elements of constants. */
+function wiringOf(context: PartContext, segment: Segment): string {
+  const { labels, lastUse, texts, weights } = context;
+  const { nodes, outside, made } = outlineOf(context, segment);
+  const numbers = new Map<ValueId, string>();
+  // Constants with equal elements are one in a part.
+  const same = new Map<string, number>();
+  for (const [i, id] of outside.entries()) {
+    const text = texts.get(id);
+    if (text !== undefined && !same.has(text)) same.set(text, i);
+    const kind = text !== undefined ? `c${same.get(text)}` : weights.has(id) ? "w" : "x";
+    numbers.set(id, `${kind}${i}`);
+  }
+  for (const [i, id] of made.entries()) numbers.set(id, String(i));
+  const lines = nodes.map(
+    (n) => `${labels[n.id]}(${n.inputs.map((id) => numbers.get(id)).join(",")})`,
+  );
+  const used = made.flatMap((id, i) => ((lastUse.get(id) ?? -1) >= segment.end ? [i] : []));
+  return `${lines.join("")} ${used.join(",")}`;
+}
+
+function partOf(context: PartContext, { segment, nodes, outside, made }: Outline): Part {
   const { graph, weights: allWeights, lastUse } = context;
-  const nodes = graph.nodes.slice(start, end);
-  const made = new Set(nodes.flatMap((n) => n.outputs));
-  const outside = [...new Set(nodes.flatMap((n) => n.inputs))].filter((id) => !made.has(id));
   const inputs = outside.filter((id) => !allWeights.has(id));
   const b = new GraphBuilder("part");
   const types = [...outside, ...made].flatMap((id) => graph.values[id]!.type.shape);
@@ -84,34 +153,36 @@ export function partOf(context: PartContext, { start, end }: Segment): Part {
     const operands = node.inputs.map((id) => values.get(id)!);
     for (const [i, id] of b.nodes(op, operands, attrs).entries()) values.set(node.outputs[i]!, id);
   }
-  const outputs = [...made].filter((id) => (lastUse.get(id) ?? -1) >= end);
+  const outputs = made.filter((id) => (lastUse.get(id) ?? -1) >= segment.end);
   const finished = b.finish(outputs.map((id) => values.get(id)!));
   return { graph: finished, inputs, weights, constants, outputs };
 }
 
-/** The text of a part whatever the elements of its constants. */
-export function formOf({ graph }: Part): string {
-  const weights = graph.weights.map(({ value, source }) => {
-    const key = source.kind === "inline" ? `constant ${value}` : source.key;
-    return { value, source: { kind: "stored", key } } as const;
-  });
-  return printGraph({ ...graph, weights });
+/** The part of a segment that is wired like that of a part at hand: the values at the same places. */
+function partLike(part: Part, first: Outline, other: Outline): Part {
+  const places = new Map<ValueId, ValueId>();
+  for (const [i, id] of first.outside.entries()) places.set(id, other.outside[i]!);
+  for (const [i, id] of first.made.entries()) places.set(id, other.made[i]!);
+  const there = (id: ValueId): ValueId => places.get(id)!;
+  return {
+    graph: part.graph,
+    inputs: part.inputs.map(there),
+    weights: new Map([...part.weights].map(([key, id]) => [key, there(id)])),
+    constants: new Map([...part.constants].map(([value, id]) => [value, there(id)])),
+    outputs: part.outputs.map(there),
+  };
 }
 
-/** Parts of one form with the constants that are not the same in all of them as weights. */
-export function unifyParts(parts: readonly Part[]): readonly Part[] {
+/** The parts with the constants that are not the same in all of them as weights. */
+function unifyParts({ texts }: PartContext, parts: readonly Part[]): readonly Part[] {
   const [first] = parts as readonly [Part, ...Part[]];
   const differing = new Set(
-    first.graph.weights.flatMap(({ value }, i) => {
-      const texts = parts.map(({ graph }) => elementsText(graph.weights[i]!));
-      return texts.every((text) => text === texts[0]) ? [] : [value];
+    [...first.constants.keys()].filter((value) => {
+      const text = texts.get(first.constants.get(value)!);
+      return parts.some((part) => texts.get(part.constants.get(value)!) !== text);
     }),
   );
   return differing.size === 0 ? parts : parts.map((part) => abstractConstants(part, differing));
-}
-
-function elementsText({ source }: Weight): string {
-  return source.kind === "inline" ? tensorBytes(source.tensor).join(" ") : "";
 }
 
 function abstractConstants(part: Part, differing: ReadonlySet<ValueId>): Part {

@@ -91,7 +91,7 @@ describe("rewriting", () => {
     const graph = randomGraph({ seed, nodes: 14, symbolic: seed % 2 === 0 });
     const model = withWeights(graph);
     const found = rewrite(model, { wholes: 2 });
-    expect(found.best.priceNs).toBeLessThanOrEqual(found.importPriceNs);
+    expect(found.best.savedNs).toBeGreaterThanOrEqual(0);
     for (const { model: candidate } of found.candidates) {
       const lowered = lowerToCore(candidate);
       expect(verifyGraph(lowered.graph)).toEqual([]);
@@ -102,7 +102,7 @@ describe("rewriting", () => {
   it("merges the products of an attention layer and lowers its price", () => {
     const model = withWeights(layers(1));
     const found = rewrite(model);
-    expect(found.best.priceNs).toBeLessThan(found.importPriceNs);
+    expect(found.best.savedNs).toBeGreaterThan(0);
     expectEqual(model, found.best.model, 1e-5);
   });
 
@@ -148,7 +148,7 @@ describe("rewriting", () => {
   it("keeps within a budget that explosive rules exhaust", () => {
     const found = rewrite(withWeights(layers(1)), { budget: { nodes: 60, work: 2000 } });
     expect(found.parts.every((p) => p.eNodes <= 70 || p.nodes > 60)).toBe(true);
-    expect(found.best.priceNs).toBeLessThanOrEqual(found.importPriceNs);
+    expect(found.best.savedNs).toBeGreaterThanOrEqual(0);
   });
 });
 

@@ -9,34 +9,29 @@ import type { SaturationReport } from "../egraph/index.ts";
 import { rangesOf } from "../graph/counts.ts";
 import type { Graph, Model } from "../graph/graph.ts";
 import { printGraph } from "../graph/graph-text.ts";
-import { isComposite } from "../graph/op-table.ts";
-import { eliminateCommonSubexpressions, eliminateDeadCode } from "../graph/transforms/clean.ts";
-import { expandComposites } from "../graph/transforms/expand-composites.ts";
-import type { IndexRanges } from "../semantics/index-range.ts";
-import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { eliminateDeadCode } from "../graph/transforms/clean.ts";
+import { type Diagnostic, ok, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { ChainStep } from "./chain.ts";
 import { deriveConstants } from "./derive-constants.ts";
 import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
-import { contextOf, formOf, type Part, partOf, unifyParts } from "./part.ts";
+import { askParts, type PartQuestion } from "./part.ts";
+import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
 import {
-  type OpCost,
-  type RulePhase,
-  type RuleSet,
-  readRuleSet,
-  rewritePart,
-} from "./rewrite-part.ts";
-import { type Segment, segmentGraph } from "./segment.ts";
+  countRegions,
+  expand,
+  type Pricer,
+  picoseconds,
+  type RegionCounts,
+  savedNs,
+  totalNs,
+} from "./savings.ts";
+import type { Segment } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
 import { weightsFirst } from "./weights-first.ts";
 
-export interface Pricer {
-  /** A guide for one op. */
-  op(call: OpCost, ranges: IndexRanges): number;
-  /** Nanoseconds of a graph of core ops whose constants are weights. */
-  graph(graph: Graph): Result<number>;
-}
+export type { Pricer } from "./savings.ts";
 
 export interface RewriteOptions {
   readonly pricer: Pricer;
@@ -60,7 +55,8 @@ export interface RewriteOptions {
 export interface Candidate {
   /** Composites stand as they were recognised; constants are weights. */
   readonly model: Model;
-  readonly priceNs: number;
+  /** By how much it is priced below the import; 0 for the import itself. */
+  readonly savedNs: number;
 }
 
 /** What became of one distinct part. */
@@ -69,9 +65,10 @@ export interface PartReport {
   readonly nodes: number;
   readonly eNodes: number;
   readonly stop: SaturationReport["stop"];
-  /** Prices of the part as it was and of its candidates, in the order of extraction. */
-  readonly before: number;
-  readonly prices: readonly number[];
+  /** The price of the part as it was: asked for where it is shown. */
+  readonly priceNs: () => number;
+  /** By how much each candidate is priced below it, in the order of extraction. */
+  readonly savedNs: readonly number[];
   /** When asked for: the rules that lead to each candidate. */
   readonly chains: readonly (readonly ChainStep[])[];
   /** Origins of the first of its segments. */
@@ -82,7 +79,8 @@ export interface PartReport {
 
 export interface Rewritten {
   readonly best: Candidate;
-  readonly importPriceNs: number;
+  /** The price of the import: no decision needs it, so it is worked out where it is shown. */
+  readonly importPriceNs: () => number;
   /** All candidates, the cheapest first; the import is the last of its price. */
   readonly candidates: readonly Candidate[];
   readonly parts: readonly PartReport[];
@@ -96,51 +94,65 @@ const defaults = { ...defaultSearch, wholes: 1, explain: false, onTie: "import" 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
   const model = { ...source, graph: weightsFirst(source.graph) };
   const settings = { phases: defaultPhases, ...defaults, ...options };
-  const imported = priceWhole(model, options.pricer);
+  const { pricer } = settings;
+  const imported = countRegions(model, pricer);
   if (!imported.ok) return imported;
   const rules = readRuleSet(settings.phases, scopeOf(model.graph));
   if (!rules.ok) return rules;
-  const questions = askedParts(model.graph);
-  const answered: Answer[] = [];
-  const warnings: Diagnostic[] = [];
-  for (const question of questions) {
+  const answers: Answer[] = [];
+  const warnings = new Map<string, Diagnostic>();
+  for (const question of askParts(model.graph)) {
     const answer = answerPart(question, rules.value, settings);
     if (!answer.ok) return answer;
-    warnings.push(...answer.warnings.map((d): Diagnostic => ({ ...d, severity: "warning" })));
-    answered.push(answer.value);
+    for (const found of answer.warnings) {
+      warnings.set(`${found.code} ${found.at}`, { ...found, severity: "warning" });
+    }
+    answers.push(answer.value);
   }
+  const others = wholeGraphs(model, answers, { settings, imported: imported.value });
+  if (!others.ok) return others;
+  const unchanged: Candidate = { model: source, savedNs: 0 };
+  // Sorting is stable, and the import stands last.
+  const candidates = [...others.value, unchanged].sort(
+    (a, b) => picoseconds(b.savedNs) - picoseconds(a.savedNs),
+  );
+  const [first] = candidates as [Candidate, ...Candidate[]];
+  const found: Rewritten = {
+    best: isTaken(first.savedNs, settings) ? first : unchanged,
+    importPriceNs: () => totalNs(imported.value, pricer),
+    candidates,
+    parts: answers.map((a) => a.report),
+  };
+  return ok(found, [...warnings.values()]);
+}
+
+/** Graphs of the best of each part, of the second best, and so on. */
+function wholeGraphs(
+  model: Model,
+  answers: readonly Answer[],
+  { settings, imported }: { readonly settings: Settings; readonly imported: RegionCounts },
+): Result<readonly Candidate[]> {
   const candidates: Candidate[] = [];
   const seen = new Set([printGraph(model.graph)]);
   for (let rank = 0; rank < settings.wholes; rank++) {
-    const replacements = answered.flatMap((answer) => replacementsOf(answer, rank));
+    const replacements = answers.flatMap((answer) => replacementsOf(answer, rank));
     if (replacements.length === 0) continue;
     const spliced = spliceParts(model, replacements);
     const text = printGraph(spliced.graph);
     if (seen.has(text)) continue;
     seen.add(text);
-    const priced = priceWhole(spliced, options.pricer);
-    if (!priced.ok) return priced;
-    candidates.push(priced.value);
+    const counts = countRegions(spliced, settings.pricer);
+    if (!counts.ok) return counts;
+    const saved = savedNs(imported, counts.value, settings.pricer);
+    candidates.push({ model: spliced, savedNs: saved });
   }
-  candidates.push({ model: source, priceNs: imported.value.priceNs });
-  const importPriceNs = imported.value.priceNs;
-  // Sorting is stable, and the import stands last.
-  const ranked = candidates.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
-  const best = isTaken(ranked[0]!.priceNs, importPriceNs, settings)
-    ? ranked[0]!
-    : candidates.find((c) => c.model === source)!;
-  const parts = answered.map((a) => a.report);
-  return ok({ best, importPriceNs, candidates: ranked, parts }, warnings);
+  return ok(candidates);
 }
 
-/** Whether a graph of this price takes the place of another. */
-function isTaken(ns: number, before: number, { onTie }: Settings): boolean {
-  const saved = picoseconds(before) - picoseconds(ns);
+/** Whether a graph that is priced below another by so much takes its place. */
+function isTaken(ns: number, { onTie }: Settings): boolean {
+  const saved = picoseconds(ns);
   return onTie === "rewritten" ? saved >= 0 : saved > 0;
-}
-
-function picoseconds(ns: number): number {
-  return Math.round(ns * 1000);
 }
 
 /** The graph with its composites, what weights alone decide as weights: for others to run. */
@@ -151,54 +163,11 @@ export function settleConstants(model: Model): Model {
 
 /** Core ops alone, constants as weights, equal nodes once: what the passes behind this one take. */
 export function lowerToCore(model: Model): Model {
-  const { graph, weights } = deriveConstants(expand(model));
-  return { graph: eliminateDeadCode(graph), weights };
-}
-
-function expand(model: Model): Model {
-  const { graph, weights } = model;
-  if (!graph.nodes.some((node) => isComposite(node.op))) return model;
-  const expanded = expandComposites(graph);
-  const merged = eliminateCommonSubexpressions(expanded.graph);
-  const read = (key: string) =>
-    merged.constants.get(key) ?? expanded.constants.get(key) ?? weights.read(key);
-  return { graph: merged.graph, weights: { read } };
-}
-
-function priceWhole(model: Model, pricer: Pricer): Result<Candidate> {
-  const priced = pricer.graph(deriveConstants(expand(model)).graph);
-  return priced.ok ? ok({ model, priceNs: priced.value }) : priced;
-}
-
-/** Segments that ask the same question. */
-interface Question {
-  readonly origins: readonly string[];
-  readonly parts: readonly { readonly segment: Segment; readonly part: Part }[];
-}
-
-function askedParts(graph: Graph): readonly Question[] {
-  const context = contextOf(graph);
-  const byForm = new Map<string, { segment: Segment; part: Part }[]>();
-  for (const segment of segmentGraph(graph)) {
-    const part = partOf(context, segment);
-    const form = formOf(part);
-    const known = byForm.get(form);
-    if (known) known.push({ segment, part });
-    else byForm.set(form, [{ segment, part }]);
-  }
-  return [...byForm.values()].map((asked) => {
-    const parts = unifyParts(asked.map((a) => a.part));
-    const { start, end } = asked[0]!.segment;
-    const origins = graph.nodes.slice(start, end).flatMap((n) => n.origin ?? []);
-    return {
-      origins: [...new Set(origins)],
-      parts: asked.map(({ segment }, i) => ({ segment, part: parts[i]! })),
-    };
-  });
+  return settleConstants(expand(model));
 }
 
 interface Answer {
-  readonly question: Question;
+  readonly question: PartQuestion;
   /** Better than the part as it was, the best first. */
   readonly graphs: readonly Graph[];
   readonly report: PartReport;
@@ -206,8 +175,8 @@ interface Answer {
 
 type Settings = Required<RewriteOptions>;
 
-function answerPart(question: Question, rules: RuleSet, settings: Settings): Result<Answer> {
-  const { graph } = question.parts[0]!.part;
+function answerPart(question: PartQuestion, rules: RuleSet, settings: Settings): Result<Answer> {
+  const { graph } = question.parts[0]!;
   const { pricer } = settings;
   const ranges = rangesOf(graph);
   const rewritten = rewritePart(graph, {
@@ -217,51 +186,44 @@ function answerPart(question: Question, rules: RuleSet, settings: Settings): Res
     budget: settings.budget,
     explain: settings.explain,
   });
-  const before = pricePart(graph, pricer);
+  const before = countRegions(withoutStore(graph), pricer);
   if (!before.ok) return before;
-  const priced: { readonly graph: Graph; readonly ns: number }[] = [];
+  const priced: { readonly graph: Graph; readonly saved: number }[] = [];
   for (const candidate of rewritten.graphs) {
-    const price = pricePart(candidate, pricer);
-    if (!price.ok) return fail(...price.diagnostics);
-    priced.push({ graph: candidate, ns: price.value });
+    const after = countRegions(withoutStore(candidate), pricer);
+    if (!after.ok) return after;
+    priced.push({ graph: candidate, saved: savedNs(before.value, after.value, pricer) });
   }
   const better = priced
-    .filter((p) => isTaken(p.ns, before.value, settings))
-    .sort((a, b) => picoseconds(a.ns) - picoseconds(b.ns));
-  const { report, nodes, warnings } = rewritten;
-  return ok(
-    {
-      question,
-      graphs: better.map((p) => p.graph),
-      report: {
-        segments: question.parts.map((p) => p.segment),
-        nodes: graph.nodes.length,
-        eNodes: nodes,
-        stop: report.stop,
-        before: before.value,
-        prices: priced.map((p) => p.ns),
-        chains: rewritten.chains,
-        origins: question.origins,
-        rules: report.rules
-          .filter((r) => r.changes > 0)
-          .map(({ rule, changes }) => ({ rule, changes })),
-      },
-    },
-    warnings,
-  );
+    .filter((p) => isTaken(p.saved, settings))
+    .sort((a, b) => picoseconds(b.saved) - picoseconds(a.saved));
+  const { report, nodes, chains, warnings } = rewritten;
+  const told: PartReport = {
+    segments: question.segments,
+    nodes: graph.nodes.length,
+    eNodes: nodes,
+    stop: report.stop,
+    priceNs: () => totalNs(before.value, pricer),
+    savedNs: priced.map((p) => p.saved),
+    chains,
+    origins: question.origins,
+    rules: report.rules
+      .filter((r) => r.changes > 0)
+      .map(({ rule, changes }) => ({ rule, changes })),
+  };
+  return ok({ question, graphs: better.map((p) => p.graph), report: told }, warnings);
 }
 
 function noStore(key: string): never {
   invariant(false, () => `a price reads no weight, but "${key}" was asked for`);
 }
 
-function pricePart(graph: Graph, pricer: Pricer): Result<number> {
-  const model = { graph, weights: { read: noStore } };
-  return pricer.graph(deriveConstants(expand(model)).graph);
+function withoutStore(graph: Graph): Model {
+  return { graph, weights: { read: noStore } };
 }
 
 function replacementsOf({ question, graphs }: Answer, rank: number): readonly Replacement[] {
   const graph = graphs[Math.min(rank, graphs.length - 1)];
   if (!graph) return [];
-  return question.parts.map(({ segment, part }) => ({ segment, part, graph }));
+  return question.segments.map((segment, i) => ({ segment, part: question.parts[i]!, graph }));
 }

@@ -97,8 +97,9 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const chains = proofs
     ? choices.map((chosen) => chainOf(egraph, [...ids.values()], roots, { chosen, phases }))
     : [];
-  // A budget that ends exploration leaves what was found: it is reported, and no fault.
-  return { graphs, chains, report, nodes, guide: { cost, lowerBound }, warnings: [] };
+  // A budget that ends exploration leaves what was found, which holds.
+  const warnings = report.diagnostics;
+  return { graphs, chains, report, nodes, guide: { cost, lowerBound }, warnings };
 }
 
 /** Effort of choosing: nodes looked at. */

@@ -28,11 +28,13 @@ export interface SegmentOptions {
 
 export const defaultSegments: SegmentOptions = { most: 160, leastPeriod: 6 };
 
+/** @param labels of the graph's nodes: equal for equal ops with equal attributes and types */
 export function segmentGraph(
   graph: Graph,
+  labels: readonly number[],
   options: SegmentOptions = defaultSegments,
 ): readonly Segment[] {
-  const cutter = new Cutter(graph, options);
+  const cutter = new Cutter(graph, labels, options);
   const segments: Segment[] = [];
   let start = 0;
   for (let at = 0; at <= graph.nodes.length; at++) {
@@ -56,9 +58,9 @@ class Cutter {
   /** Values alive between node i - 1 and node i. */
   readonly #crossing: readonly number[];
 
-  constructor(graph: Graph, options: SegmentOptions) {
+  constructor(graph: Graph, labels: readonly number[], options: SegmentOptions) {
     this.#options = options;
-    this.#labels = labelNodes(graph);
+    this.#labels = labels;
     this.#crossing = countCrossings(graph);
   }
 
@@ -156,13 +158,15 @@ class Cutter {
 }
 
 /** Equal numbers for nodes of one op with equal attributes and types. */
-function labelNodes(graph: Graph): readonly number[] {
+export function labelNodes(graph: Graph): readonly number[] {
   const numbers = new Map<string, number>();
   const inputs = new Set(graph.inputs);
   const weights = new Set(graph.weights.map((w) => w.value));
+  const spelled: string[] = [];
   const spell = (id: ValueId): string => {
     const kind = weights.has(id) ? "weight" : inputs.has(id) ? "input" : "";
-    return `${kind} ${printType(graph.values[id]!.type)}`;
+    spelled[id] ??= `${kind} ${printType(graph.values[id]!.type)}`;
+    return spelled[id];
   };
   return graph.nodes.map((node: Node) => {
     const attrs = printAttrs(schemaOf(node.op), node.attrs as AnyAttrs, printGraph);

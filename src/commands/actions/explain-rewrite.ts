@@ -31,29 +31,53 @@ export function explainRewrite(
     wholes: shown,
   });
   if (!rewritten.ok) return rewritten;
-  const { best, importPriceNs, candidates, parts } = rewritten.value;
-  const data = {
-    importPriceNs,
-    bestPriceNs: best.priceNs,
-    candidatePricesNs: candidates.map((c) => c.priceNs),
-    parts,
+  const shownWhole = pricesOf(rewritten.value);
+  const parts = rewritten.value.parts.map(describedPart);
+  const text = describe(shownWhole, parts);
+  const data = { ...shownWhole, parts };
+  return ok({ data, text, target: target.name }, rewritten.warnings);
+}
+
+interface WholePrices {
+  readonly importPriceNs: number;
+  readonly bestPriceNs: number;
+  readonly candidatePricesNs: readonly number[];
+}
+
+function pricesOf({ best, candidates, importPriceNs }: Rewritten): WholePrices {
+  const whole = importPriceNs();
+  return {
+    importPriceNs: whole,
+    bestPriceNs: whole - best.savedNs,
+    candidatePricesNs: candidates.map((c) => whole - c.savedNs),
   };
-  return ok({ data, text: describe(rewritten.value), target: target.name }, rewritten.warnings);
+}
+
+/** A part with prices in place of differences. */
+type DescribedPart = Omit<PartReport, "priceNs" | "savedNs"> & {
+  readonly before: number;
+  readonly prices: readonly number[];
+};
+
+function describedPart({ priceNs, savedNs, ...rest }: PartReport): DescribedPart {
+  const before = priceNs();
+  return { ...rest, before, prices: savedNs.map((saved) => before - saved) };
 }
 
 const milliseconds = (ns: number): string => (ns / 1e6).toFixed(4);
 
-function describe({ best, importPriceNs, candidates, parts }: Rewritten): string {
-  const saved = 100 * (1 - best.priceNs / importPriceNs);
+function describe(whole: WholePrices, parts: readonly DescribedPart[]): string {
+  const { importPriceNs, bestPriceNs, candidatePricesNs } = whole;
+  const saved = 100 * (1 - bestPriceNs / importPriceNs);
   return [
-    `import ${milliseconds(importPriceNs)} ms, rewritten ${milliseconds(best.priceNs)} ms (${saved.toFixed(1)} % less) by the target's prices`,
-    `candidates for the whole graph, ms: ${candidates.map((c) => milliseconds(c.priceNs)).join(", ")}`,
+    `import ${milliseconds(importPriceNs)} ms, rewritten ${milliseconds(bestPriceNs)} ms (${saved.toFixed(1)} % less) by the target's prices`,
+    `candidates for the whole graph, ms: ${candidatePricesNs.map(milliseconds).join(", ")}`,
     "",
     ...parts.map(describePart),
   ].join("\n");
 }
 
-function describePart(part: PartReport): string {
+function describePart(part: DescribedPart): string {
   const { segments, nodes, eNodes, stop, before, prices, chains, origins } = part;
   const taken = prices.reduce((best, ns, i) => (ns < prices[best]! ? i : best), 0);
   const isBetter = prices[taken] !== undefined && prices[taken] < before;

@@ -136,8 +136,9 @@ function importGraph(
   const prepared = prepareModel(imported.value);
   const rewritten = rewriteFor(prepared, target.value, context.progress, { onTie: "rewritten" });
   if (!rewritten.ok) return rewritten;
-  const { best, importPriceNs } = rewritten.value;
-  const prices = { importNs: importPriceNs, exportNs: best.priceNs };
+  const { best } = rewritten.value;
+  const importNs = rewritten.value.importPriceNs();
+  const prices = { importNs, exportNs: importNs - best.savedNs };
   return ok({ model: settleConstants(best.model), inputNames, outputNames, prices }, [
     ...imported.warnings,
     ...target.warnings,
