@@ -46,8 +46,8 @@ export function nasRnn(steps = 1): Graph {
 export function resNext(): Graph {
   const n = new NetworkBuilder("resnext-50");
   const x = n.input("x", 1, 256, 28, 28);
-  const y = n.unit(n.unit(x, 128, { kernel: 1 }), 128, { kernel: 3, groups: 32 });
-  return n.finish(n.relu(n.b.add(n.biased(n.convolution(y, 256, { kernel: 1 })), x)));
+  const y = n.normedUnit(n.normedUnit(x, 128, { kernel: 1 }), 128, { kernel: 3, groups: 32 });
+  return n.finish(n.relu(n.b.add(n.normed(n.convolution(y, 256, { kernel: 1 })), x)));
 }
 
 /** Branches of one pixel, one and three, and twice three, joined by channel. */

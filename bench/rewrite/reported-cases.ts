@@ -29,12 +29,15 @@ export function reportedCases(): readonly ForeignCase[] {
 function rowOf({ network, what, graph, rules, otherwise }: Reported): BenchRow {
   const model: Model = { graph: graph(), weights: noWeights };
   const shares = machines.map((machine) => {
+    if (rules.length === 0) return Infinity;
     const pricer = countingLaunches(new GraphPricer(targets.get(machine)!));
     const { parts } = unwrap(rewriteModel(model, { pricer, explain: true, count: candidates }));
     return Math.min(...parts.flatMap((part) => sharesWith(part, rules)));
   });
-  const isFound = shares.every(Number.isFinite);
-  const prices = isFound ? Object.fromEntries(machines.map((m, i) => [m, shares[i]!])) : {};
+  const priced = machines.flatMap((machine, i) =>
+    Number.isFinite(shares[i]) ? [[machine, shares[i]!] as const] : [],
+  );
+  const isFound = priced.length > 0;
   const isTaken = shares.some((share) => share < 1);
   return {
     case: `reported/${network}: ${what}`,
@@ -45,7 +48,7 @@ function rowOf({ network, what, graph, rules, otherwise }: Reported): BenchRow {
     low: 0,
     high: 1,
     n: 1,
-    detail: { found: isFound ? 1 : 0, ...prices },
+    detail: { found: isFound ? 1 : 0, ...Object.fromEntries(priced) },
     beside: isTaken ? {} : { because: otherwise },
   };
 }

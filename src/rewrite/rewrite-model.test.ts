@@ -145,10 +145,33 @@ describe("rewriting", () => {
     });
   });
 
-  it("keeps within a budget that explosive rules exhaust", () => {
-    const found = rewrite(withWeights(layers(1)), { budget: { nodes: 60, work: 2000 } });
-    expect(found.parts.every((p) => p.eNodes <= 70 || p.nodes > 60)).toBe(true);
-    expect(found.best.savedNs).toBeGreaterThanOrEqual(0);
+  it("keeps within a budget that the rules exhaust, and says which one did (EGR004)", () => {
+    const model = withWeights(layers(1));
+    const options = { pricer: pricer(), budget: { nodes: 60, work: 2000 } };
+    const result = rewriteModel(model, options);
+    expect(result.ok).toBe(true);
+    if (!result.ok) return;
+    const { parts, best } = result.value;
+    expect(parts.every((p) => p.eNodes <= 70 || p.nodes > 60)).toBe(true);
+    expect(best.savedNs).toBeGreaterThanOrEqual(0);
+    const [warning] = result.warnings;
+    expect(warning).toMatchObject({ code: "EGR004", severity: "warning" });
+    expect(warning!.at).toMatch(/^rule "/);
+    expectEqual(model, lowerToCore(best.model), 1e-5);
+  });
+
+  it("ends a rule that never ends by the budget, names it, and gives the import back", () => {
+    const endless = row("endless", "exact", "(add ?x ?y)", "(add (neg (neg ?x)) ?y)");
+    const phases = [{ name: "endless", rules: [endless], iterations: 1_000_000 }];
+    const model = withWeights(layers(2));
+    const before = printGraph(model.graph);
+    const budget = { nodes: 500, work: 100_000 };
+    const result = rewriteModel(model, { pricer: pricer(), phases, budget });
+    expect(result.ok).toBe(true);
+    if (!result.ok) return;
+    expect(result.warnings.map((d) => [d.code, d.at])).toEqual([["EGR004", 'rule "endless"']]);
+    expect(result.value.best.model).toBe(model);
+    expect(printGraph(model.graph)).toBe(before);
   });
 });
 

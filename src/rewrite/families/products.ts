@@ -6,6 +6,7 @@ import type { NodeId } from "../../egraph/index.ts";
 import { add, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
 import { type RuleRow, row } from "../rule-row.ts";
 import type { Site } from "../site.ts";
+import { leafOp } from "../terms.ts";
 
 export const products: readonly RuleRow[] = [
   row(
@@ -66,10 +67,16 @@ export const products: readonly RuleRow[] = [
   ),
 ];
 
-/** The operand classes of all nodes like the matched one that share its first operand. */
+/**
+ * The operand classes of all nodes like the matched one that share its first operand: weights of the model
+ * with their like, computed ones with theirs. What one product is computed from in two ways (by its weight,
+ * by the scaled weight) would otherwise be merged with itself.
+ */
 function siblings(site: Site, op: string): readonly NodeId[] {
   const { graph } = site.match;
   const shared = site.id("x");
+  const isGiven = (w: NodeId) => graph.nodes(w).some((node) => graph.opName(node) === leafOp);
+  const givenLike = isGiven(site.id("w"));
   const found = new Set<NodeId>();
   for (const user of site.users("x")) {
     if (graph.opName(user) !== op) continue;
@@ -78,7 +85,7 @@ function siblings(site: Site, op: string): readonly NodeId[] {
       continue;
     const facts = graph.data(w);
     const merged = graph.nodes(w).some((node) => graph.opName(node) === "concat");
-    if (facts.constant && !merged) found.add(w);
+    if (facts.constant && !merged && isGiven(w) === givenLike) found.add(w);
   }
   return [...found].sort((a, b) => a - b);
 }
