@@ -220,6 +220,21 @@ describe("configureKernel", () => {
     ).not.toMatch(/cut/);
   });
 
+  it("decodes few heads on all cores and multiprocessors", () => {
+    for (const name of ["epyc-9654", "xeon-8480", "neoverse-v2", "h200", "mi300x"]) {
+      const target = targets.get(name)!;
+      const decode = { kind: "attention-decode", type: "bf16", batch: 8, rows: 1 } as const;
+      const problem = { ...decode, columns: 1, depth: 128, keys: 100_000 };
+      const found = configureKernel(problem, target);
+      if (!found.ok) throw new Error(name);
+      const { machine } = target;
+      const onceNs = workOf(problem).bytes / machine!.memoryBytesPerNs!.value;
+      expect(found.value.chosen.estimateNs / onceNs, name).toBeLessThan(1.4);
+      const units = machine?.kind === "gpu" ? machine.multiprocessors.value : machine!.cores!.value;
+      expect(found.value.chosen.grid[0], name).toBeGreaterThan(0.8 * units);
+    }
+  });
+
   it("gives passes blocks of four warps and more, but for short rows", () => {
     const block = (columns: number, kind: "norm" | "elementwise") => {
       const problem = { kind, type: "f16", batch: 1, rows: 4096, columns, depth: 1 } as const;

@@ -182,9 +182,12 @@ function productKernel(
   const { bytes, flops } = workOf(problem);
   const columns = attention ? (problem.keys ?? 1) : problem.columns;
   const [down, across] = [Math.ceil(problem.rows / m), Math.ceil(columns / n)];
-  // Attention gives a block of queries to one core, with all its keys.
-  const pieces = down * problem.batch * (attention ? 1 : across);
+  const blocks = down * problem.batch;
+  // Attention gives a block of queries to one core, with all its keys where there are blocks enough.
+  const splits = attention ? keySplits(problem, target, blocks, n) : 1;
+  const pieces = blocks * (attention ? splits : across);
   const padded = (down * m * across * n) / (problem.rows * columns);
+  const pace = paceOf(target, unit.flopsPerNs);
   const cost = price(
     {
       pieces,
@@ -194,7 +197,7 @@ function productKernel(
       fetchedBytes: bytes,
       pieceLatencyNs: 0,
     },
-    paceOf(target, unit.flopsPerNs),
+    { ...pace, launchNs: (splits > 1 ? 2 : 1) * pace.launchNs },
   );
   return {
     implementation: attention ? `attention with online softmax: ${unit.name}` : unit.name,
@@ -217,9 +220,19 @@ function productKernel(
     why: () => [
       `${registers} registers keep ${(100 * busy).toFixed(0)} % of the multiply-add slots busy`,
       `${(100 * (padded - 1)).toFixed(1)} % of the work is padding`,
+      ...(splits > 1
+        ? [`keys are split ${splits} ways, and the parts put together at the end`]
+        : []),
       `${pieces} pieces on ${coresOf(target)} cores, bound by ${cost.bound}`,
     ],
   };
+}
+
+/** Decoding has few queries: keys are split until every core has some, and no core less than two tiles. */
+function keySplits(problem: KernelProblem, target: Target, blocks: number, n: number): number {
+  if (problem.kind !== "attention-decode") return 1;
+  const wanted = Math.floor(coresOf(target) / blocks);
+  return Math.max(1, Math.min(wanted, Math.floor((problem.keys ?? 1) / (2 * n))));
 }
 
 /** Of a piece of n columns, in operations of the unit: an instruction stands for a multiply-add's two. */
