@@ -60,6 +60,7 @@ export function findLostValue(program: Program, places: readonly Place[]): LostV
 class ReuseCheck {
   readonly #tasks: readonly Task[];
   readonly #uses: readonly Uses[];
+  readonly #ordered: boolean;
   readonly #touching = new Map<string, number[]>();
   readonly #answers = new Map<string, boolean>();
 
@@ -69,6 +70,7 @@ class ReuseCheck {
       new Set([...names].map((n) => owners.get(n) ?? n));
     const used = kernelUses(kernels);
     this.#tasks = tasks;
+    this.#ordered = !tasks.some(waitsForCounters);
     this.#uses = tasks.map((task) => {
       const { reads, writes } = taskUses(task, used);
       return { reads: owned(reads), writes: owned(writes) };
@@ -133,10 +135,9 @@ class ReuseCheck {
       const touched = role(new Set([...reads, ...writes]));
       return { reads: touched, writes: touched, atOnce: false };
     });
-    const ordered = !this.#tasks.some(waitsForCounters);
-    const asked = ordered ? withoutRepeats(steps) : steps;
+    const asked = this.#ordered ? withoutRepeats(steps) : steps;
     const question = JSON.stringify(asked);
-    const known = this.#answers.get(question) ?? keepsValues(asked, ordered);
+    const known = this.#answers.get(question) ?? keepsValues(asked, this.#ordered);
     this.#answers.set(question, known);
     return known;
   }
