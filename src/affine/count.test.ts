@@ -32,6 +32,19 @@ describe("counting", () => {
     check("{ A[i] : 0 <= i < 3; B[i] : 0 <= i < 4; A[i] : 2 <= i < 9 }", 13);
   });
 
+  it("by listing up to a million points where a closed form would split too often", () => {
+    const holds = (i: number, j: number): boolean =>
+      (Math.floor((37 * i + 91 * j) / 101) * 29 + 17 * i) % 97 < 48 && (61 * i + 43 * j) % 89 < 60;
+    let expected = 0;
+    for (let i = 0; i < 1200; i++) for (let j = 0; j < 1200; j++) if (holds(i, j)) expected++;
+    const odd = set(
+      `{ [i, j] : 0 <= i, j < 1200 and (29*floor((37i + 91j)/101) + 17i) mod 97 < 48
+         and (61i + 43j) mod 89 < 60 }`,
+    );
+    expect(countPoints(odd)).toEqual({ kind: "known", value: expected });
+    expect(expected).toBeGreaterThan(100_000);
+  });
+
   it("says what it cannot count", () => {
     expect(countPoints(set("{ [i] : i >= 0 }"))).toEqual({ kind: "unknown", reason: "unbounded" });
     expect(countInParams(set("[N] -> { [i] : i >= N }"))).toEqual({

@@ -8,9 +8,9 @@ import { invariant } from "../support/invariant.ts";
 import { findPoint, shadow, splitBounds } from "./omega.ts";
 import { toSystem } from "./piece.ts";
 import { evaluateRow, floorDiv, negateRow, type Row } from "./row.ts";
-import { divisionRows } from "./system.ts";
+import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
-import type { IntegerSet, Piece } from "./types.ts";
+import type { Division, IntegerSet, Piece } from "./types.ts";
 import { type Answer, answer, GiveUp, type Work } from "./work.ts";
 
 export interface TuplePoint {
@@ -59,7 +59,9 @@ export function visitPoints(
   const levels = projections(exactRows, system.fixed, work);
   if (!levels) return;
   const values = new Array<number>(system.fixed).fill(0);
-  const inside = membership(system.equalities, rows, system.fixed, work);
+  const inside = system.locals.includes(null)
+    ? membership(system.equalities, rows, system.fixed, work)
+    : definedMembership(system);
   const descend = (depth: number): void => {
     work.spend(1);
     if (depth === system.fixed) {
@@ -112,6 +114,24 @@ function evaluatePrefix(row: Row, depth: number, values: readonly number[]): num
   return sum;
 }
 
+/** Whether fixed values satisfy all rows, where every local is a division of columns before it: fixed values give all others. */
+function definedMembership(system: System): (values: readonly number[]) => boolean {
+  const { fixed, equalities, inequalities } = system;
+  const divisions = system.locals as readonly Division[];
+  const all = new Array<number>(fixed + divisions.length);
+  return (values) => {
+    for (let c = 0; c < fixed; c++) all[c] = values[c]!;
+    for (let k = 0; k < divisions.length; k++) all[fixed + k] = 0;
+    for (let k = 0; k < divisions.length; k++) {
+      const { numerator, divisor } = divisions[k]!;
+      all[fixed + k] = floorDiv(evaluateRow(numerator, all), divisor);
+    }
+    for (const r of inequalities) if (evaluateRow(r, all) < 0) return false;
+    for (const r of equalities) if (evaluateRow(r, all) !== 0) return false;
+    return true;
+  };
+}
+
 /** Whether fixed values satisfy all rows for some values of the locals. */
 function membership(
   equalities: readonly Row[],
@@ -120,11 +140,6 @@ function membership(
   work: Work,
 ): (values: readonly number[]) => boolean {
   const width = [...equalities, ...inequalities][0]?.length ?? fixed + 1;
-  if (width === fixed + 1) {
-    return (values) =>
-      equalities.every((r) => evaluateRow(r, values) === 0) &&
-      inequalities.every((r) => evaluateRow(r, values) >= 0);
-  }
   return (values) => {
     const pins = values.map((v, i) => {
       const row = new Array<number>(width).fill(0);

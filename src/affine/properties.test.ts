@@ -232,6 +232,43 @@ describe("sets agree with their points", () => {
   });
 });
 
+describe("sets over two parameters agree with their points", () => {
+  it("first and last points, for every value of both", () => {
+    const tally = new Tally();
+    fc.assert(
+      fc.property(arbitrarySet(3), ({ set, points }) => {
+        const named = (p: string): string => p.split(",").slice(0, 2).join();
+        const asParams = {
+          ...set,
+          params: ["a", "b"],
+          pieces: set.pieces.map((p) => ({
+            ...p,
+            output: { name: "", dims: p.output.dims.slice(2) },
+          })),
+        };
+        const ordered = [...points].sort(lexicographic);
+        const ends = [
+          [lexMin, new Map([...ordered].reverse().map((p) => [named(p), p]))],
+          [lexMax, new Map(ordered.map((p) => [named(p), p]))],
+        ] as const;
+        for (const [find, expected] of ends) {
+          tally.check(find(asParams), (found) => {
+            const pieces = found.pieces.map((p) => ({
+              ...p,
+              output: { name: "", dims: ["a", "b", ...p.output.dims] },
+            }));
+            expect(pointsOf({ ...found, params: [], pieces })).toEqual(
+              [...expected.values()].sort(),
+            );
+          });
+        }
+      }),
+      { numRuns: 60, seed: 47 },
+    );
+    tally.close();
+  });
+});
+
 describe("maps agree with their pairs", () => {
   const ends = (pairs: ReadonlySet<string>, i: number): string[] =>
     [...new Set([...pairs].map((p) => p.split(">")[i]!))].sort();
