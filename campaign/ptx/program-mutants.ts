@@ -16,6 +16,14 @@ interface Rule {
 
 const drop = (line: string): string => line.replace(/\S.*$/, "");
 
+/** A guard of the tiles at the edge. */
+const edge = /^\s*if -\d+\*(down|across)\d.* \+ \d+ >= 0/;
+
+/** The bound of the line's first condition moved, by more than a vector or a fragment spans. */
+function shiftGuard(by: number): Rule["change"] {
+  return (line) => line.replace(/ \+ (\d+) >= 0/, (_, n) => ` + ${Number(n) + by} >= 0`);
+}
+
 /** The first `mod(…, n)` one further. */
 function nextStage(line: string): string | undefined {
   const changed = line.replace(/mod\(([^()]*(?:\([^()]*\))?[^()]*), (\d+)\)/, "mod($1 + 1, $2)");
@@ -59,6 +67,22 @@ const rules: readonly Rule[] = [
     what: "multicast that stays at home",
     line: /^\s*issue bulk\.load.*in cluster/,
     change: atHome,
+  },
+  { what: "copy into the stage after", line: /^\s*issue cp\.async/, change: nextStage },
+  // Later ones find the zeros of a stage before.
+  { what: "zeros dropped", line: /^\s*store (left|right)\[first.* = \w+\(0\)$/, change: drop },
+  { what: "guard too loose", line: edge, change: shiftGuard(8) },
+  { what: "guard too tight", line: edge, change: shiftGuard(-8) },
+  {
+    what: "multiplication of the other columns",
+    line: /^\s*issue mma\..*rights\[\d+, [04]\]/,
+    change: (l) => l.replace(/(rights\[\d+), ([04])\]/, (_, at, n) => `${at}, ${4 - Number(n)}]`),
+  },
+  {
+    what: "results of another row",
+    line: /^\s*(store|let) .*load\.f32x2 sums\[/,
+    change: (l) =>
+      l.replace(/(sums\[\d+, \d+), ([02])\]/, (_, at, n) => `${at}, ${2 - Number(n)}]`),
   },
   { what: "copy dropped", line: /^\s*issue (bulk|cp\.async)/, change: drop },
   {

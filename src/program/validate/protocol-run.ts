@@ -8,6 +8,7 @@ import type { Kernel } from "../program.ts";
 import type { Report } from "./report.ts";
 import type { Footprint } from "./sequential.ts";
 import { Shadow } from "./shadow.ts";
+import { type RunnerState, type RunState, snapshotOf } from "./snapshot.ts";
 import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace.ts";
 
 /** Clock by slot; a hole is 0. */
@@ -35,6 +36,8 @@ interface Runner {
   readonly trace: ThreadTrace;
   readonly slot: number;
   readonly known: Known;
+  /** Place of the last cut in the trace, or -1. */
+  readonly lastCut: number;
   at: number;
   /** Rounds of meetings that this thread has arrived at and not yet left. */
   arrived: boolean;
@@ -54,6 +57,8 @@ interface Cell {
   /** Waits satisfied by the last completed phase: the next one must come after them. */
   waiters: { readonly slot: number; readonly clock: number; readonly label: string }[];
 }
+
+type CutEvent = Extract<TraceEvent, { kind: "cut" }>;
 
 interface Meeting {
   readonly size: number;
@@ -125,9 +130,64 @@ export class ProtocolRun {
     while (moved && this.#report.isClean) {
       moved = false;
       for (const runner of this.#runners) if (this.#advance(runner)) moved = true;
+      if (!moved && this.#report.isClean) moved = this.#passCut();
     }
     if (this.#report.isClean) this.#checkEnds();
     return this.#shadow.footprint();
+  }
+
+  // Induction over the trips of loops.
+
+  readonly #states = new Map<string, string>();
+
+  /** All threads that come by the cut stand there: the state is taken, or compared. Whether they go on. */
+  #passCut(): boolean {
+    const there = this.#runners.filter((r) => r.trace.events[r.at]?.kind === "cut");
+    const [first] = there;
+    if (!first) return false;
+    const cut = first.trace.events[first.at] as CutEvent;
+    const others = this.#runners.filter((r) => r.at < r.lastCut && !there.includes(r));
+    const apart = there.filter((r) => (r.trace.events[r.at] as CutEvent).label !== cut.label);
+    if (others.length + apart.length > 0) {
+      const stuck = [...others, ...apart].slice(0, 8);
+      this.#report.add("PRG040", `threads do not come round a loop together (${cut.label})`, {
+        at: `kernel ${this.#kernel.name}${this.#at}`,
+        notes: stuck.map((r) => `${r.trace.label} at ${describe(r.trace.events[r.at]!)}`),
+        help: "check thresholds, parities, the number of arrivals and the bytes announced",
+      });
+      return false;
+    }
+    const state = snapshotOf(this.#state());
+    const before = this.#states.get(cut.loop);
+    if (!cut.closes) this.#states.set(cut.loop, state);
+    else if (before !== state) {
+      this.#fault("PRG060", `loop ${cut.loop} does not come back to the state of a period before`);
+      return false;
+    }
+    for (const r of there) r.at++;
+    return true;
+  }
+
+  #state(): RunState {
+    const presents = new Map<number, number>();
+    const runners = this.#runners.map((r): RunnerState => {
+      const events = r.trace.events;
+      const isThere = events[r.at]?.kind === "cut";
+      const issued = r.issued.map(({ group, slot, batch }) => {
+        const age = (r.committed.get(group) ?? 0) - batch;
+        presents.set(slot, r.committed.get(group) ?? 0);
+        return { group, slot, age };
+      });
+      const { slot, known, arrived } = r;
+      return { slot, known, arrived, issued, waitsAt: isThere ? undefined : r.at };
+    });
+    const cells = [...this.#cells.values()];
+    for (const c of cells) presents.set(c.slot, c.completed);
+    const meetings = [...this.#meetings].map(
+      ([key, m]) => `${key} ${m.present.map((r) => r.slot).join()}`,
+    );
+    const { granules } = this.#shadow;
+    return { runners, cells, meetings, granules, present: (slot) => presents.get(slot) };
   }
 
   #fault(code: DiagnosticCode, text: string): void {
@@ -138,7 +198,9 @@ export class ProtocolRun {
     const slot = this.#slots++;
     const known = emptyKnown();
     learn(known, slot, 1);
-    return { trace, slot, known, at: 0, arrived: false, committed: new Map(), issued: [] };
+    const lastCut = trace.events.findLastIndex((e) => e.kind === "cut");
+    const start = { at: 0, arrived: false, committed: new Map(), issued: [] };
+    return { trace, slot, known, lastCut, ...start };
   }
 
   /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
@@ -185,6 +247,8 @@ export class ProtocolRun {
         joinClocks(runner.known.fenced[event.scope], runner.known.seen);
         this.#tick(runner);
         return true;
+      case "cut":
+        return false;
     }
   }
 
@@ -309,11 +373,14 @@ export class ProtocolRun {
     if (purposes.size > 1) {
       this.#fault("PRG040", `threads meet for ${[...purposes].join(" and for ")} (${purpose})`);
     }
-    const together = emptyKnown();
-    for (const other of all) join(together, other.known);
-    for (const other of all) {
-      join(other.known, together);
-      this.#tick(other);
+    // Instructions of a warp wait for each other's threads, but order no memory (only bar.warp.sync would).
+    if (unit !== "warp") {
+      const together = emptyKnown();
+      for (const other of all) join(together, other.known);
+      for (const other of all) {
+        join(other.known, together);
+        this.#tick(other);
+      }
     }
     action(all);
     runner.arrived = false;
@@ -364,12 +431,14 @@ export class ProtocolRun {
       this.#perform([runner], event);
       return true;
     }
-    return this.#meet(runner, row.collective, row.name, (all) => {
+    return this.#meet(runner, row.collective, row.name, (present) => {
+      // Traces of parts hold what a warp shares with its first thread only, whoever came first.
+      const all = present.toSorted((a, b) => a.trace.number - b.trace.number);
       const fragments = row.operands.some((o) => o.fragment !== undefined);
       if (fragments && all.length !== expected) {
         this.#fault("PRG003", `${row.name} by ${all.length} threads, not ${expected}`);
       }
-      this.#perform(all, event);
+      this.#perform(all, all[0]!.trace.events[all[0]!.at] as typeof event);
     });
   }
 

@@ -27,13 +27,14 @@ import { type LaunchView, someStatement } from "./launch-view.ts";
 import { ProtocolRun } from "./protocol-run.ts";
 import type { Report } from "./report.ts";
 import type { Footprint } from "./sequential.ts";
+import { checkSplit, isSplittable, stepsOf } from "./split-proof.ts";
 import { traceKernel } from "./trace.ts";
 
 /** Checks one launch of a cooperative kernel; `ready` holds the roots fully written before it. */
 export function checkProtocol(
   view: LaunchView,
   ready: ReadonlySet<string>,
-  report: Report,
+  { report, stepsRunWhole }: { readonly report: Report; readonly stepsRunWhole: number },
 ): Footprint {
   const nothing = {
     reads: new Set<string>(),
@@ -48,6 +49,10 @@ export function checkProtocol(
     report.add("PRG042", `kernel ${kernel.name} has a barrier over its grid`, {
       help: "declare the grid resident and keep it within what the device holds at once",
     });
+  }
+  const steps = stepsOf(view);
+  if (steps > stepsRunWhole && Number.isFinite(steps) && isSplittable(view)) {
+    return checkSplit(view, ready, report) ?? nothing;
   }
   const footprints: Footprint[] = [];
   for (const given of parameterValues(view)) {

@@ -61,6 +61,8 @@ export interface Footprint {
   readonly covered?: ReadonlySet<string>;
   /** The stores into a buffer of the program, by its own name; absent: no slabs. */
   readonly storesTo?: (buffer: string) => readonly Access[];
+  /** Where coverage is asked, if not of the launch's own view. */
+  readonly stores?: LaunchView;
   /** Whether `written` may stand in the bytes of `read`: each element is read for the last time first. */
   readonly mayOverwrite?: (read: string, written: string) => boolean;
 }

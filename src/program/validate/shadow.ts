@@ -14,13 +14,13 @@ export interface Toucher {
   readonly isAsync: boolean;
 }
 
-interface Mark {
+export interface Mark {
   readonly slot: number;
   readonly clock: number;
   readonly isAsync: boolean;
 }
 
-interface Granule {
+export interface Granule {
   write: Mark | undefined;
   reads: Mark[];
 }
@@ -41,6 +41,11 @@ export class Shadow {
     this.#objects = objects;
     this.#ready = ready;
     this.#fault = fault;
+  }
+
+  /** By object, in the order in which they were first touched. */
+  get granules(): ReadonlyMap<string, readonly (Granule | undefined)[]> {
+    return this.#granules;
   }
 
   isPrivate(object: string): boolean {

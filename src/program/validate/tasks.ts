@@ -55,20 +55,22 @@ interface Around {
   readonly tables: ReadonlyMap<string, readonly string[]>;
 }
 
-export function checkTasks(program: Program, report: Report): TaskRecords {
-  return new TaskCheck(program, report).run();
+export function checkTasks(program: Program, report: Report, stepsRunWhole: number): TaskRecords {
+  return new TaskCheck(program, report, stepsRunWhole).run();
 }
 
 class TaskCheck {
   readonly #program: Program;
   readonly #report: Report;
+  readonly #stepsRunWhole: number;
   readonly #launches: LaunchRecord[] = [];
   readonly #loops: LoopRecord[] = [];
   readonly #conditions: { root: string; position: number }[] = [];
 
-  constructor(program: Program, report: Report) {
+  constructor(program: Program, report: Report, stepsRunWhole: number) {
     this.#program = program;
     this.#report = report;
+    this.#stepsRunWhole = stepsRunWhole;
   }
 
   run(): TaskRecords {
@@ -188,7 +190,10 @@ class TaskCheck {
     });
     const cooperative = isCooperative(view.kernel);
     const footprint = cooperative
-      ? checkProtocol(view, state.ready, this.#report)
+      ? checkProtocol(view, state.ready, {
+          report: this.#report,
+          stepsRunWhole: this.#stepsRunWhole,
+        })
       : checkSequential(view, state.ready, this.#report);
     const completes = new Set<string>();
     if (footprint.covered) for (const root of footprint.covered) completes.add(root);
@@ -222,7 +227,8 @@ class TaskCheck {
       const stores = at.footprint.storesTo?.(buffer.name) ?? [];
       if (stores.length === 0) continue;
       const { facts } = around;
-      const body = coverageBody(view.kernel, buffer.name);
+      const { kernel } = at.footprint.stores ?? view;
+      const body = coverageBody(kernel, buffer.name);
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
       state.partial.set(root, [...(state.partial.get(root) ?? []), { body, buffer, stores }]);
     }

@@ -5,20 +5,20 @@
  * Values are not computed: an access is a list of byte ranges of an object.
  */
 import { dtypes } from "../../semantics/dtype.ts";
-import {
-  constantValue,
-  evaluate,
-  type IndexExpr,
-  variablesOf,
-} from "../../semantics/index-expr.ts";
+import { constant, type IndexExpr } from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { TileIntrinsic, TileOperand } from "../intrinsics.ts";
 import type { Buffer, Kernel, Role } from "../program.ts";
 import { printStatements } from "../program-text.ts";
 import type { Completion, Expr, IntrinsicOperand, Statement } from "../statement.ts";
-import { ownExprs, visitExpr } from "../walk.ts";
+import { childBodies, ownExprs, visitExpr } from "../walk.ts";
+import { compileIndex, type IndexReader } from "./compile-index.ts";
+import type { Facts } from "./facts.ts";
 import { type LaunchView, rootOf } from "./launch-view.ts";
+import { type LoopPeriod, periodOfLoop, together } from "./periods.ts";
 import type { Report } from "./report.ts";
+import { placeOf } from "./shared-part.ts";
 
 /** A buffer of one instance or thread, or of scope memory: the key says whose. */
 export interface ByteRange {
@@ -63,7 +63,14 @@ export type TraceEvent =
       readonly text: string;
     }
   | { readonly kind: "barrier"; readonly scope: BarrierScope }
-  | { readonly kind: "fence"; readonly scope: "shared" | "memory" };
+  | { readonly kind: "fence"; readonly scope: "shared" | "memory" }
+  /** A place that all threads of a loop come by; `closes` where a period of the loop ends. */
+  | {
+      readonly kind: "cut";
+      readonly label: string;
+      readonly loop: string;
+      readonly closes: boolean;
+    };
 
 type BarrierScope = Extract<Statement, { kind: "barrier" }>["scope"];
 
@@ -78,7 +85,8 @@ export interface ThreadTrace {
 
 export interface ObjectInfo {
   readonly byteCount: number;
-  readonly granule: number;
+  /** Bytes that are looked at together: every write is of whole ones. */
+  granule: number;
   readonly scope: "memory" | "shared" | "private";
   /** Program buffer behind it. */
   readonly root: string | undefined;
@@ -91,6 +99,15 @@ export interface KernelTraces {
 }
 
 const mostEvents = 400_000;
+const mostPartEvents = 2_000_000;
+const mostGranule = 16;
+
+/** A part of a kernel (split-proof.ts): some instances, long loops in their first and last trips. */
+export interface TracedPart {
+  readonly instances: readonly number[];
+  /** Buffers of the kernel that are looked at. */
+  readonly kept: ReadonlySet<string>;
+}
 
 const texts = new WeakMap<Statement, string>();
 
@@ -111,9 +128,10 @@ export function traceKernel(
   view: LaunchView,
   given: ReadonlyMap<string, number>,
   report: Report,
+  part?: TracedPart,
 ): KernelTraces | undefined {
   try {
-    return new Tracer(view, report).run(given);
+    return new Tracer(view, report, part).run(given);
   } catch (error) {
     if (error instanceof NotConstant) return undefined;
     throw error;
@@ -127,17 +145,41 @@ interface Activation {
   readonly number: number;
   readonly env: Map<string, number>;
   readonly events: TraceEvent[];
+  /** Trips of the loops around, for labels. */
+  readonly loops: string[];
+  /** The instruction whose operands are looked at. */
+  readonly row?: TileIntrinsic;
+}
+
+/** A loop's trips that come again: what each phase of a period did. */
+interface Again {
+  readonly head: number;
+  readonly end: number;
+  readonly period: number;
+  readonly events: (readonly TraceEvent[])[];
+}
+
+/** Numbers of trips that one loop may have in different blocks. */
+const mostExtents = 2;
+
+function periodKey(s: Extract<Statement, { kind: "for" }>, trips: number): string {
+  return `${s.variable} < ${trips}`;
 }
 
 class Tracer {
   readonly #view: LaunchView;
   readonly #report: Report;
   readonly #objects = new Map<string, ObjectInfo>();
+  readonly #part: TracedPart | undefined;
+  readonly #periods = new Map<string, LoopPeriod | undefined>();
+  readonly #readers = new WeakMap<IndexExpr, IndexReader>();
   #events = 0;
 
-  constructor(view: LaunchView, report: Report) {
+  constructor(view: LaunchView, report: Report, part: TracedPart | undefined) {
     this.#view = view;
     this.#report = report;
+    this.#part = part;
+    if (part) for (const role of view.kernel.roles) this.#findPeriods(role);
   }
 
   get #kernel(): Kernel {
@@ -153,13 +195,10 @@ class Tracer {
     const extents = this.#kernel.grid.axes.map((a) => this.#value(a.extent, env));
     const instances = extents.reduce((a, b) => a * b, 1);
     const threads: ThreadTrace[] = [];
-    for (let instance = 0; instance < instances; instance++) {
-      const at = new Map(env);
-      let rest = instance;
-      for (let axis = extents.length - 1; axis >= 0; axis--) {
-        at.set(this.#kernel.grid.axes[axis]!.name, rest % extents[axis]!);
-        rest = Math.floor(rest / extents[axis]!);
-      }
+    const names = this.#kernel.grid.axes.map((a) => a.name);
+    for (let i = 0; i < (this.#part?.instances.length ?? instances); i++) {
+      const instance = this.#part?.instances[i] ?? i;
+      const at = new Map([...env, ...placeOf(instance, names, extents)]);
       for (const role of this.#kernel.roles) this.#role(role, instance, at, threads);
     }
     return { threads, objects: this.#objects, instances };
@@ -174,12 +213,12 @@ class Tracer {
   }
 
   #value(e: IndexExpr, env: ReadonlyMap<string, number>): number {
-    const known = constantValue(e);
-    if (known !== undefined) return known;
-    for (const name of variablesOf(e)) {
-      if (!env.has(name)) this.#refuse(`${e.key} depends on ${name}`);
+    let read = this.#readers.get(e);
+    if (!read) {
+      read = compileIndex(e, (name) => this.#refuse(`${e.key} depends on ${name}`));
+      this.#readers.set(e, read);
     }
-    return evaluate(e, env);
+    return read(env);
   }
 
   #role(
@@ -191,10 +230,11 @@ class Tracer {
     for (let copy = 0; copy < role.copies; copy++) {
       for (let number = 0; number < role.threads; number++) {
         const env = new Map(outer);
+        const loops: string[] = [];
         if (role.copyVariable !== undefined) env.set(role.copyVariable, copy);
         if (role.threadVariable !== undefined) env.set(role.threadVariable, number);
         const events: TraceEvent[] = [];
-        this.#body(role.body, { role, instance, copy, number, env, events });
+        this.#body(role.body, { role, instance, copy, number, env, events, loops });
         const label = `${role.name}[${copy}].${number} of instance ${instance}`;
         threads.push({ label, role: role.name, instance, copy, number, events });
       }
@@ -206,7 +246,8 @@ class Tracer {
   }
 
   #push(thread: Activation, event: TraceEvent): void {
-    if (++this.#events > mostEvents) this.#refuse(`more than ${mostEvents} steps`);
+    const most = this.#part ? mostPartEvents : mostEvents;
+    if (++this.#events > most) this.#refuse(`more than ${most} steps`);
     thread.events.push(event);
   }
 
@@ -253,11 +294,99 @@ class Tracer {
       from = chunk * env.get(axis.name)!;
       to = Math.min(extent, from + chunk);
     }
+    const jump = this.#jump(s, extent);
+    const again = this.#again(s, extent);
     for (let i = from; i < to; i++) {
       env.set(s.variable, i);
-      this.#body(s.body, thread);
+      if (jump && i >= jump.from - jump.period && i <= jump.from) {
+        const label = `${s.variable} of ${thread.loops.join()}`;
+        if (i === jump.from - jump.period) this.#cut(thread, label, false);
+        if (i === jump.from) {
+          this.#cut(thread, label, true);
+          i = jump.to;
+          env.set(s.variable, i);
+        }
+      }
+      this.#trip(s, i, thread, again);
     }
     env.delete(s.variable);
+  }
+
+  /** One trip; what a period before it did is done again without being evaluated. */
+  #trip(
+    s: Extract<Statement, { kind: "for" }>,
+    trip: number,
+    thread: Activation,
+    again: Again | undefined,
+  ): void {
+    const isInside = again !== undefined && trip >= again.head && trip < again.end;
+    const phase = isInside ? (trip - again.head) % again.period : -1;
+    const known = isInside ? again.events[phase] : undefined;
+    if (known) {
+      for (const event of known) this.#push(thread, event);
+      return;
+    }
+    const start = thread.events.length;
+    thread.loops.push(`${s.variable}=${trip}`);
+    this.#body(s.body, thread);
+    thread.loops.pop();
+    if (!isInside) return;
+    const events = thread.events.slice(start);
+    if (!events.some((e) => e.kind === "cut")) again.events[phase] = events;
+  }
+
+  #again(s: Extract<Statement, { kind: "for" }>, trips: number): Again | undefined {
+    const found = this.#periods.get(periodKey(s, trips));
+    return found && { ...found, end: trips - found.tail, events: [] };
+  }
+
+  #cut(thread: Activation, loop: string, closes: boolean): void {
+    const label = `${closes ? "end" : "start"} of a period of ${loop}`;
+    this.#push(thread, { kind: "cut", label, loop, closes });
+  }
+
+  /** The trips that need not be run: from `from` on, the trip `to` finds the same state. */
+  #jump(
+    s: Extract<Statement, { kind: "for" }>,
+    trips: number,
+  ): { readonly from: number; readonly to: number; readonly period: number } | undefined {
+    const found = this.#periods.get(periodKey(s, trips));
+    if (!found) return undefined;
+    const { period, head, tail } = found;
+    const from = head + 2 * period;
+    const to = from + Math.floor((trips - tail - from) / period) * period;
+    return to > from ? { from, to, period } : undefined;
+  }
+
+  /** Loops of one name and extent run side by side in several roles and repeat together. */
+  #findPeriods(role: Role): void {
+    let { facts } = this.#view;
+    for (const [name, count] of [
+      [role.copyVariable, role.copies],
+      [role.threadVariable, role.threads],
+    ] as const) {
+      if (name !== undefined) facts = facts.withVariable(name, constant(count));
+    }
+    const visit = (body: readonly Statement[], around: Facts): void => {
+      for (const s of body) {
+        const inside = s.kind === "for" ? around.withVariable(s.variable, s.extent) : around;
+        if (s.kind === "for" && s.mode.kind === "serial") this.#findPeriod(s, inside);
+        for (const child of childBodies(s)) visit(child, inside);
+      }
+    };
+    visit(role.body, facts);
+  }
+
+  #findPeriod(s: Extract<Statement, { kind: "for" }>, inside: Facts): void {
+    const { min, max } = rangeOf(s.extent, inside.ranges);
+    if (!Number.isFinite(max)) return;
+    for (let trips = Math.max(1, min); trips <= Math.min(max, min + mostExtents); trips++) {
+      const key = periodKey(s, trips);
+      const own = periodOfLoop(s, trips, inside.ranges);
+      const known = this.#periods.get(key);
+      const isKnown = this.#periods.has(key);
+      this.#periods.set(key, !isKnown ? own : own && known && together(own, known));
+    }
   }
 
   #sync(
@@ -339,8 +468,17 @@ class Tracer {
     const span = access.lanes / buffer.lanes;
     const extents = index.map((_, axis) => (axis === index.length - 1 ? span : 1));
     const ranges = this.#box(buffer, { index, extents, clips: false }, thread);
+    if (access.write) this.#narrow(ranges);
     const text = textOf(s);
     this.#push(thread, { kind: "touch", touch: { write: access.write, ranges }, text });
+  }
+
+  /** Granules of an object become as small as the ranges that are written. */
+  #narrow(ranges: readonly ByteRange[]): void {
+    for (const { object, from, to } of ranges) {
+      const info = this.#objects.get(object)!;
+      while (from % info.granule !== 0 || to % info.granule !== 0) info.granule /= 2;
+    }
   }
 
   /** Byte ranges of a box; outside is a fault, or left out where the operand may hang over. */
@@ -411,20 +549,27 @@ class Tracer {
       Math.max(1, dtypes[b.dtype].bits / 8),
     );
     const scope = root.scope === "memory" || root.scope === "shared" ? root.scope : "private";
-    const granule = Math.min(4, ...sizes);
+    const granule = this.#part ? mostGranule : Math.min(4, ...sizes);
     this.#objects.set(key, { byteCount, granule, scope, root: roots ? name : undefined });
     return key;
   }
 
   #intrinsic(s: Extract<Statement, { kind: "intrinsic" }>, thread: Activation): void {
     const row = findTileIntrinsic(s.intrinsic)!;
-    const touches = s.operands.flatMap((o, i) => this.#operand(row.operands[i]!, o, thread));
+    const within = { ...thread, row };
+    const touches = s.operands.flatMap((o, i) => this.#operand(row.operands[i]!, o, within));
     const { completion } = s;
     const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
     const text = textOf(s);
     const [first] = s.operands;
     const bytes = first ? this.#boxBytes(first) : 0;
     this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
+  }
+
+  /** Of a tile that a warp moves together only the first thread's word counts. */
+  #isTold({ scope }: Buffer, { fragment }: TileOperand, { number, row }: Activation): boolean {
+    if (fragment !== undefined || scope !== "shared" || row?.collective !== "warp") return true;
+    return number % 32 === 0;
   }
 
   #boxBytes(operand: IntrinsicOperand): number {
@@ -435,10 +580,13 @@ class Tracer {
 
   #operand(wanted: TileOperand, given: IntrinsicOperand, thread: Activation): readonly Touch[] {
     if (given.kind !== "tile") return [];
+    if (this.#part && !this.#part.kept.has(given.buffer)) return [];
     const buffer = this.#view.buffers.get(given.buffer)!;
+    if (this.#part && !this.#isTold(buffer, wanted, thread)) return [];
     const index = given.index.map((e) => this.#value(e, thread.env));
     const box = { index, extents: given.extents, clips: wanted.mayHangOver };
     const ranges = this.#box(buffer, box, thread);
+    if (wanted.access !== "read") this.#narrow(ranges);
     const read = { write: false, ranges };
     const write = { write: true, ranges };
     if (wanted.access === "readWrite") return [read, write];

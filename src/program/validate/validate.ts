@@ -27,12 +27,22 @@ import { checkStructure } from "./structure.ts";
 import { checkTaskOrder } from "./task-order.ts";
 import { checkTasks } from "./tasks.ts";
 
+export interface ProofLimits {
+  /**
+   * Steps of a cooperative launch up to which all its threads are run (protocol.ts); longer ones are
+   * proved in parts where that says everything about them (split-proof.ts).
+   */
+  readonly stepsRunWhole: number;
+}
+
+const usualLimits: ProofLimits = { stepsRunWhole: 100_000 };
+
 /** The program itself when it is valid, else what is wrong with it. */
-export function validateProgram(program: Program): Result<Program> {
+export function validateProgram(program: Program, limits = usualLimits): Result<Program> {
   const report = new Report();
   checkStructure(program, report);
   if (report.isClean) {
-    const records = checkTasks(program, report);
+    const records = checkTasks(program, report, limits.stepsRunWhole);
     checkTaskOrder(program, records, report);
     checkPlacements(program, records, report);
   }

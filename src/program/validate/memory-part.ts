@@ -1,0 +1,264 @@
+/**
+ * What one role of a cooperative kernel does in memory, as a kernel whose threads never meet: barriers,
+ * waits and everything in nearer scopes are left out, loads from there stand as zeros, asynchronous copies
+ * become plain loads and stores. Its bounds, races and coverage are then those of sequential.ts, which
+ * counts no two threads as ordered: what it proves holds under any synchronisation. Meant for kernels that
+ * read no memory which they write.
+ *
+ * The thread's number is taken apart into digits wherever it is divided, each an axis of the grid, so that
+ * indices are linear.
+ */
+import { type Condition, inRange } from "../../semantics/condition.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import {
+  add,
+  atomOperands,
+  constant,
+  constantValue,
+  type IndexAtom,
+  type IndexExpr,
+  mul,
+  variable,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import { simplify } from "../../semantics/index-range.ts";
+import { findTileIntrinsic } from "../intrinsic-table.ts";
+import type { Buffer, GridAxis, Role } from "../program.ts";
+import type { Expr, IntrinsicOperand, Statement } from "../statement.ts";
+import {
+  childBodies,
+  exprIndices,
+  mapBodies,
+  mapConditions,
+  mapExpr,
+  mapOwn,
+  mapStatements,
+  ownIndices,
+  substituteStatements,
+  visitExpr,
+  visitExprs,
+  visitStatements,
+} from "../walk.ts";
+import type { LaunchView } from "./launch-view.ts";
+
+type Tile = Extract<IntrinsicOperand, { kind: "tile" }>;
+
+export function memoryPart(view: LaunchView, role: Role): LaunchView {
+  const body = new MemoryPart(view).list(role.body);
+  const axes = new Map<string, readonly GridAxis[]>();
+  const bindings = new Map<string, IndexExpr>();
+  const spread = [
+    [role.copyVariable, role.copies],
+    [role.threadVariable, role.threads],
+  ] as const;
+  for (const [name, count] of spread) {
+    if (name === undefined) continue;
+    const digits = digitsOf(name, count, body);
+    axes.set(name, digits.axes);
+    bindings.set(name, digits.value);
+  }
+  const own = [...axes.values()].flat();
+  let { facts } = view;
+  for (const axis of own) facts = facts.withVariable(axis.name, axis.extent);
+  const index = (e: IndexExpr): IndexExpr => simplify(simplify(e, facts.ranges), facts.ranges);
+  const kernel = {
+    ...view.kernel,
+    grid: { ...view.kernel.grid, axes: [...view.kernel.grid.axes, ...own] },
+    buffers: [],
+    counters: [],
+    roles: [
+      {
+        name: role.name,
+        copies: 1,
+        threads: 1,
+        body: mapIndices(substituteStatements(body, bindings), index),
+      },
+    ],
+  };
+  return { ...view, kernel, facts };
+}
+
+/** Whether the role stores to memory. */
+export function writesMemory(view: LaunchView, role: Role): boolean {
+  let found = false;
+  visitStatements(role.body, (s) => {
+    if (s.kind === "store" && view.roots.has(s.buffer)) found = true;
+    if (s.kind !== "intrinsic") return;
+    const row = findTileIntrinsic(s.intrinsic)!;
+    s.operands.forEach((o, i) => {
+      if (o.kind === "tile" && view.roots.has(o.buffer) && row.operands[i]!.access !== "read")
+        found = true;
+    });
+  });
+  return found;
+}
+
+function mapIndices(
+  body: readonly Statement[],
+  index: (e: IndexExpr) => IndexExpr,
+): readonly Statement[] {
+  const expr = (e: Expr): Expr =>
+    mapExpr(e, (leaf) => {
+      if (leaf.kind === "index") return { ...leaf, expr: index(leaf.expr) };
+      if (leaf.kind !== "load") return leaf;
+      return { ...leaf, index: leaf.index.map(index), guard: mapConditions(leaf.guard, index) };
+    });
+  return mapStatements(body, (s) => [mapOwn(s, { index, expr })]);
+}
+
+class MemoryPart {
+  readonly #view: LaunchView;
+  #copies = 0;
+
+  constructor(view: LaunchView) {
+    this.#view = view;
+  }
+
+  list(body: readonly Statement[]): readonly Statement[] {
+    return body.flatMap((s) => this.#statement(s));
+  }
+
+  #statement(s: Statement): readonly Statement[] {
+    switch (s.kind) {
+      case "for":
+      case "if": {
+        const kept = mapBodies(s, (body) => this.list(body));
+        return childBodies(kept).some((b) => b.length > 0) ? [kept] : [];
+      }
+      case "let":
+        return [{ ...s, value: this.#value(s.value) }];
+      case "store":
+        if (this.#view.roots.has(s.buffer)) return [{ ...s, value: this.#value(s.value) }];
+        return this.#loadsOf(s.value);
+      case "intrinsic":
+        return s.operands.flatMap((operand, i) => {
+          const { access, mayHangOver } = findTileIntrinsic(s.intrinsic)!.operands[i]!;
+          if (operand.kind !== "tile" || !this.#view.roots.has(operand.buffer)) return [];
+          return [
+            ...(access === "write" ? [] : this.#box(operand, mayHangOver, "read")),
+            ...(access === "read" ? [] : this.#box(operand, mayHangOver, "write")),
+          ];
+        });
+      default:
+        return [];
+    }
+  }
+
+  /** The value with zeros for what nearer scopes hold. */
+  #value(value: Expr): Expr {
+    return mapExpr(value, (e) => {
+      if (e.kind !== "load" || this.#view.roots.has(e.buffer)) return e;
+      const { dtype, lanes } = e;
+      return { kind: "literal", dtype, lanes, value: zeroLike(dtype) };
+    });
+  }
+
+  /** What a store into a nearer scope reads of memory. */
+  #loadsOf(value: Expr): readonly Statement[] {
+    let reads = false;
+    visitExpr(value, (e) => {
+      if (e.kind === "load" && this.#view.roots.has(e.buffer)) reads = true;
+    });
+    if (!reads) return [];
+    return [{ kind: "let", name: `copy.${this.#copies++}`, value: this.#value(value) }];
+  }
+
+  /** Every element of a box, inside the buffer where it may hang over. */
+  #box(tile: Tile, mayHangOver: boolean, access: "read" | "write"): readonly Statement[] {
+    const buffer = this.#view.buffers.get(tile.buffer)!;
+    const lead = tile.index.length - tile.extents.length;
+    const names = tile.extents.map((_, i) => `e${i}.${this.#copies}`);
+    this.#copies++;
+    const index = tile.index.map((e, axis) =>
+      axis < lead ? e : add(e, variable(names[axis - lead]!)),
+    );
+    const conditions: readonly Condition[] = mayHangOver
+      ? index.flatMap((e, axis) => inRange(e, buffer.shape[axis]!))
+      : [];
+    const touch = this.#touch(buffer, index, access);
+    let body: readonly Statement[] =
+      conditions.length === 0 ? [touch] : [{ kind: "if", conditions, then: [touch], else: [] }];
+    for (const [i, name] of [...names.entries()].reverse()) {
+      const extent = constant(tile.extents[i]!);
+      body = [{ kind: "for", variable: name, extent, mode: { kind: "serial" }, body }];
+    }
+    return body;
+  }
+
+  #touch(buffer: Buffer, index: readonly IndexExpr[], access: "read" | "write"): Statement {
+    const { dtype } = buffer;
+    const fill = zeroLike(dtype);
+    if (access === "write") {
+      const value = { kind: "literal", dtype, lanes: 1, value: fill } as const;
+      return { kind: "store", buffer: buffer.name, index, value };
+    }
+    const place = { buffer: buffer.name, index, guard: [], fill };
+    const value: Expr = { kind: "load", dtype, lanes: 1, ...place };
+    return { kind: "let", name: `copy.${this.#copies++}`, value };
+  }
+}
+
+function zeroLike(dtype: Buffer["dtype"]): number | bigint {
+  return dtypes[dtype].bits === 64 && dtype !== "f64" ? 0n : 0;
+}
+
+/** The variable as a sum of digits to the bases that it is divided by, where each divides the next. */
+function digitsOf(
+  name: string,
+  count: number,
+  body: readonly Statement[],
+): { readonly axes: readonly GridAxis[]; readonly value: IndexExpr } {
+  const inner = divisorsOf(name, body).filter((n) => n < count);
+  const bases = [1, ...inner, count];
+  const whole = { axes: [{ name, extent: constant(count) }], value: variable(name) };
+  if (bases.some((b, i) => i > 0 && b % bases[i - 1]! !== 0)) return whole;
+  const axes: GridAxis[] = [];
+  let value = constant(0);
+  for (let i = 0; i + 1 < bases.length; i++) {
+    const extent = bases[i + 1]! / bases[i]!;
+    if (extent === 1) continue;
+    const digit = `${name}.${bases[i]}`;
+    axes.push({ name: digit, extent: constant(extent) });
+    value = add(value, mul(bases[i]!, variable(digit)));
+  }
+  return axes.length > 0 ? { axes, value } : whole;
+}
+
+/** Units of the variable at which a floorDiv or mod cuts it, ascending. */
+function divisorsOf(name: string, body: readonly Statement[]): readonly number[] {
+  const found = new Set<number>();
+  const visit = (e: IndexExpr): void => {
+    for (const atom of e.terms.flatMap((t) => t.atoms)) {
+      const operands = atomOperands(atom);
+      const divisor = operands.length === 2 ? constantValue(operands[1]!) : undefined;
+      const unit = divisor === undefined ? undefined : unitOf(operands[0]!, name);
+      if (unit !== undefined) found.add(unit * divisor!);
+      operands.forEach(visit);
+    }
+  };
+  visitStatements(body, (s) => {
+    ownIndices(s).forEach(visit);
+  });
+  visitExprs(body, (e) => {
+    exprIndices(e).forEach(visit);
+  });
+  return [...found].filter((n) => Number.isInteger(n)).sort((a, b) => a - b);
+}
+
+/** What one step of the expression is in steps of the variable; undefined where it has none of it. */
+function unitOf(e: IndexExpr, name: string): number | undefined {
+  const term = e.terms.find((t) => t.atoms.some((a) => namesOf(a).has(name)));
+  const [atom] = term?.atoms ?? [];
+  if (!term || !atom || term.atoms.length > 1) return undefined;
+  if (atom.kind === "variable") return 1 / term.coefficient;
+  const [inner, by] = atomOperands(atom);
+  const unit = unitOf(inner!, name);
+  const divisor = atom.kind === "floorDiv" ? constantValue(by!) : 1;
+  if (unit === undefined || divisor === undefined) return undefined;
+  return (unit * divisor) / term.coefficient;
+}
+
+function namesOf(atom: IndexAtom): ReadonlySet<string> {
+  if (atom.kind === "variable") return new Set([atom.name]);
+  return variablesOf(...atomOperands(atom));
+}

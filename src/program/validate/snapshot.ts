@@ -1,0 +1,141 @@
+/**
+ * The state of a protocol run in a form that is equal for two states from which everything goes on alike.
+ * Clocks only grow, so two moments of a pipeline never have equal ones; but what is decided from them is
+ * only who knows of which access. Each mark is therefore written as the set of those who know it, with
+ * what distance there is to the present of counters and groups. Joins of knowledge and new marks act on
+ * these sets alone: equal forms stay equal.
+ */
+import type { Clocks, Known } from "./protocol-run.ts";
+import type { Granule, Mark } from "./shadow.ts";
+
+/** One party that knows of marks. */
+export interface Knower {
+  readonly known: Known;
+}
+
+export interface RunnerState extends Knower {
+  readonly slot: number;
+  readonly arrived: boolean;
+  /** Where it waits, unless it stands at the cut. */
+  readonly waitsAt: number | undefined;
+  readonly issued: readonly {
+    readonly group: string;
+    readonly slot: number;
+    readonly age: number;
+  }[];
+}
+
+export interface CellState {
+  readonly label: string;
+  readonly slot: number;
+  readonly completed: number;
+  readonly left: number;
+  readonly bytes: number;
+  readonly gathered: Known;
+  readonly released: Known;
+  readonly waiters: readonly { readonly slot: number; readonly clock: number }[];
+}
+
+export interface RunState {
+  readonly runners: readonly RunnerState[];
+  readonly cells: readonly CellState[];
+  /** Threads that have come to a meeting, by meeting. */
+  readonly meetings: readonly string[];
+  readonly granules: Iterable<readonly [string, readonly (Granule | undefined)[]]>;
+  /** Where a slot of a counter or a group has come to; undefined for a thread. */
+  readonly present: (slot: number) => number | undefined;
+}
+
+export function snapshotOf(state: RunState): string {
+  return new Snapshot(state).text();
+}
+
+/** Phases behind the present from which on all are alike: too old. */
+const tooOld = 2;
+
+class Snapshot {
+  readonly #state: RunState;
+  readonly #marks = new Map<string, number>();
+  readonly #table: string[] = [];
+  readonly #byKnowers = new Map<string, number>();
+  readonly #parties: readonly Known[];
+
+  constructor(state: RunState) {
+    this.#state = state;
+    this.#parties = state.cells.flatMap((c) => [c.gathered, c.released]);
+  }
+
+  text(): string {
+    const { runners, cells, meetings, granules } = this.#state;
+    const lines: string[] = [];
+    for (const [object, list] of granules) {
+      const parts: string[] = [];
+      for (let g = 0; g < list.length; g++) {
+        const granule = list[g];
+        parts.push(granule ? this.#granule(granule) : "");
+      }
+      lines.push(`${object} ${parts.join()}`);
+    }
+    for (const r of runners) {
+      const issued = r.issued.map((i) => `${i.group}@${i.slot}-${i.age}`).join();
+      const phases = cells.map((c) => this.#behind(r.known.causal, c)).join("");
+      lines.push(`${r.slot} ${r.arrived} ${r.waitsAt} ${issued} ${phases}`);
+    }
+    for (const c of cells) lines.push(this.#cell(c));
+    return [...lines, ...meetings, ...this.#table].join("\n");
+  }
+
+  #cell(c: CellState): string {
+    const waiters = c.waiters.map((w) => this.#knowers(w, "causal")).sort();
+    const phases = this.#state.cells.map((other) =>
+      [c.gathered, c.released].map((k) => this.#behind(k.causal, other)).join(""),
+    );
+    return `${c.label} ${c.completed % 2} ${c.left} ${c.bytes} ${waiters.join()} ${phases.join()}`;
+  }
+
+  /** How many phases of the counter are not known of. */
+  #behind(causal: Clocks, cell: CellState): number {
+    return Math.min(tooOld, cell.completed - (causal[cell.slot] ?? 0));
+  }
+
+  #granule({ write, reads }: Granule): string {
+    const read = reads.map((r) => this.#mark(r)).sort((a, b) => a - b);
+    return `${write ? this.#mark(write) : "-"}:${read.join("+")}`;
+  }
+
+  /** The number of a mark's kind. */
+  #mark(mark: Mark): number {
+    const key = `${mark.slot} ${mark.clock} ${mark.isAsync}`;
+    const known = this.#marks.get(key);
+    if (known !== undefined) return known;
+    const seen = this.#knowers(mark, "seen");
+    const fenced = mark.isAsync ? "" : this.#knowers(mark, "shared");
+    const everywhere = seen === "all" && (mark.isAsync || fenced === "all");
+    const present = this.#state.present(mark.slot);
+    const age = present === undefined ? "" : present - mark.clock;
+    const text = everywhere ? "old" : `${mark.slot} ${mark.isAsync} ${age} ${seen} ${fenced}`;
+    let kind = this.#byKnowers.get(text);
+    if (kind === undefined) {
+      kind = this.#byKnowers.size;
+      this.#byKnowers.set(text, kind);
+      this.#table.push(text);
+    }
+    this.#marks.set(key, kind);
+    return kind;
+  }
+
+  /** Who knows that a slot has come to a clock: all threads, or each party's bit. */
+  #knowers(
+    { slot, clock }: { readonly slot: number; readonly clock: number },
+    what: "seen" | "causal" | "shared",
+  ): string {
+    const knows = (known: Known): boolean => {
+      const clocks = what === "shared" ? known.fenced.shared : known[what];
+      return (clocks[slot] ?? 0) >= clock;
+    };
+    const { runners } = this.#state;
+    if (runners.every((r) => knows(r.known))) return "all";
+    const bits = [...runners.map((r) => r.known), ...this.#parties];
+    return bits.map((k) => (knows(k) ? "1" : "0")).join("");
+  }
+}

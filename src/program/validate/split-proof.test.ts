@@ -1,0 +1,250 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { evaluate, type IndexExpr } from "../../semantics/index-expr.ts";
+import { parseProgram } from "../program-parse.ts";
+import type { Statement } from "../statement.ts";
+import { Facts } from "./facts.ts";
+import { viewLaunch } from "./launch-view.ts";
+import { periodOfLoop } from "./periods.ts";
+import { tilesExactly } from "./tiling.ts";
+import { validateProgram } from "./validate.ts";
+
+interface Knobs {
+  readonly steps?: number;
+  readonly stages?: number;
+  readonly pending?: number;
+  readonly barrier?: string;
+  readonly ahead?: number;
+  readonly extra?: string;
+}
+
+/** A ring of stages filled by asynchronous copies: blocks of 32 rows, 32 threads, steps of 8. */
+function ring({
+  steps = 300,
+  stages = 3,
+  pending = stages - 2,
+  barrier = "barrier instance",
+  ahead = stages - 1,
+  extra = "",
+}: Knobs = {}): string {
+  return `program ring for "sm_80" {
+  buffer x : input memory f32 [${32 * 40}, ${8 * steps}] source "x"
+  buffer y : output memory f32 [${32 * 40}] source "y"
+  kernel main region "r" {
+    grid blocks (b < 40)
+    buffer tile : scratch shared f32 [${stages}, 32, 8]
+    buffer sum : scratch register f32 [1]
+    role all copies 1 threads 32 as t {
+      store sum[0] = f32(0)
+      for s < ${stages - 1} {
+        issue cp.async(tile[s, t, 0] box [4], x[32*b + t, 8*s] box [4]) group c
+        issue cp.async(tile[s, t, 4] box [4], x[32*b + t, 8*s + 4] box [4]) group c
+        commit c
+      }
+      for k < ${steps} {
+        await c pending ${pending}
+        ${barrier}
+        if ${steps - 1} - ${stages - 1} - k >= 0 {
+          issue cp.async(tile[mod(k + ${ahead}, ${stages}), t, 0] box [4], x[32*b + t, 8*k + ${8 * (stages - 1)}] box [4]) group c
+          issue cp.async(tile[mod(k + ${ahead}, ${stages}), t, 4] box [4], x[32*b + t, 8*k + ${8 * (stages - 1)} + 4] box [4]) group c
+        }
+        commit c
+        for i < 8 {
+          store sum[0] = add(load.f32 sum[0], load.f32 tile[mod(k, ${stages}), 31 - t, i])
+        }
+      }
+      await c pending 0
+      ${extra}
+      store y[32*b + t] = load.f32 sum[0]
+    }
+  }
+  tasks {
+    launch main after previous
+  }
+}
+`;
+}
+
+function codes(text: string): readonly string[] {
+  const program = parseProgram(text);
+  if (!program.ok) throw new Error(program.diagnostics[0]!.message);
+  const valid = validateProgram(program.value);
+  return valid.ok ? [] : valid.diagnostics.map((d) => d.code);
+}
+
+describe("kernels that are proved in parts", () => {
+  it("a ring of any number of stages is valid, however long the loop", () => {
+    for (const stages of [2, 3, 4, 5]) expect(codes(ring({ stages }))).toEqual([]);
+    expect(codes(ring({ steps: 5_000 }))).toEqual([]);
+  });
+
+  it("faults of the ring are found", () => {
+    expect(codes(ring({ pending: 2 }))).toContain("PRG030");
+    expect(codes(ring({ barrier: "" }))).toContain("PRG021");
+    expect(codes(ring({ ahead: 1 }))).toContain("PRG030");
+    expect(codes(ring({ ahead: 3 }))).toContain("PRG030");
+    expect(codes(ring({ stages: 4, pending: 3 }))).toContain("PRG030");
+  });
+
+  it("what is read of memory may not be written, and registers are written first", () => {
+    expect(
+      codes(ring().replaceAll("y : output", "x2 : output").replace("store y[", "store x2[")),
+    ).toEqual([]);
+    expect(codes(ring().replace("store sum[0] = f32(0)", ""))).toContain("PRG021");
+    expect(codes(ring().replace("store y[32*b + t] =", "store y[t] ="))).toContain("PRG030");
+    expect(codes(ring().replace("32*b + t] = load", "32*b + 32*t] = load"))).toContain("PRG010");
+    expect(codes(ring({ extra: "store y[32*b + t] = load.f32 y[32*b + t]" }))).toContain("PRG021");
+  });
+
+  it("blocks that take different ways are told apart", () => {
+    const lonely = "if b - 7 == 0 {\n store tile[2, t, 0] = f32(1)\n }";
+    expect(codes(ring({ extra: lonely }))).toContain("PRG030");
+    const met = `barrier instance\n ${lonely}`;
+    expect(codes(ring({ extra: met }))).toEqual([]);
+  });
+});
+
+type Loop = Extract<Statement, { kind: "for" }>;
+
+describe("periods of loops", () => {
+  const loopOf = (body: string, extent: number): Loop => {
+    const text = ring().replace(
+      /for k < 300 \{[\s\S]*?\n {6}\}\n/,
+      `for k < ${extent} {\n${body}\n}\n`,
+    );
+    const program = parseProgram(text);
+    if (!program.ok) throw new Error(program.diagnostics[0]!.message);
+    const { body: all } = program.value.kernels[0]!.roles[0]!;
+    return all.find((s): s is Loop => s.kind === "for" && s.variable === "k")!;
+  };
+
+  it("between head and tail everything repeats", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 7 }),
+        fc.integer({ min: 0, max: 9 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: -30, max: 90 }),
+        (step, add, modulus, bound) => {
+          const loop = loopOf(
+            `if ${bound} - ${step}*k >= 0 {\n store tile[mod(${step}*k + ${add}, ${modulus}), t, 0] = f32(1)\n }`,
+            60,
+          );
+          const found = periodOfLoop(loop, 60, new Map([["t", { min: 0, max: 63 }]]))!;
+          const branch = loop.body[0] as Extract<Statement, { kind: "if" }>;
+          const store = branch.then[0] as Extract<Statement, { kind: "store" }>;
+          const at = (e: IndexExpr, k: number): number => evaluate(e, new Map([["k", k]]));
+          for (let k = found.head; k + found.period < 60 - found.tail; k++) {
+            const [a, b] = [k, k + found.period];
+            expect(at(store.index[0]!, a)).toBe(at(store.index[0]!, b));
+            const [c] = branch.conditions;
+            expect(at(c!.expr, a) >= 0).toBe(at(c!.expr, b) >= 0);
+          }
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  it("what moves on for ever has none", () => {
+    const loop = loopOf("store tile[0, k, 0] = f32(1)", 60);
+    expect(periodOfLoop(loop, 60, new Map())).toBeUndefined();
+  });
+});
+
+describe("stores that tile a buffer", () => {
+  const program = (
+    index: string,
+    shape: string,
+    axes: string,
+    guard: string,
+    copies: readonly number[],
+  ): string => `program p for "sm_80" {
+  buffer y : output memory f32 [${shape}] source "y"
+  kernel main region "r" {
+    grid blocks (${axes})
+    role all copies 1 threads 1 {
+      ${copies.map((c) => `if ${guard.replaceAll("C", String(c))} {\n store y[${index.replaceAll("C", String(c))}] = f32(1)\n }`).join("\n")}
+    }
+  }
+  tasks {
+    launch main after previous
+  }
+}
+`;
+  const tiles = (text: string): boolean => {
+    const read = parseProgram(text);
+    if (!read.ok) throw new Error(read.diagnostics[0]!.message);
+    const [kernel] = read.value.kernels;
+    const site = {
+      program: read.value,
+      kernel: kernel!,
+      bindings: [],
+      tables: new Map(),
+      facts: Facts.none(),
+    };
+    return tilesExactly(viewLaunch(site), read.value.buffers[0]!);
+  };
+
+  it("agrees with counting", () => {
+    let yes = 0;
+    fc.assert(
+      fc.property(
+        fc.constantFrom(1, 2, 3, 4, 6, 8, 12),
+        fc.constantFrom(1, 2, 3, 4, 6, 8, 12),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 30 }),
+        fc.constantFrom([0], [0, 1], [0, 2], [0, 1, 2], [0, 3], [0, 1, 4, 5], [1]),
+        (stepA, stepB, a, b, size, copies) => {
+          const guard = `${size - 1} - ${stepA}*a - ${stepB}*b - C >= 0`;
+          const said = tiles(
+            program(
+              `${stepA}*a + ${stepB}*b + C`,
+              String(size),
+              `a < ${a}, b < ${b}`,
+              guard,
+              copies,
+            ),
+          );
+          const counts = new Array<number>(size).fill(0);
+          for (let i = 0; i < a; i++) {
+            for (let j = 0; j < b; j++) {
+              for (const c of copies) {
+                const at = stepA * i + stepB * j + c;
+                if (at < size) counts[at]!++;
+              }
+            }
+          }
+          if (said) yes++;
+          if (said) expect(counts.every((n) => n === 1)).toBe(true);
+        },
+      ),
+      { numRuns: 400, seed: 1 },
+    );
+    expect(yes).toBeGreaterThan(3);
+  });
+
+  it("a ragged rectangle and a divided column", () => {
+    const rows = "8*a + b + C";
+    const guarded = program(
+      `${rows}, 2*c`,
+      "19, 4",
+      "a < 3, b < 4, c < 2",
+      `18 - 8*a - b - C >= 0`,
+      [0, 4],
+    );
+    expect(tiles(guarded)).toBe(false);
+    const whole = guarded.replaceAll("2*c]", "c]").replaceAll("c < 2", "c < 4");
+    expect(tiles(whole)).toBe(true);
+    expect(tiles(whole.replaceAll("+ b + 4, c]", "+ b + 5, c]"))).toBe(false);
+    const divided = program(
+      "b, floorDiv(4*a + c, 6), mod(4*a + c, 6)",
+      "2, 3, 6",
+      "a < 5, b < 2, c < 4",
+      "17 - 4*a - c - C >= 0",
+      [0],
+    );
+    expect(tiles(divided)).toBe(true);
+  });
+});

@@ -1,0 +1,261 @@
+/**
+ * Whether the stores of a kernel tile a buffer: every element is written, by one store of one thread once.
+ * Decided exactly for what tiled kernels do, and answered "not shown" for anything else. The element's
+ * number in the buffer is a sum of multiples of the grid's axes, of loops and of constants that differ from
+ * store to store; it counts each element once just when these are the digits of a number in mixed radix: the
+ * smallest step is 1, and each further step is what all smaller digits together can count. A guard e < bound
+ * cuts such a number: the digits in e are one digit with `bound` values, provided that they count that far.
+ */
+import type { Condition } from "../../semantics/condition.ts";
+import {
+  add,
+  atomOperands,
+  constant,
+  constantValue,
+  type IndexExpr,
+  type IndexTerm,
+  mul,
+  sub,
+} from "../../semantics/index-expr.ts";
+import type { Buffer } from "../program.ts";
+import type { Statement } from "../statement.ts";
+import { childBodies } from "../walk.ts";
+import { type LaunchView, someStatement } from "./launch-view.ts";
+
+type Store = Extract<Statement, { kind: "store" }>;
+
+interface Place {
+  readonly store: Store;
+  readonly conditions: readonly Condition[];
+  readonly loops: ReadonlyMap<string, number>;
+}
+
+/** Steps of a number by name, its constant apart. */
+interface Linear {
+  readonly steps: ReadonlyMap<string, number>;
+  readonly constant: number;
+}
+
+interface Digit {
+  readonly step: number;
+  readonly count: number;
+}
+
+/** Whether the stores to the buffer, all inside it, write each of its elements exactly once. */
+export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
+  const extents = buffer.shape.map((e) => constantValue(e));
+  if (extents.some((n) => n === undefined)) return false;
+  const places = storesTo(view, buffer.name);
+  if (!places || places.length === 0) return false;
+  const axes = new Map<string, number>();
+  for (const { name, extent } of view.kernel.grid.axes) {
+    const count = constantValue(extent);
+    if (count === undefined) return false;
+    axes.set(name, count);
+  }
+  const pieces = places.map((p) => pieceOf(p, buffer));
+  const [first] = pieces;
+  if (!first || pieces.some((p) => p === undefined)) return false;
+  const counts = new Map([...axes, ...places[0]!.loops]);
+  const total = extents.reduce<number>((n, e) => n * e!, 1);
+  return isTiling(pieces as readonly Piece[], counts, total);
+}
+
+/** One store as numbers: the element, what bounds it, and the lanes from there on. */
+interface Piece {
+  readonly at: Linear;
+  /** Numbers that are at most 0. */
+  readonly guards: readonly Linear[];
+  readonly lanes: number;
+}
+
+function isTiling(
+  pieces: readonly Piece[],
+  counts: ReadonlyMap<string, number>,
+  total: number,
+): boolean {
+  const [first] = pieces as readonly [Piece];
+  if (!pieces.every((p) => isLike(p, first))) return false;
+  const free = new Map(first.at.steps);
+  const digits: Digit[] = first.lanes > 1 ? [{ step: 1, count: first.lanes }] : [];
+  const rest = pieces.map((p) => p.at.constant);
+  const chosen = pieces.map(() => "");
+  for (const [g, value] of first.guards.entries()) {
+    const scale = scaleOf(value, free);
+    if (scale === undefined) return false;
+    const own: Digit[] = [];
+    for (const [name, step] of value.steps) {
+      free.delete(name);
+      own.push({ step, count: counts.get(name)! });
+    }
+    // Lanes lie along the number that moves by one element.
+    const isNear = scale === 1;
+    const lanes = isNear ? first.lanes : 1;
+    if (lanes > 1) own.push({ step: 1, count: lanes });
+    const least = Math.min(...pieces.map((p) => p.guards[g]!.constant));
+    const starts = pieces.map((p) => p.guards[g]!.constant - least);
+    const bound = 1 - least;
+    const reach = countsTo(own, starts);
+    const end = bound + lanes - 1;
+    if (reach === undefined || reach < end || end % lanes !== 0) return false;
+    if (lanes > 1) digits.shift();
+    digits.push({ step: scale, count: end });
+    pieces.forEach((_, i) => {
+      rest[i] = rest[i]! - scale * starts[i]!;
+      chosen[i] = `${chosen[i]} ${starts[i]}`;
+    });
+  }
+  for (const [name, step] of free) digits.push({ step, count: counts.get(name)! });
+  return isProductSet(pieces, chosen, rest) && countsTo(digits, rest) === total;
+}
+
+/** Every combination of the constants of guards and of the rest occurs, and once. */
+function isProductSet(
+  pieces: readonly Piece[],
+  chosen: readonly string[],
+  rest: readonly number[],
+): boolean {
+  const all = new Set(pieces.map((_, i) => `${chosen[i]}:${rest[i]}`));
+  if (all.size !== pieces.length) return false;
+  const guards = pieces[0]!.guards.map((_, g) => new Set(pieces.map((p) => p.guards[g]!.constant)));
+  return guards.reduce((n, set) => n * set.size, new Set(rest).size) === all.size;
+}
+
+/**
+ * How far digits and constants count together: n if they give each of 0 ... n - 1 exactly once; undefined if
+ * they give any other set.
+ */
+function countsTo(digits: readonly Digit[], constants: readonly number[]): number | undefined {
+  const open = digits.filter((d) => d.count > 1);
+  let values = [...new Set(constants)].sort((a, b) => a - b);
+  let reach = 1;
+  if (values[0] !== 0) return undefined;
+  for (;;) {
+    const next = open.findIndex((d) => d.step === reach);
+    if (next >= 0) {
+      reach *= open[next]!.count;
+      open.splice(next, 1);
+      continue;
+    }
+    if (values.length === 1) return open.length === 0 ? reach : undefined;
+    let run = 1;
+    const present = new Set(values);
+    while (present.has(run * reach)) run++;
+    if (run === 1) return undefined;
+    const above = values.filter((v) => v % (run * reach) === 0);
+    const isWhole =
+      above.length * run === values.length &&
+      above.every((v) =>
+        Array.from({ length: run }, (_, i) => v + i * reach).every((x) => present.has(x)),
+      );
+    if (!isWhole) return undefined;
+    reach *= run;
+    values = above;
+  }
+}
+
+/** The same steps and guards, other constants. */
+function isLike(a: Piece, b: Piece): boolean {
+  return (
+    a.lanes === b.lanes &&
+    sameSteps(a.at, b.at) &&
+    a.guards.length === b.guards.length &&
+    a.guards.every((g, i) => sameSteps(g, b.guards[i]!))
+  );
+}
+
+function sameSteps(a: Linear, b: Linear): boolean {
+  return (
+    a.steps.size === b.steps.size && [...a.steps].every(([name, n]) => b.steps.get(name) === n)
+  );
+}
+
+/** The factor by which a number is part of the element's; undefined if it is not as a whole. */
+function scaleOf(value: Linear, free: ReadonlyMap<string, number>): number | undefined {
+  let scale: number | undefined;
+  for (const [name, step] of value.steps) {
+    const own = free.get(name);
+    if (own === undefined || own % step !== 0) return undefined;
+    if (scale !== undefined && scale !== own / step) return undefined;
+    scale = own / step;
+  }
+  return scale;
+}
+
+/** The stores with what stands around them, all in the same loops; undefined for other forms of control. */
+function storesTo(view: LaunchView, name: string): readonly Place[] | undefined {
+  const [role] = view.kernel.roles;
+  const found: Place[] = [];
+  const visit = (body: readonly Statement[], around: Omit<Place, "store">): boolean =>
+    body.every((s) => {
+      if (s.kind === "store" && s.buffer === name) found.push({ ...around, store: s });
+      const inside = childBodies(s).some((b) => storesIn(b, name));
+      if (!inside) return true;
+      if (s.kind === "if" && !storesIn(s.else, name)) {
+        return visit(s.then, { ...around, conditions: [...around.conditions, ...s.conditions] });
+      }
+      const count = s.kind === "for" ? constantValue(s.extent) : undefined;
+      if (s.kind !== "for" || count === undefined || around.loops.has(s.variable)) return false;
+      return visit(s.body, { ...around, loops: new Map(around.loops).set(s.variable, count) });
+    });
+  const start = { conditions: [], loops: new Map<string, number>() };
+  if (view.kernel.roles.length !== 1 || !visit(role!.body, start)) return undefined;
+  return new Set(found.map((p) => [...p.loops].join())).size <= 1 ? found : undefined;
+}
+
+function storesIn(body: readonly Statement[], name: string): boolean {
+  return someStatement(body, (s) => s.kind === "store" && s.buffer === name);
+}
+
+function pieceOf({ store, conditions }: Place, buffer: Buffer): Piece | undefined {
+  const at = linearOf(joinDivisions(addressOf(store.index, buffer)));
+  if (!at) return undefined;
+  const guards: Linear[] = [];
+  for (const { kind, expr } of conditions) {
+    const value = kind === "nonNegative" ? linearOf(sub(constant(0), expr)) : undefined;
+    if (!value || [...value.steps.values()].some((n) => n <= 0)) return undefined;
+    guards.push(value);
+  }
+  return { at, guards, lanes: store.value.lanes };
+}
+
+function addressOf(index: readonly IndexExpr[], buffer: Buffer): IndexExpr {
+  return index.reduce<IndexExpr>(
+    (sum, e, axis) => add(mul(sum, buffer.shape[axis]!), e),
+    constant(0),
+  );
+}
+
+/** n * floorDiv(e, n) + mod(e, n) is e. */
+function joinDivisions(e: IndexExpr): IndexExpr {
+  for (const low of e.terms) {
+    const [atom] = low.atoms;
+    if (low.atoms.length !== 1 || atom!.kind !== "mod") continue;
+    const [inner, by] = atomOperands(atom!);
+    const n = constantValue(by!);
+    const high = e.terms.find((t) => n !== undefined && isQuotient(t, inner!, n, low.coefficient));
+    if (!high) continue;
+    const kept = e.terms.filter((t) => t !== low && t !== high);
+    return joinDivisions(add({ ...e, terms: kept }, mul(low.coefficient, inner!)));
+  }
+  return e;
+}
+
+function isQuotient(term: IndexTerm, inner: IndexExpr, by: number, step: number): boolean {
+  const [atom] = term.atoms;
+  if (term.atoms.length !== 1 || atom!.kind !== "floorDiv" || term.coefficient !== by * step) {
+    return false;
+  }
+  const [numerator, denominator] = atomOperands(atom!);
+  return numerator!.key === inner.key && constantValue(denominator!) === by;
+}
+
+function linearOf(e: IndexExpr): Linear | undefined {
+  const steps = new Map<string, number>();
+  for (const { coefficient, atoms } of e.terms) {
+    const [atom] = atoms;
+    if (atoms.length !== 1 || atom!.kind !== "variable") return undefined;
+    steps.set(atom!.name, coefficient);
+  }
+  return { steps, constant: e.constant };
+}
