@@ -209,6 +209,8 @@ describe("order and reuse of memory", () => {
   const noDecision: Readonly<Record<string, string>> = {
     "src/lower/lower-region.ts": "finds the buffers of tiles that legality has allowed",
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
+    "src/lower/product/lower-product.ts":
+      "spells one statement's tiles; its loops carry a sum only",
     "src/lower/task-uses.ts": "lists who touches what",
     "src/region/channel-blocks.ts":
       "renames elements: one store for each, by a statement of its own",

@@ -21,6 +21,7 @@ import { architectures } from "../../src/target/architectures/index.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
+import { productText } from "../ptx/product-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
@@ -54,6 +55,25 @@ function gemm(name: string, change: Partial<GemmSchedule>, size = 4096): Entry {
   return { name: `gemm ${name}`, text, claims: ["sm_90a"] };
 }
 
+type Given = readonly [rows: number, columns: number, depth: number];
+
+/** Products as the compiler lowers them: how, y = x w^T of what size, and of what type. */
+const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "bf16" | "f16"])[] = [
+  ["by mma tile (128, 128, 64) warps (2, 4) stages 3 swizzle 128", [1024, 1024, 1024], "bf16"],
+  ["by mma tile (128, 256, 32) warps (2, 4) stages 4 swizzle 64", [4096, 4096, 4096], "f16"],
+  ["by mma tile (64, 64, 32) warps (2, 2) stages 6 swizzle 64", [1000, 776, 328], "bf16"],
+  ["by mma tile (16, 128, 64) warps (1, 4) stages 4 swizzle 128", [16, 4096, 4096], "bf16"],
+  ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
+  ["by fma tile (128, 128, 8) warps (4, 2) stages 3 swizzle 0", [1024, 1024, 1024], "f32"],
+  ["by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 333, 77], "f32"],
+];
+
+function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): Entry {
+  const equation = "i k, j k -> i j";
+  const text = (): string => productText({ equation, left: [m, k], right: [n, k], dtype, how });
+  return { name: `product ${m}x${n}x${k} ${how}`, text, claims: targets };
+}
+
 const suite: readonly Entry[] = [
   gemm("128x256 in clusters of 2", {}),
   gemm("128x256", { cluster: 1, clusters: 132 }),
@@ -65,6 +85,7 @@ const suite: readonly Entry[] = [
   { name: "golden megakernel", text: () => golden("megakernel"), claims: targets },
   { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
+  ...products.map(([how, given, dtype]) => product(how, given, dtype)),
   { name: "row norm", text: () => rowNormProgram(4096), claims: targets },
   { name: "odd kernels", text: () => oddProgram, claims: targets },
 ];
@@ -144,7 +165,14 @@ function countsDiffer(program: Program, module: PtxModule): string | undefined {
 }
 
 function countStatements(kernel: Kernel): PtxCounts {
-  const counts = { wgmma: 0, wgmmaWaits: 0, mma: 0, tensorCopies: 0 };
+  const counts = {
+    wgmma: 0,
+    wgmmaWaits: 0,
+    mma: 0,
+    tensorCopies: 0,
+    asyncCopies: 0,
+    matrixLoads: 0,
+  };
   for (const role of unrollLoops(kernel).roles) {
     const groups = new Set<string>();
     const visit = (body: readonly Statement[]): void => {
@@ -153,6 +181,8 @@ function countStatements(kernel: Kernel): PtxCounts {
           if (s.intrinsic.startsWith("wgmma.")) counts.wgmma++;
           if (s.intrinsic.startsWith("mma.")) counts.mma++;
           if (/^bulk\.(load|store)/.test(s.intrinsic)) counts.tensorCopies++;
+          if (s.intrinsic === "cp.async") counts.asyncCopies++;
+          if (s.intrinsic.startsWith("ldmatrix.")) counts.matrixLoads++;
           if (s.intrinsic.startsWith("wgmma.") && s.completion.kind === "group") {
             groups.add(s.completion.group);
           }
@@ -236,6 +266,8 @@ const mnemonics: Readonly<Record<keyof PtxCounts, RegExp>> = {
   wgmmaWaits: /\bWARPGROUP\.DEPBAR/g,
   mma: /\b[HIQD]MMA\./g,
   tensorCopies: /\bUTMA(LDG|STG)\b/g,
+  asyncCopies: /\bLDGSTS\./g,
+  matrixLoads: /\bLDSM\./g,
 };
 
 function machineCodeDiffers(module: PtxModule, code: string): string | undefined {

@@ -22,6 +22,7 @@ import { constantValue, splitLinear, substitute, variablesOf } from "../semantic
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
+import { productNanoseconds } from "./product-cost.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, product, type RegionPrice } from "./region-work.ts";
 
 /** Bytes that one access of the cache hierarchy moves at least. */
@@ -45,6 +46,12 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   let estimateNs = 0;
   let flops = 0;
   for (const s of scheduled.statements) {
+    const product = scheduled.products.find((p) => p.directive.statement === s.statement.name);
+    if (product) {
+      estimateNs += limits.launchNs.value + productNanoseconds(product, s.statement, limits);
+      flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
+      continue;
+    }
     estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();
     if (!guests.has(s.statement.name)) estimateNs += limits.launchNs.value;
     flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
@@ -53,7 +60,10 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const isNear = bytes <= limits.nearBytes;
   const rate = isNear ? limits.nearBytesPerNs.value : limits.memoryBytesPerNs.value;
   const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
-  const flopsPerNs = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
+  const vectorFlops = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
+  const matrixFlops = Object.values(limits.warpMatrixFlopsPerNs).map((r) => r.value);
+  const isMatrix = scheduled.products.some((p) => p.directive.by !== "fma");
+  const flopsPerNs = isMatrix ? Math.max(vectorFlops, ...matrixFlops) : vectorFlops;
   const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;
   return { estimateNs: Math.max(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
 }

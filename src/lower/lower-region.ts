@@ -51,6 +51,7 @@ import { Block, Names } from "./block.ts";
 import { type TileBox, tileBox } from "./footprint.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
+import { lowerProduct } from "./product/lower-product.ts";
 
 /** Name of the grid axis of CPU kernels. */
 export const threadAxis = "thread";
@@ -108,6 +109,14 @@ class KernelLowering {
   }
 
   lower(root: ScheduledStatement, suffix: string): Kernel {
+    const { name } = root.statement;
+    const product = this.#region.products.find((p) => p.directive.statement === name);
+    if (product) {
+      if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(product.directive));
+      const { names, operand } = this.#context;
+      const kernelName = `${this.#region.region.name}${suffix}`;
+      return lowerProduct(this.#region, product, kernelName, { names, operand });
+    }
     this.#placeTiles();
     const block = new Block(this.#names);
     const ranges = symbolRanges(this.#region.region);
@@ -355,10 +364,7 @@ class KernelLowering {
 function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {
   const bound = loops.find((l) => isBound(l.mode));
   if (bound) {
-    reject("SCH030", `${target.name} has no blocks of threads`, {
-      at: `bind ${statement.name}:${bound.name} to ${bound.mode}`,
-      help: "use parallelize, or another target",
-    });
+    rejectBlocks(target, `bind ${statement.name}:${bound.name} to ${bound.mode}`);
   }
   const parallel = loops.some((l) => l.mode === "grid");
   const extent = parallel ? variable(threadCountName) : constant(1);
@@ -368,6 +374,11 @@ function threadGrid({ statement, loops }: ScheduledStatement, target: Target): G
     clusterSize: 1,
     resident: false,
   };
+}
+
+function rejectBlocks(target: Target, at: string): never {
+  const help = "use parallelize, or another target";
+  return reject("SCH030", `${target.name} has no blocks of threads`, { at, help });
 }
 
 /** The copy is made in the loops that stand outside it, which must be those that run outside it. */

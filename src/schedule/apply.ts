@@ -23,11 +23,13 @@ import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
+import { multiplyFault, productForm } from "./product-form.ts";
 import {
   type FusedStatement,
   type PlacedTensor,
   type ScheduledLoop,
   type ScheduledMode,
+  type ScheduledProduct,
   type ScheduledRegion,
   type ScheduledStatement,
   symbolRanges,
@@ -57,6 +59,7 @@ export function startRegion(region: Region, schedule: Schedule): ScheduledRegion
     placed: [],
     staged: [],
     layouts: new Map(),
+    products: [],
   };
 }
 
@@ -83,6 +86,7 @@ function applyToTree(start: ScheduledRegion): ScheduledRegion {
   for (const d of start.schedule.directives) {
     if (d.kind === "layout") state = applyDirective(state, d);
     if (d.kind === "place" || d.kind === "stage") checkTensor(state, d, d.tensor);
+    if (d.kind === "multiply") multiply(state, d);
   }
   return { ...state, tree: planTree(start.region, start.schedule) };
 }
@@ -115,6 +119,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
       return { ...state, placed: [...state.placed, place(state, d)] };
     case "stage":
       return { ...state, staged: [...state.staged, { ...place(state, d), copies: depthOf(d) }] };
+    case "multiply":
+      return { ...state, products: [...state.products, multiply(state, d)] };
     case "layout":
       checkLayout(state, d);
       return { ...state, layouts: new Map([...state.layouts, [d.tensor, d.layout]]) };
@@ -302,6 +308,26 @@ function place(state: ScheduledRegion, d: Of<"place"> | Of<"stage">): PlacedTens
   const statement = lookup(state, d, d.statement);
   const depth = loopPosition(statement, d, d.at) + 1;
   return { tensor: d.tensor, scope: d.scope, statement: d.statement, depth };
+}
+
+/** A product needs its loops and operands as they stand: the directive says all about them. */
+function multiply(state: ScheduledRegion, d: Of<"multiply">): ScheduledProduct {
+  const s = lookup(state, d, d.statement);
+  const form = productForm(state.region, s.statement);
+  const others = state.schedule.directives.length > 1;
+  const why = typeof form === "string" ? form : others ? "it stands beside other directives" : "";
+  if (typeof form === "string" || why !== "") {
+    return reject("SCH034", `${d.statement} is no product for blocks: ${why}`, {
+      at: printDirective(d),
+      help: "bind loops to blocks, groups and threads instead",
+    });
+  }
+  const fault = multiplyFault(d, form);
+  if (fault === undefined) return { form, directive: d };
+  return reject("SCH035", `no block computes this tile: ${fault}`, {
+    at: printDirective(d),
+    help: "choose tiles that are multiples of what the warps of the block hold",
+  });
 }
 
 function depthOf(d: Of<"stage">): number {

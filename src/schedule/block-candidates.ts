@@ -10,6 +10,7 @@ import { constantValue, splitLinear, variablesOf } from "../semantics/index-expr
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../target/target.ts";
 import type { Directive, Schedule } from "./directive.ts";
+import { enumerateProducts } from "./product-candidates.ts";
 import { symbolRanges } from "./scheduled-region.ts";
 
 /** Axes that a grid has beside each other; more space loops stay serial in the threads. */
@@ -37,7 +38,8 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
   const [only] = lists;
   const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
-  return [plain, ...choices.map((directives) => ({ ...plain, directives }))];
+  const products = enumerateProducts(region, target).map((d) => [d]);
+  return [plain, ...[...choices, ...products].map((directives) => ({ ...plain, directives }))];
 }
 
 interface Tile {

@@ -109,17 +109,20 @@ export function chooseSchedules(
   }
 }
 
-/** The state that a measurement decided for, alone. */
+/** The state that a measurement decided for, alone; on blocks it need not be one of those listed. */
 function onlyMeasured(
   states: RegionStates,
   region: Region,
-  { measured }: ChoosingOptions,
+  { measured, target, priceOf }: ChoosingOptions,
 ): RegionStates {
   const schedule = measured?.get(region.name);
   if (!schedule) return states;
   const wanted = printSchedule(schedule);
   const found = states.states.find((s) => printSchedule(s.schedule()) === wanted);
-  return found ? { ...states, states: [found] } : states;
+  if (found) return { ...states, states: [found] };
+  const applied = target.blocks ? applySchedule(region, schedule) : undefined;
+  if (!applied?.ok) return states;
+  return listedStates(states.figures, [{ schedule, ns: priceOf(applied.value) }]);
 }
 
 /** Regions of several statements or with a scan run as they stand. */

@@ -10,6 +10,7 @@
  *     fuse S1 into S0:oh
  *     place "t0" in register at S0:ow
  *     stage "x" in local at S0:oh depth 1
+ *     multiply S0 by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64
  *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
  *
@@ -27,7 +28,9 @@ import {
   gridLevels,
   isTreeOnly,
   type MemoryScope,
+  multipliers,
   type Schedule,
+  swizzles,
 } from "./directive.ts";
 import { readFactors, readLoop, readNames, readTreeDirective } from "./tree-directive-reader.ts";
 
@@ -63,6 +66,10 @@ export function printDirective(d: Directive): string {
       return `place ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at}`;
     case "stage":
       return `stage ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at} depth ${d.depth}`;
+    case "multiply": {
+      const [tile, warps] = [d.tile.join(", "), d.warps.join(", ")];
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}`;
+    }
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -158,6 +165,8 @@ function readDirective(reader: TextReader): Directive {
     case "place":
     case "stage":
       return readPlacement(reader, kind);
+    case "multiply":
+      return readMultiply(reader);
     case "layout": {
       const tensor = reader.string();
       const shape = readIndexList(reader);
@@ -171,6 +180,30 @@ function readDirective(reader: TextReader): Directive {
         "split, tile, reorder, interchange, skew, vectorize, parallelize, fuse, place, …",
       );
   }
+}
+
+function readMultiply(reader: TextReader): Directive {
+  const statement = reader.name("a statement");
+  reader.expect("by");
+  const word = reader.name(multipliers.join(" or "));
+  const by = multipliers.find((m) => m === word) ?? reader.fail(multipliers.join(" or "));
+  reader.expect("tile");
+  const [rows, columns, depth] = readNumbers(reader, 3);
+  reader.expect("warps");
+  const [down, across] = readNumbers(reader, 2);
+  reader.expect("stages");
+  const stages = reader.number("a number of stages");
+  reader.expect("swizzle");
+  const bytes = reader.number("0, 32, 64 or 128");
+  const swizzle = swizzles.find((n) => n === bytes) ?? reader.fail("0, 32, 64 or 128");
+  const tile = [rows!, columns!, depth!] as const;
+  return { kind: "multiply", statement, by, tile, warps: [down!, across!], stages, swizzle };
+}
+
+function readNumbers(reader: TextReader, count: number): readonly number[] {
+  reader.expect("(");
+  const numbers = reader.list(")", () => reader.number());
+  return numbers.length === count ? numbers : reader.fail(`${count} numbers`);
 }
 
 function readPlacement(reader: TextReader, kind: "place" | "stage"): Directive {

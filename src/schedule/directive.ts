@@ -106,8 +106,30 @@ export type Directive =
       /** Copies in flight: 1 is plain, 2 double buffering. */
       readonly depth: number;
     }
+  /** A sum of products by blocks of threads that share tiles of both operands in shared memory. */
+  | MultiplyDirective
   /** Stores a tensor in another physical layout; weights are packed ahead of time. */
   | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
+
+/** Who multiplies: each thread by itself, or the threads of a warp together. */
+export const multipliers = ["fma", "mma"] as const;
+export type Multiplier = (typeof multipliers)[number];
+
+export const swizzles = [0, 32, 64, 128] as const;
+
+export interface MultiplyDirective {
+  readonly kind: "multiply";
+  readonly statement: string;
+  readonly by: Multiplier;
+  /** Rows, columns and depth of a block's tile. */
+  readonly tile: readonly [number, number, number];
+  /** Warps of a block down the rows and across the columns. */
+  readonly warps: readonly [number, number];
+  /** Tiles along the depth that shared memory holds at once. */
+  readonly stages: number;
+  /** Bytes over which rows of shared memory are exchanged; 0: rows are padded. */
+  readonly swizzle: (typeof swizzles)[number];
+}
 
 export interface Schedule {
   readonly region: string;

@@ -11,7 +11,14 @@ import type { Condition } from "../semantics/condition.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import { type GridLevel, gridLevels, type MemoryScope, type Schedule } from "./directive.ts";
+import {
+  type GridLevel,
+  gridLevels,
+  type MemoryScope,
+  type MultiplyDirective,
+  type Schedule,
+} from "./directive.ts";
+import type { ProductForm } from "./product-form.ts";
 import type { TreeSchedule } from "./tree-schedule.ts";
 
 /** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
@@ -75,6 +82,13 @@ export interface ScheduledRegion {
   readonly layouts: ReadonlyMap<string, LayoutMap>;
   /** Where a directive changes loops as only trees can say: the order, instead of the statements'. */
   readonly tree?: TreeSchedule;
+  /** Statements that blocks compute as matrix products, and how. */
+  readonly products: readonly ScheduledProduct[];
+}
+
+export interface ScheduledProduct {
+  readonly form: ProductForm;
+  readonly directive: MultiplyDirective;
 }
 
 /** Ranges of the region's symbols, for proofs about extents. */

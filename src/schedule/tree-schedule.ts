@@ -122,7 +122,9 @@ class Planner {
 
   /** Undefined or legal where the plan took it. */
   #apply(d: Directive, at: number): affine.Verdict | undefined {
-    if (d.kind === "place" || d.kind === "stage" || d.kind === "layout") return undefined;
+    if (d.kind === "place" || d.kind === "stage" || d.kind === "layout" || d.kind === "multiply") {
+      return undefined;
+    }
     if (d.kind === "fuse") {
       const depth = this.#loopsOf(d.into).indexOf(d.at) + 1;
       if (depth === 0) return this.#noLoop(d, at);
@@ -166,7 +168,10 @@ class Planner {
   }
 }
 
-type OnTree = Exclude<Directive, { readonly kind: "place" | "stage" | "layout" | "fuse" }>;
+type OnTree = Exclude<
+  Directive,
+  { readonly kind: "place" | "stage" | "layout" | "multiply" | "fuse" }
+>;
 
 function inTree(d: OnTree): affine.TreeDirective {
   switch (d.kind) {

@@ -76,6 +76,8 @@ export const diagnosticCodes = {
   SCH031: "reduction cannot be spread over threads",
   SCH032: "program is not proved",
   SCH033: "directive has no lowering",
+  SCH034: "statement is no product",
+  SCH035: "tile does not fit a block's warps",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

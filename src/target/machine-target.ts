@@ -113,6 +113,8 @@ function blockLimits(machine: GpuMachine): BlockLimits {
   const ghz = machine.boostMhz.value / 1000;
   const issue = a.warpInstructionsPerCycle.value;
   return {
+    sharedBytesPerNsPerCore: sharedRate(machine),
+    warpMatrixFlopsPerNs: warpMatrixRates(machine),
     warpThreads: a.warpThreads,
     threadsPerBlock: a.threadsPerBlock.value,
     cores,
@@ -132,17 +134,38 @@ function blockLimits(machine: GpuMachine): BlockLimits {
   };
 }
 
+/** Where whole warpgroups multiply, single warps reach a part of the peak. */
+const warpShare = 0.62;
+
+function warpMatrixRates(machine: GpuMachine): BlockLimits["warpMatrixFlopsPerNs"] {
+  const { features } = machine.architecture;
+  if (!features.includes("mma") || !features.includes("ldmatrix")) return {};
+  const share = features.includes("wgmma") ? warpShare : 1;
+  const rates: { bf16?: Sourced; f16?: Sourced } = {};
+  for (const dtype of ["bf16", "f16"] as const) {
+    const peak = machine.matrixTeraops[dtype]?.value;
+    if (peak === undefined) continue;
+    const why = `${share} x ${peak} TFLOP/s for instructions of single warps`;
+    rates[dtype] = predicted(share * peak * 1000, why);
+  }
+  return rates;
+}
+
+function sharedRate({ architecture, boostMhz }: GpuMachine): Sourced {
+  const [bytes, ghz] = [architecture.sharedBytesPerCycle.value, boostMhz.value / 1000];
+  return predicted(bytes * ghz, `${bytes} bytes a cycle x ${ghz} GHz`);
+}
+
 function gpuRates(machine: GpuMachine): Rates {
   const { architecture, multiprocessors, memoryBytesPerNs, l2Bytes } = machine;
   const ghz = machine.boostMhz.value / 1000;
   const count = multiprocessors.value;
   const issue = architecture.warpInstructionsPerCycle.value;
-  const shared = architecture.sharedBytesPerCycle.value;
   const memory: readonly MemoryLevel[] = [
     {
       name: "shared",
       capacityBytes: architecture.sharedBytesPerBlock,
-      bytesPerNsPerCore: predicted(shared * ghz, `${shared} bytes a cycle x ${ghz} GHz`),
+      bytesPerNsPerCore: sharedRate(machine),
     },
     {
       name: "L2",

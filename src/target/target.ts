@@ -36,7 +36,11 @@ export interface BlockLimits {
   readonly sharedBytesPerCore: number;
   /** Shared memory that each resident block costs beside its own. */
   readonly sharedBytesReserved: number;
+  /** Bytes that a multiprocessor reads of its shared memory. */
+  readonly sharedBytesPerNsPerCore: Sourced;
   readonly warpInstructionsPerNsPerCore: Sourced;
+  /** Whole device, through matrix instructions of single warps; by element type. */
+  readonly warpMatrixFlopsPerNs: Readonly<Partial<Record<"bf16" | "f16", Sourced>>>;
   /** Whole device. */
   readonly memoryBytesPerNs: Sourced;
   readonly nearBytesPerNs: Sourced;

@@ -7,8 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
-
-export type Sections = ReadonlyMap<string, string>;
+import { parseGolden, printGolden, type Sections } from "./golden-sections.ts";
 
 /** Compares with `test/golden/PATH`, section by section, or writes it. */
 export function checkGolden(path: string, about: string, sections: Sections): void {
@@ -23,21 +22,4 @@ export function checkGolden(path: string, about: string, sections: Sections): vo
   for (const [name, text] of sections) {
     expect(text, `${path}, section ${name}; UPDATE_GOLDEN=1 accepts it`).toBe(golden.get(name));
   }
-}
-
-export function printGolden(about: string, sections: Sections): string {
-  const parts = [...sections].map(([name, text]) => `== ${name}\n${text}`);
-  return `# ${about}\n\n${parts.join("\n")}`;
-}
-
-/** Text that begins behind the line of a section and ends before the empty line ahead of the next. */
-export function parseGolden(text: string): Sections {
-  const [, ...parts] = text.split(/^== /m);
-  return new Map(
-    parts.map((part, i) => {
-      const end = part.indexOf("\n");
-      const body = part.slice(end + 1);
-      return [part.slice(0, end), i < parts.length - 1 ? body.replace(/\n$/, "") : body];
-    }),
-  );
 }

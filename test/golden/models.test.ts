@@ -30,7 +30,8 @@ import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.
 import { scheduleTree } from "../../src/schedule/tree.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { sha256 } from "../../src/support/hash.ts";
-import { checkGolden, type Sections } from "./golden-file.ts";
+import { checkGolden } from "./golden-file.ts";
+import type { Sections } from "./golden-sections.ts";
 import { type SampleModel, sampleModels } from "./sample-models.ts";
 
 function unwrap<T>(result: Result<T>): T {

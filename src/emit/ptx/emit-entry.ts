@@ -97,7 +97,14 @@ class EntryEmitter {
   readonly #threads: ThreadLayout;
   readonly #memory: MemoryLayout;
   readonly #parameters: ParameterList;
-  readonly #counts: MutableCounts = { wgmma: 0, wgmmaWaits: 0, mma: 0, tensorCopies: 0 };
+  readonly #counts: MutableCounts = {
+    wgmma: 0,
+    wgmmaWaits: 0,
+    mma: 0,
+    tensorCopies: 0,
+    asyncCopies: 0,
+    matrixLoads: 0,
+  };
   readonly #grid: ReturnType<typeof gridOf>;
   #thread: Operand = "";
   #warp: Operand = "";

@@ -86,7 +86,7 @@ export class KernelEmitter {
         this.#loop(s);
         return;
       case "if":
-        if (sync.tiles.foldedBranch(s)) return;
+        if (sync.tiles.foldedBranch(s) || sync.tiles.foldedCopy(s)) return;
         this.#branch(scope.conditions(s.conditions), s);
         return;
       case "when": {

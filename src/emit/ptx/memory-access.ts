@@ -93,8 +93,7 @@ function layoutOf(context: KernelContext, access: Access): readonly Piece[] {
   const { place, index, dtype, lanes } = access;
   const size = dtypes[dtype].bits / 8;
   const address = context.address(place, index);
-  const base = place.space === "shared" ? "" : withoutBase(place);
-  const alignment = alignmentOf(address, base);
+  const alignment = alignmentOf(address, withoutBase(place));
   if (place.swizzleBytes > 0 && alignment < Math.min(16, lanes * size)) {
     context.refuse(`${lanes} lanes across the chunks of swizzled buffer ${place.buffer.name}`);
   }

@@ -58,6 +58,10 @@ export interface PtxCounts {
   readonly mma: number;
   /** cp.async.bulk.tensor: UTMALDG and UTMASTG. */
   readonly tensorCopies: number;
+  /** cp.async: LDGSTS. */
+  readonly asyncCopies: number;
+  /** ldmatrix: LDSM. */
+  readonly matrixLoads: number;
 }
 
 export type PtxParameter =

@@ -4,6 +4,7 @@
  * Level Matrix Shared Memory Layout", "Matrix Fragments", "cp.async.bulk.tensor".
  */
 import { rowMajorStrides } from "../../program/addresses.ts";
+import { guardedCopy } from "../../program/guarded-copy.ts";
 import { findTileIntrinsic } from "../../program/intrinsic-table.ts";
 import type { TileIntrinsic } from "../../program/intrinsics.ts";
 import type { IntrinsicOperand, Statement } from "../../program/statement.ts";
@@ -148,6 +149,17 @@ export class TileEmitter {
       );
     }
     return row;
+  }
+
+  /** A guarded copy is one that brings zeros where the condition fails; whether the branch was that. */
+  foldedCopy(s: If): boolean {
+    const copy = guardedCopy(s);
+    const { scope } = this.#context;
+    const holds = copy && scope.conditions(s.conditions);
+    if (!copy || !holds) return false;
+    this.#row(copy);
+    this.#asyncCopy(copy, holds);
+    return true;
   }
 
   /**
@@ -303,6 +315,7 @@ export class TileEmitter {
     const at = spellAddress(this.#context, place, this.#tileAddress(place, inShared, row));
     const words = list(this.#fragment(inRegisters, 8));
     if (direction === "load") {
+      this.#parts.counts.matrixLoads++;
       const across = row.name.includes(".trans.") ? ".trans" : "";
       code.emit(`ldmatrix.sync.aligned.m8n8.x4${across}.shared.b16 ${words}, ${at}`);
     } else code.emit(`stmatrix.sync.aligned.m8n8.x4.shared.b16 ${at}, ${words}`);
@@ -320,7 +333,7 @@ export class TileEmitter {
     this.#context.code.emit(`setmaxnreg.${direction}.sync.aligned.u32 ${count}`);
   }
 
-  #asyncCopy(s: Issue): void {
+  #asyncCopy(s: Issue, holds?: Operand): void {
     const { code } = this.#context;
     const [to, from] = [this.#tile(s, 0), this.#tile(s, 1)];
     const [target, source] = [this.#memory(to), this.#memory(from)];
@@ -331,7 +344,9 @@ export class TileEmitter {
     const at = spellAddress(this.#context, target, this.#context.address(target, to.index));
     const read = spellAddress(this.#context, source, this.#context.address(source, from.index));
     const cache = bytes === 16 ? "cg" : "ca";
-    code.emit(`cp.async.${cache}.shared.global ${at}, ${read}, ${bytes}`);
+    this.#parts.counts.asyncCopies++;
+    const size = holds ? `, ${code.op("selp.b32", "r", String(bytes), "0", holds)}` : "";
+    code.emit(`cp.async.${cache}.shared.global ${at}, ${read}, ${bytes}${size}`);
   }
 
   #bulkLoad(s: Issue, cell: CellAddress): void {

@@ -1,0 +1,47 @@
+/**
+ * Texts of matrix products as the compiler lowers them to blocks (lower/product/), each from a graph and a
+ * `multiply` schedule: what assembling, counting and planting faults work on.
+ */
+import { compileModel } from "../../src/compile.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import type { Program } from "../../src/program/program.ts";
+import { printProgram } from "../../src/program/program-text.ts";
+import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
+import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { targets } from "../../src/target/index.ts";
+
+export interface ProductCase {
+  readonly equation: string;
+  readonly left: readonly number[];
+  readonly right: readonly number[];
+  readonly dtype: "f32" | "bf16" | "f16";
+  /** The `multiply` directive without its statement. */
+  readonly how: string;
+  /** Name of the target; its architecture claims the instructions. */
+  readonly target?: string;
+}
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join(" "));
+  return result.value;
+}
+
+/** The program of a product, with a bias and relu behind it. */
+export function productProgram(given: ProductCase): Program {
+  const { equation, left, right, dtype, how, target: name = "h200" } = given;
+  const g = new GraphBuilder("product");
+  const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
+  const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
+  const sums = g.einsum(equation, x, w, "f32");
+  const graph = g.finish([g.cast(g.apply("relu", sums), dtype)]);
+  const schedule = take(parseSchedule(`schedule "S0" for "${name}" { multiply S0 ${how} }`));
+  const target = targets.get(name)!;
+  const measured = new Map([["S0", schedule]]);
+  return take(compileModel({ graph, weights: noWeights }, { target, measured })).plan.program;
+}
+
+export function productText(given: ProductCase): string {
+  return printProgram(productProgram(given));
+}

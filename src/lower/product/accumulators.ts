@@ -1,0 +1,261 @@
+/**
+ * The sums of a block's tile in the registers of its threads: set to zero, one stage's products added, and
+ * the results handed out piece by piece for the epilogue. Two kinds:
+ *
+ *   warps     mma.sync on fragments that ldmatrix reads (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
+ *             a thread holds pairs of neighbouring columns, rows 8 apart
+ *   threads   a rectangle of results a thread, each operand read as vectors of four
+ */
+import {
+  callExpr,
+  extractExpr,
+  issue,
+  literalExpr,
+  loadExpr,
+  storeTo,
+  tileAt,
+} from "../../program/expr.ts";
+import type { Buffer } from "../../program/program.ts";
+import type { Expr } from "../../program/statement.ts";
+import {
+  add,
+  constant,
+  floorDiv,
+  type IndexExpr,
+  mod,
+  mul,
+  variable,
+} from "../../semantics/index-expr.ts";
+import type { Block } from "../block.ts";
+import { type ProductPlan, type StagedSide, sharedIndex } from "./plan.ts";
+
+/** Neighbouring results of one row in registers, at a place of the block's tile. */
+export interface ResultPiece {
+  readonly row: IndexExpr;
+  readonly column: IndexExpr;
+  readonly lanes: number;
+  readonly value: Expr;
+}
+
+export interface Accumulators {
+  readonly buffers: readonly Buffer[];
+  clear(block: Block): void;
+  /** Adds the products of the stage in `slot`. */
+  multiply(block: Block, slot: IndexExpr): void;
+  pieces(): readonly ResultPiece[];
+}
+
+export function accumulatorsOf(plan: ProductPlan, thread: string): Accumulators {
+  return plan.directive.by === "fma"
+    ? new ThreadAccumulators(plan, variable(thread))
+    : new WarpAccumulators(plan, variable(thread));
+}
+
+function registers(name: string, dtype: Buffer["dtype"], shape: readonly number[]): Buffer {
+  const extents = shape.map((n) => constant(n));
+  return { name, kind: "scratch", scope: "register", dtype, lanes: 1, shape: extents };
+}
+
+/** First row and column of the thread's warp in the tile. */
+function warpPlace(plan: ProductPlan, thread: IndexExpr): readonly [IndexExpr, IndexExpr] {
+  const [down, across] = plan.directive.warps;
+  const warp = floorDiv(thread, 32);
+  const row = down === 1 ? constant(0) : floorDiv(thread, 32 * across);
+  const column = across === 1 ? constant(0) : down === 1 ? warp : mod(warp, across);
+  return [mul(plan.warpRows, row), mul(plan.warpColumns, column)];
+}
+
+class WarpAccumulators implements Accumulators {
+  readonly #plan: ProductPlan;
+  readonly #thread: IndexExpr;
+  readonly #down: number;
+  readonly #across: number;
+
+  constructor(plan: ProductPlan, thread: IndexExpr) {
+    this.#plan = plan;
+    this.#thread = thread;
+    this.#down = plan.warpRows / 16;
+    this.#across = plan.warpColumns / 16;
+  }
+
+  get buffers(): readonly Buffer[] {
+    const { dtype } = this.#plan.form;
+    return [
+      registers("sums", "f32", [this.#down, 2 * this.#across, 4]),
+      registers("lefts", dtype, [this.#down, 8]),
+      registers("rights", dtype, [this.#across, 8]),
+    ];
+  }
+
+  clear(block: Block): void {
+    for (let i = 0; i < this.#down; i++) {
+      for (let j = 0; j < 2 * this.#across; j++) {
+        block.push(storeTo("sums", [i, j, 0], literalExpr(0, "f32", 4)));
+      }
+    }
+  }
+
+  multiply(block: Block, slot: IndexExpr): void {
+    const { left, right, depth, form } = this.#plan;
+    const [row, column] = warpPlace(this.#plan, this.#thread);
+    for (let k = 0; k < depth; k += 16) {
+      for (let i = 0; i < this.#down; i++) {
+        this.#fetch(
+          block,
+          left,
+          ["lefts", i],
+          sharedIndex(left, slot, add(row, 16 * i), constant(k)),
+        );
+      }
+      for (let j = 0; j < this.#across; j++) {
+        const at = sharedIndex(right, slot, add(column, 16 * j), constant(k));
+        this.#fetch(block, right, ["rights", j], at);
+      }
+      for (let i = 0; i < this.#down; i++) {
+        for (let j = 0; j < 2 * this.#across; j++) {
+          const operands = [
+            tileAt("sums", [i, j, 0], [4]),
+            tileAt("lefts", [i, 0], [8]),
+            tileAt("rights", [j >> 1, 4 * (j & 1)], [4]),
+          ];
+          block.push(issue(`mma.m16n8k16.f32.${form.dtype}`, operands));
+        }
+      }
+    }
+  }
+
+  #fetch(
+    block: Block,
+    staged: StagedSide,
+    [buffer, number]: readonly [string, number],
+    at: readonly IndexExpr[],
+  ): void {
+    const across = staged.along === "space" ? "trans." : "";
+    const side = staged === this.#plan.right ? "right." : "";
+    const name = `ldmatrix.x4.${across}${side}${this.#plan.form.dtype}`;
+    block.push(
+      issue(name, [tileAt(buffer, [number, 0], [8]), tileAt(staged.buffer, at, [16, 16])]),
+    );
+  }
+
+  pieces(): readonly ResultPiece[] {
+    const [row, column] = warpPlace(this.#plan, this.#thread);
+    const inRow = floorDiv(mod(this.#thread, 32), 4);
+    const inColumn = mul(2, mod(this.#thread, 4));
+    const found: ResultPiece[] = [];
+    for (let i = 0; i < this.#down; i++) {
+      for (const half of [0, 1]) {
+        for (let j = 0; j < 2 * this.#across; j++) {
+          found.push({
+            row: add(row, inRow, 16 * i + 8 * half),
+            column: add(column, inColumn, 8 * j),
+            lanes: 2,
+            value: loadExpr("sums", [i, j, 2 * half], { dtype: "f32", lanes: 2 }),
+          });
+        }
+      }
+    }
+    return found;
+  }
+}
+
+/** Threads of a warp down the rows, and across the columns. */
+export const threadRows = 4;
+export const threadColumns = 8;
+const vector = 4;
+
+class ThreadAccumulators implements Accumulators {
+  readonly #plan: ProductPlan;
+  readonly #thread: IndexExpr;
+  readonly #rows: number;
+  readonly #columns: number;
+
+  constructor(plan: ProductPlan, thread: IndexExpr) {
+    this.#plan = plan;
+    this.#thread = thread;
+    this.#rows = plan.warpRows / threadRows;
+    this.#columns = plan.warpColumns / threadColumns;
+  }
+
+  get buffers(): readonly Buffer[] {
+    return [registers("sums", "f32", [this.#rows, this.#columns])];
+  }
+
+  clear(block: Block): void {
+    for (let i = 0; i < this.#rows; i++) {
+      for (let j = 0; j < this.#columns; j++) {
+        block.push(storeTo("sums", [i, j], literalExpr(0, "f32")));
+      }
+    }
+  }
+
+  multiply(block: Block, slot: IndexExpr): void {
+    const { left, right, depth } = this.#plan;
+    block.loop("kk", constant(depth / vector), { kind: "serial" }, (body) => {
+      const first = mul(vector, variable("kk"));
+      const [a, b] = [
+        this.#operand(body, left, { slot, first, count: this.#rows }),
+        this.#operand(body, right, { slot, first, count: this.#columns }),
+      ];
+      for (let k = 0; k < vector; k++) {
+        for (let i = 0; i < this.#rows; i++) {
+          for (let j = 0; j < this.#columns; j++) {
+            const old = loadExpr("sums", [i, j], { dtype: "f32", lanes: 1 });
+            body.push(storeTo("sums", [i, j], callExpr("fma.f32", a(i, k), b(j, k), old)));
+          }
+        }
+      }
+    });
+  }
+
+  /** Vectors of `vector` steps along the depth: the element of row (or column) i at step k. */
+  #operand(
+    block: Block,
+    staged: StagedSide,
+    at: { readonly slot: IndexExpr; readonly first: IndexExpr; readonly count: number },
+  ): (i: number, k: number) => Expr {
+    const { slot, first, count } = at;
+    const type = { dtype: "f32", lanes: vector } as const;
+    const load = (row: IndexExpr, depth: IndexExpr): Expr =>
+      block.bind(loadExpr(staged.buffer, sharedIndex(staged, slot, row, depth), type));
+    if (staged.along === "depth") {
+      const vectors = Array.from({ length: count }, (_, i) => load(this.#line(staged, i), first));
+      return (i, k) => extractExpr(vectors[i]!, k);
+    }
+    const vectors = Array.from({ length: vector }, (_, k) =>
+      Array.from({ length: count / vector }, (_, i) =>
+        load(this.#line(staged, vector * i), add(first, k)),
+      ),
+    );
+    return (i, k) => extractExpr(vectors[k]![Math.floor(i / vector)]!, i % vector);
+  }
+
+  /** The tile's row (or column) of a thread's i-th one: four together where vectors lie along them. */
+  #line(staged: StagedSide, i: number): IndexExpr {
+    const isLeft = staged === this.#plan.left;
+    const [row, column] = warpPlace(this.#plan, this.#thread);
+    const lane = mod(this.#thread, 32);
+    const own = isLeft ? floorDiv(lane, threadColumns) : mod(this.#thread, threadColumns);
+    const [start, threads] = isLeft ? [row, threadRows] : [column, threadColumns];
+    if (staged.along === "depth") return add(start, own, threads * i);
+    const [group, rest] = [Math.floor(i / vector), i % vector];
+    return add(start, mul(vector, own), threads * vector * group + rest);
+  }
+
+  pieces(): readonly ResultPiece[] {
+    const { left, right } = this.#plan;
+    const lanes = right.along === "space" ? vector : 1;
+    const found: ResultPiece[] = [];
+    for (let i = 0; i < this.#rows; i++) {
+      for (let j = 0; j < this.#columns; j += lanes) {
+        found.push({
+          row: this.#line(left, i),
+          column: this.#line(right, j),
+          lanes,
+          value: loadExpr("sums", [i, j], { dtype: "f32", lanes }),
+        });
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,156 @@
+import { describe, expect, it } from "vitest";
+import { firstDifference } from "../../../campaign/random-values.ts";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { noWeights, runGraph } from "../../interp/graph.ts";
+import { runProgram } from "../../interp/program.ts";
+import { applySchedule } from "../../schedule/apply.ts";
+import { parseSchedule, printSchedule } from "../../schedule/directive-text.ts";
+import { constant } from "../../semantics/index-expr.ts";
+import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import { targets } from "../../target/index.ts";
+
+const target = targets.get("h200")!;
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+  return result.value;
+}
+
+interface Shape {
+  readonly equation: string;
+  readonly left: readonly number[];
+  readonly right: readonly number[];
+  readonly bias?: number;
+  readonly dtype?: "f32" | "bf16";
+}
+
+function graphOf({ equation, left, right, bias, dtype = "f32" }: Shape): Graph {
+  const g = new GraphBuilder("product");
+  const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
+  const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
+  const b = bias === undefined ? undefined : g.input("b", type([bias]));
+  const product = g.cast(g.einsum(equation, x, w, "f32"), dtype);
+  return g.finish([b === undefined ? product : g.apply("relu", g.add(product, b))]);
+}
+
+function scheduleOf(how: string) {
+  return take(parseSchedule(`schedule "S0" for "h200" { multiply S0 ${how} }`));
+}
+
+/** Compiled (and so proved) with the schedule, run thread by thread, compared with the oracle. */
+function difference(shape: Shape, how: string): string | undefined {
+  const graph = graphOf(shape);
+  const measured = new Map([["S0", scheduleOf(how)]]);
+  const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
+  expect(compiled.regions[0]!.scheduled.products).toHaveLength(1);
+  const rng = new Rng(5);
+  const inputs = graph.inputs.map((id) => {
+    const { dtype, shape: dims } = graph.values[id]!.type;
+    return randomRef(
+      dtype,
+      dims.map((e) => e.constant),
+      rng,
+    );
+  });
+  const want = take(runGraph(graph, inputs))[0]!;
+  const { program } = compiled.plan;
+  const names = compiled.model.graph.inputs.map((id) => compiled.model.graph.values[id]!.name);
+  const contents = new Map(
+    names.map((name, i) => {
+      const { data } = fromRef(inputs[i]!);
+      return [name, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)] as const;
+    }),
+  );
+  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
+  if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
+  const bytes = outcome.contents.get(compiled.nests.outputs[0]!)!.slice();
+  const data =
+    shape.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
+  const found = { ...fromRef(want), data } as ReturnType<typeof fromRef>;
+  return firstDifference(toRef(found), want);
+}
+
+describe("products by blocks", () => {
+  it("by threads: ragged, every way the operands lie, batches, an epilogue", () => {
+    const tile = "by fma tile (16, 32, 4) warps (1, 1) stages 3 swizzle 0";
+    const cases: readonly Shape[] = [
+      { equation: "i k, k j -> i j", left: [17, 9], right: [9, 36], bias: 36 },
+      { equation: "i k, j k -> i j", left: [16, 8], right: [33, 8] },
+      { equation: "b k i, b k j -> b i j", left: [2, 12, 20], right: [2, 12, 8] },
+    ];
+    for (const shape of cases) expect(difference(shape, tile)).toBeUndefined();
+  });
+
+  it("by warps: fragments of both operands across and along, copies through registers", () => {
+    const along = "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64";
+    const bf16 = { dtype: "bf16" } as const;
+    const cases: readonly Shape[] = [
+      { ...bf16, equation: "i k, j k -> i j", left: [24, 40], right: [17, 40], bias: 17 },
+      { ...bf16, equation: "k i, k j -> i j", left: [33, 16], right: [33, 24] },
+      { ...bf16, equation: "i k, j k -> i j", left: [9, 35], right: [18, 35] },
+    ];
+    for (const shape of cases) expect(difference(shape, along)).toBeUndefined();
+  });
+
+  it("a convolution is one, its pixels being the columns", () => {
+    const g = new GraphBuilder("conv");
+    const f32 = (...shape: number[]) => ({
+      dtype: "f32" as const,
+      shape: shape.map((n) => constant(n)),
+    });
+    const x = g.input("x", f32(1, 4, 6, 6));
+    const product = g.einsum("n c h w, o c -> n o h w", x, g.weight("w", f32(8, 4)), "f32");
+    const graph = g.finish([product]);
+    const weights = { read: () => new Uint8Array(8 * 4 * 4) };
+    const found = compileModel({ graph, weights: weights as never }, { target });
+    expect(found.ok).toBe(true);
+  });
+});
+
+describe("the directive", () => {
+  const shape = { equation: "i k, k j -> i j", left: [16, 16], right: [16, 32] } as const;
+  const region = () => {
+    const compiled = take(compileModel({ graph: graphOf(shape), weights: noWeights }, { target }));
+    return compiled.regions[0]!.scheduled.region;
+  };
+  const codeOf = (how: string, before = ""): string | undefined => {
+    const schedule = take(
+      parseSchedule(`schedule "S0" for "h200" { ${before} multiply S0 ${how} }`),
+    );
+    const applied = applySchedule(region(), schedule);
+    return applied.ok ? undefined : applied.diagnostics[0]!.code;
+  };
+
+  it("parses back", () => {
+    const schedule = scheduleOf("by mma tile (128, 64, 32) warps (4, 2) stages 3 swizzle 64");
+    expect(take(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
+  });
+
+  it("SCH034 where other directives change the loops, SCH035 where the tile does not fit", () => {
+    const fits = "by fma tile (16, 32, 4) warps (1, 1) stages 2 swizzle 0";
+    expect(codeOf(fits)).toBeUndefined();
+    expect(codeOf(fits, "split S0:i by 2 -> a b")).toBe("SCH034");
+    expect(codeOf(fits.replace("16, 32", "16, 40"))).toBe("SCH035");
+    expect(codeOf(fits.replace("stages 2", "stages 1"))).toBe("SCH035");
+    expect(codeOf(fits.replace("fma", "mma"))).toBe("SCH035");
+  });
+
+  it("every knob is visible in the program", () => {
+    const base = "by fma tile (16, 32, 8) warps (1, 1) stages 2 swizzle 0";
+    const texts = [
+      base,
+      base.replace("stages 2", "stages 3"),
+      base.replace("32, 8", "32, 4"),
+      base.replace("(16, 32, 8) warps (1, 1)", "(32, 32, 8) warps (2, 1)"),
+    ].map((how) => {
+      const measured = new Map([["S0", scheduleOf(how)]]);
+      const model = { graph: graphOf(shape), weights: noWeights };
+      return JSON.stringify(take(compileModel(model, { target, measured })).plan.program);
+    });
+    expect(new Set(texts).size).toBe(texts.length);
+  });
+});

@@ -1,0 +1,235 @@
+/**
+ * A product as a kernel of blocks: each block computes one tile of rows and columns, walks the depth in
+ * steps with a ring of stages in shared memory, and hands the sums to the statement's epilogue.
+ *
+ *   copies of the first stages - 1 steps
+ *   for each step: wait for its copies · barrier · copies of step + stages - 1 · products of the step
+ *   epilogue on registers, guarded where the tile sticks out
+ *
+ * The barrier does two things at once: it makes all threads' copies of this step visible, and it comes after
+ * everyone's reads of the slot that is overwritten next. Numbers are the schedule's (plan.ts); what cannot be
+ * proved of the ring is refused by the validator (program/validate/split-proof.ts).
+ */
+import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
+import type { Expr, Statement } from "../../program/statement.ts";
+import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { atMost, less } from "../../semantics/condition.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mod,
+  mul,
+  variable,
+} from "../../semantics/index-expr.ts";
+import { type IndexRange, simplify } from "../../semantics/index-range.ts";
+import { Block, type Names } from "../block.ts";
+import { reduceConditions } from "../conditions.ts";
+import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
+import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
+import { type BlockPlace, copyGroup, StageCopies } from "./copies.ts";
+import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
+
+export interface ProductContext {
+  readonly names: Names;
+  readonly operand: (tensor: string) => Operand;
+}
+
+export function lowerProduct(
+  region: ScheduledRegion,
+  product: ScheduledProduct,
+  name: string,
+  context: ProductContext,
+): Kernel {
+  const shapeOf = (tensor: string): readonly IndexExpr[] =>
+    region.region.tensors.get(tensor)!.shape;
+  const plan = planProduct(product.form, product.directive, shapeOf);
+  return new ProductLowering(region, plan, context).kernel(name);
+}
+
+class ProductLowering {
+  readonly #region: ScheduledRegion;
+  readonly #plan: ProductPlan;
+  readonly #context: ProductContext;
+  readonly #axes: readonly GridAxis[];
+  readonly #ranges = new Map<string, IndexRange>();
+  readonly #place: BlockPlace;
+  readonly #thread: string;
+
+  constructor(region: ScheduledRegion, plan: ProductPlan, context: ProductContext) {
+    this.#region = region;
+    this.#plan = plan;
+    this.#context = context;
+    const { form, rows, columns } = plan;
+    const axes: GridAxis[] = [];
+    const axis = (stem: string, extent: number): IndexExpr => {
+      if (extent === 1) return constant(0);
+      const own = context.names.fresh(stem);
+      axes.push({ name: own, extent: constant(extent) });
+      this.#ranges.set(own, { min: 0, max: extent - 1 });
+      return variable(own);
+    };
+    const batch = axis("batch", form.batch.extent);
+    const down = axis("down", Math.ceil(form.rows.extent / rows));
+    const across = axis("across", Math.ceil(form.columns.extent / columns));
+    const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
+    this.#axes = axes.length > 0 ? axes : one;
+    this.#thread = context.names.fresh("thread");
+    this.#ranges.set(this.#thread, { min: 0, max: plan.threads - 1 });
+    this.#place = {
+      left: mul(rows, down),
+      right: mul(columns, across),
+      batch: digitsOf(form.batch, batch),
+      thread: this.#thread,
+      ranges: this.#ranges,
+    };
+  }
+
+  kernel(name: string): Kernel {
+    const { left, right, threads } = this.#plan;
+    const sums = accumulatorsOf(this.#plan, this.#thread);
+    const shared = [left, right].map((s) => sharedBuffer(this.#plan, s));
+    const buffers: readonly Buffer[] = [...shared, ...sums.buffers];
+    const role = { name: "main", copies: 1, threads, threadVariable: this.#thread };
+    const unit = "blocks";
+    return {
+      name,
+      grid: { unit, axes: this.#axes, clusterSize: 1, resident: false },
+      buffers,
+      counters: [],
+      roles: [{ ...role, body: this.#body(sums) }],
+      region: this.#region.region.name,
+    };
+  }
+
+  #body(sums: Accumulators): readonly Statement[] {
+    const { names } = this.#context;
+    const { stages, steps } = this.#plan;
+    const copies = new StageCopies(this.#plan, this.#place);
+    const block = new Block(names);
+    sums.clear(block);
+    const first = names.fresh("first");
+    const ahead = new Map([[first, { min: 0, max: stages - 2 }]]);
+    block.loop(first, constant(stages - 1), { kind: "unrolled" }, (body) => {
+      copies.issueAsync(body, variable(first), ahead);
+      body.push({ kind: "commitGroup", group: copyGroup });
+    });
+    block.push(...copies.load(block, constant(0), new Map()));
+    const step = names.fresh("step");
+    const range = new Map([[step, { min: 0, max: steps - 1 }]]);
+    block.loop(step, constant(steps), { kind: "serial" }, (body) => {
+      const now = variable(step);
+      body.push(
+        { kind: "waitGroup", group: copyGroup, pending: stages - 2 },
+        { kind: "barrier", scope: "instance" },
+      );
+      const next = add(now, stages - 1);
+      body.branch([less(next, constant(steps))], (inside) =>
+        copies.issueAsync(inside, next, new Map([[step, { min: 0, max: steps - stages }]])),
+      );
+      body.push({ kind: "commitGroup", group: copyGroup });
+      const later = add(now, 1);
+      const inRange = reduceConditions([less(later, constant(steps))], range);
+      const stores: Statement[] = [];
+      if (copies.sides.every((s) => s.isAsync)) sums.multiply(body, mod(now, stages));
+      else {
+        body.branch(
+          inRange,
+          (inside) => {
+            stores.push(...copies.load(inside, later, range));
+            sums.multiply(inside, mod(now, stages));
+            inside.push(...stores);
+          },
+          (last) => sums.multiply(last, mod(now, stages)),
+        );
+      }
+    });
+    this.#epilogue(block, sums.pieces());
+    return block.statements;
+  }
+
+  /** Pieces of one row stand together under the row's condition. */
+  #epilogue(block: Block, pieces: readonly ResultPiece[]): void {
+    const { form } = this.#plan;
+    const { left, right } = this.#place;
+    const rows = new Map<string, ResultPiece[]>();
+    for (const piece of pieces) {
+      const row = rows.get(piece.row.key);
+      if (row) row.push(piece);
+      else rows.set(piece.row.key, [piece]);
+    }
+    for (const inRow of rows.values()) {
+      const row = simplify(add(left, inRow[0]!.row), this.#ranges);
+      const isRagged = form.rows.extent % this.#plan.rows !== 0;
+      block.branch(isRagged ? [less(row, constant(form.rows.extent))] : [], (body) => {
+        for (const piece of inRow) {
+          const column = simplify(add(right, piece.column), this.#ranges);
+          this.#piece(body, row, column, piece);
+        }
+      });
+    }
+  }
+
+  #piece(block: Block, row: IndexExpr, column: IndexExpr, { lanes, value }: ResultPiece): void {
+    const { columns } = this.#plan.form;
+    // One condition for all pieces, also where some would not need it: so that they tile the result.
+    const isRagged = columns.extent % this.#plan.columns !== 0;
+    const nearest = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
+    if (nearest % lanes === 0) {
+      const whole = [atMost(add(column, lanes), constant(columns.extent))];
+      block.branch(isRagged ? whole : [], (body) =>
+        this.#finish(body, row, column, { lanes, value }),
+      );
+      return;
+    }
+    const sums = block.bind(value);
+    for (let lane = 0; lane < lanes; lane++) {
+      const at = add(column, lane);
+      const one: Expr = { kind: "extract", dtype: "f32", lanes: 1, operand: sums, lane };
+      const isThere = [less(at, constant(columns.extent))];
+      block.branch(isRagged ? isThere : [], (body) =>
+        this.#finish(body, row, at, { lanes: 1, value: one }),
+      );
+    }
+  }
+
+  /** The statement's epilogue on neighbouring results, and their store. */
+  #finish(
+    block: Block,
+    row: IndexExpr,
+    column: IndexExpr,
+    { lanes, value }: Pick<ResultPiece, "lanes" | "value">,
+  ): void {
+    const { form } = this.#plan;
+    const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
+    const laneName = "lane";
+    const lane = lanes > 1 ? { name: laneName, lanes } : undefined;
+    const laneIndex = lane && variable(laneName);
+    const bindings = new Map([
+      ...this.#place.batch,
+      ...digitsOf(form.rows, row),
+      ...digitsOf(form.columns, column, laneIndex),
+    ]);
+    const ranges = lane
+      ? new Map(this.#ranges).set(laneName, { min: 0, max: lanes - 1 })
+      : this.#ranges;
+    const { operand } = this.#context;
+    const site: Site = {
+      bindings,
+      loops: new Map(),
+      ranges,
+      lane,
+      operand,
+      assumed: new Set(),
+      unguarded: false,
+      block,
+    };
+    const sums = block.bind(value);
+    const operands = statement.finishReads.map((access) => loadAccess(access, site));
+    const result = statement.finish
+      ? lowerScalar(statement.finish[0]!, [sums, ...operands], site)
+      : sums;
+    storeWrite(statement.writes[0]!, result, [], site);
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Statements that are a product of two operands summed over shared loops: matrix products, batched ones,
+ * convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
+ * results), to the columns (the second one, and neighbouring results), to the batch (both operands), or to
+ * the depth (reduced). As a matrix product each part is one index, its loops taken together row-major.
+ */
+import type { Access, Loop, Region, Statement } from "../region/nest.ts";
+import type { DType } from "../semantics/dtype.ts";
+import { constantValue, variablesOf } from "../semantics/index-expr.ts";
+import type { ScalarExpr } from "../semantics/scalar-expr.ts";
+import type { MultiplyDirective } from "./directive.ts";
+
+export interface ProductPart {
+  readonly loops: readonly Loop[];
+  /** Product of the loops' extents. */
+  readonly extent: number;
+}
+
+export interface ProductSide extends ProductPart {
+  readonly access: Access;
+}
+
+export interface ProductForm {
+  /** Element type of both operands. */
+  readonly dtype: DType;
+  readonly rows: ProductSide;
+  readonly columns: ProductSide;
+  readonly batch: ProductPart;
+  readonly depth: ProductPart;
+}
+
+/** The statement as a product, or why it is none. */
+export function productForm(region: Region, statement: Statement): ProductForm | string {
+  const { reads, body, reduction, writes, indirects, guard, loops } = statement;
+  const value = body[0];
+  const [write] = writes;
+  if (!reduction || body.length !== 1 || !value || !isSum(statement)) {
+    return "it is no sum of products in f32";
+  }
+  if (reduction.numericClass === "approximates") return "its sum may not be reassociated";
+  const factors = factorsOf(value);
+  if (!factors || reads.length !== 2 || factors[0] === factors[1]) {
+    return "its body is not a product of two reads";
+  }
+  if (writes.length !== 1 || write!.combine !== "overwrite") return "it has no single plain result";
+  if (indirects.length > 0 || guard.length > 0) return "it has indirect indices or a guard";
+  if (loops.some((l) => l.kind === "scan" || constantValue(l.extent) === undefined)) {
+    return "not every loop has a constant extent";
+  }
+  if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
+  const dtypes = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
+  if (dtypes[0] !== dtypes[1]) return "its operands have two types";
+  return partsOf(statement, dtypes[0]!);
+}
+
+/** Results of a warp that come together, and the least depth of a step. */
+const units = { fma: [16, 32, 4], mma: [16, 16, 16] } as const;
+/** Sums that a thread holds at most. */
+const mostSums = 128;
+
+/** Why no block can be given such a tile, or undefined. */
+export function multiplyFault(d: MultiplyDirective, { dtype }: ProductForm): string | undefined {
+  const [rows, columns, depth] = d.tile;
+  const [down, across] = d.warps;
+  const numbers = [...d.tile, ...d.warps, d.stages];
+  if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
+    return "not all are positive integers";
+  const narrow = dtype === "bf16" || dtype === "f16";
+  if (d.by === "fma" ? dtype !== "f32" : !narrow) return `${d.by} does not multiply ${dtype}`;
+  if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
+  const [tall, wide, deep] = units[d.by];
+  if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
+  if (columns % (wide * across) !== 0)
+    return `${columns} columns for ${across} warps of a multiple of ${wide}`;
+  if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
+  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
+  if ((rows * columns) / (32 * down * across) > mostSums)
+    return `more than ${mostSums} sums in a thread`;
+  return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+function partsOf({ reads, writes, loops }: Statement, dtype: DType): ProductForm | string {
+  const uses = reads.map((r) => variablesOf(...r.index));
+  const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
+  const space = loops.filter((l) => l.kind === "space");
+  const inner = space.findLast((l) => nearest.includes(l.name));
+  const second = uses[0]!.has(inner?.name ?? "") && !uses[1]!.has(inner?.name ?? "") ? 0 : 1;
+  const [column, row] = [uses[second]!, uses[1 - second]!];
+  const part = (chosen: readonly Loop[]): ProductPart => ({
+    loops: chosen,
+    extent: chosen.reduce((n, l) => n * constantValue(l.extent)!, 1),
+  });
+  if (space.some((l) => !row.has(l.name) && !column.has(l.name))) {
+    return "a loop moves neither operand";
+  }
+  const only = (mine: ReadonlySet<string>, other: ReadonlySet<string>): ProductPart =>
+    part(space.filter((l) => mine.has(l.name) && !other.has(l.name)));
+  return {
+    dtype,
+    rows: { ...only(row, column), access: reads[1 - second]! },
+    columns: { ...only(column, row), access: reads[second]! },
+    batch: part(space.filter((l) => row.has(l.name) && column.has(l.name))),
+    depth: part(loops.filter((l) => l.kind === "reduce")),
+  };
+}
+
+function isSum({ reduction }: Statement): boolean {
+  const { name, components } = reduction!.monoid;
+  return name === "sum" && components.length === 1 && components[0]!.dtype === "f32";
+}
+
+/** Numbers of the two reads that are multiplied in f32. */
+function factorsOf(value: ScalarExpr): readonly [number, number] | undefined {
+  if (value.kind !== "apply" || value.op !== "mul" || value.dtype !== "f32") return undefined;
+  const [a, b] = value.operands.map((o) => {
+    const inner = o.kind === "cast" && isExactlyF32(o.operand.dtype) ? o.operand : o;
+    return inner.kind === "argument" ? inner.index : undefined;
+  });
+  return a === undefined || b === undefined ? undefined : [a, b];
+}
+
+function isExactlyF32(dtype: DType): boolean {
+  return dtype === "bf16" || dtype === "f16";
+}

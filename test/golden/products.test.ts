@@ -1,0 +1,45 @@
+/** Programs of small matrix products as blocks, which `campaign -- gpu-mutants` plants faults in. */
+import { describe, it } from "vitest";
+import { type ProductCase, productText } from "../../campaign/ptx/product-programs.ts";
+import { checkGolden } from "./golden-file.ts";
+
+/** Ragged rows, columns and depth, copies of vectors and of single elements, operands both ways. */
+const products: readonly (readonly [string, ProductCase])[] = [
+  [
+    "by warps",
+    {
+      equation: "i k, j k -> i j",
+      left: [24, 120],
+      right: [18, 120],
+      dtype: "bf16",
+      how: "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64",
+    },
+  ],
+  [
+    "by warps, through registers",
+    {
+      equation: "k i, j k -> i j",
+      left: [35, 32],
+      right: [18, 35],
+      dtype: "bf16",
+      how: "by mma tile (32, 16, 16) warps (2, 1) stages 2 swizzle 0",
+    },
+  ],
+  [
+    "by threads",
+    {
+      equation: "i k, k j -> i j",
+      left: [17, 22],
+      right: [22, 36],
+      dtype: "f32",
+      how: "by fma tile (16, 32, 4) warps (1, 1) stages 3 swizzle 0",
+    },
+  ],
+];
+
+describe("products by blocks", () => {
+  it("are the programs last looked at", () => {
+    const texts = new Map(products.map(([name, given]) => [name, productText(given)]));
+    checkGolden("products.txt", "matrix products as the compiler lowers them to blocks", texts);
+  });
+});
