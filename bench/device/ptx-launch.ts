@@ -4,6 +4,7 @@
  */
 import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
 import type { PtxKernel, PtxModule, PtxParameter } from "../../src/emit/ptx/ptx-module.ts";
+import type { Program } from "../../src/program/program.ts";
 import { parseProgram } from "../../src/program/program-parse.ts";
 import { CudaDevice } from "../../src/runtime/cuda/device.ts";
 import { CudaDriver } from "../../src/runtime/cuda/driver.ts";
@@ -45,8 +46,9 @@ export interface LoadedProgram {
   readonly unload: () => void;
 }
 
-export function loadProgram(device: CudaDevice, text: string): LoadedProgram {
-  const ptx = take(emitPtx(take(parseProgram(text)), architectureOf(device)));
+export function loadProgram(device: CudaDevice, program: string | Program): LoadedProgram {
+  const read = typeof program === "string" ? take(parseProgram(program)) : program;
+  const ptx = take(emitPtx(read, architectureOf(device)));
   const dynamic = ptx.kernels.map((k) => [k.entry, k.dynamicSharedBytes] as const);
   const module = take(
     loadModule(device, ptx.text, {
