@@ -6,7 +6,8 @@
  *   expand      composites into core ops
  *   fold        constants, batch norms into weights, dead and repeated nodes
  *   inline      bodies of control flow that is decided or short
- *   rewrite     equal graphs, the one taken that the target's prices say is cheapest (when asked for)
+ *   rewrite     equal graphs, the cheapest by the target's prices (when asked for); it and the import go
+ *               through the four passes behind this one, and what these price lower is kept
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   layouts     feature maps in blocks of channels, where that is cheaper with all conversions
@@ -38,6 +39,7 @@ import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
   type Certificate,
   type ChosenSchedule,
+  type ChosenSchedules,
   chooseSchedules,
 } from "./schedule/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
@@ -52,6 +54,7 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
+import { invariant } from "./support/invariant.ts";
 import type { Target } from "./target/target.ts";
 
 export interface CompileOptions {
@@ -107,13 +110,80 @@ export function rewriteFor(
 }
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
-  const { target, threads = 2, onPass = () => {} } = options;
+  const { target, onPass = () => {} } = options;
   onPass("graph");
   const prepared = prepareModel(source);
   const improved = options.rewrite === "on" ? rewriteFor(prepared, target, onPass) : ok(undefined);
   if (!improved.ok) return improved;
-  const lowered = improved.value ? lowerToCore(improved.value.best.model) : prepared;
-  const model = { ...lowered, graph: separateOutputs(lowered.graph) };
+  const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);
+  if (!chosen.ok) return chosen;
+  const { model, widened, choice } = chosen.value;
+  const regions = choice.schedules.map((s) => describeChoice(s, target));
+  onPass("lower");
+  const plan = lowerProgram(
+    {
+      nests: widened,
+      scheduled: regions.map((c) => c.scheduled),
+      requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
+      states: statesOf(model.graph),
+    },
+    target,
+  );
+  if (!plan.ok) return plan;
+  onPass("validate");
+  const valid = validateProgram(plan.value.program);
+  if (!valid.ok) return fail(notProved(valid.diagnostics));
+  const { certificate } = choice;
+  const rewritten = improved.value && { rewritten: improved.value };
+  const found = { model, nests: widened, regions, certificate, plan: plan.value };
+  return ok({ ...found, ...rewritten }, [
+    ...improved.warnings,
+    ...chosen.warnings,
+    ...plan.warnings,
+  ]);
+}
+
+/** Graphs that the search is given: what rewriting says is cheapest, and the import. */
+function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly Model[] {
+  if (!rewritten || rewritten.best.model === prepared) return [prepared];
+  return [lowerToCore(rewritten.best.model), prepared];
+}
+
+/** A graph with its regions scheduled. */
+interface ScheduledGraph {
+  readonly model: Model;
+  readonly widened: NestProgram;
+  readonly choice: ChosenSchedules;
+  /** Of the whole program, with regions that had no choice. */
+  readonly pricePs: number;
+}
+
+/**
+ * Schedules each graph and keeps the cheapest, the first of those of one price. What was measured says
+ * nothing of the other graphs' schedules, so that it has no part in the choice among graphs.
+ */
+function scheduleCheapest(
+  models: readonly Model[],
+  options: CompileOptions,
+): Result<ScheduledGraph> {
+  const { measured, ...unmeasured } = options;
+  if (models.length === 1) return scheduleGraph(models[0]!, options);
+  let best: { readonly made: Result<ScheduledGraph>; readonly model: Model } | undefined;
+  let least = Infinity;
+  for (const model of models) {
+    const made = scheduleGraph(model, unmeasured);
+    if (!made.ok) return made;
+    if (made.value.pricePs >= least) continue;
+    least = made.value.pricePs;
+    best = { made, model };
+  }
+  invariant(best, () => "no graph has a price");
+  return measured ? scheduleGraph(best.model, options) : best.made;
+}
+
+function scheduleGraph(source: Model, options: CompileOptions): Result<ScheduledGraph> {
+  const { target, threads = 2, onPass = () => {} } = options;
+  const model = { ...source, graph: separateOutputs(source.graph) };
   onPass("nests");
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;
@@ -134,29 +204,13 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
     ...(options.measured && { measured: options.measured }),
   });
   if (!choice.ok) return choice;
-  const chosen = choice.value.schedules.map((s) => describeChoice(s, target));
-  onPass("lower");
-  const plan = lowerProgram(
-    {
-      nests: widened,
-      scheduled: chosen.map((c) => c.scheduled),
-      requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
-      states: statesOf(model.graph),
-    },
-    target,
-  );
-  if (!plan.ok) return plan;
-  onPass("validate");
-  const valid = validateProgram(plan.value.program);
-  if (!valid.ok) return fail(notProved(valid.diagnostics));
-  const { certificate } = choice.value;
-  const rewritten = improved.value && { rewritten: improved.value };
-  const found = { model, nests: widened, regions: chosen, certificate, plan: plan.value };
-  return ok({ ...found, ...rewritten }, [
-    ...improved.warnings,
-    ...nests.warnings,
-    ...plan.warnings,
-  ]);
+  const { schedules, certificate } = choice.value;
+  // Regions without a choice are no variables of the search.
+  const fixedNs = schedules
+    .filter((s) => !s.funnel)
+    .reduce((sum, s) => sum + priceRegion(s.scheduled, target).estimateNs, 0);
+  const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
+  return ok({ model, widened, choice: choice.value, pricePs }, nests.warnings);
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */
