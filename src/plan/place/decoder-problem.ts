@@ -10,7 +10,7 @@ import { linkBetween, type PlanDevice, rateFor } from "../device.ts";
 import { formatNamed } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes, type Workload } from "../quantize/memory.ts";
 import type { ModelDescription } from "../quantize/model.ts";
-import { decoderParts, type WeightChoice } from "../quantize/weights.ts";
+import { decoderParts, readPerStep, type WeightChoice } from "../quantize/weights.ts";
 import type { PlaceProblem, PlaceTask, PlaceTransfer } from "./problem.ts";
 
 export interface DecoderPlacement {
@@ -44,8 +44,8 @@ export function decoderProblem(input: DecoderPlacement): PlaceProblem | undefine
   const layer = {
     weights: layerWeights,
     cache: layerCache,
-    read: layerWeights + layerCache,
-    flops: flops(parts.layers.parameters / decoder.layers),
+    read: readPerStep(parts.layers, model, load.batch) / decoder.layers + layerCache,
+    flops: flops((parts.layers.parameters * parts.layers.active) / decoder.layers),
   };
   const output = { weights: last.bytes, cache: 0, read: last.bytes, flops: flops(last.parameters) };
   const tasks = [

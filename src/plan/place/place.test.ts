@@ -5,7 +5,8 @@ import { targets } from "../../target/index.ts";
 import { deviceOfTarget, type PlanDevice } from "../device.ts";
 import { formatNamed } from "../quantize/formats.ts";
 import { activationBytes, kvCacheBytes, reserveBytes } from "../quantize/memory.ts";
-import { modelOfSize } from "../quantize/model.ts";
+import { modelOfSize, modelOfTensors } from "../quantize/model.ts";
+import { recommendFormat } from "../quantize/recommend.ts";
 import { weightBytes } from "../quantize/weights.ts";
 import { decoderProblem, transferLatency } from "./decoder-problem.ts";
 import { searchExactly } from "./exact.ts";
@@ -258,5 +259,40 @@ describe("placement files", () => {
     expect(place(problem)).toMatchObject({ diagnostics: [{ code: "PLN001" }] });
     const nowhere = { ...problem, tasks: [{ ...problem.tasks[0]!, timeNs: [Infinity] }] };
     expect(place(nowhere)).toMatchObject({ diagnostics: [{ code: "PLN005" }] });
+  });
+});
+
+describe("a mixture of experts", () => {
+  it("reads the experts that a token uses, and takes as long as its quantisation plan says", () => {
+    const tensor = (name: string, rows: number) => ({
+      ...{ name, shape: [rows, 4096], bits: 16, format: "BF16" },
+    });
+    const layer = (i: number) => [
+      tensor(`blk.${i}.attn_q.weight`, 4096),
+      tensor(`blk.${i}.ffn_up_exps.weight`, 8 * 14336),
+    ];
+    const shape = {
+      ...{ layers: 4, hidden: 4096, kvHeads: 8, headWidth: 128, intermediate: 14336 },
+      ...{ vocabulary: 32000, experts: 8, expertsUsed: 2 },
+    };
+    const ends = [tensor("token_embd.weight", 32000), tensor("output.weight", 32000)];
+    const tensors = [...ends, ...[0, 1, 2, 3].flatMap(layer)];
+    const mixture = modelOfTensors("moe", tensors, { shape, source: "test" });
+    if (!mixture.ok) throw new Error("no model");
+    for (const batch of [1, 3]) {
+      const devices = [device("h200")];
+      const work = { context: 1, batch, kvBits: 16 };
+      const input = { model: mixture.value, format: "stored", load: work, devices } as const;
+      const { makespanNs } = planOf(decoderProblem(input)!);
+      const chosen = 8 * (1 - (6 / 8) ** batch);
+      const rows = 32000 + batch + 4 * (4096 + chosen * 14336);
+      const cache = 4 * 2 * 1024 * 2 * batch;
+      expect(makespanNs).toBeCloseTo((rows * 4096 * 2 + cache) / 4800, -1);
+      const asked = { split: "layers", preference: "quality" } as const;
+      const planned = recommendFormat({ model: mixture.value, devices, load: work, ...asked });
+      if (!planned.ok) throw new Error("no plan");
+      const bf16 = planned.value.formats.find((f) => f.format === "BF16")!;
+      expect((1e9 * batch) / bf16.tokensPerSecond / makespanNs).toBeCloseTo(1, 3);
+    }
   });
 });

@@ -16,7 +16,7 @@ import {
   recommendFormat,
 } from "./recommend.ts";
 import { relativeError } from "./round-weights.test-support.ts";
-import { bitsOf, weightBytes } from "./weights.ts";
+import { bitsOf, readPerStep, weightBytes } from "./weights.ts";
 
 function device(name: string, gib?: number): PlanDevice {
   const found = deviceOfTarget(
@@ -372,6 +372,10 @@ describe("tensor lists", () => {
     if (!model.ok) throw new Error("no model");
     const bytes = weightBytes(model.value, formatNamed("BF16")!);
     expect(bytes.readPerToken / bytes.total).toBeCloseTo(4 / 64);
+    const step = (batch: number): number => readPerStep(bytes, model.value, batch) / bytes.total;
+    expect(step(1)).toBeCloseTo(4 / 64);
+    expect(step(2)).toBeCloseTo(1 - (60 / 64) ** 2);
+    expect(step(1000)).toBeCloseTo(1);
   });
 });
 

@@ -27,7 +27,7 @@ import {
 } from "./memory.ts";
 import type { ModelDescription } from "./model.ts";
 import { queryHeads } from "./tensor-split.ts";
-import { isAbove, keptEndsBytes, type WeightBytes, weightBytes } from "./weights.ts";
+import { isAbove, keptEndsBytes, readPerStep, type WeightBytes, weightBytes } from "./weights.ts";
 
 export type Preference = "quality" | "balanced" | "speed";
 
@@ -222,7 +222,7 @@ function timePerToken(
   { format, weights, laid }: { format: WeightFormat; weights: WeightBytes; laid: Spread },
 ): Time {
   const kv = kvCacheBytes(model, load);
-  const read = weights.readPerToken * batchedRead(model, load);
+  const read = readPerStep(weights, model, load.batch);
   const flops = 2 * model.parameters.value * weights.active * load.batch;
   const parts = laid.shares.map(({ device, share, cacheShare }) => {
     const memory = (read * share + kv * cacheShare) / device.memoryBytesPerNs.value;
@@ -255,12 +255,6 @@ function promptTokenNs(
   });
   const ns = split === "tensor" ? Math.max(...parts) : parts.reduce((a, b) => a + b, 0);
   return Math.max(ns, 1e-6);
-}
-
-/** Sequences choose experts apart: a batch reads up to all of them. */
-function batchedRead({ decoder }: ModelDescription, { batch }: Workload): number {
-  if (!decoder?.experts || !decoder.expertsUsed) return 1;
-  return Math.min(batch, decoder.experts / decoder.expertsUsed);
 }
 
 /** A message costs at least this; NCCL's small messages on NVLink take about as long. */

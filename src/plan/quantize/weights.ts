@@ -11,6 +11,8 @@ export interface WeightBytes {
   readonly total: number;
   /** Read for each token: all but the embedding's other rows and the experts that are not used. */
   readonly readPerToken: number;
+  /** Of those the experts'. */
+  readonly expertsPerToken: number;
   /** Share of the parameters that a token is multiplied by: those that are read. */
   readonly active: number;
   /** The largest tensor: what no split over devices by layers can divide. */
@@ -24,7 +26,7 @@ export type WeightChoice = WeightFormat | "stored";
 export interface DecoderParts {
   readonly embedding: PartBytes;
   readonly output: PartBytes;
-  readonly layers: PartBytes;
+  readonly layers: PartBytes & Pick<WeightBytes, "readPerToken" | "expertsPerToken" | "active">;
 }
 
 export interface PartBytes {
@@ -47,12 +49,17 @@ export function decoderParts(model: ModelDescription, format: WeightChoice): Dec
     };
   };
   const [embedding, ownOutput] = [of(embeddingName), of(outputName)];
+  const parameters = model.parameters.value - embedding.parameters - ownOutput.parameters;
+  const between = sumOf(model, bytesOf, (t) => !isEnd(t));
   return {
     embedding,
     output: ownOutput.parameters > 0 ? ownOutput : embedding,
     layers: {
       bytes: of(/^/).bytes - embedding.bytes - ownOutput.bytes,
-      parameters: model.parameters.value - embedding.parameters - ownOutput.parameters,
+      parameters,
+      readPerToken: between.readPerToken,
+      expertsPerToken: between.expertsPerToken,
+      active: between.active / Math.max(1, parameters),
     },
   };
 }
@@ -70,7 +77,8 @@ function partsOfSize(model: ModelDescription, format: WeightFormat): DecoderPart
   const counted = format.ends === "kept" ? between : parameters.value;
   const total = Math.ceil((counted * format.mixedBits) / 8);
   const bytes = format.ends === "kept" ? total : total - embedding.bytes - output.bytes;
-  return { embedding, output, layers: { bytes, parameters: between } };
+  const layers = { bytes, parameters: between, readPerToken: bytes, expertsPerToken: 0, active: 1 };
+  return { embedding, output, layers };
 }
 
 /** Bytes of a tensor: as stored in the model's own format, else never more bits than it has. */
@@ -110,21 +118,44 @@ export function isAbove(model: ModelDescription, format: WeightFormat): boolean 
 
 export function weightBytes(model: ModelDescription, format: WeightFormat): WeightBytes {
   if (model.tensors.length === 0) return bytesOfSize(model, format);
+  const sum = sumOf(model, tensorBytes(model, format), () => true);
+  return { ...sum, active: sum.active / model.parameters.value };
+}
+
+/** Over some of a model's tensors; `active` in parameters. */
+function sumOf(
+  model: ModelDescription,
+  bytesOf: (tensor: ModelTensor) => number,
+  counts: (tensor: ModelTensor) => boolean,
+): WeightBytes {
   const tied = !model.tensors.some((t) => outputName.test(t.name));
-  const bytesOf = tensorBytes(model, format);
-  let total = 0;
-  let readPerToken = 0;
-  let active = 0;
-  let largest = 0;
-  for (const tensor of model.tensors) {
+  let [total, readPerToken, expertsPerToken, active, largest] = [0, 0, 0, 0, 0];
+  for (const tensor of model.tensors.filter(counts)) {
     const bytes = bytesOf(tensor);
     total += bytes;
     largest = Math.max(largest, bytes);
     const share = readShare(model, tensor, tied);
     readPerToken += bytes * share;
+    if (share < 1) expertsPerToken += bytes * share;
     if (!tensor.fixed) active += elementsOf(tensor) * share;
   }
-  return { total, readPerToken, active: active / model.parameters.value, largest };
+  return { total, readPerToken, expertsPerToken, active, largest };
+}
+
+/**
+ * Bytes that a step of several sequences reads: all but experts once, and of E experts, of which each
+ * sequence chooses k by itself, the E (1 - (1 - k / E)^batch) that are expected to be chosen by any.
+ */
+export function readPerStep(
+  { readPerToken, expertsPerToken }: Pick<WeightBytes, "readPerToken" | "expertsPerToken">,
+  { decoder }: ModelDescription,
+  batch: number,
+): number {
+  const { experts, expertsUsed } = decoder ?? {};
+  if (!experts || !expertsUsed) return readPerToken;
+  const used = Math.min(1, expertsUsed / experts);
+  const chosen = (1 - (1 - used) ** batch) / used;
+  return readPerToken + expertsPerToken * (chosen - 1);
 }
 
 const outputName = /^(?:output|lm_head)\.weight$/;
@@ -170,5 +201,6 @@ function bytesOfSize(model: ModelDescription, format: WeightFormat): WeightBytes
   const total = embedding.bytes + layers.bytes + output.bytes;
   const count = model.decoder?.layers ?? 1;
   const active = 1 - embedding.parameters / model.parameters.value;
-  return { total, readPerToken: total - embedding.bytes, active, largest: total / count };
+  const readPerToken = total - embedding.bytes;
+  return { total, readPerToken, expertsPerToken: 0, active, largest: total / count };
 }
