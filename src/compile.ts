@@ -29,6 +29,7 @@ import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region } from "./region/nest.ts";
 import { regionsOf } from "./region/regions-of.ts";
+import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
 import {
   lowerToCore,
   type RewriteOptions,
@@ -60,7 +61,7 @@ import type { Target } from "./target/target.ts";
 export interface CompileOptions {
   readonly target: Target;
   /** Look for a cheaper equal graph by equality saturation; default: off. */
-  readonly rewrite?: "on" | "off";
+  readonly rewrite?: RewriteMode;
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
   /** Schedules by region that were measured to be the best. */
@@ -96,6 +97,8 @@ export interface CompiledModel {
   readonly plan: MemoryPlan;
   /** What rewriting found, when it was asked for. */
   readonly rewritten?: Rewritten;
+  /** What rules that approximate may have changed in the graph that was kept; 0 without them. */
+  readonly errorBound: number;
 }
 
 /** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
@@ -109,11 +112,20 @@ export function rewriteFor(
   return rewriteModel(model, { ...options, pricer: new GraphPricer(target) });
 }
 
+function improve(
+  prepared: Model,
+  { target, rewrite = "off", onPass }: CompileOptions,
+): Result<Rewritten | undefined> {
+  if (rewrite === "off") return ok(undefined);
+  const phases = rewrite === "approximate" ? { phases: approximatePhases } : {};
+  return rewriteFor(prepared, target, onPass, phases);
+}
+
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
   onPass("graph");
   const prepared = prepareModel(source);
-  const improved = options.rewrite === "on" ? rewriteFor(prepared, target, onPass) : ok(undefined);
+  const improved = improve(prepared, options);
   if (!improved.ok) return improved;
   const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);
   if (!chosen.ok) return chosen;
@@ -135,7 +147,9 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice;
   const rewritten = improved.value && { rewritten: improved.value };
-  const found = { model, nests: widened, regions, certificate, plan: plan.value };
+  const isImport = chosen.value.source === prepared;
+  const errorBound = isImport ? 0 : (improved.value?.best.errorBound ?? 0);
+  const found = { model, nests: widened, regions, certificate, plan: plan.value, errorBound };
   return ok({ ...found, ...rewritten }, [
     ...improved.warnings,
     ...chosen.warnings,
@@ -151,6 +165,8 @@ function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly M
 
 /** A graph with its regions scheduled. */
 interface ScheduledGraph {
+  /** As it was given. */
+  readonly source: Model;
   readonly model: Model;
   readonly widened: NestProgram;
   readonly choice: ChosenSchedules;
@@ -210,7 +226,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     .filter((s) => !s.funnel)
     .reduce((sum, s) => sum + priceRegion(s.scheduled, target).estimateNs, 0);
   const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
-  return ok({ model, widened, choice: choice.value, pricePs }, nests.warnings);
+  return ok({ source, model, widened, choice: choice.value, pricePs }, nests.warnings);
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */

@@ -82,6 +82,11 @@ export const metaSchema = z.strictObject({
     .optional(),
   /** By target; absent in artifacts that were made without a search. */
   searches: z.array(searchSchema).optional(),
+  /**
+   * How far the graph's outputs may be from those of the model it was made of, relative to the largest
+   * element: bounds of the approximating rules that were used. Absent where none were.
+   */
+  errorBound: z.number().positive().optional(),
   /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
 });

@@ -82,9 +82,10 @@ export const shared = {
     description: "an input that takes over an output of the run before (repeatable)",
     value: "INPUT=OUTPUT",
   }),
-  rewrite: argument(z.enum(["on", "off"]).default("off"), {
-    description: "look for a cheaper equal graph by equality saturation before compiling",
-    value: "on|off",
+  rewrite: argument(z.enum(["on", "off", "approximate"]).default("off"), {
+    description:
+      "look for a cheaper equal graph by equality saturation before compiling; approximate: also by rules with an error bound, which verify then grants",
+    value: "on|off|approximate",
   }),
   threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
     description: "compute threads; default: what `wavetile detect` advises",

@@ -57,6 +57,11 @@ export interface Candidate {
   readonly model: Model;
   /** By how much it is priced below the import; 0 for the import itself. */
   readonly savedNs: number;
+  /**
+   * What rules that approximate may have added up to, relative to the largest element of an output: the
+   * bounds of all their uses. 0 where there are none; how an error grows on its way is for the verdict.
+   */
+  readonly errorBound: number;
 }
 
 /** What became of one distinct part. */
@@ -99,10 +104,11 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   if (!imported.ok) return imported;
   const rules = readRuleSet(settings.phases, scopeOf(model.graph));
   if (!rules.ok) return rules;
+  const bounds = boundsOf(settings.phases);
   const answers: Answer[] = [];
   const warnings = new Map<string, Diagnostic>();
   for (const question of askParts(model.graph)) {
-    const answer = answerPart(question, rules.value, settings);
+    const answer = answerPart(question, rules.value, { ...settings, bounds });
     if (!answer.ok) return answer;
     for (const found of answer.warnings) {
       warnings.set(`${found.code} ${found.at}`, { ...found, severity: "warning" });
@@ -111,7 +117,7 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   }
   const others = wholeGraphs(model, answers, { settings, imported: imported.value });
   if (!others.ok) return others;
-  const unchanged: Candidate = { model: source, savedNs: 0 };
+  const unchanged: Candidate = { model: source, savedNs: 0, errorBound: 0 };
   // Sorting is stable, and the import stands last.
   const candidates = [...others.value, unchanged].sort(
     (a, b) => picoseconds(b.savedNs) - picoseconds(a.savedNs),
@@ -144,7 +150,8 @@ function wholeGraphs(
     const counts = countRegions(spliced, settings.pricer);
     if (!counts.ok) return counts;
     const saved = savedNs(imported, counts.value, settings.pricer);
-    candidates.push({ model: spliced, savedNs: saved });
+    const errorBound = answers.reduce((sum, answer) => sum + errorOf(answer, rank), 0);
+    candidates.push({ model: spliced, savedNs: saved, errorBound });
   }
   return ok(candidates);
 }
@@ -170,29 +177,45 @@ interface Answer {
   readonly question: PartQuestion;
   /** Better than the part as it was, the best first. */
   readonly graphs: readonly Graph[];
+  /** Error bounds of these. */
+  readonly errors: readonly number[];
   readonly report: PartReport;
 }
 
 type Settings = Required<RewriteOptions>;
 
-function answerPart(question: PartQuestion, rules: RuleSet, settings: Settings): Result<Answer> {
+/** Error bounds by rule, of the rules that approximate. */
+type Bounds = ReadonlyMap<string, number>;
+
+function boundsOf(phases: readonly RulePhase[]): Bounds {
+  const rules = phases.flatMap((phase) => phase.rules);
+  return new Map(rules.flatMap((r) => (r.errorBound ? [[r.name, r.errorBound] as const] : [])));
+}
+
+function answerPart(
+  question: PartQuestion,
+  rules: RuleSet,
+  settings: Settings & { readonly bounds: Bounds },
+): Result<Answer> {
   const { graph } = question.parts[0]!;
-  const { pricer } = settings;
+  const { pricer, bounds } = settings;
   const ranges = rangesOf(graph);
   const rewritten = rewritePart(graph, {
     rules,
     priceOp: (call) => pricer.op(call, ranges),
     count: settings.count,
     budget: settings.budget,
-    explain: settings.explain,
+    // Which rules a candidate owes itself to is what its error bound is made of.
+    explain: settings.explain || bounds.size > 0,
   });
   const before = countRegions(withoutStore(graph), pricer);
   if (!before.ok) return before;
-  const priced: { readonly graph: Graph; readonly saved: number }[] = [];
-  for (const candidate of rewritten.graphs) {
+  const priced: { readonly graph: Graph; readonly saved: number; readonly error: number }[] = [];
+  for (const [i, candidate] of rewritten.graphs.entries()) {
     const after = countRegions(withoutStore(candidate), pricer);
     if (!after.ok) return after;
-    priced.push({ graph: candidate, saved: savedNs(before.value, after.value, pricer) });
+    const saved = savedNs(before.value, after.value, pricer);
+    priced.push({ graph: candidate, saved, error: boundOf(rewritten.chains[i], bounds) });
   }
   const better = priced
     .filter((p) => isTaken(p.saved, settings))
@@ -211,7 +234,17 @@ function answerPart(question: PartQuestion, rules: RuleSet, settings: Settings):
       .filter((r) => r.changes > 0)
       .map(({ rule, changes }) => ({ rule, changes })),
   };
-  return ok({ question, graphs: better.map((p) => p.graph), report: told }, warnings);
+  const errors = better.map((p) => p.error);
+  return ok({ question, graphs: better.map((p) => p.graph), errors, report: told }, warnings);
+}
+
+function boundOf(chain: readonly ChainStep[] | undefined, bounds: Bounds): number {
+  return (chain ?? []).reduce((sum, { rule, uses }) => sum + uses * (bounds.get(rule) ?? 0), 0);
+}
+
+/** The error bound of all segments that take this candidate. */
+function errorOf({ question, errors }: Answer, rank: number): number {
+  return (errors[Math.min(rank, errors.length - 1)] ?? 0) * question.segments.length;
 }
 
 function noStore(key: string): never {

@@ -1,5 +1,6 @@
 /** Opening a model as commands do: path, target, shapes and threads from the arguments. */
 
+import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
@@ -20,7 +21,7 @@ export interface OpenArgs {
   readonly threads?: number | undefined;
   readonly portable?: boolean;
   readonly measured?: ReadonlyMap<string, Schedule>;
-  readonly rewrite?: "on" | "off";
+  readonly rewrite?: RewriteMode;
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {

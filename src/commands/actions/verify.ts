@@ -47,7 +47,9 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
       ? runOracle(opened, feeds)
       : await runPeer(args.model, opened, feeds, threads);
   if (!expected.ok) return expected;
-  const tolerances = tolerancesOf(graph);
+  // The artifact alone is held to its own graph, approximated or not.
+  const granted = opened.origin ? (meta.errorBound ?? 0) : 0;
+  const tolerances = tolerancesOf(graph).map((t) => t + granted);
   const outputs = meta.outputs.map(({ name }, i) => {
     const worst = worstDifference(toRef(found.value[name]!), expected.value[i]!);
     const tolerance = tolerances[i]!;
@@ -72,12 +74,25 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
     ]),
   );
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
-  const data = { against: args.against, seed: args.seed, threads, coverage, outputs };
+  const approximation = granted > 0 ? { errorBound: granted } : {};
+  const asked = { against: args.against, seed: args.seed, threads };
+  const data = { ...asked, coverage, ...approximation, outputs };
   return ok(
-    { data, text: text + smallerShapes(shapes, ends), target: opened.target.name, failed },
+    {
+      data,
+      text: text + grantedError(granted) + smallerShapes(shapes, ends),
+      target: opened.target.name,
+      failed,
+    },
     started.warnings,
   );
 };
+
+/** What to say of rules that approximate. */
+function grantedError(bound: number): string {
+  if (bound === 0) return "";
+  return `\nrules that approximate may have added ${bound.toExponential(2)}: it is part of the tolerance`;
+}
 
 /** What to say where the largest shapes were over the budget. */
 function smallerShapes(shapes: Symbols, ends: Symbols): string {

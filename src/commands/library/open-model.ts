@@ -18,6 +18,7 @@ import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
 import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Program } from "../../program/program.ts";
+import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
 import { probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
@@ -57,7 +58,7 @@ export interface OpenOptions {
   /** Threads that an ONNX model is compiled for; the program runs on any number. */
   readonly threads?: number;
   /** Whether the graph is rewritten before it is compiled; default: off. */
-  readonly rewrite?: "on" | "off";
+  readonly rewrite?: RewriteMode;
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
   readonly portable?: boolean;
   /** Schedules by region that were measured to be the best on this machine. */
@@ -104,7 +105,8 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
   const [value] = Object.keys(options.values ?? {});
   if (value !== undefined) return fail(fixedBefore("values", `--value ${value}`));
-  if (options.rewrite === "on") return fail(fixedBefore("operations", "--rewrite on"));
+  const { rewrite = "off" } = options;
+  if (rewrite !== "off") return fail(fixedBefore("operations", `--rewrite ${rewrite}`));
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
   const chosen = chooseTarget(container.value, options.target);
@@ -301,6 +303,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     outputs: portsOf(imported.value, compiled.value, "outputs"),
     views: allViews(all.map(([, , c]) => c)),
     searches: all.map(([name, , c]) => searchReport(name, c)),
+    ...approximated(compiled.value),
   };
   const artifact: ArtifactContent = {
     meta,
@@ -317,6 +320,11 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     ...read.warnings,
     ...compiled.warnings,
   ]);
+}
+
+/** What rules that approximate may have changed; nothing where none did. */
+function approximated({ errorBound }: CompiledModel): { readonly errorBound?: number } {
+  return errorBound > 0 ? { errorBound } : {};
 }
 
 /** Too large for WebAssembly's memory: the artifact then runs where its machine code does. */

@@ -32,6 +32,9 @@ export const families: Readonly<Record<string, readonly RuleRow[]>> = {
   approximate,
 };
 
+/** What a caller may ask of rewriting: identities alone, or also rules that approximate. */
+export type RewriteMode = "on" | "off" | "approximate";
+
 /** Identities first to the end of their news or budget, then merges, then what those make possible. */
 export const defaultPhases: readonly RulePhase[] = [
   {
@@ -51,4 +54,10 @@ export const defaultPhases: readonly RulePhase[] = [
   { name: "enlarge", rules: enlargements, iterations: 1 },
   { name: "merge", rules: [...merges, ...sumsOfParts], iterations: 1 },
   { name: "settle", rules: [...arithmetic, ...scales, ...movement, ...joins], iterations: 3 },
+];
+
+/** With rules that give other numbers, each within its bound. */
+export const approximatePhases: readonly RulePhase[] = [
+  ...defaultPhases,
+  { name: "approximate", rules: approximate, iterations: 1 },
 ];
