@@ -68,7 +68,10 @@ const subjects: readonly Subject[] = [
     target: "sm_90a",
   },
   { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80", inParts: true },
-  ...[...products].map(([name, text]) => ({ name, text, target: "sm_80", inParts: true })),
+  ...[...products].map(([name, text]) => {
+    const target = text.includes("wgmma") ? "sm_90a" : "sm_80";
+    return { name, text, target, inParts: true };
+  }),
 ];
 
 type Trial = () => Finding;

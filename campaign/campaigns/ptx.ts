@@ -63,6 +63,18 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
   ["by mma tile (128, 256, 32) warps (2, 4) stages 4 swizzle 64", [4096, 4096, 4096], "f16"],
   ["by mma tile (64, 64, 32) warps (2, 2) stages 6 swizzle 64", [1000, 776, 328], "bf16"],
   ["by mma tile (16, 128, 64) warps (1, 4) stages 4 swizzle 128", [16, 4096, 4096], "bf16"],
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8",
+    [4096, 4096, 4096],
+    "bf16",
+  ],
+  ["by wgmma tile (128, 64, 64) warps (8, 1) stages 8 swizzle 128", [128, 6144, 4096], "f16"],
+  ["by wgmma tile (64, 48, 64) warps (4, 1) stages 16 swizzle 128", [64, 6144, 4096], "bf16"],
+  [
+    "by wgmma tile (256, 96, 64) warps (8, 1) stages 5 swizzle 128 group 4",
+    [1000, 776, 328],
+    "bf16",
+  ],
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
   ["by fma tile (128, 128, 8) warps (4, 2) stages 3 swizzle 0", [1024, 1024, 1024], "f32"],
   ["by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 333, 77], "f32"],
@@ -71,7 +83,11 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
 function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): Entry {
   const equation = "i k, j k -> i j";
   const text = (): string => productText({ equation, left: [m, k], right: [n, k], dtype, how });
-  return { name: `product ${m}x${n}x${k} ${how}`, text, claims: targets };
+  return {
+    name: `product ${m}x${n}x${k} ${how}`,
+    text,
+    claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
+  };
 }
 
 const suite: readonly Entry[] = [

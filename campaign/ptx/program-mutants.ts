@@ -16,12 +16,22 @@ interface Rule {
 
 const drop = (line: string): string => line.replace(/\S.*$/, "");
 
-/** A guard of the tiles at the edge. */
-const edge = /^\s*if -\d+\*(down|across)\d.* \+ \d+ >= 0/;
-
-/** The bound of the line's first condition moved, by more than a vector or a fragment spans. */
-function shiftGuard(by: number): Rule["change"] {
-  return (line) => line.replace(/ \+ (\d+) >= 0/, (_, n) => ` + ${Number(n) + by} >= 0`);
+/**
+ * The guards of the tiles at an edge, all of them: by itself one may never decide. The bound moves by more
+ * than a vector or a fragment spans.
+ */
+function edgesMoved(text: string): readonly Mutant[] {
+  return ["down", "across"].flatMap((axis) =>
+    [8, -8].flatMap((by) => {
+      const guard = new RegExp(`^(\\s*if -\\d+\\*${axis}\\d.* \\+ )(\\d+) >= 0`, "gm");
+      const moved = text.replace(guard, (line, head, bound) => {
+        const others = line.split(" >= 0").length > 2;
+        return others ? line : `${head}${Number(bound) + by} >= 0`;
+      });
+      const what = `guards along ${axis} ${by > 0 ? "too loose" : "too tight"}`;
+      return moved === text ? [] : [{ what, text: moved }];
+    }),
+  );
 }
 
 /** The first `mod(…, n)` one further. */
@@ -71,8 +81,6 @@ const rules: readonly Rule[] = [
   { what: "copy into the stage after", line: /^\s*issue cp\.async/, change: nextStage },
   // Later ones find the zeros of a stage before.
   { what: "zeros dropped", line: /^\s*store (left|right)\[first.* = \w+\(0\)$/, change: drop },
-  { what: "guard too loose", line: edge, change: shiftGuard(8) },
-  { what: "guard too tight", line: edge, change: shiftGuard(-8) },
   {
     what: "multiplication of the other columns",
     line: /^\s*issue mma\..*rights\[\d+, [04]\]/,
@@ -128,11 +136,12 @@ function atHome(line: string): string {
 export function mutantsOf(text: string): readonly Mutant[] {
   const lines = text.split("\n");
   const applicable = rules.filter((r) => r.only === undefined || text.includes(r.only));
-  return applicable.flatMap(({ what, line: pattern, change }) =>
+  const byLine = applicable.flatMap(({ what, line: pattern, change }) =>
     lines.flatMap((line, i) => {
       const changed = pattern.test(line) ? change(line) : undefined;
       if (changed === undefined || changed === line) return [];
       return [{ what: `line ${i + 1}: ${what}`, text: lines.with(i, changed).join("\n") }];
     }),
   );
+  return [...byLine, ...edgesMoved(text)];
 }

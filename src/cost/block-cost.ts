@@ -61,7 +61,10 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const rate = isNear ? limits.nearBytesPerNs.value : limits.memoryBytesPerNs.value;
   const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
   const vectorFlops = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
-  const matrixFlops = Object.values(limits.warpMatrixFlopsPerNs).map((r) => r.value);
+  const { warpMatrixFlopsPerNs, groupMatrixFlopsPerNs } = limits;
+  const matrixFlops = [warpMatrixFlopsPerNs, groupMatrixFlopsPerNs].flatMap((rates) =>
+    Object.values(rates).map((r) => r.value),
+  );
   const isMatrix = scheduled.products.some((p) => p.directive.by !== "fma");
   const flopsPerNs = isMatrix ? Math.max(vectorFlops, ...matrixFlops) : vectorFlops;
   const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;

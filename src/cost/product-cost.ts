@@ -11,17 +11,29 @@
  * and at its ends the latency of the first tiles and the bytes of the results. The last round counts whole.
  */
 import type { Statement } from "../region/nest.ts";
+import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
-const sustained = { fma: 0.7, mma: 0.8 } as const;
+const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
 /** Warps of a multiprocessor from which on its units have work all the time. */
 const busyWarps = 8;
 /** Registers of a thread beside its sums. */
-const plainRegisters = { fma: 96, mma: 72 } as const;
+const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
+/** Latency of a copy while all multiprocessors copy, over the unloaded one: 1.2 us on an H200. */
+const loadedLatency = 2.4;
+/** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
+const stepNs = { shift: 150, divide: 230 } as const;
+/** Copies of rows shorter than a line reach a part of the rates of caches and memory (H200). */
+const lineBytes = 128;
+const shortLines = 0.7;
+/** Part of the rate of memory at which results go there in pairs, half a sector at a time (H200). */
+const scatteredShare = 0.3;
+/** Sums of a thread from which on warpgroups take registers from the one that copies: all of them. */
+const manySums = 64;
 /** Rounding in the allocation of registers. */
 const registerUnit = 8;
 
@@ -33,7 +45,6 @@ export function productNanoseconds(
   const { by, warps, stages } = directive;
   const [rows, columns, depth] = directive.tile;
   const { warpThreads, cores } = limits;
-  const threads = warpThreads * warps[0] * warps[1];
   const bytes = dtypes[form.dtype].bits / 8;
   const resident = residentBlocks(directive, bytes, limits);
   if (resident === 0) return Infinity;
@@ -43,28 +54,72 @@ export function productNanoseconds(
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
-  const busy = Math.min(1, (together * (threads / warpThreads)) / busyWarps);
+  const multiplying = warps[0] * warps[1];
+  const busy = Math.min(1, (together * multiplying) / busyWarps);
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
-  const copied = (rows + columns) * depth * bytes;
+  const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
+  const copied = (rows + columns) * depth * bytes * lines;
   const active = Math.min(cores, blocks);
   const copy = (copied * active) / limits.nearBytesPerNs.value;
-  const latency = limits.memoryLatencyNs.value / (stages - 1);
+  const latency = (loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
   const steps = Math.ceil(form.depth.extent / depth);
-  const round = steps * Math.max(together * Math.max(multiply, read, copy), latency);
+  const far = lines * farNanoseconds({ form, directive }, limits, cores * together);
+  const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
+  const round = Math.max(
+    steps * Math.max(together * Math.max(multiply, read, copy), latency, step),
+    far / rounds,
+  );
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
   const slots = (together * rows * columns * (finish + 2)) / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
-  return rounds * (round + ends);
+  const results = statement.writes.length * together * active * rows * columns * bytes;
+  const stores = results / (scatteredShare * limits.memoryBytesPerNs.value);
+  return rounds * (round + stores + ends);
+}
+
+function isPowerOfTwo(n: number): boolean {
+  return (n & (n - 1)) === 0;
+}
+
+/** Threads of a block: where warpgroups multiply, one more copies. */
+function threadsOf(
+  { by, warps }: Pick<MultiplyDirective, "by" | "warps">,
+  warpThreads: number,
+): number {
+  return warpThreads * (warps[0] * warps[1] + (by === "wgmma" ? 4 : 0));
+}
+
+/**
+ * What all rounds bring from memory: the rows and columns of the tiles that run at once, unless both
+ * operands stay in the near cache.
+ */
+function farNanoseconds(
+  { form, directive }: ScheduledProduct,
+  limits: BlockLimits,
+  atOnce: number,
+): number {
+  const [rows, columns] = directive.tile;
+  const line = (form.depth.extent * dtypes[form.dtype].bits) / 8;
+  const once = line * (form.rows.extent + form.columns.extent);
+  const tall = Math.ceil(form.rows.extent / rows);
+  const wide = Math.ceil(form.columns.extent / columns);
+  const group = Math.min(directive.group, tall);
+  const high = Math.min(tall, group * Math.max(1, Math.floor(atOnce / (group * wide))));
+  const across = Math.min(wide, Math.ceil(atOnce / group));
+  const rounds = Math.ceil((tall * wide) / atOnce);
+  const streamed = Math.max(once, rounds * line * (rows * high + columns * across));
+  const bytes = once <= limits.nearBytes / 2 ? once : streamed;
+  return (bytes * form.batch.extent) / limits.memoryBytesPerNs.value;
 }
 
 /** Floating-point operations of a multiprocessor a nanosecond. */
-function rateOf(by: "fma" | "mma", dtype: string, limits: BlockLimits): number {
+function rateOf(by: Multiplier, dtype: string, limits: BlockLimits): number {
   const { warpThreads, warpInstructionsPerNsPerCore, cores } = limits;
   if (by === "fma") return 2 * warpThreads * warpInstructionsPerNsPerCore.value;
-  const whole =
-    dtype === "bf16" || dtype === "f16" ? limits.warpMatrixFlopsPerNs[dtype] : undefined;
+  const rates = by === "mma" ? limits.warpMatrixFlopsPerNs : limits.groupMatrixFlopsPerNs;
+  const whole = dtype === "bf16" || dtype === "f16" ? rates[dtype] : undefined;
   return (whole?.value ?? 0) / cores;
 }
 
@@ -72,6 +127,8 @@ function rateOf(by: "fma" | "mma", dtype: string, limits: BlockLimits): number {
 function nearBytes({ tile, warps, by }: ScheduledProduct["directive"], bytes: number): number {
   const [rows, columns, depth] = tile;
   const [down, across] = warps;
+  // One instruction of 64 rows reads them and all columns.
+  if (by === "wgmma") return bytes * depth * (rows + (columns * rows) / 64);
   // Threads of a warp that read the same vector get it at once, but four rows of it take a turn each.
   const turns = by === "fma" ? 2 : 1;
   return turns * bytes * depth * (rows * across + columns * down);
@@ -83,10 +140,14 @@ function residentBlocks(
   limits: BlockLimits,
 ): number {
   const [rows, columns, depth] = tile;
-  const threads = limits.warpThreads * warps[0] * warps[1];
-  const shared = stages * (rows + columns) * (depth + 16 / bytes) * bytes;
-  const sums = (rows * columns) / threads;
-  const needed = Math.ceil((plainRegisters[by] + sums) / registerUnit) * registerUnit;
+  const threads = threadsOf({ by, warps }, limits.warpThreads);
+  const pad = by === "wgmma" ? 0 : 16 / bytes;
+  const shared = stages * (rows + columns) * (depth + pad) * bytes;
+  const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
+  const isGreedy = by === "wgmma" && sums > manySums;
+  const needed = isGreedy
+    ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit
+    : Math.ceil((plainRegisters[by] + sums) / registerUnit) * registerUnit;
   if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
   return Math.min(
     limits.blocksPerCore,

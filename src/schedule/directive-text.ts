@@ -68,7 +68,8 @@ export function printDirective(d: Directive): string {
       return `stage ${quote(d.tensor)} in ${d.scope} at ${d.statement}:${d.at} depth ${d.depth}`;
     case "multiply": {
       const [tile, warps] = [d.tile.join(", "), d.warps.join(", ")];
-      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}`;
+      const group = d.group === 1 ? "" : ` group ${d.group}`;
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}`;
     }
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
@@ -197,7 +198,8 @@ function readMultiply(reader: TextReader): Directive {
   const bytes = reader.number("0, 32, 64 or 128");
   const swizzle = swizzles.find((n) => n === bytes) ?? reader.fail("0, 32, 64 or 128");
   const tile = [rows!, columns!, depth!] as const;
-  return { kind: "multiply", statement, by, tile, warps: [down!, across!], stages, swizzle };
+  const group = reader.accept("group") ? reader.number() : 1;
+  return { kind: "multiply", statement, by, tile, warps: [down!, across!], stages, swizzle, group };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

@@ -111,8 +111,8 @@ export type Directive =
   /** Stores a tensor in another physical layout; weights are packed ahead of time. */
   | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
 
-/** Who multiplies: each thread by itself, or the threads of a warp together. */
-export const multipliers = ["fma", "mma"] as const;
+/** Who multiplies: each thread by itself, the threads of a warp together, or four warps together. */
+export const multipliers = ["fma", "mma", "wgmma"] as const;
 export type Multiplier = (typeof multipliers)[number];
 
 export const swizzles = [0, 32, 64, 128] as const;
@@ -129,6 +129,8 @@ export interface MultiplyDirective {
   readonly stages: number;
   /** Bytes over which rows of shared memory are exchanged; 0: rows are padded. */
   readonly swizzle: (typeof swizzles)[number];
+  /** Tiles below each other that blocks work through before they go on to the next columns. */
+  readonly group: number;
 }
 
 export interface Schedule {

@@ -6,11 +6,11 @@
 import type { Region } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { Target } from "../target/target.ts";
-import type { Multiplier, MultiplyDirective } from "./directive.ts";
+import type { MultiplyDirective } from "./directive.ts";
 import { multiplyFault, type ProductForm, productForm } from "./product-form.ts";
 
 /** Rows and columns of a warp, and warps down and across. */
-const warpTiles: Readonly<Record<Multiplier, readonly (readonly [number, number])[]>> = {
+const warpTiles: Readonly<Record<"fma" | "mma", readonly (readonly [number, number])[]>> = {
   fma: [
     [32, 64],
     [32, 32],
@@ -36,7 +36,10 @@ const warpGrids = [
   [2, 1],
   [1, 1],
 ] as const;
-const depths: Readonly<Record<Multiplier, readonly number[]>> = { fma: [8, 16, 32], mma: [32, 64] };
+const depths: Readonly<Record<"fma" | "mma", readonly number[]>> = {
+  fma: [8, 16, 32],
+  mma: [32, 64],
+};
 const stageCounts = [2, 3, 4, 6] as const;
 /** Products below so many multiplications run as other candidates do. */
 const leastWork = 4096;
@@ -47,7 +50,7 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
   if (!limits || region.statements.length !== 1 || !target.capabilities.has("cp.async")) return [];
   const form = productForm(region, statement!);
   if (typeof form === "string" || !isWorth(form)) return [];
-  const by: Multiplier = form.dtype === "f32" ? "fma" : "mma";
+  const by = form.dtype === "f32" ? "fma" : "mma";
   const has = (name: string): boolean => target.capabilities.has(name);
   if (by === "mma" && !(has("mma") && has("ldmatrix"))) return [];
   const bytes = dtypes[form.dtype].bits / 8;
@@ -74,13 +77,56 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
             warps,
             stages,
             swizzle,
+            group: 1,
           } as const;
           if (multiplyFault(d, form) === undefined) found.push(d);
         }
       }
     }
   }
-  return found;
+  return [...found, ...streamedProducts(form, statement!.name, target)];
+}
+
+/** Warpgroups that multiply, rows of each, columns, and tiles worked through together. */
+const groupCounts = [2, 1] as const;
+const groupRows = [64, 128] as const;
+const groupColumns = [256, 192, 160, 128, 96, 64, 48, 32, 16] as const;
+const groupStages = [16, 12, 8, 6, 5, 4, 3] as const;
+const rasters = [8, 1, 16] as const;
+
+function streamedProducts(
+  form: ProductForm,
+  statement: string,
+  target: Target,
+): readonly MultiplyDirective[] {
+  if (!target.capabilities.has("wgmma")) return [];
+  const found: MultiplyDirective[] = [];
+  const depth = 64;
+  for (const count of groupCounts) {
+    for (const own of groupRows) {
+      for (const columns of groupColumns) {
+        const rows = count * own;
+        if (
+          isWasteful(rows, form.rows.extent, 64) ||
+          isWasteful(columns, form.columns.extent, 16)
+        ) {
+          continue;
+        }
+        for (const stages of groupStages) {
+          const shared = stages * (rows + columns) * depth * 2 + 2048;
+          if (shared > target.blocks!.sharedBytesPerBlock) continue;
+          const tall = Math.ceil(form.rows.extent / rows);
+          for (const group of rasters.filter((n) => n === 1 || n < 2 * tall)) {
+            const tile = [rows, columns, depth] as const;
+            const warps = [4 * count, 1] as const;
+            const d = { tile, warps, stages, swizzle: 128, group } as const;
+            found.push({ kind: "multiply", statement, by: "wgmma", ...d });
+          }
+        }
+      }
+    }
+  }
+  return found.filter((d) => multiplyFault(d, form) === undefined);
 }
 
 function depthSteps({ depth }: ProductForm, step: number): number {

@@ -6,7 +6,7 @@
  */
 import type { Access, Loop, Region, Statement } from "../region/nest.ts";
 import type { DType } from "../semantics/dtype.ts";
-import { constantValue, variablesOf } from "../semantics/index-expr.ts";
+import { constantValue, variable, variablesOf } from "../semantics/index-expr.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "./directive.ts";
 
@@ -54,15 +54,20 @@ export function productForm(region: Region, statement: Statement): ProductForm |
 }
 
 /** Results of a warp that come together, and the least depth of a step. */
-const units = { fma: [16, 32, 4], mma: [16, 16, 16] } as const;
+const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 64] } as const;
+/** Columns and depth of one instruction of four warps at most, and its warps. */
+const groupWarps = 4;
+const groupColumns = 256;
+const groupRows = 256;
 /** Sums that a thread holds at most. */
 const mostSums = 128;
 
 /** Why no block can be given such a tile, or undefined. */
-export function multiplyFault(d: MultiplyDirective, { dtype }: ProductForm): string | undefined {
+export function multiplyFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { dtype } = form;
   const [rows, columns, depth] = d.tile;
   const [down, across] = d.warps;
-  const numbers = [...d.tile, ...d.warps, d.stages];
+  const numbers = [...d.tile, ...d.warps, d.stages, d.group];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
   const narrow = dtype === "bf16" || dtype === "f16";
@@ -72,11 +77,37 @@ export function multiplyFault(d: MultiplyDirective, { dtype }: ProductForm): str
   if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
   if (columns % (wide * across) !== 0)
     return `${columns} columns for ${across} warps of a multiple of ${wide}`;
+  if (d.by === "wgmma") {
+    const streamed = streamFault(form);
+    if (streamed !== undefined) return streamed;
+    if (across !== 1 || down % groupWarps !== 0 || down > 3 * groupWarps)
+      return "multiplying warps stand below each other, 4, 8 or 12";
+    if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
+    if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
+    if (depth !== deep || d.swizzle !== 128) return "a row of a stage is 64 elements, swizzle 128";
+  }
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
   if ((rows * columns) / (32 * down * across) > mostSums)
     return `more than ${mostSums} sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
+function streamFault({ rows, columns, batch, depth }: ProductForm): string | undefined {
+  const [deep] = depth.loops;
+  if (batch.loops.length > 0 || depth.loops.length !== 1) return "operands are no plain matrices";
+  // A tensor map's strides are multiples of 16 bytes.
+  if (depth.extent % 8 !== 0) return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
+  const isPlain = ({ loops, access }: ProductSide): boolean =>
+    loops.length === 1 &&
+    access.guard.length === 0 &&
+    access.index.length === 2 &&
+    access.index[0]!.key === variable(loops[0]!.name).key &&
+    access.index[1]!.key === variable(deep!.name).key;
+  return isPlain(rows) && isPlain(columns)
+    ? undefined
+    : "operands are no matrices with rows along the depth";
 }
 
 function partsOf({ reads, writes, loops }: Statement, dtype: DType): ProductForm | string {

@@ -41,6 +41,8 @@ export interface BlockLimits {
   readonly warpInstructionsPerNsPerCore: Sourced;
   /** Whole device, through matrix instructions of single warps; by element type. */
   readonly warpMatrixFlopsPerNs: Readonly<Partial<Record<"bf16" | "f16", Sourced>>>;
+  /** Whole device, through matrix instructions of four warps. */
+  readonly groupMatrixFlopsPerNs: Readonly<Partial<Record<"bf16" | "f16", Sourced>>>;
   /** Whole device. */
   readonly memoryBytesPerNs: Sourced;
   readonly nearBytesPerNs: Sourced;

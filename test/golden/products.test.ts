@@ -26,6 +26,16 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 136],
+      right: [20, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

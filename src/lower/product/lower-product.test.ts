@@ -96,6 +96,12 @@ describe("products by blocks", () => {
     for (const shape of cases) expect(difference(shape, along)).toBeUndefined();
   });
 
+  it("by warpgroups from a stream: ragged, in groups of tiles, with an epilogue", () => {
+    const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 group 2";
+    const shape = { equation: "i k, j k -> i j", left: [72, 136], right: [20, 136] } as const;
+    expect(difference({ ...shape, bias: 20, dtype: "bf16" }, stream)).toBeUndefined();
+  });
+
   it("a convolution is one, its pixels being the columns", () => {
     const g = new GraphBuilder("conv");
     const f32 = (...shape: number[]) => ({
@@ -112,11 +118,12 @@ describe("products by blocks", () => {
 });
 
 describe("the directive", () => {
-  const shape = { equation: "i k, k j -> i j", left: [16, 16], right: [16, 32] } as const;
-  const region = () => {
-    const compiled = take(compileModel({ graph: graphOf(shape), weights: noWeights }, { target }));
+  const shape = { equation: "i k, k j -> i j", left: [64, 16], right: [16, 64] } as const;
+  const graphRegion = (given: Shape) => {
+    const compiled = take(compileModel({ graph: graphOf(given), weights: noWeights }, { target }));
     return compiled.regions[0]!.scheduled.region;
   };
+  const region = () => graphRegion(shape);
   const codeOf = (how: string, before = ""): string | undefined => {
     const schedule = take(
       parseSchedule(`schedule "S0" for "h200" { ${before} multiply S0 ${how} }`),
@@ -126,8 +133,12 @@ describe("the directive", () => {
   };
 
   it("parses back", () => {
-    const schedule = scheduleOf("by mma tile (128, 64, 32) warps (4, 2) stages 3 swizzle 64");
-    expect(take(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
+    for (const group of ["", " group 4"]) {
+      const schedule = scheduleOf(
+        `by mma tile (128, 64, 32) warps (4, 2) stages 3 swizzle 64${group}`,
+      );
+      expect(take(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
+    }
   });
 
   it("SCH034 where other directives change the loops, SCH035 where the tile does not fit", () => {
@@ -137,6 +148,22 @@ describe("the directive", () => {
     expect(codeOf(fits.replace("16, 32", "16, 40"))).toBe("SCH035");
     expect(codeOf(fits.replace("stages 2", "stages 1"))).toBe("SCH035");
     expect(codeOf(fits.replace("fma", "mma"))).toBe("SCH035");
+    const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128";
+    const streamed = (how: string, right: string) =>
+      applySchedule(
+        graphRegion({
+          equation: `i k, ${right} -> i j`,
+          left: [64, 64],
+          right: [64, 64],
+          dtype: "bf16",
+        }),
+        scheduleOf(how),
+      ).ok;
+    expect(streamed(stream, "j k")).toBe(true);
+    expect(streamed(stream, "k j")).toBe(false);
+    expect(streamed(stream.replace("swizzle 128", "swizzle 64"), "j k")).toBe(false);
+    expect(streamed(stream.replace("(4, 1)", "(4, 2)"), "j k")).toBe(false);
+    expect(streamed(stream.replace("16, 64)", "264, 64)"), "j k")).toBe(false);
   });
 
   it("every knob is visible in the program", () => {
@@ -145,6 +172,7 @@ describe("the directive", () => {
       base,
       base.replace("stages 2", "stages 3"),
       base.replace("32, 8", "32, 4"),
+      `${base} group 2`,
       base.replace("(16, 32, 8) warps (1, 1)", "(32, 32, 8) warps (2, 1)"),
     ].map((how) => {
       const measured = new Map([["S0", scheduleOf(how)]]);

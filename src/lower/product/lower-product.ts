@@ -30,6 +30,7 @@ import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "..
 import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
 import { type BlockPlace, copyGroup, StageCopies } from "./copies.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
+import { groupThreads, StreamedProduct } from "./streamed.ts";
 
 export interface ProductContext {
   readonly names: Names;
@@ -71,12 +72,17 @@ class ProductLowering {
       return variable(own);
     };
     const batch = axis("batch", form.batch.extent);
-    const down = axis("down", Math.ceil(form.rows.extent / rows));
+    const tall = Math.ceil(form.rows.extent / rows);
+    const group = Math.min(plan.directive.group, tall);
+    const outer = axis("down", Math.ceil(tall / group));
     const across = axis("across", Math.ceil(form.columns.extent / columns));
+    // The last axis moves fastest: blocks that run at once share the rows of a group.
+    const down = add(mul(group, outer), axis("below", group));
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
     this.#axes = axes.length > 0 ? axes : one;
     this.#thread = context.names.fresh("thread");
-    this.#ranges.set(this.#thread, { min: 0, max: plan.threads - 1 });
+    const threads = plan.directive.by === "wgmma" ? groupThreads : plan.threads;
+    this.#ranges.set(this.#thread, { min: 0, max: threads - 1 });
     this.#place = {
       left: mul(rows, down),
       right: mul(columns, across),
@@ -87,20 +93,33 @@ class ProductLowering {
   }
 
   kernel(name: string): Kernel {
+    if (this.#plan.directive.by === "wgmma") return this.#streamed(name);
     const { left, right, threads } = this.#plan;
     const sums = accumulatorsOf(this.#plan, this.#thread);
     const shared = [left, right].map((s) => sharedBuffer(this.#plan, s));
     const buffers: readonly Buffer[] = [...shared, ...sums.buffers];
     const role = { name: "main", copies: 1, threads, threadVariable: this.#thread };
-    const unit = "blocks";
-    return {
-      name,
-      grid: { unit, axes: this.#axes, clusterSize: 1, resident: false },
+    return this.#whole(name, {
       buffers,
       counters: [],
       roles: [{ ...role, body: this.#body(sums) }],
-      region: this.#region.region.name,
-    };
+    });
+  }
+
+  #whole(name: string, parts: Pick<Kernel, "buffers" | "counters" | "roles">): Kernel {
+    const grid = { unit: "blocks", axes: this.#axes, clusterSize: 1, resident: false } as const;
+    return { name, grid, ...parts, region: this.#region.region.name };
+  }
+
+  /** Tiles brought by one thread's tensor copies to warpgroups that multiply (streamed.ts). */
+  #streamed(name: string): Kernel {
+    const { names } = this.#context;
+    const stream = new StreamedProduct(this.#plan, this.#place, names);
+    this.#ranges.set(stream.copy, { min: 0, max: stream.copies - 1 });
+    const body = new Block(names);
+    body.push(...stream.multiply());
+    this.#epilogue(body, stream.pieces());
+    return this.#whole(name, stream.parts(body.statements));
   }
 
   #body(sums: Accumulators): readonly Statement[] {

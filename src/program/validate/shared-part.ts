@@ -39,7 +39,7 @@ const mostInstances = 1 << 20;
 
 export function sharedPart(view: LaunchView): SharedPart | undefined {
   const kept = keptBuffers(view.kernel);
-  const prune = new Pruning(kept);
+  const prune = new Pruning(view.kernel, kept);
   const roles = view.kernel.roles.map((r) => ({ ...r, body: prune.list(r.body) }));
   const kernel = { ...view.kernel, roles };
   const instances = classes(kernel);
@@ -63,9 +63,12 @@ function keptBuffers(kernel: Kernel): ReadonlySet<string> {
 
 class Pruning {
   readonly #kept: ReadonlySet<string>;
+  readonly #registers: ReadonlySet<string>;
 
-  constructor(kept: ReadonlySet<string>) {
+  constructor(kernel: Kernel, kept: ReadonlySet<string>) {
     this.#kept = kept;
+    const registers = kernel.buffers.filter((b) => b.scope === "register");
+    this.#registers = new Set(registers.map((b) => b.name));
   }
 
   list(body: readonly Statement[]): readonly Statement[] {
@@ -101,9 +104,16 @@ class Pruning {
     }
   }
 
+  /** Branches that only read registers stand without their conditions: reading more is no easier to order. */
   #around(s: Statement): readonly Statement[] {
     const inside = mapBodies(s, (b) => this.list(b));
+    const all = childBodies(inside).flat();
+    if (s.kind !== "for" && all.every((inner) => this.#readsRegisters(inner))) return all;
     return childBodies(inside).some((b) => b.length > 0) ? [inside] : [];
+  }
+
+  #readsRegisters(s: Statement): boolean {
+    return s.kind === "let" && s.value.kind === "load" && this.#registers.has(s.value.buffer);
   }
 
   /** The loads of a value from kept buffers, each by itself. */

@@ -100,7 +100,8 @@ export interface KernelTraces {
 
 const mostEvents = 400_000;
 const mostPartEvents = 2_000_000;
-const mostGranule = 16;
+/** What parts begin with; writes of less make them smaller. */
+const largeGranules = { memory: 16, shared: 16, private: 1024 };
 
 /** A part of a kernel (split-proof.ts): some instances, long loops in their first and last trips. */
 export interface TracedPart {
@@ -549,7 +550,7 @@ class Tracer {
       Math.max(1, dtypes[b.dtype].bits / 8),
     );
     const scope = root.scope === "memory" || root.scope === "shared" ? root.scope : "private";
-    const granule = this.#part ? mostGranule : Math.min(4, ...sizes);
+    const granule = this.#part ? largeGranules[scope] : Math.min(4, ...sizes);
     this.#objects.set(key, { byteCount, granule, scope, root: roots ? name : undefined });
     return key;
   }
