@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { productProgram } from "../../campaign/ptx/product-programs.ts";
 import { compileModel } from "../compile.ts";
 import { emitPtx } from "../emit/ptx/emit-program.ts";
 import { emitX64 } from "../emit/x64/emit-program.ts";
@@ -120,6 +121,17 @@ function emit(program: Program, target: string): number {
   return take(emitX64(program, { features, system: "linux" })).code.bytes.length;
 }
 
+/** Warps down and across a tile, none with more than 64 rows or columns. */
+function warpsOf({ m, n }: { m: number; n: number }, warps: number): readonly [number, number] {
+  for (let down = 1; down <= warps; down *= 2) {
+    const across = warps / down;
+    if (m / down <= 64 && n / across <= 64 && m / down >= 16 && n / across >= 16) {
+      return [down, across];
+    }
+  }
+  throw new Error(`${m} x ${n} on ${warps} warps`);
+}
+
 describe("what plan kernels calls written today", () => {
   it.each(["x86-64-v4", "h200"])("is compiled and emitted for %s, every class", (target) => {
     for (const kind of kernelClasses) {
@@ -139,6 +151,32 @@ describe("what plan kernels calls written today", () => {
         if (steps) expect(program.kernels.length).toBe(steps.kernels);
       }
     }
+  });
+
+  it("as tiles of products is what lowering takes, with the warps and stages that are named", () => {
+    const seen = new Set<string>();
+    for (const target of ["a100-80gb", "rtx-4090", "h200"]) {
+      for (const type of ["f32", "f16", "bf16"] as const) {
+        for (const [rows, columns, depth] of [[40, 320, 256] as const, [512, 512, 128] as const]) {
+          const problem = { kind: "gemm", type, batch: 1, rows, columns, depth } as const;
+          const { today } = take(configureKernel(problem, targets.get(target)!));
+          if (!("kernel" in today) || !/^(mma|vector)/.test(today.kernel.implementation)) continue;
+          const { tile, stages, block } = today.kernel;
+          const by = type === "f32" ? "fma" : "mma";
+          const warps = warpsOf(tile, block[0] / 32);
+          const how = `by ${by} tile (${tile.m}, ${tile.n}, ${tile.k}) warps (${warps.join(", ")}) stages ${stages} swizzle 0`;
+          const [left, right] = [
+            [rows, depth],
+            [columns, depth],
+          ];
+          const equation = "i k, j k -> i j";
+          const program = productProgram({ equation, left, right, dtype: type, how, target });
+          expect(emit(program, target), `${target} ${how}`).toBeGreaterThan(0);
+          seen.add(by);
+        }
+      }
+    }
+    expect([...seen].sort()).toEqual(["fma", "mma"]);
   });
 
   it("is linked to code that is there", () => {

@@ -41,6 +41,8 @@ const depths: Readonly<Record<"fma" | "mma", readonly number[]>> = {
   mma: [32, 64],
 };
 const stageCounts = [2, 3, 4, 6] as const;
+type Tile = readonly [rows: number, columns: number, depth: number];
+
 /** Products below so many multiplications run as other candidates do. */
 const leastWork = 4096;
 
@@ -65,7 +67,7 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
         continue;
       for (const depth of depths[by]) {
         for (const stages of stageCounts) {
-          const shared = stages * (rows + columns) * (depth * bytes + 16);
+          const shared = stagedBytes([rows, columns, depth], stages, bytes);
           if (shared > limits.sharedBytesPerBlock || stages > depthSteps(form, depth) + 1) continue;
           const swizzle = by === "fma" ? 0 : depth === 32 ? 64 : 128;
           const tile = [rows, columns, depth] as const;
@@ -127,6 +129,26 @@ function streamedProducts(
     }
   }
   return found.filter((d) => multiplyFault(d, form) === undefined);
+}
+
+/** Whether a block's tile of so many warps is among those that are tried. */
+export function hasWarpTile(
+  by: "fma" | "mma",
+  [rows, columns, depth]: Tile,
+  warps: number,
+): boolean {
+  if (!depths[by].includes(depth)) return false;
+  return warpTiles[by].some(([tall, wide]) =>
+    warpGrids.some(
+      ([down, across]) =>
+        down * across === warps && tall * down === rows && wide * across === columns,
+    ),
+  );
+}
+
+/** Bytes of shared memory that a tile is taken to need, rows padded. */
+export function stagedBytes([rows, columns, depth]: Tile, stages: number, bytes: number): number {
+  return stages * (rows + columns) * (depth * bytes + 16);
 }
 
 function depthSteps({ depth }: ProductForm, step: number): number {

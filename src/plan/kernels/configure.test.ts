@@ -345,8 +345,12 @@ describe("configureKernel", () => {
       const { today: it } = found.value;
       return "none" in it ? it.none : it.kernel.implementation;
     };
-    expect(today("h200", {})).toMatch(/^(sums in registers|a warp a sum)/);
-    expect(today("h200", { type: "bf16" })).toMatch(/^(sums in registers|a warp a sum)/);
+    expect(today("h200", {})).toBe("vector units, register tiles");
+    expect(today("h200", { type: "bf16" })).toBe("mma.sync, asynchronous copies");
+    for (const type of ["f32", "bf16"] as const) {
+      expect(today("t4", { type })).toMatch(/^(sums in registers|a warp a sum)/);
+      expect(today("h200", { type, rows: 1 })).toMatch(/^(sums in registers|a warp a sum)/);
+    }
     expect(today("h200", { kind: "softmax" })).toMatch(/^a kernel a step, a warp a row/);
     expect(today("h200", { kind: "elementwise" })).toBe("one pass, an element a thread");
     expect(today("h200", { kind: "attention-prefill", keys: 64 })).toMatch(/^product, softmax/);

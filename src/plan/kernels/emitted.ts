@@ -1,6 +1,7 @@
 /**
  * Which kernels Wavetile writes code for today: the plain implementations of every class, on vector units
- * (register tiles on CPUs, sums in registers on GPUs), by the emitters that exist. What else is planned is
+ * (register tiles on CPUs, sums in registers on GPUs), and products in tiles of shared memory where a GPU
+ * copies asynchronously, by the emitters that exist. What else is planned is
  * what the machine could do; `plain` moves to a candidate when lowering learns to write it. A test
  * compiles each class for each emitter.
  */
@@ -22,6 +23,7 @@ export const codeOf: Readonly<Record<NonNullable<Target["emitter"]>, readonly st
   ],
   ptx: [
     "src/schedule/block-candidates.ts",
+    "src/schedule/product-candidates.ts",
     "src/lower/lower-program.ts",
     "src/emit/ptx/emit-program.ts",
   ],

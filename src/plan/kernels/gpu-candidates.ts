@@ -3,6 +3,7 @@
  * mma.sync, whatever else its table lists) or to vector units; thin products stream their weights. Sizes
  * come from the architecture's data, estimates from price.ts; passes over rows are in gpu-passes.ts.
  */
+import { hasWarpTile, stagedBytes } from "../../schedule/product-candidates.ts";
 import type { GpuMachine } from "../../target/machine.ts";
 import type { Candidate, Tile } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";
@@ -160,6 +161,7 @@ function tiledProduct(
   const grid = gridOf(Math.ceil((tiles * parts) / cluster) * cluster);
   return {
     implementation: `${nameFor(style, problem)}${parts > 1 ? ", depth cut over blocks" : ""}`,
+    plain: parts === 1 && isWritten(problem, machine, { m, n, k }, { stages, threads, style }),
     form: "product",
     tile: { m, n, k },
     ...spelled(instruction),
@@ -183,6 +185,33 @@ function tiledProduct(
       `bound by ${cost.bound}`,
     ],
   };
+}
+
+/**
+ * Whether lowering writes the tile: operands staged in shared memory by asynchronous copies, multiplied by
+ * the matrix instruction of a warp, or in f32 by multiply-adds (docs/schedule-language.md, multiply).
+ */
+function isWritten(
+  { kind, type, rows, columns, depth }: KernelProblem,
+  { architecture: a }: GpuMachine,
+  { m, n, k }: Tile,
+  { stages, threads, style }: { stages: number; threads: number; style: Style },
+): boolean {
+  const by = type === "f32" ? "fma" : "mma";
+  const unit = by === "fma" ? "vector units" : "mma.sync";
+  const needed = by === "fma" ? ["cp.async"] : ["cp.async", "mma", "ldmatrix"];
+  const bytes = typeBits[type] / 8;
+  return (
+    (kind === "gemm" || kind === "grouped-gemm") &&
+    style.name.startsWith(unit) &&
+    needed.every((f) => a.features.some((has) => has === f)) &&
+    Math.min(rows, columns) > 1 &&
+    m < 2 * rows &&
+    n < 2 * columns &&
+    stages <= Math.ceil(depth / k) + 1 &&
+    stagedBytes([m, n, k], stages, bytes) <= a.sharedBytesPerBlock.value &&
+    hasWarpTile(by, [m, n, k], threads / a.warpThreads)
+  );
 }
 
 /** Why a machine with matrix units leaves them idle. */
