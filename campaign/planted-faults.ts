@@ -518,16 +518,6 @@ export const plantedFaults: readonly PlantedFault[] = [
       "one idle rule ends all",
     ],
   ]),
-  ...inFile("src/egraph/compile-applier.ts", proofs, [
-    [
-      "cell(layout.nodesColumn + i)",
-      "cell(layout.nodesColumn)",
-      "every matched node is written down as the first",
-    ],
-  ]),
-  ...inFile("src/egraph/proof-forest.ts", proofs, [
-    ["this.#reason[at] = label;", "this.#reason[at] = reason;", "a turned path has one reason"],
-  ]),
   ...inFile("src/egraph/check-proof.ts", proofs, [
     [
       "if (pattern.name !== undefined && lemma.classes[pattern.name] !== term) return false;",
