@@ -202,16 +202,21 @@ function zeroLike(dtype: Buffer["dtype"]): number | bigint {
   return dtypes[dtype].bits === 64 && dtype !== "f64" ? 0n : 0;
 }
 
-/** The variable as a sum of digits to the bases that it is divided by, where each divides the next. */
+/**
+ * The variable as a sum of digits to the bases that it is divided by, where each divides the next; else to
+ * those that it is divided by alone: a sum with other variables is often divided only to name a row and a
+ * column of one number, which needs no digits.
+ */
 function digitsOf(
   name: string,
   count: number,
   body: readonly Statement[],
 ): { readonly axes: readonly GridAxis[]; readonly value: IndexExpr } {
-  const inner = divisorsOf(name, body).filter((n) => n < count);
-  const bases = [1, ...inner, count];
   const whole = { axes: [{ name, extent: constant(count) }], value: variable(name) };
-  if (bases.some((b, i) => i > 0 && b % bases[i - 1]! !== 0)) return whole;
+  const bases = (["any", "alone"] as const)
+    .map((which) => [1, ...divisorsOf(name, body, which).filter((n) => n < count), count])
+    .find((found) => found.every((b, i) => i === 0 || b % found[i - 1]! === 0));
+  if (!bases) return whole;
   const axes: GridAxis[] = [];
   let value = constant(0);
   for (let i = 0; i + 1 < bases.length; i++) {
@@ -224,13 +229,18 @@ function digitsOf(
   return axes.length > 0 ? { axes, value } : whole;
 }
 
-/** Units of the variable at which a floorDiv or mod cuts it, ascending. */
-function divisorsOf(name: string, body: readonly Statement[]): readonly number[] {
+/** Units of the variable at which a floorDiv or mod, of it alone or of any sum, cuts it, ascending. */
+function divisorsOf(
+  name: string,
+  body: readonly Statement[],
+  which: "any" | "alone",
+): readonly number[] {
   const found = new Set<number>();
   const visit = (e: IndexExpr): void => {
     for (const atom of e.terms.flatMap((t) => t.atoms)) {
       const operands = atomOperands(atom);
-      const divisor = operands.length === 2 ? constantValue(operands[1]!) : undefined;
+      const counts = which === "any" || variablesOf(...operands).size === 1;
+      const divisor = counts && operands.length === 2 ? constantValue(operands[1]!) : undefined;
       const unit = divisor === undefined ? undefined : unitOf(operands[0]!, name);
       if (unit !== undefined) found.add(unit * divisor!);
       operands.forEach(visit);

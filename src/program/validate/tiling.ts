@@ -226,7 +226,7 @@ function addressOf(index: readonly IndexExpr[], buffer: Buffer): IndexExpr {
   );
 }
 
-/** n * floorDiv(e, n) + mod(e, n) is e. */
+/** n * floorDiv(e, n) + mod(e, n) is e, also where a common factor was taken out of the quotient. */
 function joinDivisions(e: IndexExpr): IndexExpr {
   for (const low of e.terms) {
     const [atom] = low.atoms;
@@ -247,7 +247,8 @@ function isQuotient(term: IndexTerm, inner: IndexExpr, by: number, step: number)
     return false;
   }
   const [numerator, denominator] = atomOperands(atom!);
-  return numerator!.key === inner.key && constantValue(denominator!) === by;
+  const factor = by / (constantValue(denominator!) ?? Number.NaN);
+  return Number.isInteger(factor) && mul(factor, numerator!).key === inner.key;
 }
 
 function linearOf(e: IndexExpr): Linear | undefined {
