@@ -53,7 +53,9 @@ export function planViews(nests: NestProgram): ViewPlan {
  * output, and what goes through an index or combines may touch an element twice: never in place.
  */
 export function inPlaceOperands(scheduled: ScheduledRegion, output: string): readonly string[] {
-  const { region } = scheduled;
+  const { region, products } = scheduled;
+  // Cooperative kernels are proved where they read no memory that they write (validate/split-proof.ts).
+  if (products.length > 0) return [];
   const [writer, ...others] = region.statements;
   if (!writer || others.length > 0 || writer.writes.length !== 1) return [];
   if (writer.indirects.length > 0 || writer.loops.some((l) => l.kind === "scan")) return [];

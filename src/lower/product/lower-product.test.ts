@@ -96,6 +96,13 @@ describe("products by blocks", () => {
     for (const shape of cases) expect(difference(shape, along)).toBeUndefined();
   });
 
+  it("axes of one element behind the depth are no place for a vector", () => {
+    const tile = "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64";
+    const equation = "i k u v, k j -> i j";
+    const shape = { equation, left: [16, 40, 1, 1], right: [40, 32], dtype: "bf16" } as const;
+    expect(difference(shape, tile)).toBeUndefined();
+  });
+
   it("by warpgroups from a stream: ragged, in groups of tiles, with an epilogue", () => {
     const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 group 2";
     const shape = { equation: "i k, j k -> i j", left: [72, 136], right: [20, 136] } as const;

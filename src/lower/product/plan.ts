@@ -179,7 +179,10 @@ function vectorOf(
   if (!loop || steps[along] !== 1) return { along, lanes: 1 };
   const guarded = side.access.guard.some((c) => variablesOf(c.expr).has(loop.name));
   const others = splitLinear(address, loop.name)!.rest;
+  // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
+  const isLast = variablesOf(side.access.index.at(-1)!).has(loop.name);
   const fits = (lanes: number): boolean =>
+    isLast &&
     !guarded &&
     constantValue(loop.extent)! % lanes === 0 &&
     inTile % lanes === 0 &&
