@@ -12,6 +12,7 @@ import { isComposite, isOpKind } from "../../graph/op-table.ts";
 import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, toIndex } from "../../semantics/index-expr.ts";
+import { roundNumber } from "../../semantics/scalar-meaning.ts";
 import { elementCount } from "../../semantics/shape.ts";
 import { fromRef, type RefTensor, refTensor } from "../../semantics/tensor.ts";
 import { attempt } from "../../support/diagnostic.ts";
@@ -249,7 +250,7 @@ class Instantiation {
       return 4 * rng.uniform() - 2;
     };
     const values = Array.from({ length: elementCount(shape) }, one);
-    const rounded = dtype === "f32" ? values.map(Math.fround) : values;
+    const rounded = kind === "float" ? values.map((x) => roundNumber(dtype, x)) : values;
     return refTensor(dtype, shape, rounded);
   }
 }

@@ -147,8 +147,9 @@ export function closeJudge(tolerance: number, least = 1e-3): Judge {
       for (const x of a.data)
         if (Number.isFinite(Number(x))) scale = Math.max(scale, Math.abs(Number(x)));
       return difference(a, b, (x, y) => {
-        if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return true;
-        return Math.abs(x - y) <= tolerance * scale;
+        // Real numbers have neither: what divides by zero or overflows may do so in another place.
+        if (!Number.isFinite(x) && !Number.isFinite(y)) return true;
+        return x === y || Math.abs(x - y) <= tolerance * scale;
       });
     },
     readsConstants: true,
