@@ -91,7 +91,9 @@ class NetDraft {
 
   finish(): RandomNet {
     const outputs = [this.now];
-    if (this.rng.uniform() < 0.3) outputs.push(this.rng.pick(this.#made.slice(1)));
+    const results = this.#made.slice(1);
+    // Every layer may have declined: then there is no other result, and the input is the output.
+    if (this.rng.uniform() < 0.3 && results.length > 0) outputs.push(this.rng.pick(results));
     const graph = this.builder.finish([...new Set(outputs)]);
     const stored = new Map<string, Tensor>(this.builder.storedConstants);
     const weights = { read: (key: string) => stored.get(key)! };
