@@ -29,7 +29,7 @@ export function warpGemmProgram(m: number, n: number, k: number): string {
           store acc[i, j, 0] = f32x4(0)
         }
       }
-      for s < 2 {
+      for s < 2 unrolled {
         ${copies("s", "32*s")}
         commit copy
       }
