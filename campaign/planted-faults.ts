@@ -499,12 +499,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["          this.liveNodes--;\n", "", "copies count as nodes"],
   ]),
   ...inFile("src/egraph/compile-matcher.ts", saturation, [
-    ["`freshest[v${variable}] > since`", "`freshest[v${variable}] > since + 1`", "news is missed"],
-    [
-      "if (${cell} !== v${slot.variable}) continue;",
-      "",
-      "a variable that occurs again may be anything",
-    ],
+    ["lines.push(...writeMaskChecks(atom));", "lines.push(`continue;`);", "no atom is found"],
+    ['join(" || ");', 'join(" && ");', "news must be in every class that a match looks into"],
   ]),
   ...inFile("src/egraph/saturate.ts", saturation, [
     [

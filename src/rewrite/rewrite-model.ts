@@ -16,7 +16,7 @@ import type { ChainStep } from "./chain.ts";
 import { deriveConstants } from "./derive-constants.ts";
 import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
-import { askParts, type PartQuestion } from "./part.ts";
+import { askParts, type Part, type PartQuestion } from "./part.ts";
 import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
 import {
   countRegions,
@@ -29,6 +29,7 @@ import {
 } from "./savings.ts";
 import type { Segment } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
+import type { ReadElements } from "./terms.ts";
 import { weightsFirst } from "./weights-first.ts";
 
 export type { Pricer } from "./savings.ts";
@@ -108,7 +109,8 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   const answers: Answer[] = [];
   const warnings = new Map<string, Diagnostic>();
   for (const question of askParts(model.graph)) {
-    const answer = answerPart(question, rules.value, { ...settings, bounds });
+    const asked = { ...settings, bounds, read: readerFor(question, model) };
+    const answer = answerPart(question, rules.value, asked);
     if (!answer.ok) return answer;
     for (const found of answer.warnings) {
       warnings.set(`${found.code} ${found.at}`, { ...found, severity: "warning" });
@@ -195,7 +197,7 @@ function boundsOf(phases: readonly RulePhase[]): Bounds {
 function answerPart(
   question: PartQuestion,
   rules: RuleSet,
-  settings: Settings & { readonly bounds: Bounds },
+  settings: Settings & { readonly bounds: Bounds; readonly read: ReadElements },
 ): Result<Answer> {
   const { graph } = question.parts[0]!;
   const { pricer, bounds } = settings;
@@ -207,6 +209,7 @@ function answerPart(
     budget: settings.budget,
     // Which rules a candidate owes itself to is what its error bound is made of.
     explain: settings.explain || bounds.size > 0,
+    read: settings.read,
   });
   const before = countRegions(withoutStore(graph), pricer);
   if (!before.ok) return before;
@@ -253,6 +256,19 @@ function noStore(key: string): never {
 
 function withoutStore(graph: Graph): Model {
   return { graph, weights: { read: noStore } };
+}
+
+/** Elements of a part's weights, where it stands for one segment alone: others have other elements. */
+function readerFor({ parts }: PartQuestion, { graph, weights }: Model): ReadElements {
+  const [part, ...others] = parts as readonly [Part, ...Part[]];
+  if (others.length > 0) return () => undefined;
+  return (value) => {
+    const own = part.graph.weights.find((w) => w.value === value)?.source;
+    const outer = own?.kind === "stored" ? part.weights.get(own.key) : undefined;
+    const source = graph.weights.find((w) => w.value === outer)?.source;
+    if (!source) return undefined;
+    return () => (source.kind === "inline" ? source.tensor : weights.read(source.key));
+  };
 }
 
 function replacementsOf({ question, graphs }: Answer, rank: number): readonly Replacement[] {

@@ -20,7 +20,7 @@ import { chooseTerms } from "./choose.ts";
 import { extractedGraph } from "./extracted-graph.ts";
 import { type FactScope, type Facts, factsAnalysis } from "./facts.ts";
 import { compileRows, type RuleRow } from "./rule-row.ts";
-import { addGraph, callOf, constantOp, leafOp } from "./terms.ts";
+import { addGraph, callOf, constantOp, leafOp, type ReadElements } from "./terms.ts";
 
 /** What a single op costs by itself, in nanoseconds: a guide for extraction. */
 export interface OpCost {
@@ -54,6 +54,8 @@ export interface PartOptions {
   readonly budget: { readonly nodes: number; readonly work: number };
   /** Keep reasons and say by which rules the candidates came about. */
   readonly explain?: boolean;
+  /** Elements of weights, for rules that look at them. */
+  readonly read?: ReadElements;
 }
 
 export interface PartResult {
@@ -72,7 +74,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const { scope, phases, vocabulary } = options.rules;
   const proofs = options.explain === true;
   const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope), vocabulary, proofs });
-  const ids = addGraph(egraph, graph);
+  const ids = addGraph(egraph, graph, options.read);
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {

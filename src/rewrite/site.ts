@@ -6,10 +6,10 @@ import type { Builder, Match, NodeId } from "../egraph/index.ts";
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import type { OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
 import { type IndexExpr, toIndex } from "../semantics/index-expr.ts";
-import type { Tensor } from "../semantics/tensor.ts";
+import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { invariant } from "../support/invariant.ts";
 import type { FactScope, Facts } from "./facts.ts";
-import { addCall, constantOp, constantPayload } from "./terms.ts";
+import { addCall, constantOp, constantPayload, type Leaf, leafOp } from "./terms.ts";
 
 const noAttrs: AnyAttrs = {};
 
@@ -71,6 +71,16 @@ export class Site {
   constant(tensor: Tensor): NodeId {
     invariant(this.#builder, () => "a condition writes a term");
     return this.#builder.add(constantOp, [], constantPayload(tensor));
+  }
+
+  /** The elements of a weight, where they are at hand. */
+  elements(name: string): RefTensor | undefined {
+    const { value } = this.facts(name);
+    if (value) return value;
+    const { graph } = this.match;
+    const leaf = graph.nodes(this.id(name)).find((node) => graph.opName(node) === leafOp);
+    const read = leaf === undefined ? undefined : (graph.payloadValue(leaf) as Leaf).read;
+    return read && toRef(read());
   }
 
   /** The nodes that read what a variable is bound to, in the order of their making. */

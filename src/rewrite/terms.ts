@@ -30,7 +30,12 @@ export interface Leaf {
   readonly value: ValueId;
   readonly type: TensorType;
   readonly isWeight: boolean;
+  /** The elements of a weight, where rules may look at them. */
+  readonly read?: () => Tensor;
 }
+
+/** Elements of weights by value, for rules that look at them; undefined: not at hand. */
+export type ReadElements = (value: ValueId) => (() => Tensor) | undefined;
 
 export function isScalarOp(op: string): op is ScalarOp {
   return Object.hasOwn(scalarOps, op);
@@ -99,7 +104,11 @@ export function isTransparent(node: Node, graph: Graph): boolean {
 }
 
 /** Adds every node of the graph; gives the e-node of each value. */
-export function addGraph<D>(egraph: EGraph<D>, graph: Graph): ReadonlyMap<ValueId, NodeId> {
+export function addGraph<D>(
+  egraph: EGraph<D>,
+  graph: Graph,
+  read: ReadElements = () => undefined,
+): ReadonlyMap<ValueId, NodeId> {
   const ids = new Map<ValueId, NodeId>();
   const constants = new Map(
     graph.weights.flatMap(({ value, source }) =>
@@ -111,7 +120,15 @@ export function addGraph<D>(egraph: EGraph<D>, graph: Graph): ReadonlyMap<ValueI
   const weights = new Set(graph.weights.map((w) => w.value));
   for (const id of [...graph.inputs, ...weights]) {
     const tensor = constants.get(id);
-    ids.set(id, tensor ? addConstant(egraph, tensor) : addLeaf(egraph, graph, id, weights.has(id)));
+    const elements = weights.has(id) ? read(id) : undefined;
+    const { name, type } = graph.values[id]!;
+    const leaf = {
+      value: id,
+      type,
+      isWeight: weights.has(id),
+      ...(elements && { read: elements }),
+    };
+    ids.set(id, tensor ? addConstant(egraph, tensor) : addLeaf(egraph, name, leaf));
   }
   for (const node of graph.nodes) {
     invariant(isTransparent(node, graph), () => `${node.op} is no term`);
@@ -126,9 +143,8 @@ export function addConstant<D>(egraph: EGraph<D>, tensor: Tensor): NodeId {
   return egraph.add(constantOp, [], constantPayload(tensor));
 }
 
-function addLeaf<D>(egraph: EGraph<D>, graph: Graph, value: ValueId, isWeight: boolean): NodeId {
-  const { name, type } = graph.values[value]!;
-  const leaf: Leaf = { value, type, isWeight };
+function addLeaf<D>(egraph: EGraph<D>, name: string, leaf: Leaf): NodeId {
+  const { value, type, isWeight } = leaf;
   const kind = isWeight ? "weight" : "input";
   const key = `${kind} ${value} ${JSON.stringify(name)} ${printType(type)}`;
   return egraph.add(leafOp, [], { key, value: leaf });

@@ -111,7 +111,12 @@ class Instantiation {
         return kind === "input" ? b.input(id, typeOf(type)) : b.weight(id, typeOf(type));
       };
     const { dtype } = this.#options;
-    const scope = { b, rng: this.#rng, dtype, input: leaf("input"), weight: leaf("weight") };
+    const given = (id: string, shape: readonly number[], elements: readonly number[]) => {
+      this.#values.set(id, refTensor(dtype, shape, elements));
+      return b.weight(id, typeOf({ dtype, shape }));
+    };
+    const leaves = { input: leaf("input"), weight: leaf("weight"), given };
+    const scope = { b, rng: this.#rng, dtype, ...leaves };
     const built = attempt(() => b.finish(write(scope)));
     return built.ok ? { graph: built.value, values: this.#values } : undefined;
   }

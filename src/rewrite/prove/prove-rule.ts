@@ -6,7 +6,7 @@
  */
 import { EGraph, saturate } from "../../egraph/index.ts";
 import type { DType } from "../../semantics/dtype.ts";
-import type { RefTensor } from "../../semantics/tensor.ts";
+import { fromRef, type RefTensor } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { type Facts, factsAnalysis, scopeOf } from "../facts.ts";
 import { compileRows, type RuleRow } from "../rule-row.ts";
@@ -76,7 +76,10 @@ export function runTrial(row: RuleRow, seed: number): Trial {
   const rules = compileRows([row], scope, { trusting: true });
   if (!rules.ok) return { kind: "failed", reason: rules.diagnostics[0]!.message };
   const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope) });
-  addGraph(egraph, graph);
+  addGraph(egraph, graph, (id) => {
+    const value = instance.values.get(graph.values[id]!.name);
+    return value && (() => fromRef(value));
+  });
   const report = saturate(egraph, [{ name: "once", rules: rules.value, iterations: 1 }], {
     matchers: "interpreted",
   });

@@ -16,6 +16,8 @@ export interface SampleScope {
   /** Random elements; a weight is what the rule takes for constant. */
   input(name: string, shape: readonly number[], dtype?: DType): ValueId;
   weight(name: string, shape: readonly number[], dtype?: DType): ValueId;
+  /** A weight with these elements. */
+  given(name: string, shape: readonly number[], elements: readonly number[]): ValueId;
 }
 
 /** Gives what is computed; the last is the root of the left side. */
@@ -161,6 +163,15 @@ const gelu: Sample = ({ b, rng, input }) => {
   return [b.node("gelu", [x], { approximate: "none" })];
 };
 
+/** A weight that is the product of thin ones but for little. */
+const thinProduct: Sample = ({ b, rng, input, given }) => {
+  const [k, n] = [rng.integer(6, 9), rng.integer(6, 9)];
+  const outer = randomShape(rng, rng.integer(0, 2));
+  const [u, v] = [k, n].map((length) => Array.from({ length }, () => rng.integer(-8, 8) / 4));
+  const elements = u!.flatMap((x) => v!.map((y) => x * y + 1e-5 * (rng.uniform() - 0.5)));
+  return [b.matMul(input("x", [...outer, 1, k]), given("w", [k, n], elements))];
+};
+
 export const samples: Readonly<Record<string, Sample>> = {
   "rope-of-turned": ropeOfTurned,
   "rope-of-halves": ropeOfHalves,
@@ -169,6 +180,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   "two-windows": twoWindows,
   "three-by-three": threeByThree,
   "even-batch": evenBatch,
+  "thin-product": thinProduct,
   gelu,
   "scales-by-axis": scalesByAxis,
   "dequantized-product": dequantizedProduct,
