@@ -23,11 +23,13 @@ describe("readBenchCommandLine", () => {
       suite,
       target: "wasm",
       threads: 1,
+      only: [],
       json: false,
       installPeers: false,
     });
     const all = read("s", "--target", "x64", "--threads", "4", "--json", "--install-peers");
-    expect(all).toEqual({ suite, target: "x64", threads: 4, json: true, installPeers: true });
+    expect(all).toMatchObject({ suite, target: "x64", threads: 4, json: true, installPeers: true });
+    expect(read("s", "--only", "a/", "--only", "b").only).toEqual(["a/", "b"]);
   });
 
   test.each([

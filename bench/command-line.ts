@@ -1,10 +1,12 @@
-/** The command line of a bench: NAME [--target T] [--threads N] [--json] [--install-peers]. */
+/** The command line of a bench: NAME [--target T] [--threads N] [--only TEXT …] [--json] [--install-peers]. */
 import { parseArgs } from "node:util";
 import { exitCodes, Refusal, readInteger } from "./refusal.ts";
 import type { BenchRequest, Suite } from "./suites/suite.ts";
 
 export interface BenchCommandLine extends BenchRequest {
   readonly suite: Suite;
+  /** Cases whose name holds one of these texts; none: all. */
+  readonly only: readonly string[];
   readonly json: boolean;
   readonly installPeers: boolean;
 }
@@ -30,7 +32,8 @@ export function readBenchCommandLine(
     );
   }
   const threads = readInteger("--threads", values.threads, [1, cores]);
-  return { suite, target, threads, json: values.json, installPeers: values["install-peers"] };
+  const { only, json, "install-peers": installPeers } = values;
+  return { suite, target, threads, only, json, installPeers };
 }
 
 function parse(args: readonly string[]) {
@@ -41,6 +44,7 @@ function parse(args: readonly string[]) {
       options: {
         target: { type: "string" },
         threads: { type: "string", default: "1" },
+        only: { type: "string", multiple: true, default: [] },
         json: { type: "boolean", default: false },
         "install-peers": { type: "boolean", default: false },
       },

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME [--target T] [--threads N] [--json] [--install-peers]`: runs one suite and
- * prints machine, versions, a row a case and the summary. stdout carries the result, stderr progress.
+ * `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--json] [--install-peers]`: runs
+ * one suite, or its cases that hold a text, and prints machine, versions, a row a case and the summary. stdout carries the result, stderr progress.
  * Exit codes: 0 measured (losses too), 1 a time was refused, 2 usage, 3 outputs disagree,
  * 4 a model is not supported, 6 a peer or model is missing.
  */
@@ -28,6 +28,7 @@ import type { BenchCase, ContestCase } from "./suites/suite.ts";
 
 const protocol: Protocol = {
   rounds: 15,
+  longNs: 1e10,
   warmUp: 3,
   leastSampleNs: 5e6,
   checks: 2,
@@ -90,7 +91,8 @@ function rowOf(
 /** Runs the suite; `say` receives the text form line by line. */
 async function runSuite(line: BenchCommandLine, say: (text: string) => void): Promise<BenchReport> {
   const load = loadavg()[0]!;
-  const { versions, cases, summarise: ownSummary, charts } = await line.suite.load(line);
+  const { versions, cases, summarise: ownSummary, charts, close } = await line.suite.load(line);
+  const wanted = casesWith(cases, line.only);
   const results: BenchRow[] = [];
   const failed: FailedCase[] = [];
   const report = {
@@ -107,17 +109,26 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
     failed,
   };
   say(describeMachine(report));
-  for (const benchCase of cases) {
+  for (const benchCase of wanted) {
     const row = await runCase(benchCase);
     if ("reason" in row) failed.push(row);
     else results.push(row);
     say("reason" in row ? describeFailure(row) : describeRow(row));
   }
+  await close?.();
   const summary = ownSummary && results.length > 0 ? ownSummary(results) : summarise(results);
   const finished = summary === undefined ? report : { ...report, summary };
   say(describeSummary(finished));
   for (const chart of charts?.(results) ?? []) say(`chart ${writeChart(chart)}`);
   return finished;
+}
+
+function casesWith(cases: readonly BenchCase[], only: readonly string[]): readonly BenchCase[] {
+  const found = cases.filter(
+    (c) => only.length === 0 || only.some((text) => c.case.includes(text)),
+  );
+  if (found.length > 0) return found;
+  throw new Refusal(`no case holds "${only.join('" or "')}"`, exitCodes.usage);
 }
 
 function writeChart({ name, chart }: NamedChart): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Rng } from "../../src/support/rng.ts";
 import { findModel } from "../models/table.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
-import { float32Tensor, type Session } from "../sessions/session.ts";
+import { float32Tensor, type Runtime, type Session } from "../sessions/session.ts";
 import { modelCases, sessionContest } from "./model-cases.ts";
 
 describe("model contests", () => {
@@ -12,7 +12,23 @@ describe("model contests", () => {
 
   test("a runtime agrees with itself on a real model", async () => {
     const runtime = ortNodeRuntime(1);
-    const cases = modelCases(runtime, [runtime], [row]);
+    let opened = 0;
+    let released = 0;
+    const counting: Runtime = {
+      ...runtime,
+      open: async (...args) => {
+        opened++;
+        const session = await runtime.open(...args);
+        return {
+          ...session,
+          release: async () => {
+            released++;
+            await session.release();
+          },
+        };
+      },
+    };
+    const { cases, close } = modelCases(counting, runtime, [row]);
     expect(cases.map((c) => c.case)).toEqual([
       "ocr-angle/ppocr-v2-cls/1x3x48x192",
       "ocr-angle/ppocr-v2-cls/6x3x48x192",
@@ -21,6 +37,13 @@ describe("model contests", () => {
     contest.refresh(new Rng(1));
     expect(await contest.check()).toBe(undefined);
     await contest.close();
+    const next = await cases[1]!.open();
+    next.refresh(new Rng(1));
+    expect(await next.check()).toBe(undefined);
+    await next.close();
+    expect([opened, released]).toEqual([1, 0]);
+    await close();
+    expect([opened, released]).toEqual([1, 1]);
   });
 
   test("outputs apart by more than rounding are reported, on the inputs of both", async () => {

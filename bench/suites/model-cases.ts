@@ -1,6 +1,7 @@
 /**
  * Bench cases out of the model table: every model at every shape, one runtime against another. The
- * file is fetched and both sessions are opened when the case begins and released when it ends.
+ * file is fetched and both sessions are opened when the first case of a model begins, and released when
+ * another model's does.
  */
 import { DiagnosticError } from "../../src/support/diagnostic.ts";
 import { invariant } from "../../src/support/invariant.ts";
@@ -14,36 +15,63 @@ import { countElements, type Rounding, toleranceOf, worstDifference } from "../s
 import type { Runtime, Session, Tensors } from "../sessions/session.ts";
 import type { ContestCase } from "./suite.ts";
 
-/** One case for each row, shape and peer. */
-export function modelCases(
-  ours: Runtime,
-  peers: readonly Runtime[],
-  rows: readonly ModelRow[],
-): ContestCase[] {
-  return rows.flatMap((row) =>
-    row.cases.flatMap((modelCase) =>
-      peers.map((peer) => ({
-        case: `${row.family}/${row.name}/${modelCase.name}`,
-        peerName: peer.name,
-        open: () => openContest(row, modelCase, [ours, peer]),
-      })),
-    ),
-  );
+/** Cases, and what ends the sessions that the last of them left open. */
+export interface ModelCases {
+  readonly cases: readonly ContestCase[];
+  readonly close: () => Promise<void>;
 }
 
-async function openContest(
+/** A model, open on both sides. */
+interface OpenModel {
+  readonly row: ModelRow;
+  readonly rounding: Rounding;
+  readonly sessions: readonly [Session, Session];
+}
+
+/** One case for each row and shape. The shapes of a row share its sessions: it is compiled once. */
+export function modelCases(ours: Runtime, peer: Runtime, rows: readonly ModelRow[]): ModelCases {
+  let last: OpenModel | undefined;
+  const close = async (): Promise<void> => {
+    const ending = last?.sessions ?? [];
+    last = undefined;
+    for (const session of ending) await session.release();
+  };
+  const open = async (row: ModelRow): Promise<OpenModel> => {
+    if (last?.row === row) return last;
+    await close();
+    last = await openModel(row, [ours, peer]);
+    return last;
+  };
+  const cases = rows.flatMap((row) =>
+    row.cases.map((modelCase) => ({
+      case: `${row.family}/${row.name}/${modelCase.name}`,
+      peerName: peer.name,
+      open: async () => openContest(await open(row), modelCase),
+    })),
+  );
+  return { cases, close };
+}
+
+async function openModel(
   row: ModelRow,
-  modelCase: ModelCase,
   [ours, peer]: readonly [Runtime, Runtime],
-): Promise<Contest> {
+): Promise<OpenModel> {
   const bytes = fetchModel(row);
   if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
   const rounding = roundingOf(bytes.value);
   if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
   const oursSession = await ours.open(bytes.value, hintsFor(row));
   const peerSession = await peer.open(bytes.value, hintsFor(row));
-  const contest = sessionContest(rounding.value, modelCase, [oursSession, peerSession]);
-  const floor = await oursSession.floorNs?.(randomInputs(modelCase, new Rng(0)));
+  return { row, rounding: rounding.value, sessions: [oursSession, peerSession] };
+}
+
+/** The sessions outlive the contest. */
+async function openContest(
+  { rounding, sessions }: OpenModel,
+  modelCase: ModelCase,
+): Promise<Contest> {
+  const contest = { ...sessionContest(rounding, modelCase, sessions), close: async () => {} };
+  const floor = await sessions[0].floorNs?.(randomInputs(modelCase, new Rng(0)));
   return floor === undefined ? contest : { ...contest, floorNs: { ours: floor } };
 }
 

@@ -1,7 +1,7 @@
 /**
- * The model table, same threads. As WebAssembly: against onnxruntime-web (the same technique) and
- * onnxruntime-node (native code, for orientation). As machine code (`cpu`: the best that runs here, or
- * a target by name): against onnxruntime-node.
+ * The model table, same threads. As WebAssembly against onnxruntime-web, the same technique (suite
+ * `peers` says how far that is from native code); as machine code (`cpu`: the best that runs here, or a
+ * target by name) against onnxruntime-node.
  */
 import { modelTable } from "../models/table.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
@@ -18,12 +18,11 @@ export const modelsSuite: Suite = {
   peers: onnxruntimePeers,
   load: async ({ threads, target }) => {
     const ours = wavetileRuntime(target, threads);
-    const web = target === "wasm" ? [await ortWebRuntime(threads)] : [];
-    const peers = [...web, ortNodeRuntime(threads)];
-    const versions = [ours, ...peers].map(({ name, version }) => [name, version]);
+    const peer = target === "wasm" ? await ortWebRuntime(threads) : ortNodeRuntime(threads);
+    const versions = [ours, peer].map(({ name, version }) => [name, version]);
     return {
       versions: Object.fromEntries(versions),
-      cases: modelCases(ours, peers, modelTable),
+      ...modelCases(ours, peer, modelTable),
     };
   },
 };

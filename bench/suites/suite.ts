@@ -39,6 +39,8 @@ export interface SuiteCases {
   /** Versions of all that is measured, beside Node's. */
   readonly versions: Readonly<Record<string, string>>;
   readonly cases: readonly BenchCase[];
+  /** Called after the last case: what cases share ends here. */
+  readonly close?: () => Promise<void>;
   /** In place of the mean of ratios. */
   readonly summarise?: (rows: readonly BenchRow[]) => SuiteSummary;
   /** Written as SVG where the bench keeps its files. */

@@ -25,6 +25,19 @@ describe("sampleInTurns", () => {
     expect(log.join(" ")).toBe("a3 b3 a3 b3 - a10 b1 - a10 b1");
     expect(describeProtocol(protocol)).toContain("2 rounds");
   });
+
+  it("takes fewer rounds where they are long, but five", async () => {
+    let now = 0;
+    const roundsOf = async (ns: number): Promise<number> => {
+      const side = (repeats: number) => {
+        now += ns * repeats;
+      };
+      const protocol = { rounds: 20, warmUp: 1, leastSampleNs: 0, longNs: 1000 };
+      const [samples] = await sampleInTurns([side, side], protocol, () => now);
+      return samples!.length;
+    };
+    expect([await roundsOf(10), await roundsOf(50), await roundsOf(400)]).toEqual([20, 10, 5]);
+  });
 });
 
 describe("the roofline bound", () => {

@@ -11,12 +11,15 @@ export interface SamplingProtocol {
   readonly warmUp: number;
   /** A side is repeated within a round until it takes about this long. */
   readonly leastSampleNs: number;
+  /** Rounds that together take longer than this are fewer, but never under five. */
+  readonly longNs?: number;
 }
 
 /** Something that can be run `repeats` times in a row. */
 export type TimedSide = (repeats: number) => void | Promise<void>;
 
 const mostRepeats = 1000;
+const leastRounds = 5;
 
 /** Name and parameters, as the key of a trial has them. */
 export function describeProtocol({ rounds, warmUp, leastSampleNs }: SamplingProtocol): string {
@@ -34,16 +37,19 @@ export async function sampleInTurns(
   clock: () => number,
   refresh: () => void = () => {},
 ): Promise<readonly (readonly number[])[]> {
-  const { rounds, warmUp, leastSampleNs } = protocol;
+  const { rounds, warmUp, leastSampleNs, longNs = Infinity } = protocol;
   invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
   for (const side of sides) await timeOf(side, warmUp, clock);
   const repeats: number[] = [];
+  let roundNs = 0;
   for (const side of sides) {
     const once = await timeOf(side, warmUp, clock);
     repeats.push(Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / once))));
+    roundNs += once * repeats.at(-1)!;
   }
   const samples: number[][] = sides.map(() => []);
-  for (let round = 0; round < rounds; round++) {
+  const affordable = Math.max(leastRounds, Math.floor(longNs / roundNs));
+  for (let round = 0; round < Math.min(rounds, affordable); round++) {
     refresh();
     for (const [i, side] of sides.entries()) {
       samples[i]!.push(await timeOf(side, repeats[i]!, clock));
