@@ -16,12 +16,13 @@ const mostListed = 256;
 export class BoxImage {
   readonly #steps: number[] = [];
   readonly #trips: number[] = [];
+  /** Terms in use: the lists are kept for the next ones, prices count millions. */
+  #terms = 0;
   /** The largest value: that of the last trips, since steps are positive. */
   #largest = 0;
 
   clear(): void {
-    this.#steps.length = 0;
-    this.#trips.length = 0;
+    this.#terms = 0;
     this.#largest = 0;
   }
 
@@ -29,9 +30,7 @@ export class BoxImage {
   add(step: number, trips: number): void {
     const distance = Math.abs(step);
     if (distance === 0 || trips <= 1) return;
-    let at = this.#steps.length;
-    this.#steps.push(distance);
-    this.#trips.push(trips);
+    let at = this.#terms++;
     for (; at > 0 && this.#steps[at - 1]! > distance; at--) {
       this.#steps[at] = this.#steps[at - 1]!;
       this.#trips[at] = this.#trips[at - 1]!;
@@ -53,7 +52,7 @@ export class BoxImage {
   }
 
   #values(): number {
-    const terms = this.#steps.length;
+    const terms = this.#terms;
     if (terms === 0) return 1;
     let distance = this.#steps[0]!;
     let length = this.#trips[0]!;
@@ -75,13 +74,15 @@ export class BoxImage {
   }
 
   #interleaved(): number {
-    const points = this.#trips.reduce((n, t) => n * t, 1);
-    const divisor = this.#steps.reduce(gcd);
+    const steps = this.#steps.slice(0, this.#terms);
+    const trips = this.#trips.slice(0, this.#terms);
+    const points = trips.reduce((n, t) => n * t, 1);
+    const divisor = steps.reduce(gcd);
     if (points > mostListed) return Math.min(points, Math.floor(this.#largest / divisor) + 1);
     let values = new Set([0]);
-    this.#steps.forEach((step, k) => {
+    steps.forEach((step, k) => {
       const next = new Set<number>();
-      for (const v of values) for (let i = 0; i < this.#trips[k]!; i++) next.add(v + step * i);
+      for (const v of values) for (let i = 0; i < trips[k]!; i++) next.add(v + step * i);
       values = next;
     });
     return values.size;

@@ -1,9 +1,11 @@
 /**
  * Prices of graphs that are not compiled: the regions that the default grouping makes of them, each by
- * its cheapest state on one core (region-price.ts), and a guide for single ops. Regions that compute the
- * same under other names are one, and are priced when somebody asks: two graphs differ in the regions
- * that they do not share. Regions are taken as legal: legality is proved when a graph is compiled. For
- * rewrite/, which may not know of regions.
+ * its cheapest tile on one core (region-price.ts), and a guide for single ops. The order of the loops
+ * outside the tile is left to the search that schedules the graphs that are kept: it is most of the work
+ * and moves both sides of a comparison alike. Regions that compute the same under other names are one,
+ * and are priced when somebody asks: two graphs differ in the regions that they do not share. Regions are
+ * taken as legal: legality is proved when a graph is compiled. For rewrite/, which may not know of
+ * regions.
  */
 import { definitionGraph } from "../graph/builder.ts";
 import type { Graph, OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
@@ -19,7 +21,7 @@ import { regionHash } from "../region/region-hash.ts";
 import { applySchedule } from "../schedule/apply.ts";
 import { enumerateBlockSchedules } from "../schedule/block-candidates.ts";
 import type { Schedule } from "../schedule/directive.ts";
-import { regionStates } from "../schedule/region-states.ts";
+import { tileEstimateNs } from "../schedule/region-states.ts";
 import { TileSpace } from "../schedule/tile-space.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
@@ -82,7 +84,7 @@ export class GraphPricer {
     return best;
   }
 
-  /** The cheapest legal state of the region by itself, on one core. */
+  /** About the cheapest legal state of the region by itself, on one core. */
   #cheapest(region: Region): number {
     const target = this.#target;
     if (target.blocks) {
@@ -94,9 +96,7 @@ export class GraphPricer {
       return this.#priced(region, { region: region.name, target: target.name, directives: [] });
     }
     const pricer = tilePricer(region, target, this.#core);
-    // Only the best is asked for: tiles that no order makes cheaper than it are not looked at.
-    const options = { threads: 1, pricer, refundNs: 0, inSight: 1 };
-    return regionStates(region, target, options).states[0]!.serialNs;
+    return tileEstimateNs(region, target, pricer);
   }
 
   #priced(region: Region, schedule: Schedule): number {

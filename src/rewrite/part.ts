@@ -34,19 +34,19 @@ export interface PartQuestion {
 
 export function askParts(graph: Graph): readonly PartQuestion[] {
   const context = contextOf(graph);
-  const alike = new Map<string, Segment[]>();
+  const alike = new Map<string, Outline[]>();
   for (const segment of segmentGraph(graph, context.labels)) {
-    const key = wiringOf(context, segment);
+    const outline = outlineOf(context, segment);
+    const key = wiringOf(context, outline);
     const known = alike.get(key);
-    if (known) known.push(segment);
-    else alike.set(key, [segment]);
+    if (known) known.push(outline);
+    else alike.set(key, [outline]);
   }
-  return [...alike.values()].map((segments) => {
-    const first = outlineOf(context, segments[0]!);
+  return [...alike.values()].map((outlines) => {
+    const [first] = outlines as [Outline, ...Outline[]];
     const part = partOf(context, first);
-    const parts = segments.map((segment) =>
-      segment === first.segment ? part : partLike(part, first, outlineOf(context, segment)),
-    );
+    const parts = outlines.map((other) => (other === first ? part : partLike(part, first, other)));
+    const segments = outlines.map((outline) => outline.segment);
     const origins = first.nodes.flatMap((n) => n.origin ?? []);
     return { segments, parts: unifyParts(context, parts), origins: [...new Set(origins)] };
   });
@@ -92,16 +92,26 @@ interface Outline {
 
 function outlineOf({ graph }: PartContext, segment: Segment): Outline {
   const nodes = graph.nodes.slice(segment.start, segment.end);
-  const made = nodes.flatMap((n) => n.outputs);
-  const own = new Set(made);
-  const outside = [...new Set(nodes.flatMap((n) => n.inputs))].filter((id) => !own.has(id));
+  const made: ValueId[] = [];
+  const seen = new Set<ValueId>();
+  const outside: ValueId[] = [];
+  for (const { inputs, outputs } of nodes) {
+    for (const id of inputs) {
+      if (seen.has(id)) continue;
+      seen.add(id);
+      outside.push(id);
+    }
+    for (const id of outputs) {
+      seen.add(id);
+      made.push(id);
+    }
+  }
   return { segment, nodes, outside, made };
 }
 
 /** Equal for segments whose parts are equal but for the elements of constants. */
-function wiringOf(context: PartContext, segment: Segment): string {
+function wiringOf(context: PartContext, { segment, nodes, outside, made }: Outline): string {
   const { labels, lastUse, texts, weights } = context;
-  const { nodes, outside, made } = outlineOf(context, segment);
   const numbers = new Map<ValueId, string>();
   // Constants with equal elements are one in a part.
   const same = new Map<string, number>();
@@ -112,11 +122,16 @@ function wiringOf(context: PartContext, segment: Segment): string {
     numbers.set(id, `${kind}${i}`);
   }
   for (const [i, id] of made.entries()) numbers.set(id, String(i));
-  const lines = nodes.map(
-    (n) => `${labels[n.id]}(${n.inputs.map((id) => numbers.get(id)).join(",")})`,
-  );
-  const used = made.flatMap((id, i) => ((lastUse.get(id) ?? -1) >= segment.end ? [i] : []));
-  return `${lines.join("")} ${used.join(",")}`;
+  let text = "";
+  for (const { id, inputs } of nodes) {
+    text += `${labels[id]}(`;
+    for (const input of inputs) text += `${numbers.get(input)},`;
+    text += ")";
+  }
+  for (const [i, id] of made.entries()) {
+    if ((lastUse.get(id) ?? -1) >= segment.end) text += ` ${i}`;
+  }
+  return text;
 }
 
 function partOf(context: PartContext, { segment, nodes, outside, made }: Outline): Part {

@@ -159,23 +159,38 @@ class Cutter {
 
 /** Equal numbers for nodes of one op with equal attributes and types. */
 export function labelNodes(graph: Graph): readonly number[] {
-  const numbers = new Map<string, number>();
-  const inputs = new Set(graph.inputs);
-  const weights = new Set(graph.weights.map((w) => w.value));
-  const spelled: string[] = [];
-  const spell = (id: ValueId): string => {
-    const kind = weights.has(id) ? "weight" : inputs.has(id) ? "input" : "";
-    spelled[id] ??= `${kind} ${printType(graph.values[id]!.type)}`;
-    return spelled[id];
-  };
+  const kinds = valueKinds(graph);
+  const numbers = new Numbering();
   return graph.nodes.map((node: Node) => {
     const attrs = printAttrs(schemaOf(node.op), node.attrs as AnyAttrs, printGraph);
-    const types = [...node.inputs.map(spell), "->", ...node.outputs.map(spell)].join(",");
-    const text = `${node.op} ${attrs} ${types}`;
-    const known = numbers.get(text) ?? numbers.size;
-    numbers.set(text, known);
-    return known;
+    let text = `${node.op} ${attrs} `;
+    for (const id of node.inputs) text += `${kinds[id]},`;
+    text += ">";
+    for (const id of node.outputs) text += `${kinds[id]},`;
+    return numbers.of(text);
   });
+}
+
+/** Equal numbers for inputs, weights and computed values of equal types. */
+function valueKinds(graph: Graph): readonly number[] {
+  const given = new Map<ValueId, string>(graph.inputs.map((id) => [id, "input"]));
+  for (const { value } of graph.weights) given.set(value, "weight");
+  const numbers = new Numbering();
+  return graph.values.map(({ type }, id) => {
+    const kind = given.get(id) ?? "";
+    return numbers.of(`${kind} ${printType(type)}`);
+  });
+}
+
+class Numbering {
+  readonly #numbers = new Map<string, number>();
+
+  of(text: string): number {
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return known;
+    this.#numbers.set(text, this.#numbers.size);
+    return this.#numbers.size - 1;
+  }
 }
 
 /** For each place between nodes the number of values that are made before and used after it. */
