@@ -29,6 +29,7 @@ export function searchQuickly(
   if (!canSearch(equalities, inequalities, columns)) return undefined;
   openAll(columns);
   if (!propagate(equalities, inequalities)) return null;
+  if (isContradicted(equalities, inequalities)) return null;
   for (let c = 0; c < columns; c++) {
     savedLow[c] = low[c]!;
     savedHigh[c] = high[c]!;
@@ -69,6 +70,33 @@ export function spannedPoints(
   let points = 1;
   for (let c = 0; c < count; c++) points *= high[c]! - low[c]! + 1;
   return points;
+}
+
+/** Whether a row is a multiple of an equality but for the constant, and fails: open intervals do not show it. */
+function isContradicted(equalities: readonly Row[], inequalities: readonly Row[]): boolean {
+  for (let e = 0; e < equalities.length; e++) {
+    const equality = equalities[e]!;
+    const last = equality.length - 1;
+    let lead = 0;
+    while (lead < last && equality[lead] === 0) lead++;
+    if (lead === last) continue;
+    for (let r = 0; r < inequalities.length; r++) {
+      const row = inequalities[r]!;
+      if (row[lead] === 0 || row[lead]! % equality[lead]! !== 0) continue;
+      const times = row[lead]! / equality[lead]!;
+      let c = lead + 1;
+      while (c < last && row[c] === times * equality[c]!) c++;
+      if (c < last || !isZeroBefore(row, lead)) continue;
+      const constant = times * equality[last]!;
+      if (Number.isSafeInteger(constant) && row[last]! < constant) return true;
+    }
+  }
+  return false;
+}
+
+function isZeroBefore(row: Row, end: number): boolean {
+  for (let c = 0; c < end; c++) if (row[c] !== 0) return false;
+  return true;
 }
 
 function openAll(columns: number): void {
