@@ -71,6 +71,8 @@ const mostScatteredLanes = 4;
 const mostCopies = 48;
 /** Longest reduce loop that is copied out whole. */
 const longestCopied = 7;
+/** What lanes hold: as wide as the arithmetic, or bytes that are widened where they are read. */
+const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i8", "u8"]);
 const vectorCounts = [1, 2, 3, 4, 6] as const;
 const rowCounts = [2, 3, 4, 5, 6, 8] as const;
 const pairCounts = [2, 3, 4] as const;
@@ -395,7 +397,7 @@ export class TileSpace {
     const dtypes = [...reads, ...finishReads, ...writes].map(
       (a) => this.#region.tensors.get(a.tensor)!.dtype,
     );
-    return dtypes.every((d) => d === "f32" || d === "i32");
+    return dtypes.every((d) => laneTypes.has(d));
   }
 
   #trips(micro: MicroTile, loop: number): number {

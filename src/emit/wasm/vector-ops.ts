@@ -159,8 +159,7 @@ export function findVectorCast(
   if (isFourLanes(source) && isFourLanes(target)) return spellFourLanes(context, e);
   const narrow = source === "i8x16" || source === "i16x8";
   if (narrow && isFourLanes(target) && to !== "bool") return spellWidening(context, e, source);
-  const whole = e.lanes % 16 === 0;
-  if (target === "i8x16" && e.saturate && whole && (from === "f32" || from === "i32")) {
+  if (target === "i8x16" && e.saturate && (from === "f32" || from === "i32")) {
     return spellNarrowing(context, e);
   }
   return undefined;
@@ -228,14 +227,24 @@ function spellWidening(
 /** f32 or i32 to i8 or u8, saturating: four chunks become one through i16. */
 function spellNarrowing({ f }: KernelContext, e: Extract<Expr, { kind: "cast" }>): CastSpelling {
   const sign = isUnsigned(e.dtype) ? "u" : "s";
-  return (push, chunk) => {
-    for (let half = 0; half < 2; half++) {
-      for (let quarter = 0; quarter < 2; quarter++) {
-        push(4 * chunk + 2 * half + quarter);
-        if (e.operand.dtype === "f32") f.op("i32x4.trunc_sat_f32x4_s");
-      }
-      f.op("i16x8.narrow_i32x4_s");
+  const last = Math.ceil(e.lanes / 4) - 1;
+  const narrow = (left: Push, right: Push | undefined, op: PlainOp): void => {
+    left();
+    if (right) right();
+    else {
+      const copy = f.local("v128");
+      f.tee(copy).get(copy).release(copy);
     }
-    f.op(`i8x16.narrow_i16x8_${sign}`);
+    f.op(op);
+  };
+  return (push, chunk) => {
+    const quarter = (n: number) => () => {
+      push(4 * chunk + n);
+      if (e.operand.dtype === "f32") f.op("i32x4.trunc_sat_f32x4_s");
+    };
+    const has = (n: number): boolean => 4 * chunk + n <= last;
+    const half = (n: number) => () =>
+      narrow(quarter(n), has(n + 1) ? quarter(n + 1) : undefined, "i16x8.narrow_i32x4_s");
+    narrow(half(0), has(2) ? half(2) : undefined, `i8x16.narrow_i16x8_${sign}`);
   };
 }

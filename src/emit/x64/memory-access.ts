@@ -85,6 +85,11 @@ export function loadChunk(
     else loadMasked(context, r, at, chunk.lanes);
     return r;
   }
+  const piece = shortMoves[bytes];
+  if (keepsBits(dtype) && bytes < stored && piece) {
+    f.emit(piece, r, at);
+    return r;
+  }
   const whole = bytes === stored ? at : copied(context, at, bytes);
   const c = context.vectorCode(chunk.bits, "f32");
   switch (dtype) {
@@ -101,6 +106,14 @@ export function loadChunk(
       f.emit("vmovups", r, whole);
       return r;
   }
+}
+
+/** Moves of the low 4 or 8 bytes of a register. */
+const shortMoves: Readonly<Record<number, string>> = { 4: "vmovss", 8: "vmovsd" };
+
+/** Lanes stand in memory as they do in registers. */
+function keepsBits(dtype: DType): boolean {
+  return !isNarrowFloat(dtype) && dtype !== "bool";
 }
 
 /** A copy of `bytes` bytes on the stack, where a whole register may be read. */
@@ -163,8 +176,13 @@ export function storeChunk(
     f.emit("vcvtps2ph", at, x, 0);
     return;
   }
-  if (!isNarrowFloat(dtype) && dtype !== "bool" && whole) {
+  if (keepsBits(dtype) && whole) {
     f.emit("vmovups", at, x);
+    return;
+  }
+  const piece = shortMoves[bytes];
+  if (keepsBits(dtype) && piece) {
+    f.emit(piece, at, x);
     return;
   }
   const slot = f.slot(64);

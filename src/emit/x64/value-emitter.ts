@@ -12,6 +12,7 @@ import { offsetBy } from "./function-code.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { type Chunk, findHolding, isFloat, isUnsigned, laneBytes, scalarBits } from "./lanes.ts";
 import { loadChunk, loadScalar, storeScalar } from "./memory-access.ts";
+import { findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
 import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
@@ -264,6 +265,12 @@ export class ValueEmitter {
     if (row) return row(this.#context.vectorCode(bits, "f32"), this.value(operand, chunk));
     const widen = this.#widening(e);
     if (widen) return this.#widened(e, widen, first, bits);
+    const single = this.#chunks(operand).length === 1 && this.#chunks(e).length === 1;
+    const narrow = findNarrowing(operand.dtype, dtype, saturate, this.#context.features);
+    if (narrow && single) {
+      const code = this.#context.vectorCode(this.#chunks(operand)[0]!.bits, "f32");
+      return narrow(code, this.value(operand));
+    }
     return this.#filled(e, chunk, (lane) =>
       castScalar(this.#context, [operand.dtype, dtype], saturate, this.#lane(operand, lane)),
     );
@@ -284,9 +291,13 @@ export class ValueEmitter {
 
   #widened(e: ExprOf<"cast">, op: string, first: number, bits: Register["bits"]): Register {
     const { f } = this.#context;
-    const from = this.#spread(e.operand);
     const r = f.vec(bits);
-    f.emit(op, r, offsetBy(from, first * laneBytes(findHolding(e.operand.dtype)!)));
+    const single = this.#chunks(e.operand).length === 1 && this.#chunks(e).length === 1;
+    if (single) f.emit(op, r, this.value(e.operand));
+    else {
+      const bytes = laneBytes(findHolding(e.operand.dtype)!);
+      f.emit(op, r, offsetBy(this.#spread(e.operand), first * bytes));
+    }
     if (!isFloat(e.dtype)) return r;
     const converted = f.vec(bits);
     f.emit("vcvtdq2ps", converted, r);

@@ -125,6 +125,9 @@ vinsertf32x4 RVMI v,v,x/m,i8 evex 66.3A.W0 18 16 :256,512
 vinsertf64x4 RVMI v,v,h/m,i8 evex 66.3A.W1 1A half :512
 vshuff32x4 RVMI v,v,v/m,i8 evex 66.3A.W0 23 full4 :256,512
 vpaddb RVM v,v,v/m both 66.0F.WIG0 FC full
+vpackssdw RVM v,v,v/m both 66.0F.WIG0 6B full4
+vpackuswb RVM v,v,v/m both 66.0F.WIG0 67 full
+vpacksswb RVM v,v,v/m both 66.0F.WIG0 63 full
 vpaddw RVM v,v,v/m both 66.0F.WIG0 FD full
 vpaddd RVM v,v,v/m both 66.0F.WIG0 FE full4
 vpaddq RVM v,v,v/m both 66.0F.WIG1 D4 full8

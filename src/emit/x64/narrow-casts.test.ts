@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { parseProgram } from "../../program/program-parse.ts";
+import { probeNativeFeatures } from "../../runtime/native/features.ts";
+import { createNativeInstance } from "../../runtime/native/native-instance.ts";
+import { castScalar } from "../../semantics/scalar-meaning.ts";
+import { invariant } from "../../support/invariant.ts";
+import { targets } from "../../target/index.ts";
+
+const native = probeNativeFeatures();
+const count = 1024;
+
+const arrays = { f32: Float32Array, i32: Int32Array, u32: Uint32Array } as const;
+type Wide = keyof typeof arrays;
+type Narrow = "i8" | "u8";
+
+/** Around the ends of the bytes' ranges and of the 32-bit ones, and whatever else bits spell. */
+function samples(from: Wide): Float32Array | Int32Array | Uint32Array {
+  const bits = Int32Array.from({ length: count }, (_, i) => Math.imul(i, 0x9e3779b1));
+  const x = new arrays[from](bits.buffer);
+  for (let i = 0; i < count; i += 2) x[i] = i - count / 2;
+  if (from === "f32") {
+    x.set([0, -0, Infinity, -Infinity, Number.NaN, 2 ** 31, -(2 ** 31), 2 ** 32, 2 ** 40, 255.5]);
+  } else x.set([0, -1, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), 127, 128, -128, -129, 255, 256]);
+  return x;
+}
+
+interface Case {
+  readonly target: string;
+  readonly from: Wide;
+  readonly to: Narrow;
+  readonly lanes: number;
+  readonly saturate: boolean;
+}
+
+/** The elements converted and stored, and converted back to where they came from. */
+function convert(c: Case): readonly [ArrayLike<number>, ArrayLike<number>, ArrayLike<number>] {
+  invariant(native.ok, () => "machine code runs here");
+  const cast = `cast.${c.to}${c.saturate ? ".saturate" : ""}`;
+  const text = `program p for "${c.target}" {
+  buffer x : input memory ${c.from} [${count}]
+  buffer y : output memory ${c.to} [${count}]
+  buffer z : output memory ${c.from} [${count}]
+  kernel k region "k" {
+    grid threads (t < 1)
+    role main copies 1 threads 1 {
+      for i < ${count / c.lanes} {
+        let n = ${cast}(load.${c.from}x${c.lanes} x[${c.lanes}*i])
+        store y[${c.lanes}*i] = n
+        store z[${c.lanes}*i] = cast.${c.from}(load.${c.to}x${c.lanes} y[${c.lanes}*i])
+      }
+    }
+  }
+  tasks { launch k after previous }
+}`;
+  const program = parseProgram(text);
+  invariant(program.ok, () => JSON.stringify(program));
+  const options = { system: native.value.system, threads: 1, parallelism: 1, guards: true };
+  const made = createNativeInstance(program.value, targets.get(c.target)!, options);
+  invariant(made.ok, () => JSON.stringify(made));
+  const x = samples(c.from);
+  made.value.bytes("x").set(new Uint8Array(x.buffer));
+  invariant(made.value.runSync({}).ok, () => "the program runs");
+  const bytes = (name: string): ArrayBuffer => Uint8Array.from(made.value.bytes(name)).buffer;
+  const y = c.to === "i8" ? new Int8Array(bytes("y")) : new Uint8Array(bytes("y"));
+  const z = new arrays[c.from](bytes("z"));
+  made.value.dispose();
+  return [x, y, z];
+}
+
+const cases = (native.ok ? native.value.targets : [])
+  .filter((target) => target.startsWith("x64"))
+  .flatMap((target) =>
+    (["f32", "i32", "u32"] as const).flatMap((from) =>
+      (["i8", "u8"] as const).flatMap((to) =>
+        [4, 8, 16, 32].flatMap((lanes) =>
+          [true, false].map((saturate): Case => ({ target, from, to, lanes, saturate })),
+        ),
+      ),
+    ),
+  )
+  // What a float beyond the range becomes is not said without saturation.
+  .filter((c) => c.saturate || c.from !== "f32");
+
+describe.skipIf(!native.ok)("conversions to bytes and back", () => {
+  it.each(cases)("$target $from to $to, $lanes lanes, saturating: $saturate", (c) => {
+    const [x, y, z] = convert(c);
+    const want = Array.from(x, (v) => Number(castScalar(v, c.to, c.saturate)) + 0);
+    expect(Array.from(y)).toEqual(want);
+    expect(Array.from(z)).toEqual(want.map((v) => Number(castScalar(v, c.from, false)) + 0));
+  });
+});
