@@ -5,9 +5,9 @@
  */
 import { type GemmSchedule, type GemmShape, gemmProgram } from "../../campaign/ptx/gemm-program.ts";
 import { createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
-import { openLibrary } from "../../src/runtime/ffi/library.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
+import { openBlas } from "./blas.ts";
 import { loadProgram, openDevice, prepareLaunch, take } from "./ptx-launch.ts";
 
 const seconds = Number(process.argv[2] ?? 1.5);
@@ -37,33 +37,6 @@ const schedules: readonly (readonly [string, GemmSchedule])[] = [
 const device = openDevice();
 const stream = createStream(device);
 const events = [createEvent(device), createEvent(device)] as const;
-
-/** cuBLAS as the libraries of the machine have it. */
-function openBlas() {
-  const library = take(openLibrary(["libcublas.so.13", "libcublas.so.12", "libcublas.so"]));
-  const create = library.bind("cublasCreate_v2", "int", "void *handle")!;
-  const setStream = library.bind("cublasSetStream_v2", "int", "uint64 handle, uint64 stream")!;
-  const gemm = library.bind(
-    "cublasGemmEx",
-    "int",
-    "uint64 h, int ta, int tb, int m, int n, int k, void *alpha, uint64 a, int at, int lda, uint64 b, int bt, int ldb, void *beta, uint64 c, int ct, int ldc, int compute, int algo",
-  )!;
-  const handle = new BigUint64Array(1);
-  check("cublasCreate", create(handle));
-  check("cublasSetStream", setStream(handle[0], stream.handle));
-  const [one, zero] = [Float32Array.of(1), Float32Array.of(0)];
-  const bf16 = 14;
-  return ({ m, n, k }: GemmShape, x: bigint, w: bigint, y: bigint): void => {
-    check(
-      "cublasGemmEx",
-      gemm(handle[0], 1, 0, n, m, k, one, w, bf16, k, x, bf16, k, zero, y, bf16, n, 68, -1),
-    );
-  };
-}
-
-function check(what: string, status: unknown): void {
-  if (status !== 0) throw new Error(`${what}: status ${status}`);
-}
 
 function randomBf16(count: number, seed: number): Uint16Array {
   const rng = new Rng(seed);
@@ -101,7 +74,7 @@ function worstError(shape: GemmShape, x: Uint16Array, w: Uint16Array, y: Uint16A
 }
 
 const median = (times: number[]): number => times.sort((a, b) => a - b)[times.length >> 1]!;
-const blas = openBlas();
+const blas = openBlas(stream, "bf16");
 let failed = 0;
 for (const shape of shapes) {
   const { m, n, k } = shape;

@@ -1,55 +1,180 @@
 /**
- * Programs of whole models on a GPU, correctness first: random graphs against the float64 oracle, the
- * PP-OCR models against WebAssembly on the same machine, outputs poisoned before each run; then times of
- * a run without transfers, from events around many, and the kernels that take longest.
- * Usage: node models.mjs [--graphs N] [--models FOLDER] [--seconds S]. Ends with `N passed, N failed`.
+ * Whole models on a GPU, correctness first: random graphs against the float64 oracle, then the models of
+ * model-cases.ts against recorded outputs, outputs poisoned before each run; then times of a
+ * run without transfers, from events around many, and the kernels that take longest beside their prices.
+ * Models are compiled side by side in processes of their own, which take turns on the device.
+ * Usage: node models.mjs --expected FOLDER [--only TEXT,…] [--graphs N] [--slowest N], where FOLDER is what
+ * record-outputs.ts wrote. Ends with `N passed, N failed`.
  */
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, rmdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomGraph } from "../../campaign/random-graph.ts";
 import { drawInputs, firstDifference } from "../../campaign/random-values.ts";
-import { openModel, startSession } from "../../src/commands/library/open-model.ts";
-import { compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
 import { type CudaInstance, createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
-import { type Feeds, ModelSession } from "../../src/runtime/model-session.ts";
-import { evaluate } from "../../src/semantics/index-expr.ts";
-import { fromRef, randomRef, toRef } from "../../src/semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { type Feeds, ModelSession, type Outputs } from "../../src/runtime/model-session.ts";
+import { printDirective } from "../../src/schedule/directive-text.ts";
+import { fromRef, toRef } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
+import { toStored } from "../sessions/stored-tensors.ts";
+import { type DeviceCase, deviceModels, openCase, recordedOutput } from "./model-cases.ts";
+import { take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
 for (let i = 2; i + 1 < process.argv.length; i += 2)
   given.set(process.argv[i]!, process.argv[i + 1]!);
 
-let [passed, failed] = [0, 0];
-function check(what: string, fault: string | undefined, more = ""): void {
-  if (fault === undefined) passed++;
-  else failed++;
-  if (fault !== undefined) console.log(`FAIL ${what}: ${fault}`);
-  else if (more !== "") console.log(`ok   ${what}: ${more}`);
+const only = given.get("--only") ?? "";
+const chosen = deviceModels.filter((name) => only.split(",").some((part) => name.includes(part)));
+const graphs = Number(given.get("--graphs") ?? 60);
+/** Kernels that are named with their times. */
+const slowest = Number(given.get("--slowest") ?? 6);
+
+const one = given.get("--one");
+if (one !== undefined) await runOne(one, given.get("--expected")!);
+else await runAll(given.get("--expected") ?? "expected");
+
+/** Each in a process of its own; their lines are printed whole as they end. */
+async function runAll(folder: string): Promise<void> {
+  const jobs = [...(graphs > 0 ? ["graphs"] : []), ...chosen];
+  let [passed, failed] = [0, 0];
+  await Promise.all(
+    jobs.map(async (name) => {
+      const begin = performance.now();
+      const rest = ["--expected", folder, "--graphs", String(graphs), "--slowest", String(slowest)];
+      const child = spawn(process.execPath, [process.argv[1]!, "--one", name, ...rest]);
+      let text = "";
+      for (const pipe of [child.stdout, child.stderr]) pipe.on("data", (d) => (text += String(d)));
+      const code = await new Promise((resolve) => child.on("close", resolve));
+      if (code === 0) passed++;
+      else failed++;
+      const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+      console.log(
+        `${code === 0 ? "ok  " : "FAIL"} ${name} (${seconds} s in all) ${text.trimEnd()}`,
+      );
+    }),
+  );
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
 }
 
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
+async function runOne(name: string, folder: string): Promise<void> {
+  const features = take(probeCuda());
+  const target = targets.get(features.targets[0]!)!;
+  if (name === "graphs") {
+    const faults = Array.from({ length: graphs }, (_, seed) => randomCase(seed)).filter(Boolean);
+    for (const fault of faults) console.log(fault);
+    if (faults.length > 0) process.exitCode = 1;
+    return;
+  }
+  const opened = openCase(name);
+  const began = performance.now();
+  const compiled = take(compileModel(opened.model, { target }));
+  const made = performance.now();
+  const device = take(features.open());
+  const options = { device, store: features.store };
+  const instance = take(createCudaInstance(compiled.plan.program, target, options));
+  const loaded = performance.now();
+  const weight = weightReader(compiled.model);
+  const session = new ModelSession(compiled.plan.program, instance, { weight });
+  const values = compiled.model.graph.inputs.map((v) => compiled.model.graph.values[v]!.name);
+  const feeds: Feeds = Object.fromEntries(
+    values.map((value, i) => [value, toStored(opened.feeds[opened.inputNames[i]!]!)]),
+  );
+  await alone(() => {
+    session.poison();
+    const fault = compare(opened, compiled, take(session.run(feeds)), folder);
+    if (fault !== undefined) process.exitCode = 1;
+    console.log(
+      `compiled in ${(made - began).toFixed(0)} ms, loaded in ${(loaded - made).toFixed(0)} ms`,
+    );
+    console.log(`     ${compiled.plan.program.kernels.length} kernels, ${time(instance)}`);
+    profile(session, feeds, compiled);
+  });
+  instance.dispose();
 }
 
-const features = take(probeCuda());
-const target = targets.get(features.targets[0]!)!;
-console.log(features.device, target.name);
+/** Every element of every output, relative to the output's largest. */
+function compare(
+  { name, tolerances }: DeviceCase,
+  { nests }: CompiledModel,
+  outputs: Outputs,
+  folder: string,
+): string | undefined {
+  let fault: string | undefined;
+  nests.outputs.forEach((output, number) => {
+    const want = recordedOutput(folder, name, number);
+    const { data } = outputs[output]!;
+    const scale = want.reduce((most, v) => Math.max(most, Math.abs(v)), 1e-30);
+    let worst = data.length === want.length ? 0 : Infinity;
+    for (let i = 0; i < want.length; i++) {
+      const off = Math.abs(Number(data[i]) - want[i]!) / scale;
+      worst = Number.isNaN(off) ? Infinity : Math.max(worst, off);
+    }
+    const tolerance = tolerances[number]!;
+    const words = `output ${number}: ${worst.toExponential(1)} of its largest, allowed ${tolerance.toExponential(1)}`;
+    console.log(words);
+    if (!(worst <= tolerance)) fault ??= words;
+  });
+  return fault;
+}
+
+/** Microseconds of a run without transfers, median and range of some series. */
+function time(instance: CudaInstance): string {
+  const { device, stream } = instance;
+  const [start, end] = [createEvent(device), createEvent(device)];
+  const runs = 10;
+  take(instance.repeat({}, 3 * runs));
+  stream.synchronize();
+  const series = Array.from({ length: 11 }, () => {
+    start.record(stream);
+    take(instance.repeat({}, runs));
+    end.record(stream);
+    return (end.since(start) * 1000) / runs;
+  }).sort((a, b) => a - b);
+  return `${series[5]!.toFixed(1)} us a run (${series[0]!.toFixed(1)} to ${series[10]!.toFixed(1)})`;
+}
+
+function profile(session: ModelSession, feeds: Feeds, { regions }: CompiledModel): void {
+  const { kernels } = take(session.profile(feeds, () => performance.now() * 1000));
+  const rows = kernels.map((k) => ({ name: k.kernel, us: k.endMs - k.startMs }));
+  rows.sort((a, b) => b.us - a.us);
+  const found = new Map(regions.map((r) => [r.name, r]));
+  for (const { name, us } of rows.slice(0, slowest)) {
+    const region = found.get(name);
+    const product = region?.scheduled.schedule.directives.find((d) => d.kind === "multiply");
+    const priced = region ? `priced ${(region.price.estimateNs / 1000).toFixed(1)}` : "";
+    const how = product ? printDirective(product) : "loops";
+    console.log(
+      `       ${us.toFixed(1)} us ${name} ${priced} ${how}: ${region?.origins.join(" ").slice(0, 120)}`,
+    );
+  }
+}
 
 function randomCase(seed: number): string | undefined {
+  try {
+    const fault = randomFault(seed);
+    return fault && `random graph ${seed}: ${fault}`;
+  } catch (error) {
+    return `random graph ${seed}: ${String(error).slice(0, 600)}`;
+  }
+}
+
+function randomFault(seed: number): string | undefined {
+  const features = take(probeCuda());
+  const target = targets.get(features.targets[0]!)!;
   const drawn = randomGraph(seed);
   const inputs = drawInputs(drawn, new Rng(seed));
   const want = take(runGraph(drawn.graph, inputs));
-  const { model, nests, plan } = take(
-    compileModel({ graph: drawn.graph, weights: noWeights }, { target }),
-  );
+  const source = { graph: drawn.graph, weights: noWeights };
+  const { model, nests, plan } = take(compileModel(source, { target }));
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
@@ -58,8 +183,8 @@ function randomCase(seed: number): string | undefined {
     const { values, inputs: ids } = model.graph;
     const feeds = ids.map((id, i) => [values[id]!.name, fromRef(inputs[i]!)] as const);
     const outputs = take(session.run(Object.fromEntries(feeds)));
-    for (const [i, name] of nests.outputs.entries()) {
-      const fault = firstDifference(toRef(outputs[name]!), want[i]!);
+    for (const [i, output] of nests.outputs.entries()) {
+      const fault = firstDifference(toRef(outputs[output]!), want[i]!);
       if (fault !== undefined) return `output ${i}: ${fault}`;
     }
     return undefined;
@@ -68,104 +193,21 @@ function randomCase(seed: number): string | undefined {
   }
 }
 
-const graphs = Number(given.get("--graphs") ?? 60);
-for (let seed = 0; seed < graphs; seed++) {
-  let fault: string | undefined;
-  try {
-    fault = randomCase(seed);
-  } catch (error) {
-    fault = String(error).slice(0, 600);
-  }
-  check(`random graph ${seed}`, fault);
-}
-console.log(`random graphs: ${passed} of ${graphs}`);
-
-const dimension = (i: number): string => `p2o.DynamicDimension.${i}`;
-const models = [
-  ["ch_ppocr_mobile_v2.0_cls_infer.onnx", [1, 48, 192]],
-  ["ch_PP-OCRv4_rec_infer.onnx", [1, 320]],
-  ["ch_PP-OCRv4_det_infer.onnx", [1, 640, 640]],
-] as const;
-
-/** Largest difference relative to the largest value. */
-function distance(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  let [worst, scale] = [0, 1e-30];
-  for (let i = 0; i < a.length; i++) {
-    const d = Math.abs(a[i]! - b[i]!);
-    worst = Number.isNaN(d) ? Infinity : Math.max(worst, d);
-    scale = Math.max(scale, Math.abs(b[i]!));
-  }
-  return worst / scale;
-}
-
-/** Microseconds of a run without transfers, best and median of some series. */
-function time(instance: CudaInstance, parameters: Record<string, number>): string {
-  const { device, stream } = instance;
-  const [start, end] = [createEvent(device), createEvent(device)];
-  take(instance.repeat(parameters, 20));
-  stream.synchronize();
-  const series = Array.from({ length: 15 }, () => {
-    start.record(stream);
-    take(instance.repeat(parameters, 20));
-    end.record(stream);
-    return (end.since(start) * 1000) / 20;
-  }).sort((a, b) => a - b);
-  return `${series[7]!.toFixed(1)} us a run (${series[0]!.toFixed(1)} to ${series[14]!.toFixed(1)})`;
-}
-
-const folder = given.get("--models");
-for (const [file, extents] of folder ? models : []) {
-  const path = join(folder!, file);
-  const shapes = Object.fromEntries(extents.map((e, i) => [dimension(i), e]));
-  const options = { shapes: shapes as never, seed: 1 };
-  const bytes = readFileSync(path);
-  try {
-    const began = performance.now();
-    const ours = take(openModel({ bytes, path } as never, { ...options, target: target.name }));
-    const compiled = performance.now();
-    const { code } = ours;
-    const device = take(features.open());
-    const instance = take(
-      createCudaInstance(code.program, target, { device, store: features.store }),
-    );
-    const loaded = performance.now();
-    const session = new ModelSession(code.program, instance, { weight: ours.start.weight });
-    const wasm = take(openModel({ bytes, path } as never, { ...options, target: "wasm" }));
-    const judge = take(startSession(wasm, 8));
-    const rng = new Rng(7);
-    const feeds: Feeds = Object.fromEntries(
-      session.inputs.map((p) => {
-        const shape = p.shape.map((e) => evaluate(e, new Map()));
-        return [p.name, fromRef(randomRef(p.dtype, shape, rng))];
-      }),
-    );
-    session.poison();
-    const found = Object.values(take(session.run(feeds)));
-    const want = Object.values(take(await judge.runAsync(feeds)));
-    await judge.dispose();
-    const worst = Math.max(
-      ...found.map((t, i) => distance(t.data as Float32Array, want[i]!.data as Float32Array)),
-    );
-    const times = `compile ${Math.round(compiled - began)} ms, load ${Math.round(loaded - compiled)} ms`;
-    check(
-      file,
-      worst < 1e-4 ? undefined : `relative difference ${worst}`,
-      `${worst.toExponential(1)}, ${times}`,
-    );
-    console.log(`     ${file}: ${time(instance, {})}, ${code.program.kernels.length} kernels`);
-    const profile = take(session.profile(feeds, () => performance.now() * 1000));
-    const rows = profile.kernels.map((k) => ({ name: k.kernel, us: k.endMs - k.startMs }));
-    rows.sort((a, b) => b.us - a.us);
-    for (const { name, us } of rows.slice(0, 8)) {
-      const region = ours.origin?.compiled.regions.find((r) => r.name === name);
-      const price = region ? `priced ${(region.price.estimateNs / 1000).toFixed(1)}` : "";
-      console.log(
-        `       ${us.toFixed(1)} us ${name} ${price} ${region?.origins.slice(0, 2).join(" ")}`,
-      );
+/** Runs while no other process of this script does. */
+async function alone(body: () => void): Promise<void> {
+  const lock = join(tmpdir(), "wavetile-device-lock");
+  for (;;) {
+    try {
+      mkdirSync(lock);
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    instance.dispose();
-  } catch (error) {
-    check(file, String((error as Error).stack).slice(0, 900));
+  }
+  try {
+    body();
+  } finally {
+    rmdirSync(lock);
   }
 }
-console.log(`${passed} passed, ${failed} failed`);
