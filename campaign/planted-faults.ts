@@ -431,8 +431,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   ...inFile("src/region/affine-bridge.ts", regions, [
     ["affine.atMost(0, name),\n", "", "loops have no lower end"],
     [
-      "? this.#widen(at)\n        : this.#convert(at)",
-      "? this.#convert(at)\n        : this.#convert(at)",
+      "? this.#widen(at) : this.#convert(at),",
+      "? this.#convert(at) : this.#convert(at),",
       "an index from memory is a parameter",
     ],
     [

@@ -1,8 +1,12 @@
 /**
  * The time to decide a schedule of a product of two matrices, by its loops and by its tree: tiles of
- * tiles, an order, lanes, unrolled copies and threads. `decide` is what the next schedule of a region
- * takes, applied and judged; `first` also finds its dependences; `small` is `decide` for matrices of 64
- * instead of 4096, which takes as long because nothing is enumerated. Medians in microseconds, as JSON.
+ * tiles, an order, lanes, unrolled copies and threads, applied and judged. Nothing is enumerated, so
+ * sizes do not matter. Medians in microseconds, as JSON:
+ *
+ * - `decide`: the next schedule of a region of 4096 x 4096 x 4096, whose dependences are known;
+ * - `other`: a product of another size each time, by one who has decided about products before;
+ * - `first`: by one who knows nothing of regions or their classes: dependences are found anew;
+ * - `small`: as `decide`, with matrices of 64.
  */
 import type { Region } from "../../src/region/nest.ts";
 import { parseRegion } from "../../src/region/nest-reader.ts";
@@ -62,26 +66,31 @@ const byTree: Decide = (region, schedule) => {
   if (verdict.kind !== "legal") throw new Error(`the tree is ${verdict.kind}`);
 };
 
-/** Median microseconds of one decision; each about a region of its own where `first`. */
-function timeOf(decide: Decide, n: number, first = false): number {
-  const region = product(n);
-  const classes = new LegalityClasses();
+interface Asked {
+  readonly region: Region;
+  readonly classes: LegalityClasses;
+}
+
+/** Median microseconds of one decision about what `ask` makes, which is not timed. */
+function timeOf(decide: Decide, ask: (run: number) => Asked): number {
   const times: number[] = [];
-  for (let run = -warmUps; run < runs; run++) {
-    const own = first ? { ...region } : region;
-    const known = first ? new LegalityClasses() : classes;
-    const schedule = schedules[(run + warmUps) % schedules.length]!;
+  for (let run = 0; run < warmUps + runs; run++) {
+    const { region, classes } = ask(run);
+    const schedule = schedules[run % schedules.length]!;
     const start = performance.now();
-    decide(own, schedule, known);
-    if (run >= 0) times.push((performance.now() - start) * 1000);
+    decide(region, schedule, classes);
+    if (run >= warmUps) times.push((performance.now() - start) * 1000);
   }
   return median(times);
 }
 
+const classes = new LegalityClasses();
+const [large, small] = [edge.large, edge.small].map(product) as [Region, Region];
 const measured = Object.entries({ loops: byLoops, tree: byTree }).map(([form, decide]) => ({
   form,
-  decide: timeOf(decide, edge.large),
-  first: timeOf(decide, edge.large, true),
-  small: timeOf(decide, edge.small),
+  decide: timeOf(decide, () => ({ region: large, classes })),
+  other: timeOf(decide, (run) => ({ region: product(edge.large + 1 + run), classes })),
+  first: timeOf(decide, () => ({ region: { ...large }, classes: new LegalityClasses() })),
+  small: timeOf(decide, () => ({ region: small, classes })),
 }));
 process.stdout.write(JSON.stringify(measured));

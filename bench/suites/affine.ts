@@ -130,6 +130,7 @@ const limitNs = { matmul: 1e5, model: 1e9 };
 interface TimedMatmul {
   readonly form: string;
   readonly decide: number;
+  readonly other: number;
   readonly first: number;
   readonly small: number;
 }
@@ -155,6 +156,7 @@ const matmulCases = ["loops", "tree"].map((form): ForeignCase => {
           us: median(us),
           least: Math.min(...us),
           most: Math.max(...us),
+          otherSizeUs: median(runs.map((r) => r.other)),
           firstUs: median(runs.map((r) => r.first)),
           smallUs: median(runs.map((r) => r.small)),
         },

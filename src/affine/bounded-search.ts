@@ -14,6 +14,12 @@ const largestBound = 2 ** 31;
 /** Passes over all rows before what is known is left as it is. */
 const mostPasses = 6;
 
+/** The columns that each row uses, as bits: equalities first. Grows; kept between calls. */
+let uses = new Int32Array(64);
+/** The columns whose interval has changed since rows were looked at, as bits. */
+let moved = 0;
+const allColumns = -1;
+
 /** Ends of the intervals, kept between calls; `saved` is the box before a dive. */
 const low = new Float64Array(mostColumns);
 const high = new Float64Array(mostColumns);
@@ -28,7 +34,7 @@ export function searchQuickly(
 ): number[] | null | undefined {
   if (!canSearch(equalities, inequalities, columns)) return undefined;
   openAll(columns);
-  if (!propagate(equalities, inequalities)) return null;
+  if (!propagate(equalities, inequalities, allColumns)) return null;
   if (isContradicted(equalities, inequalities)) return null;
   for (let c = 0; c < columns; c++) {
     savedLow[c] = low[c]!;
@@ -54,7 +60,7 @@ export function isRefuted(
 ): boolean {
   if (!canSearch(equalities, inequalities, columns)) return false;
   openAll(columns);
-  return !propagate(equalities, inequalities);
+  return !propagate(equalities, inequalities, allColumns);
 }
 
 /** How many points the intervals of the first `count` columns span; infinite where one is open. */
@@ -66,7 +72,7 @@ export function spannedPoints(
 ): number {
   if (!canSearch(equalities, inequalities, columns)) return Infinity;
   openAll(columns);
-  if (!propagate(equalities, inequalities)) return 0;
+  if (!propagate(equalities, inequalities, allColumns)) return 0;
   let points = 1;
   for (let c = 0; c < count; c++) points *= high[c]! - low[c]! + 1;
   return points;
@@ -106,24 +112,33 @@ function openAll(columns: number): void {
   }
 }
 
+/** Also notes which columns the rows use. */
 function canSearch(
   equalities: readonly Row[],
   inequalities: readonly Row[],
   columns: number,
 ): boolean {
-  return columns <= mostColumns && areSmall(equalities) && areSmall(inequalities);
+  if (columns > mostColumns) return false;
+  const rows = equalities.length + inequalities.length;
+  if (rows > uses.length) uses = new Int32Array(2 * rows);
+  return noteSmall(equalities, 0) && noteSmall(inequalities, equalities.length);
 }
 
-function areSmall(rows: readonly Row[]): boolean {
+/** False where a number is large. */
+function noteSmall(rows: readonly Row[], first: number): boolean {
   for (let r = 0; r < rows.length; r++) {
     const row = rows[r]!;
     const last = row.length - 1;
+    let used = 0;
     for (let c = 0; c < last; c++) {
       const v = row[c]!;
+      if (v === 0) continue;
       if (v > largestCoefficient || v < -largestCoefficient) return false;
+      used |= 1 << c;
     }
     const constant = row[last]!;
     if (constant > largestConstant || constant < -largestConstant) return false;
+    uses[first + r] = used;
   }
   return true;
 }
@@ -141,7 +156,7 @@ function diveTowards(
     const value = valueFor(dive, low[column]!, high[column]!);
     low[column] = value;
     high[column] = value;
-    if (!propagate(equalities, inequalities)) return false;
+    if (!propagate(equalities, inequalities, 1 << column)) return false;
   }
 }
 
@@ -184,71 +199,80 @@ function pointFound(columns: number): number[] {
   return out;
 }
 
-/** Narrows the intervals by all rows until nothing changes; false when one is empty. */
-function propagate(equalities: readonly Row[], inequalities: readonly Row[]): boolean {
+/**
+ * Narrows the intervals until nothing changes, by the rows that use a column of `fresh` or one that has
+ * changed since; by all rows, also those without columns, where `fresh` is all. False when one is empty.
+ */
+function propagate(
+  equalities: readonly Row[],
+  inequalities: readonly Row[],
+  fresh: number,
+): boolean {
+  let before = fresh;
   for (let pass = 0; pass < mostPasses; pass++) {
-    let changed = false;
+    moved = 0;
+    const all = before === allColumns;
     for (let r = 0; r < equalities.length; r++) {
-      const upper = narrowBy(equalities[r]!, 1);
-      if (upper < 0) return false;
-      const lower = narrowBy(equalities[r]!, -1);
-      if (lower < 0) return false;
-      if (upper + lower > 0) changed = true;
+      const used = uses[r]!;
+      if (!all && (used & (before | moved)) === 0) continue;
+      if (!narrowBy(equalities[r]!, used, 1) || !narrowBy(equalities[r]!, used, -1)) return false;
     }
     for (let r = 0; r < inequalities.length; r++) {
-      const found = narrowBy(inequalities[r]!, 1);
-      if (found < 0) return false;
-      if (found > 0) changed = true;
+      const used = uses[equalities.length + r]!;
+      if (!all && (used & (before | moved)) === 0) continue;
+      if (!narrowBy(inequalities[r]!, used, 1)) return false;
     }
-    if (!changed) return true;
+    if (moved === 0) return true;
+    before = moved;
   }
   return true;
 }
 
-/** Narrows by sign * row >= 0: -1 when that is impossible, 1 when an interval changed, else 0. */
-function narrowBy(row: Row, sign: 1 | -1): -1 | 0 | 1 {
-  const last = row.length - 1;
-  let most = sign * row[last]!;
+/** Narrows by sign * row >= 0; false when that is impossible. */
+function narrowBy(row: Row, used: number, sign: 1 | -1): boolean {
+  let most = sign * row[row.length - 1]!;
   let open = 0;
   let openColumn = -1;
-  for (let c = 0; c < last; c++) {
+  for (let left = used; left !== 0; left &= left - 1) {
+    const c = lowestColumn(left);
     const v = sign * row[c]!;
-    if (v === 0) continue;
     const end = v > 0 ? high[c]! : low[c]!;
     if (end === Infinity || end === -Infinity) {
-      if (++open > 1) return 0;
+      if (++open > 1) return true;
       openColumn = c;
     } else most += v * end;
   }
   if (open === 1) return narrowColumn(openColumn, sign * row[openColumn]!, most);
-  if (most < 0) return -1;
-  let changed: 0 | 1 = 0;
-  for (let c = 0; c < last; c++) {
+  if (most < 0) return false;
+  for (let left = used; left !== 0; left &= left - 1) {
+    const c = lowestColumn(left);
     const v = sign * row[c]!;
-    if (v === 0) continue;
     // Nothing to gain where even the column's other end satisfies the row.
     if (most >= (v > 0 ? v : -v) * (high[c]! - low[c]!)) continue;
-    const found = narrowColumn(c, v, most - v * (v > 0 ? high[c]! : low[c]!));
-    if (found < 0) return -1;
-    if (found > 0) changed = 1;
+    if (!narrowColumn(c, v, most - v * (v > 0 ? high[c]! : low[c]!))) return false;
   }
-  return changed;
+  return true;
+}
+
+function lowestColumn(bits: number): number {
+  return 31 - Math.clz32(bits & -bits);
 }
 
 /** By v * column + rest >= 0. */
-function narrowColumn(column: number, v: number, rest: number): -1 | 0 | 1 {
+function narrowColumn(column: number, v: number, rest: number): boolean {
   if (v > 0) {
     const least = Math.ceil(-rest / v);
     if (least <= low[column]! || least > largestBound || least < -largestBound) {
-      return least > high[column]! ? -1 : 0;
+      return least <= high[column]!;
     }
     low[column] = least;
   } else {
     const most = Math.floor(rest / -v);
     if (most >= high[column]! || most > largestBound || most < -largestBound) {
-      return most < low[column]! ? -1 : 0;
+      return most >= low[column]!;
     }
     high[column] = most;
   }
-  return low[column]! > high[column]! ? -1 : 1;
+  moved |= 1 << column;
+  return low[column]! <= high[column]!;
 }

@@ -4,7 +4,16 @@
  * is neither becomes a parameter. Floors become division locals, equal ones shared.
  */
 import { invariant } from "../support/invariant.ts";
-import { type Affine, type AffineLike, add, atomKey, type Floor, minus } from "./expression.ts";
+import {
+  type Affine,
+  type AffineLike,
+  add,
+  affine,
+  atomKey,
+  type Floor,
+  minus,
+} from "./expression.ts";
+import { rememberFunction } from "./function-rows.ts";
 import { type Frame, seemsEmpty, toPiece } from "./piece.ts";
 import type { Division, IntegerMap, IntegerSet, Piece, Tuple } from "./types.ts";
 
@@ -77,14 +86,42 @@ export interface MapParts {
   readonly params?: readonly string[];
   readonly from: { readonly tuple?: string; readonly dims: readonly string[] };
   /** Target coordinates as expressions in the source dimensions and parameters. */
-  readonly to: { readonly tuple?: string; readonly values: readonly AffineLike[] };
+  readonly to: {
+    readonly tuple?: string;
+    /** Names of the target's dimensions, where they matter. */
+    readonly dims?: readonly string[];
+    readonly values: readonly AffineLike[];
+  };
   /** Constraints on source dimensions and parameters. */
   readonly where?: readonly Constraint[];
 }
 
 /** { from[dims] -> to[values] : where }, a map that gives each point at most one image. */
 export function makeMap(parts: MapParts): IntegerMap {
-  const names = parts.to.values.map((_, i) => freshName(`o${i}`, parts.from.dims));
+  if (parts.where !== undefined && parts.where.length > 0) return mapAsRelation(parts);
+  const tuple: Tuple = { name: parts.from.tuple ?? "", dims: parts.from.dims };
+  const builder = new PieceBuilder({ input: undefined, output: tuple }, parts.params ?? []);
+  const rows = builder.rows(parts.to.values.map(affine));
+  let pieces: readonly Piece[] | undefined;
+  const map: IntegerMap = {
+    kind: "map",
+    params: builder.params,
+    // Schedules are mostly asked for their rows alone.
+    get pieces() {
+      pieces ??= mapAsRelation(parts).pieces;
+      return pieces;
+    },
+  };
+  rememberFunction(map, {
+    input: tuple,
+    output: parts.to.tuple ?? "",
+    rows: { ...rows, equalities: [], inequalities: [] },
+  });
+  return map;
+}
+
+function mapAsRelation(parts: MapParts): IntegerMap {
+  const names = parts.to.dims ?? parts.to.values.map((_, i) => freshName(`o${i}`, parts.from.dims));
   const values = parts.to.values.map((value, i) => equals(names[i]!, value));
   return makeRelation({
     ...(parts.params && { params: parts.params }),
@@ -159,6 +196,15 @@ export class PieceBuilder {
       (d): Division => ({ numerator: this.#dense(d.row), divisor: d.divisor }),
     );
     return { row: this.#dense(sparse), locals };
+  }
+
+  /** Several expressions as such rows. */
+  rows(expressions: readonly Affine[]): { outputs: number[][]; locals: Division[] } {
+    const sparse = expressions.map((e) => this.#sparse(e, []));
+    const locals = this.#divisions.map(
+      (d): Division => ({ numerator: this.#dense(d.row), divisor: d.divisor }),
+    );
+    return { outputs: sparse.map((row) => this.#dense(row)), locals };
   }
 
   #sparse(e: Affine, existentials: readonly string[]): SparseRow {

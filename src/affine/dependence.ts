@@ -7,9 +7,9 @@
  */
 import { invariant } from "../support/invariant.ts";
 import { isEmptyPiece } from "./compare.ts";
-import { readFunction } from "./function-rows.ts";
-import { compose, intersect, intersectDomain, intersectRange, inverse } from "./operations.ts";
-import { orderedBefore } from "./order.ts";
+import { type KnownFunction, readFunctions } from "./function-rows.ts";
+import { compose, intersectDomain, intersectRange, inverse } from "./operations.ts";
+import { equalValues, inOrder, neverBefore } from "./order.ts";
 import type { IntegerMap, IntegerSet } from "./types.ts";
 import { type Answer, answer, type Work } from "./work.ts";
 
@@ -73,36 +73,60 @@ export function findDependencesWithin(statements: readonly Statement[], work: Wo
   return out;
 }
 
-/** A statement with its accesses restricted to its domain, both ways round. */
+/** A statement with its accesses. */
 interface Placed {
   readonly statement: Statement;
-  readonly accesses: readonly {
-    readonly access: Access;
-    readonly touched: IntegerMap;
-    readonly touchedBy: IntegerMap;
-  }[];
+  readonly accesses: readonly PlacedAccess[];
+}
+
+interface PlacedAccess {
+  readonly access: Access;
+  readonly arrays: readonly string[];
+  /** The single function that the access is, where it is one. */
+  readonly known: KnownFunction | undefined;
 }
 
 function placeAccesses(statement: Statement): Placed {
   const accesses = statement.accesses.map((access) => {
-    const touched = intersectDomain(access.map, statement.domain);
-    return { access, touched, touchedBy: inverse(touched) };
+    const functions = readFunctions(access.map);
+    return {
+      access,
+      arrays: functions
+        ? functions.map((f) => f.output)
+        : access.map.pieces.map((p) => p.output.name),
+      known: functions?.length === 1 ? functions[0] : undefined,
+    };
   });
   return { statement, accesses };
 }
 
+/** The pairs of instances that touch one element. */
+function touchingPairs(
+  [source, first]: readonly [Statement, PlacedAccess],
+  [sink, second]: readonly [Statement, PlacedAccess],
+): IntegerMap {
+  const [a, b] = [first.access.map, second.access.map];
+  if (!first.known || !second.known) {
+    const touchedBy = inverse(intersectDomain(b, sink.domain));
+    return compose(intersectDomain(a, source.domain), touchedBy);
+  }
+  return equalValues(
+    { domain: source.domain, params: a.params, known: first.known },
+    { domain: sink.domain, params: b.params, known: second.known },
+  );
+}
+
 function dependencesBetween(source: Placed, sink: Placed, work: Work): Dependence[] {
   const out: Dependence[] = [];
-  let before: IntegerMap | undefined;
+  const [early, late] = [source.statement.order, sink.statement.order];
+  if (neverBefore(early, late)) return [];
   for (const first of source.accesses) {
     for (const second of sink.accesses) {
       const kind = kindOf(first.access, second.access, source === sink);
-      if (!kind || !sharesArray(first.touched, second.touched)) continue;
-      if (first === second && meetsNobody(source.statement.order, first.access.map)) continue;
-      before ??= orderedBefore(source.statement.order, sink.statement.order);
-      if (before.pieces.length === 0) return [];
-      const touching = compose(first.touched, second.touchedBy);
-      const relation = nonEmpty(intersect(touching, before), work);
+      if (!kind || !first.arrays.some((name) => second.arrays.includes(name))) continue;
+      if (first === second && meetsNobody(early, first.access.map)) continue;
+      const touching = touchingPairs([source.statement, first], [sink.statement, second]);
+      const relation = nonEmpty(inOrder(touching, early, late), work);
       if (relation.pieces.length === 0) continue;
       out.push({
         kind,
@@ -130,23 +154,19 @@ function kindOf(first: Access, second: Access, self: boolean): DependenceKind | 
   return second.kind === "read" ? undefined : "anti";
 }
 
-function sharesArray(a: IntegerMap, b: IntegerMap): boolean {
-  return a.pieces.some((p) => b.pieces.some((q) => p.output.name === q.output.name));
-}
-
 /**
  * Whether every instance has one time and an element of its own, since each dimension stands alone on
  * some axis: then an access meets itself in no other instance.
  */
-function meetsNobody(order: IntegerMap, { params, pieces }: IntegerMap): boolean {
-  const only = ({ params: names, pieces: [piece, ...others] }: IntegerMap) =>
-    piece && others.length === 0 ? readFunction(names, piece)?.outputs : undefined;
-  const rows = only(order) && only({ kind: "map", params, pieces });
-  if (!rows) return false;
-  const start = params.length;
-  const end = start + pieces[0]!.input!.dims.length;
+function meetsNobody(order: IntegerMap, access: IntegerMap): boolean {
+  const times = readFunctions(order);
+  const elements = readFunctions(access);
+  if (times?.length !== 1 || elements?.length !== 1) return false;
+  const { input, rows } = elements[0]!;
+  const start = access.params.length;
+  const end = start + input.dims.length;
   const alone = new Set<number>();
-  for (const row of rows) {
+  for (const row of rows.outputs) {
     let used = -1;
     for (let c = start; c < row.length - 1; c++) {
       if (row[c] === 0) continue;

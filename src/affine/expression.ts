@@ -24,6 +24,8 @@ export type Atom = string | Floor;
 export interface Floor {
   readonly numerator: Affine;
   readonly divisor: number;
+  /** Its spelling, by which terms are sorted and merged. */
+  readonly key: string;
 }
 
 /** What the building functions take: a number, a variable's name, or an expression. */
@@ -43,29 +45,32 @@ export function affine(value: AffineLike): Affine {
 
 /** The sum of any number of expressions. */
 export function add(...values: readonly AffineLike[]): Affine {
-  let constant = 0;
-  const byKey = new Map<string, Term>();
-  for (const value of values) {
-    const e = affine(value);
-    constant += e.constant;
-    for (const term of e.terms) {
-      const key = atomKey(term.atom);
-      const coefficient = (byKey.get(key)?.coefficient ?? 0) + term.coefficient;
-      byKey.set(key, { coefficient, atom: term.atom });
+  let sum = affine(values[0] ?? 0);
+  for (let i = 1; i < values.length; i++) sum = addTwo(sum, affine(values[i]!));
+  return sum;
+}
+
+/** Both lists of terms are sorted, so they are merged. */
+function addTwo(a: Affine, b: Affine): Affine {
+  const constant = checked(a.constant + b.constant);
+  if (b.terms.length === 0) return { constant, terms: a.terms };
+  const terms: Term[] = [];
+  let next = 0;
+  for (const term of b.terms) {
+    const key = atomKey(term.atom);
+    while (next < a.terms.length && atomKey(a.terms[next]!.atom) < key)
+      terms.push(a.terms[next++]!);
+    const same = a.terms[next];
+    if (same === undefined || atomKey(same.atom) !== key) {
+      terms.push(term);
+      continue;
     }
+    next++;
+    const coefficient = checked(same.coefficient + term.coefficient);
+    if (coefficient !== 0) terms.push({ coefficient, atom: term.atom });
   }
-  return canonical(constant, byKey);
-}
-
-function canonical(constant: number, byKey: ReadonlyMap<string, Term>): Affine {
-  const entries = [...byKey].filter(([, term]) => term.coefficient !== 0);
-  if (entries.length > 1) entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return { constant: checked(constant), terms: entries.map(([, term]) => checkedTerm(term)) };
-}
-
-function checkedTerm(term: Term): Term {
-  checked(term.coefficient);
-  return term;
+  while (next < a.terms.length) terms.push(a.terms[next++]!);
+  return { constant, terms };
 }
 
 function checked(value: number): number {
@@ -91,35 +96,34 @@ export function minus(a: AffineLike, b: AffineLike): Affine {
 export function floorDivide(value: AffineLike, divisor: number): Affine {
   invariant(Number.isSafeInteger(divisor) && divisor > 0, () => `division by ${divisor}`);
   const e = affine(value);
-  const whole: Affine = {
-    constant: floorDiv(e.constant, divisor),
-    terms: e.terms
-      .map((t) => ({ coefficient: floorDiv(t.coefficient, divisor), atom: t.atom }))
-      .filter((t) => t.coefficient !== 0),
-  };
-  const rest: Affine = {
-    constant: modulo(e.constant, divisor),
-    terms: e.terms
-      .map((t) => ({ coefficient: modulo(t.coefficient, divisor), atom: t.atom }))
-      .filter((t) => t.coefficient !== 0),
-  };
-  if (rest.terms.length === 0) return whole;
-  return add(whole, {
-    constant: 0,
-    terms: [{ coefficient: 1, atom: reducedFloor(rest, divisor) }],
-  });
+  const whole: Term[] = [];
+  const rest: Term[] = [];
+  for (const { coefficient, atom } of e.terms) {
+    const left = modulo(coefficient, divisor);
+    if (left !== 0) rest.push({ coefficient: left, atom });
+    if (left !== coefficient) whole.push({ coefficient: (coefficient - left) / divisor, atom });
+  }
+  const constant = modulo(e.constant, divisor);
+  const quotient: Affine = { constant: (e.constant - constant) / divisor, terms: whole };
+  if (rest.length === 0) return quotient;
+  const atom = reducedFloor({ constant, terms: rest }, divisor);
+  return addTwo(quotient, { constant: 0, terms: [{ coefficient: 1, atom }] });
 }
 
 /** Divides numerator and divisor by their common factor (the constant rounds down, exactly). */
 function reducedFloor(numerator: Affine, divisor: number): Floor {
   let g = divisor;
   for (const t of numerator.terms) g = gcd(g, t.coefficient);
-  if (g === 1) return { numerator, divisor };
+  if (g === 1) return makeFloor(numerator, divisor);
   const reduced: Affine = {
     constant: floorDiv(numerator.constant, g),
     terms: numerator.terms.map((t) => ({ coefficient: t.coefficient / g, atom: t.atom })),
   };
-  return { numerator: reduced, divisor: divisor / g };
+  return makeFloor(reduced, divisor / g);
+}
+
+function makeFloor(numerator: Affine, divisor: number): Floor {
+  return { numerator, divisor, key: `floor((${formatAffine(numerator)})/${divisor})` };
 }
 
 /** ceil(value / divisor). */
@@ -184,19 +188,7 @@ function atomValue(atom: Atom, numbers: Readonly<Record<string, number>>): numbe
 
 /** The spelling of an atom, which tells atoms apart. */
 export function atomKey(atom: Atom): string {
-  return typeof atom === "string" ? atom : formatFloor(atom);
-}
-
-/** Floors are immutable and spelled often. */
-const spelledFloors = new WeakMap<Floor, string>();
-
-function formatFloor(floor: Floor): string {
-  let text = spelledFloors.get(floor);
-  if (text === undefined) {
-    text = `floor((${formatAffine(floor.numerator)})/${floor.divisor})`;
-    spelledFloors.set(floor, text);
-  }
-  return text;
+  return typeof atom === "string" ? atom : atom.key;
 }
 
 /** isl's notation, `2i - j + floor((k + 1)/4) - 3`. */

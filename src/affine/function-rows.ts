@@ -6,7 +6,7 @@ import { eliminationRow } from "./omega.ts";
 import { type Placement, placeRow } from "./piece.ts";
 import { type Row, substitute } from "./row.ts";
 import type { System } from "./system.ts";
-import { type Division, fixedColumns, type Piece } from "./types.ts";
+import { type Division, fixedColumns, type IntegerMap, type Piece, type Tuple } from "./types.ts";
 
 /** Outputs as rows over [parameters | inputs | locals | constant]. */
 export interface FunctionRows {
@@ -28,6 +28,33 @@ export function readFunction(params: readonly string[], piece: Piece): FunctionR
     readPieces.set(piece, read);
   }
   return read === "none" ? undefined : read;
+}
+
+/** A function with what it takes, and the name of the tuple that it gives. */
+export interface KnownFunction {
+  readonly input: Tuple;
+  readonly output: string;
+  readonly rows: FunctionRows;
+}
+
+/** Maps that were made from expressions (build.ts): their rows need no solving, nor any piece. */
+const knownMaps = new WeakMap<IntegerMap, KnownFunction>();
+
+export function rememberFunction(map: IntegerMap, known: KnownFunction): void {
+  knownMaps.set(map, known);
+}
+
+/** The functions that the pieces of a map are; undefined when some piece is none. */
+export function readFunctions(map: IntegerMap): readonly KnownFunction[] | undefined {
+  const known = knownMaps.get(map);
+  if (known) return [known];
+  const out: KnownFunction[] = [];
+  for (const piece of map.pieces) {
+    const rows = readFunction(map.params, piece);
+    if (!rows) return undefined;
+    out.push({ input: piece.input!, output: piece.output.name, rows });
+  }
+  return out;
 }
 
 function solveFunction(params: readonly string[], piece: Piece): FunctionRows | undefined {

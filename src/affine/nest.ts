@@ -3,7 +3,7 @@
  * that change a program (split reductions, copies in tiles, storage) are changes of expressions, so
  * they work on this form; `toStatement` gives dependence analysis its sets and maps.
  */
-import { type Constraint, equals, makeRelation, makeSet, within } from "./build.ts";
+import { type Constraint, equals, makeMap, makeRelation, makeSet, within } from "./build.ts";
 import type { AccessKind, Statement } from "./dependence.ts";
 import type { Affine, AffineLike } from "./expression.ts";
 import { intersect } from "./operations.ts";
@@ -44,14 +44,15 @@ export function domainOf({ name, dims, domain, within: bounds }: NestStatement):
 /** { S[dims] -> array[index] }. */
 export function accessMap(statement: NestStatement, access: NestAccess): IntegerMap {
   const axes = access.index.map((_, axis) => `${access.array}'${axis}`);
+  const from = { tuple: statement.name, dims: statement.dims };
+  const to = { tuple: access.array, dims: axes };
+  if (access.where === undefined && !access.index.some(isRange)) {
+    return makeMap({ from, to: { ...to, values: access.index as readonly Affine[] } });
+  }
   const where = access.index.flatMap((at, axis) =>
     isRange(at) ? within(at.low, axes[axis]!, at.end) : [equals(axes[axis]!, at)],
   );
-  return makeRelation({
-    from: { tuple: statement.name, dims: statement.dims },
-    to: { tuple: access.array, dims: axes },
-    where: [...where, ...(access.where ?? [])],
-  });
+  return makeRelation({ from, to, where: [...where, ...(access.where ?? [])] });
 }
 
 /** What dependence analysis takes, with the order given as a map to time vectors. */

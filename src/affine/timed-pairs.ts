@@ -4,12 +4,11 @@
  * ground of legality (legality.ts), its fast path (distance.ts) and band properties (band.ts).
  */
 import type { Dependence } from "./dependence.ts";
-import { addFunction, type FunctionRows, readFunction } from "./function-rows.ts";
-import { alignParams } from "./operations.ts";
+import { addFunction, type FunctionRows, readFunctions } from "./function-rows.ts";
 import { addPlaced, blankSystem } from "./piece.ts";
 import type { Row } from "./row.ts";
 import { divisionRows } from "./system.ts";
-import type { Division, IntegerMap, IntegerSet, Piece } from "./types.ts";
+import type { Division, IntegerMap, IntegerSet, Piece, SetOrMap } from "./types.ts";
 
 export interface TimedPairs {
   readonly params: readonly string[];
@@ -38,89 +37,89 @@ export function timedPairs(
   const source = times.get(dependence.source);
   const sink = times.get(dependence.sink);
   if (!source || !sink) return undefined;
-  const aligned = alignAll(dependence.relation, source, sink, context);
-  const sources = functionsOf(aligned.source, dependence.source);
-  const sinks = functionsOf(aligned.sink, dependence.sink);
+  const { relation } = dependence;
+  const params = joinedParams([relation, source, sink, ...(context ? [context] : [])]);
+  const sources = functionsOf(source, dependence.source, params);
+  const sinks = source === sink ? sources : functionsOf(sink, dependence.sink, params);
   if (!sources || !sinks) return undefined;
-  const contexts = aligned.context?.pieces ?? [undefined];
+  const pairs = placed(relation, params);
+  const contexts = context ? placed(context, params) : [undefined];
   const out: TimedPairs[] = [];
-  for (const piece of aligned.relation.pieces) {
+  for (const piece of pairs) {
     for (const first of sources) {
       for (const second of sinks) {
-        for (const c of contexts) out.push(join(aligned.params, piece, [first, second], c));
+        for (const c of contexts) out.push(join(params, piece, [first, second], c));
       }
     }
   }
   return out;
 }
 
-interface Aligned {
-  readonly params: readonly string[];
-  readonly relation: IntegerMap;
-  readonly source: IntegerMap;
-  readonly sink: IntegerMap;
-  readonly context: IntegerSet | undefined;
-}
-
-function alignAll(
-  relation: IntegerMap,
-  source: IntegerMap,
-  sink: IntegerMap,
-  context: IntegerSet | undefined,
-): Aligned {
-  const params = [
-    ...new Set([...relation.params, ...source.params, ...sink.params, ...(context?.params ?? [])]),
-  ];
-  return {
-    params,
-    relation: alignParams(relation, params),
-    source: alignParams(source, params),
-    sink: alignParams(sink, params),
-    context: context && alignParams(context, params),
-  };
-}
-
-function functionsOf(map: IntegerMap, statement: string): FunctionRows[] | undefined {
-  const out: FunctionRows[] = [];
-  for (const piece of map.pieces) {
-    if (piece.input?.name !== statement) continue;
-    const rows = readFunction(map.params, piece);
-    if (!rows) return undefined;
-    out.push(rows);
+/** The first value's parameters, then those that only later ones have. */
+function joinedParams([first, ...others]: readonly SetOrMap[]): readonly string[] {
+  let params = first!.params;
+  for (const { params: names } of others) {
+    const missing = names.filter((p) => !params.includes(p));
+    if (missing.length > 0) params = [...params, ...missing];
   }
-  return out.length > 0 ? out : undefined;
+  return params;
+}
+
+/** A part with its own parameters, and their columns among all. */
+interface Placed<T> {
+  readonly part: T;
+  readonly params: readonly string[];
+  readonly columns: readonly number[];
+}
+
+function placed(value: SetOrMap, params: readonly string[]): Placed<Piece>[] {
+  const columns = value.params.map((p) => params.indexOf(p));
+  return value.pieces.map((part) => ({ part, params: value.params, columns }));
+}
+
+function functionsOf(
+  map: IntegerMap,
+  statement: string,
+  params: readonly string[],
+): Placed<FunctionRows>[] | undefined {
+  const own = readFunctions(map)?.filter((f) => f.input.name === statement);
+  if (!own || own.length === 0) return undefined;
+  const columns = map.params.map((p) => params.indexOf(p));
+  return own.map(({ rows }) => ({ part: rows, params: map.params, columns }));
 }
 
 function join(
   params: readonly string[],
-  piece: Piece,
-  functions: readonly [FunctionRows, FunctionRows],
-  context: Piece | undefined,
+  relation: Placed<Piece>,
+  functions: readonly [Placed<FunctionRows>, Placed<FunctionRows>],
+  context: Placed<Piece> | undefined,
 ): TimedPairs {
   const n = params.length;
+  const piece = relation.part;
   const sourceDims = piece.input!.dims.length;
   const sinkDims = piece.output.dims.length;
   const fixed = n + sourceDims + sinkDims;
   const [source, sink] = functions;
-  const counts = [piece, source, sink, context].map((p) => p?.locals.length ?? 0);
+  const counts = [relation, source, sink, context].map((p) => p?.part.locals.length ?? 0);
   const locals = counts.reduce((a, b) => a + b, 0);
   const system = blankSystem(fixed, locals);
-  const span = (start: number, count: number): number[] =>
-    Array.from({ length: count }, (_, i) => start + i);
   const base = { fixed, locals };
-  addPlaced(system, params, piece, { ...base, target: span(0, fixed), before: 0 });
-  const toSource = [...span(0, n), ...span(n, sourceDims)];
-  const toSink = [...span(0, n), ...span(n + sourceDims, sinkDims)];
+  const target = withSpan(relation.columns, n, sourceDims + sinkDims);
+  addPlaced(system, relation.params, piece, { ...base, target, before: 0 });
   const afterSource = counts[0]! + counts[1]!;
-  const sourceTime = addFunction(system, source, {
+  const sourceTime = addFunction(system, source.part, {
     ...base,
-    target: toSource,
+    target: withSpan(source.columns, n, sourceDims),
     before: counts[0]!,
   });
-  const sinkTime = addFunction(system, sink, { ...base, target: toSink, before: afterSource });
+  const sinkTime = addFunction(system, sink.part, {
+    ...base,
+    target: withSpan(sink.columns, n + sourceDims, sinkDims),
+    before: afterSource,
+  });
   if (context) {
     const before = afterSource + counts[2]!;
-    addPlaced(system, params, context, { ...base, target: span(0, n), before });
+    addPlaced(system, context.params, context.part, { ...base, target: context.columns, before });
   }
   const depth = Math.max(sourceTime.length, sinkTime.length);
   const width = fixed + locals + 1;
@@ -137,6 +136,13 @@ function join(
     sourceTime: padded(sourceTime, depth, width),
     sinkTime: padded(sinkTime, depth, width),
   };
+}
+
+/** The columns, then `count` in a row from `start`. */
+function withSpan(columns: readonly number[], start: number, count: number): number[] {
+  const out = columns.slice();
+  for (let i = 0; i < count; i++) out.push(start + i);
+  return out;
 }
 
 function padded(rows: readonly Row[], depth: number, width: number): Row[] {

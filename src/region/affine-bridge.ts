@@ -215,17 +215,23 @@ class Bridge {
     const loaded = new Set(statement.indirects.map((v) => v.name));
     const loops = new Set(statement.loops.map((l) => l.name));
     const axes = index.map((_, axis) => `${tensor}'${axis}`);
-    const where = index.flatMap((at, axis) => {
-      const known = [...variablesOf(at)].some((n) => loaded.has(n))
-        ? this.#widen(at)
-        : this.#convert(at);
-      if (known) return [affine.equals(axes[axis]!, known)];
+    const from = { tuple: statement.name, dims: [...loops] };
+    const values = index.map((at) =>
+      loaded.size > 0 && mentionsAny(at, loaded) ? this.#widen(at) : this.#convert(at),
+    );
+    const conditions = this.#conditions(guard.filter((c) => !mentionsAny(c.expr, loaded)));
+    const known = values.filter((v) => v !== undefined);
+    if (known.length === index.length && conditions.length === 0) {
+      return affine.makeMap({ from, to: { tuple: tensor, dims: axes, values: known } });
+    }
+    const where = values.flatMap((value, axis) => {
+      if (value) return [affine.equals(axes[axis]!, value)];
       return [affine.atMost(0, axes[axis]!), ...this.#below(axes[axis]!, shape[axis]!)];
     });
     return affine.makeRelation({
-      from: { tuple: statement.name, dims: [...loops] },
+      from,
       to: { tuple: tensor, dims: axes },
-      where: [...where, ...this.#conditions(guard.filter((c) => !mentionsAny(c.expr, loaded)))],
+      where: [...where, ...conditions],
     });
   }
 

@@ -181,11 +181,10 @@ function split(
   if (by.outer === by.inner) {
     reject("SCH004", `outer and inner are both ${by.outer}`, { at: printDirective(d) });
   }
-  const ranges = symbolRanges(state.region);
   const outer: ScheduledLoop = {
     ...loop,
     name: by.outer,
-    extent: simplify(ceilDiv(loop.extent, by.factor), ranges),
+    extent: tilesOf(state.region, loop.extent, by.factor),
     mode: "serial",
   };
   const inner: ScheduledLoop = {
@@ -196,10 +195,19 @@ function split(
   };
   const value = add(mul(by.factor, variable(by.outer)), variable(by.inner));
   const swap = new Map([[by.loop, value]]);
-  const index = new Map([...s.index].map(([name, e]) => [name, substitute(e, swap)]));
+  // A loop stands in nothing but what it was made of.
+  const index = new Map(s.index);
+  index.set(loop.origin, substitute(index.get(loop.origin)!, swap));
   const ragged: Condition[] = s.ragged.map((c) => ({ ...c, expr: substitute(c.expr, swap) }));
   if (constantValue(mod(loop.extent, by.factor)) !== 0) ragged.push(less(value, loop.extent));
   return { ...s, loops: s.loops.toSpliced(at, 1, outer, inner), index, ragged };
+}
+
+/** ceil(extent / factor). */
+function tilesOf(region: Region, extent: IndexExpr, factor: number): IndexExpr {
+  const whole = constantValue(extent);
+  if (whole !== undefined) return constant(Math.ceil(whole / factor));
+  return simplify(ceilDiv(extent, factor), symbolRanges(region));
 }
 
 function tile(state: ScheduledRegion, s: ScheduledStatement, d: Of<"tile">): ScheduledStatement {

@@ -63,11 +63,11 @@ export function decideSchedule(
 
 /** Threads share no accumulator, and every statement of a kernel is dealt out the same way. */
 function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
-  const { scheduled, reduce, values } = executed;
+  const { scheduled, reduce } = executed;
   const { name } = scheduled.statement;
   const shared = reduce.find((l) => isSpread(l) && !isLanes(scheduled.statement, l));
   if (shared) {
-    const pair = separatedPair(region, new Map([[name, values.get(shared.name)!]]));
+    const pair = separatedPair(region, new Map([[name, executed.values.get(shared.name)!]]));
     const fault = `threads would add to one result: ${name}:${shared.name} is a reduce loop`;
     reject("SCH016", withPair(fault, pair), {
       at: `${shared.mode === "grid" ? "parallelize" : "bind"} ${name}:${shared.name}`,

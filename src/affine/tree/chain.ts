@@ -26,8 +26,15 @@ export interface Chain {
   readonly rest: ScheduleTree;
 }
 
+/** The chains that trees were made of: one directive's result is the next one's start. */
+const knownChains = new WeakMap<ScheduleTree, Chain>();
+
 /** The loops at the top of a tree; none when it starts with something else. */
 export function unchain(tree: ScheduleTree): Chain {
+  return knownChains.get(tree) ?? readChain(tree);
+}
+
+function readChain(tree: ScheduleTree): Chain {
   const loops: ChainLoop[] = [];
   let node = tree;
   for (;;) {
@@ -44,26 +51,31 @@ export function unchain(tree: ScheduleTree): Chain {
 }
 
 /** The tree of a chain: neighbours with the same marks share a band. */
-export function rechain({ loops, rest }: Chain): ScheduleTree {
+export function rechain(chain: Chain): ScheduleTree {
+  const loops = chain.loops.map(unproved);
+  const { rest } = chain;
   let tree = rest;
   for (let end = loops.length; end > 0; ) {
     let start = end - 1;
     const { marks } = loops[start]!;
-    while (start > 0 && sameMarks(loops[start - 1]!.marks, marks) && marks.length === 0) start--;
-    const members = loops.slice(start, end).map((l) => ({ ...l.member, coincident: false }));
+    while (start > 0 && marks.length === 0 && loops[start - 1]!.marks.length === 0) start--;
+    const members = loops.slice(start, end).map((l) => l.member);
     const band: BandNode = { kind: "band", members, permutable: false, child: tree };
     tree = marks.reduceRight<ScheduleTree>((child, mark) => ({ kind: "mark", mark, child }), band);
     end = start;
   }
+  const isWhole = rest.kind !== "band" && rest.kind !== "mark";
+  if (loops.length > 0 && isWhole) knownChains.set(tree, { loops, rest });
   return tree;
+}
+
+/** What was proved of a loop held for the tree that it comes from. */
+function unproved(loop: ChainLoop): ChainLoop {
+  return loop.member.coincident ? { ...loop, member: { ...loop.member, coincident: false } } : loop;
 }
 
 function isLoopMark(mark: TreeMark): boolean {
   return loopMarks.some((m) => m === mark.kind);
-}
-
-function sameMarks(a: readonly TreeMark[], b: readonly TreeMark[]): boolean {
-  return a.map((m) => m.kind).join() === b.map((m) => m.kind).join();
 }
 
 /** Whether a chain's loop runs the statement. */

@@ -16,7 +16,14 @@ import {
   type Witness,
 } from "../legality.ts";
 import type { NestStatement } from "../nest.ts";
-import { flattenTree, markOf, type TimePart, type TimePaths, timeMapOf } from "./flatten.ts";
+import {
+  flattenTree,
+  markOf,
+  type TimePart,
+  type TimePaths,
+  timeMapOf,
+  timesOf,
+} from "./flatten.ts";
 import { meetsAtEnd, type ScheduleTree } from "./tree.ts";
 
 export interface TreeQuestion {
@@ -37,7 +44,7 @@ export type TreeLegality =
 export function checkTree(question: TreeQuestion, options: LegalityOptions = {}): TreeLegality {
   const { statements, dependences, tree } = question;
   const flat = flattenTree(tree, statements);
-  const absent = statements.find((s) => !flat.times.has(s.name));
+  const absent = statements.find((s) => !flat.paths.has(s.name));
   if (absent) {
     const fault = diagnostic("SCH001", `${absent.name} has no leaf in the schedule tree`);
     return { kind: "malformed", diagnostics: [fault] };
@@ -49,9 +56,10 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
   }
   const grid = gridTimes(statements, flat.paths);
   let open: Legality | undefined;
+  const threads = outerTimes(flat, statements);
   for (const dependence of dependences) {
     const ordered = dependence.reassociable
-      ? checkApart(flat, dependence, options)
+      ? checkUpdates([threads, flat], dependence, options)
       : checkDependence(flat, dependence, options);
     const all = grid ? [ordered, checkApart(grid, dependence, options)] : [ordered];
     for (const one of all) {
@@ -60,6 +68,25 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
     }
   }
   return open ?? { kind: "legal" };
+}
+
+/** The dimensions down to the last whose iterations run on threads: what lies deeper separates nobody. */
+function outerTimes(
+  { paths, marks = [] }: TimeSchedule & { readonly paths: TimePaths },
+  statements: readonly NestStatement[],
+): TimeSchedule {
+  const ends = marks.map((m) => (m.kind === "parallel" ? m.dimension + 1 : 0));
+  return { times: timesOf(paths, statements, Math.max(0, ...ends)), marks };
+}
+
+/** Updates in any order: by the first schedule where that proves them legal, else in words of the second. */
+function checkUpdates(
+  [short, whole]: readonly [TimeSchedule, TimeSchedule],
+  dependence: Dependence,
+  options: LegalityOptions,
+): Legality {
+  const found = checkApart(short, dependence, options);
+  return found.kind === "legal" ? found : checkApart(whole, dependence, options);
 }
 
 /** Places before the first loop: which kernel. */

@@ -122,6 +122,7 @@ export function applyDirective(plan: Plan, d: TreeDirective, at: number): Verdic
 /** Loops around copies stay as they are: the copies' first dimensions are those loops. */
 function changeOutside(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
   const changed = changeTree(tree, d);
+  if (extendedBelow(tree).length === 0) return changed;
   const [before, after] = [loopsAroundCopies(tree), loopsAroundCopies(changed)];
   const same = before.length === after.length && before.every((v, i) => v === after[i]);
   if (same) return changed;

@@ -99,18 +99,35 @@ export function markOf(part: TimePart): MarkKind | undefined {
   return part.marks.some((m) => m.kind === "vector") ? "vector" : "parallel";
 }
 
-/** Time maps and marks of all statements. */
+/** Time maps and marks of all statements; the maps are made when asked for. */
 export function flattenTree(
   tree: ScheduleTree,
   statements: readonly NestStatement[],
 ): TimeSchedule & { readonly paths: TimePaths } {
   const paths = timePaths(tree, statements);
+  let times: ReadonlyMap<string, IntegerMap> | undefined;
+  return {
+    paths,
+    marks: marksOf(paths),
+    get times() {
+      times ??= timesOf(paths, statements);
+      return times;
+    },
+  };
+}
+
+/** Time maps of the statements that have a path, of their first `depth` dimensions alone. */
+export function timesOf(
+  paths: TimePaths,
+  statements: readonly NestStatement[],
+  depth = Infinity,
+): ReadonlyMap<string, IntegerMap> {
   const times = new Map<string, IntegerMap>();
   for (const statement of statements) {
     const parts = paths.get(statement.name);
-    if (parts) times.set(statement.name, timeMapOf(statement, parts));
+    if (parts) times.set(statement.name, timeMapOf(statement, parts.slice(0, depth)));
   }
-  return { times, marks: marksOf(paths), paths };
+  return times;
 }
 
 export function timeMapOf(

@@ -4,7 +4,7 @@
  * order is legality.ts. Statements that share a band change together.
  */
 import { reject } from "../../support/diagnostic.ts";
-import { type Affine, add, floorDivide, minus, remainder, scale } from "../expression.ts";
+import { type Affine, add, floorDivide, minus, scale } from "../expression.ts";
 import { type ChainLoop, changeChain, type LoopName, rechain, runs } from "./chain.ts";
 import type { BandMember, LoopMark, ScheduleTree } from "./tree.ts";
 
@@ -30,24 +30,21 @@ function splitAt(
   checkFactor(loop, factor);
   const old = loops[at]!;
   checkSerial(old);
-  const others = loops.filter((l) => l !== old).map((l) => l.member.loop);
-  const taken = [outer, inner].find((name) => others.includes(name)) ?? (outer === inner && outer);
+  const isTaken = (name: string): boolean => loops.some((l) => l !== old && l.member.loop === name);
+  const taken = [outer, inner].find(isTaken) ?? (outer === inner && outer);
   if (taken) reject("SCH004", `the loop name ${taken} is taken`, { at: loop });
-  const made = (name: string, value: (v: Affine) => Affine): ChainLoop => ({
-    member: change(old.member, name, value),
-    marks: [],
-  });
-  return loops.toSpliced(
-    at,
-    1,
-    made(outer, (v) => floorDivide(v, factor)),
-    made(inner, (v) => remainder(v, factor)),
-  );
+  const quotients = new Map<string, Affine>();
+  const remainders = new Map<string, Affine>();
+  for (const [statement, value] of old.member.values) {
+    const quotient = floorDivide(value, factor);
+    quotients.set(statement, quotient);
+    remainders.set(statement, minus(value, scale(factor, quotient)));
+  }
+  return loops.toSpliced(at, 1, newLoop(outer, quotients), newLoop(inner, remainders));
 }
 
-function change(member: BandMember, loop: string, value: (v: Affine) => Affine): BandMember {
-  const values = new Map([...member.values].map(([s, v]) => [s, value(v)]));
-  return { loop, values, coincident: false };
+function newLoop(loop: string, values: BandMember["values"]): ChainLoop {
+  return { member: { loop, values, coincident: false }, marks: [] };
 }
 
 export function checkFactor(loop: string, factor: number): void {

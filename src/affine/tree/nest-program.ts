@@ -41,8 +41,20 @@ const found = new WeakMap<Nest, Answer<readonly Dependence[]>>();
 export function nestDependences(nest: Nest): Answer<readonly Dependence[]> {
   let known = found.get(nest);
   if (!known) {
-    known = findDependences(orderedStatements(nest.statements, nest.tree));
+    known = findDependences(orderedStatements(withoutInputs(nest.statements), nest.tree));
     found.set(nest, known);
   }
   return known;
+}
+
+/** Without the reads of arrays that no statement writes: nothing depends on them. */
+function withoutInputs(statements: readonly NestStatement[]): readonly NestStatement[] {
+  const written = new Set<string>();
+  for (const { accesses } of statements) {
+    for (const a of accesses) if (a.kind !== "read") written.add(a.array);
+  }
+  return statements.map((s) => ({
+    ...s,
+    accesses: s.accesses.filter((a) => written.has(a.array)),
+  }));
 }
