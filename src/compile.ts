@@ -16,14 +16,16 @@
  *   lower       kernels, buffers, memory plan
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
-import { coreFigures } from "./cost/core-figures.ts";
+import { type CoreFigures, coreFigures } from "./cost/core-figures.ts";
+import { codeWork, priceCode } from "./cost/mix-price.ts";
 import { GraphPricer } from "./cost/price-graph.ts";
-import { priceRegion, tilePricer } from "./cost/region-price.ts";
+import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
+import { lowerRegion } from "./lower/lower-region.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
@@ -217,6 +219,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     name: nests.value.name,
     threads,
     rootOf,
+    codePriceOf: (scheduled) => codePriceOf(scheduled, target, core)?.estimateNs,
     ...(options.measured && { measured: options.measured }),
   });
   if (!choice.ok) return choice;
@@ -224,7 +227,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
   // Regions without a choice are no variables of the search.
   const fixedNs = schedules
     .filter((s) => !s.funnel)
-    .reduce((sum, s) => sum + priceRegion(s.scheduled, target).estimateNs, 0);
+    .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, core).estimateNs, 0);
   const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
   return ok({ source, model, widened, choice: choice.value, pricePs }, nests.warnings);
 }
@@ -237,6 +240,24 @@ function notProved(refusals: readonly Diagnostic[]): Diagnostic {
   });
 }
 
+/** The price of the code that a schedule becomes on a CPU; undefined where there is none. */
+export function codePriceOf(
+  scheduled: ScheduledRegion,
+  target: Target,
+  core: CoreFigures,
+): RegionPrice | undefined {
+  if (target.blocks) return undefined;
+  const lowered = lowerRegion(scheduled, target);
+  if (!lowered.ok) return undefined;
+  const { total } = priceCode(codeWork(scheduled, lowered.value, target), core);
+  const boundNs = regionBoundNs(scheduled.region, target);
+  return { estimateNs: Math.max(total, boundNs), boundNs };
+}
+
+function finePriceOf(scheduled: ScheduledRegion, target: Target, core: CoreFigures): RegionPrice {
+  return codePriceOf(scheduled, target, core) ?? priceRegion(scheduled, target, core);
+}
+
 function describeChoice(
   { scheduled, funnel, alternatives }: ChosenSchedule,
   target: Target,
@@ -246,7 +267,7 @@ function describeChoice(
   return {
     name: region.name,
     scheduled,
-    price: priceRegion(scheduled, target),
+    price: finePriceOf(scheduled, target, coreFigures(target)),
     candidates: funnel?.legal ?? 1,
     alternatives,
     ...(funnel && { funnel }),

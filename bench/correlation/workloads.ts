@@ -1,26 +1,21 @@
 /**
  * Workloads whose schedules are measured against their prices: a family each, in several shapes that are
- * small enough for hundreds of candidates. A workload is an ONNX model; its heaviest region is what is
- * scheduled.
+ * small enough for hundreds of candidates, and large enough to outlast the start of a program by far. A
+ * workload is an ONNX model of one operator with all its regions: a candidate is a state of each.
  */
 
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
 import { buildNests } from "../../src/region/builders/build-nests.ts";
-import { coalesceRegion } from "../../src/region/coalesce.ts";
-import { analyseProgram, formRegion } from "../../src/region/form-region.ts";
-import { defaultGroupOptions, planGroups } from "../../src/region/groups.ts";
-import type { Region } from "../../src/region/nest.ts";
-import { rangeOf } from "../../src/semantics/index-range.ts";
-import { scalarCost } from "../../src/semantics/scalar-expr.ts";
+import { type ProgramRegions, regionsOf } from "../../src/region/regions-of.ts";
 import type { Tensor } from "../../src/semantics/tensor.ts";
 import { unwrap } from "../sessions/import-hints.ts";
 
 export interface Workload {
   readonly family: string;
   readonly shape: string;
-  readonly region: Region;
+  readonly program: ProgramRegions;
 }
 
 interface ModelParts {
@@ -72,10 +67,12 @@ const makers = {
     nodes: [node("LayerNormalization", ["x", "s", "b"], ["y"], { axis: -1n })],
   }),
   attention: ([heads, length, depth]) => ({
-    inputs: ["q", "k"].map((name) => ({ name, shape: [heads!, length!, depth!] })),
+    inputs: ["q", "k", "v"].map((name) => ({ name, shape: [heads!, length!, depth!] })),
     nodes: [
       node("Transpose", ["k"], ["t"], { perm: [0n, 2n, 1n] }),
-      node("MatMul", ["q", "t"], ["y"]),
+      node("MatMul", ["q", "t"], ["a"]),
+      node("Softmax", ["a"], ["p"], { axis: -1n }),
+      node("MatMul", ["p", "v"], ["y"]),
     ],
   }),
   reduction: ([a, b, c]) => ({
@@ -111,14 +108,14 @@ export const familyShapes: Readonly<Record<Family, readonly (readonly number[])[
     [24, 40, 30, 3],
   ],
   softmax: [
-    [64, 128],
-    [16, 500],
-    [120, 97],
+    [256, 128],
+    [64, 500],
+    [240, 197],
   ],
   norm: [
-    [64, 192],
-    [24, 384],
-    [50, 120],
+    [256, 192],
+    [64, 768],
+    [120, 320],
   ],
   attention: [
     [4, 64, 32],
@@ -126,14 +123,14 @@ export const familyShapes: Readonly<Record<Family, readonly (readonly number[])[
     [3, 50, 64],
   ],
   reduction: [
-    [32, 48, 40],
-    [16, 100, 64],
-    [8, 60, 120],
+    [32, 96, 80],
+    [16, 100, 128],
+    [24, 60, 120],
   ],
   transpose: [
-    [8, 64, 64],
-    [4, 96, 80],
-    [2, 130, 100],
+    [16, 96, 96],
+    [4, 160, 240],
+    [6, 130, 100],
   ],
 };
 
@@ -146,7 +143,7 @@ function tensor(shape: readonly number[], value?: (i: number) => number): Tensor
   return { dtype: "f32", shape, data };
 }
 
-/** The heaviest region of a family's model in one shape. */
+/** A family's model in one shape. */
 export function makeWorkload(family: Family, dims: readonly number[]): Workload {
   const { inputs, weights = {}, nodes } = (makers as Record<Family, Maker>)[family](dims);
   const stored: Record<string, Tensor> = Object.fromEntries(
@@ -164,15 +161,5 @@ export function makeWorkload(family: Family, dims: readonly number[]): Workload 
     nodes,
   });
   const nests = unwrap(buildNests(prepareModel(unwrap(importOnnx(bytes, { shapes: {} }))).graph));
-  const analysed = analyseProgram(nests);
-  const { groups } = planGroups(analysed, defaultGroupOptions);
-  const regions = groups.map((g) => coalesceRegion(formRegion(analysed, g)).region);
-  const region = regions.reduce((a, b) => (workOf(b) > workOf(a) ? b : a));
-  return { family, shape: dims.join("x"), region };
-}
-
-/** Points of the domain, each with its arithmetic. */
-function workOf({ statements: [statement] }: Region): number {
-  const points = statement!.loops.reduce((n, l) => n * rangeOf(l.extent, new Map()).max, 1);
-  return points * statement!.body.reduce((sum, e) => sum + scalarCost(e), 1);
+  return { family, shape: dims.join("x"), program: regionsOf(nests) };
 }

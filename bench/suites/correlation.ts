@@ -1,72 +1,30 @@
 /**
- * How well prices rank measured times: within one workload, states drawn uniformly by seed from the legal
- * ones that use the lanes, each timed in turns with the others. The model is calibrated on other shapes of all
- * families, and judged on a shape that it has not seen; `analytical` is the same without any measurement. A
- * row's ratio is rho as a share of the noise ceiling: the rank correlation of two halves of the rounds.
+ * How well prices rank measured times: within one workload, candidates (a state of each region) drawn
+ * uniformly by seed from the legal ones that use the lanes, each timed in turns with the others. The price is
+ * that of the code a candidate becomes. It is calibrated on other shapes of all families with as many samples
+ * as `wavetile calibrate` takes, and judged on a shape that it has not seen; `analytical` is the same without any
+ * measurement, `coarse` the price that needs no code. A row's ratio is rho as a share of the noise ceiling: how
+ * well a second loading of the same candidates ranks the first.
  */
 import { setFlagsFromString } from "node:v8";
-import { type CostSample, fitCore } from "../../src/cost/calibrated.ts";
+import { priceSample } from "../../src/cost/calibrated.ts";
+import { type Calibration, calibrate, priceCalibrated } from "../../src/cost/calibration.ts";
 import { type CoreFigures, coreFigures } from "../../src/cost/core-figures.ts";
-import { NestPricer } from "../../src/cost/nest-price.ts";
 import { runnableTargets } from "../../src/runtime/create-session.ts";
 import { rankCorrelation, rankCorrelationInterval } from "../../src/runtime/measure/statistics.ts";
-import { drawStates } from "../../src/schedule/draw-states.ts";
-import { nestFigures } from "../../src/schedule/nest-figures.ts";
-import { choiceLoops } from "../../src/schedule/tile-choice.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
-import { programOf, timeSchedules } from "../correlation/sample-set.ts";
-import {
-  type Family,
-  familyShapes,
-  makeWorkload,
-  type Workload,
-} from "../correlation/workloads.ts";
+import { type MeasuredSet, measureCandidates } from "../correlation/measured-set.ts";
+import { type Family, familyShapes, makeWorkload } from "../correlation/workloads.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
 
 const seed = 1;
-const trainingCount = 24;
+const trainingCount = 11;
 const manyCount = 200;
 const fewCount = 60;
 const manyFamilies: readonly Family[] = ["gemm", "convolution"];
-const timing = { rounds: 10, sampleNs: 150_000 };
-const fit = { most: 4, rounds: 4 } as const;
-
-interface MeasuredSet {
-  readonly samples: readonly CostSample[];
-  readonly halves: readonly (readonly [number, number])[];
-}
-
-/** Draws, times and describes states of a workload; what a state's program is refused for is an error. */
-function measureStates(workload: Workload, target: Target, count: number): MeasuredSet {
-  const { region } = workload;
-  const figures = nestFigures(region, region.statements[0]!);
-  const lanes = target.vectorBytes / 4;
-  const drawing = { count, rng: new Rng(seed), parallel: false, inLanes: true };
-  const drawn = drawStates(region, target, drawing);
-  const programs = drawn.map(({ schedule }) => {
-    const program = programOf(region, schedule, target);
-    if (typeof program === "string") throw new Error(program);
-    return { schedule, program };
-  });
-  const timed = timeSchedules(programs, timing);
-  const samples = drawn.map(
-    ({ choice }, i): CostSample => ({
-      figures,
-      loops: choiceLoops(figures, choice, lanes),
-      packed: choice.packed,
-      ns: timed[i]!.ns,
-    }),
-  );
-  return { samples, halves: timed.map((t) => t.halves) };
-}
-
-function predict(samples: readonly CostSample[], target: Target, core: CoreFigures): number[] {
-  const pricer = new NestPricer(samples[0]!.figures, target, core);
-  return samples.map((s) => pricer.price(s.loops, s.packed).total);
-}
 
 function judge({ samples, halves }: MeasuredSet, predicted: readonly number[]): SuiteSummary {
   const measured = samples.map((s) => s.ns);
@@ -85,7 +43,8 @@ function judge({ samples, halves }: MeasuredSet, predicted: readonly number[]): 
     fastest.map((i) => measured[i]!),
     fastest.map((i) => predicted[i]!),
   );
-  return { rho, low, high, ceiling, rhoTop, regret1: regret(1), regret10: regret(10) };
+  const spread = measured[byTime.at(-1)!]! / best;
+  return { rho, low, high, ceiling, rhoTop, regret1: regret(1), regret10: regret(10), spread };
 }
 
 export const correlationSuite: Suite = {
@@ -101,16 +60,15 @@ export const correlationSuite: Suite = {
     const start = coreFigures(target);
     const families = Object.keys(familyShapes) as Family[];
     const training = families.flatMap((family) =>
-      familyShapes[family]
-        .slice(0, -1)
-        .flatMap(
-          (dims) => measureStates(makeWorkload(family, dims), target, trainingCount).samples,
-        ),
+      familyShapes[family].slice(0, -1).flatMap((dims) => {
+        const workload = makeWorkload(family, dims);
+        return measureCandidates(workload, target, { count: trainingCount, seed }).samples;
+      }),
     );
-    const core = fitCore(training, { target, start, ...fit });
+    const calibration = calibrate(training, start);
     return {
-      versions: { [name]: `calibrated on ${training.length} states of other shapes` },
-      cases: families.map((family) => correlationCase(family, target, { start, core })),
+      versions: { [name]: `calibrated on ${training.length} candidates of other shapes` },
+      cases: families.map((family) => correlationCase(family, target, { start, calibration })),
       summarise,
     };
   },
@@ -119,7 +77,7 @@ export const correlationSuite: Suite = {
 function correlationCase(
   family: Family,
   target: Target,
-  { start, core }: { readonly start: CoreFigures; readonly core: CoreFigures },
+  { start, calibration }: { readonly start: CoreFigures; readonly calibration: Calibration },
 ): ForeignCase {
   const workload = makeWorkload(family, familyShapes[family].at(-1)!);
   const name = `${family}/${workload.shape}`;
@@ -129,9 +87,16 @@ function correlationCase(
     peerName,
     measure: async (): Promise<BenchRow> => {
       const count = manyFamilies.includes(family) ? manyCount : fewCount;
-      const set = measureStates(workload, target, count);
-      const found = judge(set, predict(set.samples, target, core));
-      const plain = judge(set, predict(set.samples, target, start));
+      const set = measureCandidates(workload, target, { count, seed });
+      const { samples, coarse } = set;
+      const found = judge(
+        set,
+        samples.map((s) => priceCalibrated(s.regions, calibration).ns),
+      );
+      const plain = judge(
+        set,
+        samples.map((s) => priceSample(s, start)),
+      );
       const { rho, low, high, ceiling } = found as Record<string, number>;
       return {
         case: name,
@@ -141,8 +106,13 @@ function correlationCase(
         ratio: rho! / ceiling!,
         low: low! / ceiling!,
         high: high! / ceiling!,
-        n: set.samples.length,
-        detail: { ...found, analytical: plain.rho! },
+        n: samples.length,
+        detail: {
+          ...found,
+          analytical: plain.rho!,
+          analyticalRegret1: plain.regret1!,
+          coarse: judge(set, coarse).rho!,
+        },
       };
     },
   };
@@ -160,5 +130,6 @@ function summarise(rows: readonly BenchRow[]): SuiteSummary {
     ceiling: mean("ceiling"),
     analyticalMeanRho: mean("analytical"),
     analyticalMinRho: Math.min(...all("analytical")),
+    coarseMeanRho: mean("coarse"),
   };
 }

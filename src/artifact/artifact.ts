@@ -48,6 +48,7 @@ const searchSchema = z.strictObject({
       roofline: count,
       symmetry: count,
       occupancy: count,
+      code: count,
       kept: count,
     }),
   ),

@@ -1,24 +1,20 @@
 /**
  * Fitting the analytical model to a machine: every figure of the core may be scaled within bounds, all
  * prices stay monotone in it, and small errors are worth more figures at their defaults. Coordinate
- * descent on the logarithms of the factors; deterministic. In: samples of measured schedules. Out: the
- * fitted figures. What the figures mean is core-figures.ts.
+ * descent on the logarithms of the factors; deterministic. In: samples of measured code. Out: the
+ * fitted figures. What the figures mean is core-figures.ts, what is left to learn residual-trees.ts.
  */
-import type { LoopFigures, NestFigures, PackedAxis } from "../schedule/nest-figures.ts";
-import type { Target } from "../target/target.ts";
 import type { CoreFigure, CoreFigures } from "./core-figures.ts";
-import { NestPricer } from "./nest-price.ts";
+import { type CodeWork, priceCode } from "./mix-price.ts";
 
-/** One measured schedule; samples of one workload share their figures. */
+/** One measured candidate: the code of all its regions, and the time of a run. */
 export interface CostSample {
-  readonly figures: NestFigures;
-  readonly loops: readonly LoopFigures[];
-  readonly packed: readonly PackedAxis[];
+  readonly workload: string;
+  readonly regions: readonly CodeWork[];
   readonly ns: number;
 }
 
 export interface FitOptions {
-  readonly target: Target;
   readonly start: CoreFigures;
   /** Largest factor, up or down, on any figure. */
   readonly most: number;
@@ -27,21 +23,31 @@ export interface FitOptions {
 }
 
 /** Weight of a figure that has moved by its whole range against the mean squared error. */
-const ridge = 0.004;
-/** Logarithm of a ratio beyond which a sample counts linearly: outliers do not steer the fit. */
-const outlier = 0.7;
+const ridge = 0.04;
+/** Logarithm of a ratio beyond which a sample counts no more: outliers do not steer the fit. */
+const outlier = 1;
+/** Variance of logarithms that no model explains. */
+const noise = 0.002;
+/** Weight of a workload's common error, squared, against the share that is unexplained within it. */
+const offsetWeight = 2;
 const stepWidths = [0.5, 0.2, 0.08] as const;
 
+export function priceSample({ regions }: CostSample, core: CoreFigures): number {
+  return regions.reduce((ns, work) => ns + priceCode(work, core).total, 0);
+}
+
 /** The figures, scaled so that prices follow the samples. */
-export function fitCore(samples: readonly CostSample[], options: FitOptions): CoreFigures {
-  const { target, start, most, rounds } = options;
+export function fitCore(
+  samples: readonly CostSample[],
+  { start, most, rounds }: FitOptions,
+): CoreFigures {
   const names = (Object.keys(start) as CoreFigure[]).filter((name) => start[name] > 0);
   const limit = Math.log(most);
   const moved = new Map<CoreFigure, number>(names.map((name) => [name, 0]));
   const made = (): CoreFigures => scaled(start, moved);
   const cost = (): number => {
     const bent = [...moved.values()].reduce((sum, x) => sum + (x / limit) ** 2, 0);
-    return meanError(samples, target, made()) + (ridge * bent) / names.length;
+    return meanError(samples, made()) + (ridge * bent) / names.length;
   };
   let best = cost();
   for (const width of stepWidths) {
@@ -71,24 +77,32 @@ function scaled(start: CoreFigures, moved: ReadonlyMap<CoreFigure, number>): Cor
   return figures;
 }
 
-/** Mean squared error of the logarithm, linear for outliers, each workload weighted alike. */
-export function meanError(
-  samples: readonly CostSample[],
-  target: Target,
-  core: CoreFigures,
-): number {
-  const workloads = new Map<NestFigures, { sum: number; n: number; pricer: NestPricer }>();
-  for (const { figures, loops, packed, ns } of samples) {
-    let entry = workloads.get(figures);
-    if (!entry) {
-      entry = { sum: 0, n: 0, pricer: new NestPricer(figures, target, core) };
-      workloads.set(figures, entry);
-    }
-    const error = Math.abs(Math.log(ns / entry.pricer.price(loops, packed).total));
-    entry.sum += error < outlier ? error ** 2 : outlier * (2 * error - outlier);
-    entry.n++;
+/**
+ * What prices leave unexplained of the logarithms of the times: within each workload as a share of their
+ * variance, since order is what prices are for, and what the workload is off by as a whole, beside.
+ */
+export function meanError(samples: readonly CostSample[], core: CoreFigures): number {
+  const workloads = new Map<string, { readonly logs: number[]; readonly errors: number[] }>();
+  for (const sample of samples) {
+    const entry = workloads.get(sample.workload) ?? { logs: [], errors: [] };
+    workloads.set(sample.workload, entry);
+    entry.logs.push(Math.log(sample.ns));
+    const error = Math.log(sample.ns / priceSample(sample, core));
+    entry.errors.push(Math.max(-outlier, Math.min(outlier, error)));
   }
-  let mean = 0;
-  for (const { sum, n } of workloads.values()) mean += sum / n / workloads.size;
-  return mean;
+  let sum = 0;
+  for (const { logs, errors } of workloads.values()) {
+    const shared = meanOf(errors);
+    sum += varianceOf(errors) / (varianceOf(logs) + noise) + offsetWeight * shared ** 2;
+  }
+  return sum / Math.max(1, workloads.size);
+}
+
+function meanOf(xs: readonly number[]): number {
+  return xs.reduce((n, x) => n + x, 0) / xs.length;
+}
+
+function varianceOf(xs: readonly number[]): number {
+  const mean = meanOf(xs);
+  return xs.reduce((n, x) => n + (x - mean) ** 2, 0) / xs.length;
 }

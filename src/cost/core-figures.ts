@@ -15,7 +15,7 @@ export interface CoreFigures {
   readonly storesPerNs: number;
   /** From the operands of a multiply-add (or the multiply and the add) to its result. */
   readonly latencyNs: number;
-  /** Instructions of loop control per trip. */
+  /** Issue slots of an instruction of loop control: a counter, a pointer that moves. */
   readonly loopInstructions: number;
   /** Instructions to set up pointers and bounds where a loop begins, per access that moves. */
   readonly setupInstructions: number;
@@ -25,7 +25,7 @@ export interface CoreFigures {
   readonly gatherInstructions: number;
   /** Instructions to spread one element over the lanes, beside its load. */
   readonly splatInstructions: number;
-  /** Instructions of a condition on one element. */
+  /** Instructions of a condition that is tested. */
   readonly guardInstructions: number;
   /** Instructions for a value that does not fit the registers: stored and loaded again. */
   readonly spillInstructions: number;
@@ -35,8 +35,10 @@ export interface CoreFigures {
   readonly callFactor: number;
   /** Share of the slower of two resources' time that the other does not hide. */
   readonly overlapLoss: number;
-  /** Factor on the time of lines that are read in short runs a page or more apart. */
+  /** What lines in short runs lying apart take beyond others, as a share of their time. */
   readonly scatterFactor: number;
+  /** Instructions that a core has in flight: shorter chains run beside each other. */
+  readonly windowInstructions: number;
   /** Nanoseconds per byte from each level of memory into the one before, by its position. */
   readonly nsPerByte1: number;
   readonly nsPerByte2: number;
@@ -62,22 +64,23 @@ export function coreFigures(target: Target): CoreFigures {
   const engine = target.compiledByEngine === true;
   return {
     issuePerNs: vector * (engine ? 1.5 : 0.75),
-    arithmeticPerNs: Math.min(multiplyAdds, vector * 0.55),
-    loadsPerNs: vector * 0.4,
-    storesPerNs: vector * 0.24,
+    arithmeticPerNs: Math.min(multiplyAdds, vector * 0.6),
+    loadsPerNs: vector * 0.32,
+    storesPerNs: vector * 0.22,
     // Without a fused instruction only the addition is part of the chain.
-    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 0.7 : 0.36),
-    loopInstructions: 1,
+    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 0.52),
+    loopInstructions: engine ? 1.2 : 0.4,
     setupInstructions: 1.5,
-    loopEndNs: 0.7,
-    gatherInstructions: 4,
-    splatInstructions: engine ? 2 : 0,
-    guardInstructions: 3,
-    spillInstructions: 2,
+    loopEndNs: 0.5,
+    gatherInstructions: engine ? 3.5 : 5,
+    splatInstructions: 0.5,
+    guardInstructions: engine ? 2 : 0.6,
+    spillInstructions: 2.5,
     loadsAhead: engine ? 1 : 0,
-    callFactor: engine ? 5 : 1.3,
-    overlapLoss: 0.25,
-    scatterFactor: 3,
+    callFactor: engine ? 6.5 : 2,
+    overlapLoss: 0.4,
+    scatterFactor: 0.5,
+    windowInstructions: 128,
     nsPerByte1: level(1),
     nsPerByte2: level(2),
     nsPerByte3: level(3),

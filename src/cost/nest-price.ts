@@ -7,7 +7,7 @@
  *
  *   time = max(core, traffic) + overlapLoss x min(core, traffic) + what surrounds the tiles
  */
-import { distinctElements, footprintBytes, laneOrder, lineBytes } from "../schedule/footprint.ts";
+import { distinctElements, laneOrder } from "../schedule/footprint.ts";
 import {
   type AccessFigures,
   type LoopFigures,
@@ -17,6 +17,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
+import { trafficOf } from "./traffic.ts";
 
 /** Nanoseconds of one core by cause; `total` is what they come to together. */
 export interface PriceTerms {
@@ -128,7 +129,7 @@ export class NestPricer {
       trips *= l.trips;
       const moving = accesses.filter((a) => a.axes.some((x) => x.steps[l.origin] !== 0)).length;
       const setup = depth === outer.length - 1 ? setupInstructions : 0;
-      around += (trips * (loopInstructions + moving + setup)) / issuePerNs;
+      around += (trips * (loopInstructions * (2 + moving) + setup)) / issuePerNs;
     }
     return around;
   }
@@ -210,13 +211,13 @@ export class NestPricer {
         (a) => a.use === "read" && a.axes.some((x) => x.steps[loop.origin] !== 0),
       );
       const pointers = moving.reduce((n, a) => n + this.#pointers(a, inner), 0);
-      const control = (c.loopInstructions + pointers) / c.issuePerNs;
+      const control = c.loopInstructions * (2 + pointers);
       // A short loop's end is foreseen.
       const unforeseen = Math.min(1, loop.trips / foreseenTrips);
       const setup = (pointers * c.setupInstructions) / c.issuePerNs + c.loopEndNs * unforeseen;
       // Loop control issues beside arithmetic that waits for its operands.
       ns =
-        (isInner ? Math.max(step.nsWith(c, c.loopInstructions + pointers), chain) : ns + control) *
+        (isInner ? Math.max(step.nsWith(c, control), chain) : ns + control / c.issuePerNs) *
           loop.trips +
         setup;
       isInner = false;
@@ -277,50 +278,17 @@ export class NestPricer {
 
   /** Nanoseconds of traffic from each level of memory into the one before it. */
   traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): readonly number[] {
-    const { memory } = this.#target;
     const { nsPerByte1, nsPerByte2, nsPerByte3, scatterFactor } = this.#core;
     const rates = [nsPerByte1, nsPerByte2, nsPerByte3];
-    const running = loops.filter((l) => l.mode === "serial" || l.mode === "grid");
-    const still = loops.filter((l) => l.mode !== "serial" && l.mode !== "grid");
-    const accesses = distinctAccesses(this.accesses(packed));
-    // Footprints of the loops from each depth inwards, outermost depth first.
-    const sizes = running.map((_, depth) => {
-      const inside = [...running.slice(depth), ...still];
-      return accesses.map((a) => footprintBytes(a, inside));
-    });
-    sizes.push(accesses.map((a) => footprintBytes(a, still)));
-    const sums = sizes.map((row) => row.reduce((x, y) => x + y, 0));
-    const found: number[] = [];
-    for (let level = 0; level + 1 < memory.length && level < rates.length; level++) {
-      const capacity = memory[level]!.capacityBytes?.value ?? Infinity;
-      const depth = sums.findIndex((s) => s <= capacity);
-      if (depth === 0) {
-        found.push(0);
-        continue;
-      }
-      const fits = depth < 0 ? running.length : depth;
-      let ns = 0;
-      for (const [i, a] of accesses.entries()) {
-        const bytes = trafficBytes(
-          a,
-          running,
-          sizes.map((row) => row[i]!),
-          fits,
-        );
-        const factor = leavesPages(a, loops) ? scatterFactor : 1;
-        ns += bytes * rates[level]! * factor * (a.use === "write" ? 2 : 1);
-      }
-      found.push(ns);
-    }
-    return found;
+    const levels = trafficOf(this.accesses(packed), loops, this.#target);
+    return levels.map(
+      ({ bytes, scattered }, level) => (bytes + scatterFactor * scattered) * (rates[level] ?? 0),
+    );
   }
 }
 
 /** Trips up to which branch prediction knows where a loop ends. */
 const foreseenTrips = 32;
-
-/** Reach of a prefetcher and of one entry of the address tables. */
-const pageBytes = 4096;
 
 interface LoadContext {
   readonly laneOf: number | undefined;
@@ -427,49 +395,4 @@ function raggedParts(
   return others.length === 0 && found.length === 0
     ? [{ tile: parts, count: 1, scalar: false }]
     : found;
-}
-
-/** Accesses of one tensor with the same steps move the same lines. */
-function distinctAccesses(accesses: readonly AccessFigures[]): readonly AccessFigures[] {
-  const seen = new Set<string>();
-  return accesses.filter((a) => {
-    const key = `${a.tensor}:${a.axes.map((x) => x.steps.join(",")).join(";")}`;
-    return !seen.has(key) && seen.add(key);
-  });
-}
-
-/**
- * Bytes that an access brings in past a cache that holds the loops from `fits` inwards. The loop just
- * outside finds again what its trips share; farther out everything has been replaced by then.
- */
-function trafficBytes(
-  a: AccessFigures,
-  running: readonly LoopFigures[],
-  sizes: readonly number[],
-  fits: number,
-): number {
-  const moves = (l: LoopFigures): boolean => a.axes.some((x) => x.steps[l.origin] !== 0);
-  let depth = fits;
-  // Unmoved trips of the loops just outside reuse all of it.
-  while (depth > 0 && !moves(running[depth - 1]!)) depth--;
-  if (depth > 0) depth--;
-  let bytes = sizes[depth]!;
-  for (let i = 0; i < depth; i++) bytes *= running[i]!.trips;
-  return bytes;
-}
-
-/** Whether short runs lie a page or more apart, where no prefetcher follows and addresses are looked up. */
-function leavesPages(a: AccessFigures, loops: readonly LoopFigures[]): boolean {
-  const inner = loops.filter((l) => l.mode === "vector" || l.mode === "unroll");
-  const last = a.axes.at(-1);
-  if (!last) return false;
-  let span = 1;
-  for (const l of inner) span += Math.abs(last.steps[l.origin]!) * l.unit * (l.trips - 1);
-  if (span * a.bytes >= 4 * lineBytes) return false;
-  const next = loops.findLast(
-    (l) => l.mode === "serial" && l.trips > 1 && a.axes.some((x) => x.steps[l.origin] !== 0),
-  );
-  if (!next) return false;
-  const step = a.axes.reduce((n, x, i) => n + Math.abs(x.steps[next.origin]!) * a.strides[i]!, 0);
-  return step * next.unit * a.bytes >= pageBytes;
 }

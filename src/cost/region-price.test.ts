@@ -74,7 +74,7 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
     }
     const serial = Math.min(...states.filter((s) => s.shares === "").map((s) => s.serialNs));
     expect(Math.min(serial, states[0]!.priceNs)).toBeLessThanOrEqual(best + 1e-9);
-    const { legal, roofline, symmetry, occupancy, kept } = funnel;
-    expect(roofline + symmetry + occupancy + kept).toBe(legal);
+    const { legal, roofline, symmetry, occupancy, code, kept } = funnel;
+    expect(roofline + symmetry + occupancy + code + kept).toBe(legal);
   });
 });

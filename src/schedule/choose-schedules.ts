@@ -20,6 +20,7 @@ import { decideSchedule } from "./legality.ts";
 import { LegalityClasses } from "./legality-class.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
+import { type FinePrice, refineStates } from "./refine-states.ts";
 import {
   listedStates,
   type RegionFunnel,
@@ -38,6 +39,8 @@ export interface ChoosingOptions {
   /** Prices of a CPU's tiles without applying them, and of any schedule. */
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
+  /** The price of a CPU's schedule by the code that it becomes; undefined where it has none. */
+  readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
   /** Schedules by region that were measured to be the best: no price decides about these. */
   readonly measured?: ReadonlyMap<string, Schedule>;
 }
@@ -75,6 +78,8 @@ export interface ChosenSchedules {
 /** Table entries that the search may touch; a model's graph is solved in far fewer. */
 const mostWork = 2e8;
 const gapAskedFor = 0;
+/** Share of the model's time from which on a region's code is made for its price. */
+const leastShare = 0.002;
 /** Other states of a region that are named for who measures. */
 const mostAlternatives = 4;
 
@@ -84,9 +89,16 @@ export function chooseSchedules(
 ): Result<ChosenSchedules> {
   const { target, threads, rootOf } = options;
   const sharing = { target, threads, rootOf };
-  const narrowed = regions.map((region): ModelRegion | undefined => {
-    const states = target.blocks ? blockStates(region, options) : tileStates(region, options);
-    return states && { name: region.name, states: onlyMeasured(states, region, options) };
+  const coarse = regions.map((region) =>
+    target.blocks ? blockStates(region, options) : tileStates(region, options),
+  );
+  const total = coarse.reduce((ns, found) => ns + (found ? found.states[0]!.priceNs : 0), 0);
+  const narrowed = regions.map((region, i): ModelRegion | undefined => {
+    const found = coarse[i];
+    if (!found) return undefined;
+    const isWorth = !target.blocks && found.states[0]!.priceNs > leastShare * total;
+    const states = isWorth ? refineStates(found, finePrice(region, options)) : found;
+    return { name: region.name, states: onlyMeasured(states, region, options) };
   });
   const variables = narrowed.filter((n) => n !== undefined);
   const refused = new Map<string, number[]>();
@@ -107,6 +119,13 @@ export function chooseSchedules(
     if (chosen.state === undefined) return fail(...chosen.diagnostics);
     refused.set(chosen.name, [...(refused.get(chosen.name) ?? []), chosen.state]);
   }
+}
+
+function finePrice(region: Region, { codePriceOf }: ChoosingOptions): FinePrice {
+  return (state) => {
+    const applied = applySchedule(region, state.schedule());
+    return applied.ok ? codePriceOf(applied.value) : undefined;
+  };
 }
 
 /** The state that a measurement decided for, alone; on blocks it need not be one of those listed. */

@@ -1,10 +1,11 @@
 /**
- * A region's superposition, narrowed in three phases that keep their names from the systems before:
+ * A region's superposition, narrowed in phases of which three keep their names from the systems before:
  *
  *   roofline    tiles whose time without any cache miss already passes the best schedule by more than the
  *               neighbours could ever refund: all their states go at once, unpriced
  *   symmetry    states that are the same code as another
  *   occupancy   states that are not among the best of their interface class
+ *   code        states of tiles whose code was not made to be priced (refine-states.ts)
  *
  * The first two lose nothing; the third keeps `kept` of each class, so that the best of each stays. In: a
  * region, prices (injected), a machine. Out: the states that are left, cheapest first, and the count of
@@ -54,6 +55,7 @@ export interface RegionFunnel {
   readonly roofline: number;
   readonly symmetry: number;
   readonly occupancy: number;
+  readonly code: number;
   readonly kept: number;
 }
 
@@ -125,6 +127,7 @@ export function listedStates(
       roofline: 0,
       symmetry: 0,
       occupancy: 0,
+      code: 0,
       kept,
     },
   };
@@ -182,6 +185,7 @@ class Narrowing {
         roofline: this.#roofline,
         symmetry: this.#symmetry,
         occupancy: this.#occupancy,
+        code: 0,
         kept: states.length,
       },
     };

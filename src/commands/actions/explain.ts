@@ -63,14 +63,18 @@ function share(removed: number, of: number): string {
   return of === 0 ? "-" : `${((100 * removed) / of).toFixed(1)} %`;
 }
 
-/** What the three phases took, each of what the phase before left. */
-function phaseShares({ legal, roofline, symmetry, occupancy }: RegionSearch): readonly string[] {
-  const [afterRoofline, afterSymmetry] = [legal - roofline, legal - roofline - symmetry];
-  return [share(roofline, legal), share(symmetry, afterRoofline), share(occupancy, afterSymmetry)];
+/** What the phases took, each of what the phase before left. */
+function phaseShares({ legal, ...phases }: RegionSearch): readonly string[] {
+  let left = legal;
+  return ([phases.roofline, phases.symmetry, phases.occupancy, phases.code] as const).map((n) => {
+    const shown = share(n, left);
+    left -= n;
+    return shown;
+  });
 }
 
 function printAll(regions: readonly RegionSearch[]): string {
-  const head = ["region", "states", "legal", "roofline", "symmetry", "occupancy", "kept"];
+  const head = ["region", "states", "legal", "roofline", "symmetry", "occupancy", "code", "kept"];
   const rows = [...regions]
     .sort((a, b) => b.estimateNs - a.estimateNs)
     .map((r) => [
@@ -86,7 +90,7 @@ function printAll(regions: readonly RegionSearch[]): string {
 }
 
 function printOne(region: RegionSearch, { code }: OpenModel): string {
-  const [roofline, symmetry, occupancy] = phaseShares(region);
+  const [roofline, symmetry, occupancy, priced] = phaseShares(region);
   const steps: (readonly [string, number, string])[] = [
     ["states named", region.generated, ""],
     ...region.removed.map(
@@ -96,6 +100,7 @@ function printOne(region: RegionSearch, { code }: OpenModel): string {
     ["- roofline", region.roofline, roofline!],
     ["- symmetry", region.symmetry, symmetry!],
     ["- occupancy", region.occupancy, occupancy!],
+    ["- code", region.code, priced!],
     ["kept", region.kept, share(region.kept, region.legal)],
   ];
   const schedule = code.schedules.find((s) => s.region === region.name);

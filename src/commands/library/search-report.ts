@@ -16,11 +16,19 @@ export function searchReport(
     gap,
     ...counts,
     regions: regions.map(({ name, price, funnel }) => {
-      const single = { generated: 1, legal: 1, kept: 1, roofline: 0, symmetry: 0, occupancy: 0 };
-      const { generated, legal, roofline, symmetry, occupancy, kept } = funnel ?? single;
+      const single = {
+        generated: 1,
+        legal: 1,
+        kept: 1,
+        roofline: 0,
+        symmetry: 0,
+        occupancy: 0,
+        code: 0,
+      };
+      const { generated, legal, roofline, symmetry, occupancy, code, kept } = funnel ?? single;
       const { estimateNs, boundNs } = price;
       const removed = funnel ? funnel.removed.map((r) => ({ ...r })) : [];
-      const phases = { roofline, symmetry, occupancy };
+      const phases = { roofline, symmetry, occupancy, code };
       return { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
     }),
   };

@@ -1,0 +1,424 @@
+/**
+ * What a kernel of a CPU executes, counted from its program: for every straight run of statements the
+ * instructions that its expressions become, how often it runs, what control costs around it, and the chain of
+ * operations that wait for each other. Nothing is executed and nothing is emitted: trips and branches are
+ * counted from the bounds of loops, with sizes at their upper ends. In: a kernel. Out: runs of code with
+ * counts; what they cost is mix-price.ts.
+ */
+import { type Kernel, threadCountName } from "../program/program.ts";
+import type { Expr, Statement } from "../program/statement.ts";
+import { exprOperands } from "../program/walk.ts";
+import type { Condition } from "../semantics/condition.ts";
+import { constantValue, evaluate, type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
+import { scalarOps } from "../semantics/scalar-expr.ts";
+
+/** Instructions of one straight run, by what executes them. */
+export interface RunMix {
+  readonly loads: number;
+  readonly stores: number;
+  readonly arithmetic: number;
+  /** Multiply-adds that a function evaluated by a series comes to, by vector. */
+  readonly series: number;
+  readonly splats: number;
+  /** Elements that are brought into a lane, or taken out of one. */
+  readonly laneMoves: number;
+  /** Conditions that are tested. */
+  readonly tests: number;
+  /** Values that found no register: each is stored and loaded again. */
+  readonly spills: number;
+  /** Vectors that are alive at once. */
+  readonly alive: number;
+  /** Pointers that a trip moves, and the loop's own counter. */
+  readonly control: number;
+  /** Operations one after the other on the same accumulator. */
+  readonly chain: number;
+}
+
+export interface CodeRun {
+  readonly mix: RunMix;
+  readonly executions: number;
+  /** How often its chains begin anew. */
+  readonly chains: number;
+  /** How often a loop of it is entered. */
+  readonly entries: number;
+}
+
+/** Trips of a loop with branches inside that are looked at; of longer loops both ends and some between. */
+const mostTrips = 24;
+const endTrips = 8;
+
+type Body = readonly Statement[];
+
+interface ListWork {
+  readonly mix: RunMix;
+  /** It sets accumulators to their neutral element. */
+  readonly begins: boolean;
+  executions: number;
+  chains: number;
+  entries: number;
+}
+
+export interface WorkOptions {
+  /** Registers for vectors. */
+  readonly registers: number;
+  /** Elements of a vector register. */
+  readonly lanes: number;
+  /** The code generator puts the loads of a straight run before its arithmetic. */
+  readonly loadsFirst: boolean;
+}
+
+/** @param symbols the sizes that a program is counted at */
+export function kernelWork(
+  kernel: Kernel,
+  symbols: ReadonlyMap<string, number>,
+  options: WorkOptions,
+): readonly CodeRun[] {
+  const counter = new WorkCounter(kernel, symbols, options);
+  for (const role of kernel.roles) counter.walk(role.body, 1, 1);
+  return [...counter.lists.values()].filter((run) => run.executions > 0);
+}
+
+class WorkCounter {
+  readonly lists = new Map<Body, ListWork>();
+  readonly #env: Map<string, number>;
+  readonly #registers: ReadonlySet<string>;
+  readonly #options: WorkOptions;
+  readonly #mentions = new Map<Body, ReadonlySet<string>>();
+  readonly #bound: string[] = [];
+
+  constructor(kernel: Kernel, symbols: ReadonlyMap<string, number>, options: WorkOptions) {
+    this.#options = options;
+    this.#env = new Map([...symbols, [threadCountName, 1]]);
+    for (const axis of kernel.grid.axes) {
+      this.#env.set(axis.name, 0);
+      this.#bound.push(axis.name);
+    }
+    this.#registers = new Set(
+      kernel.buffers.filter((b) => b.scope === "register").map((b) => b.name),
+    );
+  }
+
+  walk(body: Body, weight: number, starts: number): void {
+    if (weight === 0) return;
+    const work = this.#list(body);
+    const begun = work.begins ? weight : starts;
+    work.executions += weight;
+    work.chains += begun;
+    for (const s of body) {
+      if (s.kind === "for") this.#loop(s, weight, begun);
+      else if (s.kind === "if") {
+        const taken = s.conditions.every((c) => this.#holds(c)) ? s.then : s.else;
+        this.walk(taken, weight, begun);
+      } else if (s.kind === "when") {
+        this.walk(s.then, weight / 2, begun);
+        this.walk(s.else, weight / 2, begun);
+      } else if (s.kind === "letIndex") this.#env.set(s.name, 0);
+    }
+  }
+
+  #loop(s: Extract<Statement, { kind: "for" }>, weight: number, starts: number): void {
+    const trips = this.#value(s.extent);
+    if (trips <= 0) return;
+    this.#bound.push(s.variable);
+    this.#list(s.body, s.variable).entries += weight;
+    if (!this.#mentioned(s.body).has(s.variable)) {
+      this.#env.set(s.variable, 0);
+      this.walk(s.body, weight * trips, starts);
+    } else {
+      const looked = tripsLookedAt(trips);
+      const total = looked.reduce((n, t) => n + t.weight, 0);
+      for (const t of looked) {
+        this.#env.set(s.variable, t.trip);
+        this.walk(s.body, weight * t.weight, (starts * t.weight) / total);
+      }
+    }
+    this.#bound.pop();
+  }
+
+  #value(e: IndexExpr): number {
+    return constantValue(e) ?? evaluate(e, this.#env);
+  }
+
+  #holds({ kind, expr }: Condition): boolean {
+    const value = this.#value(expr);
+    return kind === "zero" ? value === 0 : value >= 0;
+  }
+
+  /** Names that bounds and branches inside depend on. */
+  #mentioned(body: Body): ReadonlySet<string> {
+    const known = this.#mentions.get(body);
+    if (known) return known;
+    const names = new Set<string>();
+    for (const s of body) {
+      if (s.kind === "for") {
+        for (const name of variablesOf(s.extent)) names.add(name);
+        for (const name of this.#mentioned(s.body)) names.add(name);
+      } else if (s.kind === "if") {
+        for (const name of variablesOf(...s.conditions.map((c) => c.expr))) names.add(name);
+      }
+      if (s.kind === "if" || s.kind === "when") {
+        for (const part of [s.then, s.else]) {
+          for (const name of this.#mentioned(part)) names.add(name);
+        }
+      }
+    }
+    this.#mentions.set(body, names);
+    return names;
+  }
+
+  #list(body: Body, loop?: string): ListWork {
+    const known = this.lists.get(body);
+    if (known) return known;
+    const made: ListWork = { ...this.#count(body, loop), executions: 0, chains: 0, entries: 0 };
+    this.lists.set(body, made);
+    return made;
+  }
+
+  #count(body: Body, loop: string | undefined): { mix: RunMix; begins: boolean } {
+    const mix = new MixCounter(this.#registers, this.#options);
+    for (const s of body) mix.statement(s);
+    const control = loop === undefined ? 0 : 2 + this.#pointers(body, loop);
+    return { mix: mix.finish(control), begins: mix.begins };
+  }
+
+  /** Addresses that a trip of a loop moves: different sums of what is settled by then. */
+  #pointers(body: Body, loop: string): number {
+    const bound = new Set(this.#bound);
+    const sums = new Set<string>();
+    const see = (buffer: string, index: readonly IndexExpr[]): void => {
+      if (this.#registers.has(buffer)) return;
+      let moves = false;
+      const parts = index.map((e) => {
+        const settled = e.terms.filter((t) => {
+          const names = variablesOf({ constant: 0, terms: [t], key: t.key });
+          if (names.has(loop)) moves = true;
+          return [...names].every((n) => bound.has(n));
+        });
+        return settled.map((t) => `${t.coefficient}${t.key}`).join("+");
+      });
+      if (moves) sums.add(`${buffer} ${parts.join()}`);
+    };
+    const visit = (e: Expr): void => {
+      if (e.kind === "load") see(e.buffer, e.index);
+      for (const o of exprOperands(e)) visit(o);
+    };
+    const visitBody = (list: Body): void => {
+      for (const s of list) {
+        if (s.kind === "store") see(s.buffer, s.index);
+        if (s.kind === "store" || s.kind === "let" || s.kind === "letIndex") visit(s.value);
+        if (s.kind === "for") visitBody(s.body);
+        if (s.kind === "if" || s.kind === "when") {
+          visitBody(s.then);
+          visitBody(s.else);
+        }
+      }
+    };
+    visitBody(body);
+    return sums.size;
+  }
+}
+
+function tripsLookedAt(trips: number): readonly { trip: number; weight: number }[] {
+  if (trips <= mostTrips) return Array.from({ length: trips }, (_, trip) => ({ trip, weight: 1 }));
+  const found: { trip: number; weight: number }[] = [];
+  const between = trips - 2 * endTrips;
+  const samples = mostTrips - 2 * endTrips;
+  for (let i = 0; i < endTrips; i++) found.push({ trip: i, weight: 1 });
+  for (let i = 0; i < samples; i++) {
+    const trip = endTrips + Math.floor(((i + 0.5) * between) / samples);
+    found.push({ trip, weight: between / samples });
+  }
+  for (let i = trips - endTrips; i < trips; i++) found.push({ trip: i, weight: 1 });
+  return found;
+}
+
+/** Operators from this cost on are functions evaluated by series. */
+const leastSeriesCost = 10;
+
+/** A use of a value that wants a register, in program order. */
+interface RegisterUse {
+  readonly value: string;
+  readonly defines: boolean;
+}
+
+class MixCounter {
+  begins = false;
+  #loads = 0;
+  #stores = 0;
+  #arithmetic = 0;
+  #series = 0;
+  #splats = 0;
+  #laneMoves = 0;
+  #tests = 0;
+  readonly #updates = new Map<string, number>();
+  /** Uses up to the last store to memory, and after it: those of loads that go first, and the others. */
+  readonly #done: RegisterUse[] = [];
+  #ahead: RegisterUse[] = [];
+  #uses: RegisterUse[] = [];
+  readonly #registers: ReadonlySet<string>;
+  readonly #options: WorkOptions;
+
+  constructor(registers: ReadonlySet<string>, options: WorkOptions) {
+    this.#registers = registers;
+    this.#options = options;
+  }
+
+  statement(s: Statement): void {
+    if (s.kind === "let") {
+      this.#expr(s.value);
+      this.#define(s.name, s.value);
+    } else if (s.kind === "letIndex") this.#expr(s.value);
+    else if (s.kind === "store") this.#store(s);
+    else if (s.kind === "if") this.#tests += s.conditions.length;
+    else if (s.kind === "when") {
+      this.#expr(s.condition);
+      this.#tests++;
+    }
+  }
+
+  finish(control: number): RunMix {
+    let chain = 0;
+    for (const n of this.#updates.values()) chain = Math.max(chain, n);
+    const uses = [...this.#done, ...this.#ahead, ...this.#uses];
+    return {
+      loads: this.#loads,
+      stores: this.#stores,
+      arithmetic: this.#arithmetic,
+      series: this.#series,
+      splats: this.#splats,
+      laneMoves: this.#laneMoves,
+      tests: this.#tests,
+      spills: spillsOf(uses, this.#options.registers - 1),
+      alive: mostAlive(uses),
+      control,
+      chain,
+    };
+  }
+
+  #chunks(lanes: number): number {
+    return Math.max(1, lanes / this.#options.lanes);
+  }
+
+  #define(name: string, value: Expr): void {
+    const { dtype } = value;
+    if (dtype !== "f32" && dtype !== "f64") return;
+    const uses = this.#options.loadsFirst && this.#isFetched(value) ? this.#ahead : this.#uses;
+    uses.push({ value: name, defines: true });
+  }
+
+  /** Loaded from memory, or spread over the lanes right after. */
+  #isFetched(e: Expr): boolean {
+    if (e.kind === "load") return !this.#registers.has(e.buffer);
+    if (e.kind !== "splat") return false;
+    const [from] = exprOperands(e);
+    return from!.kind === "load" ? this.#isFetched(from!) : from!.kind === "local";
+  }
+
+  #store(s: Extract<Statement, { kind: "store" }>): void {
+    this.#expr(s.value);
+    if (!this.#registers.has(s.buffer)) {
+      this.#stores += this.#chunks(s.value.lanes);
+      // No load passes a store.
+      this.#done.push(...this.#ahead, ...this.#uses);
+      this.#ahead = [];
+      this.#uses = [];
+      return;
+    }
+    const key = `${s.buffer}[${s.index.map((e) => e.key).join()}]`;
+    this.#uses.push({ value: key, defines: true });
+    if (s.value.kind === "literal" || s.value.kind === "splat") {
+      this.begins = true;
+      this.#updates.set(key, 0);
+    } else this.#updates.set(key, (this.#updates.get(key) ?? 0) + 1);
+  }
+
+  #expr(e: Expr): void {
+    for (const o of exprOperands(e)) this.#expr(o);
+    const chunks = this.#chunks(e.lanes);
+    switch (e.kind) {
+      case "load":
+        if (this.#registers.has(e.buffer)) {
+          const value = `${e.buffer}[${e.index.map((i) => i.key).join()}]`;
+          this.#uses.push({ value, defines: false });
+        } else {
+          this.#loads += chunks;
+          this.#tests += e.guard.length;
+        }
+        return;
+      case "local":
+        this.#uses.push({ value: e.name, defines: false });
+        return;
+      case "apply": {
+        const { cost } = scalarOps[e.op];
+        if (cost >= leastSeriesCost) this.#series += chunks * cost;
+        else this.#arithmetic += chunks * cost;
+        return;
+      }
+      case "call":
+      case "cast":
+        this.#arithmetic += chunks;
+        return;
+      case "splat":
+        this.#splats += chunks;
+        return;
+      case "pack":
+        this.#laneMoves += e.operands.length;
+        return;
+      case "extract":
+        this.#laneMoves++;
+        return;
+      default:
+    }
+  }
+}
+
+/** Values between their first and last use at one place; what lives on around the loop always is. */
+function mostAlive(uses: readonly RegisterUse[]): number {
+  const last = new Map<string, number>();
+  for (const [i, { value }] of uses.entries()) last.set(value, i);
+  const held = new Set<string>();
+  for (const name of last.keys()) if (name.endsWith("]")) held.add(name);
+  let most = held.size;
+  for (const [i, { value }] of uses.entries()) {
+    held.add(value);
+    most = Math.max(most, held.size);
+    if (last.get(value) === i && !value.endsWith("]")) held.delete(value);
+  }
+  return most;
+}
+
+/** Values that are put away and fetched again when the one used last is always put away (Belady). */
+function spillsOf(uses: readonly RegisterUse[], registers: number): number {
+  const next: number[] = new Array(uses.length);
+  const seen = new Map<string, number>();
+  for (let i = uses.length - 1; i >= 0; i--) {
+    const { value } = uses[i]!;
+    next[i] = seen.get(value) ?? (value.endsWith("]") ? uses.length : Infinity);
+    seen.set(value, i);
+  }
+  const held = new Map<string, number>();
+  const away = new Set<string>();
+  let spills = 0;
+  for (const [i, { value, defines }] of uses.entries()) {
+    if (!held.has(value)) {
+      if (!defines && away.delete(value)) spills++;
+      if (held.size >= registers) {
+        let worst = "";
+        let far = -1;
+        for (const [name, at] of held) {
+          if (at > far) {
+            worst = name;
+            far = at;
+          }
+        }
+        held.delete(worst);
+        if (far < Infinity) away.add(worst);
+      }
+    }
+    if (next[i] === Infinity) held.delete(value);
+    else held.set(value, next[i]!);
+  }
+  // What lives on around the loop is fetched again in the next trip.
+  for (const name of away) if (name.endsWith("]")) spills++;
+  return spills;
+}
