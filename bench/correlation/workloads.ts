@@ -6,6 +6,7 @@
 
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
+import type { Model } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
 import { buildNests } from "../../src/region/builders/build-nests.ts";
 import { type ProgramRegions, regionsOf } from "../../src/region/regions-of.ts";
@@ -15,6 +16,7 @@ import { unwrap } from "../sessions/import-hints.ts";
 export interface Workload {
   readonly family: string;
   readonly shape: string;
+  readonly model: Model;
   readonly program: ProgramRegions;
 }
 
@@ -160,6 +162,7 @@ export function makeWorkload(family: Family, dims: readonly number[]): Workload 
     weights: stored,
     nodes,
   });
-  const nests = unwrap(buildNests(prepareModel(unwrap(importOnnx(bytes, { shapes: {} }))).graph));
-  return { family, shape: dims.join("x"), program: regionsOf(nests) };
+  const model = unwrap(importOnnx(bytes, { shapes: {} }));
+  const nests = unwrap(buildNests(prepareModel(model).graph));
+  return { family, shape: dims.join("x"), model, program: regionsOf(nests) };
 }

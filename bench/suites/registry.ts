@@ -1,5 +1,6 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
 import { affineSuite } from "./affine.ts";
+import { collapseSuite } from "./collapse.ts";
 import { correlationSuite } from "./correlation.ts";
 import { egraphSuite } from "./egraph.ts";
 import { gemmSuite } from "./gemm.ts";
@@ -21,4 +22,5 @@ export const suites: readonly Suite[] = [
   rewriteSuite,
   solverSuite,
   correlationSuite,
+  collapseSuite,
 ];

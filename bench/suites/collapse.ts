@@ -1,0 +1,149 @@
+/**
+ * What collapse finds in the compiler. Two kinds of rows:
+ *
+ *   certificate/MODEL   the schedule pass of a bench model: ours is its time, the peer two seconds; beside it
+ *                       the gap that is proved, variables, states that were legal and that were searched
+ *   regret/FAMILY/SHAPE the choice without any measurement, timed in turns with schedules drawn uniformly from all
+ *                       legal ones: ours is the choice, the peer the fastest of them (above 1: none was faster)
+ *
+ * The choice must pay for what it was not told; a draw of thousands is luckier than any single guess.
+ */
+import { setFlagsFromString } from "node:v8";
+import { compileModel } from "../../src/compile.ts";
+import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
+import { runnableTargets } from "../../src/runtime/create-session.ts";
+import type { Certificate } from "../../src/schedule/choose-schedules.ts";
+import type { Schedule } from "../../src/schedule/directive.ts";
+import { drawStates } from "../../src/schedule/draw-states.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+import type { Target } from "../../src/target/target.ts";
+import { programOf, timePrograms } from "../correlation/sample-set.ts";
+import { type Family, familyShapes, makeWorkload } from "../correlation/workloads.ts";
+import { fetchModel } from "../models/fetch.ts";
+import { hintsFor } from "../models/random-inputs.ts";
+import { type ModelRow, modelTable } from "../models/table.ts";
+import type { BenchRow, SuiteSummary } from "../report.ts";
+import { importOptions, unwrap } from "../sessions/import-hints.ts";
+import type { ForeignCase, Suite } from "./suite.ts";
+
+const seed = 1;
+/** Schedules drawn for each region. */
+const draws = 2000;
+/** Programs that are in memory at once, each chunk beside the choice. */
+const chunk = 100;
+const timing = { rounds: 12, sampleNs: 150_000 };
+const allowedNs = 2e9;
+
+export const collapseSuite: Suite = {
+  name: "collapse",
+  summary: "certificates of bench models; regret of choices against random legal schedules",
+  targets: ["wasm", "cpu", "x64-avx512", "x64-avx2"],
+  peers: [],
+  load: async ({ target: asked }) => {
+    setFlagsFromString("--no-liftoff");
+    const name = asked === "cpu" ? (runnableTargets().names[0] ?? asked) : asked;
+    const target = targets.get(name)!;
+    const families = Object.keys(familyShapes) as Family[];
+    const regions = families.flatMap((family) =>
+      familyShapes[family].map((dims) => regretCase(family, dims, target)),
+    );
+    const certificates = modelTable.map((row) => certificateCase(row, target));
+    return { versions: { target: name }, cases: [...certificates, ...regions], summarise };
+  },
+};
+
+function certificateCase(row: ModelRow, target: Target): ForeignCase {
+  const name = `certificate/${row.name}`;
+  const peerName = "two seconds";
+  return {
+    case: name,
+    peerName,
+    measure: async () => {
+      const bytes = fetchModel(row);
+      if (!bytes.ok) {
+        const reason = bytes.diagnostics[0]!.message;
+        return { case: name, peerName, kind: "unsupported", reason };
+      }
+      const model = unwrap(importOnnx(bytes.value, importOptions(hintsFor(row))));
+      let [from, to] = [0, 0];
+      const onPass = (pass: string): void => {
+        if (pass === "schedule") from = cpuNs();
+        if (pass === "lower") to = cpuNs();
+      };
+      const compiled = unwrap(compileModel(model, { target, onPass }));
+      const ratio = allowedNs / (to - from);
+      const times = { ours: to - from, peer: allowedNs, ratio, low: ratio, high: ratio, n: 1 };
+      return { case: name, peerName, ...times, detail: describe(compiled.certificate) };
+    },
+  };
+}
+
+/** Processor time of this process, which others that run do not add to. */
+function cpuNs(): number {
+  return process.cpuUsage().user * 1000;
+}
+
+function describe({ gap, variables, legal, searched, nodes }: Certificate): SuiteSummary {
+  return {
+    gap,
+    variables,
+    legalPerVariable: legal / Math.max(1, variables),
+    searchedPerVariable: searched / Math.max(1, variables),
+    nodes,
+  };
+}
+
+function regretCase(family: Family, dims: readonly number[], target: Target): ForeignCase {
+  const workload = makeWorkload(family, dims);
+  const name = `regret/${family}/${workload.shape}`;
+  const peerName = `fastest of ${draws}`;
+  return {
+    case: name,
+    peerName,
+    measure: async (): Promise<BenchRow> => {
+      const { program: parts, model } = workload;
+      const chosen = unwrap(compileModel(model, { target, threads: 1 })).plan.program;
+      const drawing = { count: draws, rng: new Rng(seed), parallel: false, inLanes: false };
+      const drawn = parts.regions.map((region): readonly Schedule[] => {
+        const states = drawStates(region, target, drawing).map((s) => s.schedule);
+        const plain = { region: region.name, target: target.name, directives: [] };
+        return states.length > 0 ? states : [plain];
+      });
+      const count = Math.max(...drawn.map((d) => d.length));
+      let [ours, peer] = [Infinity, Infinity];
+      for (let first = 0; first < count; first += chunk) {
+        const size = Math.min(chunk, count - first);
+        const programs = Array.from({ length: size }, (_, i) => {
+          const schedules = drawn.map((d) => d[(first + i) % d.length]!);
+          const program = programOf(parts, schedules, target);
+          if (typeof program === "string") throw new Error(program);
+          return program;
+        });
+        const [mine, ...others] = timePrograms([chosen, ...programs], timing);
+        ours = Math.min(ours, mine!.ns);
+        for (const { ns } of others) peer = Math.min(peer, ns);
+      }
+      const ratio = peer / ours;
+      const detail = { regret: Math.max(0, ours / peer - 1), schedules: count };
+      return { case: name, ours, peer, peerName, ratio, low: ratio, high: ratio, n: count, detail };
+    },
+  };
+}
+
+function summarise(rows: readonly BenchRow[]): SuiteSummary {
+  const of = (name: string): readonly number[] =>
+    rows.flatMap((row) => (row.detail?.[name] === undefined ? [] : [row.detail[name]]));
+  const mean = (xs: readonly number[]): number =>
+    xs.reduce((sum, x) => sum + x, 0) / Math.max(1, xs.length);
+  const certified = rows.filter((row) => row.detail?.gap !== undefined);
+  return {
+    models: certified.length,
+    certified: certified.filter((row) => row.detail!.gap! <= 0.01).length,
+    inTime: certified.filter((row) => row.ours <= allowedNs).length,
+    worstGap: Math.max(0, ...of("gap")),
+    regions: of("regret").length,
+    meanRegret: mean(of("regret")),
+    worstRegret: Math.max(0, ...of("regret")),
+  };
+}
