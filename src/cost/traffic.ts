@@ -91,7 +91,8 @@ function filledBytes(
   for (const l of loops) {
     if (l.trips === 1) continue;
     const step = stepBytes(a, l);
-    if (step > 0) shared = gcd(shared, Math.max(lineBytes, step));
+    // Shorter steps stay within the runs that are counted below.
+    if (step >= lineBytes) shared = Math.max(lineBytes, gcd(shared, step));
   }
   const lines = bytes / lineBytes;
   const sets = period / lineBytes;
