@@ -259,15 +259,19 @@ function finePriceOf(scheduled: ScheduledRegion, target: Target, core: CoreFigur
 }
 
 function describeChoice(
-  { scheduled, funnel, alternatives }: ChosenSchedule,
+  { scheduled, serialNs, funnel, alternatives }: ChosenSchedule,
   target: Target,
 ): CompiledRegion {
   const { region } = scheduled;
   const ranges = symbolRanges(region);
+  const price =
+    serialNs === undefined
+      ? finePriceOf(scheduled, target, coreFigures(target))
+      : { estimateNs: serialNs, boundNs: regionBoundNs(region, target) };
   return {
     name: region.name,
     scheduled,
-    price: finePriceOf(scheduled, target, coreFigures(target)),
+    price,
     candidates: funnel?.legal ?? 1,
     alternatives,
     ...(funnel && { funnel }),

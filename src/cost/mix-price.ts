@@ -14,7 +14,7 @@ import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
 import { type CodeRun, kernelWork } from "./program-work.ts";
-import { type LevelTraffic, trafficOf } from "./traffic.ts";
+import { type LevelTraffic, Traffic } from "./traffic.ts";
 
 /** All that prices a region's code on any machine of its target. */
 export interface CodeWork {
@@ -54,7 +54,7 @@ export function codeWork(
         const by = packed.find((p) => p.tensor === a.tensor);
         return by ? packedAccess(a, by) : a;
       });
-      return trafficOf(accesses, loopFigures(figures, s), target);
+      return new Traffic(accesses, target).of(loopFigures(figures, s));
     }),
   };
 }

@@ -17,7 +17,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
-import { trafficOf } from "./traffic.ts";
+import { Traffic } from "./traffic.ts";
 
 /** Nanoseconds of one core by cause; `total` is what they come to together. */
 export interface PriceTerms {
@@ -50,6 +50,7 @@ export class NestPricer {
   readonly #registers: number;
   readonly #fused: boolean;
   readonly #packed = new Map<string, readonly AccessFigures[]>();
+  readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
 
   constructor(figures: NestFigures, target: Target, core: CoreFigures) {
     this.#figures = figures;
@@ -280,7 +281,11 @@ export class NestPricer {
   traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): readonly number[] {
     const { nsPerByte1, nsPerByte2, nsPerByte3, scatterFactor } = this.#core;
     const rates = [nsPerByte1, nsPerByte2, nsPerByte3];
-    const levels = trafficOf(this.accesses(packed), loops, this.#target);
+    const accesses = this.accesses(packed);
+    const known = this.#traffic.get(accesses);
+    const model = known ?? new Traffic(accesses, this.#target);
+    if (!known) this.#traffic.set(accesses, model);
+    const levels = model.of(loops);
     return levels.map(
       ({ bytes, scattered }, level) => (bytes + scatterFactor * scattered) * (rates[level] ?? 0),
     );

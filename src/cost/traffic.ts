@@ -9,7 +9,7 @@
  * still in the cache when the next trip begins: all of it where the footprints fit, nothing where they are twice
  * the capacity. A footprint whose rows lie in few sets of the cache counts for as much as the sets it fills.
  */
-import { footprintBytes, lineBytes } from "../schedule/footprint.ts";
+import { GrowingFootprint, lineBytes } from "../schedule/footprint.ts";
 import type { AccessFigures, LoopFigures } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 
@@ -29,44 +29,59 @@ const pageBytes = 4096;
 /** Writing brings the line in and puts it back. */
 const writeFactor = 2;
 
-export function trafficOf(
-  all: readonly AccessFigures[],
-  loops: readonly LoopFigures[],
-  target: Target,
-): readonly LevelTraffic[] {
-  const isRunning = (l: LoopFigures): boolean => l.mode === "serial" || l.mode === "grid";
-  const running = loops.filter(isRunning);
-  const still = loops.filter((l) => !isRunning(l));
-  const accesses = distinctAccesses(all);
-  const insides = [...running.map((_, depth) => [...running.slice(depth), ...still]), still];
-  const sizes = insides.map((inside) => accesses.map((a) => footprintBytes(a, inside)));
-  const scatter = accesses.map((a) => scatterOf(a, running, still));
-  const found: LevelTraffic[] = [];
-  for (let level = 0; level + 1 < target.memory.length; level++) {
-    const capacity = target.memory[level]!.capacityBytes?.value ?? Infinity;
-    const filled = insides.map((inside, depth) =>
-      accesses.reduce((sum, a, i) => sum + filledBytes(a, inside, sizes[depth]![i]!, capacity), 0),
-    );
-    const kept = filled.map((bytes) => Math.max(0, Math.min(1, 2 * (capacity / bytes) - 1)));
+/** Traffic of one set of accesses under any loops: what does not hang on the loops is found once. */
+export class Traffic {
+  readonly #tracks: readonly AccessTrack[];
+  readonly #capacities: readonly number[];
+
+  constructor(accesses: readonly AccessFigures[], target: Target) {
+    this.#tracks = distinctAccesses(accesses).map((a) => new AccessTrack(a));
+    const behind = target.memory.slice(0, -1);
+    this.#capacities = behind.map((level) => level.capacityBytes?.value ?? Infinity);
+  }
+
+  of(loops: readonly LoopFigures[]): readonly LevelTraffic[] {
+    const turning = loops.filter((l) => l.trips > 1);
+    const isRunning = (l: LoopFigures): boolean => l.mode === "serial" || l.mode === "grid";
+    const running = turning.filter(isRunning);
+    const still = turning.filter((l) => !isRunning(l));
+    for (const track of this.#tracks) track.follow(running, still);
+    return this.#capacities.map((capacity) => this.#behind(capacity, running));
+  }
+
+  /** What comes from behind a cache. */
+  #behind(capacity: number, running: readonly LoopFigures[]): LevelTraffic {
+    const kept = [this.#keptAt(0, capacity)];
     let bytes = 0;
     let scattered = 0;
     let written = 0;
-    for (const [i, a] of accesses.entries()) {
-      let fetched = sizes[running.length]![i]!;
+    // What is left from the run before is not fetched.
+    const anew = 1 - kept[0]!;
+    if (anew === 0) return { bytes, scattered, written };
+    for (let depth = 1; depth <= running.length; depth++) {
+      kept.push(kept[depth - 1] === 1 ? 1 : this.#keptAt(depth, capacity));
+    }
+    for (const { sizes, scatter, isWrite } of this.#tracks) {
+      let fetched = sizes[running.length]!;
       for (let depth = running.length - 1; depth >= 0; depth--) {
         const stays = kept[depth + 1]!;
-        const grown = sizes[depth]![i]! / sizes[depth + 1]![i]!;
+        const grown = sizes[depth]! / sizes[depth + 1]!;
         fetched *= stays * grown + (1 - stays) * running[depth]!.trips;
       }
-      // What is left from the run before is not fetched.
-      fetched *= (1 - kept[0]!) * (a.use === "write" ? writeFactor : 1);
+      fetched *= anew * (isWrite ? writeFactor : 1);
       bytes += fetched;
-      scattered += fetched * scatter[i]!;
-      if (a.use === "write") written += fetched;
+      scattered += fetched * scatter;
+      if (isWrite) written += fetched;
     }
-    found.push({ bytes, scattered, written });
+    return { bytes, scattered, written };
   }
-  return found;
+
+  /** The share of all footprints from a depth inwards that a cache still holds a trip later. */
+  #keptAt(depth: number, capacity: number): number {
+    let filled = 0;
+    for (const track of this.#tracks) filled += track.filledBytes(depth, capacity);
+    return Math.max(0, Math.min(1, 2 * (capacity / filled) - 1));
+  }
 }
 
 /** Accesses of one tensor with the same steps move the same lines. */
@@ -78,71 +93,119 @@ function distinctAccesses(accesses: readonly AccessFigures[]): readonly AccessFi
   });
 }
 
-/** Bytes of a cache that a footprint makes useless for others: whole ways of the sets it falls into. */
-function filledBytes(
-  a: AccessFigures,
-  loops: readonly LoopFigures[],
-  bytes: number,
-  capacity: number,
-): number {
-  const period = capacity / ways;
-  if (!Number.isFinite(period) || bytes <= lineBytes) return bytes;
-  let shared = period;
-  for (const l of loops) {
-    if (l.trips === 1) continue;
-    const step = stepBytes(a, l);
-    // Shorter steps stay within the runs that are counted below.
-    if (step >= lineBytes) shared = Math.max(lineBytes, gcd(shared, step));
-  }
-  const lines = bytes / lineBytes;
-  const sets = period / lineBytes;
-  const run = Math.min(lines, Math.ceil(runBytes(a, [], loops) / lineBytes));
-  const covered = Math.max(1, Math.min(sets, lines, (period / shared) * run));
-  return bytes * Math.max(1, Math.min(sets, lines) / covered);
-}
+/** One access under loops that are put around it from the innermost outwards. */
+class AccessTrack {
+  readonly isWrite: boolean;
+  /** Footprints by depth: under the running loops from there inwards. */
+  readonly sizes: number[] = [];
+  /** How much of the traffic no prefetcher hides: 0 for long runs, 1 for lines pages apart. */
+  scatter = 0;
+  readonly #bytes: number;
+  readonly #footprint: GrowingFootprint;
+  /** Bytes that an iteration of each loop of the statement moves it. */
+  readonly #moves: readonly number[];
+  /** By depth: bytes that are read one after the other, and what all longer steps are multiples of. */
+  readonly #runs: number[] = [];
+  readonly #jumps: number[] = [];
+  /** Steps of the loops so far, shortest first. */
+  readonly #steps: { readonly step: number; readonly trips: number }[] = [];
 
-function stepBytes(a: AccessFigures, l: LoopFigures): number {
-  let step = 0;
-  for (const [i, x] of a.axes.entries()) {
-    step += Math.abs(x.steps[l.origin]!) * l.unit * a.strides[i]! * a.bytes;
+  constructor(a: AccessFigures) {
+    this.isWrite = a.use === "write";
+    this.#bytes = a.bytes;
+    this.#footprint = new GrowingFootprint(a);
+    const loops = a.axes[0]?.steps.length ?? 0;
+    this.#moves = Array.from({ length: loops }, (_, loop) => {
+      let move = 0;
+      for (const [i, x] of a.axes.entries()) {
+        move += Math.abs(x.steps[loop]!) * a.strides[i]! * a.bytes;
+      }
+      return move;
+    });
   }
-  return Math.round(step);
+
+  follow(running: readonly LoopFigures[], still: readonly LoopFigures[]): void {
+    const depths = running.length;
+    this.#footprint.clear();
+    this.#steps.length = 0;
+    let jump = 0;
+    for (const loop of still) jump = this.#add(loop, jump);
+    let size = this.#footprint.bytes();
+    let run = this.#runBytes();
+    this.#note(depths, { size, run, jump });
+    this.scatter = this.#scatterUnder(run, running);
+    for (let depth = depths - 1; depth >= 0; depth--) {
+      const loop = running[depth]!;
+      if (this.#moves[loop.origin]) {
+        jump = this.#add(loop, jump);
+        size = this.#footprint.bytes();
+        run = this.#runBytes();
+      }
+      this.#note(depth, { size, run, jump });
+    }
+  }
+
+  /** Bytes of a cache that a footprint makes useless for others: whole ways of the sets it falls into. */
+  filledBytes(depth: number, capacity: number): number {
+    const bytes = this.sizes[depth]!;
+    const period = capacity / ways;
+    if (!Number.isFinite(period) || bytes <= lineBytes) return bytes;
+    const jump = this.#jumps[depth]!;
+    const shared = jump === 0 ? period : Math.max(lineBytes, gcd(period, jump));
+    const lines = bytes / lineBytes;
+    const sets = period / lineBytes;
+    const run = Math.min(lines, Math.ceil(this.#runs[depth]! / lineBytes));
+    const covered = Math.max(1, Math.min(sets, lines, (period / shared) * run));
+    return bytes * Math.max(1, Math.min(sets, lines) / covered);
+  }
+
+  #note(depth: number, { size, run, jump }: { size: number; run: number; jump: number }): void {
+    this.sizes[depth] = size;
+    this.#runs[depth] = run;
+    this.#jumps[depth] = jump;
+  }
+
+  #stepOf({ origin, unit }: LoopFigures): number {
+    return Math.round((this.#moves[origin] ?? 0) * unit);
+  }
+
+  /** The greatest common divisor of long steps, with this one. */
+  #add(loop: LoopFigures, jump: number): number {
+    this.#footprint.add(loop);
+    const step = this.#stepOf(loop);
+    if (step === 0) return jump;
+    let at = this.#steps.length;
+    for (; at > 0 && this.#steps[at - 1]!.step > step; at--) this.#steps[at] = this.#steps[at - 1]!;
+    this.#steps[at] = { step, trips: loop.trips };
+    // Shorter steps stay within the runs.
+    return step >= lineBytes ? gcd(jump, step) : jump;
+  }
+
+  /** Bytes that are read one after the other before the next jump. */
+  #runBytes(): number {
+    let span = this.#bytes;
+    for (const { step, trips } of this.#steps) {
+      if (step > span) break;
+      span += step * (trips - 1);
+    }
+    return span;
+  }
+
+  #scatterUnder(inner: number, running: readonly LoopFigures[]): number {
+    let span = inner;
+    for (const loop of running.toReversed()) {
+      const step = this.#stepOf(loop);
+      if (step > span) break;
+      span += step * (loop.trips - 1);
+    }
+    const run = Math.max(lineBytes, span);
+    const next = running.findLast((l) => this.#stepOf(l) > run);
+    const jump = next ? this.#stepOf(next) : Infinity;
+    const short = Math.min(1, shortRunBytes / run) ** 2;
+    return short * Math.min(1, jump / pageBytes);
+  }
 }
 
 function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b);
-}
-
-/** Bytes that are read one after the other before the next jump. */
-function runBytes(
-  a: AccessFigures,
-  running: readonly LoopFigures[],
-  still: readonly LoopFigures[],
-): number {
-  let span = a.bytes;
-  const inner = still.map((l) => ({ step: stepBytes(a, l), trips: l.trips }));
-  inner.sort((x, y) => x.step - y.step);
-  for (const { step, trips } of inner) {
-    if (step > 0 && step <= span) span += step * (trips - 1);
-  }
-  for (let i = running.length - 1; i >= 0; i--) {
-    const step = stepBytes(a, running[i]!);
-    if (step === 0 || running[i]!.trips === 1) continue;
-    if (step > span) break;
-    span += step * (running[i]!.trips - 1);
-  }
-  return span;
-}
-
-/** How much of an access's traffic no prefetcher hides: 0 for long runs, 1 for lines pages apart. */
-function scatterOf(
-  a: AccessFigures,
-  running: readonly LoopFigures[],
-  still: readonly LoopFigures[],
-): number {
-  const run = Math.max(lineBytes, runBytes(a, running, still));
-  const short = Math.min(1, shortRunBytes / run) ** 2;
-  const next = running.findLast((l) => l.trips > 1 && stepBytes(a, l) > run);
-  const jump = next ? stepBytes(a, next) : Infinity;
-  return short * Math.min(1, jump / pageBytes);
 }

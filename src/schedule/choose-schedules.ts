@@ -20,10 +20,11 @@ import { decideSchedule } from "./legality.ts";
 import { LegalityClasses } from "./legality-class.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
-import { type FinePrice, refineStates } from "./refine-states.ts";
+import { type Refining, refineStates } from "./refine-states.ts";
 import {
   listedStates,
   type RegionFunnel,
+  type RegionState,
   type RegionStates,
   regionStates,
   type TilePricer,
@@ -47,6 +48,8 @@ export interface ChoosingOptions {
 
 export interface ChosenSchedule {
   readonly scheduled: ScheduledRegion;
+  /** Nanoseconds of one core, as the choice was made; absent where there was none. */
+  readonly serialNs?: number;
   /** The next cheapest states, for who measures. */
   readonly alternatives: readonly Schedule[];
   /** Absent where a region has no choice and runs as it stands. */
@@ -79,7 +82,7 @@ export interface ChosenSchedules {
 const mostWork = 2e8;
 const gapAskedFor = 0;
 /** Share of the model's time from which on a region's code is made for its price. */
-const leastShare = 0.002;
+const leastShare = 0.005;
 /** Other states of a region that are named for who measures. */
 const mostAlternatives = 4;
 
@@ -93,11 +96,12 @@ export function chooseSchedules(
     target.blocks ? blockStates(region, options) : tileStates(region, options),
   );
   const total = coarse.reduce((ns, found) => ns + (found ? found.states[0]!.priceNs : 0), 0);
+  const known = new Map<string, number>();
   const narrowed = regions.map((region, i): ModelRegion | undefined => {
     const found = coarse[i];
     if (!found) return undefined;
     const isWorth = !target.blocks && found.states[0]!.priceNs > leastShare * total;
-    const states = isWorth ? refineStates(found, finePrice(region, options)) : found;
+    const states = isWorth ? refineStates(found, refining(region, options, known)) : found;
     return { name: region.name, states: onlyMeasured(states, region, options) };
   });
   const variables = narrowed.filter((n) => n !== undefined);
@@ -121,11 +125,16 @@ export function chooseSchedules(
   }
 }
 
-function finePrice(region: Region, { codePriceOf }: ChoosingOptions): FinePrice {
-  return (state) => {
+function refining(
+  region: Region,
+  { codePriceOf, pricerOf }: ChoosingOptions,
+  known: Map<string, number>,
+): Refining {
+  const priceOf = (state: RegionState): number | undefined => {
     const applied = applySchedule(region, state.schedule());
     return applied.ok ? codePriceOf(applied.value) : undefined;
   };
+  return { region, boundNs: pricerOf(region).boundNs, priceOf, known };
 }
 
 /** The state that a measurement decided for, alone; on blocks it need not be one of those listed. */
@@ -200,7 +209,7 @@ function applyChoice(
     schedules.push({
       scheduled: legal.value,
       alternatives: others.map((s) => s.schedule()),
-      ...(states && { funnel: states.funnel }),
+      ...(states && { funnel: states.funnel, serialNs: states.states[state!]!.serialNs }),
     });
   }
   return { kind: "chosen", schedules };

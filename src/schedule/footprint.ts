@@ -12,26 +12,55 @@ export const lineBytes = 64;
 const image = new BoxImage();
 
 /** What one run of the loops does to the index of the axis. */
-function imageOf({ steps, divisor }: AxisFigures, loops: readonly LoopFigures[]): BoxImage {
+function imageOf(axis: AxisFigures, loops: readonly LoopFigures[]): BoxImage {
   image.clear();
-  for (const { origin, unit, trips } of loops) {
-    const step = steps[origin]!;
-    if (step !== 0)
-      image.add(divisor === 1 ? step * unit : Math.round(step * divisor) * unit, trips);
-  }
+  for (const loop of loops) addLoop(image, axis, loop);
   return image;
+}
+
+function addLoop(to: BoxImage, axis: AxisFigures, { origin, unit, trips }: LoopFigures): void {
+  const { steps, divisor } = axis;
+  const step = steps[origin]!;
+  if (step !== 0) to.add(divisor === 1 ? step * unit : Math.round(step * divisor) * unit, trips);
+}
+
+/** Bytes of cache lines that an access touches, under loops that are put around it one by one. */
+export class GrowingFootprint {
+  readonly #access: AccessFigures;
+  readonly #images: readonly BoxImage[];
+
+  constructor(access: AccessFigures) {
+    this.#access = access;
+    this.#images = access.axes.map(() => new BoxImage());
+  }
+
+  clear(): void {
+    for (const one of this.#images) one.clear();
+  }
+
+  add(loop: LoopFigures): void {
+    const { axes } = this.#access;
+    for (let i = 0; i < axes.length; i++) addLoop(this.#images[i]!, axes[i]!, loop);
+  }
+
+  bytes(): number {
+    return boxBytes(this.#access, (axis) => this.#images[axis]!);
+  }
 }
 
 /** Bytes of cache lines that the access touches in one run of the loops. */
 export function footprintBytes(a: AccessFigures, loops: readonly LoopFigures[]): number {
-  const { axes, bytes } = a;
+  return boxBytes(a, (axis) => imageOf(a.axes[axis]!, loops));
+}
+
+function boxBytes({ axes, bytes }: AccessFigures, imageOfAxis: (axis: number) => BoxImage): number {
   if (axes.length === 0) return lineBytes;
   let run = 1;
   let rows = 1;
   let joined = true;
   for (let axis = axes.length - 1; axis >= 0; axis--) {
     const { extent, divisor } = axes[axis]!;
-    const values = imageOf(axes[axis]!, loops);
+    const values = imageOfAxis(axis);
     const width = Math.min(values.span(divisor), extent);
     // Lines of the last axis hold what lies between its elements too.
     const touched = joined && axis === axes.length - 1 ? width : values.count(divisor);

@@ -4,26 +4,42 @@
  * (orders, blocks, threads around it) move with it. In: what narrowing left, cheapest first. Out: the states of
  * those tiles under their new prices; the others go.
  */
+import type { Region } from "../region/nest.ts";
+import { regionHash } from "../region/region-hash.ts";
+import type { NestFigures } from "./nest-figures.ts";
 import type { RegionState, RegionStates } from "./region-states.ts";
 
-/** Nanoseconds of one core for the code of a state; undefined where it has none. */
-export type FinePrice = (state: RegionState) => number | undefined;
+export interface Refining {
+  readonly region: Region;
+  /** No code of the region is faster. */
+  readonly boundNs: number;
+  /** Nanoseconds of one core for the code of a state; undefined where it has none. */
+  readonly priceOf: (state: RegionState) => number | undefined;
+  /** What was found for tiles of equal regions: layers repeat in a model. */
+  readonly known: Map<string, number>;
+}
 
 /** Tiles of a region whose code is made, and how much dearer than the best they may seem. */
-const mostTiles = 5;
+const mostTiles = 3;
 const worthMaking = 1.6;
 
-export function refineStates(from: RegionStates, finePrice: FinePrice): RegionStates {
+export function refineStates(from: RegionStates, refining: Refining): RegionStates {
+  const { region, boundNs, known, priceOf } = refining;
   const cheapest = from.states[0]!.priceNs;
   const ratios = new Map<string, number>();
   const seen = new Set<string>();
+  const spelling = new TileSpelling(from.figures);
+  const tileKey = (state: RegionState): string => spelling.tile(state);
+  const regionKey = `${regionHash(region)} ${spelling.loops()}`;
   for (const state of from.states) {
     if (ratios.size === mostTiles || state.priceNs > worthMaking * cheapest) break;
     const tile = tileKey(state);
     if (seen.has(tile)) continue;
     seen.add(tile);
-    const fine = finePrice(state);
-    if (fine !== undefined) ratios.set(tile, fine / state.serialNs);
+    const key = `${regionKey} ${tile}`;
+    const ratio = known.get(key) ?? (priceOf(state) ?? Number.NaN) / state.serialNs;
+    known.set(key, ratio);
+    if (!Number.isNaN(ratio)) ratios.set(tile, ratio);
   }
   if (ratios.size === 0) return from;
   const states: RegionState[] = [];
@@ -31,7 +47,8 @@ export function refineStates(from: RegionStates, finePrice: FinePrice): RegionSt
     const ratio = ratios.get(tileKey(state));
     if (ratio === undefined) continue;
     const { serialNs, priceNs } = state;
-    states.push({ ...state, serialNs: serialNs * ratio, priceNs: priceNs * ratio });
+    const refinedNs = Math.max(boundNs, serialNs * ratio);
+    states.push({ ...state, serialNs: refinedNs, priceNs: priceNs * ratio });
   }
   states.sort((a, b) => Math.round(1000 * a.priceNs) - Math.round(1000 * b.priceNs));
   const dropped = from.states.length - states.length;
@@ -43,11 +60,27 @@ export function refineStates(from: RegionStates, finePrice: FinePrice): RegionSt
   };
 }
 
-/** What decides the code of a tile, whatever runs around it. */
-function tileKey({ choice }: RegionState): string {
-  if (!choice) return "";
-  const { lane, reduceLane, rows, copied, step, packed } = choice;
-  const parts = [lane?.loop, lane?.vectors, reduceLane, step, copied.join(".")];
-  const unrolled = rows.map((r) => `${r.loop}x${r.count}`).join(".");
-  return `${parts.join()} ${unrolled} ${packed.map((p) => `${p.tensor}.${p.axis}`).join(".")}`;
+/** Tiles by numbers, the same in regions that differ in names. */
+class TileSpelling {
+  readonly #figures: NestFigures;
+  readonly #tensors: readonly string[];
+
+  constructor(figures: NestFigures) {
+    this.#figures = figures;
+    this.#tensors = [...new Set(figures.accesses.map((a) => a.tensor))];
+  }
+
+  loops(): string {
+    return this.#figures.loops.map((l) => `${l.kind}${l.extent}`).join();
+  }
+
+  /** What decides the code of a tile, whatever runs around it. */
+  tile({ choice }: RegionState): string {
+    if (!choice) return "";
+    const { lane, reduceLane, rows, copied, step, packed } = choice;
+    const parts = [lane?.loop, lane?.vectors, reduceLane, step, copied.join(".")];
+    const unrolled = rows.map((r) => `${r.loop}x${r.count}`).join(".");
+    const axes = packed.map((p) => `${this.#tensors.indexOf(p.tensor)}.${p.axis}`).join(".");
+    return `${parts.join()} ${unrolled} ${axes}`;
+  }
 }
