@@ -83,6 +83,9 @@ const mostWork = 2e8;
 const gapAskedFor = 0;
 /** Share of the model's time from which on a region's code is made for its price. */
 const leastShare = 0.005;
+/** Tiles whose code is made, in a whole model and for one of its regions. */
+const modelTiles = 150;
+const [fewestTiles, mostTiles] = [3, 8];
 /** Other states of a region that are named for who measures. */
 const mostAlternatives = 4;
 
@@ -96,12 +99,18 @@ export function chooseSchedules(
     target.blocks ? blockStates(region, options) : tileStates(region, options),
   );
   const total = coarse.reduce((ns, found) => ns + (found ? found.states[0]!.priceNs : 0), 0);
-  const known = new Map<string, number>();
+  const isWorth = (found: RegionStates | undefined): boolean =>
+    !target.blocks && found !== undefined && found.states[0]!.priceNs > leastShare * total;
+  const each = Math.floor(modelTiles / Math.max(1, coarse.filter(isWorth).length));
+  const fine = {
+    mostTiles: Math.max(fewestTiles, Math.min(mostTiles, each)),
+    known: new Map<string, number>(),
+  };
   const narrowed = regions.map((region, i): ModelRegion | undefined => {
     const found = coarse[i];
     if (!found) return undefined;
-    const isWorth = !target.blocks && found.states[0]!.priceNs > leastShare * total;
-    const states = isWorth ? refineStates(found, refining(region, options, known)) : found;
+    const refining = { ...fine, ...pricesOf(region, options) };
+    const states = isWorth(found) ? refineStates(found, refining) : found;
     return { name: region.name, states: onlyMeasured(states, region, options) };
   });
   const variables = narrowed.filter((n) => n !== undefined);
@@ -125,16 +134,15 @@ export function chooseSchedules(
   }
 }
 
-function refining(
+function pricesOf(
   region: Region,
   { codePriceOf, pricerOf }: ChoosingOptions,
-  known: Map<string, number>,
-): Refining {
+): Pick<Refining, "region" | "boundNs" | "priceOf"> {
   const priceOf = (state: RegionState): number | undefined => {
     const applied = applySchedule(region, state.schedule());
     return applied.ok ? codePriceOf(applied.value) : undefined;
   };
-  return { region, boundNs: pricerOf(region).boundNs, priceOf, known };
+  return { region, boundNs: pricerOf(region).boundNs, priceOf };
 }
 
 /** The state that a measurement decided for, alone; on blocks it need not be one of those listed. */

@@ -15,16 +15,17 @@ export interface Refining {
   readonly boundNs: number;
   /** Nanoseconds of one core for the code of a state; undefined where it has none. */
   readonly priceOf: (state: RegionState) => number | undefined;
+  /** Tiles whose code may be made. */
+  readonly mostTiles: number;
   /** What was found for tiles of equal regions: layers repeat in a model. */
   readonly known: Map<string, number>;
 }
 
-/** Tiles of a region whose code is made, and how much dearer than the best they may seem. */
-const mostTiles = 3;
+/** How much dearer than the best a tile whose code is made may seem. */
 const worthMaking = 1.6;
 
 export function refineStates(from: RegionStates, refining: Refining): RegionStates {
-  const { region, boundNs, known, priceOf } = refining;
+  const { region, boundNs, mostTiles, known, priceOf } = refining;
   const cheapest = from.states[0]!.priceNs;
   const ratios = new Map<string, number>();
   const seen = new Set<string>();
