@@ -1,4 +1,7 @@
-/** The child process of the fuzzing campaign: takes seeds, answers findings and its largest memory. */
+/**
+ * The child process of the fuzzing campaign: takes seeds, answers findings, the processor time of each and
+ * its largest memory.
+ */
 import type { Finding } from "../campaign.ts";
 import { hostileTrial } from "./hostile-trial.ts";
 
@@ -6,6 +9,8 @@ export interface Answer {
   readonly seed: number;
   readonly finding: Finding;
   readonly largestBytes: number;
+  /** Of this trial alone, on all threads. */
+  readonly processorMs: number;
 }
 
 function attempt(seed: number): Finding {
@@ -18,8 +23,11 @@ function attempt(seed: number): Finding {
 }
 
 process.on("message", (seed: number) => {
+  const before = process.cpuUsage();
   const finding = attempt(seed);
+  const { user, system } = process.cpuUsage(before);
   const largestBytes = process.resourceUsage().maxRSS * 1024;
-  process.send!({ seed, finding, largestBytes } satisfies Answer);
+  const processorMs = (user + system) / 1000;
+  process.send!({ seed, finding, largestBytes, processorMs } satisfies Answer);
 });
 process.send!("ready");

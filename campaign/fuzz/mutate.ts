@@ -8,7 +8,13 @@ import {
   ModelProtoSchema,
   type NodeProto,
   NodeProtoSchema,
+  OperatorSetIdProtoSchema,
+  StringStringEntryProtoSchema,
+  TensorProto_DataLocation,
+  TypeProto_SequenceSchema,
+  TypeProtoSchema,
 } from "../../src/frontend/onnx/generated/onnx_pb.ts";
+import { operatorTables } from "../../src/frontend/onnx/import/operator-table.ts";
 import type { Rng } from "../../src/support/rng.ts";
 
 /** A few random changes to the bytes. */
@@ -42,6 +48,8 @@ function mutateOnce(bytes: Uint8Array, rng: Rng): Uint8Array<ArrayBuffer> {
 }
 
 const extremes = [0n, -1n, 1n, 2n ** 31n, 2n ** 40n, 2n ** 53n, 2n ** 62n, -(2n ** 63n)] as const;
+
+const oddNumbers = [0, -0, 1e-45, 1e38, -1e38, Number.NaN, Infinity, -Infinity] as const;
 
 type Change = (graph: GraphProto, model: ModelProto, rng: Rng) => void;
 
@@ -104,6 +112,43 @@ const changes: Readonly<Record<string, Change>> = {
   swappedOperator: (graph, _model, rng) => {
     const [a, b] = [somewhere(graph.node, rng), somewhere(graph.node, rng)];
     if (a && b) a.opType = b.opType;
+  },
+  foreignOperator: (graph, model, rng) => {
+    const node = somewhere(graph.node, rng);
+    const domain = rng.pick(Object.keys(operatorTables));
+    if (!node) return;
+    Object.assign(node, { domain, opType: rng.pick(Object.keys(operatorTables[domain]!)) });
+    if (!model.opsetImport.some((o) => o.domain === domain)) {
+      model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain, version: 1n }));
+    }
+  },
+  foreignAttribute: (graph, _model, rng) => {
+    const [a, b] = [somewhere(graph.node, rng), somewhere(graph.node, rng)];
+    const attribute = somewhere(b?.attribute ?? [], rng);
+    if (a && attribute) a.attribute = [...a.attribute, attribute];
+  },
+  oddFloats: (graph, _model, rng) => {
+    const attribute = somewhere(somewhere(graph.node, rng)?.attribute ?? [], rng);
+    if (!attribute) return;
+    attribute.f = rng.pick(oddNumbers);
+    attribute.floats = attribute.floats.map(() => rng.pick(oddNumbers));
+  },
+  external: (graph, _model, rng) => {
+    const tensor = somewhere(graph.initializer, rng);
+    if (!tensor) return;
+    const pairs = { location: "data.bin", offset: "0", length: String(rng.pick(extremes)) };
+    tensor.dataLocation = TensorProto_DataLocation.EXTERNAL;
+    tensor.externalData = Object.entries(pairs).map(([key, value]) =>
+      create(StringStringEntryProtoSchema, { key, value }),
+    );
+  },
+  nestedTypes: (graph, _model, rng) => {
+    const value = somewhere(graph.input, rng);
+    for (let n = rng.pick([1, 20, 300]); value && n > 0; n--) {
+      const elemType = value.type ?? create(TypeProtoSchema);
+      const sequence = create(TypeProto_SequenceSchema, { elemType });
+      value.type = create(TypeProtoSchema, { value: { case: "sequenceType", value: sequence } });
+    }
   },
   lostOperand: (graph, _model, rng) => {
     const node = somewhere(graph.node, rng);

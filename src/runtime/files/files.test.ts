@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -76,6 +77,16 @@ describe("model source", () => {
     expect(readExternal("parts/w", 8, 3)).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
     expect(text("parts")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
     expect(text("absent")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
+  });
+});
+
+it.skipIf(process.platform === "win32")("a pipe that nobody writes to is not waited for", () => {
+  writeFileSync(join(folder, "m.onnx"), "m");
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  const source = readModelFile(join(folder, "m.onnx"));
+  if (!source.ok) throw new Error("unreadable");
+  expect(source.value.readExternal("pipe", 0, 4)).toMatchObject({
+    diagnostics: [{ code: "RUN030", message: expect.stringContaining("no plain file") }],
   });
 });
 

@@ -3,7 +3,7 @@
  * model's folder: the path with all symbolic links followed decides, so that a model from elsewhere
  * cannot read the rest of the disk. That the path as text is harmless is checked by the frontend.
  */
-import { closeSync, fstatSync, openSync, readSync, realpathSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { cannotRead, readBytes } from "./files.ts";
@@ -53,7 +53,8 @@ function readWithin(
 function readRange(path: string, offset: number, length: number): Result<Uint8Array> {
   let file: number;
   try {
-    file = openSync(path, "r");
+    // A pipe that nobody writes to would otherwise be waited for; Windows has no such flag.
+    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     return cannotRead(path, describeCode(systemCode(error)));
   }

@@ -158,6 +158,44 @@ test("strings are computed at import", () => {
   ]);
 });
 
+test("what a small file may make of texts is bounded", () => {
+  const text = (name: string, ...values: string[]): NodeSpec => ({
+    op: "Constant",
+    inputs: [],
+    outputs: [name],
+    attributes: { value_strings: values },
+  });
+  const doubled = Array.from(
+    { length: 40 },
+    (_, i): NodeSpec => ({
+      op: "StringConcat",
+      inputs: [`a${i}`, `a${i}`],
+      outputs: [`a${i + 1}`],
+    }),
+  );
+  const wide: NodeSpec[] = [
+    text("a", "x ".repeat(3000), ...Array<string>(999).fill("x")),
+    { op: "StringSplit", inputs: ["a"], outputs: ["y", "counts"], attributes: { delimiter: " " } },
+  ];
+  const slow: NodeSpec[] = [
+    text("a", "a".repeat(50_000)),
+    {
+      op: "RegexFullMatch",
+      inputs: ["a"],
+      outputs: ["y"],
+      attributes: { pattern: "((a{1,99}){1,99})*" },
+    },
+  ];
+  for (const bytes of [
+    model([text("a0", "abcdefgh"), ...doubled], ["a40"]),
+    model(wide, ["y"]),
+    model(slow, ["y"]),
+  ]) {
+    const found = importOnnx(bytes);
+    expect(found.ok ? [] : found.diagnostics.map((d) => d.code)).toEqual(["ONX009"]);
+  }
+});
+
 test.each([0, -3])("parts of size %i are refused", (size) => {
   const nodes: NodeSpec[] = [{ op: "SplitToSequence", inputs: ["x", "size"], outputs: ["y"] }];
   const found = importOnnx(model(nodes, ["y"], { weights: { size: scalar(size) } }));

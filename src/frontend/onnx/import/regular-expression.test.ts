@@ -30,20 +30,27 @@ test("agrees with the expressions of JavaScript", () => {
   fc.assert(
     fc.property(pattern, fc.array(fc.constantFrom(..."abc.1"), { maxLength: 6 }), (p, letters) => {
       const text = letters.join("");
-      expect(compileFullMatch(p)!(text)).toBe(new RegExp(`^(?:${p})$`, "su").test(text));
+      expect(compileFullMatch(p)!.matches(text)).toBe(new RegExp(`^(?:${p})$`, "su").test(text));
     }),
     { numRuns: 1500 },
   );
 });
 
 test("anchors and word boundaries", () => {
-  expect(compileFullMatch("\\bab\\b.cd$")!("ab cd")).toBe(true);
-  expect(compileFullMatch("\\bab\\b.?cd")!("abcd")).toBe(false);
-  expect(compileFullMatch("(^x|y)z")!("yz")).toBe(true);
+  expect(compileFullMatch("\\bab\\b.cd$")!.matches("ab cd")).toBe(true);
+  expect(compileFullMatch("\\bab\\b.?cd")!.matches("abcd")).toBe(false);
+  expect(compileFullMatch("(^x|y)z")!.matches("yz")).toBe(true);
 });
 
 test("a pattern that explodes in a backtracking matcher takes linear time", () => {
-  expect(compileFullMatch("(a*)*(a*)*b")!("a".repeat(5000))).toBe(false);
+  expect(compileFullMatch("(a*)*(a*)*b")!.matches("a".repeat(5000))).toBe(false);
+});
+
+test("repeats of nothing end", () => {
+  const empty = compileFullMatch("(){1000}{1000}{1000}{1000}")!;
+  expect(empty.states).toBeLessThan(10);
+  expect([empty.matches(""), empty.matches("a")]).toEqual([true, false]);
+  expect(compileFullMatch("a{".repeat(50_000))).toBeUndefined();
 });
 
 test("patterns outside the subset are not guessed", () => {

@@ -21,6 +21,7 @@ interface Place {
 type Part = (machine: Step[], next: number) => number;
 
 const mostStates = 100_000;
+const longestPattern = 10_000;
 const mostRepeats = 1000;
 const deepestGroup = 100;
 
@@ -208,17 +209,30 @@ function repeat(part: Part, low: number, high: number): Part {
     } else {
       for (let i = low; i < high; i++) start = add(machine, fork([part(machine, start), next]));
     }
-    for (let i = 0; i < low; i++) start = part(machine, start);
+    for (let i = 0; i < low; i++) {
+      const states = machine.length;
+      start = part(machine, start);
+      // Nothing repeated is nothing: without this, repeats of repeats of it would take for ever.
+      if (machine.length === states) break;
+    }
     return start;
   };
 }
 
-/** Whether a text matches as a whole; undefined for a pattern outside the subset. */
-export function compileFullMatch(pattern: string): ((text: string) => boolean) | undefined {
+/** A pattern that is ready. */
+export interface FullMatch {
+  /** Whether a text matches as a whole, in at most `states` steps a character. */
+  readonly matches: (text: string) => boolean;
+  readonly states: number;
+}
+
+/** Undefined for a pattern outside the subset. */
+export function compileFullMatch(pattern: string): FullMatch | undefined {
+  if (pattern.length > longestPattern) return undefined;
   const machine: Step[] = [{ kind: "match" }];
   try {
     const start = new Parser(pattern).parse()(machine, 0);
-    return (text) => matches(machine, start, text);
+    return { matches: (text) => matches(machine, start, text), states: machine.length };
   } catch (error) {
     if (error instanceof Unsupported) return undefined;
     throw error;

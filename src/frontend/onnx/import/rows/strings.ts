@@ -14,15 +14,32 @@ function strings(shape: readonly number[], elements: readonly string[]): StringT
   return { kind: "strings", shape, elements };
 }
 
+/** Texts are computed at import, so that what a small file may make of them is bounded. */
+const mostTexts = 2 ** 20;
+const mostCharacters = 2 ** 24;
+/** Steps of a regular expression over all texts of one node. */
+const mostMatchSteps = 2 ** 27;
+
+function checkCount(node: NodeView, texts: number): void {
+  if (texts > mostTexts) node.refuse(`${texts} texts`, `at most ${mostTexts}`);
+}
+
 function concatenate(node: NodeView): Bound {
   const [a, b] = [node.strings(0), node.strings(1)];
   const shape = broadcastShapes(a.shape, b.shape);
   if (!shape) node.refuse(`shapes [${a.shape}] and [${b.shape}]`, "shapes that broadcast");
+  checkCount(node, elementCount(shape));
   const [x, y] = [a, b].map((t) => spread(t, shape)) as [string[], string[]];
+  const length = totalLength(x) + totalLength(y);
+  if (length > mostCharacters) node.refuse(`${length} characters`, `at most ${mostCharacters}`);
   return strings(
     shape,
     x.map((text, i) => text + y[i]!),
   );
+}
+
+function totalLength(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
 /** Elements repeated along broadcast axes, in row-major order. */
@@ -47,7 +64,8 @@ function split(node: NodeView): readonly Bound[] {
   const parts = elements.map((text) =>
     delimiter === "" ? splitAtSpaces(text, most) : splitAt(text, delimiter, most),
   );
-  const width = Math.max(0, ...parts.map((p) => p.length));
+  const width = parts.reduce((most, p) => Math.max(most, p.length), 0);
+  checkCount(node, elements.length * width);
   const filled = parts.flatMap((p) => Array.from({ length: width }, (_, i) => p[i] ?? ""));
   const counts = refTensor(
     "i64",
@@ -101,14 +119,17 @@ function normalize(node: NodeView): Bound {
 
 function fullMatch(node: NodeView): Bound {
   const pattern = node.attributes.string("pattern") ?? "";
-  const matches = compileFullMatch(pattern);
-  if (!matches) node.attributes.refuse("pattern", JSON.stringify(pattern), "a subset of RE2");
+  const compiled = compileFullMatch(pattern);
+  if (!compiled) node.attributes.refuse("pattern", JSON.stringify(pattern), "a subset of RE2");
   const { shape, elements } = node.strings(0);
+  const steps = compiled.states * (totalLength(elements) + elements.length);
+  if (steps > mostMatchSteps)
+    node.refuse(`${steps} steps of matching`, `at most ${mostMatchSteps}`);
   return constantFromRef(
     refTensor(
       "bool",
       shape,
-      elements.map((t) => Number(matches(t))),
+      elements.map((t) => Number(compiled.matches(t))),
     ),
   );
 }
