@@ -285,6 +285,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     [" && facts.atLeast(add(e, span), box.hi[axis]!)", "", "a store covers all that follows"],
     ["if (!coversList(s.then, taken)) return false;", "", "the taken branch need not cover"],
   ]),
+  ...inFile("src/program/validate/listed-cover.ts", validator, [
+    [" && start + lane < width", "", "lanes beyond a row count for the next"],
+    ["this.left -= 1 - this.#written[at]!;", "this.left -= 1;", "an element counts each time"],
+  ]),
   ...inFile("src/program/validate/separate.ts", validator, [
     [" && facts.atLeast(linear.coefficient - span, rest)", "", "windows may overlap"],
   ]),

@@ -7,7 +7,8 @@
  * a loop that moves nothing, when it runs at least once and its first or last trip covers it. A branch
  * must cover with the branch taken, whichever it may be. A list covers a box that can be swept along
  * its axes in pieces, each covered by one statement. All bounds are symbolic (facts.ts), so one proof
- * holds for all parameters; what is not proved is not covered.
+ * holds for all parameters. What it leaves open is listed where sizes are constant (listed-cover.ts);
+ * what is not proved is not covered.
  */
 import type { Condition } from "../../semantics/condition.ts";
 import {
@@ -29,6 +30,7 @@ import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, mapBodies, mapStatements, substituteStatements } from "../walk.ts";
 import type { Facts } from "./facts.ts";
+import { coversByListing } from "./listed-cover.ts";
 import { splitByResidue } from "./residues.ts";
 
 /** Elements lo <= index < hi along each axis. */
@@ -67,7 +69,8 @@ export function covers(
   const budget = { steps: maxSteps };
   const writing = apartFrom(facts, skeletonOf(body, name));
   const q = { buffer: name, lanes, isPrivate, box, facts, budget };
-  return coversList(writing, q) || coversByResidues(writing, q, 0);
+  if (coversList(writing, q) || coversByResidues(writing, q, 0)) return true;
+  return !isPrivate && coversByListing(writing, lanes, box);
 }
 
 /** Interleaved stores: the elements of each residue along an axis by themselves (residues.ts). */
