@@ -11,6 +11,25 @@ import { renameVariables, substituteVariables } from "./statement.ts";
 
 /** `sha256:` and 64 hexadecimal digits. */
 export function regionHash(region: Region): string {
+  return `sha256:${sha256Text(spell(region).text)}`;
+}
+
+/** Regions that differ by names alone: their loops, counted, are each other's, and so are their tensors. */
+export interface RegionClass {
+  readonly key: string;
+  /** The region's own names, in the order in which the statements meet them. */
+  readonly tensors: readonly string[];
+}
+
+/** The class of a region; to it belong, other than to the hash, what is constant and how far symbols go. */
+export function regionClass(region: Region): RegionClass {
+  const { text, tensors } = spell(region);
+  const roles = tensors.map((name) => region.tensors.get(name)!.role);
+  const ranges = region.symbols.map(({ range }) => `${range.min}..${range.max}`);
+  return { key: [roles.join(), ranges.join(), text].join("\n"), tensors };
+}
+
+function spell(region: Region): { readonly text: string; readonly tensors: readonly string[] } {
   const tensors = new Map<string, string>();
   const nameOf = (tensor: string): string => {
     const known = tensors.get(tensor) ?? `t${tensors.size}`;
@@ -26,7 +45,7 @@ export function regionHash(region: Region): string {
     const kind = role === "local" ? "local" : "shared";
     return `${short} ${kind} ${dtype} ${shape.map((e) => substitute(e, symbols).key).join(",")}`;
   });
-  return `sha256:${sha256Text([...lines, ...statements].join("\n"))}`;
+  return { text: [...lines, ...statements].join("\n"), tensors: [...tensors.keys()] };
 }
 
 function renamed(

@@ -16,6 +16,7 @@ import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Schedule } from "./directive.ts";
 import { printSchedule } from "./directive-text.ts";
+import { KnownStates } from "./known-states.ts";
 import { decideSchedule } from "./legality.ts";
 import { LegalityClasses } from "./legality-class.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
@@ -26,7 +27,6 @@ import {
   type RegionFunnel,
   type RegionState,
   type RegionStates,
-  regionStates,
   type TilePricer,
 } from "./region-states.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
@@ -95,8 +95,9 @@ export function chooseSchedules(
 ): Result<ChosenSchedules> {
   const { target, threads, rootOf } = options;
   const sharing = { target, threads, rootOf };
+  const known = new KnownStates();
   const coarse = regions.map((region) =>
-    target.blocks ? blockStates(region, options) : tileStates(region, options),
+    target.blocks ? blockStates(region, options) : tileStates(region, known, options),
   );
   const total = coarse.reduce((ns, found) => ns + (found ? found.states[0]!.priceNs : 0), 0);
   const isWorth = (found: RegionStates | undefined): boolean =>
@@ -162,12 +163,16 @@ function onlyMeasured(
 }
 
 /** Regions of several statements or with a scan run as they stand. */
-function tileStates(region: Region, options: ChoosingOptions): RegionStates | undefined {
+function tileStates(
+  region: Region,
+  known: KnownStates,
+  options: ChoosingOptions,
+): RegionStates | undefined {
   if (!TileSpace.applies(region)) return undefined;
   const { target, threads } = options;
-  const pricer = options.pricerOf(region);
+  const pricer = () => options.pricerOf(region);
   const refund = refundNs(nestFigures(region, region.statements[0]!), options);
-  return regionStates(region, target, { threads, pricer, refundNs: refund });
+  return known.statesOf(region, target, { threads, pricer, refundNs: refund });
 }
 
 function blockStates(region: Region, { target, priceOf }: ChoosingOptions): RegionStates {

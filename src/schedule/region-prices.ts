@@ -1,7 +1,7 @@
 /** Prices of regions that were asked for before: by what a region computes, whatever its names. */
 import { coalesceRegion } from "../region/coalesce.ts";
 import type { Region } from "../region/nest.ts";
-import { regionHash } from "../region/region-hash.ts";
+import { regionClass } from "../region/region-hash.ts";
 import type { Target } from "../target/target.ts";
 import { applySchedule } from "./apply.ts";
 import { type TilePricer, tileEstimateNs } from "./region-states.ts";
@@ -24,7 +24,7 @@ export class RegionPrices {
 
   /** Nanoseconds of a region by itself on one core, by its best tile. */
   priceOf(region: Region): number {
-    const key = regionHash(region);
+    const { key } = regionClass(region);
     const price = this.#known.get(key) ?? this.#price(coalesceRegion(region).region);
     this.#known.set(key, price);
     return price;
