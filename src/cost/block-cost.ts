@@ -5,8 +5,8 @@
  *   time = launch + waves x max(instructions, requests to the near memories, the latency chain of one
  *          thread), and not below the bytes that memory must give
  *
- * Requests are counted by warp: 32 neighbours that touch neighbouring elements are one request of four
- * sectors, 32 far ones are 32. How many warps a multiprocessor holds follows from registers and threads
+ * Requests are counted by warp: the load unit of a multiprocessor works on one line a cycle, so 32 neighbours
+ * that touch neighbouring elements are one cycle, 32 far ones are 32, while four warps issue. How many warps a multiprocessor holds follows from registers and threads
  * (occupancy); the last wave counts as a whole one.
  */
 import type { Access } from "../region/nest.ts";
@@ -18,17 +18,23 @@ import {
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
-import { constantValue, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
+import {
+  constantValue,
+  evaluate,
+  splitLinear,
+  substitute,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { productNanoseconds } from "./product-cost.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, product, type RegionPrice } from "./region-work.ts";
 
-/** Bytes that one access of the cache hierarchy moves at least. */
-const sectorBytes = 32;
-/** Bytes that a multiprocessor's load unit delivers a cycle; instructions are issued four a cycle. */
-const sectorsPerIssueSlot = 1;
+/** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
+const lineBytes = 128;
+/** Warp instructions that a multiprocessor issues in the cycle of one line. */
+const issuesPerLine = 4;
 /** Registers of a thread beside its results: addresses, loop variables, operands. */
 const plainRegisters = 28;
 /** Instructions of loop control and addresses per trip. */
@@ -131,15 +137,18 @@ class BlockPrice {
     const combine = statement.reduction ? statement.reduction.monoid.combine.length : 0;
     const perPoint = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
     const work = this.#results * (statement.reduction ? Math.max(perPoint, combine) : perPoint);
-    const step = copies * (work + this.#requests(statement.reads, true)) + loopOps;
+    const read = this.#requests(statement.reads, true);
     const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
-    const end =
-      this.#exchanges() +
-      this.#results * finish +
-      this.#requests(statement.finishReads, false) +
-      this.#requests(statement.writes, false);
+    const ends = [statement.finishReads, statement.writes].map((a) => this.#requests(a, false));
+    const issued =
+      outer *
+      (steps * (copies * (work + read.issued) + loopOps) +
+        this.#exchanges() +
+        this.#results * finish +
+        ends.reduce((sum, e) => sum + e.issued, loopOps));
+    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * copies * read.lines);
     return {
-      slots: outer * (steps * step + end + loopOps),
+      slots: Math.max(issued, issuesPerLine * lines),
       chainNs: outer * steps * tripLatencyNs,
     };
   }
@@ -155,38 +164,55 @@ class BlockPrice {
     return Math.log2(this.#limits.warpThreads) * this.#results * perHalf;
   }
 
-  /** Slots of the load unit that a warp's accesses of one trip take. */
-  #requests(accesses: readonly Pick<Access, "tensor" | "index">[], inside: boolean): number {
-    let slots = 0;
+  /** What a warp's accesses of one trip take: instructions, and lines that the load unit looks up. */
+  #requests(
+    accesses: readonly Pick<Access, "tensor" | "index">[],
+    inside: boolean,
+  ): { readonly issued: number; readonly lines: number } {
+    let [issued, lines] = [0, 0];
     for (const { tensor, index } of accesses) {
       const at = index.map((e) => substitute(e, this.#s.index));
       const used = variablesOf(...at);
-      const lane = this.#s.loops.find((l) => l.mode === "vector");
       const distinct = this.#count(
         (l) => l.mode === "unroll" && used.has(l.name) && (inside || l.kind === "space"),
       );
-      const bytes = dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits / 8;
-      const wide = lane && used.has(lane.name) ? constantValue(lane.extent)! : 1;
-      const sectors = this.#sectors(at, bytes * wide, wide);
-      slots += distinct * Math.max(1, sectors / sectorsPerIssueSlot / 4);
+      issued += distinct;
+      lines += distinct * this.#lines(at, tensor);
     }
-    return slots;
+    return { issued, lines };
   }
 
-  /** Sectors that a warp touches with one access of `bytes` a thread. */
-  #sectors(index: Access["index"], bytes: number, lanes: number): number {
+  /** Lines that a warp touches with one access, of one vector a thread. */
+  #lines(index: Access["index"], tensor: string): number {
     const thread = this.#s.loops.find((l) => l.mode === "threads");
-    const { warpThreads } = this.#limits;
     if (!thread) return 1;
+    const { warpThreads } = this.#limits;
     const threads = Math.min(warpThreads, constantValue(thread.extent)!);
-    const rows = warpThreads / threads;
-    const steps = index.map((e) => splitLinear(e, thread.name)?.coefficient);
-    if (steps.every((c) => c === 0)) return rows;
-    const last = steps.at(-1);
-    const near = steps.slice(0, -1).every((c) => c === 0) && last !== undefined;
-    if (!near) return warpThreads;
-    const stride = (Math.abs(last) / lanes) * bytes;
-    return Math.min(warpThreads, rows * Math.max(1, Math.ceil((threads * stride) / sectorBytes)));
+    const bytes = dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits / 8;
+    const places = this.#elements(index, tensor, { thread: thread.name, threads });
+    const touched = new Set(places.map((e) => Math.floor((e * bytes) / lineBytes)));
+    return (warpThreads / threads) * touched.size;
+  }
+
+  /** Numbers of the elements that the threads of a warp begin at, all other loops at their first trip. */
+  #elements(
+    index: Access["index"],
+    tensor: string,
+    { thread, threads }: { readonly thread: string; readonly threads: number },
+  ): readonly number[] {
+    const { shape } = this.#region.region.tensors.get(tensor)!;
+    const at = new Map([...variablesOf(...index)].map((name) => [name, 0]));
+    const steps = index.map((e) => splitLinear(e, thread)?.coefficient);
+    const flat = (values: readonly number[]): number =>
+      values.reduce(
+        (n, v, axis) => n * Math.max(1, rangeOf(shape[axis]!, this.#ranges).max) + v,
+        0,
+      );
+    const isLinear = steps.every((c) => c !== undefined);
+    const stride = isLinear ? flat(steps as readonly number[]) : 0;
+    return Array.from({ length: threads }, (_, t) =>
+      isLinear ? t * stride : flat(index.map((e) => evaluate(e, at.set(thread, t)))),
+    );
   }
 
   /** Bytes that one block asks of the shared cache: each element of its part once. */

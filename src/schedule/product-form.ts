@@ -33,7 +33,6 @@ export interface ProductForm {
 export function productForm(region: Region, statement: Statement): ProductForm | string {
   const { reads, body, reduction, writes, indirects, guard, loops } = statement;
   const value = body[0];
-  const [write] = writes;
   if (!reduction || body.length !== 1 || !value || !isSum(statement)) {
     return "it is no sum of products in f32";
   }
@@ -42,7 +41,7 @@ export function productForm(region: Region, statement: Statement): ProductForm |
   if (!factors || reads.length !== 2 || factors[0] === factors[1]) {
     return "its body is not a product of two reads";
   }
-  if (writes.length !== 1 || write!.combine !== "overwrite") return "it has no single plain result";
+  if (!areTogether(writes)) return "its results are not written plainly at one place each";
   if (indirects.length > 0 || guard.length > 0) return "it has indirect indices or a guard";
   if (loops.some((l) => l.kind === "scan" || constantValue(l.extent) === undefined)) {
     return "not every loop has a constant extent";
@@ -133,6 +132,14 @@ function partsOf({ reads, writes, loops }: Statement, dtype: DType): ProductForm
     batch: part(space.filter((l) => row.has(l.name) && column.has(l.name))),
     depth: part(loops.filter((l) => l.kind === "reduce")),
   };
+}
+
+/** Several results, as of a fused epilogue, stand at the same index of their tensors. */
+function areTogether(writes: Statement["writes"]): boolean {
+  const placeOf = ({ index }: Statement["writes"][number]): string =>
+    index.map((e) => e.key).join();
+  const [first] = writes;
+  return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
 }
 
 function isSum({ reduction }: Statement): boolean {

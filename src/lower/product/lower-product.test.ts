@@ -26,15 +26,19 @@ interface Shape {
   readonly right: readonly number[];
   readonly bias?: number;
   readonly dtype?: "f32" | "bf16";
+  /** What goes into the last step of the epilogue is a result too. */
+  readonly isKept?: boolean;
 }
 
-function graphOf({ equation, left, right, bias, dtype = "f32" }: Shape): Graph {
+function graphOf({ equation, left, right, bias, dtype = "f32", isKept }: Shape): Graph {
   const g = new GraphBuilder("product");
   const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
   const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
   const b = bias === undefined ? undefined : g.input("b", type([bias]));
   const product = g.cast(g.einsum(equation, x, w, "f32"), dtype);
-  return g.finish([b === undefined ? product : g.apply("relu", g.add(product, b))]);
+  if (b === undefined) return g.finish([product]);
+  const sum = g.add(product, b);
+  return g.finish([...(isKept ? [sum] : []), g.apply("relu", sum)]);
 }
 
 function scheduleOf(how: string) {
@@ -56,7 +60,7 @@ function difference(shape: Shape, how: string): string | undefined {
       rng,
     );
   });
-  const want = take(runGraph(graph, inputs))[0]!;
+  const want = take(runGraph(graph, inputs));
   const { program } = compiled.plan;
   const names = compiled.model.graph.inputs.map((id) => compiled.model.graph.values[id]!.name);
   const contents = new Map(
@@ -67,11 +71,14 @@ function difference(shape: Shape, how: string): string | undefined {
   );
   const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
   if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
-  const bytes = outcome.contents.get(compiled.nests.outputs[0]!)!.slice();
-  const data =
-    shape.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
-  const found = { ...fromRef(want), data } as ReturnType<typeof fromRef>;
-  return firstDifference(toRef(found), want);
+  const differences = compiled.nests.outputs.map((output, i) => {
+    const bytes = outcome.contents.get(output)!.slice();
+    const data =
+      shape.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
+    const found = { ...fromRef(want[i]!), data } as ReturnType<typeof fromRef>;
+    return firstDifference(toRef(found), want[i]!);
+  });
+  return differences.find((d) => d !== undefined);
 }
 
 describe("products by blocks", () => {
@@ -107,6 +114,13 @@ describe("products by blocks", () => {
     const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 group 2";
     const shape = { equation: "i k, j k -> i j", left: [72, 136], right: [20, 136] } as const;
     expect(difference({ ...shape, bias: 20, dtype: "bf16" }, stream)).toBeUndefined();
+  });
+
+  it("every result of an epilogue that keeps what it computes on the way", () => {
+    const tile = "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64";
+    const equation = "i k, k j -> i j";
+    const shape = { equation, left: [24, 40], right: [40, 18], dtype: "bf16", bias: 18 } as const;
+    expect(difference({ ...shape, isKept: true }, tile)).toBeUndefined();
   });
 
   it("pixels are the columns of a convolution, two at once where that is a vector", () => {

@@ -246,9 +246,11 @@ class ProductLowering {
     };
     const sums = block.bind(value);
     const operands = statement.finishReads.map((access) => loadAccess(access, site));
-    const result = statement.finish
-      ? lowerScalar(statement.finish[0]!, [sums, ...operands], site)
-      : sums;
-    storeWrite(statement.writes[0]!, result, [], site);
+    const results = statement.finish
+      ? statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site))
+      : [sums];
+    statement.writes.forEach((write, i) => {
+      storeWrite(write, results[i]!, [], site);
+    });
   }
 }
