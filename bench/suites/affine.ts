@@ -20,13 +20,13 @@ import type { ForeignCase, Suite } from "./suite.ts";
 
 /** Random operands a case. */
 const drawn = 40;
-const rounds = 7;
+const rounds = 5;
 /** Rounds before the first that counts. */
 const warmUps = 2;
 /** Runs on each operand that are timed together. */
 const repeats = 5;
 /** Times of an operand within a round; the median counts. */
-const takes = 5;
+const takes = 3;
 
 /** Reading is no operation: both sides read before the clock starts. */
 const timed = questions.filter((q) => q.timed !== false && !q.name.endsWith("_read"));
@@ -74,14 +74,16 @@ async function drawAgreed(
   driver: IslDriver,
 ): Promise<string | readonly (readonly string[])[]> {
   const operands: (readonly string[])[] = [];
-  for (let seed = 0; operands.length < drawn; seed++) {
-    const own = question.draw(new Rng(seed));
-    const found = await judge(driver, question, own);
-    if (found.kind === "failed") return found.reason;
-    const timed = found.kind === "passed" && (await driver.time(1, question.name, ...own));
-    if (typeof timed === "number") operands.push(own);
+  for (let seed = 0; operands.length < drawn; seed += drawn) {
+    const batch = Array.from({ length: drawn }, (_, i) => question.draw(new Rng(seed + i)));
+    const found = await Promise.all(batch.map((own) => judge(driver, question, own)));
+    const wrong = found.find((f) => f.kind === "failed");
+    if (wrong?.kind === "failed") return wrong.reason;
+    const agreed = batch.filter((_, i) => found[i]!.kind === "passed");
+    const times = await Promise.all(agreed.map((own) => driver.time(1, question.name, ...own)));
+    operands.push(...agreed.filter((_, i) => times[i] !== undefined));
   }
-  return operands;
+  return operands.slice(0, drawn);
 }
 
 async function timeBoth(
@@ -91,21 +93,23 @@ async function timeBoth(
 ): Promise<TimingPair[]> {
   const pairs: TimingPair[] = [];
   for (let round = -warmUps; round < rounds; round++) {
-    let oursNs = 0;
-    let peerNs = 0;
-    for (const own of operands) {
-      const ours: number[] = [];
-      const peer: number[] = [];
-      for (let take = 0; take < takes; take++) {
-        ours.push(timeOurs(question, own));
-        peer.push((await driver.time(repeats, question.name, ...own))!);
-      }
-      oursNs += median(ours);
-      peerNs += median(peer);
+    const ours: number[][] = [];
+    const peer: number[][] = [];
+    for (let take = 0; take < takes; take++) {
+      ours.push(operands.map((own) => timeOurs(question, own)));
+      // Asked at once: a question that waits for the answer before it mostly waits for the processor.
+      const asked = operands.map((own) => driver.time(repeats, question.name, ...own));
+      peer.push((await Promise.all(asked)).map((ns) => ns!));
     }
-    if (round >= 0) pairs.push({ oursNs, peerNs });
+    if (round >= 0) pairs.push({ oursNs: sumOfMedians(ours), peerNs: sumOfMedians(peer) });
   }
   return pairs;
+}
+
+/** Takes of all operands: each operand by its median. */
+function sumOfMedians(takesOf: readonly (readonly number[])[]): number {
+  const [first] = takesOf;
+  return first!.reduce((sum, _, i) => sum + median(takesOf.map((take) => take[i]!)), 0);
 }
 
 /** Mean time of a run. */
@@ -122,7 +126,7 @@ function rowOf(pairs: readonly TimingPair[]): Omit<BenchRow, "case" | "peerName"
 }
 
 /** Fresh processes for each of the cases without a peer. */
-const processes = 5;
+const processes = 3;
 
 /** What deciding a product of matrices may take, and a model, in place of a peer. */
 const limitNs = { matmul: 1e5, model: 1e9 };

@@ -90,6 +90,7 @@ export {
   type Legality,
   type LegalityOptions,
   type MarkKind,
+  pairOf,
   type TimeMark,
   type TimeSchedule,
   type ViolationKind,
@@ -154,7 +155,13 @@ export {
   type Verdict,
 } from "./tree/directive.ts";
 export { printTreeDirective } from "./tree/directive-text.ts";
-export { flattenTree, type TimePart, type TimePaths, timePaths } from "./tree/flatten.ts";
+export {
+  flattenTree,
+  type TimePart,
+  type TimePaths,
+  timePaths,
+  timesOf,
+} from "./tree/flatten.ts";
 export { generateLoops, type LoopQuestion } from "./tree/generate-loops.ts";
 export {
   type Bound,

@@ -7,6 +7,7 @@
  * algebra alone: nothing is enumerated. Uniform cases take the fast path of distance.ts.
  */
 
+import { makeMap } from "./build.ts";
 import { named } from "./compare.ts";
 import type { Dependence } from "./dependence.ts";
 import { isProvedApart, isProvedLegal } from "./distance.ts";
@@ -128,6 +129,22 @@ export function checkApart(
   }, options.limit ?? defaultWork);
   if (found.kind === "unknown") return { kind: "unknown", dependence, reason: found.reason };
   return found.value ? { kind: "illegal", witness: found.value } : { kind: "legal" };
+}
+
+/** Two instances that a dependence relates; undefined where none is found. */
+export function pairOf(dependence: Dependence, options: LegalityOptions = {}): Witness | undefined {
+  const [piece] = dependence.relation.pieces;
+  if (!piece) return undefined;
+  const atOnce = (tuple: string, dims: readonly string[]): readonly [string, IntegerMap] => [
+    tuple,
+    makeMap({ from: { tuple, dims }, to: { values: [0] } }),
+  ];
+  const times = new Map([
+    atOnce(dependence.source, piece.input!.dims),
+    atOnce(dependence.sink, piece.output.dims),
+  ]);
+  const one = checkDependence({ times }, dependence, options);
+  return one.kind === "illegal" ? one.witness : undefined;
 }
 
 function findSeparated(

@@ -100,11 +100,12 @@ describe("applySchedule", () => {
     ["bind S0:k to threads", "SCH006"],
     ["bind S0:i to threads bind S0:j to threads", "SCH007"],
     ["bind S0:i to lanes", "TXT001"],
-    ["vectorize S1:j", "SCH008"],
     ["unroll S0:i unroll S0:i", "SCH009"],
     ["fuse S0 into S0:i", "SCH010"],
     ['place "q" in register at S0:i', "SCH011"],
     ["fuse S1 into S0:k", "SCH012"],
+    ['place "t" in local at S0:i stage "t" in local at S1:i depth 1', "SCH037"],
+    ['stage "t" in local at S1:i depth 1 stage "t" in local at S1:j depth 1', "SCH037"],
     ["split S0:i by 2 ->", "TXT001"],
   ])("refuses %s", (directives, code) => {
     expect(check(directives)).toBe(code);

@@ -289,11 +289,6 @@ function setMode(
       at: printDirective(d),
     });
   }
-  if (mode === "vector" && loop.kind === "scan") {
-    reject("SCH008", `loop ${d.loop} is a scan: each trip needs the one before`, {
-      at: printDirective(d),
-    });
-  }
   if (loop.mode !== "serial") {
     reject("SCH009", `loop ${d.loop} is ${loop.mode} already`, { at: printDirective(d) });
   }
@@ -313,6 +308,17 @@ function fuse(state: ScheduledRegion, d: Of<"fuse">): FusedStatement {
 
 function place(state: ScheduledRegion, d: Of<"place"> | Of<"stage">): PlacedTensor {
   checkTensor(state, d, d.tensor);
+  const elsewhere =
+    state.placed.some((p) => p.tensor === d.tensor) ||
+    state.staged.some(
+      (p) => p.tensor === d.tensor && (d.kind === "place" || p.statement === d.statement),
+    );
+  if (elsewhere) {
+    reject("SCH037", `${d.tensor} has a place of its own already`, {
+      at: printDirective(d),
+      help: "place or stage a tensor once",
+    });
+  }
   const statement = lookup(state, d, d.statement);
   const depth = loopPosition(statement, d, d.at) + 1;
   return { tensor: d.tensor, scope: d.scope, statement: d.statement, depth };

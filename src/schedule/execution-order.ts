@@ -39,7 +39,7 @@ export interface ExecutedStatement {
 
 /**
  * When each statement runs, in the order of the region. Rejects (SCH010) fusion at a place that has
- * no loop of its own in the lowered nest, and (SCH016) extents that depend on loops further inside.
+ * no loop of its own in the lowered nest, and (SCH036) extents that depend on loops further inside.
  */
 export function executionOrder(region: ScheduledRegion): readonly ExecutedStatement[] {
   const parts = new Map(region.statements.map((s) => [s.statement.name, partLoops(s)]));
@@ -183,7 +183,7 @@ function checkExtents(region: ScheduledRegion, s: ExecutedStatement): void {
     const open = used.find((name) => !known.has(name) || isSplit(name));
     if (open !== undefined) {
       const name = s.scheduled.statement.name;
-      reject("SCH016", `the extent ${loop.extent.key} of ${name}:${loop.name} needs ${open}`, {
+      reject("SCH036", `the extent ${loop.extent.key} of ${name}:${loop.name} needs ${open}`, {
         at: `${name} in region ${region.region.name}`,
         help: `keep the loop ${open} whole and outside ${loop.name}`,
       });

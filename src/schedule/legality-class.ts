@@ -83,7 +83,7 @@ class Spelling {
         (f) => `fuse ${this.#statements.of(f.statement)} ${this.#statements.of(f.into)} ${f.depth}`,
       ),
       ...placed.map((p) => `place ${this.#place(p)}`),
-      ...staged.map((p) => `stage ${this.#place(p)}`),
+      ...staged.map((p) => `stage ${this.#place(p)} ${p.copies > 1}`),
     ].join("\n");
   }
 

@@ -125,7 +125,7 @@ describe("one statement", () => {
   it("an extent needs the loops outside it", () => {
     const triangle = regionOf(`statement S0 "" {i in N, j in i + 1} { y[i, j] = (x[i, j]) }`);
     expect(check(triangle, "split S0:j by 2 -> j0 j1")).toBe("legal");
-    expect(check(triangle, "reorder S0:(j, i)")).toContain("SCH016 the extent i + 1 of S0:j");
+    expect(check(triangle, "reorder S0:(j, i)")).toContain("SCH036 the extent i + 1 of S0:j");
     expect(check(triangle, "split S0:i by 2 -> i i1")).toContain("needs i");
   });
 });
@@ -193,8 +193,20 @@ describe("placement", () => {
   it("a staged copy is made after its source is finished", () => {
     expect(check(region, 'stage "x" in local at S0:i depth 1')).toBe("legal");
     expect(check(region, 'stage "t" in local at S1:i depth 1')).toBe("legal");
-    expect(check(region, 'fuse S1 into S0:i stage "t" in local at S1:i depth 1')).toContain(
-      "S0 writes t in the same kernel",
+    const inside = "fuse S1 into S0:i";
+    expect(check(region, `${inside} stage "t" in local at S1:i depth 1`)).toContain(
+      "it writes what the second reads, t[0, 0]; the copy is made before either",
+    );
+    expect(check(region, `${inside} stage "t" in local at S1:j depth 1`)).toBe("legal");
+    expect(check(region, `${inside} stage "t" in local at S1:j depth 2`)).toContain("SCH016");
+    expect(check(region, `${inside} stage "y" in local at S0:i depth 1`)).toBe("legal");
+  });
+
+  it("a staged copy of what is written by a scan is made before its iteration", () => {
+    const scan = regionOf(stencil);
+    expect(check(scan, 'stage "y" in local at S0:s depth 1')).toBe("legal");
+    expect(check(scan, 'stage "y" in local at S0:s depth 2')).toContain(
+      "y[0, 1]; the copy is made before either",
     );
   });
 });

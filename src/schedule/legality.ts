@@ -22,14 +22,21 @@ import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { withCure } from "./cure.ts";
 import { type ExecutedStatement, executionOrder } from "./execution-order.ts";
 import { type ClassKnowledge, dependentTensors, LegalityClasses } from "./legality-class.ts";
-import { type LoopsOfTime, refuseUnproved, refuseWitness } from "./refusal.ts";
+import { instanceOutside, outsideUse, pairThrough, separatedPair, touchedArray } from "./pairs.ts";
+import {
+  type LoopsOfTime,
+  type Placing,
+  refusePair,
+  refuseUnproved,
+  refuseWitness,
+} from "./refusal.ts";
 import {
   isSpread,
   type PlacedTensor,
   type ScheduledLoop,
   type ScheduledRegion,
+  type StagedTensor,
 } from "./scheduled-region.ts";
-import { separatedPair } from "./separated-pair.ts";
 import { checkTreeSchedule } from "./tree-legality.ts";
 
 /**
@@ -53,7 +60,10 @@ export function decideSchedule(
   return attempt(() => {
     if (scheduled.tree) return checkTreeSchedule(scheduled, scheduled.tree);
     const executed = executionOrder(scheduled);
-    for (const s of executed) checkGrid(scheduled, s);
+    for (const s of executed) {
+      checkScans(scheduled, s);
+      checkGrid(scheduled, s);
+    }
     const inGeneral = (general: ScheduledRegion): boolean =>
       attempt(() => new LegalityCheck(general, executionOrder(general)).check()).ok;
     if (!classes.isProved(scheduled, inGeneral)) new LegalityCheck(scheduled, executed).check();
@@ -68,8 +78,8 @@ function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
   const shared = reduce.find((l) => isSpread(l) && !isLanes(scheduled.statement, l));
   if (shared) {
     const pair = separatedPair(region, new Map([[name, executed.values.get(shared.name)!]]));
-    const fault = `threads would add to one result: ${name}:${shared.name} is a reduce loop`;
-    reject("SCH016", withPair(fault, pair), {
+    refusePair(region, pair, {
+      fault: `threads would add to one result: ${name}:${shared.name} is a reduce loop`,
       at: `${shared.mode === "grid" ? "parallelize" : "bind"} ${name}:${shared.name}`,
       help: `leave ${shared.name} serial, or vectorize it: lanes have an accumulator each`,
     });
@@ -77,9 +87,9 @@ function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
   for (const { statement, into, depth } of region.fused) {
     const deeper = scheduled.loops.find((l, at) => isSpread(l) && at >= depth);
     if (deeper && (name === statement || name === into)) {
-      const fault = `${statement} and ${into} do not share the grid loop ${name}:${deeper.name}`;
       const apart = new Map([statement, into].map((s, i) => [s, i]));
-      reject("SCH016", withPair(fault, separatedPair(region, apart)), {
+      refusePair(region, separatedPair(region, apart), {
+        fault: `${statement} and ${into} do not share the grid loop ${name}:${deeper.name}`,
         at: `fuse ${statement} into ${into}`,
         help: `fuse at ${deeper.name} or deeper, or leave it serial: threads meet only between kernels`,
       });
@@ -87,8 +97,18 @@ function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
   }
 }
 
-function withPair(fault: string, pair: string | undefined): string {
-  return pair === undefined ? fault : `${pair}; ${fault}`;
+/** Lanes run at once, and each trip of a scan needs the one before. */
+function checkScans(region: ScheduledRegion, executed: ExecutedStatement): void {
+  const { statement, loops } = executed.scheduled;
+  const scan = loops.find((l) => l.mode === "vector" && l.kind === "scan");
+  if (!scan) return;
+  const { name } = statement;
+  const pair = separatedPair(region, new Map([[name, executed.values.get(scan.name)!]]));
+  refusePair(region, pair, {
+    fault: `lanes of ${name}:${scan.name} would run both at once: it is a scan`,
+    at: `vectorize ${name}:${scan.name}`,
+    help: "vectorize another loop",
+  });
 }
 
 /** Threads of a warp work on one result like lanes: each has an accumulator. */
@@ -133,10 +153,10 @@ class LegalityCheck {
       this.#checkOne((dependence.reassociable ? apart : ordered)!, dependence);
     }
     for (const placed of this.#region.placed) this.#checkPlaced(placed, found.value);
-    for (const staged of this.#region.staged) this.#checkStaged(staged);
+    for (const staged of this.#region.staged) this.#checkStaged(staged, found.value);
   }
 
-  #checkOne(schedule: LabelledSchedule, dependence: affine.Dependence, place?: string): void {
+  #checkOne(schedule: LabelledSchedule, dependence: affine.Dependence, place?: Placing): void {
     const { context, approximated } = this.#bridged;
     const one = affine.checkDependence(schedule, dependence, { context });
     if (one.kind === "legal") return;
@@ -211,20 +231,24 @@ class LegalityCheck {
   /** Every iteration of the shared loops that a guest needs is one that its host runs. */
   #checkCovered(): void {
     for (const { statement, into, depth } of this.#region.fused) {
-      const [needed, run] = [statement, into].map((name) => this.#sharedPoints(name, depth));
-      const answer = affine.isSubset(needed!, run!);
+      const needed = this.#sharedPoints(statement, depth);
+      const run = affine.range(this.#sharedPoints(into, depth));
+      const answer = affine.isSubset(affine.range(needed), run);
       if (answer === "yes") continue;
       const at = `fuse ${statement} into ${into}`;
       const what = `that ${into} runs every iteration of the loops which ${statement} shares`;
       if (answer === "unknown") refuseUnproved(this.#region, what, "too much work");
-      reject("SCH016", `${into} does not run every iteration that ${statement} needs`, {
+      const left = instanceOutside(this.#region, needed, run);
+      refusePair(this.#region, left && `${left} is left out`, {
+        fault: `${into} does not run every iteration that ${statement} needs`,
         at,
         help: `fuse ${statement} outside the loops where ${into} has fewer iterations`,
       });
     }
   }
 
-  #sharedPoints(name: string, depth: number): affine.IntegerSet {
+  /** The shared loops at each instance of a statement. */
+  #sharedPoints(name: string, depth: number): affine.IntegerMap {
     const s = this.#executed.get(name)!;
     const from = { tuple: name, dims: s.scheduled.statement.loops.map((l) => l.name) };
     const values = s.outer.slice(0, depth).map((l) => s.values.get(l.name)!);
@@ -232,18 +256,19 @@ class LegalityCheck {
       this.#bridged.statements.get(name)!.domain,
       this.#bridged.context,
     );
-    return affine.applyMap(affine.makeMap({ from, to: { values } }), domain);
+    return affine.intersectDomain(affine.makeMap({ from, to: { values } }), domain);
   }
 
   /** A tile lives for one iteration of the loops outside it. */
   #checkPlaced(placed: PlacedTensor, dependences: readonly affine.Dependence[]): void {
     const { tensor, scope, statement, depth } = placed;
     if (scope === "memory") return;
-    const place = `place ${tensor} in ${scope}`;
+    const at = `place ${tensor} in ${scope}`;
     const { role } = this.#region.region.tensors.get(tensor)!;
     if (role !== "local") {
-      reject("SCH016", `${tensor} is ${role}: it is used outside the region`, {
-        at: place,
+      refusePair(this.#region, outsideUse(this.#region, tensor), {
+        fault: `${tensor} is ${role}: it is used outside the region`,
+        at,
         help: "place only tensors that live and die in the region",
       });
     }
@@ -254,15 +279,16 @@ class LegalityCheck {
     );
     if (stranger) {
       const { name } = stranger.scheduled.statement;
-      reject("SCH016", `${name} uses ${tensor} outside the loops that hold its tile`, {
-        at: place,
+      refusePair(this.#region, pairThrough(this.#region, tensor, name), {
+        fault: `${name} uses ${tensor} outside the loops that hold its tile`,
+        at,
         help: `fuse ${name} as deep as the place, or place ${tensor} further outside`,
       });
     }
+    const place = { at, fault: "the tile does not live from one to the other" };
     const held = this.#held(owner, depth);
     for (const d of dependences) {
-      const array = d.sourceAccess?.pieces[0]?.output.name;
-      if (d.kind === "flow" && array === tensor) this.#checkOne(held, d, place);
+      if (d.kind === "flow" && touchedArray(d) === tensor) this.#checkOne(held, d, place);
     }
   }
 
@@ -292,18 +318,25 @@ class LegalityCheck {
     return own && other && own.into === other.into ? Math.min(own.depth, other.depth) : 0;
   }
 
-  /** The copy is made before the iteration; its source must be finished by then. */
-  #checkStaged({ tensor, scope, statement }: PlacedTensor): void {
+  /**
+   * The copy is made before the rest of an iteration of the loops outside it, or, where several are in
+   * flight, before the innermost of them starts: what is read must be written in an earlier one.
+   */
+  #checkStaged(
+    { tensor, scope, statement, depth, copies }: StagedTensor,
+    dependences: readonly affine.Dependence[],
+  ): void {
     const reader = this.#executed.get(statement)!;
-    const writer = [...this.#executed.values()].find(
-      (s) =>
-        s.root === reader.root && s.scheduled.statement.writes.some((w) => w.tensor === tensor),
-    );
-    if (!writer) return;
-    reject("SCH016", `${writer.scheduled.statement.name} writes ${tensor} in the same kernel`, {
-      at: `stage ${tensor} in ${scope}`,
-      help: `place ${tensor} instead: a staged copy is made before the loops that read it`,
-    });
+    const outside = reader.scheduled.loops.slice(0, copies > 1 ? depth - 1 : depth);
+    const outer = outside.filter((l) => reader.outer.includes(l)).length;
+    const reduce = outside.filter((l) => reader.reduce.includes(l)).length;
+    const length = reduce > 0 ? 2 * reader.outer.length + 1 + reduce : 2 * outer;
+    const early = this.#schedule(this.#gridMarks(), (s) => orderedTime(s).slice(0, length));
+    const place = { at: `stage ${tensor} in ${scope}`, fault: "the copy is made before either" };
+    for (const d of dependences) {
+      if (d.sink !== statement || touchedArray(d) !== tensor) continue;
+      if (d.kind === "flow" || d.kind === "scan") this.#checkOne(early, d, place);
+    }
   }
 }
 

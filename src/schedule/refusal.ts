@@ -1,6 +1,7 @@
 /**
  * Why a schedule is refused, in words: SCH016 with the two iterations and the element they share (cure.ts
- * adds the smallest change that helps); SCH017 where affine/ could not decide. Always throws to the
+ * adds the smallest change that helps); SCH017 where affine/ could not decide. Every other code is one of
+ * form: a directive that has no place or no meaning, whatever depends on what. Always throws to the
  * nearest `attempt` (legality.ts).
  */
 import type { Witness } from "../affine/index.ts";
@@ -13,8 +14,23 @@ export type LoopsOfTime = readonly (ScheduledLoop | undefined)[];
 export interface Refusal {
   readonly witness: Witness;
   readonly loops: ReadonlyMap<string, LoopsOfTime>;
-  /** The directive at fault when it is a placement. */
-  readonly place?: string | undefined;
+  /** The directive at fault when it is about where a tensor lies, and what it breaks. */
+  readonly place?: Placing | undefined;
+}
+
+export interface Placing {
+  readonly at: string;
+  readonly fault: string;
+}
+
+/** What the form of a schedule decides, with the pair that shows it; without one nothing is proved. */
+export function refusePair(
+  region: ScheduledRegion,
+  pair: string | undefined,
+  { at, fault, help }: Placing & { readonly help: string },
+): never {
+  if (pair === undefined) return refuseUnproved(region, `the order behind ${at}`, fault);
+  return reject("SCH016", `${pair}; ${fault}`, { at, help });
 }
 
 export function refuseUnproved(region: ScheduledRegion, what: string, reason: string): never {
@@ -28,7 +44,7 @@ export function refuseWitness(region: ScheduledRegion, refusal: Refusal): never 
   const { witness, loops, place } = refusal;
   const loop = loops.get(witness.sink.statement)?.[witness.dimension];
   return reject("SCH016", `${orderOf(region, witness)}; ${breakage(witness, loop, place)}`, {
-    at: place ?? `schedule of region ${region.region.name}`,
+    at: place?.at ?? `schedule of region ${region.region.name}`,
   });
 }
 
@@ -68,9 +84,9 @@ export function instanceText(
 function breakage(
   witness: Witness,
   loop: ScheduledLoop | undefined,
-  place: string | undefined,
+  place: Placing | undefined,
 ): string {
-  if (place !== undefined) return "the tile does not live from one to the other";
+  if (place !== undefined) return place.fault;
   if (loop && isSpread(loop)) return `the iterations of ${loop.name} run on threads, in any order`;
   if (witness.violation === "reversed") return "the schedule runs the second first";
   if (witness.violation === "simultaneous") return "the schedule runs both at the same time";

@@ -7,7 +7,8 @@ import * as affine from "../affine/index.ts";
 import { reject } from "../support/diagnostic.ts";
 import type { Directive } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
-import { givenText, instanceText, orderOf, refuseUnproved } from "./refusal.ts";
+import { outsideUse, pairThrough, touchedArray } from "./pairs.ts";
+import { givenText, instanceText, orderOf, refusePair, refuseUnproved } from "./refusal.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
 import type { TreeSchedule } from "./tree-schedule.ts";
 
@@ -21,7 +22,7 @@ export function checkTreeSchedule(
   if (verdict.kind !== "legal") return refuse(scheduled, verdict, approximated);
   for (const d of scheduled.schedule.directives) {
     if (d.kind === "place") checkPlaced(scheduled, d, verdict.plan);
-    if (d.kind === "stage") checkStaged(d, verdict.plan);
+    if (d.kind === "stage") checkStaged(scheduled, d, verdict.plan);
   }
   return scheduled;
 }
@@ -49,9 +50,8 @@ function refuse(
     case "malformed": {
       const { witness } = verdict;
       const { message, help } = verdict.diagnostics[0]!;
-      const pair = witness && approximated.length === 0;
-      const fault = pair ? `${orderOf(scheduled, witness)}; ${message}` : message;
-      return reject("SCH016", fault, { at, ...(help !== undefined && { help }) });
+      const pair = witness && approximated.length === 0 ? orderOf(scheduled, witness) : undefined;
+      return refusePair(scheduled, pair, { at, fault: message, help: help ?? "leave it out" });
     }
     case "clash":
       if (approximated.length > 0) {
@@ -100,28 +100,23 @@ function checkPlaced(scheduled: ScheduledRegion, d: Placing, { nest, tree }: aff
   if (d.scope === "memory") return;
   const at = printDirective(d);
   if (nest.given.has(d.tensor) || nest.kept.has(d.tensor)) {
-    reject("SCH016", `${d.tensor} is used outside the region`, {
+    refusePair(scheduled, outsideUse(scheduled, d.tensor), {
+      fault: `${d.tensor} is used outside the region`,
       at,
       help: "place only tensors that live and die in the region",
     });
   }
   const { times, paths } = affine.flattenTree(tree, nest.statements);
   const owner = paths.get(d.statement) ?? [];
-  const depth = owner.findIndex((p) => p.loop === d.at) + 1;
-  if (depth === 0) {
-    const loops = owner.flatMap((p) => p.loop ?? []).join(" ");
-    reject("SCH002", `statement ${d.statement} has no loop ${d.at} in the end`, {
-      at,
-      help: `its loops are ${loops}`,
-    });
-  }
+  const depth = depthOf(d, owner);
   const stranger = nest.statements.find(
     (s) =>
       s.accesses.some((a) => a.array === d.tensor) &&
       paths.get(s.name)![depth - 1]?.node !== owner[depth - 1]!.node,
   );
   if (stranger) {
-    reject("SCH016", `${stranger.name} uses ${d.tensor} outside the loops that hold its tile`, {
+    refusePair(scheduled, pairThrough(scheduled, d.tensor, stranger.name), {
+      fault: `${stranger.name} uses ${d.tensor} outside the loops that hold its tile`,
       at,
       help: `fuse ${stranger.name} as deep as the place, or place ${d.tensor} further outside`,
     });
@@ -133,7 +128,7 @@ function checkPlaced(scheduled: ScheduledRegion, d: Placing, { nest, tree }: aff
   if (found.kind === "unknown") refuseUnproved(scheduled, at, found.reason);
   for (const dependence of found.value) {
     if (dependence.kind !== "flow") continue;
-    if (dependence.sourceAccess?.pieces[0]?.output.name !== d.tensor) continue;
+    if (touchedArray(dependence) !== d.tensor) continue;
     const options = nest.context ? { context: nest.context } : {};
     const one = affine.checkApart({ times, marks }, dependence, options);
     if (one.kind === "unknown") refuseUnproved(scheduled, at, one.reason);
@@ -144,25 +139,41 @@ function checkPlaced(scheduled: ScheduledRegion, d: Placing, { nest, tree }: aff
   }
 }
 
-/** The copy is made before its kernel's loops: nothing there may write the tensor. */
-function checkStaged(d: Placing, { nest, tree }: affine.Plan): void {
-  const paths = affine.timePaths(tree, nest.statements);
-  const kernelOf = (name: string): string => {
-    const parts = paths.get(name) ?? [];
-    const first = parts.findIndex((p) => p.loop !== undefined);
-    return parts
-      .slice(0, Math.max(first, 0))
-      .map((p) => p.value.constant)
-      .join();
-  };
-  const writer = nest.statements.find(
-    (s) =>
-      kernelOf(s.name) === kernelOf(d.statement) &&
-      s.accesses.some((a) => a.kind !== "read" && a.array === d.tensor),
-  );
-  if (!writer) return;
-  reject("SCH016", `${writer.name} writes ${d.tensor} in the same kernel`, {
+/** The place of the loop named in the directive among a statement's time dimensions, and one more. */
+function depthOf(d: Placing, parts: readonly affine.TimePart[]): number {
+  const depth = parts.findIndex((p) => p.loop === d.at) + 1;
+  if (depth > 0) return depth;
+  const loops = parts.flatMap((p) => p.loop ?? []).join(" ");
+  return reject("SCH002", `statement ${d.statement} has no loop ${d.at} in the end`, {
     at: printDirective(d),
-    help: `place ${d.tensor} instead: a staged copy is made before the loops that read it`,
+    help: `its loops are ${loops}`,
   });
+}
+
+/**
+ * The copy is made before the rest of an iteration of the loops outside it, or, where several are in
+ * flight, before the innermost of them starts: what is read must be written in an earlier one.
+ */
+function checkStaged(
+  scheduled: ScheduledRegion,
+  d: Extract<Placing, { readonly kind: "stage" }>,
+  { nest, tree }: affine.Plan,
+): void {
+  const at = printDirective(d);
+  const paths = affine.timePaths(tree, nest.statements);
+  const depth = depthOf(d, paths.get(d.statement) ?? []);
+  const times = affine.timesOf(paths, nest.statements, d.depth > 1 ? depth - 1 : depth);
+  const found = affine.nestDependences(nest);
+  if (found.kind === "unknown") refuseUnproved(scheduled, at, found.reason);
+  for (const dependence of found.value) {
+    if (dependence.sink !== d.statement || touchedArray(dependence) !== d.tensor) continue;
+    if (dependence.kind !== "flow" && dependence.kind !== "scan") continue;
+    const options = nest.context ? { context: nest.context } : {};
+    const one = affine.checkDependence({ times }, dependence, options);
+    if (one.kind === "unknown") refuseUnproved(scheduled, at, one.reason);
+    if (one.kind === "illegal") {
+      const order = orderOf(scheduled, one.witness);
+      reject("SCH016", `${order}; the copy is made before either`, { at });
+    }
+  }
 }

@@ -240,11 +240,44 @@ describe("refusals have a witness and a change that is legal", () => {
       "overlap S0 into S1:(i) by (2) -> (i0) (i1)",
       "leave out overlap S0 into S1:(i) by (2) -> (i0) (i1)",
     ],
+    [
+      "overlap what others read",
+      regionOf(`${copy} ${rows} ${relu.replace("S1", "S2").replace("y[", "u[")}`),
+      "overlap S0 into S1:(i) by (2) -> (i0) (i1)",
+      "or: leave out overlap S0 into S1:(i) by (2) -> (i0) (i1)",
+    ],
+    ["vectorize a scan", cumulative, "vectorize S0:j", "or: leave out vectorize S0:j"],
+    [
+      "split a scan that reads further back",
+      regionOf(`statement S0 "" {i in N, scan j in 12} {
+        y[i, j] = (add((y[i, j - 1] if j - 1 >= 0 else 0), relu((y[i, j - 2] if j - 2 >= 0 else 0))))
+      }`),
+      "split-scan S0:j by 4 -> j0 j1",
+      "or: leave out split-scan S0:j by 4 -> j0 j1",
+    ],
+    [
+      "place what the region gives",
+      regionOf(copy + relu),
+      'fuse S1 into S0:i place "y" in local at S0:i',
+      'or: leave out place "y" in local at S0:i',
+    ],
+    [
+      "place what others read",
+      regionOf(copy + relu),
+      'place "t" in local at S0:i',
+      'or: leave out place "t" in local at S0:i',
+    ],
+    [
+      "stage what is written beside",
+      regionOf(copy + relu),
+      'fuse S1 into S0:i stage "t" in local at S1:i depth 1',
+      "shift S1:i by 1 behind fuse S1 into S0:i",
+    ],
   ])("%s: %#", (_, region, directives, cure) => {
     const refusal = check(region, directives);
     expect(refusal).toMatch(/^SCH016 .*S\d\[i = \d|^SCH016 .*S\d\[s = \d/);
     expect(refusal).toMatch(/\b[tuxy]\[\d|S0\.part\[\d/);
-    expect(refusal).toMatch(/must run before|needs it/);
+    expect(refusal).toMatch(/must run before|needs it|behind the region/);
     expect(refusal.slice(refusal.lastIndexOf("; ") + 2)).toBe(cure);
   });
 });
@@ -310,7 +343,10 @@ describe("where tensors lie under such an order", () => {
   it("a staged copy is made before its kernel", () => {
     expect(check(both, `${skewed} stage "t" in local at S1:i depth 2`)).toBe("legal");
     expect(check(both, `${skewed} fuse S1 into S0:i stage "t" in local at S1:i depth 1`)).toContain(
-      "S0 writes t in the same kernel",
+      "it writes what the second reads, t[0, 0]; the copy is made before either",
+    );
+    expect(check(both, `${skewed} fuse S1 into S0:i stage "t" in local at S1:j depth 1`)).toBe(
+      "legal",
     );
   });
 });

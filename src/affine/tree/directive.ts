@@ -8,9 +8,9 @@
  * reduction, storage, copies) starts from an order that must be legal by itself; the changed program in
  * that order is what later directives have to keep.
  */
-import { attempt, type Diagnostic, reject } from "../../support/diagnostic.ts";
+import { attempt, type Diagnostic, diagnostic, reject } from "../../support/diagnostic.ts";
 import type { Legality, Witness } from "../legality.ts";
-import { checkDependence } from "../legality.ts";
+import { checkDependence, pairOf } from "../legality.ts";
 import type { UnknownReason } from "../work.ts";
 import type { LoopName } from "./chain.ts";
 import { checkTree } from "./check.ts";
@@ -193,6 +193,8 @@ export function judgePlan(plan: Plan, at: number): Verdict {
 function splitLegally(plan: Plan, d: SplitDirective, at: number): Verdict {
   const judged = judgePlan(plan, at);
   if (judged.kind !== "legal") return judged;
+  const beside = partialRead(plan, d, at);
+  if (beside) return beside;
   const next = splitPlan(plan, d);
   const statement = plan.nest.statements.find((s) => s.name === d.statement)!;
   if (combinedAccess({ statement }, d).reassociable === true) return { kind: "legal", plan: next };
@@ -203,6 +205,23 @@ function splitLegally(plan: Plan, d: SplitDirective, at: number): Verdict {
     at: `${d.kind} ${d.statement}:${d.loop}`,
     help: "allow its operator to be reassociated, or leave it whole",
   });
+}
+
+/** A value that the statement reads beside combining it: a chunk would have only its own part of it. */
+function partialRead({ nest }: Plan, d: SplitDirective, at: number): Verdict | undefined {
+  const found = nestDependences(nest);
+  const combined = d.kind === "split-reduction" ? "reduction" : "scan";
+  if (found.kind === "unknown") return { kind: "unknown", at, reason: found.reason };
+  for (const dependence of found.value) {
+    const own = dependence.source === d.statement && dependence.sink === d.statement;
+    if (!own || dependence.kind !== "flow") continue;
+    const witness = pairOf(dependence, nest.context ? { context: nest.context } : {});
+    if (!witness) continue;
+    const text = `${d.statement} reads a result beside its ${combined}: a chunk has only a part of it`;
+    const help = "such a statement cannot be split";
+    return { kind: "malformed", at, diagnostics: [diagnostic("SCH016", text, { help })], witness };
+  }
+  return undefined;
 }
 
 /** Two updates of one element that a split would group otherwise, when their order is fixed. */

@@ -5,12 +5,12 @@
  * that the consumer reads of it is made by the producer, and every copy stands where what it reads is
  * there and not yet overwritten.
  */
-import { reject } from "../../support/diagnostic.ts";
+import { diagnostic, reject } from "../../support/diagnostic.ts";
 import { makeMap } from "../build.ts";
 import { isSubset } from "../compare.ts";
 import type { Dependence } from "../dependence.ts";
 import { type Affine, affine } from "../expression.ts";
-import { checkDependence } from "../legality.ts";
+import { checkDependence, pairOf, type Witness } from "../legality.ts";
 import { accessMap, domainOf, type NestAccess, type NestStatement } from "../nest.ts";
 import { flatRangeProduct } from "../nested.ts";
 import { formatSet } from "../notation-print.ts";
@@ -51,6 +51,13 @@ export function copyName(statement: string): string {
 export function overlapTiles(plan: Plan, d: OverlapDirective, at: number): Verdict {
   const found = nestDependences(plan.nest);
   if (found.kind === "unknown") return { kind: "unknown", at, reason: found.reason };
+  const shared = sharedValue(plan, d, found.value);
+  if (shared) {
+    const text = `what ${d.statement} makes is not made once, for ${d.into} alone`;
+    const help = "overlap a producer of a temporary with its only reader";
+    const diagnostics = [diagnostic("SCH016", text, { help })];
+    return { kind: "malformed", at, diagnostics, witness: shared };
+  }
   const overlap = new Overlap(plan, d, found.value);
   const next = overlap.build();
   const { times } = flattenTree(next.tree, next.nest.statements);
@@ -61,6 +68,25 @@ export function overlapTiles(plan: Plan, d: OverlapDirective, at: number): Verdi
     if (one.kind === "unknown") return { kind: "unknown", at, reason: one.reason };
   }
   return { kind: "legal", plan: next };
+}
+
+/** Two instances that share an element of the producer's array otherwise than from it to its consumer. */
+function sharedValue(
+  { nest }: Plan,
+  { statement, into }: OverlapDirective,
+  dependences: readonly Dependence[],
+): Witness | undefined {
+  const made = nest.statements
+    .filter((s) => s.name === statement)
+    .flatMap((s) => s.accesses.filter((a) => a.kind !== "read").map((a) => a.array));
+  for (const d of dependences) {
+    const array = d.sourceAccess?.pieces[0]?.output.name;
+    if (array === undefined || !made.includes(array)) continue;
+    if (d.kind === "flow" && d.source === statement && d.sink === into) continue;
+    const witness = pairOf(d, nest.context ? { context: nest.context } : {});
+    if (witness) return witness;
+  }
+  return undefined;
 }
 
 class Overlap {
