@@ -42,6 +42,16 @@ interface TileVariant {
   readonly scalar: boolean;
 }
 
+/** Accesses under one packing, and what hangs on no tile. */
+interface StoredAccesses {
+  readonly accesses: readonly AccessFigures[];
+  /** By loop: how many accesses it moves, and whether what it reads may be padded to whole lanes. */
+  readonly moving: readonly number[];
+  readonly padded: readonly boolean[];
+  /** Tiles that were priced before: the ragged parts of many are the same. */
+  readonly tileNs: Map<string, number>;
+}
+
 /** Prices schedules of one statement; figures of the packed accesses are kept. */
 export class NestPricer {
   readonly #figures: NestFigures;
@@ -49,7 +59,7 @@ export class NestPricer {
   readonly #target: Target;
   readonly #registers: number;
   readonly #fused: boolean;
-  readonly #packed = new Map<string, readonly AccessFigures[]>();
+  readonly #packed = new Map<string, StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
 
   constructor(figures: NestFigures, target: Target, core: CoreFigures) {
@@ -82,55 +92,72 @@ export class NestPricer {
   }
 
   accesses(packed: readonly PackedAxis[]): readonly AccessFigures[] {
-    if (packed.length === 0) return this.#figures.accesses;
+    return this.#stored(packed).accesses;
+  }
+
+  #stored(packed: readonly PackedAxis[]): StoredAccesses {
     const key = packed.map((p) => `${p.tensor} ${p.axis} ${p.width}`).join();
     const known = this.#packed.get(key);
     if (known) return known;
-    const made = this.#figures.accesses.map((a) => {
+    const made = this.#storedAnew(packed);
+    this.#packed.set(key, made);
+    return made;
+  }
+
+  #storedAnew(packed: readonly PackedAxis[]): StoredAccesses {
+    const { loops, reduces } = this.#figures;
+    const accesses = this.#figures.accesses.map((a) => {
       const by = packed.find((p) => p.tensor === a.tensor);
       return by ? packedAccess(a, by) : a;
     });
-    this.#packed.set(key, made);
-    return made;
+    const moves = ({ axes }: AccessFigures, origin: number): boolean =>
+      axes.some((x) => x.steps[origin] !== 0);
+    const isPacked = (a: AccessFigures): boolean => packed.some((p) => p.tensor === a.tensor);
+    return {
+      accesses,
+      moving: loops.map((_, origin) => accesses.filter((a) => moves(a, origin)).length),
+      padded: loops.map(
+        (_, origin) =>
+          reduces && accesses.every((a) => a.use !== "read" || !moves(a, origin) || isPacked(a)),
+      ),
+      tileNs: new Map(),
+    };
   }
 
   #coreTerms(
     split: SplitLoops,
     packed: readonly PackedAxis[],
   ): { readonly core: number; readonly around: number } {
-    const accesses = this.accesses(packed);
-    const isPadded = (origin: number): boolean =>
-      this.#figures.reduces &&
-      accesses.every(
-        (a) =>
-          a.use !== "read" ||
-          a.axes.every((x) => x.steps[origin] === 0) ||
-          packed.some((p) => p.tensor === a.tensor),
-      );
+    const stored = this.#stored(packed);
+    const reduction = loopsKey(split.reduce);
+    const tileNs = (variant: TileVariant, edge: boolean): number => {
+      const key = `${edge ? "e" : ""}${variant.scalar ? "s" : ""}${reduction}|${loopsKey(variant.tile)}`;
+      const known = stored.tileNs.get(key);
+      if (known !== undefined) return known;
+      const ns = this.#tileNs(variant, split, stored.accesses, edge);
+      stored.tileNs.set(key, ns);
+      return ns;
+    };
     let core = 0;
-    for (const variant of tileVariants(this.#figures, split, isPadded)) {
-      const inside = this.#tileNs(variant, split, accesses, false);
+    for (const variant of tileVariants(this.#figures, split, stored.padded)) {
       const edges = this.#edgeShare(variant);
-      const edge = edges > 0 ? this.#tileNs(variant, split, accesses, true) : 0;
-      core += variant.count * (inside * (1 - edges) + edge * edges);
+      const edge = edges > 0 ? tileNs(variant, true) : 0;
+      core += variant.count * (tileNs(variant, false) * (1 - edges) + edge * edges);
     }
-    return { core, around: this.#around(split.outer, accesses) };
+    return { core, around: this.aroundNs(split.outer, packed) };
   }
 
   /** Time of the loops outside the tiles. */
-  aroundNs(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): number {
-    return this.#around(splitLoops(this.#figures, loops).outer, this.accesses(packed));
-  }
-
-  #around(outer: readonly LoopFigures[], accesses: readonly AccessFigures[]): number {
+  aroundNs(outer: readonly LoopFigures[], packed: readonly PackedAxis[]): number {
     const { loopInstructions, setupInstructions, issuePerNs } = this.#core;
+    const { moving } = this.#stored(packed);
     let trips = 1;
     let around = 0;
-    for (const [depth, l] of outer.entries()) {
+    for (let depth = 0; depth < outer.length; depth++) {
+      const l = outer[depth]!;
       trips *= l.trips;
-      const moving = accesses.filter((a) => a.axes.some((x) => x.steps[l.origin] !== 0)).length;
       const setup = depth === outer.length - 1 ? setupInstructions : 0;
-      around += (trips * (loopInstructions * (2 + moving) + setup)) / issuePerNs;
+      around += (trips * (loopInstructions * (2 + moving[l.origin]!) + setup)) / issuePerNs;
     }
     return around;
   }
@@ -335,16 +362,23 @@ class InstructionMix {
 }
 
 function splitLoops(figures: NestFigures, loops: readonly LoopFigures[]): SplitLoops {
-  const isReduce = (l: LoopFigures): boolean => figures.loops[l.origin]!.kind === "reduce";
-  const first = loops.findIndex(isReduce);
-  const isTile = (l: LoopFigures, at: number): boolean =>
-    !isReduce(l) &&
-    (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && l.mode !== "grid"));
-  return {
-    outer: loops.filter((l, at) => !isReduce(l) && !isTile(l, at)),
-    reduce: loops.filter(isReduce),
-    tile: loops.filter(isTile),
-  };
+  const outer: LoopFigures[] = [];
+  const reduce: LoopFigures[] = [];
+  const tile: LoopFigures[] = [];
+  for (const l of loops) {
+    const inTile =
+      l.mode === "unroll" || l.mode === "vector" || (reduce.length > 0 && l.mode !== "grid");
+    if (figures.loops[l.origin]!.kind === "reduce") reduce.push(l);
+    else if (inTile) tile.push(l);
+    else outer.push(l);
+  }
+  return { outer, reduce, tile };
+}
+
+function loopsKey(loops: readonly LoopFigures[]): string {
+  let key = "";
+  for (const { origin, unit, trips, mode } of loops) key += `${origin},${unit},${trips},${mode};`;
+  return key;
 }
 
 /**
@@ -354,7 +388,7 @@ function splitLoops(figures: NestFigures, loops: readonly LoopFigures[]): SplitL
 function tileVariants(
   figures: NestFigures,
   { tile, outer }: SplitLoops,
-  isPadded: (origin: number) => boolean,
+  padded: readonly boolean[],
 ): readonly TileVariant[] {
   let variants: TileVariant[] = [{ tile: [], count: 1, scalar: false }];
   const done = new Set<number>();
@@ -362,7 +396,7 @@ function tileVariants(
     if (done.has(origin)) continue;
     done.add(origin);
     const parts = tile.filter((l) => l.origin === origin);
-    const options = raggedParts(figures.loops[origin]!.extent, parts, isPadded(origin));
+    const options = raggedParts(figures.loops[origin]!.extent, parts, padded[origin]!);
     variants = variants.flatMap((v) =>
       options.map((o) => ({
         tile: [...v.tile, ...o.tile],

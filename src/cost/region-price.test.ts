@@ -4,7 +4,7 @@ import { drawStates } from "../schedule/draw-states.ts";
 import { loopFigures, nestFigures, packedAxis } from "../schedule/nest-figures.ts";
 import { regionStates } from "../schedule/region-states.ts";
 import { sampleRegions } from "../schedule/sample-regions.test-support.ts";
-import { choiceLoops } from "../schedule/tile-choice.ts";
+import { microLoops, outerLoops } from "../schedule/tile-choice.ts";
 import { TileSpace } from "../schedule/tile-space.ts";
 import { Rng } from "../support/rng.ts";
 import { targets } from "../target/index.ts";
@@ -31,9 +31,10 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
       const { estimateNs, boundNs } = priceRegion(applied.value, target);
       expect(boundNs).toBeGreaterThan(0);
       expect(estimateNs).toBeGreaterThanOrEqual(boundNs);
-      const loops = choiceLoops(figures, choice, lanes);
+      const around = outerLoops(figures, choice, choice, lanes);
+      const loops = { around, micro: microLoops(figures, choice, lanes) };
       const tile = pricer.tile(figures, loops, choice.packed);
-      expect(tile.totalNs(loops, choice.packed)).toBeCloseTo(estimateNs, 6);
+      expect(tile.totalNs(around)).toBeCloseTo(estimateNs, 6);
       expect(tile.floorNs).toBeLessThanOrEqual(estimateNs + 1e-9);
     }
   });
@@ -64,12 +65,10 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
     const space = new TileSpace(region, target, { parallel: false });
     let best = Infinity;
     for (const micro of space.microTiles()) {
-      for (const outer of space.outerChoices(micro)) {
-        const loops = choiceLoops(figures, { ...micro, ...outer }, lanes);
-        best = Math.min(
-          best,
-          pricer.tile(figures, loops, micro.packed).totalNs(loops, micro.packed),
-        );
+      for (const choice of space.outerChoices(micro)) {
+        const around = outerLoops(figures, micro, choice, lanes);
+        const loops = { around, micro: microLoops(figures, micro, lanes) };
+        best = Math.min(best, pricer.tile(figures, loops, micro.packed).totalNs(around));
       }
     }
     const serial = Math.min(...states.filter((s) => s.shares === "").map((s) => s.serialNs));

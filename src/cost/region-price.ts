@@ -8,11 +8,9 @@
  */
 import type { Region } from "../region/nest.ts";
 import {
-  type LoopFigures,
   loopFigures,
   type NestFigures,
   nestFigures,
-  type PackedAxis,
   packedAxis,
 } from "../schedule/nest-figures.ts";
 import type { TilePrice, TilePricer } from "../schedule/region-states.ts";
@@ -59,12 +57,13 @@ export function tilePricer(region: Region, target: Target, core: CoreFigures): T
     boundNs,
     tile: (figures, loops, packed): TilePrice => {
       const nest = made(figures);
-      const known = nest.coreTerms(loops, packed);
+      const { around, micro } = loops;
+      const known = nest.coreTerms([...around, ...micro], packed);
       return {
         floorNs: Math.max(known.core + known.around, boundNs),
-        totalNs: (all: readonly LoopFigures[], by: readonly PackedAxis[]) => {
-          const around = nest.aroundNs(all, by);
-          const terms = nest.combine(known.core, around, nest.traffic(all, by));
+        totalNs: (outer) => {
+          const traffic = nest.traffic([...outer, ...micro], packed);
+          const terms = nest.combine(known.core, nest.aroundNs(outer, packed), traffic);
           return Math.max(terms.total, boundNs);
         },
       };

@@ -15,21 +15,29 @@ import type { Region } from "../region/nest.ts";
 import type { Target } from "../target/target.ts";
 import type { Schedule } from "./directive.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
-import { choiceLoops, type TileChoice } from "./tile-choice.ts";
+import {
+  type MicroTile,
+  microLoops,
+  type OuterChoice,
+  outerLoops,
+  type TileChoice,
+} from "./tile-choice.ts";
 import { TileSpace } from "./tile-space.ts";
 
 /** The price of a tile: with every operand near, and under loops around it. */
 export interface TilePrice {
   readonly floorNs: number;
-  readonly totalNs: (loops: readonly LoopFigures[], packed: readonly PackedAxis[]) => number;
+  /** Under loops around the tile, outermost first. */
+  readonly totalNs: (outer: readonly LoopFigures[]) => number;
 }
 
 /** Nanoseconds of one core. */
 export interface TilePricer {
   readonly boundNs: number;
+  /** `around` are the loops outside in their own order, `micro` the reduction and the tile's own. */
   tile(
     figures: NestFigures,
-    loops: readonly LoopFigures[],
+    loops: { readonly around: readonly LoopFigures[]; readonly micro: readonly LoopFigures[] },
     packed: readonly PackedAxis[],
   ): TilePrice;
 }
@@ -100,9 +108,10 @@ export function tileEstimateNs(region: Region, target: Target, pricer: TilePrice
   const { outer } = space.plain();
   let best = Infinity;
   for (const micro of space.microTiles()) {
-    const loops = choiceLoops(figures, { ...micro, outer }, lanes);
+    const around = outerLoops(figures, micro, { outer }, lanes);
+    const loops = { around, micro: microLoops(figures, micro, lanes) };
     const price = pricer.tile(figures, loops, micro.packed);
-    if (price.floorNs < best) best = Math.min(best, price.totalNs(loops, micro.packed));
+    if (price.floorNs < best) best = Math.min(best, price.totalNs(around));
   }
   return best;
 }
@@ -133,6 +142,12 @@ export function listedStates(
   };
 }
 
+interface PricedTile {
+  readonly micro: MicroTile;
+  readonly loops: readonly LoopFigures[];
+  readonly price: TilePrice;
+}
+
 class Narrowing {
   readonly #space: TileSpace;
   readonly #target: Target;
@@ -158,10 +173,12 @@ class Narrowing {
   run(): RegionStates {
     const { figures, lanes, funnel } = this.#space;
     const { pricer, refundNs, inSight = worthMeasuring } = this.#options;
-    const tiles = this.#space.microTiles().map((micro) => {
-      const outer = this.#space.plain().outer;
-      const loops = choiceLoops(figures, { ...micro, outer }, lanes);
-      return { micro, price: pricer.tile(figures, loops, micro.packed) };
+    const { outer } = this.#space.plain();
+    const tiles = this.#space.microTiles().map((micro): PricedTile => {
+      const around = outerLoops(figures, micro, { outer }, lanes);
+      const loops = microLoops(figures, micro, lanes);
+      const price = pricer.tile(figures, { around, micro: loops }, micro.packed);
+      return { micro, loops, price };
     });
     const order = tiles.map((_, i) => i);
     order.sort((a, b) => tiles[a]!.price.floorNs - tiles[b]!.price.floorNs || a - b);
@@ -171,7 +188,7 @@ class Narrowing {
         this.#roofline += this.#space.outerCount(micro);
         continue;
       }
-      for (const outer of this.#space.outerChoices(micro)) this.#add({ ...micro, ...outer }, price);
+      for (const around of this.#space.outerChoices(micro)) this.#add(tiles[i]!, around);
     }
     const states = [...this.#byClass.values()].flat();
     states.sort(byPrice);
@@ -196,24 +213,28 @@ class Narrowing {
     return { region: this.#region.name, target: this.#target.name, directives };
   }
 
-  #add(choice: TileChoice, price: TilePrice): void {
+  #add({ micro, loops, price }: PricedTile, around: OuterChoice): void {
     const { figures, lanes } = this.#space;
-    const loops = choiceLoops(figures, choice, lanes);
-    const key = `${codeKey(loops)} ${choice.packed.map((p) => `${p.tensor}.${p.axis}`).join()}`;
+    const outer = outerLoops(figures, micro, around, lanes);
+    const key = codeKey(outer, loops) + micro.packed.map((p) => ` ${p.tensor}.${p.axis}`).join();
     if (this.#seen.has(key)) {
       this.#symmetry++;
       return;
     }
     this.#seen.add(key);
-    const serialNs = price.totalNs(loops, choice.packed);
-    const priceNs = this.#onThreads(serialNs, loops, choice);
-    const shares = choice.parallel === undefined ? "" : figures.loops[choice.parallel]!.name;
-    const schedule = () => this.#schedule(choice);
-    const state = { choice, schedule, serialNs, priceNs, shares };
+    const serialNs = price.totalNs(outer);
+    const priceNs = this.#onThreads(serialNs, outer, around);
+    const shares = around.parallel === undefined ? "" : figures.loops[around.parallel]!.name;
     const rivals = this.#byClass.get(shares) ?? [];
     this.#byClass.set(shares, rivals);
     this.#bestNs = Math.min(this.#bestNs, priceNs);
-    insertSorted(rivals, state);
+    if (rivals.length === kept && picoseconds(priceNs) >= picoseconds(rivals.at(-1)!.priceNs)) {
+      this.#occupancy++;
+      return;
+    }
+    const choice: TileChoice = { ...micro, ...around };
+    const schedule = () => this.#schedule(choice);
+    insertSorted(rivals, { choice, schedule, serialNs, priceNs, shares });
     if (rivals.length > kept) {
       rivals.pop();
       this.#occupancy++;
@@ -221,8 +242,8 @@ class Narrowing {
   }
 
   /** The slowest thread's share, and what meeting costs. */
-  #onThreads(serialNs: number, [first]: readonly LoopFigures[], choice: TileChoice): number {
-    if (choice.parallel === undefined || !first) return serialNs;
+  #onThreads(serialNs: number, [first]: readonly LoopFigures[], around: OuterChoice): number {
+    if (around.parallel === undefined || !first) return serialNs;
     const share = Math.ceil(first.trips / this.#threads) / first.trips;
     return serialNs * share + barriersPerRegion * this.#target.barrierNs.value;
   }
@@ -254,18 +275,24 @@ function insertSorted(states: RegionState[], state: RegionState): void {
  * Equal for loops that run the same code in the same order: loops of one trip are none, and a loop that
  * continues the one around it is one with it.
  */
-function codeKey(loops: readonly LoopFigures[]): string {
-  const parts: string[] = [];
-  let last: LoopFigures | undefined;
-  for (const loop of loops) {
-    const { origin, unit, trips, mode } = loop;
+function codeKey(outer: readonly LoopFigures[], micro: readonly LoopFigures[]): string {
+  let key = "";
+  let [lastOrigin, lastUnit, lastMode, lastAt] = [-1, 0, "", 0];
+  const count = outer.length + micro.length;
+  for (let i = 0; i < count; i++) {
+    const { origin, unit, trips, mode } = i < outer.length ? outer[i]! : micro[i - outer.length]!;
     if (trips === 1 && mode !== "vector") continue;
-    const continues = last?.origin === origin && mode === "serial" && last.mode !== "unroll";
-    if (continues && last!.unit === unit * trips) parts.pop();
-    const shown = continues && last!.unit === unit * trips ? last!.mode : mode;
-    const count = mode === "serial" || mode === "grid" ? "" : trips;
-    parts.push(`${origin}.${unit}.${count}.${shown}`);
-    last = { ...loop, mode: shown };
+    const continues =
+      lastOrigin === origin &&
+      mode === "serial" &&
+      lastMode !== "unroll" &&
+      lastUnit === unit * trips;
+    if (continues) key = key.slice(0, lastAt);
+    else lastMode = mode;
+    lastOrigin = origin;
+    lastUnit = unit;
+    lastAt = key.length;
+    key += `${origin}.${unit}.${mode === "serial" || mode === "grid" ? "" : trips}.${lastMode} `;
   }
-  return parts.join(" ");
+  return key;
 }

@@ -30,7 +30,8 @@ export interface MicroTile {
   readonly packed: readonly PackedAxis[];
 }
 
-export interface TileChoice extends MicroTile {
+/** What surrounds a tile. */
+export interface OuterChoice {
   /** Order of the space loops (their outer parts). */
   readonly outer: readonly number[];
   /** The outer part of a loop in blocks of so many trips, block by block outermost. */
@@ -39,13 +40,7 @@ export interface TileChoice extends MicroTile {
   readonly parallel?: number;
 }
 
-interface OuterPart {
-  readonly name: string;
-  readonly loop: number;
-  /** Iterations of the statement's loop per trip. */
-  readonly unit: number;
-  readonly trips: number;
-}
+export interface TileChoice extends MicroTile, OuterChoice {}
 
 /** The schedule in the schedule language. */
 export class ChoiceSpeller {
@@ -188,46 +183,31 @@ export function tileExtent(micro: MicroTile, loop: number, lanes: number): numbe
   return micro.lane?.loop === loop ? row * micro.lane.vectors * lanes : row;
 }
 
-/** The loops of a choice, as `loopFigures` reads them off the applied schedule. */
-export function choiceLoops(
-  figures: NestFigures,
-  choice: TileChoice,
-  lanes: number,
-): readonly LoopFigures[] {
-  return [...outerLoops(figures, choice, lanes), ...microLoops(figures, choice, lanes)];
-}
-
 /** Loops outside the tile and the reduction, outermost first. */
 export function outerLoops(
   figures: NestFigures,
-  choice: TileChoice,
+  micro: MicroTile,
+  { outer, block, parallel }: OuterChoice,
   lanes: number,
 ): readonly LoopFigures[] {
-  const parts: (OuterPart & { readonly block?: true })[] = [];
-  for (const loop of choice.outer) {
-    const unit = tileExtent(choice, loop, lanes);
-    const trips = Math.ceil(figures.loops[loop]!.extent / unit);
-    const part = { name: "", loop, unit, trips };
-    if (choice.block?.loop !== loop) {
-      parts.push(part);
-      continue;
-    }
-    const { size } = choice.block;
-    parts.push({ ...part, trips: size });
-    const blocks = Math.ceil(figures.loops[loop]!.extent / (unit * size));
-    parts.unshift({ ...part, unit: unit * size, trips: blocks, block: true });
+  const made: LoopFigures[] = [];
+  // Dealt out, then cut into blocks: outermost, whatever the order of the others.
+  if (parallel !== undefined && parallel !== block?.loop) made.push(outerPart(parallel));
+  if (block) made.push(outerPart(block.loop));
+  for (const loop of outer) {
+    if (block?.loop === loop) {
+      const unit = tileExtent(micro, loop, lanes);
+      made.push({ origin: loop, unit, trips: block.size, mode: "serial" });
+    } else if (loop !== parallel) made.push(outerPart(loop));
   }
-  const shared = choice.parallel;
-  if (shared !== undefined && shared !== choice.block?.loop) {
-    const at = parts.findIndex((p) => p.loop === shared);
-    parts.unshift(...parts.splice(at, 1));
+  return made;
+
+  function outerPart(origin: number): LoopFigures {
+    const size = block?.loop === origin ? block.size : 1;
+    const unit = tileExtent(micro, origin, lanes) * size;
+    const trips = Math.ceil(figures.loops[origin]!.extent / unit);
+    return { origin, unit, trips, mode: origin === parallel ? "grid" : "serial" };
   }
-  return parts.map(({ loop, unit, trips }, i) => ({
-    origin: loop,
-    unit,
-    trips,
-    mode: i === 0 && shared !== undefined ? "grid" : "serial",
-  }));
 }
 
 /** The reduce loops and the loops of the tile. */

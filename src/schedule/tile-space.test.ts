@@ -6,14 +6,29 @@ import { printSchedule } from "./directive-text.ts";
 import { drawStates } from "./draw-states.ts";
 import { footprintBytes } from "./footprint.ts";
 import { checkSchedule } from "./legality.ts";
-import { loopFigures, nestFigures, packedAxis } from "./nest-figures.ts";
+import {
+  type LoopFigures,
+  loopFigures,
+  type NestFigures,
+  nestFigures,
+  packedAxis,
+} from "./nest-figures.ts";
 import { sampleRegions } from "./sample-regions.test-support.ts";
-import { choiceLoops } from "./tile-choice.ts";
+import { microLoops, outerLoops, type TileChoice } from "./tile-choice.ts";
 import { TileSpace } from "./tile-space.ts";
 
 const cases = Object.entries(sampleRegions).flatMap(([name, region]) =>
   ["wasm", "x64-avx512"].map((target) => [name, target, region] as const),
 );
+
+/** The loops of a choice, as `loopFigures` reads them off the applied schedule. */
+function choiceLoops(
+  figures: NestFigures,
+  choice: TileChoice,
+  lanes: number,
+): readonly LoopFigures[] {
+  return [...outerLoops(figures, choice, choice, lanes), ...microLoops(figures, choice, lanes)];
+}
 
 describe.each(cases)("superposition of %s on %s", (_, targetName, region) => {
   const target = targets.get(targetName)!;

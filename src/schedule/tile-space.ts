@@ -20,6 +20,7 @@ import {
   ChoiceSpeller,
   type MicroTile,
   microLoops,
+  type OuterChoice,
   outerLoops,
   type TileChoice,
   tileExtent,
@@ -37,12 +38,6 @@ export const hardConstraints = [
   "cache capacity",
 ] as const;
 export type HardConstraint = (typeof hardConstraints)[number];
-
-export interface OuterChoice {
-  readonly outer: readonly number[];
-  readonly block?: { readonly loop: number; readonly size: number };
-  readonly parallel?: number;
-}
 
 /** States that were named, and how many of them each constraint took away. */
 export class FunnelCounts {
@@ -206,7 +201,7 @@ export class TileSpace {
         if (this.#trips(micro, loop) <= size) continue;
         for (const outer of orders) {
           const choice = { outer, block: { loop, size } };
-          const loops = outerLoops(this.figures, { ...micro, ...choice }, this.lanes).slice(1);
+          const loops = outerLoops(this.figures, micro, choice, this.lanes).slice(1);
           const bytes = workingSetBytes(accesses, [...loops, ...inner]);
           if (bytes > far) this.funnel.take("cache capacity", this.#parallel ? 2 : 1);
           else found.push(choice);
