@@ -4,11 +4,19 @@ import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
-import { parseShapes } from "../library/load.ts";
+import { isUnbounded, parseShapes } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
-import { type OpenModel, openModel, startSession } from "../library/open-model.ts";
+import {
+  findTarget,
+  type ModelBytes,
+  type OpenModel,
+  type OpenOptions,
+  openModel,
+  startSession,
+} from "../library/open-model.ts";
+import { defaultLimits, specialise } from "../library/specialising-session.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
 
 export interface OpenArgs {
@@ -25,6 +33,16 @@ export interface OpenArgs {
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
+  const request = readRequest(args, context);
+  return request.ok ? openModel(request.value.source, request.value.options) : request;
+}
+
+interface OpenRequest {
+  readonly source: ModelBytes;
+  readonly options: OpenOptions;
+}
+
+function readRequest(args: OpenArgs, context: CommandContext): Result<OpenRequest> {
   const source = readModelFile(args.model);
   if (!source.ok) return source;
   const assigned = readAssignments("--shape", args.shape);
@@ -35,7 +53,7 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
   if (!states.ok) return states;
   const values = readInputs(args.value ?? [], "--value");
   if (!values.ok) return values;
-  return openModel(source.value, {
+  const options = {
     target: args.target,
     shapes: shapes.value,
     states: states.value,
@@ -46,13 +64,37 @@ export function openPath(args: OpenArgs, context: CommandContext): Result<OpenMo
     ...(args.measured && { measured: args.measured }),
     ...(args.rewrite && { rewrite: args.rewrite }),
     onPass: context.progress,
-  });
+  };
+  return ok({ source: source.value, options });
 }
 
 export interface StartedModel {
   readonly opened: OpenModel;
   readonly model: LoadedModel;
   readonly threads: number;
+}
+
+/**
+ * A model whose extents nothing bounds, for the sizes of the inputs that will be fed: `diagnostics` say why
+ * it has no program for all sizes, and stay the answer where something else is missing too.
+ */
+export function startUnbounded(
+  args: OpenArgs,
+  context: CommandContext,
+  diagnostics: readonly Diagnostic[],
+): Result<Omit<StartedModel, "opened"> & { readonly target: string }> {
+  if (!isUnbounded(diagnostics) || args.state.length > 0) return fail(...diagnostics);
+  const request = readRequest(args, context);
+  if (!request.ok) return request;
+  const target = findTarget(args.target);
+  if (!target.ok) return target;
+  const threads = args.threads ?? threadsHere().threads;
+  const { source, options } = request.value;
+  const made = specialise(source, { ...options, threads, limits: defaultLimits });
+  if (!made.ok) return made;
+  const { face, session } = made.value;
+  const model = new LoadedModel(face, session);
+  return ok({ model, threads, target: target.value.name }, made.warnings);
 }
 
 export function startPath(args: OpenArgs, context: CommandContext): Result<StartedModel> {

@@ -5,10 +5,10 @@ import { join } from "../../runtime/files/paths.ts";
 import type { KernelTime } from "../../runtime/model-session.ts";
 import { type Tensor, toRef } from "../../semantics/tensor.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { Action } from "../command.ts";
-import type { Tensors } from "../library/loaded-model.ts";
+import type { Action, CommandContext } from "../command.ts";
+import type { LoadedModel, Tensors } from "../library/loaded-model.ts";
 import { randomInputs, readInputs } from "./inputs.ts";
-import { type OpenArgs, startPath } from "./open.ts";
+import { type OpenArgs, startPath, startUnbounded } from "./open.ts";
 import { printTable } from "./table.ts";
 
 interface RunArgs extends OpenArgs {
@@ -23,10 +23,9 @@ interface RunArgs extends OpenArgs {
 export const runModel: Action<RunArgs> = async (args, context) => {
   const given = readInputs(args.input);
   if (!given.ok) return given;
-  const started = startPath(args, context);
+  const started = startFor(args, context, given.value);
   if (!started.ok) return started;
-  const { model, opened, threads } = started.value;
-  const feeds = args.random ? { ...randomInputs(opened, args.seed), ...given.value } : given.value;
+  const { model, feeds, threads, target } = started.value;
   const timed = args.profile || args.trace !== undefined;
   // The first run of new code is slow everywhere: profiles are of the second.
   const first = model.tryRun(feeds);
@@ -53,8 +52,28 @@ export const runModel: Action<RunArgs> = async (args, context) => {
     ),
     ...(args.profile ? ["", profileText(kernels)] : []),
   ].join("\n");
-  return ok({ data, text, target: opened.target.name }, started.warnings);
+  return ok({ data, text, target }, started.warnings);
 };
+
+interface ReadyModel {
+  readonly model: LoadedModel;
+  readonly feeds: Tensors;
+  readonly threads: number;
+  readonly target: string;
+}
+
+/** The model for these inputs; what has no bound gets its sizes from them, so none may be random. */
+function startFor(args: RunArgs, context: CommandContext, given: Tensors): Result<ReadyModel> {
+  const started = startPath(args, context);
+  if (started.ok) {
+    const { model, opened, threads } = started.value;
+    const feeds = args.random ? { ...randomInputs(opened, args.seed), ...given } : given;
+    return ok({ model, feeds, threads, target: opened.target.name }, started.warnings);
+  }
+  if (args.random) return started;
+  const made = startUnbounded(args, context, started.diagnostics);
+  return made.ok ? ok({ ...made.value, feeds: given }, made.warnings) : made;
+}
 
 function describe(name: string, tensor: Tensor, file: string | undefined) {
   const { dtype, shape } = tensor;

@@ -6,7 +6,7 @@ import { InferenceSession } from "./inference-session.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
 import { openModel } from "./open-model.ts";
-import { delayLine, sampleModel, sumModel } from "./sample-model.test-support.ts";
+import { delayLine, openSum, sampleModel, sumModel } from "./sample-model.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { WavetileError } from "./wavetile-error.ts";
 
@@ -150,10 +150,12 @@ describe("LoadedModel", () => {
 });
 
 describe("load", () => {
-  it("asks for bounds (CLI005), known targets (CLI002) and readable files", () => {
+  it("asks for bounds of what keeps states (CLI005), known targets (CLI002) and readable files", () => {
     const code = (result: ReturnType<typeof tryLoad>) =>
       result.ok ? "ok" : result.diagnostics[0]!.code;
-    expect(code(tryLoad(sampleModel()))).toBe("CLI005");
+    expect(code(tryLoad(openSum(), { states: { s: "total" } }))).toBe("CLI005");
+    expect(code(tryLoad(sampleModel(), { specialise: { programs: 0 } }))).toBe("CLI001");
+    expect(code(tryLoad(sampleModel(), { specialise: { models: 3 } } as never))).toBe("CLI001");
     expect(code(tryLoad(sampleModel(), { shapes, target: "tpu" }))).toBe("CLI002");
     expect(code(tryLoad("/nowhere.onnx"))).toBe("RUN030");
     expect(code(tryLoad(sampleModel(), { shapes, constants: {} } as never))).toBe("CLI001");

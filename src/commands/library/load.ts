@@ -6,10 +6,11 @@ import {
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { StateLinks } from "./link-states.ts";
 import { LoadedModel } from "./loaded-model.ts";
 import { type ModelBytes, openModel, startSession } from "./open-model.ts";
+import { defaultLimits, type SpecialisationLimits, specialise } from "./specialising-session.ts";
 import { unwrap } from "./wavetile-error.ts";
 
 export interface LoadOptions {
@@ -23,6 +24,12 @@ export interface LoadOptions {
   readonly values?: Readonly<Record<string, Tensor>>;
   /** For ONNX models: inputs that take over an output of the run before, `{ stateIn: "stateOut" }`. */
   readonly states?: StateLinks;
+  /**
+   * For ONNX models with extents that `shapes` leaves without a bound: a program is made for each size
+   * that comes, and at most so many of them are kept, holding at most so many bytes (by default 8 and
+   * 1 GiB; the newest always stays).
+   */
+  readonly specialise?: Partial<SpecialisationLimits>;
   readonly onPass?: (pass: string) => void;
 }
 
@@ -42,6 +49,7 @@ const optionNames: Readonly<Record<keyof LoadOptions, true>> = {
   shapes: true,
   values: true,
   states: true,
+  specialise: true,
   onPass: true,
 };
 
@@ -58,10 +66,10 @@ export function tryLoad(
       }),
     );
   }
-  const { threads: count } = options;
-  if (count !== undefined && !(Number.isInteger(count) && count >= 1 && count <= mostThreads)) {
+  const { threads: wanted } = options;
+  if (wanted !== undefined && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= mostThreads)) {
     return fail(
-      diagnostic("CLI001", `threads is ${JSON.stringify(count)}`, {
+      diagnostic("CLI001", `threads is ${JSON.stringify(wanted)}`, {
         help: `give an integer from 1 to ${mostThreads}`,
       }),
     );
@@ -71,8 +79,10 @@ export function tryLoad(
   if (!bytes.ok) return bytes;
   const shapes = parseShapes(options.shapes ?? {});
   if (!shapes.ok) return shapes;
+  const limits = limitsOf(options.specialise ?? {});
+  if (!limits.ok) return limits;
   const { values, states, threads, onPass } = options;
-  const opened = openModel(bytes.value, {
+  const open = {
     target: options.target ?? "auto",
     shapes: shapes.value,
     seed: 0,
@@ -80,11 +90,38 @@ export function tryLoad(
     ...(states && { states }),
     ...(threads !== undefined && { threads }),
     ...(onPass && { onPass }),
-  });
-  if (!opened.ok) return opened;
-  const session = startSession(opened.value, threads ?? threadsHere().threads);
+  };
+  const count = threads ?? threadsHere().threads;
+  const opened = openModel(bytes.value, open);
+  if (!opened.ok) {
+    if (!isUnbounded(opened.diagnostics) || Object.keys(states ?? {}).length > 0) return opened;
+    const made = specialise(bytes.value, { ...open, threads: count, limits: limits.value });
+    if (!made.ok) return made;
+    return ok(new LoadedModel(made.value.face, made.value.session), made.warnings);
+  }
+  const session = startSession(opened.value, count);
   if (!session.ok) return session;
   return ok(new LoadedModel(opened.value, session.value), opened.warnings);
+}
+
+/** Nothing but bounds is missing. */
+export function isUnbounded(diagnostics: readonly Diagnostic[]): boolean {
+  return diagnostics.every((d) => d.code === "CLI005");
+}
+
+function limitsOf(given: Partial<SpecialisationLimits>): Result<SpecialisationLimits> {
+  const limits = { ...defaultLimits, ...given };
+  const names = Object.keys(defaultLimits) as (keyof SpecialisationLimits)[];
+  const unknown = Object.keys(given).find((name) => !(names as string[]).includes(name));
+  const wrong = names.find((name) => !(Number.isInteger(limits[name]) && limits[name] >= 1));
+  if (unknown === undefined && wrong === undefined) return ok(limits);
+  const at = unknown ?? wrong!;
+  const found = JSON.stringify((given as Readonly<Record<string, unknown>>)[at]);
+  return fail(
+    diagnostic("CLI001", `specialise.${at} is ${found}`, {
+      help: `give integers from 1 on for ${names.join(" and ")}`,
+    }),
+  );
 }
 
 export function parseShapes(

@@ -17,8 +17,14 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What a loaded model does its runs with: one program, or one for each size. */
+export type RunningModel = Pick<
+  ModelSession,
+  "run" | "runAsync" | "profile" | "poison" | "resetStates" | "dispose"
+>;
+
 /** A model as its user sees it: the names and types of what goes in and comes out. */
-interface ModelFace {
+export interface ModelFace {
   readonly start: { readonly meta: Pick<ArtifactMeta, "inputs" | "outputs"> };
   readonly ports: ModelPorts;
 }
@@ -26,7 +32,7 @@ interface ModelFace {
 export class LoadedModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  readonly #session: ModelSession;
+  readonly #session: RunningModel;
   /** The model's names to the graph's and back. */
   readonly #valueOf: ReadonlyMap<string, string>;
   readonly #nameOf: ReadonlyMap<string, string>;
@@ -34,7 +40,7 @@ export class LoadedModel {
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ start: { meta }, ports }: ModelFace, session: ModelSession) {
+  constructor({ start: { meta }, ports }: ModelFace, session: RunningModel) {
     this.#session = session;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
     this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));

@@ -26,13 +26,17 @@ export function sampleModel(columns = 40): Uint8Array {
 }
 
 /** total = s + x, two elements each. */
-export function sumModel(): Uint8Array {
+export const sumModel = (): Uint8Array => sumOf(2);
+/** The same of any number of elements. */
+export const openSum = (): Uint8Array => sumOf("n");
+
+function sumOf(count: number | string): Uint8Array {
   return writeModel({
     name: "sum",
     opset: 18,
     inputs: [
-      { name: "x", dtype: "f32", shape: [2] },
-      { name: "s", dtype: "f32", shape: [2] },
+      { name: "x", dtype: "f32", shape: [count] },
+      { name: "s", dtype: "f32", shape: [count] },
     ],
     outputs: ["total"],
     weights: {},

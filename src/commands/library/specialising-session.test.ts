@@ -1,0 +1,107 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { writeModel } from "../../frontend/onnx/model-writer.ts";
+import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
+import { Rng } from "../../support/rng.ts";
+import { load } from "./load.ts";
+import { LoadedModel } from "./loaded-model.ts";
+import { openSum, sampleModel } from "./sample-model.test-support.ts";
+import { type SpecialisationLimits, specialise } from "./specialising-session.ts";
+import { tensor } from "./tensor.ts";
+import { unwrap } from "./wavetile-error.ts";
+
+const open: LoadedModel[] = [];
+afterAll(async () => {
+  for (const model of open) await model.dispose();
+});
+
+function opened(bytes: Uint8Array, limits: SpecialisationLimits, shapes = {}) {
+  const options = { target: "wasm", shapes, seed: 0, threads: 1, limits };
+  const { face, session } = unwrap(specialise({ bytes }, options));
+  const model = new LoadedModel(face, session);
+  open.push(model);
+  return { model, session };
+}
+
+const rows = (m: number): Tensor => randomTensor("f32", [m, 24], new Rng(m));
+const roomy = { programs: 8, bytes: 2 ** 30 };
+
+describe("a model without bounds", () => {
+  it("runs any size as a model of that size does, and makes each program once", async () => {
+    const { model, session } = opened(sampleModel(), roomy);
+    expect(model.inputs).toEqual([{ name: "x:0", dtype: "f32", shape: ["M", 24] }]);
+    for (const m of [3, 1, 17, 3, 1, 17]) {
+      const y = model.run({ "x:0": rows(m) })["y:0"]!;
+      const fixed = await load(sampleModel(), { shapes: { M: m }, threads: 1 });
+      expect(y).toEqual(fixed.run({ "x:0": rows(m) })["y:0"]);
+      await fixed.dispose();
+    }
+    expect(session.compiled).toBe(3);
+    expect((await model.runAsync({ "x:0": rows(3) }))["y:0"]!.shape).toEqual([3, 40]);
+    expect(session.compiled).toBe(3);
+  });
+
+  it("keeps as many programs as it may, those that were used last", () => {
+    const { model, session } = opened(sampleModel(), { ...roomy, programs: 2 });
+    for (const m of [1, 2, 1, 3, 1]) model.run({ "x:0": rows(m) });
+    expect(session.compiled).toBe(3);
+    model.run({ "x:0": rows(2) });
+    expect(session.compiled).toBe(4);
+  });
+
+  it("keeps no more bytes than it may, but for the newest", () => {
+    const { model, session } = opened(sampleModel(), { ...roomy, bytes: 1 });
+    for (const m of [4, 4, 5, 4]) model.run({ "x:0": rows(m) });
+    expect(session.compiled).toBe(3);
+  });
+
+  it("serves concurrent callers of different sizes", async () => {
+    const { model } = opened(sampleModel(), { ...roomy, programs: 1 });
+    const sizes = [1, 4, 2, 4, 1];
+    const found = await Promise.all(sizes.map((m) => model.runAsync({ "x:0": rows(m) })));
+    expect(found.map((o) => o["y:0"]!.shape[0])).toEqual(sizes);
+  });
+
+  it("keeps to the ranges and expressions that were given", () => {
+    const ranged = opened(openSum(), roomy, { n: { min: 2, max: Infinity } }).model;
+    const of = (count: number) => tensor("f32", [count], new Float32Array(count).fill(1));
+    expect(ranged.run({ x: of(5), s: of(5) }).total!.data).toEqual(new Float32Array(5).fill(2));
+    expect(ranged.tryRun({ x: of(1), s: of(1) })).toMatchObject({
+      diagnostics: [{ code: "RUN015" }],
+    });
+    expect(ranged.tryRun({ x: of(3), s: of(4) })).toMatchObject({
+      diagnostics: [{ code: "RUN016" }],
+    });
+    expect(ranged.tryRun({ x: of(3) })).toMatchObject({ diagnostics: [{ code: "RUN012" }] });
+    const more = { x: of(3), s: of(3), t: of(3) };
+    expect(ranged.tryRun(more)).toMatchObject({ diagnostics: [{ code: "RUN011" }] });
+  });
+
+  it("works where shapes are computed from shapes", async () => {
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [{ name: "ids", dtype: "i64", shape: ["batch size", "length"] }],
+      outputs: ["y"],
+      weights: {
+        table: randomTensor("f32", [10, 4], new Rng(1)),
+        split: tensor("i64", [4], [0n, 0n, 2n, 2n]),
+      },
+      nodes: [
+        { op: "Gather", inputs: ["table", "ids"], outputs: ["e"] },
+        { op: "Reshape", inputs: ["e", "split"], outputs: ["h"] },
+        { op: "Softmax", inputs: ["h"], outputs: ["p"], attributes: { axis: 1n } },
+        { op: "ReduceSum", inputs: ["p"], outputs: ["y"], attributes: { keepdims: 0n } },
+      ],
+    });
+    const model = await load(bytes, { threads: 1, specialise: { programs: 2 } });
+    open.push(model);
+    for (const [batch, length] of [
+      [1, 3],
+      [2, 7],
+      [5, 1],
+    ] as const) {
+      const ids = tensor("i64", [batch, length], new BigInt64Array(batch * length).fill(2n));
+      // Each column of each head sums to one.
+      expect(model.run({ ids }).y!.data[0]).toBeCloseTo(batch * 4, 4);
+    }
+  });
+});

@@ -1,0 +1,225 @@
+/**
+ * A model whose extents nobody bounded: its program is made when the first inputs of a size come, for
+ * exactly that size, and kept for the next of it. Sizes follow from the shapes of the feeds as they do for
+ * parameters. What is kept is bounded by number and by bytes; the least recently used leaves first, and
+ * comes back by being compiled again, to the same program. States would be lost between programs, so that
+ * a model with states is not specialised.
+ */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
+import { spellName } from "../../frontend/onnx/import/assembly.ts";
+import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import type { Graph } from "../../graph/graph.ts";
+import type { Program } from "../../program/program.ts";
+import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
+import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
+import { arenaSizes, capacityBytes } from "../../runtime/storage-sizes.ts";
+import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
+import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { RecentValues } from "../../support/recent-values.ts";
+import type { ModelFace, RunningModel } from "./loaded-model.ts";
+import { type ModelBytes, type OpenOptions, openModel, startSession } from "./open-model.ts";
+import { describePorts } from "./ports.ts";
+
+/** What is kept of the programs that were made. */
+export interface SpecialisationLimits {
+  readonly programs: number;
+  /** Of memory that their instances hold. */
+  readonly bytes: number;
+}
+
+export const defaultLimits: SpecialisationLimits = { programs: 8, bytes: 2 ** 30 };
+
+export interface SpecialiseOptions extends OpenOptions {
+  readonly threads: number;
+  readonly limits: SpecialisationLimits;
+}
+
+/** A program for one size, with what the model calls its inputs and outputs. */
+interface Specialised {
+  readonly session: ModelSession;
+  readonly meta: Pick<ArtifactMeta, "inputs" | "outputs">;
+}
+
+type Sizes = ReadonlyMap<string, number>;
+
+export interface Specialising {
+  readonly face: ModelFace;
+  readonly session: SpecialisingSession;
+}
+
+/** Imports the model once, for its ports; nothing is compiled yet. */
+export function specialise(source: ModelBytes, options: SpecialiseOptions): Result<Specialising> {
+  const { shapes, values } = options;
+  const read = importOnnx(source.bytes, {
+    shapes,
+    ...(values && { values }),
+    ...(source.readExternal && { readExternal: source.readExternal }),
+  });
+  if (!read.ok) return read;
+  const { graph } = read.value;
+  const meta = metaOf(read.value);
+  const face = { start: { meta }, ports: describePorts(graph, meta) };
+  const session = new SpecialisingSession(source, options, { graph, meta });
+  return ok({ face, session }, read.warnings);
+}
+
+function metaOf({ graph, inputNames, outputNames }: ImportedModel): Specialised["meta"] {
+  const port = (name: string, id: number) => ({ name, value: graph.values[id]!.name });
+  return {
+    inputs: graph.inputs.map((v, i) => port(inputNames[i]!, v)),
+    outputs: graph.outputs.map((v, i) => port(outputNames[i]!, v)),
+  };
+}
+
+export class SpecialisingSession implements RunningModel {
+  readonly #source: ModelBytes;
+  readonly #options: SpecialiseOptions;
+  readonly #graph: Graph;
+  readonly #meta: Specialised["meta"];
+  readonly #kept: RecentValues<Specialised>;
+  readonly #ending: Promise<unknown>[] = [];
+  #compiled = 0;
+
+  constructor(
+    source: ModelBytes,
+    options: SpecialiseOptions,
+    { graph, meta }: { readonly graph: Graph; readonly meta: Specialised["meta"] },
+  ) {
+    this.#source = source;
+    this.#options = options;
+    this.#graph = graph;
+    this.#meta = meta;
+    const { programs, bytes } = options.limits;
+    this.#kept = new RecentValues({ values: programs, weight: bytes });
+  }
+
+  /** Programs that were made so far; a size that is asked for again while it is kept makes none. */
+  get compiled(): number {
+    return this.#compiled;
+  }
+
+  run(feeds: Feeds): Result<Outputs> {
+    const found = this.#programFor(feeds);
+    if (!found.ok) return found;
+    return this.#named(found.value, found.value.session.run(this.#fed(found.value, feeds)));
+  }
+
+  async runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
+    const found = this.#programFor(feeds);
+    if (!found.ok) return found;
+    const { session } = found.value;
+    return this.#named(found.value, await session.runAsync(this.#fed(found.value, feeds), signal));
+  }
+
+  profile(
+    feeds: Feeds,
+    now: () => number,
+  ): Result<{ readonly outputs: Outputs; readonly kernels: readonly KernelTime[] }> {
+    const found = this.#programFor(feeds);
+    if (!found.ok) return found;
+    const run = found.value.session.profile(this.#fed(found.value, feeds), now);
+    if (!run.ok) return run;
+    const outputs = this.#named(found.value, ok(run.value.outputs));
+    return outputs.ok ? ok({ ...run.value, outputs: outputs.value }) : outputs;
+  }
+
+  poison(): void {
+    for (const { session } of this.#kept.values()) session.poison();
+  }
+
+  /** A specialised model has no states. */
+  resetStates(): void {}
+
+  async dispose(): Promise<void> {
+    this.#ending.push(...this.#kept.clear().map((s) => s.session.dispose()));
+    await Promise.all(this.#ending);
+  }
+
+  #programFor(feeds: Feeds): Result<Specialised> {
+    const sizes = this.#sizesOf(feeds);
+    if (!sizes.ok) return sizes;
+    const key = [...sizes.value].map(([name, value]) => `${name}=${value}`).join(",");
+    const kept = this.#kept.use(key);
+    if (kept) return ok(kept);
+    const shapes = fixedShapes(this.#options.shapes, sizes.value);
+    const opened = openModel(this.#source, { ...this.#options, shapes });
+    if (!opened.ok) return opened;
+    const session = startSession(opened.value, this.#options.threads);
+    if (!session.ok) return session;
+    this.#compiled++;
+    const made = { session: session.value, meta: opened.value.start.meta };
+    const left = this.#kept.keep(key, made, memoryBytes(opened.value.start.program));
+    this.#ending.push(...left.map((s) => s.session.dispose()));
+    return ok(made);
+  }
+
+  /** Values of the symbols of the inputs' shapes, by name. */
+  #sizesOf(feeds: Feeds): Result<Sizes> {
+    const given: GivenShape[] = [];
+    for (const [i, { name, value }] of this.#meta.inputs.entries()) {
+      const feed = feeds[value];
+      if (!feed) return fail(missing(name));
+      const { shape } = this.#graph.values[this.#graph.inputs[i]!]!.type;
+      given.push({ port: { name, shape }, shape: feed.shape });
+    }
+    const used = new Set(given.flatMap((g) => [...variablesOf(...g.port.shape)]));
+    const parameters = this.#graph.symbols.filter((s) => used.has(s.name));
+    const bound = bindParameters({ parameters, requires: [] }, given);
+    if (!bound.ok) return bound;
+    const order = [...bound.value].sort(([a], [b]) => (a < b ? -1 : 1));
+    return ok(new Map(order));
+  }
+
+  /** Feeds by the names that the values have in the specialised graph; others are its own to refuse. */
+  #fed({ meta }: Specialised, feeds: Feeds): Feeds {
+    const names = new Map(this.#meta.inputs.map((p) => [p.value, p.name]));
+    const values = new Map(meta.inputs.map((p) => [p.name, p.value]));
+    return Object.fromEntries(
+      Object.entries(feeds).map(([value, tensor]) => {
+        const name = names.get(value) ?? value;
+        return [values.get(name) ?? name, tensor];
+      }),
+    );
+  }
+
+  /** Outputs by the names that the values have in the graph whose ports are shown. */
+  #named({ meta }: Specialised, outputs: Result<Outputs>): Result<Outputs> {
+    if (!outputs.ok) return outputs;
+    const own = meta.outputs.map((p, i) => [this.#meta.outputs[i]!.value, outputs.value[p.value]!]);
+    return ok(Object.fromEntries(own) as Outputs, outputs.warnings);
+  }
+}
+
+/** The same overrides with a value in the place of every range and expression. */
+function fixedShapes(overrides: ShapeOverrides, sizes: Sizes): ShapeOverrides {
+  const fixed: Record<string, number> = {};
+  const settled = new Set<string>();
+  for (const [name, override] of Object.entries(overrides)) {
+    const spelled = spellName(name, "dim");
+    settled.add(spelled);
+    if (typeof override === "number") fixed[name] = override;
+    else if ("min" in override) {
+      const value = sizes.get(spelled);
+      if (value !== undefined) fixed[name] = value;
+    } else {
+      fixed[name] = evaluate(override, sizes);
+      for (const free of variablesOf(override)) settled.add(free);
+    }
+  }
+  for (const [name, value] of sizes) if (!settled.has(name)) fixed[name] = value;
+  return fixed;
+}
+
+/** What an instance of a program holds. */
+function memoryBytes(program: Program): number {
+  const arenas = Object.values(arenaSizes(program)).reduce((a, b) => a + b, 0);
+  const others = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
+  return others.reduce((sum, b) => sum + capacityBytes(program, b), arenas);
+}
+
+function missing(name: string) {
+  return diagnostic("RUN012", `input "${name}" is missing`, {
+    help: "feed every input: their shapes decide the program",
+  });
+}
