@@ -101,6 +101,21 @@ describe("elementwise", () => {
     c.check([y]);
   });
 
+  it.each([
+    ["f32", 2, "= (mul(x[i0], x[i0]))"],
+    ["f32", 3, "= (mul(mul(x[i0], x[i0]), x[i0]))"],
+    ["f16", 2, "= (mul(x[i0], x[i0]))"],
+    ["f16", 3, "pow"],
+    ["i32", 2, "pow"],
+    ["f32", 0.5, "pow"],
+  ] as const)("multiplies for a power of %s by %d", (dtype, exponent, spelled) => {
+    const c = new Case();
+    const y = c.add("pow", [c.input("x", dtype, 4), c.scalar(dtype, exponent)], {});
+    const nests = buildNests(c.g.finish([y]));
+    expect(nests.ok && printNests(nests.value)).toContain(spelled);
+    c.check([y], [-8, 8]);
+  });
+
   it("converts and detects infinities", () => {
     const c = new Case();
     const x = c.input("x", "f32", 5);

@@ -14,6 +14,7 @@ import { type Tensor, tensorBytes, tensorFromBytes } from "../semantics/tensor.t
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
+import { withoutSubnormals } from "./subnormals.ts";
 
 export type ParameterValues = Readonly<Record<string, number>>;
 
@@ -86,7 +87,7 @@ export class ModelSession {
     this.outputs = this.#ports("output");
     this.resetStates();
     for (const b of this.#owners("weight")) {
-      const tensor = options.weight(b.source!);
+      const tensor = withoutSubnormals(options.weight(b.source!));
       const stored = b.layout ? packTensor(tensor, b.layout) : tensor;
       this.#instance.memory.write(b.name, tensorBytes(stored));
     }

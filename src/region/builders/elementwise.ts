@@ -1,5 +1,6 @@
 /** Nests of the elementwise ops: one statement over the result, operands read at broadcast indices. */
 import type { NodeOf } from "../../graph/graph.ts";
+import { dtypes } from "../../semantics/dtype.ts";
 import {
   apply,
   cast,
@@ -25,7 +26,23 @@ function buildElementwise(
 }
 
 export function buildScalarOp(context: NestContext, node: NodeOf<ScalarOp>): void {
-  buildElementwise(context, node, (operands) => apply(node.op, ...operands));
+  buildElementwise(
+    context,
+    node,
+    (operands) => squared(node.op, operands) ?? apply(node.op, ...operands),
+  );
+}
+
+/** Squares and cubes are products: a product rounds as well as a power does, at a fraction of its cost. */
+function squared(op: ScalarOp, [x, exponent]: readonly ScalarExpr[]): ScalarExpr | undefined {
+  if (op !== "pow" || exponent?.kind !== "literal") return undefined;
+  const { dtype } = x!;
+  if (dtypes[dtype].kind !== "float") return undefined;
+  const square = apply("mul", x!, x!);
+  if (exponent.value === 2) return square;
+  // In a narrow type the square would be rounded to it before it is multiplied.
+  const isWide = dtype === "f32" || dtype === "f64";
+  return exponent.value === 3 && isWide ? apply("mul", square, x!) : undefined;
 }
 
 export function buildCast(context: NestContext, node: NodeOf<"cast">): void {
