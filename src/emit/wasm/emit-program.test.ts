@@ -65,6 +65,24 @@ describe("emitProgram", () => {
     expect(counts.get("i32.mul") ?? 0).toBe(0);
   });
 
+  it("parks what a loop has accumulated where a function comes after it, and only there", () => {
+    const squashed = tile.replaceAll(
+      /= load\.f32x4 acc\[(\d), (\d)\]$/gm,
+      "= tanh(load.f32x4 acc[$1, $2])",
+    );
+    const counts = (text: string) => {
+      const module = binaryen.readBinary(emit(text).bytes);
+      const body = module.emitText().split("(func $tile ")[1]!.split("(func $")[0]!;
+      module.dispose();
+      return ["v128.store", "v128.load"].map((op) => {
+        return body.split("\n").filter((line) => line.trim().split(/[ (]/).includes(op)).length;
+      });
+    };
+    expect(counts(tile)).toEqual([16, 4]);
+    expect(counts(squashed)).toEqual([32, 20]);
+    expect(emit(squashed).layout.localBytes - emit(squashed).layout.parkedAt).toBe(512);
+  });
+
   it("maps code back to kernels and statements", () => {
     const { map, bytes } = emit(tile);
     const subjects = map.map((r) => r.subject);

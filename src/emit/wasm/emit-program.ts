@@ -149,6 +149,7 @@ class ProgramEmitter {
       places: this.#places(kernel, new Map(own.flatMap((l) => [...l.tables]))),
       relaxedFma: this.#options.relaxedFma,
       kernel: kernel.name,
+      parking: ix.add(ix.variable(arenaVariable("local")), this.#layout.parkedAt),
     });
     new KernelEmitter(context, kernel, this.#checks).emit();
     this.#guardBytes = Math.max(this.#guardBytes, scope.guardBytes);

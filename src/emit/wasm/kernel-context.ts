@@ -35,6 +35,8 @@ export class KernelContext {
   /** f32x4.relaxed_madd may be used for fma. */
   readonly relaxedFma: boolean;
   readonly kernel: string;
+  /** Address of this thread's place for parked registers. */
+  readonly parking: ix.IndexExpr;
   /** The statement being printed, for diagnostics. */
   statement = "";
   readonly #addresses = new WeakMap<readonly ix.IndexExpr[], ix.IndexExpr>();
@@ -46,6 +48,7 @@ export class KernelContext {
     places: ReadonlyMap<string, BufferPlace>;
     relaxedFma: boolean;
     kernel: string;
+    parking: ix.IndexExpr;
   }) {
     this.f = fields.f;
     this.scope = fields.scope;
@@ -53,6 +56,7 @@ export class KernelContext {
     this.places = fields.places;
     this.relaxedFma = fields.relaxedFma;
     this.kernel = fields.kernel;
+    this.parking = fields.parking;
   }
 
   /** Gives up on the program: the statement cannot be spelled in WebAssembly. */

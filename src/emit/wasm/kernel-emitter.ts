@@ -13,6 +13,7 @@ import {
   exprOperands,
   ownExprs,
   ownIndices,
+  visitStatements,
 } from "../../program/walk.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
@@ -24,6 +25,9 @@ import { writeMemory } from "./memory-access.ts";
 import { isPacked } from "./packed-memory.ts";
 import { ValueEmitter } from "./value-emitter.ts";
 
+/** Bytes of a vector register. */
+const chunkBytes = 16;
+
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
 
 export class KernelEmitter {
@@ -32,6 +36,8 @@ export class KernelEmitter {
   readonly #values: ValueEmitter;
   /** Names of statements whose checks may fail; their place is the number that is reported. */
   readonly #checks: string[];
+  /** Statements that compute functions of the library. */
+  readonly #calls = new Set<Statement>();
   readonly #usesOfStatement = new WeakMap<Statement, readonly ix.IndexExpr[]>();
 
   constructor(context: KernelContext, kernel: Kernel, checks: string[]) {
@@ -50,9 +56,26 @@ export class KernelEmitter {
       this.#context.refuse("several threads per grid instance", "lower for a CPU target");
     }
     this.#declare(role.body);
+    for (const s of role.body) this.#findCalls(s);
     scope.open(this.#everyIndex(role.body));
     scope.settle(this.#uses(role.body));
     this.#body(role.body);
+  }
+
+  #findCalls(s: Statement): boolean {
+    const below = childBodies(s)
+      .flat()
+      .map((child) => this.#findCalls(child));
+    const calls = below.includes(true) || ownExprs(s).some((e) => this.#isCalled(e));
+    if (calls) this.#calls.add(s);
+    return calls;
+  }
+
+  /** Whether vectors are computed by a function of the library. */
+  #isCalled(e: Expr): boolean {
+    const { library } = this.#context;
+    if (e.kind === "apply" && e.lanes > 1 && library.has(`${e.op}.f32x4`)) return true;
+    return exprOperands(e).some((operand) => this.#isCalled(operand));
   }
 
   /** States the ranges of everything that the statements bind. */
@@ -74,6 +97,7 @@ export class KernelEmitter {
       }
       this.#context.at(statement, headOf(statement));
       this.#statement(statement);
+      if (this.#parks(statement, statements.slice(i + 1))) this.#park(statement);
       if (statement.kind === "let") bound.push(statement.name);
       this.#values.endStatement();
     }
@@ -113,6 +137,33 @@ export class KernelEmitter {
         break;
       default:
         this.#context.refuse(`${s.kind} inside a kernel`);
+    }
+  }
+
+  /** Whether the registers that a loop leaves behind wait for functions to be computed. */
+  #parks(s: Statement, rest: readonly Statement[]): s is StatementOf<"for"> {
+    return s.kind === "for" && rest.some((r) => this.#calls.has(r));
+  }
+
+  /**
+   * Sends the vectors that a loop has accumulated through memory. A value that has to leave its register
+   * later on, for a function in between, is else kept out of registers inside the loop as well (V8
+   * stores it in every trip), which takes as long as the arithmetic.
+   */
+  #park(loop: StatementOf<"for">): void {
+    const { f, scope, parking } = this.#context;
+    const vectors = [...storedBuffers(loop.body)].flatMap((name) => {
+      const place = this.#context.place(name);
+      const elements = place.kind === "register" ? [...place.elements.values()] : [];
+      return elements.flat().filter((local) => local.type === "v128");
+    });
+    for (const [i, vector] of vectors.entries()) {
+      const start = scope.pushAddress(parking) + chunkBytes * i;
+      f.get(vector).memory("v128.store", start);
+    }
+    for (const [i, vector] of vectors.entries()) {
+      const start = scope.pushAddress(parking) + chunkBytes * i;
+      f.memory("v128.load", start).set(vector);
     }
   }
 
@@ -289,7 +340,9 @@ export class KernelEmitter {
   }
 
   #everyIndex(statements: readonly Statement[]): ix.IndexExpr[] {
+    const { scope, parking } = this.#context;
     const all = this.#uses(statements);
+    if (this.#calls.size > 0) all.push(scope.splitAddress(parking).sum);
     for (const axis of this.#kernel.grid.axes) all.push(axis.extent, ix.variable(axis.name));
     return all;
   }
@@ -311,6 +364,15 @@ export class KernelEmitter {
     if (place.kind !== "memory" || isPacked(place.buffer.dtype)) return;
     use(this.#context.scope.splitAddress(this.#context.address(place, index)).sum);
   }
+}
+
+/** Buffers that statements write, those of nested bodies included. */
+function storedBuffers(statements: readonly Statement[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  visitStatements(statements, (s) => {
+    if (s.kind === "store") found.add(s.buffer);
+  });
+  return found;
 }
 
 /** The first line of a statement's text. */

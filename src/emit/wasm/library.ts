@@ -10,6 +10,8 @@ import type { FunctionSignature, ModuleBuilder } from "./module-builder.ts";
 export interface LibraryRow {
   readonly signature: FunctionSignature;
   readonly body: (f: FunctionBuilder, library: Library) => void;
+  /** Writes the body where it is used, on an operand that may be pushed more than once. */
+  readonly expand?: (f: FunctionBuilder, library: Library, x: () => void) => void;
 }
 
 export class Library {
@@ -39,6 +41,17 @@ export class Library {
   /** Calls a function by name. */
   call(f: FunctionBuilder, name: string): void {
     f.call(this.#known.get(name) ?? this.#add(name));
+  }
+
+  /** Writes the function's code in place of a call to it. */
+  expand(f: FunctionBuilder, name: string, x: () => void): void {
+    const row = this.#rows.get(name);
+    invariant(row?.expand, () => `library function ${name} has no code to be copied`);
+    row.expand(f, this, x);
+  }
+
+  expands(name: string): boolean {
+    return this.#rows.get(name)?.expand !== undefined;
   }
 
   #add(name: string): FunctionIndex {

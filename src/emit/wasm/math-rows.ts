@@ -9,6 +9,7 @@
  * [1, 4] (semantics/fits.ts).
  */
 import { erfFit, erfSeries } from "../../semantics/fits.ts";
+import type { FunctionBuilder } from "./function-builder.ts";
 import type { Library, LibraryRow } from "./library.ts";
 import { type V, VectorCode } from "./vector-code.ts";
 
@@ -166,16 +167,15 @@ function byLane(c: VectorCode, library: Library, name: string): void {
 type Body = (c: VectorCode, x: V, call: (name: string, v: V) => V) => V;
 
 function mathRow(body: Body): LibraryRow {
+  const expand = (f: FunctionBuilder, library: Library, x: V): void => {
+    const c = new VectorCode(f);
+    body(c, x, (name, v) => () => library.expand(f, name, c.keep(v)))();
+    c.end();
+  };
   return {
     signature: { params: ["v128"], results: ["v128"] },
-    body: (f, library) => {
-      const c = new VectorCode(f);
-      const call = (name: string, v: V) => () => {
-        v();
-        library.call(f, name);
-      };
-      body(c, c.param(0), call)();
-    },
+    body: (f, library) => expand(f, library, () => f.get(f.param(0))),
+    expand,
   };
 }
 

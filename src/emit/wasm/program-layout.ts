@@ -6,11 +6,15 @@
 import { type Arena, localOffsets } from "../../program/addresses.ts";
 import type { Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
 import { controlBlock } from "./control-block.ts";
 
 const arenas: readonly Arena[] = ["weights", "scratch", "state", "caller", "local"];
 const wordBytes = 4;
 const alignmentBytes = 64;
+const chunkBytes = 16;
+/** Of a lane in a register. */
+const mostLaneBytes = 8;
 
 export interface ProgramLayout {
   /** Byte address of each parameter's word. */
@@ -21,8 +25,10 @@ export interface ProgramLayout {
   readonly buffers: ReadonlyMap<string, number>;
   /** Bytes of the control block and these words; arenas start above, guardBytes further on. */
   readonly blockBytes: number;
-  /** Bytes of local buffers that one thread needs. */
+  /** Bytes of local buffers that one thread needs, parked registers behind them included. */
   readonly localBytes: number;
+  /** Where in a thread's local bytes registers are parked (kernel-emitter.ts). */
+  readonly parkedAt: number;
 }
 
 export function layoutOf(program: Program): ProgramLayout {
@@ -36,8 +42,27 @@ export function layoutOf(program: Program): ProgramLayout {
   const arenaWords = Object.fromEntries(arenas.map((a) => [a, word()])) as Record<Arena, number>;
   const unplaced = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
   const buffers = new Map(unplaced.map((b) => [b.name, word()]));
-  const localBytes = Math.max(0, ...program.kernels.map((k) => localOffsets(program, k).bytes));
-  return { parameters, arenas: arenaWords, buffers, blockBytes: roundUp(next), localBytes };
+  const parkedAt = Math.max(0, ...program.kernels.map((k) => localOffsets(program, k).bytes));
+  const localBytes = parkedAt + Math.max(0, ...program.kernels.map(registerBytes));
+  return {
+    parameters,
+    arenas: arenaWords,
+    buffers,
+    blockBytes: roundUp(next),
+    localBytes,
+    parkedAt,
+  };
+}
+
+/** Bytes of a kernel's register buffers, each vector in whole chunks. */
+function registerBytes({ buffers }: Program["kernels"][number]): number {
+  let bytes = 0;
+  for (const { scope, shape, lanes } of buffers) {
+    if (scope !== "register") continue;
+    const elements = shape.reduce((n, extent) => n * (constantValue(extent) ?? 0), 1);
+    bytes += elements * Math.ceil((lanes * mostLaneBytes) / chunkBytes) * chunkBytes;
+  }
+  return roundUp(bytes);
 }
 
 function roundUp(bytes: number): number {

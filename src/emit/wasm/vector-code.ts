@@ -11,6 +11,7 @@ export type V = () => void;
 
 export class VectorCode {
   readonly f: FunctionBuilder;
+  readonly #kept: Local[] = [];
 
   constructor(f: FunctionBuilder) {
     this.f = f;
@@ -94,8 +95,14 @@ export class VectorCode {
 
   keep(value: V): V {
     const local = this.f.local("v128");
+    this.#kept.push(local);
     value();
     this.f.set(local);
     return () => this.f.get(local);
+  }
+
+  /** Gives the locals of what was kept back; the values are read no more. */
+  end(): void {
+    this.f.release(...this.#kept.splice(0));
   }
 }

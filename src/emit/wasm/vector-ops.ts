@@ -117,8 +117,16 @@ function spellFloat(context: KernelContext, op: ScalarOp, shape: "f32x4" | "f64x
   const row = `${op}.${shape}`;
   if (!library.has(row)) return undefined;
   return ([x]: readonly Push[]) => {
+    if (!library.expands(row)) {
+      x!();
+      library.call(f, row);
+      return;
+    }
+    const operand = f.local("v128");
     x!();
-    library.call(f, row);
+    f.set(operand);
+    library.expand(f, row, () => f.get(operand));
+    f.release(operand);
   };
 }
 
