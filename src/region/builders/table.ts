@@ -32,6 +32,7 @@ import { buildPool, buildPoolIndices } from "./pooling.ts";
 import { buildDequantize, buildQuantize } from "./quantization.ts";
 import { buildArgReduce, buildCumulative, buildReduce } from "./reduction.ts";
 import { buildResize } from "./resize.ts";
+import { buildGridSample, buildRoiAlign } from "./sampling.ts";
 import { buildTransposedConvolution } from "./transposed-convolution.ts";
 
 /** Appends the items of one node to the context. */
@@ -77,8 +78,8 @@ export const nestBuilders = {
   unique: routine,
   nonMaxSuppression: routine,
   resize: buildResize,
-  gridSample: routine,
-  roiAlign: routine,
+  gridSample: buildGridSample,
+  roiAlign: buildRoiAlign,
   dft: routine,
   quantize: buildQuantize,
   dequantize: buildDequantize,
