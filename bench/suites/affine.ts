@@ -22,9 +22,9 @@ import type { ForeignCase, Suite } from "./suite.ts";
 const drawn = 40;
 const rounds = 5;
 /** Rounds before the first that counts. */
-const warmUps = 2;
+const warmUps = 1;
 /** Runs on each operand that are timed together. */
-const repeats = 5;
+const repeats = 3;
 /** Times of an operand within a round; the median counts. */
 const takes = 3;
 

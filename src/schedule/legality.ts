@@ -23,6 +23,7 @@ import { withCure } from "./cure.ts";
 import { type ExecutedStatement, executionOrder } from "./execution-order.ts";
 import { type ClassKnowledge, dependentTensors, LegalityClasses } from "./legality-class.ts";
 import { instanceOutside, outsideUse, pairThrough, separatedPair, touchedArray } from "./pairs.ts";
+import { treeOf } from "./product-tree.ts";
 import {
   type LoopsOfTime,
   type Placing,
@@ -58,7 +59,8 @@ export function decideSchedule(
   classes: ClassKnowledge = new LegalityClasses(),
 ): Result<ScheduledRegion> {
   return attempt(() => {
-    if (scheduled.tree) return checkTreeSchedule(scheduled, scheduled.tree);
+    const tree = treeOf(scheduled);
+    if (tree) return checkTreeSchedule(scheduled, tree);
     const executed = executionOrder(scheduled);
     for (const s of executed) {
       checkScans(scheduled, s);

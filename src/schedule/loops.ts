@@ -1,6 +1,7 @@
 /** The loops that a scheduled region's tree becomes, for people: affine/tree/generate-loops.ts makes them. */
 import { generateLoops, type LoopNode } from "../affine/index.ts";
 import { attempt, fail, ok, type Result } from "../support/diagnostic.ts";
+import { treeOf } from "./product-tree.ts";
 import { refuseUnproved } from "./refusal.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
 import { scheduleTree } from "./tree.ts";
@@ -9,7 +10,7 @@ import { regionNest } from "./tree-schedule.ts";
 export function scheduleLoops(region: ScheduledRegion): Result<LoopNode> {
   const tree = scheduleTree(region);
   if (!tree.ok) return fail(...tree.diagnostics);
-  const verdict = region.tree?.verdict;
+  const verdict = treeOf(region)?.verdict;
   const nest = verdict?.kind === "legal" ? verdict.plan.nest : regionNest(region.region).nest;
   const { statements, context } = nest;
   const made = generateLoops({ statements, tree: tree.value, ...(context && { context }) });

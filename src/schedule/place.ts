@@ -6,6 +6,7 @@ import * as affine from "../affine/index.ts";
 import { bridgeRegion } from "../region/affine-bridge.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
+import { treeOf } from "./product-tree.ts";
 import type { ScheduledMode, ScheduledRegion } from "./scheduled-region.ts";
 import type { TreeSchedule } from "./tree-schedule.ts";
 
@@ -16,6 +17,7 @@ export interface InstancePlace {
   readonly device: 0;
   /** One index for each loop whose iterations are dealt out to blocks, or to the threads of a CPU. */
   readonly block: readonly number[];
+  /** The group of threads, a warp. */
   readonly group: readonly number[];
   readonly thread: readonly number[];
   readonly lane: readonly number[];
@@ -36,7 +38,8 @@ export function placeOf(
   point: Readonly<Record<string, number>>,
 ): Result<InstancePlace> {
   return attempt(() => {
-    if (region.tree) return placeInTree(region, region.tree, { statement, point });
+    const tree = treeOf(region);
+    if (tree) return placeInTree(region, tree, { statement, point });
     const s = executedStatement(region, statement);
     checkInstance(region, s, point);
     const loops = executedLoops(s).map(({ name, mode }) => ({
@@ -221,9 +224,10 @@ function malformed(text: string): never {
 }
 
 /** The place in words, a line each. */
-export function formatPlace(place: InstancePlace): string {
-  const spelled = (label: string, at: readonly number[]): readonly string[] =>
-    at.length > 0 ? [`${label.padEnd(8)}${at.join(", ")}`] : [];
+/** Lines; where a target has blocks of threads, block, warp and thread also where no loop decides them. */
+export function formatPlace(place: InstancePlace, hasBlocks = false): string {
+  const spelled = (label: string, at: readonly number[], always = false): readonly string[] =>
+    at.length > 0 || always ? [`${label.padEnd(8)}${at.join(", ") || "0"}`] : [];
   const loops = place.loops.map((l) => {
     const mode = l.mode === "serial" ? "" : ` (${l.mode})`;
     return `  ${l.name} = ${l.value}${mode}`;
@@ -231,9 +235,9 @@ export function formatPlace(place: InstancePlace): string {
   return [
     ...spelled("device", [place.device]),
     ...spelled("kernel", [place.kernel]),
-    ...spelled("block", place.block),
-    ...spelled("group", place.group),
-    ...spelled("thread", place.thread),
+    ...spelled("block", place.block, hasBlocks),
+    ...spelled("warp", place.group, hasBlocks),
+    ...spelled("thread", place.thread, hasBlocks),
     ...spelled("lane", place.lane),
     `time    (${place.time.join(", ")})`,
     "loops",

@@ -13,12 +13,13 @@ import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
 import { attempt, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { type ExecutedStatement, executedLoops, executionOrder } from "./execution-order.ts";
+import { treeOf } from "./product-tree.ts";
 import type { ScheduledLoop, ScheduledRegion } from "./scheduled-region.ts";
 
 /** The tree, or why the fused statements have no common order. */
 export function scheduleTree(region: ScheduledRegion): Result<ScheduleTree> {
   return attempt(() => {
-    const { tree } = region;
+    const tree = treeOf(region);
     if (tree) return tree.verdict.kind === "legal" ? provedTree(tree.verdict.plan) : tree.nest.tree;
     return new TreeBuilder(region, executionOrder(region)).build();
   });

@@ -4,6 +4,7 @@
  */
 import { printLoops, printTree } from "../../affine/index.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
+import { threadInProduct } from "../../lower/product/place.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedules, printSchedule } from "../../schedule/directive-text.ts";
@@ -45,8 +46,10 @@ export function printSchedules(opened: OpenModel, views: ScheduleViews): Result<
     const shown = use === undefined ? chosen : take(scheduledBy(use, chosen));
     const asked = at === undefined ? undefined : { text: at, ...take(parseAt(at)) };
     const found = asked ? [take(ofIteration(asked, shown))] : shown;
+    const tree = asked !== undefined || use !== undefined;
+    const hasBlocks = opened.target.blocks !== undefined;
     const parts = found.map((region) =>
-      take(printRegion(region, { loops, asked, tree: asked !== undefined || use !== undefined })),
+      take(printRegion(region, { loops, asked, tree, hasBlocks })),
     );
     return parts
       .map((text, i) =>
@@ -105,18 +108,22 @@ interface Shown {
   readonly tree: boolean;
   readonly loops: boolean;
   readonly asked: AskedInstance | undefined;
+  readonly hasBlocks: boolean;
 }
 
-function printRegion(region: ScheduledRegion, { tree, loops, asked }: Shown): Result<string> {
+function printRegion(
+  region: ScheduledRegion,
+  { tree, loops, asked, hasBlocks }: Shown,
+): Result<string> {
   return attempt(() => {
     const parts = [printSchedule(region.schedule)];
     if (tree) parts.push(printTree(take(scheduleTree(region))));
     if (loops) parts.push(printLoops(take(scheduleLoops(region))));
     if (asked) {
-      const { statement, point } = asked;
-      parts.push(
-        formatPlace(take(placeOf(region, statement, point(dimsOf(region, statement) ?? [])))),
-      );
+      const at = asked.point(dimsOf(region, asked.statement) ?? []);
+      const place = take(placeOf(region, asked.statement, at));
+      const holder = threadInProduct(region, asked.statement, at);
+      parts.push(formatPlace(holder ? { ...place, thread: [holder.thread] } : place, hasBlocks));
     }
     return parts.map((p) => p.trimEnd()).join("\n\n");
   });

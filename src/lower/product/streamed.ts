@@ -58,7 +58,7 @@ export class StreamedProduct {
     this.#place = place;
     this.#step = names.fresh("step");
     this.copy = names.fresh("group");
-    this.copies = plan.directive.warps[0] / 4;
+    this.copies = copiesOf(plan);
   }
 
   /** Buffers, counters and roles; `consume` is what a warpgroup does. */
@@ -100,9 +100,8 @@ export class StreamedProduct {
     };
   }
 
-  /** Instructions of 64 rows that one warpgroup issues for each 16 of the depth. */
   get #instructions(): number {
-    return this.#plan.rows / (groupRows * this.copies);
+    return instructionsOf(this.#plan);
   }
 
   #registers(): readonly [readonly Statement[], readonly Statement[]] {
@@ -198,28 +197,46 @@ export class StreamedProduct {
     return { kind: "if", conditions, then: [first], else: [next] };
   }
 
-  /** Sums as threads hold them (PTX ISA, "wgmma.mma_async.m64nNk16", accumulator D). */
   pieces(): readonly ResultPiece[] {
-    const thread = variable(this.#place.thread);
-    const warp = mul(16, floorDiv(thread, 32));
-    const inRow = floorDiv(mod(thread, 32), 4);
-    const inColumn = mul(2, mod(thread, 4));
-    const start = mul(groupRows * this.#instructions, variable(this.copy));
-    const found: ResultPiece[] = [];
-    for (let i = 0; i < this.#instructions; i++) {
-      for (const half of [0, 1]) {
-        for (let j = 0; j < this.#plan.columns / 8; j++) {
-          found.push({
-            row: add(start, warp, inRow, groupRows * i + 8 * half),
-            column: add(inColumn, 8 * j),
-            lanes: 2,
-            value: loadExpr("sums", [i, 4 * j + 2 * half], { dtype: "f32", lanes: 2 }),
-          });
-        }
+    return streamedPieces(this.#plan, variable(this.#place.thread), variable(this.copy));
+  }
+}
+
+/** Sums as threads of a warpgroup hold them (PTX ISA, "wgmma.mma_async.m64nNk16", accumulator D). */
+export function streamedPieces(
+  plan: ProductPlan,
+  thread: IndexExpr,
+  copy: IndexExpr,
+): readonly ResultPiece[] {
+  const instructions = instructionsOf(plan);
+  const warp = mul(16, floorDiv(thread, 32));
+  const inRow = floorDiv(mod(thread, 32), 4);
+  const inColumn = mul(2, mod(thread, 4));
+  const start = mul(groupRows * instructions, copy);
+  const found: ResultPiece[] = [];
+  for (let i = 0; i < instructions; i++) {
+    for (const half of [0, 1]) {
+      for (let j = 0; j < plan.columns / 8; j++) {
+        found.push({
+          row: add(start, warp, inRow, groupRows * i + 8 * half),
+          column: add(inColumn, 8 * j),
+          lanes: 2,
+          value: loadExpr("sums", [i, 4 * j + 2 * half], { dtype: "f32", lanes: 2 }),
+        });
       }
     }
-    return found;
   }
+  return found;
+}
+
+/** Warpgroups that multiply. */
+export function copiesOf({ directive }: ProductPlan): number {
+  return directive.warps[0] / 4;
+}
+
+/** Instructions of 64 rows that one warpgroup issues for each 16 of the depth. */
+function instructionsOf(plan: ProductPlan): number {
+  return plan.rows / (groupRows * copiesOf(plan));
 }
 
 function onOne(thread: string, body: readonly Statement[]): readonly Statement[] {
