@@ -48,6 +48,7 @@ import {
 import type { Schedule } from "./schedule/directive.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
+import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
 import {
   type Diagnostic,
@@ -64,6 +65,8 @@ export interface CompileOptions {
   readonly target: Target;
   /** Look for a cheaper equal graph by equality saturation; default: off. */
   readonly rewrite?: RewriteMode;
+  /** What decides layouts and schedules; default: collapse. */
+  readonly solver?: Solver;
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
   /** Schedules by region that were measured to be the best. */
@@ -212,7 +215,11 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     pricerOf: (region: Region) => tilePricer(region, target, core),
     priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target).estimateNs,
   };
-  const { regions, nests: widened, rootOf } = regionsOf(nests.value, layoutsFor(pricing));
+  const {
+    regions,
+    nests: widened,
+    rootOf,
+  } = regionsOf(nests.value, layoutsFor(pricing, options.solver));
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,
@@ -221,6 +228,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     rootOf,
     codePriceOf: (scheduled) => codePriceOf(scheduled, target, core)?.estimateNs,
     ...(options.measured && { measured: options.measured }),
+    ...(options.solver && { solver: options.solver }),
   });
   if (!choice.ok) return choice;
   const { schedules, certificate } = choice.value;

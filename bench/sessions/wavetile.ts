@@ -64,6 +64,15 @@ function openSession(
   const imported = unwrap(importOnnx(model, importOptions(hints)));
   const target = chooseTarget(targetName);
   const compiled = unwrap(compileModel(imported, { target, rewrite }));
+  return openCompiled(imported, compiled, { target, threads });
+}
+
+/** A session of a program that was compiled for this machine. */
+export function openCompiled(
+  imported: ImportedModel,
+  compiled: CompiledModel,
+  { target, threads }: { readonly target: Target; readonly threads: number },
+): Session {
   const session = unwrap(
     createSession(compiled.plan.program, target, {
       threads,

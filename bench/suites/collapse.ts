@@ -1,20 +1,24 @@
 /**
- * What collapse finds in the compiler. Two kinds of rows:
+ * What collapse finds in the compiler. Three kinds of rows:
  *
  *   certificate/MODEL   the schedule pass of a bench model: ours is its time, the peer two seconds; beside it
  *                       the gap that is proved, variables, states that were legal and that were searched
  *   regret/FAMILY/SHAPE the choice without any measurement, timed in turns with schedules drawn uniformly from all
  *                       legal ones: ours is the choice, the peer the fastest of them (above 1: none was faster)
+ *   greedy/MODEL/SHAPE  the whole model in turns with itself where every region chose its layout and schedule by
+ *                       its own prices alone; `priced` is what the search expects of that
  *
  * The choice must pay for what it was not told; a draw of thousands is luckier than any single guess.
  */
 import { setFlagsFromString } from "node:v8";
-import { compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { runnableTargets } from "../../src/runtime/create-session.ts";
+import { geometricMean } from "../../src/runtime/measure/statistics.ts";
 import type { Certificate } from "../../src/schedule/choose-schedules.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { drawStates } from "../../src/schedule/draw-states.ts";
+import { greedy } from "../../src/search/greedy.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
@@ -22,10 +26,13 @@ import { programOf, timePrograms } from "../correlation/sample-set.ts";
 import { type Family, familyShapes, makeWorkload } from "../correlation/workloads.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { hintsFor } from "../models/random-inputs.ts";
-import { type ModelRow, modelTable } from "../models/table.ts";
+import { roundingOf } from "../models/rounding.ts";
+import { type ModelCase, type ModelRow, modelTable } from "../models/table.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import { importOptions, unwrap } from "../sessions/import-hints.ts";
-import type { ForeignCase, Suite } from "./suite.ts";
+import { openCompiled } from "../sessions/wavetile.ts";
+import { sessionContest } from "./model-cases.ts";
+import type { ContestCase, ForeignCase, Suite } from "./suite.ts";
 
 const seed = 1;
 /** Schedules drawn for each region. */
@@ -40,7 +47,7 @@ export const collapseSuite: Suite = {
   summary: "certificates of bench models; regret of choices against random legal schedules",
   targets: ["wasm", "cpu", "x64-avx512", "x64-avx2"],
   peers: [],
-  load: async ({ target: asked }) => {
+  load: async ({ target: asked, threads }) => {
     setFlagsFromString("--no-liftoff");
     const name = asked === "cpu" ? (runnableTargets().names[0] ?? asked) : asked;
     const target = targets.get(name)!;
@@ -48,8 +55,15 @@ export const collapseSuite: Suite = {
     const regions = families.flatMap((family) =>
       familyShapes[family].map((dims) => regretCase(family, dims, target)),
     );
+    const wholes = modelTable.flatMap((row) =>
+      row.cases.map((modelCase) => greedyCase({ row, modelCase, target, threads })),
+    );
     const certificates = modelTable.map((row) => certificateCase(row, target));
-    return { versions: { target: name }, cases: [...certificates, ...regions], summarise };
+    return {
+      versions: { target: name },
+      cases: [...certificates, ...regions, ...wholes],
+      summarise,
+    };
   },
 };
 
@@ -131,11 +145,59 @@ function regretCase(family: Family, dims: readonly number[], target: Target): Fo
   };
 }
 
+interface ModelAt {
+  readonly row: ModelRow;
+  readonly modelCase: ModelCase;
+  readonly target: Target;
+  readonly threads: number;
+}
+
+function greedyCase({ row, modelCase, target, threads }: ModelAt): ContestCase {
+  const open: ContestCase["open"] = async () => {
+    const bytes = unwrap(fetchModel(row));
+    const imported = importOnnx(bytes, importOptions(hintsFor(row)));
+    const both = [{}, { solver: greedy }].map((how) =>
+      unwrap(compileModel(unwrap(imported), { target, ...how })),
+    ) as [CompiledModel, CompiledModel];
+    const [ours, peer] = both.map((c) => openCompiled(unwrap(imported), c, { target, threads }));
+    const contest = sessionContest(unwrap(roundingOf(bytes)), modelCase, [ours!, peer!]);
+    const [own, other] = both.map(countsOf);
+    const beside = {
+      priced: other!.pricedNs / own!.pricedNs,
+      conversions: own!.conversions,
+      "greedy conversions": other!.conversions,
+    };
+    return { ...contest, beside };
+  };
+  return { case: `greedy/${row.name}/${modelCase.name}`, peerName: "greedy", open };
+}
+
+interface ProgramCounts {
+  /** One core, without what neighbours pay for each other. */
+  readonly pricedNs: number;
+  /** Regions that store a feature map in another layout. */
+  readonly conversions: number;
+}
+
+function countsOf({ regions }: CompiledModel): ProgramCounts {
+  const isConversion = (origin: string): boolean => origin.startsWith("layout of ");
+  return {
+    pricedNs: regions.reduce((ns, r) => ns + r.price.estimateNs, 0),
+    conversions: regions.filter((r) => r.origins.some(isConversion)).length,
+  };
+}
+
 function summarise(rows: readonly BenchRow[]): SuiteSummary {
   const of = (name: string): readonly number[] =>
     rows.flatMap((row) => (row.detail?.[name] === undefined ? [] : [row.detail[name]]));
   const mean = (xs: readonly number[]): number =>
     xs.reduce((sum, x) => sum + x, 0) / Math.max(1, xs.length);
+  const wholes = rows.filter((row) => row.case.startsWith("greedy/"));
+  const mixed = wholes.filter(
+    (row) => row.beside?.conversions || row.beside?.["greedy conversions"],
+  );
+  const faster = (some: readonly BenchRow[]): number =>
+    some.length > 0 ? geometricMean(some.map((row) => row.ratio)) : 0;
   const certified = rows.filter((row) => row.detail?.gap !== undefined);
   return {
     models: certified.length,
@@ -145,5 +207,8 @@ function summarise(rows: readonly BenchRow[]): SuiteSummary {
     regions: of("regret").length,
     meanRegret: mean(of("regret")),
     worstRegret: Math.max(0, ...of("regret")),
+    overGreedy: faster(wholes),
+    overGreedyMixed: faster(mixed),
+    worstOverGreedy: Math.min(...wholes.map((row) => row.ratio)),
   };
 }

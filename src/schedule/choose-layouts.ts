@@ -16,6 +16,7 @@ import type { NestProgram, NestTensor, Region, TensorRole } from "../region/nest
 import type { LaidOutRegions, LayOut } from "../region/regions-of.ts";
 import { collapse } from "../search/collapse.ts";
 import type { Problem, Transition } from "../search/problem.ts";
+import type { Solver } from "../search/solvers.ts";
 import { invariant } from "../support/invariant.ts";
 import { type PricingOptions, RegionPrices } from "./region-prices.ts";
 import { picoseconds } from "./region-states.ts";
@@ -25,6 +26,7 @@ export interface LayoutOptions {
   readonly block: number;
   /** Nanoseconds of a region by its cheapest schedule. */
   readonly priceOf: (region: Region) => number;
+  readonly solver?: Solver;
 }
 
 type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
@@ -45,13 +47,13 @@ interface SharedMap {
 const mostWork = 2e7;
 
 /** Blocks as long as the target's vectors; a target whose lanes are threads has none. */
-export function layoutsFor(pricing: PricingOptions): LayOut | undefined {
+export function layoutsFor(pricing: PricingOptions, solver: Solver = collapse): LayOut | undefined {
   const { target } = pricing;
   if (target.blocks) return undefined;
   const prices = new RegionPrices(pricing);
   const priceOf = (region: Region): number => prices.priceOf(region);
   const block = target.vectorBytes / bytesPerElement;
-  return (regions, nests) => chooseLayouts(regions, nests, { block, priceOf });
+  return (regions, nests) => chooseLayouts(regions, nests, { block, priceOf, solver });
 }
 
 /** Only maps of this size are blocked. */
@@ -105,7 +107,7 @@ function assign(
   maps: ReadonlyMap<string, SharedMap>,
   elsewhere: ReadonlySet<string>,
   nests: NestProgram,
-  { block, priceOf }: LayoutOptions,
+  { block, priceOf, solver = collapse }: LayoutOptions,
 ): readonly boolean[] {
   const prices = candidates.map(({ plain, blocked }) => {
     return blocked ? [priceOf(plain), priceOf(blocked)] : [0];
@@ -141,13 +143,13 @@ function assign(
     offset: 0,
     unit: { name: "ps", perPrice: 1 },
   };
-  const { solution } = collapse(problem, { work: mostWork, gap: 0 });
+  const { solution } = solver(problem, { work: mostWork, gap: 0 });
   invariant(solution, () => "plain layouts are always possible");
   return candidates.map((_, at) => solution[at] === 1);
 }
 
 /** Nanoseconds of what may not be. */
-const forbidden = 1e12;
+const forbidden = Infinity;
 
 function addWhere(prices: number[], states: readonly boolean[], ns: number): void {
   for (const [state, holds] of states.entries()) if (holds) prices[state] = prices[state]! + ns;

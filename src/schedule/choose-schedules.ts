@@ -9,6 +9,7 @@ import { checkOutcome } from "../search/check.ts";
 import { collapse } from "../search/collapse.ts";
 import type { Outcome } from "../search/outcome.ts";
 import type { Problem } from "../search/problem.ts";
+import type { Solver } from "../search/solvers.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
@@ -42,6 +43,8 @@ export interface ChoosingOptions {
   readonly priceOf: (scheduled: ScheduledRegion) => number;
   /** The price of a CPU's schedule by the code that it becomes; undefined where it has none. */
   readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
+  /** Default: collapse, which proves a bound. */
+  readonly solver?: Solver;
   /** Schedules by region that were measured to be the best: no price decides about these. */
   readonly measured?: ReadonlyMap<string, Schedule>;
 }
@@ -93,7 +96,7 @@ export function chooseSchedules(
   regions: readonly Region[],
   options: ChoosingOptions,
 ): Result<ChosenSchedules> {
-  const { target, threads, rootOf } = options;
+  const { target, threads, rootOf, solver = collapse } = options;
   const sharing = { target, threads, rootOf };
   const known = new KnownStates();
   const coarse = regions.map((region) =>
@@ -120,7 +123,7 @@ export function chooseSchedules(
   const classes = new LegalityClasses();
   for (;;) {
     const problem = without(modelProblem(options.name, variables, sharing), refused);
-    const outcome = collapse(problem, { work: mostWork, gap: gapAskedFor });
+    const outcome = solver(problem, { work: mostWork, gap: gapAskedFor });
     const faults = checkOutcome(problem, outcome);
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
     if (!outcome.solution) return fail(...refusals);

@@ -3,6 +3,7 @@ import { brute } from "./brute.ts";
 import { classic } from "./classic.ts";
 import { collapse } from "./collapse.ts";
 import { bnb, junction } from "./exact.ts";
+import { greedy } from "./greedy.ts";
 import { anneal, beam } from "./heuristics.ts";
 import { type MilpOptions, milp } from "./milp.ts";
 import type { Outcome } from "./outcome.ts";
@@ -20,6 +21,7 @@ export const solverNames = [
   "beam",
   "anneal",
   "threephase",
+  "greedy",
   "brute",
 ] as const;
 
@@ -37,5 +39,6 @@ export const solvers = {
   beam,
   anneal,
   threephase: threePhase,
+  greedy,
   brute,
 } satisfies Record<SolverName, Solver>;
