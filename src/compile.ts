@@ -123,7 +123,8 @@ function improve(
 ): Result<Rewritten | undefined> {
   if (rewrite === "off") return ok(undefined);
   const phases = rewrite === "approximate" ? { phases: approximatePhases } : {};
-  return rewriteFor(prepared, target, onPass, phases);
+  // Both graphs are scheduled and priced whole behind this.
+  return rewriteFor(prepared, target, onPass, { ...phases, wholePrices: false });
 }
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {

@@ -20,6 +20,7 @@ import { unwrap } from "../sessions/import-hints.ts";
 import type { ForeignCase } from "../suites/suite.ts";
 import { transformer } from "./networks.ts";
 import { processorNs } from "./processor-time.ts";
+import { asCompiled } from "./scale-cases.ts";
 
 const layerCounts = [2, 4, 8, 16, 32, 64, 96] as const;
 const attempts = 5;
@@ -39,7 +40,7 @@ function layersCase(count: number, target: Target): ForeignCase {
     // The first run compiles the code and does not count.
     const runs = Array.from({ length: attempts + 1 }, () => {
       const times = graphs.map((graph) => processorNs(() => searchParts(graph, target)));
-      all.push(processorNs(() => unwrap(rewriteFor(model, target))));
+      all.push(processorNs(() => unwrap(rewriteFor(model, target, undefined, asCompiled))));
       return times;
     }).slice(1);
     const [ours, peer] = [0, 1].map((side) => Math.min(...runs.map((r) => r[side]!)));

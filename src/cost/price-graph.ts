@@ -41,6 +41,7 @@ export interface PricedOp {
 export class GraphPricer {
   readonly #target: Target;
   readonly #core: CoreFigures;
+  readonly #guide: GuideRates;
   readonly #graphs = new Map<string, Result<readonly string[]>>();
   readonly #regions = new Map<string, Region>();
   readonly #prices = new Map<string, number>();
@@ -48,6 +49,7 @@ export class GraphPricer {
   constructor(target: Target) {
     this.#target = target;
     this.#core = coreFigures(target);
+    this.#guide = guideRates(target);
   }
 
   /** The regions of a graph of core ops, by what they compute: one that comes twice is named twice. */
@@ -114,7 +116,7 @@ export class GraphPricer {
 
   #opNs({ op, attrs, inputs, output }: PricedOp, ranges: IndexRanges): number {
     const upper = (d: IndexExpr): number => Math.max(1, rangeOf(d, ranges).max);
-    const target = this.#target;
+    const { flopsPerNs, bytesPerNs, vectorOpsPerNs, regionNs, partNs } = this.#guide;
     if (isComposite(op))
       return composedShare * this.#composite({ op, attrs, inputs, output }, ranges);
     const info = infoOf<OpKind>(op);
@@ -126,12 +128,13 @@ export class GraphPricer {
     if (op === "reshape") return nodeNs;
     if (traits.elementwise) {
       const work = upper(elementsOf(output)) * scalarOps[traits.elementwise].cost;
-      return nodeNs + work / target.vectorOpsPerNsPerCore.value / lanes;
+      return nodeNs + work / vectorOpsPerNs / lanes;
     }
     const flops = info.flops ? upper(info.flops(call)) : 0;
     const moved = info.bytesRead ? upper(info.bytesRead(call)) : bytes(inputs, upper);
-    const traffic = (moved + upper(bytesOf(output))) / target.memory[0]!.bytesPerNsPerCore.value;
-    return regionNs + Math.max(flops / target.f32FlopsPerNsPerCore.value, traffic);
+    const traffic = (moved + upper(bytesOf(output))) / bytesPerNs;
+    const startNs = op === "slice" ? partNs : regionNs;
+    return startNs + Math.max(flops / flopsPerNs, traffic);
   }
 
   #composite({ op, attrs, inputs }: PricedOp, ranges: IndexRanges): number {
@@ -147,9 +150,31 @@ export class GraphPricer {
 
 /** A recognised composite is worth a little: it says more, and costs what its definition does. */
 const composedShare = 0.98;
-/** What a node and a region cost beside their work. */
+/** What a node costs beside its work, and on a CPU a region. */
 const nodeNs = 5;
-const regionNs = 200;
+const regionOnCoreNs = 200;
+
+/** What the guide reckons with: of one core, or of a device that runs one region after another whole. */
+interface GuideRates {
+  readonly flopsPerNs: number;
+  readonly bytesPerNs: number;
+  readonly vectorOpsPerNs: number;
+  readonly regionNs: number;
+  /** A part of a result, read by others: launches that a device saves outweigh what reads it once more. */
+  readonly partNs: number;
+}
+
+function guideRates({ blocks, ...target }: Target): GuideRates {
+  const cores = blocks?.cores ?? 1;
+  return {
+    flopsPerNs: cores * target.f32FlopsPerNsPerCore.value,
+    bytesPerNs: blocks?.memoryBytesPerNs.value ?? target.memory[0]!.bytesPerNsPerCore.value,
+    vectorOpsPerNs: cores * target.vectorOpsPerNsPerCore.value,
+    regionNs: blocks ? blocks.launchNs.value + blocks.memoryLatencyNs.value : regionOnCoreNs,
+    partNs: blocks ? nodeNs : regionOnCoreNs,
+  };
+}
+
 /** Elements of a vector instruction, where the operators' costs count one element. */
 const lanes = 4;
 

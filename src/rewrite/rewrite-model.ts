@@ -18,15 +18,7 @@ import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
 import { askParts, type Part, type PartQuestion } from "./part.ts";
 import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
-import {
-  countRegions,
-  expand,
-  type Pricer,
-  picoseconds,
-  type RegionCounts,
-  savedNs,
-  totalNs,
-} from "./savings.ts";
+import { countRegions, expand, type Pricer, picoseconds, savedNs, totalNs } from "./savings.ts";
 import type { Segment } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
 import type { ReadElements } from "./terms.ts";
@@ -46,6 +38,11 @@ export interface RewriteOptions {
    * and are worth having where the graph goes on to others.
    */
   readonly onTie?: "import" | "rewritten";
+  /**
+   * Whether whole graphs are priced, with the regions that reach across the bounds of parts. Without, the
+   * savings of the parts are added up: for who prices whole graphs anyway.
+   */
+  readonly wholePrices?: boolean;
   /** Say by which rules each candidate came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
   /** Nodes and units of work for the saturation of one part. */
@@ -86,23 +83,27 @@ export interface PartReport {
 export interface Rewritten {
   readonly best: Candidate;
   /** The price of the import: no decision needs it, so it is worked out where it is shown. */
-  readonly importPriceNs: () => number;
+  readonly importPriceNs: () => Result<number>;
   /** All candidates, the cheapest first; the import is the last of its price. */
   readonly candidates: readonly Candidate[];
   readonly parts: readonly PartReport[];
 }
 
 /** Candidates and budget of a part where nothing else is asked for. */
-export const defaultSearch = { count: 2, budget: { nodes: 12_000, work: 3_000_000 } };
+export const defaultSearch = { count: 1, budget: { nodes: 12_000, work: 3_000_000 } };
 
-const defaults = { ...defaultSearch, wholes: 1, explain: false, onTie: "import" as const };
+const defaults = {
+  ...defaultSearch,
+  wholes: 1,
+  explain: false,
+  onTie: "import" as const,
+  wholePrices: true,
+};
 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
   const model = { ...source, graph: weightsFirst(source.graph) };
   const settings = { phases: defaultPhases, ...defaults, ...options };
   const { pricer } = settings;
-  const imported = countRegions(model, pricer);
-  if (!imported.ok) return imported;
   const rules = readRuleSet(settings.phases, scopeOf(model.graph));
   if (!rules.ok) return rules;
   const bounds = boundsOf(settings.phases);
@@ -117,7 +118,7 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
     }
     answers.push(answer.value);
   }
-  const others = wholeGraphs(model, answers, { settings, imported: imported.value });
+  const others = wholeGraphs(model, answers, settings);
   if (!others.ok) return others;
   const unchanged: Candidate = { model: source, savedNs: 0, errorBound: 0 };
   // Sorting is stable, and the import stands last.
@@ -127,7 +128,10 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   const [first] = candidates as [Candidate, ...Candidate[]];
   const found: Rewritten = {
     best: isTaken(first.savedNs, settings) ? first : unchanged,
-    importPriceNs: () => totalNs(imported.value, pricer),
+    importPriceNs: () => {
+      const all = countRegions(model, pricer);
+      return all.ok ? ok(totalNs(all.value, pricer)) : all;
+    },
     candidates,
     parts: answers.map((a) => a.report),
   };
@@ -138,7 +142,7 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
 function wholeGraphs(
   model: Model,
   answers: readonly Answer[],
-  { settings, imported }: { readonly settings: Settings; readonly imported: RegionCounts },
+  settings: Settings,
 ): Result<readonly Candidate[]> {
   const candidates: Candidate[] = [];
   const seen = new Set([printGraph(model.graph)]);
@@ -149,13 +153,29 @@ function wholeGraphs(
     const text = printGraph(spliced.graph);
     if (seen.has(text)) continue;
     seen.add(text);
-    const counts = countRegions(spliced, settings.pricer);
-    if (!counts.ok) return counts;
-    const saved = savedNs(imported, counts.value, settings.pricer);
-    const errorBound = answers.reduce((sum, answer) => sum + errorOf(answer, rank), 0);
-    candidates.push({ model: spliced, savedNs: saved, errorBound });
+    const saved = settings.wholePrices
+      ? savedByWhole(model, spliced, settings.pricer)
+      : ok(sumOfParts(answers, rank, "savings"));
+    if (!saved.ok) return saved;
+    const errorBound = sumOfParts(answers, rank, "errors");
+    candidates.push({ model: spliced, savedNs: saved.value, errorBound });
   }
   return ok(candidates);
+}
+
+function savedByWhole(before: Model, after: Model, pricer: Pricer): Result<number> {
+  const imported = countRegions(before, pricer);
+  if (!imported.ok) return imported;
+  const counts = countRegions(after, pricer);
+  return counts.ok ? ok(savedNs(imported.value, counts.value, pricer)) : counts;
+}
+
+/** Over all segments, of the candidates of one rank or the last that there is. */
+function sumOfParts(answers: readonly Answer[], rank: number, what: "savings" | "errors"): number {
+  return answers.reduce((sum, { question, [what]: list }) => {
+    const each = list[Math.min(rank, list.length - 1)] ?? 0;
+    return sum + each * question.segments.length;
+  }, 0);
 }
 
 /** Whether a graph that is priced below another by so much takes its place. */
@@ -179,7 +199,8 @@ interface Answer {
   readonly question: PartQuestion;
   /** Better than the part as it was, the best first. */
   readonly graphs: readonly Graph[];
-  /** Error bounds of these. */
+  /** By how much each of these is cheaper, and its error bound. */
+  readonly savings: readonly number[];
   readonly errors: readonly number[];
   readonly report: PartReport;
 }
@@ -237,17 +258,18 @@ function answerPart(
       .filter((r) => r.changes > 0)
       .map(({ rule, changes }) => ({ rule, changes })),
   };
-  const errors = better.map((p) => p.error);
-  return ok({ question, graphs: better.map((p) => p.graph), errors, report: told }, warnings);
+  const answer: Answer = {
+    question,
+    graphs: better.map((p) => p.graph),
+    savings: better.map((p) => p.saved),
+    errors: better.map((p) => p.error),
+    report: told,
+  };
+  return ok(answer, warnings);
 }
 
 function boundOf(chain: readonly ChainStep[] | undefined, bounds: Bounds): number {
   return (chain ?? []).reduce((sum, { rule, uses }) => sum + uses * (bounds.get(rule) ?? 0), 0);
-}
-
-/** The error bound of all segments that take this candidate. */
-function errorOf({ question, errors }: Answer, rank: number): number {
-  return (errors[Math.min(rank, errors.length - 1)] ?? 0) * question.segments.length;
 }
 
 function noStore(key: string): never {

@@ -75,6 +75,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const proofs = options.explain === true;
   const egraph = new EGraph<Facts>({ analysis: factsAnalysis(scope), vocabulary, proofs });
   const ids = addGraph(egraph, graph, options.read);
+  const given = egraph.store.used;
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {
@@ -90,11 +91,13 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   }
   const roots = graph.outputs.map((id) => ids.get(id)!);
   const price = guide(egraph, options.priceOp);
-  const { choices, cost, lowerBound } = chooseTerms(egraph, roots, {
-    price,
-    count: options.count,
-    work: extractionWork,
-  });
+  const best = chooseTerms(egraph, roots, { price, count: options.count, work: extractionWork });
+  // The guide is rough: this one changes only what it sees to be worth it.
+  const careful = (node: NodeId) =>
+    node < given ? Math.round(price(node) * keptShare) : price(node);
+  const kept = chooseTerms(egraph, roots, { price: careful, count: 1, work: extractionWork });
+  const { cost, lowerBound } = best;
+  const choices = [...best.choices, ...kept.choices];
   const graphs = choices.map((chosen) => extractedGraph(graph, egraph, roots, chosen));
   const chains = proofs
     ? choices.map((chosen) => chainOf(egraph, [...ids.values()], roots, { chosen, phases }))
@@ -103,6 +106,9 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const warnings = report.diagnostics;
   return { graphs, chains, report, nodes, guide: { cost, lowerBound }, warnings };
 }
+
+/** What nodes of the part itself cost of their price where little is to be changed. */
+const keptShare = 0.8;
 
 /** Effort of choosing: nodes looked at. */
 const extractionWork = 400_000;

@@ -1,9 +1,9 @@
 /**
  * Cuts a graph into stretches of consecutive nodes that are rewritten one by one, so that the work is
- * linear in the length of a model. A stretch that repeats (the layers of a transformer, the blocks of a
- * convolution network) becomes one segment a repetition, all alike, so that it is rewritten once; the
- * rest is cut where few values cross. Nodes that rules cannot look into end a stretch and stay as they
- * are. A stretch of a topological order has no way out and in again.
+ * linear in the length of a model. A short stretch stays whole. In a long one what repeats (the layers of
+ * a transformer, the blocks of a convolution network) becomes one segment a repetition, all alike, so that
+ * it is rewritten once; the rest is cut where few values cross. Nodes that rules cannot look into end a
+ * stretch and stay as they are. A stretch of a topological order has no way out and in again.
  */
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import { printAttrs } from "../graph/attr-text.ts";
@@ -65,6 +65,7 @@ class Cutter {
   }
 
   cut(whole: Segment): Segment[] {
+    if (whole.end - whole.start <= this.#options.most) return [whole];
     const segments: Segment[] = [];
     let at = whole.start;
     while (at < whole.end) {

@@ -31,7 +31,9 @@ export function explainRewrite(
     wholes: shown,
   });
   if (!rewritten.ok) return rewritten;
-  const shownWhole = pricesOf(rewritten.value);
+  const whole = rewritten.value.importPriceNs();
+  if (!whole.ok) return whole;
+  const shownWhole = pricesOf(rewritten.value, whole.value);
   const parts = rewritten.value.parts.map(describedPart);
   const text = describe(shownWhole, parts);
   const data = { ...shownWhole, parts };
@@ -44,8 +46,7 @@ interface WholePrices {
   readonly candidatePricesNs: readonly number[];
 }
 
-function pricesOf({ best, candidates, importPriceNs }: Rewritten): WholePrices {
-  const whole = importPriceNs();
+function pricesOf({ best, candidates }: Rewritten, whole: number): WholePrices {
   return {
     importPriceNs: whole,
     bestPriceNs: whole - best.savedNs,

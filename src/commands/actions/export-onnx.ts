@@ -137,8 +137,9 @@ function importGraph(
   const rewritten = rewriteFor(prepared, target.value, context.progress, { onTie: "rewritten" });
   if (!rewritten.ok) return rewritten;
   const { best } = rewritten.value;
-  const importNs = rewritten.value.importPriceNs();
-  const prices = { importNs, exportNs: importNs - best.savedNs };
+  const price = rewritten.value.importPriceNs();
+  if (!price.ok) return price;
+  const prices = { importNs: price.value, exportNs: price.value - best.savedNs };
   return ok({ model: settleConstants(best.model), inputNames, outputNames, prices }, [
     ...imported.warnings,
     ...target.warnings,

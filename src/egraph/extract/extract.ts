@@ -162,6 +162,7 @@ export function extractDistinct(
     const next = cheapestOf(pool, taken);
     if (!next) break;
     taken.add(next[0]);
+    if (taken.size === count) break;
     for (const victim of next[1].selected) {
       left -= problem.cost.length;
       if (left < 0) break;

@@ -35,7 +35,8 @@ export const families: Readonly<Record<string, readonly RuleRow[]>> = {
 /** What a caller may ask of rewriting: identities alone, or also rules that approximate. */
 export type RewriteMode = "on" | "off" | "approximate";
 
-/** Identities first to the end of their news or budget, then merges, then what those make possible. */
+/** Identities first to the end of their news or budget, then sums of products as products of joined
+ * operands, then merges, then what those make possible. */
 export const defaultPhases: readonly RulePhase[] = [
   {
     name: "explore",
@@ -52,7 +53,8 @@ export const defaultPhases: readonly RulePhase[] = [
     iterations: 7,
   },
   { name: "enlarge", rules: enlargements, iterations: 1 },
-  { name: "merge", rules: [...merges, ...sumsOfParts], iterations: 1 },
+  { name: "sum", rules: sumsOfParts, iterations: 1 },
+  { name: "merge", rules: merges, iterations: 1 },
   { name: "settle", rules: [...arithmetic, ...scales, ...movement, ...joins], iterations: 3 },
 ];
 

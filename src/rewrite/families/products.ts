@@ -3,6 +3,7 @@
  * merging of products and convolutions that read one operand (QKV, gates, parallel branches).
  */
 import type { NodeId } from "../../egraph/index.ts";
+import type { OpAttrs } from "../../graph/graph.ts";
 import { add, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
 import { type RuleRow, row } from "../rule-row.ts";
 import type { Site } from "../site.ts";
@@ -67,29 +68,6 @@ export const products: readonly RuleRow[] = [
   ),
 ];
 
-/**
- * The operand classes of all nodes like the matched one that share its first operand: weights of the model
- * with their like, computed ones with theirs. What one product is computed from in two ways (by its weight,
- * by the scaled weight) would otherwise be merged with itself.
- */
-function siblings(site: Site, op: string): readonly NodeId[] {
-  const { graph } = site.match;
-  const shared = site.id("x");
-  const isGiven = (w: NodeId) => graph.nodes(w).some((node) => graph.opName(node) === leafOp);
-  const givenLike = isGiven(site.id("w"));
-  const found = new Set<NodeId>();
-  for (const user of site.users("x")) {
-    if (graph.opName(user) !== op) continue;
-    const [x, w] = graph.children(user) as [NodeId, NodeId];
-    if (x !== shared || graph.vocabulary.payloadKey(graph.payload(user)) !== site.key("a"))
-      continue;
-    const facts = graph.data(w);
-    const merged = graph.nodes(w).some((node) => graph.opName(node) === "concat");
-    if (facts.constant && !merged && isGiven(w) === givenLike) found.add(w);
-  }
-  return [...found].sort((a, b) => a - b);
-}
-
 interface MergePlan {
   readonly op: "contract" | "convolution";
   /** Axis of the weights along which they are joined, and of the result along which it is cut. */
@@ -97,9 +75,54 @@ interface MergePlan {
   readonly resultAxis: number;
 }
 
+/**
+ * Whether weights are those of the model as they are: alone, behind one another, with zeros around them.
+ * What one product is computed from in two ways (by its weight, by the scaled weight) would otherwise be
+ * merged with itself.
+ */
+function isGiven(site: Site, id: NodeId, depth = 0): boolean {
+  const { graph } = site.match;
+  return graph.nodes(id).some((node) => {
+    const op = graph.opName(node);
+    if (op === leafOp) return true;
+    if (depth === deepestGiven) return false;
+    const [first, second] = graph.children(node);
+    if (op === "pad") return isGiven(site, first!, depth + 1);
+    return op === "concat" && [first!, second!].every((part) => isGiven(site, part, depth + 1));
+  });
+}
+
+const deepestGiven = 2;
+
+/**
+ * The operand classes of all nodes like the matched one that share its first operand: weights of the model
+ * with their like, computed ones with theirs.
+ */
+function siblings(site: Site, { op, weightAxis }: MergePlan): readonly NodeId[] {
+  const { graph } = site.match;
+  const shared = site.id("x");
+  const givenLike = isGiven(site, site.id("w"));
+  const isMerged = (w: NodeId) =>
+    graph.nodes(w).some((node) => {
+      if (graph.opName(node) !== "concat") return false;
+      return (graph.payloadValue(node) as OpAttrs["concat"]).axis === weightAxis;
+    });
+  const found = new Set<NodeId>();
+  for (const user of site.users("x")) {
+    if (graph.opName(user) !== op) continue;
+    const [x, w] = graph.children(user) as [NodeId, NodeId];
+    if (x !== shared || graph.vocabulary.payloadKey(graph.payload(user)) !== site.key("a"))
+      continue;
+    if (!graph.data(w).constant || isMerged(w)) continue;
+    if (isGiven(site, w) === givenLike) found.add(w);
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
 /** All siblings as one op over joined weights, and the part of the matched one. */
-function merge(site: Site, { op, weightAxis, resultAxis }: MergePlan): NodeId | undefined {
-  const weights = siblings(site, op).filter((w) => fits(site, w, weightAxis));
+function merge(site: Site, plan: MergePlan): NodeId | undefined {
+  const { op, weightAxis, resultAxis } = plan;
+  const weights = siblings(site, plan).filter((w) => fits(site, w, weightAxis));
   if (weights.length < 2) return undefined;
   const own = weights.indexOf(site.id("w"));
   if (own < 0) return undefined;

@@ -1,16 +1,51 @@
 /**
  * Convolutions as other convolutions: a small window with zeros around it, so that it joins a larger one
- * beside it (merges, products.ts); and two halves of a batch as one higher picture, right but at the
+ * beside it (merges, products.ts); groups in pairs, with zeros where a filter's own group is not; and two halves of a batch as one higher picture, right but at the
  * seam, which is computed apart and put in its place (partial equivalence with correction, as in PET).
  */
 import type { NodeId } from "../../egraph/index.ts";
 import type { ConvolutionAttrs } from "../../semantics/core-ops.ts";
 import { constantValue, floorDiv, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
+import { fromRef, refTensor } from "../../semantics/tensor.ts";
 import { partOfAxis } from "../attributes-joins.ts";
 import { type RuleRow, row, sampled } from "../rule-row.ts";
 import type { Site } from "../site.ts";
 
+/**
+ * Two neighbouring groups as one: a filter has zeros where the channels of the other group are. Twice the
+ * operations in half the pieces.
+ */
+function pairsOfGroups(site: Site): NodeId | undefined {
+  const attrs = site.attrs<"convolution">("a");
+  const { dtype, shape } = site.type("w");
+  const [filters, inner, ...kernel] = shape.map(constantValue);
+  if (attrs.groups % 2 !== 0 || filters === undefined || inner === undefined) return undefined;
+  if (kernel.some((k) => k === undefined)) return undefined;
+  const groups = attrs.groups / 2;
+  const extents = (channels: number) =>
+    [groups, 2, filters / attrs.groups, channels, ...kernel].map((d) => toIndex(d!));
+  const apart = site.add("reshape", [site.id("w")], { shape: extents(inner) });
+  const zero = site.constant(fromRef(refTensor(dtype, [], [0])));
+  const halves = [0, 1].map((half) => {
+    const own = cut(site, [apart, extents(inner)], [1, toIndex(half), toIndex(1)]);
+    const zeros = (channels: number) => extents(0).map((_, i) => toIndex(i === 3 ? channels : 0));
+    const [low, high] = [zeros(half * inner), zeros((1 - half) * inner)];
+    return site.add("pad", [own, zero], { low, high, mode: "constant" });
+  });
+  const joined = site.add("concat", halves, { axis: 1 });
+  const wide = [filters, 2 * inner, ...kernel].map((d) => toIndex(d!));
+  const filter = site.add("reshape", [joined], { shape: wide });
+  return site.add("convolution", [site.id("x"), filter], { ...attrs, groups });
+}
+
 export const enlargements: readonly RuleRow[] = [
+  row(
+    "join-groups",
+    "reassociates",
+    "(convolution[?a] ?x ?w)",
+    pairsOfGroups,
+    "constant(w); computed(x)",
+  ),
   sampled(
     row(
       "enlarge-window",

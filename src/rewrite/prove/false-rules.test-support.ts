@@ -4,6 +4,7 @@
  */
 import type { NodeId } from "../../egraph/index.ts";
 import { constantValue, floorDiv, toIndex } from "../../semantics/index-expr.ts";
+import { fromRef, refTensor } from "../../semantics/tensor.ts";
 import { partOfAxis } from "../attributes-joins.ts";
 import { type RuleRow, row, sampled } from "../rule-row.ts";
 import type { Site } from "../site.ts";
@@ -27,6 +28,27 @@ function joinedHalves(site: Site): NodeId | undefined {
   const joined = site.add("convolution", [tall, site.id("w")], site.attrs<"convolution">("a"));
   const parts = [0, given].map((start) => cut(2, joined, [start, made]));
   return site.add("concat", parts, { axis: 0 });
+}
+
+/** Pairs of groups as one, with the zeros where the filter's own channels are. */
+function pairsTheWrongWay(site: Site): NodeId | undefined {
+  const attrs = site.attrs<"convolution">("a");
+  const [filters, inner, ...kernel] = site.shape("w").map((d) => constantValue(d)!);
+  if (attrs.groups % 2 !== 0) return undefined;
+  const extents = [attrs.groups / 2, 2, filters! / attrs.groups, inner!, ...kernel].map(toIndex);
+  const apart = site.add("reshape", [site.id("w")], { shape: extents });
+  const zero = site.constant(fromRef(refTensor(site.type("w").dtype, [], [0])));
+  const halves = [0, 1].map((half) => {
+    const part = partOfAxis(extents, 1, [toIndex(half), toIndex(1)]);
+    const own = site.add("slice", [apart], part);
+    const zeros = (n: number) => extents.map((_, i) => toIndex(i === 3 ? n : 0));
+    const [low, high] = [zeros((1 - half) * inner!), zeros(half * inner!)];
+    return site.add("pad", [own, zero], { low, high, mode: "constant" });
+  });
+  const joined = site.add("concat", halves, { axis: 1 });
+  const shape = [filters!, 2 * inner!, ...kernel].map(toIndex);
+  const filter = site.add("reshape", [joined], { shape });
+  return site.add("convolution", [site.id("x"), filter], { ...attrs, groups: attrs.groups / 2 });
 }
 
 export const falseRules: readonly RuleRow[] = [
@@ -367,5 +389,12 @@ export const falseRules: readonly RuleRow[] = [
   sampled(
     row("reverse-twice-elsewhere", "exact", "(reverse[?p] (reverse[?q] ?x))", "?x"),
     "(reverse[?p] (reverse[?q] ?x))",
+  ),
+  row(
+    "groups-joined-the-wrong-way",
+    "reassociates",
+    "(convolution[?a] ?x ?w)",
+    pairsTheWrongWay,
+    "constant(w); computed(x)",
   ),
 ];
