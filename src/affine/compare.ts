@@ -248,7 +248,9 @@ export function contains(
   values: readonly number[],
   limit?: number,
 ): Truth {
-  const fixed = [...value.params.map((p) => params[p] ?? 0), ...values];
+  const numbers = value.params.flatMap((p) => params[p] ?? []);
+  if (numbers.length < value.params.length) return "unknown";
+  const fixed = [...numbers, ...values];
   return decide(
     (work) => value.pieces.some((p) => containsInPiece(value.params, p, fixed, work)),
     limit,

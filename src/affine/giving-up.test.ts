@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type Answer,
+  add,
   affineHull,
   applyMap,
   coalesce,
@@ -10,6 +11,7 @@ import {
   countInParams,
   countPoints,
   enumeratePoints,
+  floorDivide,
   hullBoxes,
   type IntegerMap,
   type IntegerSet,
@@ -25,6 +27,7 @@ import {
   parseMap,
   parseSet,
   polyhedralHull,
+  projectOut,
   removeRedundancies,
   samplePoint,
   simpleHull,
@@ -169,5 +172,36 @@ describe("answers are right or unknown", () => {
     const [box] = (hullBoxes(open) as { readonly value: readonly { readonly dims: unknown }[] })
       .value;
     expect(box!.dims).toMatchObject([{ upper: [] }, { lower: [], upper: [] }]);
+  });
+});
+
+describe("questions about what is not there", () => {
+  const loop = set("[N] -> { [i] : 0 <= i < N }");
+
+  it("one number for all parameters is unknown", () => {
+    const unknown = { kind: "unknown", reason: "parametric" };
+    expect(countPoints(loop)).toEqual(unknown);
+    expect(enumeratePoints(loop)).toEqual(unknown);
+    expect(contains(loop, {}, [0])).toBe("unknown");
+    expect(contains(loop, { N: 1 }, [0])).toBe("yes");
+    expect(contains(loop, { N: 1 }, [0, 0])).toBe("no");
+  });
+
+  it("a name that the set does not have is a parameter of its own", () => {
+    const box = set("{ [i] : 2 <= i <= 5 }");
+    expect(minimum(box, "q")).toEqual({ kind: "known", value: { kind: "unbounded" } });
+    expect(maximum(loop, add("i", "q"))).toEqual({ kind: "known", value: { kind: "unbounded" } });
+    expect(minimum(box, floorDivide("i", 2))).toEqual({
+      kind: "known",
+      value: { kind: "value", value: 1 },
+    });
+    expect(minimum(set("{ [i] : i > i }"), "q")).toEqual({
+      kind: "known",
+      value: { kind: "empty" },
+    });
+  });
+
+  it("dimensions that no tuple has are a mistake of the caller", () => {
+    expect(() => projectOut(loop, [1])).toThrow("no dimension 1");
   });
 });

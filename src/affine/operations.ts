@@ -4,6 +4,7 @@
  * needed and never decide anything; what needs a decision (emptiness, subtraction, comparison) is in
  * compare.ts, optimisation in lexicographic.ts and bounds.ts.
  */
+import { invariant } from "../support/invariant.ts";
 import {
   addPlaced,
   alignPiece,
@@ -212,6 +213,9 @@ export function range(map: IntegerMap): IntegerSet {
 /** Projects the dimensions at these positions away: the points that some value of them completes. */
 export function projectOut(set: IntegerSet, positions: readonly number[]): IntegerSet {
   if (positions.length === 0) return set;
+  const most = Math.max(...set.pieces.map((p) => p.output.dims.length));
+  const there = set.pieces.length === 0 || positions.every((i) => i >= 0 && i < most);
+  invariant(there, () => `no dimension ${Math.max(...positions)} in a set of at most ${most}`);
   const kept = (p: Piece): number[] =>
     p.output.dims.map((_, i) => i).filter((i) => !positions.includes(i));
   return projected(

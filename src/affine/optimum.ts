@@ -9,7 +9,7 @@
 import { PieceBuilder } from "./build.ts";
 import { type AffineLike, affine, scale } from "./expression.ts";
 import { findPoint } from "./omega.ts";
-import { toSystem } from "./piece.ts";
+import { alignPiece, toSystem } from "./piece.ts";
 import { evaluateRow, negateRow, type Row } from "./row.ts";
 import { minimizeRationally, type Program } from "./simplex.ts";
 import { appendLocal, divisionRows, type System } from "./system.ts";
@@ -53,7 +53,7 @@ function minimumWithin(
   return best;
 }
 
-/** The piece's system with the expression as a row over its columns. */
+/** The piece's system with the expression as a row over its columns; names it does not know are parameters. */
 export function withExpression(
   params: readonly string[],
   piece: Piece,
@@ -61,7 +61,7 @@ export function withExpression(
 ): { system: System; row: Row } {
   const rows = new PieceBuilder({ input: piece.input, output: piece.output }, params);
   const { row, locals } = rows.row(expression);
-  const system = toSystem(params, piece);
+  const system = toSystem(rows.params, alignPiece(params, rows.params, piece));
   const { fixed } = system;
   const first = system.locals.length;
   for (let i = 0; i < locals.length; i++) appendLocal(system, null);

@@ -10,7 +10,13 @@
 export type Truth = "yes" | "no" | "unknown";
 
 /** Why something stayed unknown. */
-export type UnknownReason = "budget" | "overflow" | "unbounded";
+export type UnknownReason =
+  | "budget"
+  | "overflow"
+  /** No finite answer. */
+  | "unbounded"
+  /** No single answer: it depends on parameters. */
+  | "parametric";
 
 /** A value, or the reason why it could not be found. */
 export type Answer<T> =
