@@ -4,6 +4,7 @@
  * no zero coefficients), so that equal spelling means equal expression. Names are resolved against
  * dimensions and parameters when an expression enters a set or map (build.ts).
  */
+import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { floorDiv, gcd, modulo } from "./row.ts";
 
@@ -73,8 +74,13 @@ function addTwo(a: Affine, b: Affine): Affine {
   return { constant, terms };
 }
 
+/** A coefficient that can be represented, or AFF002: the nearest `attempt` or budget makes it an answer. */
 function checked(value: number): number {
-  invariant(Number.isSafeInteger(value), () => `affine coefficient ${value} is out of range`);
+  if (!Number.isSafeInteger(value)) {
+    reject("AFF002", `an affine coefficient of ${value} leaves ±(2^53 - 1)`, {
+      help: "use smaller factors",
+    });
+  }
   return value === 0 ? 0 : value;
 }
 

@@ -6,6 +6,8 @@
  * which a caller has to treat like a refusal.
  */
 
+import { DiagnosticError } from "../support/diagnostic.ts";
+
 /** A decision. "unknown" means not proved: callers treat it as the unfavourable answer. */
 export type Truth = "yes" | "no" | "unknown";
 
@@ -48,12 +50,18 @@ export class Work {
   }
 }
 
+/** Of an expression (expression.ts), which knows no budgets. */
+function isOverflow(error: unknown): boolean {
+  return error instanceof DiagnosticError && error.diagnostics[0]?.code === "AFF002";
+}
+
 /** Runs `body` within a budget and reports what it gave up on as "unknown". */
 export function answer<T>(body: (work: Work) => T, limit: number = defaultWork): Answer<T> {
   try {
     return { kind: "known", value: body(new Work(limit)) };
   } catch (error) {
     if (error instanceof GiveUp) return { kind: "unknown", reason: error.reason };
+    if (isOverflow(error)) return { kind: "unknown", reason: "overflow" };
     throw error;
   }
 }

@@ -93,6 +93,7 @@ describe("applySchedule", () => {
     ["unroll S7:i", "SCH001"],
     ["unroll S0:z", "SCH002"],
     ["split S0:i by 0 -> a b", "SCH003"],
+    ["split S0:i by 2199023255552 -> a b split S0:a by 1099511627776 -> c d", "SCH003"],
     ["split S0:i by 2 -> j b", "SCH004"],
     ["reorder S0:(i, j)", "SCH005"],
     ["unroll S0:k", "SCH006"],

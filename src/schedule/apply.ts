@@ -172,6 +172,12 @@ function split(
   if (!Number.isSafeInteger(by.factor) || by.factor < 1) {
     reject("SCH003", `factor ${by.factor} is not a positive integer`, { at: printDirective(d) });
   }
+  if (!Number.isSafeInteger(by.factor * stepOf(s, loop))) {
+    reject("SCH003", `a step of ${by.factor} times that of ${by.loop} leaves ±(2^53 - 1)`, {
+      at: printDirective(d),
+      help: "use smaller factors",
+    });
+  }
   for (const name of [by.outer, by.inner]) {
     const taken = s.loops.some((l) => l.name === name && l !== loop) || s.index.has(name);
     if (taken && name !== by.loop) {
@@ -201,6 +207,12 @@ function split(
   const ragged: Condition[] = s.ragged.map((c) => ({ ...c, expr: substitute(c.expr, swap) }));
   if (constantValue(mod(loop.extent, by.factor)) !== 0) ragged.push(less(value, loop.extent));
   return { ...s, loops: s.loops.toSpliced(at, 1, outer, inner), index, ragged };
+}
+
+/** What one iteration of a loop adds to the loop that it was made of. */
+function stepOf(s: ScheduledStatement, loop: ScheduledLoop): number {
+  const { key } = variable(loop.name);
+  return s.index.get(loop.origin)!.terms.find((t) => t.key === key)!.coefficient;
 }
 
 /** ceil(extent / factor). */

@@ -344,7 +344,7 @@ describe("the tree in text", () => {
     };
     expect(point("S0[j = 7, i = 2]")).toEqual({ i: 2, j: 7 });
     expect(point("S0[2, -7]")).toEqual({ i: 2, j: -7 });
-    for (const text of ["S0", "S0[i]", "S0[1", "[1]", "S0[1.5]"]) {
+    for (const text of ["S0", "S0[i]", "S0[1", "[1]", "S0[1.5]", "S0[9007199254740993, 1]"]) {
       expect(parseAt(text)).toMatchObject({ diagnostics: [{ code: "TXT001" }] });
     }
   });

@@ -204,9 +204,10 @@ export function parseAt(text: string): Result<AskedInstance> {
       /^(?:(.+):)?([^\s:[\]]+)\[(.*)\]$/.exec(text)?.slice(1) ?? malformed(text);
     const parts = inside!.trim() === "" ? [] : inside!.split(",");
     const values = parts.map((part) => {
-      const [name, value] =
+      const [name, digits] =
         /^\s*(?:([A-Za-z_][\w.]*)\s*=\s*)?(-?\d+)\s*$/.exec(part)?.slice(1) ?? malformed(text);
-      return { name, value: Number(value) };
+      const value = Number(digits);
+      return Number.isSafeInteger(value) ? { name, value } : malformed(text);
     });
     return {
       ...(region !== undefined && { region }),

@@ -363,6 +363,8 @@ describe("directives without a place", () => {
     ["fission S0:i", "SCH010"],
     ["pipeline i (S0 0)", "SCH010"],
     ['skew S0:j by i times 1 place "q" in local at S0:i', "SCH011"],
+    ["skew S0:j by i times 9007199254740991 skew S0:i by j times 9007199254740991", "AFF002"],
+    ["shift S0:j by 9007199254740991 shift S0:j by 9007199254740991", "AFF002"],
   ])("%s is %s", (directives, code) => {
     expect(check(regionOf(copy + relu), directives)).toContain(code);
   });

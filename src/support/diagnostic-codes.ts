@@ -60,7 +60,7 @@ export const diagnosticCodes = {
   SCH006: "loop extent is not a constant",
   SCH007: "second vector loop",
   SCH009: "loop has a mode already",
-  SCH010: "statement cannot be fused there",
+  SCH010: "directive does not fit the loops there",
   SCH011: "unknown tensor in a schedule",
   SCH012: "fused loops do not match",
   SCH013: "tile has no constant size",
