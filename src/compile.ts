@@ -59,7 +59,7 @@ import {
   type Result,
 } from "./support/diagnostic.ts";
 import { invariant } from "./support/invariant.ts";
-import type { Target } from "./target/target.ts";
+import { byteProducts, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
@@ -106,6 +106,11 @@ export interface CompiledModel {
   readonly errorBound: number;
 }
 
+/** The graph passes, with those that only this target gains by. */
+export function prepareFor(model: Model, target: Target): Model {
+  return prepareModel(model, { integerProducts: target.capabilities.has(byteProducts) });
+}
+
 /** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
 export function rewriteFor(
   model: Model,
@@ -130,7 +135,7 @@ function improve(
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
   onPass("graph");
-  const prepared = prepareModel(source);
+  const prepared = prepareFor(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
   const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);

@@ -96,7 +96,7 @@ export class NestPricer {
   }
 
   #stored(packed: readonly PackedAxis[]): StoredAccesses {
-    const key = packed.map((p) => `${p.tensor} ${p.axis} ${p.width}`).join();
+    const key = packed.map((p) => `${p.tensor} ${p.axis} ${p.width} ${p.depth ?? ""}`).join();
     const known = this.#packed.get(key);
     if (known) return known;
     const made = this.#storedAnew(packed);
@@ -210,7 +210,10 @@ export class NestPricer {
     }
     const near = Math.min(widest, points);
     const ahead = near + c.loadsAhead * Math.max(0, loaded - near);
-    const perPoint = isProduct ? body - 1 + (this.#fused ? 1 : 2) : body + combine;
+    // Lanes of results and of the depth together: dot products, one instruction each.
+    const isDot = lane !== undefined && reduceLane !== undefined;
+    const product = isDot ? 1 : body - 1 + (this.#fused ? 1 : 2);
+    const perPoint = isProduct ? product : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
     const finishing = variant.tile.filter((l) => l.mode !== "vector");
     for (const a of accesses) {
@@ -219,7 +222,7 @@ export class NestPricer {
     }
     end.arithmetic += points * finish;
     if (reduces) end.other += points * Math.max(1, components);
-    if (reduceLane) end.other += points * lanes * 3;
+    if (reduceLane && !isDot) end.other += points * lanes * 3;
     // An accumulator without a register is fetched and put back by every copy, an operand once.
     const homeless = Math.max(0, kept - this.#registers) * copies;
     const waiting = Math.max(0, ahead - Math.max(0, this.#registers - kept));

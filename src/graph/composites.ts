@@ -5,7 +5,7 @@
  * may be absent in the middle of the list have a flag each; the operands present follow in the order
  * given here.
  */
-import type { ConvolutionAttrs, NoAttrs } from "../semantics/core-ops.ts";
+import type { GroupedWindowAttrs, NoAttrs } from "../semantics/core-ops.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 
 export interface AxisAttrs {
@@ -167,5 +167,5 @@ export interface CompositeAttrs {
   /** inputs: a, b, aZero?, bZero?; numpy matrix product in i32. */
   matMulInteger: { readonly aZero: boolean; readonly bZero: boolean };
   /** inputs: x, w, xZero?, wZero?; output in i32. */
-  convInteger: ConvolutionAttrs & { readonly xZero: boolean; readonly wZero: boolean };
+  convInteger: GroupedWindowAttrs & { readonly xZero: boolean; readonly wZero: boolean };
 }

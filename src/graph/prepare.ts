@@ -1,6 +1,7 @@
 /**
  * The graph passes of the compiler in order: batch norms into the weights before them, composites into
- * core ops, Fourier transforms into products, constants folded, bodies of control flow copied out where
+ * core ops (products of quantised values before that, where the machine multiplies bytes), Fourier
+ * transforms into products, constants folded, bodies of control flow copied out where
  * they are decided or few, equal nodes once, dead ones gone. Constants that are too large to stand in
  * the graph join the model's weights.
  */
@@ -12,6 +13,7 @@ import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
+import { integerProducts } from "./transforms/integer-products.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
@@ -27,9 +29,20 @@ type Pass = (graph: Graph, weights: WeightStore) => Rebuilt;
 
 const fold: Pass = (graph, weights) => foldConstants(graph, { ...foldLimits, weights });
 
-export function prepareModel(model: Model): Model {
+/** Everything but the values of quantised weights. */
+const foldButDequantized: Pass = (graph, weights) =>
+  foldConstants(graph, { ...foldLimits, weights, leave: (node) => node.op === "dequantize" });
+
+export interface PrepareOptions {
+  /** Products of quantised values are computed on their bytes: the machine has an instruction for it. */
+  readonly integerProducts?: boolean;
+}
+
+export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
+  const onBytes = options.integerProducts ? [foldButDequantized, integerProducts] : [];
   const expanded = runPasses(model, [
     foldBatchNorm,
+    ...onBytes,
     (graph) => expandComposites(graph),
     (graph) => expandFourier(graph, fourierLimits),
     fold,

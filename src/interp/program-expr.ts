@@ -114,7 +114,11 @@ export function compileExpr<F extends Frame>(expr: Expr, at: ExprContext<F>): Va
     }
     case "splat": {
       const operand = compileExpr(expr.operand, at);
-      return (frame) => new Array<ScalarValue>(expr.lanes).fill(operand(frame)[0]!);
+      const { lanes: each } = expr.operand;
+      return (frame) => {
+        const values = operand(frame);
+        return eachLane(expr.lanes, (l) => values[l % each]!);
+      };
     }
     case "pack": {
       const operands = expr.operands.map((o) => compileExpr(o, at));

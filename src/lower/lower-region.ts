@@ -117,6 +117,7 @@ class KernelLowering {
       const kernelName = `${this.#region.region.name}${suffix}`;
       return lowerProduct(this.#region, product, kernelName, { names, operand });
     }
+    refuseDots(root, this.#target);
     this.#placeTiles();
     const block = new Block(this.#names);
     const ranges = symbolRanges(this.#region.region);
@@ -359,6 +360,18 @@ class KernelLowering {
     };
     copy(0, place.block, []);
   }
+}
+
+/** Lanes of results and of the depth together need the target's dot products. */
+function refuseDots({ statement, loops }: ScheduledStatement, target: Target): void {
+  const vectors = loops.filter((l) => l.mode === "vector");
+  if (vectors.length < 2) return;
+  const lane = vectors.find((l) => l.kind !== "reduce")!;
+  if (target.capabilities.has(`vpdpbusd.i32x${constantValue(lane.extent)}`)) return;
+  reject("SCH039", `${target.name} sums no products of bytes in ${lane.extent.key} lanes`, {
+    at: `vectorize ${statement.name}:${lane.name}`,
+    help: "vectorize the loop over results alone, or choose a target with VNNI",
+  });
 }
 
 function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {

@@ -32,15 +32,17 @@ export function planNest(scheduled: ScheduledStatement, domain: readonly Conditi
   const isTile = (l: ScheduledLoop, at: number): boolean =>
     l.kind === "space" &&
     (l.mode === "unroll" || l.mode === "vector" || (first >= 0 && at > first && !isSpread(l)));
-  const vector = loops.find((l) => l.mode === "vector");
-  const lane = vector && { name: vector.name, lanes: constantValue(vector.extent)! };
+  const laneOf = (isReduce: boolean): LaneLoop | undefined => {
+    const vector = loops.find((l) => l.mode === "vector" && (l.kind === "reduce") === isReduce);
+    return vector && { name: vector.name, lanes: constantValue(vector.extent)! };
+  };
   return {
     scheduled,
     outer: loops.filter((l, at) => l.kind !== "reduce" && !isTile(l, at)),
     tile: loops.filter(isTile),
     reduce: loops.filter((l) => l.kind === "reduce"),
-    spaceLane: vector?.kind === "space" ? lane : undefined,
-    reduceLane: vector?.kind === "reduce" ? lane : undefined,
+    spaceLane: laneOf(false),
+    reduceLane: laneOf(true),
     domain,
   };
 }

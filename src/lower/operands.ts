@@ -103,7 +103,7 @@ export function laneStride(
   return linear.at(-1) === 1 && outer.every((c) => c === 0) ? "contiguous" : undefined;
 }
 
-function bindLane(
+export function bindLane(
   index: readonly IndexExpr[],
   lane: string,
   value: number,

@@ -11,6 +11,7 @@ import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
+import { dotTerms } from "../schedule/dot-form.ts";
 import { isBound, type ScheduledLoop } from "../schedule/scheduled-region.ts";
 import { type Condition, less } from "../semantics/condition.ts";
 import type { DType } from "../semantics/dtype.ts";
@@ -27,6 +28,7 @@ import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Block } from "./block.ts";
 import { hullOf, mentionsAny, reduceConditions, substituteConditions } from "./conditions.ts";
+import { dotOperands } from "./dot-operands.ts";
 import type { NestLowering, Place, TilePoint } from "./nest-lowering.ts";
 import { isLocalLoop } from "./nest-plan.ts";
 import {
@@ -81,11 +83,12 @@ export class ReductionLowering {
       const components = this.#reduction.monoid.identity.map((_, component) =>
         this.#loadAccumulator(component, point),
       );
-      const reduced = this.#nest.plan.reduceLane
-        ? this.#combineLanes(components, at.block)
-        : threads
-          ? this.#combineThreads(components, at.block)
-          : components;
+      const reduced =
+        this.#nest.plan.reduceLane && !this.#shape.lane
+          ? this.#combineLanes(components, at.block)
+          : threads
+            ? this.#combineThreads(components, at.block)
+            : components;
       // Every thread of the warp has the result; the first stores it.
       const first = threads ? [less(variable(threads.name), 1)] : [];
       this.#nest.finish(reduced, [...this.#shape.storeGuard, ...first], site);
@@ -107,7 +110,8 @@ export class ReductionLowering {
     if (!loop) {
       this.#update(place, this.#shape.lane);
     } else if (loop.mode === "vector") {
-      this.#lowerVectorLoop(loop, place);
+      if (this.#shape.lane) this.#dotProducts(this.#shape.lane, place);
+      else this.#lowerVectorLoop(loop, place);
     } else if (loop.mode === "unroll") {
       for (let i = 0; i < constantValue(loop.extent)!; i++) {
         const loops = new Map(place.loops).set(loop.name, constant(i));
@@ -141,6 +145,30 @@ export class ReductionLowering {
     }
     const needed = reduceConditions(known, place.ranges);
     place.block.branch(needed, (block) => this.#update({ ...all, block }, lane), tail);
+  }
+
+  /** The trips of the innermost loop as terms of one instruction in each lane of results. */
+  #dotProducts(lane: LaneLoop, place: Place): void {
+    const { statement } = this.#nest.plan.scheduled;
+    const depth = this.#nest.plan.reduceLane;
+    invariant(depth && depth.lanes === dotTerms, () => "dot products have a loop of their terms");
+    this.#forEachPoint(place, (point, inside) => {
+      const site = {
+        ...this.#nest.site(inside, point.loops, lane),
+        unguarded: this.#unguarded,
+      };
+      const operands = dotOperands(statement, { ...site, depth });
+      const intrinsic = `vpdpbusd.i32x${lane.lanes}`;
+      const old = this.#loadAccumulator(0, point);
+      const value: Expr = {
+        kind: "call",
+        dtype: "i32",
+        lanes: lane.lanes,
+        intrinsic,
+        operands: [old, ...operands],
+      };
+      this.#storeAccumulator(site.block, 0, point, value);
+    });
   }
 
   /** accumulator = combine(accumulator, body) for each point of the tile. */

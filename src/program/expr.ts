@@ -44,7 +44,7 @@ export function typeFault(expr: Expr): string | undefined {
     case "cast":
       return expr.operand.lanes === expr.lanes ? undefined : "cast changes the lanes";
     case "splat":
-      return expr.operand.lanes === 1 && expr.operand.dtype === expr.dtype
+      return expr.lanes % expr.operand.lanes === 0 && expr.operand.dtype === expr.dtype
         ? undefined
         : `splat of ${printType(expr.operand)} to ${printType(expr)}`;
     case "pack":
@@ -160,9 +160,9 @@ export function castExpr(operand: Expr, dtype: DType, saturate: boolean): Expr {
   return checked({ kind: "cast", dtype, lanes: operand.lanes, saturate, operand });
 }
 
-/** A scalar in every one of `lanes` lanes; one lane is the scalar itself. */
+/** A value again and again until `lanes` lanes are filled; what has so many lanes is itself. */
 export function splatExpr(operand: Expr, lanes: number): Expr {
-  if (lanes === 1) return operand;
+  if (lanes === operand.lanes) return operand;
   return checked({ kind: "splat", dtype: operand.dtype, lanes, operand });
 }
 

@@ -250,6 +250,8 @@ export function randomExpr(rng: Rng, scope: Scope, type: ValueType, depth: numbe
   if (type.lanes > 1) {
     choices.push(() => make.splatExpr(again(scalar), type.lanes));
     choices.push(() => make.packExpr(Array.from({ length: type.lanes }, () => leafOf(scalar))));
+    const pair = (): Expr => make.packExpr([leafOf(scalar), again(scalar)]);
+    choices.push(() => make.splatExpr(pair(), type.lanes));
   } else choices.push(() => make.extractExpr(again({ ...type, lanes: 4 }), rng.integer(0, 3)));
   if (type.dtype === "f32" && type.lanes !== 1) {
     const name = `fma.f32x${type.lanes}`;

@@ -36,7 +36,7 @@ export type Expr = ValueType &
     /** Lanewise; operands have the lanes of the result. */
     | { readonly kind: "apply"; readonly op: ScalarOp; readonly operands: readonly Expr[] }
     | { readonly kind: "cast"; readonly saturate: boolean; readonly operand: Expr }
-    /** A scalar in every lane. */
+    /** A scalar in every lane, or a short vector again and again. */
     | { readonly kind: "splat"; readonly operand: Expr }
     /** A vector from `lanes` scalars. */
     | { readonly kind: "pack"; readonly operands: readonly Expr[] }

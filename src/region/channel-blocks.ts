@@ -9,6 +9,7 @@
  */
 import type { Condition } from "../semantics/condition.ts";
 import { less } from "../semantics/condition.ts";
+import { isIntegerDType } from "../semantics/dtype.ts";
 import {
   add,
   constant,
@@ -30,12 +31,17 @@ import { substituteVariables } from "./statement.ts";
 /** The axis of a feature map that counts its channels. */
 const channelAxis = 1;
 
+/** What fills the lanes of a vector, alone or when it is widened. */
+const blockedTypes: ReadonlySet<string> = new Set(["f32", "i8", "u8"]);
+
 type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 /** Whether a tensor can be stored in blocks of channels: a feature map with some channels. */
 export function isFeatureMap({ dtype, shape, role }: RegionTensor, block: number): boolean {
   const channels = shape.length < 3 ? undefined : constantValue(shape[channelAxis]!);
-  return dtype === "f32" && role !== "weight" && channels !== undefined && 2 * channels >= block;
+  return (
+    blockedTypes.has(dtype) && role !== "weight" && channels !== undefined && 2 * channels >= block
+  );
 }
 
 /** Which loops of a region are cut into blocks, and which feature maps it then meets in blocks. */
@@ -250,9 +256,20 @@ class BlockedStatement {
   #ends(): readonly Condition[] {
     return this.#statement.loops.flatMap((l) => {
       if (!this.#isRagged(l)) return [];
-      const ends = l.kind === "reduce" || this.#meetsPlain(l.name);
+      const ends = l.kind === "reduce" ? !this.#addsNothing(l.name) : this.#meetsPlain(l.name);
       return ends ? [less(this.#split.get(l.name)!, l.extent)] : [];
     });
+  }
+
+  /** Past the end a sum of products of integers meets weights that are zero, and zero times any is zero. */
+  #addsNothing(loop: string): boolean {
+    const { reads, reduction, body } = this.#statement;
+    const [root] = body;
+    if (reduction?.monoid.name !== "sum" || root!.kind !== "apply" || root!.op !== "mul")
+      return false;
+    const isZero = ({ tensor, index }: Access): boolean =>
+      this.#region.tensors.get(tensor)!.role === "weight" && index.some((e) => e.key === loop);
+    return isIntegerDType(root!.dtype) && reads.some(isZero);
   }
 
   #meetsPlain(loop: string): boolean {

@@ -13,6 +13,7 @@
  * What was refused is kept with its reason. Whether the choice is good is search/'s business: the
  * alternatives are `candidateGroups`.
  */
+import { dtypes } from "../semantics/dtype.ts";
 import { variablesOf } from "../semantics/index-expr.ts";
 import { type ScalarExpr, scalarCost } from "../semantics/scalar-expr.ts";
 import type { Composition } from "./compose-epilogue.ts";
@@ -169,11 +170,30 @@ class Planner {
   }
 
   #withEpilogue(group: Group, name: string): Group | undefined {
+    if (this.#isWidenedLater(name)) {
+      const reason = "its readers widen the bytes themselves";
+      this.#refuse({ statement: name, into: group.name, reason });
+      return undefined;
+    }
     const larger = { ...group, epilogue: [...group.epilogue, name] };
     const composed = this.#compose(larger);
     if (composed.kind === "composed") return larger;
     this.#refuse({ statement: name, into: group.name, reason: composed.reason });
     return undefined;
+  }
+
+  /** Whether bytes are only made wider here, for contractions, which can do so where they read them. */
+  #isWidenedLater(name: string): boolean {
+    const { uses, program } = this.#analysed;
+    const statement = statementNamed(this.#analysed, name);
+    if (!isPure(statement) || !isWidening(statement.body[0]!)) return false;
+    const { tensor } = statement.writes[0]!;
+    const readers = uses.readers.get(tensor) ?? [];
+    if (uses.aliased.has(tensor) || readers.length === 0) return false;
+    return readers.every((at) => {
+      const item = program.items[at];
+      return item?.kind === "statement" && isContraction(item.statement);
+    });
   }
 
   #refuse(refusal: Refusal): void {
@@ -264,7 +284,8 @@ function unwilling(
   const all = [...inBody, ...reader.finishReads.filter((a) => a.tensor === tensor)];
   const moves = producer.body[0]!.kind === "argument";
   if (isContraction(reader) && inBody.length > 0) {
-    if (!moves || producer.indirects.length > 0) return "operands of contractions stay plain";
+    const plain = moves || isWidening(producer.body[0]!);
+    if (!plain || producer.indirects.length > 0) return "operands of contractions stay plain";
     return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
   }
   const once = !shared && all.length === 1 && coversLoops(reader, all[0]!);
@@ -274,6 +295,13 @@ function unwilling(
   if (moves) return keepsInnermost(producer) ? undefined : "strided reads would be repeated";
   const cost = scalarCost(producer.body[0]!);
   return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
+}
+
+/** A byte as a wider number: a quarter of the traffic, one instruction. */
+function isWidening(expr: ScalarExpr): boolean {
+  if (expr.kind !== "cast" || expr.operand.kind !== "argument") return false;
+  const narrow = expr.operand.dtype === "i8" || expr.operand.dtype === "u8";
+  return narrow && dtypes[expr.dtype].bits >= 32;
 }
 
 /** Whether different iterations of the reader read different elements. */

@@ -23,6 +23,7 @@ import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
+import { dotAxes, dotTerms } from "./dot-form.ts";
 import { multiplyFault, productForm } from "./product-form.ts";
 import {
   type FusedStatement,
@@ -106,7 +107,7 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
     case "reorder":
       return onStatement(state, d, (s) => reorder(s, d));
     case "vectorize":
-      return onStatement(state, d, (s) => setMode(s, d, "vector"));
+      return onStatement(state, d, (s) => vectorize(state, s, d));
     case "unroll":
       return onStatement(state, d, (s) => setMode(s, d, "unroll"));
     case "parallelize":
@@ -279,6 +280,33 @@ function fission(state: ScheduledRegion, d: Of<"fission">): ScheduledRegion {
     });
   }
   return { ...state, fused: position > 0 ? [{ ...fused, depth: position }] : [] };
+}
+
+/** Lanes; of results and of the depth together they are dot products. */
+function vectorize(
+  state: ScheduledRegion,
+  s: ScheduledStatement,
+  d: Of<"vectorize">,
+): ScheduledStatement {
+  const loop = s.loops[loopPosition(s, d, d.loop)]!;
+  const other = s.loops.find((l) => l.mode === "vector");
+  if (!other || other.kind === loop.kind) return setMode(s, d, "vector");
+  const [lane, depth] = loop.kind === "reduce" ? [other, loop] : [loop, other];
+  const names = { lane: lane.origin, depth: depth.origin };
+  const whole = constantValue(depth.extent) === dotTerms;
+  if (!whole || !dotAxes(state.region, s.statement, names)) {
+    reject(
+      "SCH038",
+      `${s.statement.name} has no dot products along ${depth.name} in lanes of ${lane.name}`,
+      {
+        at: printDirective(d),
+        help: `vectorize one of the two, or products of u8 by constant i8 whose depth is split by ${dotTerms}`,
+      },
+    );
+  }
+  const apart = s.loops.map((l) => (l === other ? { ...l, mode: "serial" as const } : l));
+  const marked = setMode({ ...s, loops: apart }, d, "vector");
+  return { ...s, loops: marked.loops.map((l) => (l.name === other.name ? other : l)) };
 }
 
 function setMode(

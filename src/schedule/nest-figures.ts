@@ -21,6 +21,7 @@ import {
   scalarOperands,
   scalarOps,
 } from "../semantics/scalar-expr.ts";
+import { dotTerms } from "./dot-form.ts";
 import { type ScheduledMode, type ScheduledStatement, symbolRanges } from "./scheduled-region.ts";
 
 /** One axis of an access: how far a trip of each loop of the statement moves along it. */
@@ -90,6 +91,8 @@ export interface PackedAxis {
   readonly tensor: string;
   readonly axis: number;
   readonly width: number;
+  /** An axis of which so many neighbours as a dot product sums stand beside each element of a block. */
+  readonly depth?: number;
 }
 
 export function nestFigures(region: Region, statement: Statement): NestFigures {
@@ -205,6 +208,7 @@ export function loopFigures(figures: NestFigures, s: ScheduledStatement): readon
 export function packedAxis(tensor: string, layout: LayoutMap): PackedAxis | undefined {
   const inner = layout.stored.at(-1);
   const [term] = inner?.terms ?? [];
+  if (inner?.terms.length === 2) return dotPackedAxis(tensor, layout);
   const [atom] = term?.atoms ?? [];
   if (inner?.terms.length !== 1 || atom?.kind !== "mod") return undefined;
   const width = constantValue(layout.shape.at(-1)!);
@@ -212,8 +216,39 @@ export function packedAxis(tensor: string, layout: LayoutMap): PackedAxis | unde
   return width === undefined || axis < 0 ? undefined : { tensor, axis, width };
 }
 
+/** An access to groups of neighbours along an axis as single elements. */
+function groupedAccess(a: AccessFigures, depth: number): AccessFigures {
+  const axes = a.axes.map((x, axis) =>
+    axis === depth
+      ? {
+          ...x,
+          extent: Math.ceil(x.extent / dotTerms),
+          steps: x.steps.map((s) => s / dotTerms),
+          divisor: dotTerms,
+        }
+      : x,
+  );
+  return { ...a, axes, bytes: a.bytes * dotTerms };
+}
+
+/** Blocks along one axis, groups of neighbours along another (dot-form.ts). */
+function dotPackedAxis(tensor: string, layout: LayoutMap): PackedAxis | undefined {
+  const of = (coefficient: number): number => {
+    const term = layout.stored.at(-1)!.terms.find((t) => t.coefficient === coefficient);
+    const [atom] = term?.atoms ?? [];
+    if (atom?.kind !== "mod") return -1;
+    return layout.logical.findIndex((_, i) => variablesOf(atom.numerator).has(`l${i}`));
+  };
+  const [axis, depth] = [of(dotTerms), of(1)];
+  const bytes = constantValue(layout.shape.at(-1)!);
+  if (axis < 0 || depth < 0 || bytes === undefined) return undefined;
+  return { tensor, axis, width: bytes / dotTerms, depth };
+}
+
 /** The access in the blocked storage: panels outermost, then the other axes, then the block. */
-export function packedAccess(a: AccessFigures, { axis, width }: PackedAxis): AccessFigures {
+export function packedAccess(whole: AccessFigures, by: PackedAxis): AccessFigures {
+  const { axis, width, depth } = by;
+  const a = depth === undefined ? whole : groupedAccess(whole, depth);
   const cut = a.axes[axis]!;
   const steps = cut.steps.map((s) => s / width);
   const panels = { extent: Math.ceil(cut.extent / width), steps, divisor: width, open: false };

@@ -7,6 +7,7 @@
 import type { Region, Statement } from "../region/nest.ts";
 import { blockedLayout } from "./blocked-layout.ts";
 import type { Directive } from "./directive.ts";
+import { dotLayout, dotTerms } from "./dot-form.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
 
 export interface UnrolledRows {
@@ -20,6 +21,8 @@ export interface MicroTile {
   readonly lane?: { readonly loop: number; readonly vectors: number };
   /** The innermost reduce loop in lanes. */
   readonly reduceLane?: number;
+  /** A reduce loop whose neighbours are summed by dot products, beside a space loop in lanes. */
+  readonly dot?: number;
   readonly rows: readonly UnrolledRows[];
   /** Reduce loops that are copied out whole. */
   readonly copied: readonly number[];
@@ -70,11 +73,17 @@ export class ChoiceSpeller {
       const name = this.#name(choice.reduceLane);
       made.push(...this.#reduceLaneDirectives(name, choice.step));
     }
+    if (choice.dot !== undefined) {
+      const loop = this.#name(choice.dot);
+      const [outer, inner] = [`${loop}_d`, `${loop}_q`];
+      made.push({ kind: "split", statement, loop, factor: dotTerms, outer, inner });
+      made.push({ kind: "vectorize", statement, loop: inner });
+    }
     for (const loop of choice.copied)
-      made.push({ kind: "unroll", statement, loop: this.#name(loop) });
+      made.push({ kind: "unroll", statement, loop: this.#reduceName(choice, loop) });
     const stepped = steppedLoop(choice);
     if (stepped !== undefined) {
-      const name = this.#name(stepped);
+      const name = this.#reduceName(choice, stepped);
       const [outer, inner] = [`${name}_o`, `${name}_u`];
       made.push({ kind: "split", statement, loop: name, factor: choice.step, outer, inner });
       made.push({ kind: "unroll", statement, loop: inner });
@@ -87,7 +96,10 @@ export class ChoiceSpeller {
     }
     for (const p of choice.packed) {
       const { shape } = this.#region.tensors.get(p.tensor)!;
-      const layout = blockedLayout(shape, p.axis, p.width);
+      const layout =
+        p.depth === undefined
+          ? blockedLayout(shape, p.axis, p.width)
+          : dotLayout(shape, { lane: p.axis, depth: p.depth }, p.width);
       made.push({ kind: "layout", tensor: p.tensor, layout });
     }
     const order = this.#order(choice);
@@ -131,6 +143,11 @@ export class ChoiceSpeller {
     ];
   }
 
+  /** What is left of a reduce loop once the terms of dot products are cut off. */
+  #reduceName({ dot }: MicroTile, loop: number): string {
+    return loop === dot ? `${this.#name(loop)}_d` : this.#name(loop);
+  }
+
   #name(loop: number): string {
     return this.#figures.loops[loop]!.name;
   }
@@ -154,7 +171,7 @@ export class ChoiceSpeller {
     }
     const stepped = steppedLoop(choice);
     const reduce = choice.reduce.flatMap((l) => {
-      const name = this.#name(l);
+      const name = this.#reduceName(choice, l);
       if (l === choice.reduceLane) {
         return choice.step === 1
           ? [`${name}_o`, `${name}_l`]
@@ -162,6 +179,7 @@ export class ChoiceSpeller {
       }
       return l === stepped ? [`${name}_o`, `${name}_u`] : [name];
     });
+    if (choice.dot !== undefined) reduce.push(`${this.#name(choice.dot)}_q`);
     const tile = choice.rows.map((r) => `${this.#name(r.loop)}_r`);
     if (choice.lane) {
       const name = this.#name(choice.lane.loop);
@@ -219,7 +237,8 @@ export function microLoops(
   const made: LoopFigures[] = [];
   const stepped = steppedLoop(micro);
   for (const origin of micro.reduce) {
-    const { extent } = figures.loops[origin]!;
+    const terms = origin === micro.dot ? dotTerms : 1;
+    const extent = Math.ceil(figures.loops[origin]!.extent / terms);
     if (origin === micro.reduceLane) {
       const { step } = micro;
       const unit = lanes * step;
@@ -228,12 +247,16 @@ export function microLoops(
       made.push({ origin, unit: 1, trips: lanes, mode: "vector" });
     } else if (origin === stepped) {
       const { step } = micro;
-      made.push({ origin, unit: step, trips: Math.ceil(extent / step), mode: "serial" });
-      made.push({ origin, unit: 1, trips: step, mode: "unroll" });
+      const trips = Math.ceil(extent / step);
+      made.push({ origin, unit: terms * step, trips, mode: "serial" });
+      made.push({ origin, unit: terms, trips: step, mode: "unroll" });
     } else {
       const mode = micro.copied.includes(origin) ? "unroll" : "serial";
-      made.push({ origin, unit: 1, trips: extent, mode });
+      made.push({ origin, unit: terms, trips: extent, mode });
     }
+  }
+  if (micro.dot !== undefined) {
+    made.push({ origin: micro.dot, unit: 1, trips: dotTerms, mode: "vector" });
   }
   for (const { loop, count } of micro.rows) {
     made.push({ origin: loop, unit: 1, trips: count, mode: "unroll" });

@@ -7,7 +7,8 @@
  */
 import type { Region, Statement, Write } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
-import type { Target } from "../target/target.ts";
+import { byteProducts, type Target } from "../target/target.ts";
+import { dotAxes, dotTerms } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
 import {
   type AccessFigures,
@@ -223,7 +224,7 @@ export class TileSpace {
       return;
     }
     const contiguous = accesses.some((a) => laneOrder(a, lane) === "contiguous" && !a.scattered);
-    const packable = this.#packings(lane, this.lanes);
+    const packable = [...this.#packings(lane, this.lanes), ...this.#dotTiles(lane, this.lanes)];
     const apart = accesses.some((a) => a.use === "write" && laneOrder(a, lane) !== "contiguous");
     const useless = !contiguous && packable.length === 0;
     if (useless || (apart && this.lanes > mostScatteredLanes)) {
@@ -245,11 +246,15 @@ export class TileSpace {
     const width = this.lanes * lane.vectors;
     const tooWide = lane.vectors > 1 && this.figures.loops[lane.loop]!.extent < width;
     const packings = this.#packings(lane.loop, width);
-    const wanted = packings.length === 0 ? [[]] : [packings, []];
-    for (const packed of wanted) {
-      for (const { copied, step } of this.#steppings()) {
+    const plain = packings.length === 0 ? [[]] : [packings, []];
+    const dots = this.#dotTiles(lane.loop, width);
+    // Bytes are multiplied one by one only where four at a time are not possible.
+    const wanted = dots.length > 0 ? dots : plain.map((packed) => ({ packed }));
+    for (const form of wanted) {
+      const dot = "dot" in form ? form.dot : undefined;
+      for (const { copied, step } of this.#steppings(dot)) {
         const reduce = this.#ordered(copied);
-        const tile: MicroTile = { lane, rows, copied, step, reduce, packed };
+        const tile: MicroTile = { lane, rows, copied, step, reduce, ...form };
         const states = this.outerCount(tile);
         this.funnel.generated += states;
         if (tooWide) this.funnel.take("extent", states);
@@ -258,9 +263,30 @@ export class TileSpace {
     }
   }
 
-  /** Which reduce loops are copied out, and how many steps of the one that is left are. */
-  #steppings(): readonly { readonly copied: readonly number[]; readonly step: number }[] {
+  /** Depths along which dot products may run beside these lanes, with the packing of the weights. */
+  #dotTiles(
+    lane: number,
+    width: number,
+  ): readonly { readonly dot: number; readonly packed: readonly PackedAxis[] }[] {
+    if (!this.#target.capabilities.has(byteProducts)) return [];
     const { loops } = this.figures;
+    return this.#reduce.flatMap((dot) => {
+      const names = { lane: loops[lane]!.name, depth: loops[dot]!.name };
+      const axes = dotAxes(this.#region, this.#statement, names);
+      if (!axes) return [];
+      return [
+        { dot, packed: [{ tensor: axes.tensor, axis: axes.lane, width, depth: axes.depth }] },
+      ];
+    });
+  }
+
+  /** Which reduce loops are copied out, and how many steps of the one that is left are. */
+  #steppings(
+    dot?: number,
+  ): readonly { readonly copied: readonly number[]; readonly step: number }[] {
+    const loops = this.figures.loops.map((l, i) =>
+      i === dot ? { ...l, extent: l.extent / dotTerms } : l,
+    );
     const copied: number[] = [];
     const found = [{ copied: [] as readonly number[], step: 1 }];
     for (const l of [...this.#reduce].reverse()) {
@@ -360,7 +386,10 @@ export class TileSpace {
   ): void {
     const { loops } = this.figures;
     const points = rows.reduce((n, r) => n * r.count, tile.lane?.vectors ?? 1);
-    const copies = tile.copied.reduce((n, l) => n * loops[l]!.extent, points * tile.step);
+    const copies = tile.copied.reduce(
+      (n, l) => (n * loops[l]!.extent) / (l === tile.dot ? dotTerms : 1),
+      points * tile.step,
+    );
     if (rows.some((r) => loops[r.loop]!.extent < r.count)) this.funnel.take("extent", states);
     else if (points > this.#target.vectorRegisters) this.funnel.take("registers", states);
     else if (copies > mostCopies) this.funnel.take("code size", states);

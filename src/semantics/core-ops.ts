@@ -25,11 +25,16 @@ export interface WindowAttrs {
   readonly padHigh: readonly number[];
 }
 
-export interface ConvolutionAttrs extends WindowAttrs {
+export interface GroupedWindowAttrs extends WindowAttrs {
   readonly groups: number;
 }
 
-export interface TransposedConvolutionAttrs extends ConvolutionAttrs {
+export interface ConvolutionAttrs extends GroupedWindowAttrs {
+  /** Type of the sums of integers, whose operands may then be of two types; absent: the operands' own. */
+  readonly accumulator?: DType;
+}
+
+export interface TransposedConvolutionAttrs extends GroupedWindowAttrs {
   /** Extra extent at the high end of each spatial axis of the result. */
   readonly outputPadding: readonly number[];
 }

@@ -70,7 +70,11 @@ describe("layoutFault", () => {
       layout([10, 6], ["p0", "2*p1"], ["l0", "floorDiv(l1, 2)"]),
       "l1",
     ],
-    ["it is not linear", layout(extents, ["p0", "mod(p1, 12)"], ["l0", "l1"]), "linear"],
+    [
+      "two positions share a term",
+      layout(extents, ["p0 * p1", "p1"], ["l0", "l1"]),
+      "no sum of a term",
+    ],
     [
       "an extent is open",
       { ...layout(extents, ["p0", "p1"], ["l0", "l1"]), shape: [expr("N"), constant(12)] },

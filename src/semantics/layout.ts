@@ -14,12 +14,13 @@ import {
   floorDiv,
   type IndexAtom,
   type IndexExpr,
+  type IndexTerm,
   indexEquals,
   mul,
   rebuildAtom,
-  splitLinear,
   substitute,
   variable,
+  variablesOf,
 } from "./index-expr.ts";
 import { loopRange, provesAtMost, provesLess } from "./index-range.ts";
 import type { Tensor } from "./tensor.ts";
@@ -44,9 +45,8 @@ export function layoutFault(layout: LayoutMap, shape: readonly IndexExpr[]): str
   if (!ranks) return `it maps ${logical.length} axes to ${stored.length} stored ones`;
   const open = [...layout.shape, ...shape].find((e) => (constantValue(e) ?? -1) < 0);
   if (open) return `the extent ${open.key} is not a constant`;
-  const positions = stored.map((_, axis) => `p${axis}`);
-  const bent = logical.find((e) => positions.some((p) => !splitLinear(e, p)));
-  if (bent) return `${bent.key} is not linear in the stored position`;
+  const bent = logical.find((e) => e.terms.some((t) => variablesOf(termOf(t)).size !== 1));
+  if (bent) return `${bent.key} is no sum of a term for each stored axis`;
   const ranges = new Map(shape.map((e, axis) => [`l${axis}`, loopRange(e, new Map())]));
   for (const [axis, at] of stored.entries()) {
     const extent = layout.shape[axis]!;
@@ -58,6 +58,15 @@ export function layoutFault(layout: LayoutMap, shape: readonly IndexExpr[]): str
     (e, axis) => !indexEquals(expandMods(substitute(e, places)), variable(`l${axis}`)),
   );
   return lost < 0 ? undefined : `the element stored for l${lost} is ${logical[lost]!.key}`;
+}
+
+function termOf({ coefficient, atoms }: Pick<IndexTerm, "coefficient" | "atoms">): IndexExpr {
+  return mul(
+    coefficient,
+    ...atoms.map((a) =>
+      a.kind === "variable" ? variable(a.name) : rebuildAtom(a, atomOperands(a)),
+    ),
+  );
 }
 
 /** The same value with a - b*floorDiv(a, b) for each mod(a, b), so that halves of a split meet. */
@@ -92,7 +101,11 @@ export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   const make = tensor.data.constructor as new (n: number) => typeof tensor.data;
   const data = new make(count);
-  const axes = layout.logical.map((e, axis) => linearAxis(e, shape.length, tensor.shape[axis]!));
+  const axes = layout.logical.map((e, axis) => ({
+    tables: positionTables(e, shape),
+    constant: e.constant,
+    extent: tensor.shape[axis]!,
+  }));
   const at = new Array<number>(shape.length).fill(0);
   for (let i = 0; i < count; i++) {
     const source = logicalOffset(axes, at);
@@ -106,28 +119,34 @@ export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
   return { dtype: tensor.dtype, shape, data };
 }
 
-/** A logical index as constant + sum of steps times the stored position. */
-interface LinearAxis {
+/** A logical index as a constant and what each stored position adds to it. */
+interface PackedIndex {
   readonly constant: number;
-  readonly steps: readonly number[];
+  readonly tables: readonly Float64Array[];
   readonly extent: number;
 }
 
-function linearAxis(expr: IndexExpr, rank: number, extent: number): LinearAxis {
-  const steps = Array.from({ length: rank }, (_, axis) => {
-    const linear = splitLinear(expr, `p${axis}`);
-    invariant(linear, () => `layout index ${expr.key} is not linear in p${axis}`);
-    return linear.coefficient;
-  });
-  return { constant: expr.constant, steps, extent };
+/** Per stored axis, what the terms of a separable index come to at each position. */
+function positionTables(expr: IndexExpr, shape: readonly number[]): readonly Float64Array[] {
+  const tables = shape.map((extent) => new Float64Array(extent));
+  for (const { coefficient, atoms } of expr.terms) {
+    const term = termOf({ coefficient, atoms });
+    const axis = shape.findIndex((_, i) => variablesOf(term).has(`p${i}`));
+    invariant(axis >= 0, () => `layout index ${expr.key} has a term without a position`);
+    const table = tables[axis]!;
+    for (let at = 0; at < table.length; at++) {
+      table[at] = table[at]! + evaluate(term, new Map([[`p${axis}`, at]]));
+    }
+  }
+  return tables;
 }
 
 /** Row-major offset of the logical element at a stored position; -1 outside the logical shape. */
-function logicalOffset(axes: readonly LinearAxis[], at: readonly number[]): number {
+function logicalOffset(axes: readonly PackedIndex[], at: readonly number[]): number {
   let offset = 0;
-  for (const { constant, steps, extent } of axes) {
+  for (const { constant, tables, extent } of axes) {
     let index = constant;
-    for (let axis = 0; axis < steps.length; axis++) index += steps[axis]! * at[axis]!;
+    for (let axis = 0; axis < tables.length; axis++) index += tables[axis]![at[axis]!]!;
     if (index < 0 || index >= extent) return -1;
     offset = offset * extent + index;
   }

@@ -79,6 +79,8 @@ export const diagnosticCodes = {
   SCH035: "tile does not fit a block's warps",
   SCH036: "extent needs a loop that is not outside it",
   SCH037: "tensor has a place already",
+  SCH038: "no dot products along this loop",
+  SCH039: "no dot products on this target",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

@@ -53,6 +53,9 @@ export interface BlockLimits {
   readonly launchNs: Sourced;
 }
 
+/** Capability: instructions that sum products of unsigned and signed bytes into 32 bits. */
+export const byteProducts = "dot.u8.i8";
+
 export interface Target {
   readonly name: string;
   readonly summary: string;

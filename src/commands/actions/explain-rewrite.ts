@@ -2,8 +2,7 @@
  * What rewriting does to an ONNX model's graph on a target, and why it is the same graph: for each
  * distinct part the rules that lead to the candidate taken, prices before and after, the runners-up.
  */
-import { rewriteFor } from "../../compile.ts";
-import { prepareModel } from "../../graph/prepare.ts";
+import { prepareFor, rewriteFor } from "../../compile.ts";
 import type { PartReport, Rewritten } from "../../rewrite/rewrite-model.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext, CommandResult } from "../command.ts";
@@ -25,7 +24,7 @@ export function explainRewrite(
       }),
     );
   }
-  const rewritten = rewriteFor(prepareModel(origin.imported), target, context.progress, {
+  const rewritten = rewriteFor(prepareFor(origin.imported, target), target, context.progress, {
     explain: true,
     count: shown,
     wholes: shown,

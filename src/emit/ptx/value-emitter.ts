@@ -106,8 +106,12 @@ export class ValueEmitter {
         invariant(bound, () => `value ${e.name} is not bound`);
         return bound;
       }
-      case "splat":
-        return this.#splat(this.scalar(e.operand), e);
+      case "splat": {
+        const { operand } = e;
+        if (operand.lanes === 1) return this.#splat(this.scalar(operand), e);
+        const lanes = this.#lanes(operand);
+        return this.#joined(e, (lane) => lanes[lane % operand.lanes]!);
+      }
       case "pack": {
         const parts = e.operands.map((o) => this.scalar(o));
         return joinLanes(code, e.dtype, this.#inRegisters(e, parts));

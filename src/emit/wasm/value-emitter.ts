@@ -138,8 +138,13 @@ export class ValueEmitter {
         f.get(this.#local(e)[chunk]!);
         return;
       case "splat":
-        this.#pushSplat(e);
-        return;
+        if (e.operand.lanes === 1) {
+          this.#pushSplat(e);
+          return;
+        }
+        this.keep(e.operand);
+        this.#fillLanes(e, (lane) => this.#pushExtract(e.operand, lane % e.operand.lanes));
+        break;
       case "apply":
         this.#pushVectorApply(e, chunk);
         return;

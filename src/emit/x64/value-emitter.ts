@@ -139,7 +139,7 @@ export class ValueEmitter {
       case "local":
         return this.#local(e)[chunk]!;
       case "splat":
-        return this.#splat(e, place);
+        return e.operand.lanes === 1 ? this.#splat(e, place) : this.#repeated(e, chunk);
       case "apply":
         return this.#apply(e, chunk);
       case "cast":
@@ -195,6 +195,22 @@ export class ValueEmitter {
     return r;
   }
 
+  /** A short vector again and again: as one word where it has four bytes. */
+  #repeated(e: ExprOf<"splat">, chunk: number): Register {
+    const { operand } = e;
+    const { bits } = this.#chunks(e)[chunk]!;
+    const [first] = this.#done.get(e) ?? [];
+    if (first && bits === first.bits) return first;
+    const bytes = laneBytes(findHolding(e.dtype)!) * operand.lanes;
+    if (isFloat(e.dtype) || e.dtype === "bool" || bytes !== 4) {
+      return this.#filled(e, chunk, (lane) => this.#lane(operand, lane % operand.lanes));
+    }
+    const { f } = this.#context;
+    const r = f.vec(bits);
+    f.emit("vbroadcastss", r, this.#memoryOf(operand) ?? this.value(operand));
+    return r;
+  }
+
   /** A scalar integer as it stands in a lane: bool as all ones or zeros. */
   #asLane(dtype: DType, x: Register): Register {
     if (dtype !== "bool") return x;
@@ -206,7 +222,12 @@ export class ValueEmitter {
   /** Memory of an unguarded 32-bit element. */
   #plainWord(e: Expr): Memory | undefined {
     const wide = e.dtype === "f32" || e.dtype === "i32" || e.dtype === "u32";
-    if (e.kind !== "load" || e.guard.length > 0 || !wide || this.#done.has(e)) return undefined;
+    return wide ? this.#memoryOf(e) : undefined;
+  }
+
+  /** Where an unguarded load that is not done yet finds its first byte. */
+  #memoryOf(e: Expr): Memory | undefined {
+    if (e.kind !== "load" || e.guard.length > 0 || this.#done.has(e)) return undefined;
     const place = this.#context.place(e.buffer);
     if (place.kind !== "memory") return undefined;
     return this.#context.scope.address(this.#context.address(place, e.index));
@@ -362,7 +383,7 @@ export class ValueEmitter {
   /** One lane of a vector as a scalar. */
   #lane(e: Expr, lane: number): Register {
     if (e.lanes === 1) return this.value(e);
-    if (e.kind === "splat") return this.value(e.operand);
+    if (e.kind === "splat") return this.#lane(e.operand, lane % e.operand.lanes);
     const { f } = this.#context;
     const holding = findHolding(e.dtype) ?? this.#context.refuse(`values of type ${e.dtype}`);
     const from = offsetBy(this.#spread(e), lane * laneBytes(holding));
@@ -376,6 +397,13 @@ export class ValueEmitter {
   /** A fused multiply-add, or a dot product of small elements on whole registers. */
   #call(e: ExprOf<"call">, chunk: number): Register {
     const [a, b, c] = e.operands;
+    if (isDot(e)) {
+      const { bits } = this.#chunks(e)[chunk]!;
+      const code = this.#context.vectorCode(bits, "f32");
+      const r = code.copy(this.value(a!, chunk));
+      this.#context.f.emit("vpdpbusd", r, this.value(b!, chunk), this.value(c!, chunk));
+      return r;
+    }
     if (!e.intrinsic.startsWith("fma.") || !a || !b || !c) {
       return this.#context.refuse(`intrinsic ${e.intrinsic}`);
     }
@@ -384,15 +412,26 @@ export class ValueEmitter {
     return code.fma(this.value(a, chunk), this.value(b, chunk), this.value(c, chunk));
   }
 
-  /** A fused multiply-add into the register of its own addend; false where `e` is no such thing. */
+  /** A sum of products into the register of its own addend; false where `e` is no such thing. */
   accumulate(e: Expr, chunk: number, into: Register): boolean {
-    if (e.kind !== "call" || !e.intrinsic.startsWith("fma.")) return false;
+    if (e.kind !== "call") return false;
     const [a, b, c] = e.operands;
+    if (isDot(e)) {
+      if (a!.kind !== "load" || this.value(a!, chunk).id !== into.id) return false;
+      this.#context.f.emit("vpdpbusd", into, this.value(b!, chunk), this.value(c!, chunk));
+      return true;
+    }
+    if (!e.intrinsic.startsWith("fma.")) return false;
     if (!a || !b || !c || c.kind !== "load" || this.value(c, chunk).id !== into.id) return false;
     const suffix = e.dtype === "f64" ? "pd" : "ps";
     this.#context.f.emit(`vfmadd231${suffix}`, into, this.value(a, chunk), this.value(b, chunk));
     return true;
   }
+}
+
+/** Dot products of bytes, whose operands fill registers of one size. */
+function isDot(e: ExprOf<"call">): boolean {
+  return e.intrinsic.startsWith("vpdpbusd.");
 }
 
 const broadcasts: Readonly<Record<number, string>> = {

@@ -71,9 +71,21 @@ export function findVectorApply(e: Extract<Expr, { kind: "apply" }>): VectorRow 
   if (op === "isNan") {
     return holding === "f32" ? (c, [a]) => c.lanesOf(c.compare("unordered", a!, a!)) : undefined;
   }
-  const row = findFloatOp(op, dtype);
+  const row = extremumWithNumber(e) ?? findFloatOp(op, dtype);
   if (!row || !isNarrowFloat(dtype)) return row;
   return (c, operands) => roundNarrow(c, dtype, row(c, operands));
+}
+
+/** The least or greatest of a value and a number: of a NaN and the number before it the NaN is kept. */
+function extremumWithNumber({
+  op,
+  operands,
+}: Extract<Expr, { kind: "apply" }>): VectorRow | undefined {
+  if (op !== "min" && op !== "max") return undefined;
+  const number = operands.findIndex((o) => o.kind === "literal" && !Number.isNaN(o.value));
+  if (number < 0) return undefined;
+  const kind = op === "min" ? "minOrSecond" : "maxOrSecond";
+  return (c, [a, b]) => (number === 0 ? c[kind](a!, b!) : c[kind](b!, a!));
 }
 
 function compareRow(op: "equal" | "less" | "lessEqual", dtype: DType): VectorRow | undefined {

@@ -1,5 +1,6 @@
 /** Sliding windows: convolutions and pools over [batch, channel, spatial…]. */
 import type { ConvolutionAttrs, PoolAttrs, WindowAttrs } from "../../semantics/core-ops.ts";
+import { type DType, isIntegerDType } from "../../semantics/dtype.ts";
 import {
   add,
   ceilDiv,
@@ -10,7 +11,7 @@ import {
   sub,
   toIndex,
 } from "../../semantics/index-expr.ts";
-import { boolean, choice, integer, integers, number } from "../attr-schema.ts";
+import { boolean, choice, dtype, integer, integers, number, optional } from "../attr-schema.ts";
 import type { TensorType } from "../graph.ts";
 import {
   checkAttr,
@@ -91,7 +92,25 @@ function inferConvolution(
   checkGroups(ctx, attrs.groups, w!.shape[0]!);
   unify(ctx, x!.shape[1]!, mul(w!.shape[1]!, attrs.groups), "channels of data and weights");
   const spatial = windowResult(ctx, x!.shape.slice(2), w!.shape.slice(2), attrs);
-  return [{ dtype: commonDType(ctx, [x!, w!]), shape: [x!.shape[0]!, w!.shape[0]!, ...spatial] }];
+  const dtype =
+    attrs.accumulator === undefined
+      ? commonDType(ctx, [x!, w!])
+      : integerAccumulator(ctx, [x!, w!], attrs.accumulator);
+  return [{ dtype, shape: [x!.shape[0]!, w!.shape[0]!, ...spatial] }];
+}
+
+function integerAccumulator(
+  ctx: InferContext,
+  operands: readonly TensorType[],
+  accumulator: DType,
+): DType {
+  checkAttr(
+    ctx,
+    [...operands.map((t) => t.dtype), accumulator].every(isIntegerDType),
+    () => `accumulator ${accumulator} of ${operands.map((t) => t.dtype).join(" and ")}`,
+    "operands and accumulator are integers",
+  );
+  return accumulator;
 }
 
 /** The groups divide the channels, as far as constants tell. */
@@ -133,7 +152,7 @@ function inferPool(
 export const windowOps = {
   convolution: {
     arity: [2, 2],
-    schema: { ...windowSchema, groups: integer },
+    schema: { ...windowSchema, groups: integer, accumulator: optional(dtype) },
     traits: { contraction: true, linear: "each" },
     infer: inferConvolution,
     flops: ({ inputs, outputs }) => convolutionFlops(outputs[0]!, inputs[1]!),

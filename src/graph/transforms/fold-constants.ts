@@ -23,6 +23,8 @@ export interface FoldLimits {
   readonly flops: number;
   /** Where stored weights are; absent: they are not folded. */
   readonly weights?: WeightStore;
+  /** Nodes that are left for another pass. */
+  readonly leave?: (node: Node) => boolean;
 }
 
 function refuseSubgraph(): never {
@@ -40,6 +42,7 @@ export function foldConstants(graph: Graph, limits: FoldLimits): Rebuilt {
     node: (site) => {
       const same = unchangedOperand(site);
       if (same !== undefined) return [same];
+      if (limits.leave?.(site.node)) return undefined;
       return foldNode(site, limits)?.map((tensor, i) =>
         site.b.constant(tensor, site.old.values[site.node.outputs[i]!]!.name),
       );

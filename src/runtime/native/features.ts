@@ -39,6 +39,8 @@ const avx2: readonly Requirement[] = [
 ];
 /** AVX-512 F, DQ, BW, VL. */
 const avx512: readonly Requirement[] = [{ leaf: 7, register: 1, bits: [16, 17, 30, 31] }];
+/** AVX512_VNNI. */
+const vnni: readonly Requirement[] = [{ leaf: 7, register: 2, bits: [11] }];
 /** Registers that the operating system saves: xmm and ymm; opmasks and all of zmm. */
 const [savesVectors, savesWide] = [0b110, 0b11100110];
 
@@ -55,7 +57,8 @@ function targetsOf({ ask, savedStates }: Cpuid): readonly string[] {
     leaf <= highest && bits.every((bit) => ((ask(leaf)[register]! >>> bit) & 1) === 1);
   if (!avx2.every(has) || (savedStates & savesVectors) !== savesVectors) return [];
   const wide = avx512.every(has) && (savedStates & savesWide) === savesWide;
-  return wide ? ["x64-avx512", "x64-avx2"] : ["x64-avx2"];
+  if (!wide) return ["x64-avx2"];
+  return [...(vnni.every(has) ? ["x64-avx512-vnni"] : []), "x64-avx512", "x64-avx2"];
 }
 
 function oldProcessor() {

@@ -102,7 +102,7 @@ export const convolution: Reference<"convolution"> = (attrs, [x, w]) => {
     const by = { ...weights, base: output * groupChannels * windowCount };
     for (const tap of taps) accumulateTap(tap, { data: out, base: plane * resultPixels }, from, by);
   }
-  return [finish(x!.dtype, shape, out)];
+  return [finish(attrs.accumulator ?? x!.dtype, shape, out)];
 };
 
 /** Spatial extents of a transposed convolution's result. */

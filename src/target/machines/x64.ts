@@ -1,9 +1,9 @@
 /**
- * The two kinds of x86-64 core that machine code is emitted for: AVX-512 (F, BW, VL, DQ), and AVX2 with
- * FMA, F16C and BMI2. Rates are those of one Zen 5 core with 512-bit data paths; a program is chosen by
+ * The kinds of x86-64 core that machine code is emitted for: AVX-512 (F, BW, VL, DQ), with VNNI and
+ * without, and AVX2 with FMA, F16C and BMI2. Rates are those of one Zen 5 core with 512-bit data paths; a program is chosen by
  * the ratios between them, which other cores share. x86-64-v3 and -v4 are the levels for planning.
  */
-import type { Target } from "../target.ts";
+import { byteProducts, type Target } from "../target.ts";
 
 const measured = "hand-encoded kernels on one 4.4 GHz Zen 5 core (2026)";
 
@@ -67,6 +67,17 @@ const avx512: Target = {
   alignmentBytes: 64,
 };
 
+/** With the dot products of bytes of AVX512_VNNI. */
+const vnni: Target = {
+  ...avx512,
+  name: "x64-avx512-vnni",
+  summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ, VNNI",
+  capabilities: new Set([
+    ...[...avx512.capabilities, byteProducts],
+    ...[4, 8, 16].map((n) => `vpdpbusd.i32x${n}`),
+  ]),
+};
+
 const avx2: Target = {
   ...avx512,
   name: "x64-avx2",
@@ -84,4 +95,4 @@ const avx2: Target = {
   },
 };
 
-export const x64Targets: readonly Target[] = [avx512, avx2];
+export const x64Targets: readonly Target[] = [vnni, avx512, avx2];

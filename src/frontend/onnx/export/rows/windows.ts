@@ -139,9 +139,14 @@ const nonMaxSuppression: ExportRow<"nonMaxSuppression"> = ({ attrs, inputs }, si
 };
 
 export const windowRows = {
-  convolution: ({ attrs, inputs }, sink) => [
-    sink.op("Conv", inputs, { ...windowAttributes(attrs), group: BigInt(attrs.groups) }),
-  ],
+  convolution: ({ attrs, inputs }, sink) => {
+    const { accumulator, groups } = attrs;
+    if (accumulator !== undefined && accumulator !== "i32") {
+      sink.refuse(`sums of integers in ${accumulator}`, "sums in i32");
+    }
+    const op = accumulator === undefined ? "Conv" : "ConvInteger";
+    return [sink.op(op, inputs, { ...windowAttributes(attrs), group: BigInt(groups) })];
+  },
   transposedConvolution,
   pool,
   poolIndices,

@@ -1,0 +1,372 @@
+/**
+ * Products of quantised values as products of the stored bytes, for machines with an instruction for
+ * them. In: convolutions and contractions of dequantised operands, ConvInteger and MatMulInteger, with
+ * constant weights. Out: the sum of products of the bytes in 32 bits, exact, and one factor behind it:
+ *
+ *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
+ *
+ * Where x is padded it is padded with z, which stands for zero. A convolution of each channel by itself
+ * has no sums for such an instruction: it is computed in f32, exactly, on the bytes as they are. What is
+ * quantised behind a product is multiplied by the reciprocal of its scale. Sums are exact where those of
+ * rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
+ */
+import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { constantValue, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
+import { numbersOf, type RefTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
+import type { GraphBuilder } from "../builder.ts";
+import type { Graph, Node, NodeOf, ValueId, WeightStore } from "../graph.ts";
+import type { OpTraits } from "../op-info.ts";
+import { traitsOf } from "../op-table.ts";
+import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
+
+/** Channels from which sums over them are worth their own instruction. */
+const leastDepth = 8;
+/** Elements whose products one instruction sums. */
+const terms = 4;
+/** Nodes between a product and where it is quantised. */
+const longestChain = 12;
+
+export function integerProducts(graph: Graph, weights: WeightStore): Rebuilt {
+  const readers = new Map<Graph, Operands>();
+  return rebuildGraph(graph, {
+    node: (site) => {
+      const operands = readers.get(site.old) ?? new Operands(site.old, weights);
+      readers.set(site.old, operands);
+      const value = replaced(site, operands);
+      return value === undefined ? undefined : [value];
+    },
+  });
+}
+
+/** What a graph's values are made of. */
+class Operands {
+  readonly producers: ReadonlyMap<ValueId, Node>;
+  readonly #graph: Graph;
+  readonly #weights: WeightStore;
+
+  constructor(graph: Graph, weights: WeightStore) {
+    this.#graph = graph;
+    this.#weights = weights;
+    this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
+  }
+
+  typeOf(id: ValueId): Graph["values"][number]["type"] {
+    return this.#graph.values[id]!.type;
+  }
+
+  traits(node: Node): OpTraits {
+    return traitsOf(node, this.#graph);
+  }
+
+  constant(id: ValueId): RefTensor | undefined {
+    const source = this.#graph.weights.find((w) => w.value === id)?.source;
+    if (!source) return undefined;
+    return toRef(source.kind === "inline" ? source.tensor : this.#weights.read(source.key));
+  }
+
+  dequantized(id: ValueId): NodeOf<"dequantize"> | undefined {
+    const node = this.producers.get(id);
+    return node?.op === "dequantize" && node.attrs.blockSize === undefined ? node : undefined;
+  }
+}
+
+function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
+  const { node } = site;
+  switch (node.op) {
+    case "convolution":
+    case "contract":
+      return ofDequantized(site, node, operands);
+    case "convInteger":
+    case "matMulInteger":
+      return ofIntegers(site, node, operands);
+    case "quantize":
+      return quantizedProduct(site, node, operands);
+    default:
+      return undefined;
+  }
+}
+
+/** One operand of a product as bytes: values minus a zero point, one for all. */
+interface Bytes {
+  readonly x: ValueId;
+  readonly zero: ValueId | undefined;
+}
+
+/** Weights as signed bytes without a zero point. */
+interface Weights {
+  readonly shape: readonly number[];
+  readonly values: Int8Array;
+  /** The old value, where it is these bytes. */
+  readonly same?: ValueId;
+}
+
+function weightsOf(
+  operands: Operands,
+  id: ValueId,
+  zero: ValueId | undefined,
+  axis: number | undefined,
+): Weights | undefined {
+  const tensor = operands.constant(id);
+  const points = zero === undefined ? undefined : operands.constant(zero);
+  if (!tensor || (tensor.dtype !== "i8" && tensor.dtype !== "u8")) return undefined;
+  if (zero !== undefined && !points) return undefined;
+  const data = numbersOf(tensor);
+  const shift = points ? numbersOf(points) : [0];
+  const inner = axis === undefined ? 1 : product(tensor.shape.slice(axis + 1));
+  const count = axis === undefined ? 1 : tensor.shape[axis]!;
+  if (shift.length !== 1 && shift.length !== count) return undefined;
+  const values = new Int8Array(data.length);
+  let isSame = tensor.dtype === "i8";
+  for (let i = 0; i < data.length; i++) {
+    const by = shift[shift.length === 1 ? 0 : Math.floor(i / inner) % count]!;
+    const value = data[i]! - by;
+    if (value < -128 || value > 127) return undefined;
+    isSame &&= by === 0;
+    values[i] = value;
+  }
+  return { shape: tensor.shape, values, ...(isSame && { same: id }) };
+}
+
+function product(extents: readonly number[]): number {
+  return extents.reduce((a, b) => a * b, 1);
+}
+
+/** Whether a zero point is the constant zero, or is none. */
+function isZero(operands: Operands, zero: ValueId | undefined): boolean {
+  if (zero === undefined) return true;
+  const known = operands.constant(zero);
+  return known !== undefined && numbersOf(known).every((v) => v === 0);
+}
+
+function isSingle(operands: Operands, id: ValueId | undefined): boolean {
+  return id === undefined || operands.typeOf(id).shape.every((d) => constantValue(d) === 1);
+}
+
+type ProductNode = NodeOf<"convolution"> | NodeOf<"contract">;
+
+function ofDequantized(
+  site: RebuildSite,
+  node: ProductNode,
+  operands: Operands,
+): ValueId | undefined {
+  const [left, right] = node.inputs.map((id) => operands.dequantized(id));
+  if (!left || !right || operands.typeOf(node.outputs[0]!).dtype !== "f32") return undefined;
+  const [x, s, zero] = left.inputs as [ValueId, ValueId, ValueId | undefined];
+  const [w, t, y] = right.inputs as [ValueId, ValueId, ValueId | undefined];
+  const whole = left.attrs.axis === undefined && isSingle(operands, s) && isSingle(operands, zero);
+  if (!whole || operands.typeOf(x).dtype !== "u8") return undefined;
+  const weights = weightsOf(operands, w, y, right.attrs.axis);
+  if (!weights) return undefined;
+  const made = new ProductMaker(site, operands, { x, zero }, weights);
+  const place = made.placeOf(node, right.attrs.axis);
+  const sums = place && (node.op === "contract" ? made.contract(node) : made.convolve(node.attrs));
+  if (sums === undefined) return undefined;
+  const { b, newValue } = site;
+  const scales = b.cast(newValue(t), "f32");
+  const scale = b.mul(b.cast(b.reshape(newValue(s), []), "f32"), b.reshape(scales, place!));
+  return b.mul(b.cast(sums, "f32"), scale);
+}
+
+function ofIntegers(
+  site: RebuildSite,
+  node: NodeOf<"convInteger"> | NodeOf<"matMulInteger">,
+  operands: Operands,
+): ValueId | undefined {
+  const [x, w, ...zeros] = node.inputs as [ValueId, ValueId, ...ValueId[]];
+  const isConvolution = node.op === "convInteger";
+  const hasZero = isConvolution ? node.attrs.xZero : node.attrs.aZero;
+  const hasOther = isConvolution ? node.attrs.wZero : node.attrs.bZero;
+  const zero = hasZero ? zeros[0] : undefined;
+  const other = hasOther ? zeros[hasZero ? 1 : 0] : undefined;
+  if (operands.typeOf(x).dtype !== "u8" || !isSingle(operands, zero)) return undefined;
+  const rank = operands.typeOf(w).shape.length;
+  if (!isConvolution && rank !== 2) return undefined;
+  const weights = weightsOf(operands, w, other, isConvolution ? 0 : 1);
+  if (!weights) return undefined;
+  const made = new ProductMaker(site, operands, { x, zero }, weights);
+  if (isConvolution) {
+    const { xZero, wZero, ...attrs } = node.attrs;
+    return attrs.groups === 1 ? made.convolve(attrs) : undefined;
+  }
+  const rows = operands
+    .typeOf(x)
+    .shape.slice(0, -1)
+    .map((_, i) => `r${i}`);
+  const output = [...rows, "j"];
+  return made.contractLabels({ lhs: [...rows, "k"], rhs: ["k", "j"], output });
+}
+
+interface Labels {
+  readonly lhs: readonly string[];
+  readonly rhs: readonly string[];
+  readonly output: readonly string[];
+}
+
+type Window = Omit<NodeOf<"convolution">["attrs"], "accumulator">;
+
+/** Writes the nodes of one product. */
+class ProductMaker {
+  readonly #b: GraphBuilder;
+  readonly #newValue: RebuildSite["newValue"];
+  readonly #operands: Operands;
+  readonly #bytes: Bytes;
+  readonly #weights: Weights;
+
+  constructor(site: RebuildSite, operands: Operands, bytes: Bytes, weights: Weights) {
+    this.#b = site.b;
+    this.#newValue = site.newValue;
+    this.#operands = operands;
+    this.#bytes = bytes;
+    this.#weights = weights;
+  }
+
+  /** Shape in which scales along an axis of the weights meet the result; undefined: they do not. */
+  placeOf(node: ProductNode, axis: number | undefined): readonly number[] | undefined {
+    if (axis === undefined) return [];
+    const { shape } = this.#weights;
+    if (node.op === "convolution") {
+      return axis === 0 ? [shape[0]!, ...shape.slice(2).map(() => 1)] : undefined;
+    }
+    const { output, rhs, lhs } = node.attrs;
+    const at = output.indexOf(rhs[axis]!);
+    if (at < 0 || lhs.includes(rhs[axis]!)) return undefined;
+    return output.slice(at).map((_, i) => (i === 0 ? shape[axis]! : 1));
+  }
+
+  convolve(attrs: Window): ValueId | undefined {
+    const { shape } = this.#weights;
+    const depth = product(shape.slice(1));
+    if (attrs.groups === 1) {
+      if (shape[1]! < leastDepth || !this.#fits(depth, 31)) return undefined;
+      const sums = this.#convolution(attrs, "i32");
+      return this.#withoutZero(sums, this.#channelSums());
+    }
+    if (shape[1] !== 1 || !this.#fits(depth, 24)) return undefined;
+    const sums = this.#convolution(attrs, "f32");
+    return this.#withoutZero(sums, this.#channelSums());
+  }
+
+  contract(node: NodeOf<"contract">): ValueId | undefined {
+    return this.contractLabels(node.attrs);
+  }
+
+  contractLabels(labels: Labels): ValueId | undefined {
+    const { lhs, rhs, output } = labels;
+    const summed = rhs.filter((label) => !output.includes(label));
+    const [only] = summed;
+    const own = rhs.filter((label) => output.includes(label));
+    const isMatrix = summed.length === 1 && own.every((label) => !lhs.includes(label));
+    if (!isMatrix || lhs.at(-1) !== only || lhs.some((l) => l !== only && !output.includes(l))) {
+      return undefined;
+    }
+    const { shape } = this.#weights;
+    const depth = shape[rhs.indexOf(only!)]!;
+    if (depth < leastDepth || depth % terms !== 0 || !this.#fits(depth, 31)) return undefined;
+    const b = this.#b;
+    const operands = [this.#newValue(this.#bytes.x), this.#weightBytes()];
+    const sums = b.node("contract", operands, { lhs, rhs, output, accumulator: "i32" });
+    const first = Math.min(...own.map((label) => output.indexOf(label)));
+    if (own.some((label, i) => i > 0 && output.indexOf(label) < output.indexOf(own[i - 1]!))) {
+      return isZero(this.#operands, this.#bytes.zero) ? sums : undefined;
+    }
+    const place = output
+      .slice(first)
+      .map((label) => (own.includes(label) ? shape[rhs.indexOf(label)]! : 1));
+    return this.#withoutZero(sums, this.#sums(rhs.indexOf(only!), place));
+  }
+
+  /** Whether sums of so many products stay exact in so many bits. */
+  #fits(depth: number, bits: number): boolean {
+    return depth * dtypes.u8.max * 128 < 2 ** bits;
+  }
+
+  #convolution(attrs: Window, accumulator: "i32" | "f32"): ValueId {
+    const b = this.#b;
+    const padded = [...attrs.padLow, ...attrs.padHigh].some((p) => p > 0);
+    let x = this.#newValue(this.#bytes.x);
+    let window = attrs;
+    if (padded && !isZero(this.#operands, this.#bytes.zero)) {
+      const dims = (pads: readonly number[]): IndexExpr[] => [0, 0, ...pads].map(toIndex);
+      const fill = b.reshape(this.#newValue(this.#bytes.zero!), []);
+      const [low, high] = [dims(attrs.padLow), dims(attrs.padHigh)];
+      x = b.node("pad", [x, fill], { low, high, mode: "constant" });
+      const none = attrs.padLow.map(() => 0);
+      window = { ...attrs, padLow: none, padHigh: none };
+    }
+    const w = this.#weightBytes();
+    if (accumulator === "i32") return b.node("convolution", [x, w], { ...window, accumulator });
+    return b.node("convolution", [b.cast(x, "f32"), b.cast(w, "f32")], window);
+  }
+
+  #weightBytes(): ValueId {
+    const { same, values, shape } = this.#weights;
+    if (same !== undefined) return this.#newValue(same);
+    const tensor: Tensor = { dtype: "i8", shape, data: values };
+    return this.#b.constant(tensor);
+  }
+
+  /** Sums of each output channel's weights, beside the spatial axes of the result. */
+  #channelSums(): readonly [Int32Array, readonly number[]] {
+    const { shape, values } = this.#weights;
+    const each = product(shape.slice(1));
+    const sums = Int32Array.from({ length: shape[0]! }, (_, o) => {
+      let sum = 0;
+      for (let i = 0; i < each; i++) sum += values[o * each + i]!;
+      return sum;
+    });
+    return [sums, [shape[0]!, ...shape.slice(2).map(() => 1)]];
+  }
+
+  /** Sums along one axis. */
+  #sums(axis: number, place: readonly number[]): readonly [Int32Array, readonly number[]] {
+    const { shape, values } = this.#weights;
+    const inner = product(shape.slice(axis + 1));
+    const depth = shape[axis]!;
+    const sums = new Int32Array(values.length / depth);
+    for (let i = 0; i < values.length; i++) {
+      const at = Math.floor(i / (inner * depth)) * inner + (i % inner);
+      sums[at] = sums[at]! + values[i]!;
+    }
+    return [sums, place];
+  }
+
+  #withoutZero(value: ValueId, [sums, shape]: readonly [Int32Array, readonly number[]]): ValueId {
+    const { zero } = this.#bytes;
+    if (zero === undefined || isZero(this.#operands, zero)) return value;
+    const b = this.#b;
+    const dtype: DType = b.dtypeOf(value);
+    const total = b.cast(b.constant({ dtype: "i32", shape, data: sums }), dtype);
+    const point = b.cast(b.reshape(this.#newValue(zero), []), dtype);
+    return b.sub(value, b.mul(total, point));
+  }
+}
+
+/** By the reciprocal of a constant scale, where a product is what is quantised. */
+function quantizedProduct(
+  { b, newValue, inputs }: RebuildSite,
+  { inputs: [x, scale, zero], attrs }: NodeOf<"quantize">,
+  operands: Operands,
+): ValueId | undefined {
+  const [value] = inputs;
+  const step = operands.constant(scale!);
+  if (!step || attrs.axis !== undefined || numbersOf(step).length !== 1) return undefined;
+  const isByte = attrs.to === "u8" || attrs.to === "i8";
+  if (!isByte || b.dtypeOf(value!) !== "f32" || step.dtype !== "f32") return undefined;
+  if (!isMadeOfProduct(x!, operands, longestChain)) return undefined;
+  const factor = 1 / numbersOf(step)[0]!;
+  if (!Number.isFinite(Math.fround(factor))) return undefined;
+  const rounded = b.apply("round", b.applyNumber("mul", value!, factor));
+  const point = zero === undefined ? undefined : b.cast(b.reshape(newValue(zero), []), "f32");
+  const shifted = zero === undefined || isZero(operands, zero) ? rounded : b.add(rounded, point!);
+  return b.node("cast", [shifted], { to: attrs.to, saturate: attrs.saturate });
+}
+
+/** Whether a value is computed element by element from a product. */
+function isMadeOfProduct(id: ValueId, operands: Operands, left: number): boolean {
+  const node = operands.producers.get(id);
+  if (!node || left === 0) return false;
+  const { contraction, elementwise } = operands.traits(node);
+  if (contraction) return true;
+  if (elementwise === undefined && node.op !== "clip") return false;
+  return node.inputs.some((i) => isMadeOfProduct(i, operands, left - 1));
+}

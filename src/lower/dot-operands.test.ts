@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Region } from "../region/nest.ts";
+import { applySchedule } from "../schedule/apply.ts";
+import type { Directive } from "../schedule/directive.ts";
+import { dotAxes, dotLayout } from "../schedule/dot-form.ts";
+import { packedAxis } from "../schedule/nest-figures.ts";
+import type { DType } from "../semantics/dtype.ts";
+import { constant, variable } from "../semantics/index-expr.ts";
+import { layoutFault, packTensor } from "../semantics/layout.ts";
+import { simpleMonoid } from "../semantics/monoids.ts";
+import { apply, argument, cast } from "../semantics/scalar-expr.ts";
+import { targets } from "../target/index.ts";
+import { lowerRegion } from "./lower-region.ts";
+
+const vnni = targets.get("x64-avx512-vnni")!;
+const [i, j, k] = [variable("i"), variable("j"), variable("k")];
+
+/** y[i, j] = sum over k of x[i, k] w[k, j] */
+function product(left: DType, right: DType, depth: number): Region {
+  const tensor = (
+    name: string,
+    dtype: DType,
+    shape: readonly number[],
+    role: "input" | "weight" | "output",
+  ) => [name, { name, dtype, shape: shape.map((n) => constant(n)), role }] as const;
+  return {
+    name: "r",
+    group: { name: "r", anchor: "S0", inlined: [], epilogue: [] },
+    symbols: [],
+    tensors: new Map([
+      tensor("x", left, [3, depth], "input"),
+      tensor("w", right, [depth, 32], "weight"),
+      tensor("y", "i32", [3, 32], "output"),
+    ]),
+    statements: [
+      {
+        name: "S0",
+        loops: [
+          { name: "i", extent: constant(3), kind: "space" },
+          { name: "j", extent: constant(32), kind: "space" },
+          { name: "k", extent: constant(depth), kind: "reduce" },
+        ],
+        guard: [],
+        indirects: [],
+        reads: [
+          { tensor: "x", index: [i, k], guard: [], fill: 0 },
+          { tensor: "w", index: [k, j], guard: [], fill: 0 },
+        ],
+        body: [
+          apply(
+            "mul",
+            cast(argument(0, left), "i32", false),
+            cast(argument(1, right), "i32", false),
+          ),
+        ],
+        reduction: { monoid: simpleMonoid("sum", "i32"), numericClass: "exact" },
+        finishReads: [],
+        writes: [{ tensor: "y", index: [i, j], combine: "overwrite" }],
+        origin: "matmul",
+      },
+    ],
+  };
+}
+
+function dots(region: Region, terms: number): readonly Directive[] {
+  const statement = "S0";
+  const { shape } = region.tensors.get("w")!;
+  const split = (loop: string, factor: number, outer: string, inner: string): Directive => ({
+    kind: "split",
+    statement,
+    loop,
+    factor,
+    outer,
+    inner,
+  });
+  return [
+    split("j", 16, "jo", "ji"),
+    { kind: "vectorize", statement, loop: "ji" },
+    split("k", terms, "ko", "kq"),
+    { kind: "vectorize", statement, loop: "kq" },
+    { kind: "layout", tensor: "w", layout: dotLayout(shape, { lane: 1, depth: 0 }, 16) },
+    { kind: "reorder", statement, order: ["jo", "i", "ko", "kq", "ji"] },
+  ];
+}
+
+function scheduled(region: Region, terms: number) {
+  return applySchedule(region, { region: "r", target: vnni.name, directives: dots(region, terms) });
+}
+
+describe("dot products of bytes", () => {
+  it("load four bytes for all lanes and the weights of all lanes", () => {
+    const applied = scheduled(product("u8", "i8", 24), 4);
+    const lowered = applied.ok ? lowerRegion(applied.value, vnni) : applied;
+    const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
+    expect(text).toContain('"intrinsic":"vpdpbusd.i32x16"');
+    expect(text).toContain('"dtype":"u8","lanes":4');
+    expect(text).toContain('"dtype":"i8","lanes":64');
+  });
+
+  it.each([
+    ["both are signed", product("i8", "i8", 24), 4],
+    ["the weights are unsigned", product("u8", "u8", 24), 4],
+    ["groups have two elements", product("u8", "i8", 24), 2],
+    ["groups do not divide the depth", product("u8", "i8", 22), 4],
+  ])("are refused where %s", (_, region, terms) => {
+    const applied = scheduled(region, terms);
+    expect(applied.ok ? [] : applied.diagnostics.map((d) => d.code)).toEqual(["SCH038"]);
+  });
+
+  it("are refused on a target without them", () => {
+    const applied = scheduled(product("u8", "i8", 24), 4);
+    const lowered = applied.ok ? lowerRegion(applied.value, targets.get("wasm")!) : applied;
+    expect(lowered.ok ? [] : lowered.diagnostics.map((d) => d.code)).toEqual(["SCH039"]);
+  });
+});
+
+describe("the layout of their weights", () => {
+  const shapes = fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9 }));
+  it("holds every element once, the four of a lane side by side", () => {
+    fc.assert(
+      fc.property(shapes, fc.integer({ min: 1, max: 5 }), ([depth, columns], width) => {
+        const shape = [depth, columns];
+        const layout = dotLayout(
+          shape.map((n) => constant(n)),
+          { lane: 1, depth: 0 },
+          width,
+        );
+        expect(
+          layoutFault(
+            layout,
+            shape.map((n) => constant(n)),
+          ),
+        ).toBeUndefined();
+        const data = Int8Array.from({ length: depth * columns }, (_, at) => at + 1);
+        const packed = packTensor({ dtype: "i8", shape, data }, layout);
+        for (let d = 0; d < depth; d++) {
+          for (let c = 0; c < columns; c++) {
+            const panel = Math.floor(c / width) * packed.shape[1]! + Math.floor(d / 4);
+            const at = panel * 4 * width + 4 * (c % width) + (d % 4);
+            expect(packed.data[at]).toBe(data[d * columns + c]);
+          }
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it("is read back from the schedule", () => {
+    const region = product("u8", "i8", 24);
+    const layout = dotLayout(region.tensors.get("w")!.shape, { lane: 1, depth: 0 }, 16);
+    expect(packedAxis("w", layout)).toEqual({ tensor: "w", axis: 1, width: 16, depth: 0 });
+    const axes = dotAxes(region, region.statements[0]!, { lane: "j", depth: "k" });
+    expect(axes).toEqual({ tensor: "w", lane: 1, depth: 0 });
+  });
+});

@@ -1,0 +1,252 @@
+/**
+ * Products of quantised values on bytes: the transformed graph against the graph by the oracle, and the
+ * machine code with dot products against it, over shapes, windows, zero points and padding.
+ */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { compileModel } from "../../src/compile.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph, ValueId, WeightStore } from "../../src/graph/graph.ts";
+import { weightReader } from "../../src/graph/prepare.ts";
+import { tensorType } from "../../src/graph/tensor-type.ts";
+import { expandComposites } from "../../src/graph/transforms/expand-composites.ts";
+import { integerProducts } from "../../src/graph/transforms/integer-products.ts";
+import { verifyGraph } from "../../src/graph/verify.ts";
+import { runGraph } from "../../src/interp/graph.ts";
+import { printProgram } from "../../src/program/program-text.ts";
+import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
+import type { DType } from "../../src/semantics/dtype.ts";
+import {
+  fromRef,
+  numbersOf,
+  type RefTensor,
+  refTensor,
+  type Tensor,
+} from "../../src/semantics/tensor.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+
+const vnni = "x64-avx512-vnni";
+const runsHere = runnableTargets().names.includes(vnni);
+
+interface Made {
+  readonly graph: Graph;
+  readonly weights: WeightStore;
+  readonly inputs: readonly RefTensor[];
+}
+
+function product(shape: readonly number[]): number {
+  return shape.reduce((a, b) => a * b, 1);
+}
+
+function draw(rng: Rng, dtype: DType, shape: readonly number[], [low, high]: [number, number]) {
+  const values = Array.from({ length: product(shape) }, () => rng.integer(low, high));
+  return refTensor(dtype, shape, values);
+}
+
+/** Quantised data times quantised weights by `node`, with a bias and an activation, quantised again. */
+class Quantised {
+  readonly b = new GraphBuilder("g");
+  readonly rng: Rng;
+  readonly inputs: RefTensor[] = [];
+
+  constructor(seed: number) {
+    this.rng = new Rng(seed);
+  }
+
+  constant(tensor: RefTensor): ValueId {
+    return this.b.constant(fromRef(tensor));
+  }
+
+  scalar(dtype: DType, value: number): ValueId {
+    return this.constant(refTensor(dtype, [], [value]));
+  }
+
+  bytes(shape: readonly number[]): ValueId {
+    const x = draw(this.rng, "u8", shape, [0, 255]);
+    this.inputs.push(x);
+    return this.b.input(`x${this.inputs.length}`, tensorType("u8", ...shape));
+  }
+
+  data(shape: readonly number[]): ValueId {
+    const zero = this.rng.uniform() < 0.5 ? 0 : this.rng.integer(0, 255);
+    const operands = [this.bytes(shape), this.scalar("f32", 0.0625), this.scalar("u8", zero)];
+    return this.b.node("dequantize", operands, { to: "f32" });
+  }
+
+  weights(shape: readonly number[], axis: number): ValueId {
+    const isSigned = this.rng.uniform() < 0.7;
+    const [dtype, range] = isSigned ? (["i8", [-127, 127]] as const) : (["u8", [0, 255]] as const);
+    const w = draw(this.rng, dtype, shape, [...range]);
+    const along = this.rng.uniform() < 0.6 ? axis : undefined;
+    const count = along === undefined ? [] : [shape[axis]!];
+    const points = new Array<number>(product(count)).fill(isSigned ? 0 : 128);
+    const scales = points.map(() => Math.fround(0.001 * this.rng.integer(1, 9)));
+    const operands = [
+      this.constant(w),
+      this.constant(refTensor("f32", count, scales)),
+      this.constant(refTensor(dtype, count, points)),
+    ];
+    const attrs =
+      along === undefined ? { to: "f32" as const } : { to: "f32" as const, axis: along };
+    return this.b.node("dequantize", operands, attrs);
+  }
+
+  finish(product: ValueId, channels: readonly number[]): Made {
+    const { b, rng } = this;
+    const count = channels.reduce((a, n) => a * n, 1);
+    const bias = Array.from({ length: count }, () => Math.fround(rng.normal()));
+    const sum = b.add(product, this.constant(refTensor("f32", channels, bias)));
+    const active = rng.uniform() < 0.5 ? b.apply("relu", sum) : sum;
+    const step = [this.scalar("f32", 0.05), this.scalar("u8", rng.integer(0, 1) * 128)];
+    const narrow = b.node("quantize", [active, ...step], { to: "u8", saturate: true });
+    return this.made(narrow);
+  }
+
+  made(output: ValueId): Made {
+    const stored = this.b.storedConstants;
+    const weights = { read: (key: string): Tensor => stored.get(key)! };
+    return { graph: this.b.finish([output]), weights, inputs: this.inputs };
+  }
+}
+
+const window = fc.record({
+  channels: fc.integer({ min: 8, max: 40 }),
+  outputs: fc.integer({ min: 1, max: 36 }),
+  kernel: fc.constantFrom<number>(1, 3),
+  stride: fc.integer({ min: 1, max: 2 }),
+  pad: fc.integer({ min: 0, max: 1 }),
+  size: fc.integer({ min: 3, max: 9 }),
+});
+
+type Window = typeof window extends fc.Arbitrary<infer T> ? T : never;
+
+function attrsOf({ stride, pad }: Window, groups: number) {
+  const [two, pads] = [
+    [stride, stride],
+    [pad, pad],
+  ];
+  return { strides: two, dilations: [1, 1], padLow: pads, padHigh: pads, groups };
+}
+
+function convolution(seed: number, w: Window, isDepthwise: boolean): Made {
+  const q = new Quantised(seed);
+  const x = q.data([1, w.channels, w.size, w.size]);
+  const outputs = isDepthwise ? w.channels : w.outputs;
+  const shape = [outputs, isDepthwise ? 1 : w.channels, w.kernel, w.kernel];
+  const attrs = attrsOf(w, isDepthwise ? w.channels : 1);
+  const y = q.b.node("convolution", [x, q.weights(shape, 0)], attrs);
+  return q.finish(y, [outputs, 1, 1]);
+}
+
+function matrixProduct(seed: number, w: Window): Made {
+  const q = new Quantised(seed);
+  const depth = 4 * w.channels;
+  const x = q.data([w.size, depth]);
+  const labels = {
+    lhs: ["i", "k"],
+    rhs: ["k", "j"],
+    output: ["i", "j"],
+    accumulator: "f32",
+  } as const;
+  const y = q.b.node("contract", [x, q.weights([depth, w.outputs], 1)], labels);
+  return q.finish(y, [w.outputs]);
+}
+
+/** ConvInteger and MatMulInteger with a zero point that is known when the model runs. */
+function integers(seed: number, w: Window, isConvolution: boolean): Made {
+  const q = new Quantised(seed);
+  const { b } = q;
+  const depth = isConvolution ? w.channels : 4 * w.channels;
+  const x = q.bytes(isConvolution ? [1, depth, w.size, w.size] : [w.size, depth]);
+  const zero = q.bytes([]);
+  const shape = isConvolution ? [w.outputs, depth, w.kernel, w.kernel] : [depth, w.outputs];
+  const weights = q.constant(draw(q.rng, "i8", shape, [-128, 127]));
+  const y = isConvolution
+    ? b.node("convInteger", [x, weights, zero], { ...attrsOf(w, 1), xZero: true, wZero: false })
+    : b.node("matMulInteger", [x, weights, zero], { aZero: true, bZero: false });
+  return q.made(y);
+}
+
+function oracle({ graph, weights, inputs }: Made): RefTensor {
+  const result = runGraph(expandComposites(graph).graph, inputs, weights);
+  if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
+  return result.value[0]!;
+}
+
+function onMachine({ graph, weights, inputs }: Made): {
+  readonly result: Tensor;
+  readonly text: string;
+} {
+  const target = targets.get(vnni)!;
+  const compiled = compileModel({ graph, weights }, { target });
+  if (!compiled.ok) throw new Error(JSON.stringify(compiled.diagnostics));
+  const { program } = compiled.value.plan;
+  const weight = weightReader(compiled.value.model);
+  const session = createSession(program, target, { threads: 1, weight });
+  if (!session.ok) throw new Error(JSON.stringify(session.diagnostics));
+  const feeds = graph.inputs.map((id, i) => [graph.values[id]!.name, fromRef(inputs[i]!)] as const);
+  const outputs = session.value.run(Object.fromEntries(feeds));
+  if (!outputs.ok) throw new Error(JSON.stringify(outputs.diagnostics));
+  const result = outputs.value[compiled.value.nests.outputs[0]!]!;
+  session.value.dispose();
+  return { result, text: printProgram(program) };
+}
+
+/** One step apart at most, and seldom: a sum between two steps may be rounded to either. */
+function expectNear(found: ArrayLike<number>, want: RefTensor, most: number): void {
+  const values = numbersOf(want);
+  let apart = 0;
+  for (let i = 0; i < values.length; i++) {
+    const difference = Math.abs(found[i]! - values[i]!);
+    expect(difference).toBeLessThanOrEqual(most);
+    if (difference > 0) apart++;
+  }
+  expect(apart).toBeLessThanOrEqual(Math.ceil(values.length / 20));
+}
+
+const kinds = [
+  ["convolutions", (seed: number, w: Window) => convolution(seed, w, false), 1],
+  ["convolutions of each channel", (seed: number, w: Window) => convolution(seed, w, true), 1],
+  ["matrix products", (seed: number, w: Window) => matrixProduct(seed, w), 1],
+  ["ConvInteger", (seed: number, w: Window) => integers(seed, w, true), 0],
+  ["MatMulInteger", (seed: number, w: Window) => integers(seed, w, false), 0],
+] as const;
+
+describe.each(kinds)("%s on bytes", (_, make, most) => {
+  it("are what the graph says", () => {
+    fc.assert(
+      fc.property(fc.nat(), window, (seed, w) => {
+        const made = make(seed, w);
+        const { graph, constants } = integerProducts(made.graph, made.weights);
+        expect(verifyGraph(graph)).toEqual([]);
+        const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
+        expectNear(numbersOf(oracle({ ...made, graph, weights })), oracle(made), most);
+      }),
+      { numRuns: 15 },
+    );
+  });
+  it.skipIf(!runsHere)("are what the machine computes", () => {
+    fc.assert(
+      fc.property(fc.nat(), window, (seed, w) => {
+        const made = make(seed, w);
+        const { result } = onMachine(made);
+        expectNear(result.data as Uint8Array, oracle(made), most);
+      }),
+      { numRuns: 4 },
+    );
+  });
+});
+
+describe.skipIf(!runsHere)("dot products", () => {
+  const size = { channels: 32, outputs: 32, kernel: 3, stride: 1, pad: 1, size: 7 };
+  it("compute convolutions", () => {
+    expect(onMachine(convolution(1, size, false)).text).toContain("vpdpbusd.i32x16(");
+  });
+  it("compute matrix products", () => {
+    expect(onMachine(matrixProduct(1, size)).text).toContain("vpdpbusd.i32x16(");
+  });
+  it("do not compute convolutions of each channel", () => {
+    expect(onMachine(convolution(1, size, true)).text).not.toContain("vpdpbusd");
+  });
+});
