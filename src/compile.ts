@@ -6,6 +6,7 @@
  *   expand      composites into core ops
  *   fold        constants, batch norms into weights, dead and repeated nodes
  *   inline      bodies of control flow that is decided or short
+ *   wide        half precision that may overflow, as single
  *   rewrite     equal graphs, the cheapest by the target's prices (when asked for); it and the import go
  *               through the four passes behind this one, and what these price lower is kept
  *   nests       a loop nest per node
@@ -23,6 +24,7 @@ import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
+import { keepWide, type WideValue } from "./graph/transforms/keep-wide.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
@@ -50,6 +52,7 @@ import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
+import type { Tensor } from "./semantics/tensor.ts";
 import {
   type Diagnostic,
   diagnostic,
@@ -135,7 +138,7 @@ function improve(
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
   onPass("graph");
-  const prepared = prepareFor(source, target);
+  const { model: prepared, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
   const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);
@@ -162,10 +165,44 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const errorBound = isImport ? 0 : (improved.value?.best.errorBound ?? 0);
   const found = { model, nests: widened, regions, certificate, plan: plan.value, errorBound };
   return ok({ ...found, ...rewritten }, [
+    ...keptWide(wide),
     ...improved.warnings,
     ...chosen.warnings,
     ...plan.warnings,
   ]);
+}
+
+/** The graph passes; half precision that may overflow becomes single, and is prepared again. */
+function prepareWide(
+  source: Model,
+  target: Target,
+): {
+  readonly model: Model;
+  readonly wide: readonly WideValue[];
+} {
+  const model = prepareFor(source, target);
+  const { graph, constants, wide } = keepWide(model);
+  if (wide.length === 0) return { model, wide };
+  const read = (key: string): Tensor => constants.get(key) ?? model.weights.read(key);
+  return { model: prepareFor({ graph, weights: { read } }, target), wide };
+}
+
+/** Rows of the warning about values that are kept wide. */
+const mostWideRows = 20;
+
+function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
+  if (wide.length === 0) return [];
+  const rows = wide.slice(0, mostWideRows).map(({ value, origin, range }) => {
+    const [low, high] = [range.low, range.high].map((x) => x.toPrecision(2));
+    return `${value} (${origin}): about ${low} to ${high}`;
+  });
+  const more = wide.length - rows.length;
+  const message = `${wide.length} values may leave the range of f16; they are kept in f32`;
+  const found = diagnostic("GRF015", message, {
+    notes: more > 0 ? [...rows, `and ${more} more`] : rows,
+    help: "nothing is lost but some time; scale the activations, or export the model in f32 or bf16",
+  });
+  return [{ ...found, severity: "warning" }];
 }
 
 /** Graphs that the search is given: what rewriting says is cheapest, and the import. */

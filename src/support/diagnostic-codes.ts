@@ -47,6 +47,7 @@ export const diagnosticCodes = {
   GRF012: "shape constraint missing",
   GRF013: "symbol binding not allowed",
   GRF014: "graph structure broken",
+  GRF015: "values may leave the range of their type",
   SHP001: "shapes do not broadcast",
   SHP002: "extents differ",
   SHP003: "wrong rank",

@@ -1,0 +1,175 @@
+/**
+ * Models in half precision whose inner values leave its range: a layer norm as single operators, a mean of
+ * many, scores of attention. Judged by the same model in float64 on the same (half) inputs and weights, and
+ * by onnxruntime-node where that computes the operators.
+ */
+import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
+import { describe, expect, it } from "vitest";
+import { compileModel } from "../../src/compile.ts";
+import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
+import { type ModelSpec, type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
+import { weightReader } from "../../src/graph/prepare.ts";
+import { runGraph } from "../../src/interp/graph.ts";
+import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
+import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
+import { createWasmSession } from "../../src/runtime/wasm/session.ts";
+import type { DType } from "../../src/semantics/dtype.ts";
+import { fromRef, numbersOf, refTensor, type Tensor, toRef } from "../../src/semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+
+function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+}
+
+const of = (dtype: DType, shape: readonly number[], values: readonly number[]): Tensor =>
+  fromRef(refTensor(dtype, shape, values));
+
+/** Rounded to half, then in `dtype`. */
+const halves = (dtype: DType, shape: readonly number[], draw: () => number): Tensor => {
+  const values = Array.from({ length: shape.reduce((a, b) => a * b, 1) }, draw);
+  return of(dtype, shape, [...numbersOf(refTensor("f16", shape, values))]);
+};
+
+const [rows, width] = [3, 64];
+
+/** (x - mean) / sqrt(mean((x - mean)²) + ε) · γ + β, as exporters write it. */
+function layerNorm(dtype: DType, squares: "Pow" | "Mul"): ModelSpec {
+  const rng = new Rng(5);
+  const mean = (from: string, to: string): NodeSpec => ({
+    op: "ReduceMean",
+    inputs: [from, "axes"],
+    outputs: [to],
+  });
+  return {
+    opset: 18,
+    inputs: [{ name: "x", dtype, shape: [rows, width] }],
+    outputs: ["y"],
+    weights: {
+      axes: of("i64", [1], [-1]),
+      ...(squares === "Pow" && { two: of(dtype, [], [2]) }),
+      epsilon: of(dtype, [], [1e-5]),
+      gamma: halves(dtype, [width], () => 1 + 0.1 * rng.normal()),
+      beta: halves(dtype, [width], () => 0.1 * rng.normal()),
+    },
+    nodes: [
+      mean("x", "mean"),
+      { op: "Sub", inputs: ["x", "mean"], outputs: ["d"] },
+      { op: squares, inputs: ["d", squares === "Pow" ? "two" : "d"], outputs: ["square"] },
+      mean("square", "variance"),
+      { op: "Add", inputs: ["variance", "epsilon"], outputs: ["v"] },
+      { op: "Sqrt", inputs: ["v"], outputs: ["deviation"] },
+      { op: "Div", inputs: ["d", "deviation"], outputs: ["n"] },
+      { op: "Mul", inputs: ["n", "gamma"], outputs: ["scaled"] },
+      { op: "Add", inputs: ["scaled", "beta"], outputs: ["y"] },
+    ],
+  };
+}
+
+/** softmax(x xᵀ) x: scores far beyond the range. */
+function attention(dtype: DType): ModelSpec {
+  return {
+    opset: 18,
+    inputs: [{ name: "x", dtype, shape: [rows, width] }],
+    outputs: ["y"],
+    weights: { scale: of(dtype, [], [2 ** -14]) },
+    nodes: [
+      { op: "Transpose", inputs: ["x"], outputs: ["t"], attributes: { perm: [1n, 0n] } },
+      { op: "MatMul", inputs: ["x", "t"], outputs: ["scores"] },
+      { op: "Mul", inputs: ["scores", "scale"], outputs: ["s"] },
+      { op: "Softmax", inputs: ["s"], outputs: ["p"], attributes: { axis: 1n } },
+      { op: "MatMul", inputs: ["p", "x"], outputs: ["y"] },
+    ],
+  };
+}
+
+function wide(spec: (dtype: DType) => ModelSpec, data: Tensor): Float64Array {
+  const { graph, weights } = unwrap(importOnnx(writeModel(spec("f64"))));
+  const x = refTensor("f64", data.shape, [...numbersOf(toRef(data))]);
+  return numbersOf(unwrap(runGraph(graph, [x], weights))[0]!);
+}
+
+function compiled(bytes: Uint8Array, x: Tensor): { values: Float64Array; notes: string[] } {
+  const model = unwrap(importOnnx(bytes));
+  const target = targets.get("wasm")!;
+  const made = compileModel(model, { target });
+  const { model: chosen, nests, plan } = unwrap(made);
+  const features = { ...probeWasmFeatures(), threads: false };
+  const options = { weight: weightReader(chosen), threads: 1, features, host: nodeWorkerHost };
+  const session = unwrap(createWasmSession(plan.program, options));
+  const outputs = unwrap(session.run({ x }));
+  const warnings = made.ok ? made.warnings.filter((d) => d.code === "GRF015") : [];
+  const values = numbersOf(toRef(outputs[nests.outputs[0]!]!));
+  return { values, notes: warnings.flatMap((d) => d.notes) };
+}
+
+function expectClose(found: Float64Array, wanted: Float64Array): void {
+  const largest = wanted.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+  for (const [i, value] of wanted.entries()) {
+    expect(Math.abs(found[i]! - value)).toBeLessThan(4e-3 * largest);
+  }
+}
+
+const large = (scale: number): Tensor => {
+  const rng = new Rng(11);
+  return halves("f16", [rows, width], () => scale * rng.normal());
+};
+
+describe("a layer norm as single operators in f16", () => {
+  it.each([
+    ["Pow", 1],
+    ["Pow", 400],
+    ["Mul", 400],
+    ["Mul", 8000],
+  ] as const)("%s, activations around %i", async (squares, scale) => {
+    const x = large(scale);
+    const bytes = writeModel(layerNorm("f16", squares));
+    const { values, notes } = compiled(bytes, x);
+    expectClose(
+      values,
+      wide((dtype) => layerNorm(dtype, squares), x),
+    );
+    expect(notes.join("\n")).toMatch(/^square \(.*\): about 0\.0 to 4\.2e\+6/m);
+    const session = await InferenceSession.create(bytes);
+    const feed = new OrtTensor("float16", x.data as Uint16Array, [...x.shape]);
+    const peer = (await session.run({ x: feed })).y!;
+    const theirs = toRef({ dtype: "f16", shape: x.shape, data: peer.data as Uint16Array });
+    // Where onnxruntime keeps the range it agrees; what it rounds to infinity is no judge.
+    if (scale === 1) expectClose(values, numbersOf(theirs));
+    await session.release();
+  });
+});
+
+it("scores of attention that leave the range", () => {
+  const x = large(300);
+  const { values, notes } = compiled(writeModel(attention("f16")), x);
+  expectClose(values, wide(attention, x));
+  expect(notes.some((n) => n.startsWith("scores "))).toBe(true);
+});
+
+it("a mean over many large elements", () => {
+  const spec = (dtype: DType): ModelSpec => ({
+    opset: 18,
+    inputs: [{ name: "x", dtype, shape: [rows, width] }],
+    outputs: ["y"],
+    weights: {},
+    nodes: [{ op: "ReduceMean", inputs: ["x"], outputs: ["y"] }],
+  });
+  const rng = new Rng(3);
+  const x = halves("f16", [rows, width], () => 2000 + 500 * rng.normal());
+  expectClose(compiled(writeModel(spec("f16")), x).values, wide(spec, x));
+});
+
+it("bf16 has the range of f32: nothing is widened, sums are f32", () => {
+  const rng = new Rng(4);
+  const x = halves("bf16", [rows, width], () => 4000 * rng.normal());
+  const bytes = writeModel(layerNorm("bf16", "Pow"));
+  const { values, notes } = compiled(bytes, x);
+  expect(notes).toEqual([]);
+  const wanted = wide((dtype) => layerNorm(dtype, "Pow"), x);
+  for (const [i, value] of wanted.entries()) {
+    expect(Math.abs(values[i]! - value)).toBeLessThan(0.06 * Math.max(1, Math.abs(value)));
+  }
+});
