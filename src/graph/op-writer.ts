@@ -5,7 +5,7 @@
  */
 
 import type { ReduceKind } from "../semantics/core-ops.ts";
-import type { DType } from "../semantics/dtype.ts";
+import { type DType, isBigDType } from "../semantics/dtype.ts";
 import {
   constantValue,
   floorDiv,
@@ -17,6 +17,7 @@ import {
 import type { ScalarOp } from "../semantics/scalar-expr.ts";
 import type { Tensor } from "../semantics/tensor.ts";
 import { fromRef, refTensor } from "../semantics/tensor.ts";
+import { reject } from "../support/diagnostic.ts";
 import type { Graph, OpAttrs, OpKind, TensorType, ValueId } from "./graph.ts";
 
 export interface NodeOptions {
@@ -68,6 +69,11 @@ export abstract class OpWriter {
 
   /** A scalar constant. */
   scalar(value: number | bigint, dtype: DType): ValueId {
+    if (isBigDType(dtype) && typeof value === "number" && !Number.isInteger(value)) {
+      reject("GRF002", `the number ${value} among ${dtype}`, {
+        help: "convert the operands to floats first",
+      });
+    }
     return this.constant(fromRef(refTensor(dtype, [], [value] as number[])));
   }
 

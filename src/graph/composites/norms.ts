@@ -5,6 +5,7 @@
  */
 import { dtypes } from "../../semantics/dtype.ts";
 import { floorDiv } from "../../semantics/index-expr.ts";
+import { reject } from "../../support/diagnostic.ts";
 import { integer, integers, number } from "../attr-schema.ts";
 import type { ValueId } from "../graph.ts";
 import type { OpWriter } from "../op-writer.ts";
@@ -24,8 +25,16 @@ function axesFrom(b: OpWriter, x: ValueId, axis: number): number[] {
   return Array.from({ length: b.rankOf(x) - axis }, (_, i) => axis + i);
 }
 
+function checkChannels(rank: number): void {
+  if (rank >= 2) return;
+  reject("SHP003", `an operand of rank ${rank} has no channels`, {
+    help: "channels are axis 1: the rank is at least 2",
+  });
+}
+
 /** A per-channel vector [c] as [c, 1, …], so that it broadcasts against [n, c, …]. */
 function perChannel(b: OpWriter, vector: ValueId, rank: number): ValueId {
+  checkChannels(rank);
   return b.reshape(vector, [...b.shapeOf(vector), ...new Array<number>(rank - 2).fill(1)]);
 }
 
@@ -112,6 +121,10 @@ export const norms = {
     schema: { epsilon: number, groups: integer },
     definition: (b, [x, scale, bias], { epsilon, groups }) => {
       const shape = b.shapeOf(x!);
+      checkChannels(shape.length);
+      if (groups < 1) {
+        reject("GRF003", `${groups} groups`, { help: "channels are in one group or more" });
+      }
       const [batch, channels, ...spatial] = shape;
       const split = b.reshape(x!, [batch!, groups, floorDiv(channels!, groups), ...spatial]);
       const normal = standardise(b, split, axesFrom(b, split, 2), epsilon);
@@ -125,6 +138,7 @@ export const norms = {
     definition: (b, [x], { size, alpha, beta, bias }) => {
       const shape = b.shapeOf(x!);
       const rank = shape.length;
+      checkChannels(rank);
       // Channels become the width of a picture of height 1, so that a pool sums over them.
       const order = [0, ...axesFrom(b, x!, 2), 1];
       const back = order.map((_, axis) => order.indexOf(axis));

@@ -4,7 +4,7 @@
  * name, operator, operand or attribute, and the cure.
  */
 import type { OpAttrs, OpKind, TensorType } from "../../../graph/graph.ts";
-import { type DType, dtypes } from "../../../semantics/dtype.ts";
+import { type DType, dtypes, isBigDType } from "../../../semantics/dtype.ts";
 import { roundToFloat } from "../../../semantics/float-codec.ts";
 import { constant, constantValue, type IndexExpr, toIndex } from "../../../semantics/index-expr.ts";
 import { elementCount } from "../../../semantics/shape.ts";
@@ -137,6 +137,9 @@ export class NodeView {
 
   /** A constant with one value in every place, on the grid of the dtype. */
   splat(dtype: DType, value: number, shape: readonly number[] = []): Operand {
+    if (isBigDType(dtype) && !Number.isInteger(value)) {
+      this.refuse(`the number ${value} among ${dtype}`, "floats");
+    }
     const grid = dtypes[dtype].kind === "float" ? roundToFloat(dtype, value) : value;
     const values = new Array<number>(elementCount(shape)).fill(grid);
     return constantFromRef(refTensor(dtype, shape, values));

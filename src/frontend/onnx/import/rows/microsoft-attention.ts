@@ -32,7 +32,8 @@ function splitLast(node: NodeView, x: Operand, sizes: readonly number[]): readon
   const axis = x.type.shape.length - 1;
   const width = node.fixedExtent(x.type.shape[axis]!, "the hidden size");
   const sum = sizes.reduce((a, b) => a + b, 0);
-  if (sum !== width) node.refuse(`${width} channels`, `${sizes.join(" + ")} channels`);
+  if (sum !== width || !sizes.every((size) => Number.isInteger(size) && size >= 0))
+    node.refuse(`${width} channels`, `${sizes.join(" + ")} channels`);
   let next = 0;
   return sizes.map((size) => {
     const start = next;
@@ -190,6 +191,9 @@ function rotaryEmbedding(node: NodeView): Operand {
   const [input, ids] = [node.input(0), node.input(1)];
   if ((attributes.float("scale") ?? 1) !== 1) attributes.refuse("scale", "not 1", "1");
   if (attributes.flag("is_packed_batching", false)) attributes.refuse("is_packed_batching", 1, "0");
+  const rank = input.type.shape.length;
+  if (rank !== 3 && rank !== 4) node.refuse(`an operand of rank ${rank}`, "rank 3 or 4");
+  for (const i of [2, 3]) node.checkRank(node.input(i), 2, "a table of angles");
   const table = node.input(2).type.shape[1]!;
   const rotary = attributes.int("rotary_embedding_dim") ?? 0;
   const width = node.fixedExtent(input.type.shape.at(-1)!, "the hidden size");
@@ -203,7 +207,7 @@ function rotaryEmbedding(node: NodeView): Operand {
   const tables = [2, 3].map((i) => rotaryTable(node, node.input(i), at));
   const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims: rotary || size };
   const y = node.emit("rotaryEmbedding", [x, ...tables], attrs);
-  return input.type.shape.length === 3 ? joinHeads(node, y) : y;
+  return rank === 3 ? joinHeads(node, y) : y;
 }
 
 /** Query, new keys and new values of a grouped layer: apart, or behind each other in one operand. */

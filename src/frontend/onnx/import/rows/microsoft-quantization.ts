@@ -79,6 +79,8 @@ const averagePool: Layer = (node, x) => {
 
 /** Scale and zero point of the result stand first, then three operands for each part. */
 function concat(node: NodeView): Operand {
+  const count = node.inputs.length;
+  if (count < 5 || count % 3 !== 2) node.refuse(`${count} operands`, "2 and 3 for each part");
   const parts = Array.from({ length: (node.inputs.length - 2) / 3 }, (_, i) =>
     real(node, 2 + 3 * i),
   );
