@@ -152,6 +152,29 @@ describe("default groups", () => {
     expect(refusals.some((r) => r.reason.includes("again"))).toBe(true);
   });
 
+  it.each([
+    [3, 2, 2],
+    [2, 2, 1],
+    [2, 3, 1],
+  ])(
+    "computes an exponential under windows of %d each %d in %d statements",
+    (size, step, count) => {
+      const net = new Net();
+      const [pooled] = net.g.nodes("pool", [net.apply("exp", net.image("x", 3))], {
+        kind: "max",
+        window: [size, size],
+        strides: [step, step],
+        dilations: [1, 1],
+        padLow: [0, 0],
+        padHigh: [0, 0],
+        ceil: false,
+        countPadding: false,
+        exponent: 1,
+      });
+      expect(statementsOf(check(net.g.finish([pooled!])).fused)).toHaveLength(count);
+    },
+  );
+
   it("looks through reshapes that keep places affine", () => {
     const net = new Net();
     const x = net.conv("w", net.image("x", 3), 3, 3);

@@ -14,7 +14,12 @@
  * alternatives are `candidateGroups`.
  */
 import { dtypes } from "../semantics/dtype.ts";
-import { variablesOf } from "../semantics/index-expr.ts";
+import {
+  constantValue,
+  type IndexExpr,
+  splitLinear,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import { type ScalarExpr, scalarCost } from "../semantics/scalar-expr.ts";
 import type { Composition } from "./compose-epilogue.ts";
 import {
@@ -24,7 +29,7 @@ import {
   groupPosition,
   statementNamed,
 } from "./form-region.ts";
-import type { Access, Group, NestProgram, Statement } from "./nest.ts";
+import type { Access, Group, Loop, NestProgram, Statement } from "./nest.ts";
 import { updatesInPlace } from "./uses.ts";
 
 export interface GroupOptions {
@@ -304,10 +309,28 @@ function isWidening(expr: ScalarExpr): boolean {
   return narrow && dtypes[expr.dtype].bits >= 32;
 }
 
-/** Whether different iterations of the reader read different elements. */
+/** Whether different iterations of the reader read different elements: windows that overlap do not. */
 function coversLoops(reader: Statement, access: Access): boolean {
   const used = variablesOf(...access.index);
-  return reader.loops.every((l) => used.has(l.name));
+  return (
+    reader.loops.every((l) => used.has(l.name)) &&
+    access.index.every((axis) => !stepsMeet(axis, reader.loops))
+  );
+}
+
+/** Whether two loops that move along one axis come to the same place: 2 i + k does for k from 0 to 2. */
+function stepsMeet(axis: IndexExpr, loops: readonly Loop[]): boolean {
+  const moving = loops.flatMap(({ name, extent }) => {
+    const step = splitLinear(axis, name)?.coefficient ?? 0;
+    return step === 0 ? [] : [{ step: Math.abs(step), extent: constantValue(extent) ?? Infinity }];
+  });
+  const [first, ...wider] = moving.sort((a, b) => a.step - b.step);
+  let reach = first ? first.step * (first.extent - 1) : 0;
+  for (const { step, extent } of wider) {
+    if (step <= reach) return true;
+    reach += step * (extent - 1);
+  }
+  return false;
 }
 
 /** Whether the innermost axis of what the producer writes is that of what it reads, at unit stride. */

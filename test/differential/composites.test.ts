@@ -162,15 +162,15 @@ describe("norms and reductions", () => {
     );
   });
 
-  it("lrn", () => {
+  it.each([0.75, 0.5, 0.6])("lrn to the power of %d", (beta) => {
     const picture = random(1, 5, 2);
     const at = (c: number, s: number): number => picture.values[c * 2 + s]!;
     const wanted = picture.values.map((v, i) => {
       const [c, s] = [Math.floor(i / 2), i % 2];
       const around = [c - 1, c, c + 1].filter((k) => k >= 0 && k < 5);
-      return v / (1.5 + (0.2 / 3) * sum(around.map((k) => at(k, s) ** 2))) ** 0.75;
+      return v / (1.5 + (0.2 / 3) * sum(around.map((k) => at(k, s) ** 2))) ** beta;
     });
-    const attrs = { size: 3, alpha: 0.2, beta: 0.75, bias: 1.5 };
+    const attrs = { size: 3, alpha: 0.2, beta, bias: 1.5 };
     expectClose(evaluate("lrn", [picture], attrs)[0]!, wanted);
   });
 

@@ -21,6 +21,17 @@ function widen(b: OpWriter, x: ValueId): ValueId {
   return kind === "float" && bits < 32 ? b.cast(x, "f32") : x;
 }
 
+/** x to a power, for x above zero: the usual exponents of three quarters and a half are roots. */
+function powerOfPositive(b: OpWriter, x: ValueId, exponent: number): ValueId {
+  const root = b.apply("sqrt", x);
+  if (exponent === 0.5) return b.apply("sqrt", x);
+  if (exponent === 0.75) {
+    const root = b.apply("sqrt", x);
+    return b.mul(root, b.apply("sqrt", root));
+  }
+  return b.applyNumber("pow", x, exponent);
+}
+
 function axesFrom(b: OpWriter, x: ValueId, axis: number): number[] {
   return Array.from({ length: b.rankOf(x) - axis }, (_, i) => axis + i);
 }
@@ -158,7 +169,9 @@ export const norms = {
       });
       const squares = b.transpose(b.reshape(sums, b.shapeOf(moved)), back.slice(0, rank));
       const base = b.applyNumber("add", b.applyNumber("mul", squares, alpha / size), bias);
-      return [b.div(x!, b.applyNumber("pow", base, beta))];
+      const isPositive = bias > 0 && alpha >= 0;
+      const scale = isPositive ? powerOfPositive(b, base, beta) : b.applyNumber("pow", base, beta);
+      return [b.div(x!, scale)];
     },
   },
   lpNormalization: {
