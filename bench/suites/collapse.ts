@@ -19,6 +19,7 @@ import type { Certificate } from "../../src/schedule/choose-schedules.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { drawStates } from "../../src/schedule/draw-states.ts";
 import { greedy } from "../../src/search/greedy.ts";
+import { formatDiagnostic } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
@@ -85,10 +86,19 @@ function certificateCase(row: ModelRow, target: Target): ForeignCase {
         if (pass === "schedule") from = cpuNs();
         if (pass === "lower") to = cpuNs();
       };
-      const compiled = unwrap(compileModel(model, { target, onPass }));
+      const made = compileModel(model, { target, onPass });
+      if (!made.ok) {
+        const reason = formatDiagnostic(made.diagnostics[0]!);
+        return { case: name, peerName, kind: "unsupported", reason };
+      }
       const ratio = allowedNs / (to - from);
       const times = { ours: to - from, peer: allowedNs, ratio, low: ratio, high: ratio, n: 1 };
-      return { case: name, peerName, ...times, detail: describe(compiled.certificate) };
+      return {
+        case: name,
+        peerName,
+        ...times,
+        detail: describe(made.value.certificate, to - from),
+      };
     },
   };
 }
@@ -98,8 +108,12 @@ function cpuNs(): number {
   return process.cpuUsage().user * 1000;
 }
 
-function describe({ gap, variables, legal, searched, nodes }: Certificate): SuiteSummary {
+function describe(
+  { gap, variables, legal, searched, nodes }: Certificate,
+  ns: number,
+): SuiteSummary {
   return {
+    seconds: ns / 1e9,
     gap,
     variables,
     legalPerVariable: legal / Math.max(1, variables),

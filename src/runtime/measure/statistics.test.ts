@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { rankCorrelation } from "../../support/rank-correlation.ts";
 import { Rng } from "../../support/rng.ts";
 import {
   estimateRatio,
   geometricMean,
   median,
   quantile,
-  rankCorrelation,
   rankCorrelationInterval,
   type TimingPair,
 } from "./statistics.ts";

@@ -4,6 +4,7 @@
  * Pairs are resampled together, so that a machine that slows down slows both sides of a pair.
  */
 import { invariant } from "../../support/invariant.ts";
+import { rankCorrelation } from "../../support/rank-correlation.ts";
 import type { Rng } from "../../support/rng.ts";
 
 /** Times of one round: ours and the peer's, taken one after the other. */
@@ -62,33 +63,6 @@ export function estimateRatio(pairs: readonly TimingPair[], rng: Rng): RatioEsti
 
 function medianRatio(pairs: readonly TimingPair[]): number {
   return median(pairs.map((p) => p.peerNs)) / median(pairs.map((p) => p.oursNs));
-}
-
-/** Rank correlation (Spearman's rho; equal values share the mean of their ranks); 0 where one side is constant. */
-export function rankCorrelation(a: readonly number[], b: readonly number[]): number {
-  invariant(a.length === b.length && a.length > 1, () => `ranks of ${a.length} and ${b.length}`);
-  const [x, y] = [ranksOf(a), ranksOf(b)];
-  const mean = (a.length - 1) / 2;
-  let [both, own, other] = [0, 0, 0];
-  for (let i = 0; i < x.length; i++) {
-    const [dx, dy] = [x[i]! - mean, y[i]! - mean];
-    both += dx * dy;
-    own += dx * dx;
-    other += dy * dy;
-  }
-  return own === 0 || other === 0 ? 0 : both / Math.sqrt(own * other);
-}
-
-function ranksOf(values: readonly number[]): Float64Array {
-  const order = values.map((_, i) => i).sort((i, j) => values[i]! - values[j]!);
-  const ranks = new Float64Array(values.length);
-  for (let from = 0; from < order.length; ) {
-    let to = from;
-    while (to + 1 < order.length && values[order[to + 1]!] === values[order[from]!]) to++;
-    for (let k = from; k <= to; k++) ranks[order[k]!] = (from + to) / 2;
-    from = to + 1;
-  }
-  return ranks;
 }
 
 /** The rank correlation with the ends of its 95 % interval over resampled pairs. */
