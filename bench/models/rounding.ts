@@ -25,7 +25,23 @@ export function roundingOf(model: Uint8Array): Result<Rounding> {
   if (!file.ok) return file;
   const scan = new Scan();
   const depth = scan.depthOf(file.value.graph!, new Map());
-  return ok({ depth: Math.max(1, depth), longestSum: scan.longestSum });
+  const storedEpsilon = storedEpsilonOf(file.value.graph!);
+  return ok({
+    depth: Math.max(1, depth),
+    longestSum: scan.longestSum,
+    ...(storedEpsilon > 0 && { storedEpsilon }),
+  });
+}
+
+const halfType = 10;
+const brainFloatType = 16;
+
+/** Of narrow weights, or of values that are quantised to eight bits between layers. */
+function storedEpsilonOf({ initializer, node }: GraphProto): number {
+  const quantized = node.some((n) => /^(Dynamic)?QuantizeLinear$|^QLinear/.test(n.opType));
+  const types = new Set(initializer.map((t) => t.dataType));
+  if (quantized || types.has(brainFloatType)) return 2 ** -8;
+  return types.has(halfType) ? 2 ** -10 : 0;
 }
 
 class Scan {

@@ -13,14 +13,21 @@ export interface Rounding {
   readonly depth: number;
   /** Terms of the longest sum. */
   readonly longestSum: number;
+  /** Between neighbours of what results are stored as, where that is coarser than float32. */
+  readonly storedEpsilon?: number;
 }
 
 const float32Epsilon = 2 ** -23;
 
-/** Largest difference that float32 rounding alone causes among that many elements. */
-export function toleranceOf({ depth, longestSum }: Rounding, elements: number): number {
+/**
+ * Largest difference that rounding alone causes among that many elements: of sums in float32, and of what
+ * each layer stores more coarsely (half precision, eight bits), where the errors of layers are independent.
+ */
+export function toleranceOf(rounding: Rounding, elements: number): number {
+  const { depth, longestSum, storedEpsilon = 0 } = rounding;
   const spread = Math.max(1, Math.sqrt(2 * Math.log(Math.max(1, elements))));
-  return float32Epsilon * Math.sqrt(longestSum) * depth * spread;
+  const sums = float32Epsilon * Math.sqrt(longestSum) * depth;
+  return (sums + storedEpsilon * Math.sqrt(depth)) * spread;
 }
 
 export function countElements(tensors: Tensors): number {

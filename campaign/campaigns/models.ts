@@ -1,7 +1,8 @@
 /**
- * Every model of the table at every shape on random inputs, against onnxruntime-node within the
- * model's rounding. Trial number n takes case n of the table, around and around, with inputs of its
- * own. Target `wasm`: compiled and run; `oracle`: import and float64 semantics, nothing compiled.
+ * Every model of the table at every shape on 20 random inputs, and on 5 real ones where there are any
+ * (real-pictures.ts), against onnxruntime-node within the model's rounding. Trial number n takes case n of
+ * the table, around and around, with inputs of its own. Target `wasm`: compiled once and run; `oracle`:
+ * import and float64 semantics on one random input, nothing compiled.
  */
 import { fetchModel } from "../../bench/models/fetch.ts";
 import { hintsFor, randomInputs } from "../../bench/models/random-inputs.ts";
@@ -15,19 +16,27 @@ import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { realInputs } from "../real-pictures.ts";
 
 const cases = modelTable.flatMap((row) => row.cases.map((modelCase) => ({ row, modelCase })));
 
+/** Random inputs of a trial; the oracle is a thousand times slower. */
+const randomCounts = { wasm: 20, oracle: 1 } as const;
+
 export const models: Campaign = {
   name: "models",
-  summary: "the model table on random inputs against onnxruntime-node",
+  summary: "the model table on random and real inputs against onnxruntime-node",
   targets: ["wasm", "oracle"],
   defaultCount: cases.length,
   open: async (target) => {
     const ours = target === "wasm" ? wavetileRuntime("wasm", 1) : oracleRuntime;
+    const count = randomCounts[target as keyof typeof randomCounts];
     return (seed) => {
       const { row, modelCase } = cases[seed % cases.length]!;
-      return compare(row, modelCase, seed, ours);
+      const rng = new Rng(seed);
+      const random = Array.from({ length: count }, () => randomInputs(modelCase, rng));
+      const real = target === "wasm" ? realInputs(modelCase) : [];
+      return compare(row, modelCase, [...random, ...real], ours);
     };
   },
 };
@@ -35,31 +44,28 @@ export const models: Campaign = {
 async function compare(
   row: ModelRow,
   modelCase: ModelCase,
-  seed: number,
+  inputs: readonly Tensors[],
   ours: Runtime,
 ): Promise<Finding> {
   const bytes = unwrap(fetchModel(row));
-  const inputs = randomInputs(modelCase, new Rng(seed));
-  const expected = await runOnce(ortNodeRuntime(1), row, bytes, inputs);
-  const tolerance = toleranceOf(unwrap(roundingOf(bytes)), countElements(expected));
-  const session = await ours.open(bytes, hintsFor(row));
-  const worst = worstDifference(await session.run(inputs), expected);
-  await session.release();
-  if (worst <= tolerance) return passed;
-  const found = `differs by ${worst.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
-  return { kind: "failed", reason: `${row.name} ${modelCase.name} ${found}` };
-}
-
-async function runOnce(
-  runtime: Runtime,
-  row: ModelRow,
-  bytes: Uint8Array,
-  inputs: Tensors,
-): Promise<Tensors> {
-  const session = await runtime.open(bytes, hintsFor(row));
-  const outputs = await session.run(inputs);
-  await session.release();
-  return outputs;
+  const rounding = unwrap(roundingOf(bytes));
+  const hints = hintsFor(row);
+  const peer = await ortNodeRuntime(1).open(bytes, hints);
+  const session = await ours.open(bytes, hints);
+  try {
+    for (const [i, feeds] of inputs.entries()) {
+      const expected = await peer.run(feeds);
+      const tolerance = toleranceOf(rounding, countElements(expected));
+      const worst = worstDifference(await session.run(feeds), expected);
+      if (worst <= tolerance) continue;
+      const found = `differs by ${worst.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
+      return { kind: "failed", reason: `${row.name} ${modelCase.name} input ${i} ${found}` };
+    }
+  } finally {
+    await session.release();
+    await peer.release();
+  }
+  return passed;
 }
 
 function unwrap<T>(result: Result<T>): T {
