@@ -75,6 +75,21 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     [1000, 776, 328],
     "bf16",
   ],
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2",
+    [4096, 4096, 4096],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (256, 96, 64) warps (8, 1) stages 4 swizzle 128 results 2",
+    [1000, 776, 328],
+    "f16",
+  ],
+  [
+    "by wgmma tile (64, 16, 64) warps (4, 1) stages 16 swizzle 128 swapped",
+    [16, 4096, 4096],
+    "bf16",
+  ],
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
   ["by fma tile (128, 128, 8) warps (4, 2) stages 3 swizzle 0", [1024, 1024, 1024], "f32"],
   ["by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 333, 77], "f32"],

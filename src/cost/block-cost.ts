@@ -39,6 +39,8 @@ const issuesPerLine = 4;
 const plainRegisters = 28;
 /** Instructions of loop control and addresses per trip. */
 const loopOps = 4;
+/** Instructions of one condition on an element. */
+const testOps = 2;
 /** Of one trip: address, load from a near cache, multiply-add; an assembler overlaps about four. */
 const tripLatencyNs = 25;
 /** Of an exchange between the lanes of a warp: two cycles of its unit, and the moves around it. */
@@ -166,20 +168,42 @@ class BlockPrice {
 
   /** What a warp's accesses of one trip take: instructions, and lines that the load unit looks up. */
   #requests(
-    accesses: readonly Pick<Access, "tensor" | "index">[],
+    accesses: readonly (Pick<Access, "tensor" | "index"> & Partial<Pick<Access, "guard">>)[],
     inside: boolean,
   ): { readonly issued: number; readonly lines: number } {
     let [issued, lines] = [0, 0];
-    for (const { tensor, index } of accesses) {
+    for (const { tensor, index, guard = [] } of accesses) {
       const at = index.map((e) => substitute(e, this.#s.index));
       const used = variablesOf(...at);
       const distinct = this.#count(
         (l) => l.mode === "unroll" && used.has(l.name) && (inside || l.kind === "space"),
       );
-      issued += distinct;
-      lines += distinct * this.#lines(at, tensor);
+      const { pieces, checks } = this.#pieces(at, guard);
+      issued += distinct * pieces * (1 + checks);
+      lines += distinct * pieces * this.#lines(at, tensor);
     }
     return { issued, lines };
+  }
+
+  /**
+   * Loads that a vector falls into, and tests in front of each: one, where it begins at a multiple of its length
+   * and is inside or outside as a whole.
+   */
+  #pieces(
+    index: Access["index"],
+    guard: Access["guard"],
+  ): { readonly pieces: number; readonly checks: number } {
+    const lane = this.#s.loops.find((l) => l.mode === "vector");
+    const last = lane && splitLinear(index.at(-1)!, lane.name);
+    if (!lane || last?.coefficient !== 1) return { pieces: 1, checks: 0 };
+    const lanes = constantValue(lane.extent)!;
+    const tests = guard.filter((c) => {
+      const used = variablesOf(substitute(c.expr, this.#s.index));
+      return used.has(lane.name);
+    });
+    const steps = [last.rest.constant, ...last.rest.terms.map((t) => t.coefficient)];
+    const isWhole = tests.length === 0 && steps.every((c) => c % lanes === 0);
+    return isWhole ? { pieces: 1, checks: 0 } : { pieces: lanes, checks: testOps * tests.length };
   }
 
   /** Lines that a warp touches with one access, of one vector a thread. */

@@ -12,6 +12,7 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
+import { resultColumns } from "../schedule/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
@@ -32,8 +33,14 @@ const lineBytes = 128;
 const shortLines = 0.7;
 /** Part of the rate of memory at which results go there in pairs, half a sector at a time (H200). */
 const scatteredShare = 0.3;
+/** Times that a tensor copy takes of which most lies outside the operand (H200). */
+const hangingCopies = 2;
+/** And of results that are copied out in whole lines. */
+const gatheredShare = 0.8;
 /** Sums of a thread from which on warpgroups take registers from the one that copies: all of them. */
 const manySums = 64;
+/** Warps of a warpgroup, and rows of its instruction. */
+const [groupWarps, groupRows] = [4, 64] as const;
 /** Rounding in the allocation of registers. */
 const registerUnit = 8;
 
@@ -48,7 +55,8 @@ export function productNanoseconds(
   const bytes = dtypes[form.dtype].bits / 8;
   const resident = residentBlocks(directive, bytes, limits);
   if (resident === 0) return Infinity;
-  const down = Math.ceil(form.rows.extent / rows);
+  // A last group that is not full is worked through like the others.
+  const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
   const across = Math.ceil(form.columns.extent / columns);
   const blocks = down * across * form.batch.extent;
   const perCore = Math.ceil(blocks / cores);
@@ -60,10 +68,11 @@ export function productNanoseconds(
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
   const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
+  const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
   const copied = (rows + columns) * depth * bytes * lines;
   const active = Math.min(cores, blocks);
-  const copy = (copied * active) / limits.nearBytesPerNs.value;
-  const latency = (loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
+  const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
+  const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
   const steps = Math.ceil(form.depth.extent / depth);
   const far = lines * farNanoseconds({ form, directive }, limits, cores * together);
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
@@ -75,7 +84,8 @@ export function productNanoseconds(
   const slots = (together * rows * columns * (finish + 2)) / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   const results = statement.writes.length * together * active * rows * columns * bytes;
-  const stores = results / (scatteredShare * limits.memoryBytesPerNs.value);
+  const share = directive.results > 0 ? gatheredShare : scatteredShare;
+  const stores = results / (share * limits.memoryBytesPerNs.value);
   return rounds * (round + stores + ends);
 }
 
@@ -135,14 +145,15 @@ function nearBytes({ tile, warps, by }: ScheduledProduct["directive"], bytes: nu
 }
 
 function residentBlocks(
-  { by, tile, warps, stages }: ScheduledProduct["directive"],
+  { by, tile, warps, stages, results }: ScheduledProduct["directive"],
   bytes: number,
   limits: BlockLimits,
 ): number {
   const [rows, columns, depth] = tile;
   const threads = threadsOf({ by, warps }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
-  const shared = stages * (rows + columns) * (depth + pad) * bytes;
+  const gathered = (warps[0] / groupWarps) * results * groupRows * resultColumns(columns);
+  const shared = (stages * (rows + columns) * (depth + pad) + gathered) * bytes;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const isGreedy = by === "wgmma" && sums > manySums;
   const needed = isGreedy

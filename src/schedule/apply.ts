@@ -367,7 +367,7 @@ function place(state: ScheduledRegion, d: Of<"place"> | Of<"stage">): PlacedTens
 /** A product needs its loops and operands as they stand: the directive says all about them. */
 function multiply(state: ScheduledRegion, d: Of<"multiply">): ScheduledProduct {
   const s = lookup(state, d, d.statement);
-  const form = productForm(state.region, s.statement);
+  const form = productForm(state.region, s.statement, d.swapped);
   const others = state.schedule.directives.length > 1;
   const why = typeof form === "string" ? form : others ? "it stands beside other directives" : "";
   if (typeof form === "string" || why !== "") {

@@ -69,7 +69,8 @@ export function printDirective(d: Directive): string {
     case "multiply": {
       const [tile, warps] = [d.tile.join(", "), d.warps.join(", ")];
       const group = d.group === 1 ? "" : ` group ${d.group}`;
-      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}`;
+      const results = d.results === 0 ? "" : ` results ${d.results}`;
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${d.swapped ? " swapped" : ""}`;
     }
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
@@ -199,7 +200,11 @@ function readMultiply(reader: TextReader): Directive {
   const swizzle = swizzles.find((n) => n === bytes) ?? reader.fail("0, 32, 64 or 128");
   const tile = [rows!, columns!, depth!] as const;
   const group = reader.accept("group") ? reader.number() : 1;
-  return { kind: "multiply", statement, by, tile, warps: [down!, across!], stages, swizzle, group };
+  const results = reader.accept("results") ? reader.number() : 0;
+  const swapped = reader.accept("swapped");
+  const warps = [down!, across!] as const;
+  const parts = { tile, warps, stages, swizzle, group, results, swapped };
+  return { kind: "multiply", statement, by, ...parts };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

@@ -131,6 +131,10 @@ export interface MultiplyDirective {
   readonly swizzle: (typeof swizzles)[number];
   /** Tiles below each other that blocks work through before they go on to the next columns. */
   readonly group: number;
+  /** Parts of the results that each warpgroup gathers in shared memory at once; 0: threads store them. */
+  readonly results: number;
+  /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
+  readonly swapped: boolean;
 }
 
 export interface Schedule {

@@ -7,7 +7,7 @@ import type { Region } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { Target } from "../target/target.ts";
 import type { MultiplyDirective } from "./directive.ts";
-import { multiplyFault, type ProductForm, productForm } from "./product-form.ts";
+import { multiplyFault, type ProductForm, productForm, resultColumns } from "./product-form.ts";
 
 /** Rows and columns of a warp, and warps down and across. */
 const warpTiles: Readonly<Record<"fma" | "mma", readonly (readonly [number, number])[]>> = {
@@ -80,13 +80,18 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
             stages,
             swizzle,
             group: 1,
+            results: 0,
+            swapped: false,
           } as const;
           if (multiplyFault(d, form) === undefined) found.push(d);
         }
       }
     }
   }
-  return [...found, ...streamedProducts(form, statement!.name, target)];
+  const streamed = streamedProducts(form, statement!.name, target);
+  const turned = form.rows.extent <= fewRows ? productForm(region, statement!, true) : form;
+  if (typeof turned === "string" || turned === form) return [...found, ...streamed];
+  return [...found, ...streamed, ...streamedProducts(turned, statement!.name, target)];
 }
 
 /** Warpgroups that multiply, rows of each, columns, and tiles worked through together. */
@@ -94,7 +99,21 @@ const groupCounts = [2, 1] as const;
 const groupRows = [64, 128] as const;
 const groupColumns = [256, 192, 160, 128, 96, 64, 48, 32, 16] as const;
 const groupStages = [16, 12, 8, 6, 5, 4, 3] as const;
-const rasters = [8, 1, 16] as const;
+const [usualRaster, mostRaster] = [8, 16] as const;
+/** Rows up to which the columns may take their place: an instruction has 64 rows, but from 8 columns on. */
+const fewRows = 48;
+/** Parts of results in shared memory: one is filled while the other is copied out. */
+const gatherings = 2;
+
+/** None, and of the numbers that divide the tiles below each other the one that is nearest to the usual. */
+function rastersOf(tall: number): readonly number[] {
+  const whole = Array.from({ length: mostRaster - 1 }, (_, i) => i + 2).filter(
+    (n) => tall % n === 0,
+  );
+  const away = (n: number): number => Math.abs(Math.log2(n / usualRaster));
+  const best = whole.sort((a, b) => away(a) - away(b))[0];
+  return best === undefined ? [1] : [best, 1];
+}
 
 function streamedProducts(
   form: ProductForm,
@@ -114,14 +133,17 @@ function streamedProducts(
         ) {
           continue;
         }
+        const results =
+          form.unwritable === undefined && resultColumns(columns) > 0 ? gatherings : 0;
         for (const stages of groupStages) {
-          const shared = stages * (rows + columns) * depth * 2 + 2048;
+          const gathered = count * results * 64 * resultColumns(columns);
+          const shared = (stages * (rows + columns) * depth + gathered) * 2 + 2048;
           if (shared > target.blocks!.sharedBytesPerBlock) continue;
-          const tall = Math.ceil(form.rows.extent / rows);
-          for (const group of rasters.filter((n) => n === 1 || n < 2 * tall)) {
+          for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
             const tile = [rows, columns, depth] as const;
             const warps = [4 * count, 1] as const;
-            const d = { tile, warps, stages, swizzle: 128, group } as const;
+            const swapped = form.isSwapped;
+            const d = { tile, warps, stages, swizzle: 128, group, results, swapped } as const;
             found.push({ kind: "multiply", statement, by: "wgmma", ...d });
           }
         }

@@ -27,10 +27,18 @@ export interface ProductForm {
   readonly columns: ProductSide;
   readonly batch: ProductPart;
   readonly depth: ProductPart;
+  /** Why no tensor copy can write the results, or undefined. */
+  readonly unwritable: string | undefined;
+  /** Whether neighbouring results in memory are rows. */
+  readonly isSwapped: boolean;
 }
 
-/** The statement as a product, or why it is none. */
-export function productForm(region: Region, statement: Statement): ProductForm | string {
+/** The statement as a product, or why it is none; swapped where the second operand's loops are to be the rows. */
+export function productForm(
+  region: Region,
+  statement: Statement,
+  isSwapped = false,
+): ProductForm | string {
   const { reads, body, reduction, writes, indirects, guard, loops } = statement;
   const value = body[0];
   if (!reduction || body.length !== 1 || !value || !isSum(statement)) {
@@ -49,7 +57,7 @@ export function productForm(region: Region, statement: Statement): ProductForm |
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
   const dtypes = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
   if (dtypes[0] !== dtypes[1]) return "its operands have two types";
-  return partsOf(statement, dtypes[0]!);
+  return partsOf(statement, region, isSwapped);
 }
 
 /** Results of a warp that come together, and the least depth of a step. */
@@ -66,11 +74,11 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   const { dtype } = form;
   const [rows, columns, depth] = d.tile;
   const [down, across] = d.warps;
-  const numbers = [...d.tile, ...d.warps, d.stages, d.group];
+  const numbers = [...d.tile, ...d.warps, d.stages, d.group, d.results + 1];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
-  const narrow = dtype === "bf16" || dtype === "f16";
-  if (d.by === "fma" ? dtype !== "f32" : !narrow) return `${d.by} does not multiply ${dtype}`;
+  if (d.by === "fma" ? dtype !== "f32" : !isNarrow(dtype))
+    return `${d.by} does not multiply ${dtype}`;
   if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
   const [tall, wide, deep] = units[d.by];
   if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
@@ -85,11 +93,30 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
     if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
     if (depth !== deep || d.swizzle !== 128) return "a row of a stage is 64 elements, swizzle 128";
   }
+  const fault = gatherFault(d, form);
+  if (fault !== undefined) return fault;
+  if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
   if ((rows * columns) / (32 * down * across) > mostSums)
     return `more than ${mostSums} sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/** Columns of one part of the results that tensor copies write from shared memory. */
+export function resultColumns(columns: number): number {
+  return [64, 32, 16].find((n) => columns % n === 0) ?? 0;
+}
+
+/** Why results cannot go through shared memory. */
+function gatherFault(
+  { by, tile, results }: MultiplyDirective,
+  form: ProductForm,
+): string | undefined {
+  if (results === 0) return undefined;
+  if (by !== "wgmma") return "only warpgroups gather results";
+  if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
+  return form.unwritable;
 }
 
 /** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
@@ -109,12 +136,15 @@ function streamFault({ rows, columns, batch, depth }: ProductForm): string | und
     : "operands are no matrices with rows along the depth";
 }
 
-function partsOf({ reads, writes, loops }: Statement, dtype: DType): ProductForm | string {
+function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
+  const { reads, writes, loops } = statement;
+  const { dtype } = region.tensors.get(reads[0]!.tensor)!;
   const uses = reads.map((r) => variablesOf(...r.index));
   const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
   const space = loops.filter((l) => l.kind === "space");
   const inner = space.findLast((l) => nearest.includes(l.name));
-  const second = uses[0]!.has(inner?.name ?? "") && !uses[1]!.has(inner?.name ?? "") ? 0 : 1;
+  const near = uses[0]!.has(inner?.name ?? "") && !uses[1]!.has(inner?.name ?? "") ? 0 : 1;
+  const second = isSwapped ? 1 - near : near;
   const [column, row] = [uses[second]!, uses[1 - second]!];
   const part = (chosen: readonly Loop[]): ProductPart => ({
     loops: chosen,
@@ -125,13 +155,44 @@ function partsOf({ reads, writes, loops }: Statement, dtype: DType): ProductForm
   }
   const only = (mine: ReadonlySet<string>, other: ReadonlySet<string>): ProductPart =>
     part(space.filter((l) => mine.has(l.name) && !other.has(l.name)));
+  const rows = { ...only(row, column), access: reads[1 - second]! };
+  const columns = { ...only(column, row), access: reads[second]! };
   return {
     dtype,
-    rows: { ...only(row, column), access: reads[1 - second]! },
-    columns: { ...only(column, row), access: reads[second]! },
+    rows,
+    columns,
     batch: part(space.filter((l) => row.has(l.name) && column.has(l.name))),
     depth: part(loops.filter((l) => l.kind === "reduce")),
+    unwritable: resultFault(statement, [rows, columns], region),
+    isSwapped,
   };
+}
+
+/** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
+function resultFault(
+  { writes, finishReads }: Statement,
+  [rows, columns]: readonly [ProductSide, ProductSide],
+  region: Region,
+): string | undefined {
+  const [write] = writes;
+  if (writes.length > 1) return "there are several results";
+  const { dtype } = region.tensors.get(write!.tensor)!;
+  const read = region.tensors.get(rows.access.tensor)!.dtype;
+  if (dtype !== read || !isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
+  const [row, column] = [rows.loops[0], columns.loops[0]];
+  const isPlain =
+    rows.loops.length === 1 &&
+    columns.loops.length === 1 &&
+    write!.index.length === 2 &&
+    write!.index[0]!.key === variable(row!.name).key &&
+    write!.index[1]!.key === variable(column!.name).key;
+  if (!isPlain) return "results are no plain matrix";
+  if (columns.extent % 8 !== 0) return "rows of results are no multiples of 16 bytes";
+  return finishReads.length > 0 ? "the epilogue reads operands" : undefined;
+}
+
+function isNarrow(dtype: DType): boolean {
+  return dtype === "bf16" || dtype === "f16";
 }
 
 /** Several results, as of a fused epilogue, stand at the same index of their tensors. */

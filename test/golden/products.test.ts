@@ -36,6 +36,26 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups, results gathered",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 136],
+      right: [40, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128 results 2",
+    },
+  ],
+  [
+    "by warpgroups, columns as rows",
+    {
+      equation: "i k, j k -> i j",
+      left: [9, 136],
+      right: [70, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 swapped",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

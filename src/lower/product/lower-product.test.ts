@@ -116,6 +116,18 @@ describe("products by blocks", () => {
     expect(difference({ ...shape, bias: 20, dtype: "bf16" }, stream)).toBeUndefined();
   });
 
+  it("by warpgroups, results gathered and copied out: ragged, buffers that take turns", () => {
+    const stream = "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128 results 2";
+    const shape = { equation: "i k, j k -> i j", left: [72, 72], right: [56, 72] } as const;
+    expect(difference({ ...shape, dtype: "bf16" }, stream)).toBeUndefined();
+  });
+
+  it("by warpgroups with the columns as rows: few rows, an epilogue", () => {
+    const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 swapped";
+    const shape = { equation: "i k, j k -> i j", left: [9, 72], right: [70, 72] } as const;
+    expect(difference({ ...shape, bias: 70, dtype: "bf16" }, stream)).toBeUndefined();
+  });
+
   it("every result of an epilogue that keeps what it computes on the way", () => {
     const tile = "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64";
     const equation = "i k, k j -> i j";
@@ -149,9 +161,9 @@ describe("the directive", () => {
   };
 
   it("parses back", () => {
-    for (const group of ["", " group 4"]) {
+    for (const more of ["", " group 4", " results 2", " group 2 results 3", " swapped"]) {
       const schedule = scheduleOf(
-        `by mma tile (128, 64, 32) warps (4, 2) stages 3 swizzle 64${group}`,
+        `by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128${more}`,
       );
       expect(take(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
     }
@@ -180,6 +192,13 @@ describe("the directive", () => {
     expect(streamed(stream.replace("swizzle 128", "swizzle 64"), "j k")).toBe(false);
     expect(streamed(stream.replace("(4, 1)", "(4, 2)"), "j k")).toBe(false);
     expect(streamed(stream.replace("16, 64)", "264, 64)"), "j k")).toBe(false);
+    expect(streamed(`${stream} results 2`, "j k")).toBe(true);
+    expect(streamed(`${stream} swapped`, "j k")).toBe(true);
+    // Results that are gathered are columns by rows of the tiles, 16 at a time.
+    expect(streamed(`${stream} results 2 swapped`, "j k")).toBe(false);
+    expect(streamed(`${stream.replace("16, 64)", "24, 64)")} results 2`, "j k")).toBe(false);
+    expect(codeOf(`${fits} results 2`)).toBe("SCH035");
+    expect(codeOf(`${fits} swapped`)).toBe("SCH035");
   });
 
   it("every knob is visible in the program", () => {

@@ -118,8 +118,20 @@ class ProductLowering {
     this.#ranges.set(stream.copy, { min: 0, max: stream.copies - 1 });
     const body = new Block(names);
     body.push(...stream.multiply());
-    this.#epilogue(body, stream.pieces());
+    if (this.#plan.directive.results > 0) this.#gather(body, stream);
+    else this.#epilogue(body, stream.pieces());
     return this.#whole(name, stream.parts(body.statements));
+  }
+
+  #gather(body: Block, stream: StreamedProduct): void {
+    const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
+    const { tensor } = statement.writes[0]!;
+    const { dtype } = this.#region.region.tensors.get(tensor)!;
+    const value = (block: Block, { row, column, ...piece }: ResultPiece): Expr => {
+      const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
+      return this.#finished(this.#site(block, at, piece.lanes), piece.value)[0]!;
+    };
+    stream.gather(body, { tensor, dtype, value });
   }
 
   #body(sums: Accumulators): readonly Statement[] {
@@ -191,11 +203,12 @@ class ProductLowering {
   }
 
   #piece(block: Block, row: IndexExpr, column: IndexExpr, { lanes, value }: ResultPiece): void {
-    const { columns } = this.#plan.form;
+    const { form } = this.#plan;
+    const { columns } = form;
     // One condition for all pieces, also where some would not need it: so that they tile the result.
     const isRagged = columns.extent % this.#plan.columns !== 0;
     const nearest = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
-    if (nearest % lanes === 0) {
+    if (!form.isSwapped && nearest % lanes === 0) {
       const whole = [atMost(add(column, lanes), constant(columns.extent))];
       block.branch(isRagged ? whole : [], (body) =>
         this.#finish(body, row, column, { lanes, value }),
@@ -220,8 +233,25 @@ class ProductLowering {
     column: IndexExpr,
     { lanes, value }: Pick<ResultPiece, "lanes" | "value">,
   ): void {
-    const { form } = this.#plan;
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
+    const site = this.#site(block, [row, column], lanes);
+    const results = this.#finished(site, value);
+    statement.writes.forEach((write, i) => {
+      storeWrite(write, results[i]!, [], site);
+    });
+  }
+
+  /** What the epilogue makes of sums, one value a write. */
+  #finished(site: Site, value: Expr): readonly Expr[] {
+    const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
+    const sums = site.block.bind(value);
+    const operands = statement.finishReads.map((access) => loadAccess(access, site));
+    if (!statement.finish) return [sums];
+    return statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site));
+  }
+
+  #site(block: Block, [row, column]: readonly [IndexExpr, IndexExpr], lanes: number): Site {
+    const { form } = this.#plan;
     const laneName = "lane";
     const lane = lanes > 1 ? { name: laneName, lanes } : undefined;
     const laneIndex = lane && variable(laneName);
@@ -234,23 +264,7 @@ class ProductLowering {
       ? new Map(this.#ranges).set(laneName, { min: 0, max: lanes - 1 })
       : this.#ranges;
     const { operand } = this.#context;
-    const site: Site = {
-      bindings,
-      loops: new Map(),
-      ranges,
-      lane,
-      operand,
-      assumed: new Set(),
-      unguarded: false,
-      block,
-    };
-    const sums = block.bind(value);
-    const operands = statement.finishReads.map((access) => loadAccess(access, site));
-    const results = statement.finish
-      ? statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site))
-      : [sums];
-    statement.writes.forEach((write, i) => {
-      storeWrite(write, results[i]!, [], site);
-    });
+    const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
+    return { ...nothing, bindings, ranges, lane, operand, block };
   }
 }

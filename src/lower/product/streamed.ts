@@ -7,12 +7,14 @@
  *
  * One group of multiplications stays in flight over the turn of the loop. Registers go from the warpgroup that
  * only copies to those that hold sums (setmaxnreg). Copies bring zeros for what lies outside the operands.
+ * Results are stored by the threads that hold them, or gathered and copied to memory like operands.
  */
-import { issue, loadExpr, tileAt } from "../../program/expr.ts";
+import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Counter, Kernel } from "../../program/program.ts";
-import type { Statement } from "../../program/statement.ts";
+import type { Expr, Statement } from "../../program/statement.ts";
+import { resultColumns } from "../../schedule/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
   add,
   constant,
@@ -22,7 +24,7 @@ import {
   mul,
   variable,
 } from "../../semantics/index-expr.ts";
-import type { Names } from "../block.ts";
+import type { Block, Names } from "../block.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { BlockPlace } from "./copies.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer } from "./plan.ts";
@@ -34,6 +36,24 @@ const groupRows = 64;
 const groupDepth = 16;
 
 const multiplying = "mma";
+const copied = "copies";
+const [gathered, packed] = ["gathered", "packed"];
+/** Of rows of so many elements of 16 bits. */
+const gatherSwizzles: Readonly<Record<number, 32 | 64 | 128>> = { 16: 32, 32: 64, 64: 128 };
+/** Neighbouring blocks of eight columns, and rows eight apart. */
+const corners = [
+  [0, 0],
+  [0, 1],
+  [1, 0],
+  [1, 1],
+] as const;
+
+/** Where gathered results go, and what becomes of a sum. */
+export interface ResultTarget {
+  readonly tensor: string;
+  readonly dtype: DType;
+  readonly value: (block: Block, piece: ResultPiece) => Expr;
+}
 const [full, empty] = ["full", "empty"];
 
 /** Registers of a thread that copies and of one that multiplies, by warpgroups that multiply: 512 in all. */
@@ -63,7 +83,7 @@ export class StreamedProduct {
 
   /** Buffers, counters and roles; `consume` is what a warpgroup does. */
   parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
-    const { left, right, columns, stages } = this.#plan;
+    const { left, right, columns, stages, directive } = this.#plan;
     const shape = [this.#instructions, columns / 2].map((n) => constant(n));
     const sums: Buffer = {
       name: "sums",
@@ -85,7 +105,11 @@ export class StreamedProduct {
     const consumer = { copies: this.copies, threads: groupThreads, threadVariable: thread };
     const copyVariable = { copyVariable: this.copy };
     return {
-      buffers: [...[left, right].map((s) => sharedBuffer(this.#plan, s)), sums],
+      buffers: [
+        ...[left, right].map((s) => sharedBuffer(this.#plan, s)),
+        sums,
+        ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
+      ],
       counters: [counter(full!, 1), counter(empty!, this.copies)],
       roles: [
         {
@@ -197,6 +221,50 @@ export class StreamedProduct {
     return { kind: "if", conditions, then: [first], else: [next] };
   }
 
+  /**
+   * Results by way of shared memory: each warpgroup writes parts of 64 rows into buffers that take turns, and
+   * one thread has them copied to memory, whole lines at a time, dropping what lies outside.
+   */
+  gather(block: Block, to: ResultTarget): void {
+    const { columns, directive } = this.#plan;
+    const { left, right, thread } = this.#place;
+    const wide = resultColumns(columns);
+    const start = mul(groupRows * this.#instructions, variable(this.copy));
+    const pieces = this.pieces();
+    const pending = (count: number): Statement => ({
+      kind: "waitGroup",
+      group: copied,
+      pending: count,
+    });
+    const warpRow = mul(16, floorDiv(variable(thread), 32));
+    for (let part = 0; part < (this.#instructions * columns) / wide; part++) {
+      const [i, first] = [Math.floor((part * wide) / columns), (part * wide) % columns];
+      const slot = part % directive.results;
+      if (part >= directive.results) {
+        block.push(...onOne(thread, [pending(directive.results - 1)]));
+        block.push({ kind: "barrier", scope: "copy" });
+      }
+      for (let column = 0; column < wide; column += 16) {
+        // A thread's eight results of 16 columns, in the order of its registers.
+        for (const [near, half] of corners) {
+          const j = (first + column) / 8 + near;
+          const piece = pieces[(2 * i + half) * (columns / 8) + j]!;
+          block.push(storeTo(packed, [4 * near + 2 * half], to.value(block, piece)));
+        }
+        const tile = tileAt(gathered, [variable(this.copy), slot, warpRow, column], [16, 16]);
+        block.push(issue(`stmatrix.x4.${to.dtype}`, [tile, tileAt(packed, [0], [8])]));
+      }
+      block.push({ kind: "fence", scope: "shared" }, { kind: "barrier", scope: "copy" });
+      const box = [groupRows, wide];
+      const place = [add(left, start, groupRows * i), add(right, first)];
+      const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
+      const group = { kind: "group", group: copied } as const;
+      const copy = issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);
+      block.push(...onOne(thread, [copy, { kind: "commitGroup", group: copied }]));
+    }
+    block.push(...onOne(thread, [pending(0)]));
+  }
+
   pieces(): readonly ResultPiece[] {
     return streamedPieces(this.#plan, variable(this.#place.thread), variable(this.copy));
   }
@@ -237,6 +305,26 @@ export function copiesOf({ directive }: ProductPlan): number {
 /** Instructions of 64 rows that one warpgroup issues for each 16 of the depth. */
 function instructionsOf(plan: ProductPlan): number {
   return plan.rows / (groupRows * copiesOf(plan));
+}
+
+/** Parts of the results on their way, and the registers that one matrix store takes. */
+function gatherBuffers(
+  { columns, form, directive }: ProductPlan,
+  copies: number,
+): readonly Buffer[] {
+  const wide = resultColumns(columns);
+  const buffer = { kind: "scratch", dtype: form.dtype, lanes: 1 } as const;
+  const extents = (...shape: readonly number[]) => shape.map((n) => constant(n));
+  return [
+    {
+      ...buffer,
+      name: gathered,
+      scope: "shared",
+      shape: extents(copies, directive.results, groupRows, wide),
+      swizzleBytes: gatherSwizzles[wide]!,
+    },
+    { ...buffer, name: packed, scope: "register", shape: extents(8) },
+  ];
 }
 
 function onOne(thread: string, body: readonly Statement[]): readonly Statement[] {

@@ -246,5 +246,39 @@ describe("stores that tile a buffer", () => {
       [0],
     );
     expect(tiles(divided)).toBe(true);
+    // 4a + 2c and 6 have a common factor, which the quotient loses.
+    const even = program(
+      "floorDiv(4*a + 2*c, 6), mod(4*a + 2*c, 6) + C",
+      "3, 6",
+      "a < 5, c < 2",
+      "8 - 2*a - c >= 0",
+      [0, 1],
+    );
+    expect(tiles(even)).toBe(true);
+  });
+
+  it("who is not named in a place stores it beside others, unless one alone is meant", () => {
+    const all = program("a", "5", "a < 5, t < 3", "4 - a >= 0", [0]);
+    const when = (condition: string): boolean =>
+      tiles(all.replace("if 4 - a >= 0", `if 4 - a >= 0, ${condition}`));
+    expect(tiles(all)).toBe(false);
+    expect(when("t == 0")).toBe(true);
+    expect(when("a >= 0, t == 0")).toBe(true);
+    expect(when("t - 1 == 0")).toBe(false);
+    expect(when("a + t == 0")).toBe(false);
+    expect(when("a - t == 0")).toBe(false);
+  });
+
+  it("boxes of neighbouring parts, each with loops of its own", () => {
+    const box = (loop: string, from: number): string =>
+      `for ${loop} < 4 {\n if 18 - 8*a - ${loop} - ${from} >= 0 {\n store y[8*a + ${loop} + ${from}] = f32(1)\n }\n }`;
+    const text = (first: string, second: string): string =>
+      program("a", "19", "a < 3", "a == 0", []).replace(
+        "threads 1 {",
+        `threads 1 {\n ${first}\n ${second}`,
+      );
+    expect(tiles(text(box("e", 0), box("f", 4)))).toBe(true);
+    expect(tiles(text(box("e", 0), box("f", 3)))).toBe(false);
+    expect(tiles(text(box("e", 0), box("f", 4).replace("f < 4", "f < 3")))).toBe(false);
   });
 });

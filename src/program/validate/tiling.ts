@@ -5,6 +5,7 @@
  * store to store; it counts each element once just when these are the digits of a number in mixed radix: the
  * smallest step is 1, and each further step is what all smaller digits together can count. A guard e < bound
  * cuts such a number: the digits in e are one digit with `bound` values, provided that they count that far.
+ * A condition e == 0 on numbers that only count up is where they all stand at 0, as of the one thread that copies.
  */
 import type { Condition } from "../../semantics/condition.ts";
 import {
@@ -16,6 +17,8 @@ import {
   type IndexTerm,
   mul,
   sub,
+  substitute,
+  variable,
 } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
@@ -32,7 +35,7 @@ interface Place {
 
 /** Steps of a number by name, its constant apart. */
 interface Linear {
-  readonly steps: ReadonlyMap<string, number>;
+  readonly steps: Map<string, number>;
   readonly constant: number;
 }
 
@@ -57,6 +60,11 @@ export function tilesExactly(view: LaunchView, buffer: Buffer): boolean {
   const [first] = pieces;
   if (!first || pieces.some((p) => p === undefined)) return false;
   const counts = new Map([...axes, ...places[0]!.loops]);
+  const held = new Set(pieces.flatMap((p) => [...p!.held]));
+  if (pieces.some((p) => p!.held.size < held.size)) return false;
+  // Who runs a store without being named in its place runs it beside others.
+  const isNamed = (name: string): boolean => held.has(name) || first.at.steps.has(name);
+  if ([...counts].some(([name, count]) => count > 1 && !isNamed(name))) return false;
   const total = extents.reduce<number>((n, e) => n * e!, 1);
   return isTiling(pieces as readonly Piece[], counts, total);
 }
@@ -67,6 +75,8 @@ interface Piece {
   /** Numbers that are at most 0. */
   readonly guards: readonly Linear[];
   readonly lanes: number;
+  /** Variables that are 0 where the store runs. */
+  readonly held: ReadonlySet<string>;
 }
 
 function isTiling(
@@ -200,7 +210,20 @@ function storesTo(view: LaunchView, name: string): readonly Place[] | undefined 
     });
   const start = { conditions: [], loops: new Map<string, number>() };
   if (view.kernel.roles.length !== 1 || !visit(role!.body, start)) return undefined;
-  return new Set(found.map((p) => [...p.loops].join())).size <= 1 ? found : undefined;
+  const named = found.map(renameLoops);
+  return new Set(named.map((p) => [...p.loops].join())).size <= 1 ? named : undefined;
+}
+
+/** Loops by their depth: copies of one text have names of their own. */
+function renameLoops({ store, conditions, loops }: Place): Place {
+  const names = [...loops.keys()].map((name, depth) => [name, variable(`loop ${depth}`)] as const);
+  const to = new Map(names);
+  const own = (e: IndexExpr): IndexExpr => substitute(e, to);
+  return {
+    store: { ...store, index: store.index.map(own) },
+    conditions: conditions.map((c) => ({ ...c, expr: own(c.expr) })),
+    loops: new Map([...loops.values()].map((count, depth) => [`loop ${depth}`, count])),
+  };
 }
 
 function storesIn(body: readonly Statement[], name: string): boolean {
@@ -208,15 +231,33 @@ function storesIn(body: readonly Statement[], name: string): boolean {
 }
 
 function pieceOf({ store, conditions }: Place, buffer: Buffer): Piece | undefined {
+  const held = heldBy(conditions);
   const at = linearOf(joinDivisions(addressOf(store.index, buffer)));
   if (!at) return undefined;
+  for (const name of held) at.steps.delete(name);
   const guards: Linear[] = [];
   for (const { kind, expr } of conditions) {
-    const value = kind === "nonNegative" ? linearOf(sub(constant(0), expr)) : undefined;
+    if (kind === "zero" || countsUp(expr)) continue;
+    const value = linearOf(sub(constant(0), expr));
     if (!value || [...value.steps.values()].some((n) => n <= 0)) return undefined;
+    if ([...held].some((name) => value.steps.has(name))) return undefined;
     guards.push(value);
   }
-  return { at, guards, lanes: store.value.lanes };
+  const zeros = conditions.filter((c) => c.kind === "zero");
+  if (zeros.some(({ expr }) => !(countsUp(expr) && expr.constant === 0))) return undefined;
+  return { at, guards, lanes: store.value.lanes, held };
+}
+
+/** Variables of sums that only count up and are said to be 0. */
+function heldBy(conditions: readonly Condition[]): ReadonlySet<string> {
+  const zeros = conditions.filter(({ kind }) => kind === "zero");
+  return new Set(zeros.flatMap(({ expr }) => [...(linearOf(expr)?.steps.keys() ?? [])]));
+}
+
+/** Whether a sum of counts is never negative: loops, threads and axes count from 0. */
+function countsUp(e: IndexExpr): boolean {
+  const steps = linearOf(e)?.steps;
+  return steps !== undefined && e.constant >= 0 && [...steps.values()].every((n) => n > 0);
 }
 
 function addressOf(index: readonly IndexExpr[], buffer: Buffer): IndexExpr {
