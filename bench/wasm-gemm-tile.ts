@@ -1,14 +1,12 @@
 /**
  * How fast emitted WebAssembly runs the inner loop that matters most: a 4x16 register tile of a matrix
- * product on operands that stay in L1 and L2, one thread. Prints GFLOP/s of the best of several rounds
- * for multiply-and-add and, where the engine has it, relaxed fused multiply-add.
- *
- *   npx tsx bench/wasm-gemm-tile.ts
+ * product on operands that stay in L1 and L2, one thread. Suite `ceiling` gives the share of this ceiling
+ * that whole products reach. Relaxed fused multiply-add is used where the engine has it.
  */
-import { setFlagsFromString } from "node:v8";
 import { parseProgram } from "../src/program/program-parse.ts";
 import { probeWasmFeatures } from "../src/runtime/wasm/features.ts";
-import { createWasmInstance } from "../src/runtime/wasm/wasm-instance.ts";
+import { createWasmInstance, type WasmInstance } from "../src/runtime/wasm/wasm-instance.ts";
+import { unwrap } from "./sessions/import-hints.ts";
 
 const [rows, columns, depth] = [64, 64, 256];
 const [tileRows, tileVectors] = [4, 4];
@@ -48,29 +46,22 @@ program gemm for "wasm" {
 }`;
 }
 
-function measure(relaxedFma: boolean): number {
-  const parsed = parseProgram(tileProgram());
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.diagnostics));
-  const made = createWasmInstance(parsed.value, { relaxedFma });
-  if (!made.ok) throw new Error(JSON.stringify(made.diagnostics));
-  const gemm = made.value;
+/** Multiplications and additions of one run of the tile program. */
+export const tileFlops = 2 * rows * columns * depth;
+
+/** A run of the tile program on this thread. */
+export function openWasmTile(): () => void {
+  const instance = openTile();
+  return () => void unwrap(instance.runSync({}));
+}
+
+function openTile(): WasmInstance {
+  const { relaxedFma } = probeWasmFeatures();
+  const gemm = unwrap(createWasmInstance(unwrap(parseProgram(tileProgram())), { relaxedFma }));
   for (const name of ["x", "w"]) {
     const bytes = gemm.bytes(name);
     const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
     for (let i = 0; i < values.length; i++) values[i] = Math.sin(i);
   }
-  let best = Number.POSITIVE_INFINITY;
-  const runs = 100;
-  for (let round = 0; round < 25; round++) {
-    const started = performance.now();
-    for (let i = 0; i < runs; i++) gemm.runSync({});
-    best = Math.min(best, (performance.now() - started) / runs);
-  }
-  return (2 * rows * columns * depth) / (best * 1e6);
-}
-
-setFlagsFromString("--experimental-wasm-relaxed-simd");
-process.stdout.write(`multiply and add  ${measure(false).toFixed(1)} GFLOP/s\n`);
-if (probeWasmFeatures().relaxedFma) {
-  process.stdout.write(`relaxed madd      ${measure(true).toFixed(1)} GFLOP/s\n`);
+  return gemm;
 }

@@ -1,5 +1,6 @@
 /**
- * Matrix products y = x·w in f32 with a constant w: squares, skinny and small shapes. Ours has w packed
+ * Matrix products y = x·w in f32 with a constant w: squares, skinny and small shapes. As WebAssembly the
+ * peer is onnxruntime-web, and suite `ceiling` has the share of the peak. Ours has w packed
  * when the model is compiled, the peer when its session is made; x is packed by neither of us ahead.
  * Beside the rows, as a version line, stands the rate of multiply-adds that this core reaches in the same
  * run (24 or 12 accumulators in registers, nothing from memory); a row's share of that peak is
@@ -15,15 +16,17 @@ import type { Tensor } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
+import type { ModelCase } from "../models/table.ts";
 import { unwrap } from "../sessions/import-hints.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
+import { ortWebRuntime } from "../sessions/ort-web.ts";
 import type { Runtime } from "../sessions/session.ts";
 import { wavetileRuntime } from "../sessions/wavetile.ts";
 import { sessionContest } from "./model-cases.ts";
 import { onnxruntimePeers } from "./onnxruntime-peers.ts";
-import type { ContestCase, Suite } from "./suite.ts";
+import type { ContestCase, Suite, SuiteCases } from "./suite.ts";
 
-type Shape = readonly [m: number, n: number, k: number];
+export type Shape = readonly [m: number, n: number, k: number];
 
 const squares = [128, 256, 384, 512, 768, 1024, 2048].map((n): Shape => [n, n, n]);
 const skinny: readonly Shape[] = [
@@ -35,11 +38,12 @@ const skinny: readonly Shape[] = [
 
 export const gemmSuite: Suite = {
   name: "gemm",
-  summary: "f32 matrix products against onnxruntime-node, and their share of the multiply-add peak",
-  targets: ["cpu", "x64-avx512", "x64-avx2"],
+  summary: "f32 matrix products against onnxruntime, and their share of the multiply-add peak",
+  targets: ["cpu", "x64-avx512", "x64-avx2", "wasm"],
   peers: onnxruntimePeers,
   load: async ({ threads, target }) => {
     const ours = wavetileRuntime(target, threads);
+    if (target === "wasm") return webCases(ours, await ortWebRuntime(threads));
     const peer = ortNodeRuntime(threads);
     const name = target === "cpu" ? (runnableTargets().names[0] ?? target) : target;
     const peak = measurePeak(targets.get(name)!);
@@ -56,32 +60,49 @@ export const gemmSuite: Suite = {
   },
 };
 
+function webCases(ours: Runtime, peer: Runtime): SuiteCases {
+  const cases = (family: string, shapes: readonly Shape[]): ContestCase[] =>
+    shapes.map((shape) => gemmCase(family, shape, [ours, peer]));
+  return {
+    versions: { [ours.name]: ours.version, [peer.name]: peer.version },
+    cases: [...cases("square", squares), ...cases("skinny", skinny)],
+  };
+}
+
+/** The product as a model, and what it is run on. */
+export function gemmModel([m, n, k]: Shape): { bytes: Uint8Array; modelCase: ModelCase } {
+  const bytes = writeModel({
+    name: "gemm",
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape: [m, k] }],
+    outputs: ["y"],
+    weights: { w: weights(k, n) },
+    nodes: [{ op: "MatMul", inputs: ["x", "w"], outputs: ["y"] }],
+  });
+  const fill = { kind: "uniform", low: -1, high: 1 } as const;
+  const input = { name: "x", type: "float32", dims: [m, k], fill } as const;
+  return { bytes, modelCase: { name: "x", inputs: [input] } };
+}
+
+/** @param peak GFLOP/s that no run exceeds, where it is known */
 function gemmCase(
   family: string,
-  [m, n, k]: Shape,
+  shape: Shape,
   [ours, peer]: readonly [Runtime, Runtime],
-  peak: number,
+  peak?: number,
 ): ContestCase {
+  const [m, n, k] = shape;
   return {
     case: `${family}/${m}x${n}x${k}`,
     peerName: peer.name,
     open: async () => {
-      const bytes = writeModel({
-        name: "gemm",
-        opset: 18,
-        inputs: [{ name: "x", dtype: "f32", shape: [m, k] }],
-        outputs: ["y"],
-        weights: { w: weights(k, n) },
-        nodes: [{ op: "MatMul", inputs: ["x", "w"], outputs: ["y"] }],
-      });
-      const fill = { kind: "uniform", low: -1, high: 1 } as const;
-      const input = { name: "x", type: "float32", dims: [m, k], fill } as const;
-      const contest = sessionContest({ depth: 1, longestSum: k }, { name: "x", inputs: [input] }, [
+      const { bytes, modelCase } = gemmModel(shape);
+      const contest = sessionContest({ depth: 1, longestSum: k }, modelCase, [
         await ours.open(bytes),
         await peer.open(bytes),
       ]);
-      const floor = (2 * m * n * k) / (1.15 * peak);
-      return { ...contest, floorNs: { ours: floor } };
+      if (peak === undefined) return contest;
+      return { ...contest, floorNs: { ours: (2 * m * n * k) / (1.15 * peak) } };
     },
   };
 }

@@ -1,5 +1,6 @@
 /** All suites that `npm run bench -- NAME` knows, one file each. */
 import { affineSuite } from "./affine.ts";
+import { ceilingSuite } from "./ceiling.ts";
 import { collapseSuite } from "./collapse.ts";
 import { correlationSuite } from "./correlation.ts";
 import { egraphSuite } from "./egraph.ts";
@@ -18,6 +19,7 @@ export const suites: readonly Suite[] = [
   loadSuite,
   modelsSuite,
   gemmSuite,
+  ceilingSuite,
   peersSuite,
   rewriteSuite,
   solverSuite,
