@@ -12,6 +12,10 @@ export const explain = command({
       description: "only this region, with every constraint and the schedule",
       value: "NAME",
     }),
+    svg: argument(z.string().optional(), {
+      description: "draw the funnel, the collapse and the prices into this folder",
+      value: "FOLDER",
+    }),
     rewrite: argument(z.boolean().default(false), {
       description:
         "which rules rewrite the graph of an ONNX model, prices before and after, runners-up",

@@ -3,10 +3,12 @@
  * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound.
  */
 import type { SearchReport } from "../../artifact/artifact.ts";
+import { makeFolder, writeAtomically } from "../../runtime/files/files.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
+import { searchPictures } from "../library/search-pictures.ts";
 import { describeCertificate } from "../library/search-report.ts";
 import { explainRewrite } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
@@ -17,6 +19,7 @@ type RegionSearch = SearchReport["regions"][number];
 interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
   readonly rewrite: boolean;
   readonly region?: string | undefined;
+  readonly svg?: string | undefined;
 }
 
 export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
@@ -34,14 +37,35 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   }
   const shown = chooseRegions(search, args.region);
   if (!shown.ok) return shown;
+  const drawn = args.svg === undefined ? ok([]) : drawPictures(search, args.svg);
+  if (!drawn.ok) return drawn;
+  const pictures = drawn.value;
   const text = [
     describeCertificate(search),
     "",
     args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened.value),
+    ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),
   ].join("\n");
-  const data = { ...search, regions: shown.value };
+  const data = {
+    ...search,
+    regions: shown.value,
+    ...(pictures.length > 0 && { pictures }),
+  };
   return ok({ data, text, target: target.name }, opened.warnings);
 };
+
+/** Writes the pictures of all regions; gives their paths. */
+function drawPictures(search: SearchReport, folder: string): Result<readonly string[]> {
+  makeFolder(folder);
+  const paths: string[] = [];
+  for (const { name, svg } of searchPictures(search)) {
+    const path = `${folder}/${name}.svg`;
+    const written = writeAtomically(path, svg);
+    if (!written.ok) return written;
+    paths.push(path);
+  }
+  return ok(paths);
+}
 
 function chooseRegions(
   { regions }: SearchReport,
