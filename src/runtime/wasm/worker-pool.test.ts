@@ -101,6 +101,38 @@ describe("WorkerPool", () => {
     expect(words(program)[controlBlock.generation / 4]).toBe(10_000);
   });
 
+  it("lets a thread that waits long at a barrier sleep, and wakes it", () => {
+    const pool = makePool(2);
+    const program = onThread(0, (f) => {
+      f.loop((again) => {
+        f.i32Const(0).memory("i32.atomic.load", controlBlock.sleeping).op("i32.eqz").brIf(again);
+      });
+    });
+    const id = pool.attach(program);
+    for (let run = 1; run <= 3; run++) {
+      expect(pool.runSync(id)).toMatchObject({ ok: true });
+      expect(words(program)[counters / 4]).toBe(2 * run);
+    }
+  });
+
+  it("takes no processor time between jobs once the polls are over", async () => {
+    const pool = makePool(3);
+    const id = pool.attach(lockstep(10));
+    pool.runSync(id);
+    const rest = () => new Promise((resolve) => setTimeout(resolve, 300));
+    const spent: number[] = [];
+    for (let attempt = 0; attempt < 3; attempt++) {
+      await rest();
+      const before = process.cpuUsage();
+      await rest();
+      const { user, system } = process.cpuUsage(before);
+      spent.push(user + system);
+      if (user + system < 100_000) break;
+    }
+    expect(Math.min(...spent)).toBeLessThan(100_000);
+    expect(pool.runSync(id)).toMatchObject({ ok: true });
+  });
+
   it("runs on workers only while the event loop stays free", async () => {
     const pool = makePool(2);
     const program = lockstep(3000);
