@@ -76,8 +76,10 @@ function widen(
     const target = to === "f16" && gives ? "f32" : to;
     return [b.dtypeOf(inputs[0]!) === target ? inputs[0]! : b.cast(inputs[0]!, target)];
   }
+  // A product of narrow operands with a wide sum is what matrix units compute.
+  const staysNarrow = "accumulator" in node.attrs && !takesWide;
   const operands = inputs.map((id, i) =>
-    typeOf(node.inputs[i]!) === "f16" ? b.cast(id, "f32") : id,
+    typeOf(node.inputs[i]!) === "f16" && !staysNarrow ? b.cast(id, "f32") : id,
   );
   const results = b.nodes(node.op, operands, wideAttributes(node) as never);
   return results.map((result, i) => {
