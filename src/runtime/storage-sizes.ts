@@ -26,3 +26,10 @@ export function arenaSizes(program: Program): Record<Placement["arena"], number>
   }
   return sizes;
 }
+
+/** What an instance of a program holds. */
+export function memoryBytes(program: Program): number {
+  const arenas = Object.values(arenaSizes(program)).reduce((a, b) => a + b, 0);
+  const others = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
+  return others.reduce((sum, b) => sum + capacityBytes(program, b), arenas);
+}

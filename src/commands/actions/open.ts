@@ -6,7 +6,7 @@ import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
-import { isUnbounded, parseShapes } from "../library/load.ts";
+import { parseShapes, startOtherwise } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
 import {
   findTarget,
@@ -16,7 +16,7 @@ import {
   openModel,
   startSession,
 } from "../library/open-model.ts";
-import { defaultLimits, specialise } from "../library/specialising-session.ts";
+import { defaultLimits } from "../library/specialising-session.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
 
 export interface OpenArgs {
@@ -75,22 +75,23 @@ export interface StartedModel {
 }
 
 /**
- * A model whose extents nothing bounds, for the sizes of the inputs that will be fed: `diagnostics` say why
- * it has no program for all sizes, and stay the answer where something else is missing too.
+ * A model that has no one program, for the inputs that will be fed: `diagnostics` say why, and stay the
+ * answer where something else is missing.
  */
-export function startUnbounded(
+export function startFed(
   args: OpenArgs,
   context: CommandContext,
   diagnostics: readonly Diagnostic[],
 ): Result<Omit<StartedModel, "opened"> & { readonly target: string }> {
-  if (!isUnbounded(diagnostics) || args.state.length > 0) return fail(...diagnostics);
+  if (args.state.length > 0) return fail(...diagnostics);
   const request = readRequest(args, context);
   if (!request.ok) return request;
   const target = findTarget(args.target);
   if (!target.ok) return target;
   const threads = args.threads ?? threadsHere().threads;
   const { source, options } = request.value;
-  const made = specialise(source, { ...options, threads, limits: defaultLimits });
+  const wanted = { ...options, threads, limits: defaultLimits };
+  const made = startOtherwise(source, wanted, diagnostics);
   if (!made.ok) return made;
   const { face, session } = made.value;
   const model = new LoadedModel(face, session);

@@ -8,7 +8,7 @@ import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext } from "../command.ts";
 import type { LoadedModel, Tensors } from "../library/loaded-model.ts";
 import { randomInputs, readInputs } from "./inputs.ts";
-import { type OpenArgs, startPath, startUnbounded } from "./open.ts";
+import { type OpenArgs, startFed, startPath } from "./open.ts";
 import { printTable } from "./table.ts";
 
 interface RunArgs extends OpenArgs {
@@ -71,7 +71,7 @@ function startFor(args: RunArgs, context: CommandContext, given: Tensors): Resul
     return ok({ model, feeds, threads, target: opened.target.name }, started.warnings);
   }
   if (args.random) return started;
-  const made = startUnbounded(args, context, started.diagnostics);
+  const made = startFed(args, context, started.diagnostics);
   return made.ok ? ok({ ...made.value, feeds: given }, made.warnings) : made;
 }
 

@@ -8,9 +8,15 @@ import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { StateLinks } from "./link-states.ts";
-import { LoadedModel } from "./loaded-model.ts";
+import { LoadedModel, type ModelFace, type RunningModel } from "./loaded-model.ts";
 import { type ModelBytes, openModel, startSession } from "./open-model.ts";
-import { defaultLimits, type SpecialisationLimits, specialise } from "./specialising-session.ts";
+import {
+  defaultLimits,
+  type SpecialisationLimits,
+  type SpecialiseOptions,
+  specialise,
+} from "./specialising-session.ts";
+import { stageModel } from "./staged-session.ts";
 import { unwrap } from "./wavetile-error.ts";
 
 export interface LoadOptions {
@@ -94,8 +100,9 @@ export function tryLoad(
   const count = threads ?? threadsHere().threads;
   const opened = openModel(bytes.value, open);
   if (!opened.ok) {
-    if (!isUnbounded(opened.diagnostics) || Object.keys(states ?? {}).length > 0) return opened;
-    const made = specialise(bytes.value, { ...open, threads: count, limits: limits.value });
+    if (Object.keys(states ?? {}).length > 0) return opened;
+    const wanted = { ...open, threads: count, limits: limits.value };
+    const made = startOtherwise(bytes.value, wanted, opened.diagnostics);
     if (!made.ok) return made;
     return ok(new LoadedModel(made.value.face, made.value.session), made.warnings);
   }
@@ -104,9 +111,19 @@ export function tryLoad(
   return ok(new LoadedModel(opened.value, session.value), opened.warnings);
 }
 
-/** Nothing but bounds is missing. */
-export function isUnbounded(diagnostics: readonly Diagnostic[]): boolean {
-  return diagnostics.every((d) => d.code === "CLI005");
+/**
+ * A model that has no one program: without bounds it has one for each size, and where data decide sizes
+ * there are several, one after another. The diagnostics why there is no program stay the answer else.
+ */
+export function startOtherwise(
+  source: ModelBytes,
+  options: SpecialiseOptions,
+  diagnostics: readonly Diagnostic[],
+): Result<{ readonly face: ModelFace; readonly session: RunningModel }> {
+  const all = (code: Diagnostic["code"]): boolean => diagnostics.every((d) => d.code === code);
+  if (all("CLI005")) return specialise(source, options);
+  const staged = all("SCH015") ? stageModel(source, options) : undefined;
+  return staged ?? fail(...diagnostics);
 }
 
 function limitsOf(given: Partial<SpecialisationLimits>): Result<SpecialisationLimits> {

@@ -274,8 +274,18 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   if (!imported.ok) return imported;
   const open = unboundedSymbols(imported.value.graph);
   if (open) return fail(open);
-  const compiled = compileModel(imported.value, {
-    target: target.value,
+  const made = compileImported(imported.value, target.value, options);
+  return made.ok ? ok(made.value, [...target.warnings, ...read.warnings, ...made.warnings]) : made;
+}
+
+/** From a graph whose extents have bounds to its program, as an artifact would hold it. */
+export function compileImported(
+  imported: ImportedModel,
+  target: Target,
+  options: OpenOptions,
+): Result<OpenModel> {
+  const compiled = compileModel(imported, {
+    target,
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.rewrite && { rewrite: options.rewrite }),
     ...(options.measured && { measured: options.measured }),
@@ -285,11 +295,11 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   const { model } = compiled.value;
   const code = codeOf(compiled.value);
   const missing: Diagnostic[] = [];
-  const all = [[target.value.name, code, compiled.value] as const];
-  if (options.portable && target.value.name !== portableTarget) {
+  const all = [[target.name, code, compiled.value] as const];
+  if (options.portable && target.name !== portableTarget) {
     // What runs where the processor or the host does not let the machine code run.
     // All programs of an artifact share one graph.
-    const shared = compiled.value.rewritten ? model : imported.value;
+    const shared = compiled.value.rewritten ? model : imported;
     const other = compileModel(shared, { target: targets.get(portableTarget)! });
     const tooLarge = !other.ok && other.diagnostics.every((d) => d.code === "MEM002");
     if (!other.ok && !tooLarge) return other;
@@ -299,8 +309,8 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
   const meta = {
     producer: version,
     seed: options.seed,
-    inputs: portsOf(imported.value, compiled.value, "inputs"),
-    outputs: portsOf(imported.value, compiled.value, "outputs"),
+    inputs: portsOf(imported, compiled.value, "inputs"),
+    outputs: portsOf(imported, compiled.value, "outputs"),
     views: allViews(all.map(([, , c]) => c)),
     searches: all.map(([name, , c]) => searchReport(name, c)),
     ...approximated(compiled.value),
@@ -311,15 +321,10 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
     targets: new Map(all.map(([name, made]) => [name, made])),
     weights: model.weights,
   };
-  const origin = { imported: imported.value, compiled: compiled.value };
+  const origin = { imported, compiled: compiled.value };
   const ports = describePorts(artifact.graph, meta);
   const start = startable(artifact, code.program);
-  return ok({ artifact, target: target.value, code, ports, start, origin }, [
-    ...target.warnings,
-    ...missing,
-    ...read.warnings,
-    ...compiled.warnings,
-  ]);
+  return ok({ artifact, target, code, ports, start, origin }, [...missing, ...compiled.warnings]);
 }
 
 /** What rules that approximate may have changed; nothing where none did. */

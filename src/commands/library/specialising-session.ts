@@ -10,16 +10,16 @@ import { spellName } from "../../frontend/onnx/import/assembly.ts";
 import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Graph } from "../../graph/graph.ts";
-import type { Program } from "../../program/program.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
-import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
-import { arenaSizes, capacityBytes } from "../../runtime/storage-sizes.ts";
+import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
+import { memoryBytes } from "../../runtime/storage-sizes.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { RecentValues } from "../../support/recent-values.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import { type ModelBytes, type OpenOptions, openModel, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
+import { stageModel } from "./staged-session.ts";
 
 /** What is kept of the programs that were made. */
 export interface SpecialisationLimits {
@@ -37,8 +37,10 @@ export interface SpecialiseOptions extends OpenOptions {
 
 /** A program for one size, with what the model calls its inputs and outputs. */
 interface Specialised {
-  readonly session: ModelSession;
+  readonly session: RunningModel;
   readonly meta: Pick<ArtifactMeta, "inputs" | "outputs">;
+  /** Of memory that it holds. */
+  readonly bytes: number;
 }
 
 type Sizes = ReadonlyMap<string, number>;
@@ -143,15 +145,28 @@ export class SpecialisingSession implements RunningModel {
     const kept = this.#kept.use(key);
     if (kept) return ok(kept);
     const shapes = fixedShapes(this.#options.shapes, sizes.value);
-    const opened = openModel(this.#source, { ...this.#options, shapes });
-    if (!opened.ok) return opened;
-    const session = startSession(opened.value, this.#options.threads);
-    if (!session.ok) return session;
+    const made = this.#make({ ...this.#options, shapes });
+    if (!made.ok) return made;
     this.#compiled++;
-    const made = { session: session.value, meta: opened.value.start.meta };
-    const left = this.#kept.keep(key, made, memoryBytes(opened.value.start.program));
+    const left = this.#kept.keep(key, made.value, made.value.bytes);
     this.#ending.push(...left.map((s) => s.session.dispose()));
-    return ok(made);
+    return made;
+  }
+
+  #make(options: SpecialiseOptions): Result<Specialised> {
+    const opened = openModel(this.#source, options);
+    if (opened.ok) {
+      const session = startSession(opened.value, options.threads);
+      if (!session.ok) return session;
+      const { meta, program } = opened.value.start;
+      return ok({ session: session.value, meta, bytes: memoryBytes(program) });
+    }
+    const needsStages = opened.diagnostics.every((d) => d.code === "SCH015");
+    const staged = needsStages ? stageModel(this.#source, options) : undefined;
+    if (!staged) return opened;
+    if (!staged.ok) return staged;
+    const { face, session } = staged.value;
+    return ok({ session, meta: face.start.meta, bytes: session.bytes });
   }
 
   /** Values of the symbols of the inputs' shapes, by name. */
@@ -209,13 +224,6 @@ function fixedShapes(overrides: ShapeOverrides, sizes: Sizes): ShapeOverrides {
   }
   for (const [name, value] of sizes) if (!settled.has(name)) fixed[name] = value;
   return fixed;
-}
-
-/** What an instance of a program holds. */
-function memoryBytes(program: Program): number {
-  const arenas = Object.values(arenaSizes(program)).reduce((a, b) => a + b, 0);
-  const others = program.buffers.filter((b) => !b.placement && b.viewOf === undefined);
-  return others.reduce((sum, b) => sum + capacityBytes(program, b), arenas);
 }
 
 function missing(name: string) {

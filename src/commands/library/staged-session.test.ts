@@ -1,0 +1,142 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import { type ModelSpec, writeModel } from "../../frontend/onnx/model-writer.ts";
+import { runGraph } from "../../interp/graph.ts";
+import { randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
+import { Rng } from "../../support/rng.ts";
+import { load, tryLoad } from "./load.ts";
+import type { LoadedModel } from "./loaded-model.ts";
+import { tensor } from "./tensor.ts";
+import { unwrap } from "./wavetile-error.ts";
+
+const open: LoadedModel[] = [];
+afterAll(async () => {
+  for (const model of open) await model.dispose();
+});
+
+/** What the oracle computes, and the same from programs in stages. */
+async function expectSame(spec: ModelSpec, feeds: readonly Readonly<Record<string, Tensor>>[]) {
+  const bytes = writeModel(spec);
+  const model = await load(bytes, { threads: 1, target: "wasm" });
+  open.push(model);
+  const { graph, weights } = unwrap(importOnnx(bytes));
+  const shapes: (readonly number[])[] = [];
+  for (const feed of feeds) {
+    const inputs = spec.inputs.map(({ name }) => toRef(feed[name]!));
+    const wanted = unwrap(runGraph(graph, inputs, weights));
+    const found = model.run(feed);
+    for (const [i, name] of (spec.outputs as string[]).entries()) {
+      expect(found[name]!.shape).toEqual(wanted[i]!.shape);
+      const values = Array.from(toRef(found[name]!).data, Number);
+      for (const [at, v] of Array.from(wanted[i]!.data, Number).entries()) {
+        expect(values[at]).toBeCloseTo(v, 4);
+      }
+    }
+    shapes.push(found[spec.outputs[0] as string]!.shape);
+  }
+  return shapes;
+}
+
+const of = (values: readonly number[], ...shape: number[]): Tensor =>
+  tensor("f32", shape, Float32Array.from(values));
+
+/** The elements above 1, doubled, and their sum. */
+const above: ModelSpec = {
+  opset: 18,
+  inputs: [{ name: "x", dtype: "f32", shape: [3, 4] }],
+  outputs: ["picked", "sum"],
+  weights: { one: of([1]), two: of([2]) },
+  nodes: [
+    { op: "Greater", inputs: ["x", "one"], outputs: ["mask"] },
+    { op: "NonZero", inputs: ["mask"], outputs: ["places"] },
+    { op: "Transpose", inputs: ["places"], outputs: ["rows"], attributes: { perm: [1n, 0n] } },
+    { op: "GatherND", inputs: ["x", "rows"], outputs: ["elements"] },
+    { op: "Mul", inputs: ["elements", "two"], outputs: ["picked"] },
+    { op: "ReduceSum", inputs: ["picked"], outputs: ["sum"], attributes: { keepdims: 0n } },
+  ],
+};
+
+describe("sizes that data decide", () => {
+  it("differ from run to run of one model, down to nothing", async () => {
+    const few = of([0, 2, 0, 3, 0, 0, 0, 0, 9, 0, 0, 1.5], 3, 4);
+    const all = of(new Array<number>(12).fill(5), 3, 4);
+    const none = of(new Array<number>(12).fill(-5), 3, 4);
+    const shapes = await expectSame(
+      above,
+      [few, all, none, few].map((x) => ({ x })),
+    );
+    expect(shapes).toEqual([[4], [12], [0], [4]]);
+  });
+
+  it("go with extents that nobody bounded", async () => {
+    const inputs = [{ name: "x", dtype: "f32", shape: ["N", 4] }] as const;
+    const bytes = writeModel({ ...above, inputs });
+    const model = await load(bytes, { threads: 1 });
+    open.push(model);
+    for (const rows of [2, 5]) {
+      const x = of(new Array<number>(rows * 4).fill(3), rows, 4);
+      expect(model.run({ x }).picked!.shape).toEqual([rows * 4]);
+      const { picked } = await model.runAsync({ x });
+      expect(picked!.data[0]).toBe(6);
+    }
+  });
+
+  it("follow each other: boxes that survive, then different labels among them", async () => {
+    const spec: ModelSpec = {
+      opset: 18,
+      inputs: [
+        { name: "boxes", dtype: "f32", shape: [1, 12, 4] },
+        { name: "scores", dtype: "f32", shape: [1, 2, 12] },
+      ],
+      outputs: ["labels", "kept", "best"],
+      weights: {
+        most: tensor("i64", [1], [5n]),
+        overlap: of([0.3], 1),
+        least: of([0.2], 1),
+        column: tensor("i64", [], [1n]),
+      },
+      nodes: [
+        {
+          op: "NonMaxSuppression",
+          inputs: ["boxes", "scores", "most", "overlap", "least"],
+          outputs: ["kept"],
+        },
+        {
+          op: "Gather",
+          inputs: ["kept", "column"],
+          outputs: ["labelOf"],
+          attributes: { axis: 1n },
+        },
+        { op: "Unique", inputs: ["labelOf"], outputs: ["labels"] },
+        { op: "ReduceMax", inputs: ["scores"], outputs: ["best"], attributes: { keepdims: 0n } },
+      ],
+    };
+    const rng = new Rng(2);
+    const draw = () => {
+      const corners = Array.from({ length: 12 }, () => {
+        const [y, x] = [rng.uniform() * 10, rng.uniform() * 10];
+        return [y, x, y + 2 + rng.uniform(), x + 2 + rng.uniform()];
+      });
+      return { boxes: of(corners.flat(), 1, 12, 4), scores: scoresOf(rng) };
+    };
+    await expectSame(spec, [draw(), draw(), draw()]);
+  });
+
+  it("other operators without a program are refused as before (SCH015)", () => {
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: [4] }],
+      outputs: ["y"],
+      nodes: [
+        { op: "RandomNormalLike", inputs: ["x"], outputs: ["noise"] },
+        { op: "Add", inputs: ["x", "noise"], outputs: ["y"] },
+      ],
+    });
+    expect(tryLoad(bytes)).toMatchObject({ ok: false, diagnostics: [{ code: "SCH015" }] });
+  });
+});
+
+function scoresOf(rng: Rng): Tensor {
+  const { shape, data } = randomTensor("f32", [1, 2, 12], rng);
+  return of([...(data as Float32Array)].map(Math.abs), ...shape);
+}

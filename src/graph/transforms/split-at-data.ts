@@ -1,0 +1,125 @@
+/**
+ * A graph cut where sizes are decided by data (positions of non-zero elements, boxes that survive): parts
+ * that run one after another, each a graph of its own. A part of kind `data` is one such node; in the parts
+ * behind it the size is a symbol of the inputs' shapes like any other, from 1 up to the bound that the node
+ * gives. Values go from part to part under their names.
+ */
+import { variablesOf } from "../../semantics/index-expr.ts";
+import { type AnyAttrs, attrParts } from "../attr-schema.ts";
+import type { Graph, Node, ValueId } from "../graph.ts";
+import { schemaOf, traitsOf } from "../op-table.ts";
+import { eliminateDeadCode } from "./clean.ts";
+import { symbolsIntroduced } from "./rebuild.ts";
+
+export interface GraphPart {
+  readonly kind: "program" | "data";
+  readonly graph: Graph;
+}
+
+/** In the order they run; one part where no data decide a size. */
+export function splitAtData(graph: Graph): readonly GraphPart[] {
+  const cuts = new Set(graph.nodes.filter((node) => isCut(node, graph)));
+  if (cuts.size === 0) return [{ kind: "program", graph }];
+  const levels = levelsOf(graph, cuts);
+  const last = Math.max(...levels.values());
+  const parts: GraphPart[] = [];
+  for (let level = 0; level <= last; level++) {
+    const nodes = graph.nodes.filter((n) => levels.get(n) === level);
+    const straight = nodes.filter((n) => !cuts.has(n));
+    if (straight.length > 0) parts.push({ kind: "program", graph: partOf(graph, straight) });
+    for (const node of nodes) {
+      if (cuts.has(node)) parts.push({ kind: "data", graph: partOf(graph, [node]) });
+    }
+  }
+  return parts;
+}
+
+function isCut(node: Node, graph: Graph): boolean {
+  const { dataDependentShape, hasSubgraph } = traitsOf(node, graph);
+  return dataDependentShape === true && hasSubgraph !== true;
+}
+
+/** How many cuts lie before each node, on the path with the most. */
+function levelsOf(graph: Graph, cuts: ReadonlySet<Node>): ReadonlyMap<Node, number> {
+  const levels = new Map<Node, number>();
+  const ofValue = new Map<ValueId, number>();
+  const ofSymbol = new Map<string, number>();
+  for (const node of graph.nodes) {
+    const introduced = new Set(symbolsIntroduced(node, graph));
+    const before = [
+      ...node.inputs.map((id) => ofValue.get(id) ?? 0),
+      ...symbolsOf([node], graph).map((s) => (introduced.has(s) ? 0 : (ofSymbol.get(s) ?? 0))),
+    ];
+    const level = Math.max(0, ...before);
+    levels.set(node, level);
+    const after = cuts.has(node) ? level + 1 : level;
+    for (const id of node.outputs) ofValue.set(id, after);
+    for (const name of introduced) ofSymbol.set(name, after);
+  }
+  return levels;
+}
+
+/** Symbols that nodes mention. */
+function symbolsOf(nodes: readonly Node[], graph: Graph): readonly string[] {
+  const shapes = nodes.flatMap((node) => [
+    ...[...node.inputs, ...node.outputs].flatMap((id) => graph.values[id]!.type.shape),
+    ...attrParts(schemaOf(node.op), node.attrs as AnyAttrs).dims,
+  ]);
+  return [...variablesOf(...shapes)];
+}
+
+/** These nodes as a graph: what they take from outside goes in, what is used outside comes out. */
+function partOf(graph: Graph, nodes: readonly Node[]): Graph {
+  const inside = new Set(nodes);
+  const weights = new Set(graph.weights.map((w) => w.value));
+  const made = new Set(nodes.flatMap((n) => n.outputs));
+  const used = new Set([
+    ...graph.outputs,
+    ...graph.nodes.flatMap((n) => (inside.has(n) ? [] : n.inputs)),
+  ]);
+  const taken = new Set(
+    nodes.flatMap((n) => n.inputs).filter((id) => !made.has(id) && !weights.has(id)),
+  );
+  const mentioned = new Set(symbolsOf(nodes, graph));
+  for (const name of mentioned) addCarrier(name, { graph, made, taken });
+  const known = new Set([
+    ...mentioned,
+    ...[...taken].flatMap((id) => [...variablesOf(...graph.values[id]!.type.shape)]),
+  ]);
+  const introduced = new Set(graph.nodes.flatMap((n) => symbolsIntroduced(n, graph)));
+  const own = new Set(nodes.flatMap((n) => symbolsIntroduced(n, graph)));
+  return eliminateDeadCode({
+    ...graph,
+    symbols: graph.symbols
+      .filter((s) => known.has(s.name))
+      // An empty result is the caller's to compute: there is nothing to run.
+      .map((s) =>
+        introduced.has(s.name) && !own.has(s.name) ? { ...s, min: Math.min(1, s.max) } : s,
+      ),
+    constraints: graph.constraints.filter(({ left, right }) =>
+      [...variablesOf(left, right)].every((name) => known.has(name)),
+    ),
+    nodes,
+    inputs: [...taken].sort((a, b) => a - b),
+    outputs: [...made].filter((id) => used.has(id)),
+    states: [],
+  });
+}
+
+interface Part {
+  readonly graph: Graph;
+  readonly made: ReadonlySet<ValueId>;
+  readonly taken: Set<ValueId>;
+}
+
+/** A symbol is known from the shape of an input: one that has it as an extent of its own joins them. */
+function addCarrier(name: string, { graph, made, taken }: Part): void {
+  const carries = (id: ValueId): boolean =>
+    graph.values[id]!.type.shape.some((extent) => extent.key === name);
+  if ([...taken].some(carries)) return;
+  const produced = graph.nodes.flatMap((n) =>
+    symbolsIntroduced(n, graph).includes(name) ? n.outputs : [],
+  );
+  const carrier = [...graph.inputs, ...produced].find((id) => carries(id) && !made.has(id));
+  if (carrier !== undefined) taken.add(carrier);
+}
