@@ -72,12 +72,15 @@ interface Guarded {
 function loadAt(operand: Operand, index: readonly IndexExpr[], guarded: Guarded, site: Site): Expr {
   const { lane, block } = site;
   const { buffer, dtype } = operand;
-  const make = (at: readonly IndexExpr[], lanes: number, guard: readonly Condition[]): Expr =>
-    block.bind({ kind: "load", dtype, lanes, buffer, index: at, guard, fill: guarded.fill });
+  const load = (at: readonly IndexExpr[], lanes: number, guard: readonly Condition[]): Expr => {
+    return { kind: "load", dtype, lanes, buffer, index: at, guard, fill: guarded.fill };
+  };
+  const make = (...of: Parameters<typeof load>): Expr => block.bind(load(...of));
   if (!lane) return make(index, 1, guarded.guard);
   const guardVaries = guarded.guard.some((c) => mentionsAny(c, [lane.name]));
   const stride = guardVaries ? undefined : laneStride(index, lane.name);
-  if (stride === "uniform") return splatOf(make(index, 1, guarded.guard), lane.lanes, block);
+  // One instruction loads and spreads an element.
+  if (stride === "uniform") return splatOf(load(index, 1, guarded.guard), lane.lanes, block);
   if (stride === "contiguous") {
     return make(bindLane(index, lane.name, 0, site.ranges), lane.lanes, guarded.guard);
   }

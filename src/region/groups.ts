@@ -187,18 +187,28 @@ class Planner {
     return undefined;
   }
 
-  /** Whether bytes are only made wider here, for contractions, which can do so where they read them. */
+  /**
+   * Whether bytes are only made wider here: for contractions, which can do so where they read them, or of
+   * a tensor that others read as it is, for one reader, which then reads a quarter.
+   */
   #isWidenedLater(name: string): boolean {
     const { uses, program } = this.#analysed;
     const statement = statementNamed(this.#analysed, name);
-    if (!isPure(statement) || !isWidening(statement.body[0]!)) return false;
+    if (!isPure(statement) || statement.indirects.length > 0) return false;
     const { tensor } = statement.writes[0]!;
     const readers = uses.readers.get(tensor) ?? [];
     if (uses.aliased.has(tensor) || readers.length === 0) return false;
-    return readers.every((at) => {
-      const item = program.items[at];
-      return item?.kind === "statement" && isContraction(item.statement);
-    });
+    if (isWidening(statement.body[0]!)) {
+      return readers.every((at) => {
+        const item = program.items[at];
+        return item?.kind === "statement" && isContraction(item.statement);
+      });
+    }
+    const [from, ...others] = statement.reads;
+    if (!from || others.length > 0 || readers.length > 1) return false;
+    const [source, result] = [from.tensor, tensor].map((t) => program.tensors.get(t)!.dtype);
+    const isWider = dtypes[source!].bits === 8 && dtypes[result!].bits >= 32;
+    return isWider && (uses.readers.get(from.tensor)?.length ?? 0) > 1;
   }
 
   #refuse(refusal: Refusal): void {
@@ -293,7 +303,8 @@ function unwilling(
     if (!plain || producer.indirects.length > 0) return "operands of contractions stay plain";
     return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
   }
-  const once = !shared && all.length === 1 && coversLoops(reader, all[0]!);
+  const inFinish = inBody.length === 0;
+  const once = !shared && all.length === 1 && coversLoops(reader, all[0]!, inFinish);
   // What is computed from indices alone costs no memory traffic.
   if (once || producer.reads.length === 0) return undefined;
   if (producer.indirects.length > 0) return "indices would be loaded again";
@@ -309,11 +320,14 @@ function isWidening(expr: ScalarExpr): boolean {
   return narrow && dtypes[expr.dtype].bits >= 32;
 }
 
-/** Whether different iterations of the reader read different elements: windows that overlap do not. */
-function coversLoops(reader: Statement, access: Access): boolean {
+/**
+ * Whether different iterations of the reader, or of its results alone, read different elements: windows
+ * that overlap do not.
+ */
+function coversLoops(reader: Statement, access: Access, perResult: boolean): boolean {
   const used = variablesOf(...access.index);
   return (
-    reader.loops.every((l) => used.has(l.name)) &&
+    reader.loops.every((l) => used.has(l.name) || (perResult && l.kind === "reduce")) &&
     access.index.every((axis) => !stepsMeet(axis, reader.loops))
   );
 }

@@ -72,6 +72,8 @@ const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i8", "u8"]);
 const vectorCounts = [1, 2, 3, 4, 6] as const;
 const rowCounts = [2, 3, 4, 5, 6, 8] as const;
 const pairCounts = [2, 3, 4] as const;
+/** Counts of rows for extents that the usual ones leave a rest of. */
+const oddCounts = [5, 7] as const;
 const stepCounts = [2, 4] as const;
 const blockSizes = [4, 16, 64] as const;
 
@@ -310,11 +312,14 @@ export class TileSpace {
 
   #rowChoices(lane: number): readonly (readonly UnrolledRows[])[] {
     const loops = this.#rowLoops(lane);
-    const single = loops.flatMap((loop) => rowCounts.map((count) => [{ loop, count }]));
+    const odd = new Map(loops.map((loop) => [loop, this.#oddCounts(loop)]));
+    const single = loops.flatMap((loop) =>
+      [...new Set([...rowCounts, ...odd.get(loop)!])].map((count) => [{ loop, count }]),
+    );
     const pairs = loops.flatMap((a, i) =>
       loops.slice(i + 1).flatMap((b) =>
-        pairCounts.flatMap((n) =>
-          pairCounts.map((m) => [
+        [...pairCounts, ...odd.get(a)!].flatMap((n) =>
+          [...pairCounts, ...odd.get(b)!].map((m) => [
             { loop: a, count: n },
             { loop: b, count: m },
           ]),
@@ -322,6 +327,12 @@ export class TileSpace {
       ),
     );
     return [[], ...single, ...pairs];
+  }
+
+  #oddCounts(loop: number): readonly number[] {
+    const { extent, constant } = this.figures.loops[loop]!;
+    if (!constant || extent % 3 === 0 || extent % 4 === 0) return [];
+    return oddCounts.filter((n) => extent % n === 0);
   }
 
   #rowLoops(lane: number): readonly number[] {

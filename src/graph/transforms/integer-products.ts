@@ -367,6 +367,7 @@ function isMadeOfProduct(id: ValueId, operands: Operands, left: number): boolean
   if (!node || left === 0) return false;
   const { contraction, elementwise } = operands.traits(node);
   if (contraction) return true;
-  if (elementwise === undefined && node.op !== "clip") return false;
+  const passes = node.op === "clip" || node.op === "dequantize" || node.op === "quantize";
+  if (elementwise === undefined && !passes) return false;
   return node.inputs.some((i) => isMadeOfProduct(i, operands, left - 1));
 }

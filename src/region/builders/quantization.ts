@@ -57,7 +57,7 @@ export function buildQuantize(context: NestContext, node: NodeOf<"quantize">): v
   buildScaled(context, node, ({ x, scale, zeroPoint }) => {
     const quotient = apply("div", x, cast(scale, x.dtype, false));
     const rounded = isIntegerDType(to) ? apply("round", quotient) : quotient;
-    if (!zeroPoint) return cast(rounded, to, saturate);
+    if (!zeroPoint || isZero(zeroPoint)) return cast(rounded, to, saturate);
     const dtype = computeDType(x.dtype);
     const shifted = apply("add", cast(rounded, dtype, false), cast(zeroPoint, dtype, false));
     return cast(shifted, to, saturate);
@@ -67,10 +67,16 @@ export function buildQuantize(context: NestContext, node: NodeOf<"quantize">): v
 export function buildDequantize(context: NestContext, node: NodeOf<"dequantize">): void {
   const dtype = computeDType(node.attrs.to);
   buildScaled(context, node, ({ x, scale, zeroPoint }) => {
-    const value = zeroPoint ? difference(x, zeroPoint, dtype) : cast(x, dtype, false);
+    const plain = !zeroPoint || isZero(zeroPoint);
+    const value = plain ? cast(x, dtype, false) : difference(x, zeroPoint, dtype);
     const product = apply("mul", value, cast(scale, dtype, false));
     return cast(product, node.attrs.to, false);
   });
+}
+
+/** Literals only: what a tensor holds is not known here. */
+function isZero(e: ScalarExpr): boolean {
+  return e.kind === "literal" && Number(e.value) === 0;
 }
 
 /** x - zero point, exact for integers: in i32, for 32-bit operands in i64. */
