@@ -19,6 +19,7 @@ import { invariant } from "../../support/invariant.ts";
 import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
+import { ThreadChoice } from "./thread-choice.ts";
 import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
 
 /** What an instance needs of an emitted module. */
@@ -96,6 +97,7 @@ export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
   readonly #buffers: ReadonlyMap<string, Buffer>;
+  readonly #choice = new ThreadChoice();
   /** The program's number in the pool, or its entry function on this thread. */
   readonly #target: number | Entry;
 
@@ -132,8 +134,12 @@ export class WasmInstance {
     const faults = this.#bind(parameters);
     if (!faults.ok) return faults;
     const { pool, ready } = this.#parts;
-    if (typeof this.#target === "number") return pool!.runSync(this.#target);
-    return this.#runHere(this.#target, ready);
+    if (typeof this.#target !== "number") return this.#runHere(this.#target, ready);
+    if (pool!.threads === 1) return pool!.runSync(this.#target);
+    const start = performance.now();
+    const outcome = pool!.runSync(this.#target, this.#choice.next() ? 1 : pool!.threads);
+    this.#choice.note(performance.now() - start);
+    return outcome;
   }
 
   #runHere(entry: Entry, ready: PoolProgram): Result<void> {

@@ -114,14 +114,14 @@ export class WorkerPool {
     });
   }
 
-  /** Runs a program to its end on all threads, this one included; blocks. */
-  runSync(id: number): Result<void> {
+  /** Runs a program to its end on all threads or the first of them, this one included; blocks. */
+  runSync(id: number, threads = this.threads): Result<void> {
     if (this.#disposed) return fail(threadFailed("the pool was disposed"));
     if (this.#job) this.#awaitWorkers(this.#job);
-    const job = this.#start(id, 1);
+    const job = this.#start(id, { first: 1, threads });
     const { program } = job;
     try {
-      program.run(0, this.threads);
+      program.run(0, threads);
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       job.failure = error.message;
@@ -153,7 +153,7 @@ export class WorkerPool {
     if (signal?.aborted) return Promise.resolve(fail(cancelled()));
     if (this.#disposed) return Promise.resolve(fail(threadFailed("the pool was disposed")));
     return new Promise((resolve) => {
-      const job = this.#start(id, 0, (outcome) => {
+      const job = this.#start(id, { first: 0, threads: this.threads }, (outcome) => {
         signal?.removeEventListener("abort", cancel);
         for (const thread of this.#threads) thread?.handle.keepAlive(false);
         resolve(outcome);
@@ -164,21 +164,25 @@ export class WorkerPool {
     });
   }
 
-  /** Hands a job to the workers of threads `first` and up; no thread may be at work. */
-  #start(id: number, first: number, settle?: (outcome: Result<void>) => void): Job {
+  /** Hands a job to the workers of threads `first` to `threads`; no thread may be at work. */
+  #start(
+    id: number,
+    { first, threads }: { readonly first: number; readonly threads: number },
+    settle?: (outcome: Result<void>) => void,
+  ): Job {
     const program = this.#programs.get(id);
     invariant(program, () => `program ${id} is not attached`);
     this.#resetProgram(program);
     const control = this.#control;
     control[poolWords.failureLength] = 0;
-    Atomics.store(control, poolWords.remaining, this.threads - first);
+    Atomics.store(control, poolWords.remaining, threads - first);
     const job: Job = { program, first, numbers: new Map(), settle, failure: undefined };
     this.#job = job;
-    for (let index = first; index < this.threads; index++) {
+    for (let index = first; index < threads; index++) {
       this.#ready(index, id, program);
       const base = mailboxBase(index);
       control[base + mailbox.program] = id;
-      control[base + mailbox.threads] = this.threads;
+      control[base + mailbox.threads] = threads;
       control[base + mailbox.announce] = settle ? 1 : 0;
       job.numbers.set(index, this.#ring(index, "jobs"));
     }
