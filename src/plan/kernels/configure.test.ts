@@ -346,7 +346,13 @@ describe("configureKernel", () => {
       return "none" in it ? it.none : it.kernel.implementation;
     };
     expect(today("h200", {})).toBe("vector units, register tiles");
-    expect(today("h200", { type: "bf16" })).toBe("mma.sync, asynchronous copies");
+    const streamed = "wgmma, bulk tensor copies, producer and consumer warpgroups";
+    expect(today("h200", { type: "bf16" })).toBe(streamed);
+    // Rows of 60 elements are no multiple of 16 bytes; batches are no matrices; A100 has no wgmma.
+    for (const change of [{ depth: 60 }, { kind: "grouped-gemm", batch: 4 }] as const) {
+      expect(today("h200", { type: "bf16", ...change })).not.toBe(streamed);
+    }
+    expect(today("a100-80gb", { type: "bf16" })).toBe("mma.sync, asynchronous copies");
     for (const type of ["f32", "bf16"] as const) {
       expect(today("t4", { type })).toMatch(/^(sums in registers|a warp a sum)/);
       expect(today("h200", { type, rows: 1 })).toMatch(/^(sums in registers|a warp a sum)/);

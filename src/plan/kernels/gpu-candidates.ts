@@ -161,7 +161,8 @@ function tiledProduct(
   const grid = gridOf(Math.ceil((tiles * parts) / cluster) * cluster);
   return {
     implementation: `${nameFor(style, problem)}${parts > 1 ? ", depth cut over blocks" : ""}`,
-    plain: parts === 1 && isWritten(problem, machine, { m, n, k }, { stages, threads, style }),
+    plain:
+      parts === 1 && isWritten(problem, machine, { m, n, k }, { stages, threads, cluster, style }),
     form: "product",
     tile: { m, n, k },
     ...spelled(instruction),
@@ -189,30 +190,59 @@ function tiledProduct(
 
 /**
  * Whether lowering writes the tile: operands staged in shared memory by asynchronous copies, multiplied by
- * the matrix instruction of a warp, or in f32 by multiply-adds (docs/schedule-language.md, multiply).
+ * the matrix instruction of a warp, or in f32 by multiply-adds; or streamed by tensor copies to warpgroups
+ * (docs/schedule-language.md, multiply).
  */
 function isWritten(
-  { kind, type, rows, columns, depth }: KernelProblem,
+  problem: KernelProblem,
   { architecture: a }: GpuMachine,
   { m, n, k }: Tile,
-  { stages, threads, style }: { stages: number; threads: number; style: Style },
+  { stages, threads, cluster, style }: WrittenAs,
 ): boolean {
+  const { kind, type, rows, columns, depth } = problem;
+  if (Math.min(rows, columns) === 1 || m >= 2 * rows || n >= 2 * columns) return false;
+  const has = (...features: readonly string[]): boolean =>
+    features.every((f) => a.features.some((own) => own === f));
+  if (style.name.startsWith("wgmma, bulk tensor copies")) {
+    const groups = (threads - style.producers) / groupThreads;
+    return (
+      kind === "gemm" &&
+      problem.batch === 1 &&
+      (type === "bf16" || type === "f16") &&
+      !isPacked(problem) &&
+      cluster === 1 &&
+      has("wgmma", "tma") &&
+      groups <= mostGroups &&
+      m % (groupRows * groups) === 0 &&
+      m <= mostRows &&
+      n <= mostRows &&
+      k * typeBits[type] === 8 * swizzledRow &&
+      depth % (bulkAlignment / (typeBits[type] / 8)) === 0
+    );
+  }
   const by = type === "f32" ? "fma" : "mma";
-  const unit = by === "fma" ? "vector units" : "mma.sync";
-  const needed = by === "fma" ? ["cp.async"] : ["cp.async", "mma", "ldmatrix"];
   const bytes = typeBits[type] / 8;
   return (
     (kind === "gemm" || kind === "grouped-gemm") &&
-    style.name.startsWith(unit) &&
-    needed.every((f) => a.features.some((has) => has === f)) &&
-    Math.min(rows, columns) > 1 &&
-    m < 2 * rows &&
-    n < 2 * columns &&
+    style.name.startsWith(by === "fma" ? "vector units" : "mma.sync") &&
+    (by === "fma" ? has("cp.async") : has("cp.async", "mma", "ldmatrix")) &&
     stages <= Math.ceil(depth / k) + 1 &&
     stagedBytes([m, n, k], stages, bytes) <= a.sharedBytesPerBlock.value &&
     hasWarpTile(by, [m, n, k], threads / a.warpThreads)
   );
 }
+
+interface WrittenAs {
+  readonly stages: number;
+  readonly threads: number;
+  readonly cluster: number;
+  readonly style: Style;
+}
+
+/** Threads of a warpgroup, rows of its instruction, groups that multiply, rows or columns of a tensor copy. */
+const [groupThreads, groupRows, mostGroups, mostRows] = [128, 64, 3, 256] as const;
+/** Bytes of a row of a stage that tensor copies swizzle. */
+const swizzledRow = 128;
 
 /** Why a machine with matrix units leaves them idle. */
 function vectorReason({ type }: KernelProblem, { architecture: a }: GpuMachine): readonly string[] {
