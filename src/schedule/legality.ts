@@ -18,7 +18,7 @@
 import * as affine from "../affine/index.ts";
 import { type BridgedRegion, bridgeRegion } from "../region/affine-bridge.ts";
 import type { Statement } from "../region/nest.ts";
-import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import { attempt, type Result } from "../support/diagnostic.ts";
 import { withCure } from "./cure.ts";
 import { type ExecutedStatement, executionOrder } from "./execution-order.ts";
 import { type ClassKnowledge, dependentTensors, LegalityClasses } from "./legality-class.ts";

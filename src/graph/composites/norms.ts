@@ -23,7 +23,6 @@ function widen(b: OpWriter, x: ValueId): ValueId {
 
 /** x to a power, for x above zero: the usual exponents of three quarters and a half are roots. */
 function powerOfPositive(b: OpWriter, x: ValueId, exponent: number): ValueId {
-  const root = b.apply("sqrt", x);
   if (exponent === 0.5) return b.apply("sqrt", x);
   if (exponent === 0.75) {
     const root = b.apply("sqrt", x);
