@@ -118,9 +118,7 @@ function parseTerm(reader: TextReader, resolve: Resolve): Ratio {
     const { line } = reader.peek();
     if (reader.accept("*")) value = multiply(value, parseFactor(reader, resolve), line);
     else if (reader.accept("/")) value = divide(value, parseFactor(reader, resolve), line);
-    else if (reader.accept("%") || reader.accept("mod")) {
-      value = whole(remainderOf(value, constantOf(parseFactor(reader, resolve), line), line));
-    } else return value;
+    else return value;
   }
 }
 
@@ -154,13 +152,27 @@ function remainderOf(value: Ratio, divisor: number, line: number): Affine {
   return safeAdd(value.numerator, multiple);
 }
 
+/** As in isl, a remainder binds closer than a product or a sign: `3i mod 4` is 3(i mod 4). */
 function parseFactor(reader: TextReader, resolve: Resolve): Ratio {
-  const token = reader.peek();
-  if (reader.accept("-")) {
-    const value = parseFactor(reader, resolve);
-    return { numerator: scale(-1, value.numerator), denominator: value.denominator };
+  let sign: 1 | -1 = 1;
+  while (reader.accept("-")) sign = sign === 1 ? -1 : 1;
+  if (reader.peek().kind === "number") return parseNumber(reader, resolve, sign);
+  const value = withRemainder(parsePrimary(reader, resolve), reader, resolve);
+  if (sign === 1) return value;
+  return { numerator: scale(-1, value.numerator), denominator: value.denominator };
+}
+
+function withRemainder(of: Ratio, reader: TextReader, resolve: Resolve): Ratio {
+  let value = of;
+  for (;;) {
+    const { line } = reader.peek();
+    if (!reader.accept("%") && !reader.accept("mod")) return value;
+    value = whole(remainderOf(value, constantOf(parsePrimary(reader, resolve), line), line));
   }
-  if (token.kind === "number") return parseNumber(reader, resolve);
+}
+
+function parsePrimary(reader: TextReader, resolve: Resolve): Ratio {
+  if (reader.peek().kind === "number") return whole(affine(readNumber(reader)));
   if (reader.accept("(")) {
     const inner = parseSum(reader, resolve);
     reader.expect(")");
@@ -178,7 +190,16 @@ function parseFactor(reader: TextReader, resolve: Resolve): Ratio {
 }
 
 /** `3`, and isl's juxtaposition `3i`, `3(i + 1)`, `3 floor(i/2)`. */
-function parseNumber(reader: TextReader, resolve: Resolve): Ratio {
+function parseNumber(reader: TextReader, resolve: Resolve, sign: 1 | -1): Ratio {
+  const { line } = reader.peek();
+  const value = whole(affine(sign * readNumber(reader)));
+  const next = reader.peek();
+  const joins = (next.kind === "name" && !reserved.has(next.text)) || reader.at("(");
+  if (!joins) return withRemainder(value, reader, resolve);
+  return multiply(value, parseFactor(reader, resolve), line);
+}
+
+function readNumber(reader: TextReader): number {
   const token = reader.next();
   const value = Number(token.text);
   if (!Number.isSafeInteger(value)) {
@@ -187,10 +208,7 @@ function parseNumber(reader: TextReader, resolve: Resolve): Ratio {
       help: "write a smaller integer",
     });
   }
-  const next = reader.peek();
-  const joins = (next.kind === "name" && !reserved.has(next.text)) || reader.at("(");
-  if (!joins) return whole(affine(value));
-  return multiply(whole(affine(value)), parseFactor(reader, resolve), token.line);
+  return value;
 }
 
 /** Words of the notation that can follow a number without multiplying it. */

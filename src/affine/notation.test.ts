@@ -79,6 +79,15 @@ describe("notation", () => {
     const again = (text: string): string => formatAffine(value(parseAffine(text)));
     expect(again("2(i + 3j) - i/1")).toBe("i + 6j");
     expect(again("ceil((i + 2j)/4)")).toBe("floor((i + 2j + 3)/4)");
+    // As isl reads them: a remainder binds closer than products and signs, not than a number's own sign.
+    expect(again("3i mod 4")).toBe(again("3(i mod 4)"));
+    expect(again("3*i mod 4")).toBe(again("3(i mod 4)"));
+    expect(again("2*(i + 1) % 4")).toBe(again("2((i + 1) mod 4)"));
+    expect(again("-i mod 3")).toBe(again("0 - (i mod 3)"));
+    expect(again("1 - i mod 4")).toBe(again("1 - (i mod 4)"));
+    expect(again("-1 mod 3")).toBe("2");
+    expect(again("- -5 mod 3")).toBe("2");
+    expect(again("-(1) mod 3")).toBe("-1");
     expect(again("(5i + 7) mod 3")).toBe("-3*floor((2i + 1)/3) + 2i + 1");
   });
 
