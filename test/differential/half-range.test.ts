@@ -3,8 +3,8 @@
  * many, scores of attention. Judged by the same model in float64 on the same (half) inputs and weights, and
  * by onnxruntime-node where that computes the operators.
  */
-import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { describe, expect, it } from "vitest";
+import { openPeer } from "../../src/commands/library/onnxruntime.ts";
 import { compileModel } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { type ModelSpec, type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
@@ -132,13 +132,11 @@ describe("a layer norm as single operators in f16", () => {
       wide((dtype) => layerNorm(dtype, squares), x),
     );
     expect(notes.join("\n")).toMatch(/^square \(.*\): about 0\.0 to 4\.2e\+6/m);
-    const session = await InferenceSession.create(bytes);
-    const feed = new OrtTensor("float16", x.data as Uint16Array, [...x.shape]);
-    const peer = (await session.run({ x: feed })).y!;
-    const theirs = toRef({ dtype: "f16", shape: x.shape, data: peer.data as Uint16Array });
+    const peer = unwrap(await openPeer(bytes, 1));
+    const theirs = toRef((await peer.run({ x })).y!);
     // Where onnxruntime keeps the range it agrees; what it rounds to infinity is no judge.
     if (scale === 1) expectClose(values, numbersOf(theirs));
-    await session.release();
+    await peer.release();
   });
 });
 

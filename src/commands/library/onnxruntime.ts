@@ -61,8 +61,12 @@ export async function openPeer(bytes: Uint8Array, threads: number): Promise<Resu
     logSeverityLevel: 3,
     extra: { session: { force_spinning_stop: "1" } },
   });
-  const construct = (t: Tensor) =>
-    new OrtTensor(typeOf[t.dtype] as "float32", t.data as Float32Array, t.shape);
+  const construct = (t: Tensor) => {
+    const made = new OrtTensor(typeOf[t.dtype] as "float32", t.data as Float32Array, t.shape);
+    // Where the engine has Float16Array the tensor turns our bits into one, and the binding of 1.30 takes its
+    // length to be 0 (microsoft/onnxruntime, pull request 32323). It reads the bits themselves everywhere.
+    return t.dtype === "f16" ? Object.defineProperty(made, "data", { value: t.data }) : made;
+  };
   return ok({
     name: "onnxruntime",
     run: async (feeds) => {
