@@ -1,9 +1,10 @@
 /**
  * The e-graph against egg, built from its crate: the same rules on the same terms for the same
  * iterations, interleaved; both must end with the same numbers of nodes and classes. Times are processor
- * time, so that a busy machine shows the same ratio: ours of all threads and with the reading and
- * compiling of the rules, egg's of its one thread and without. Cases with proofs count for the worst ratio,
- * not for the mean.
+ * time, so that a busy machine shows the same ratio: ours of all threads and with the reading of the
+ * rules, egg's of its one thread and without. The code that ours writes for the rules is compiled in the
+ * round that warms up, as egg's is before it runs. Cases with proofs count for the worst ratio, not for
+ * the mean.
  */
 import { EGraph } from "../../src/egraph/e-graph.ts";
 import { microRules, microTerms } from "../../src/egraph/math.test-support.ts";

@@ -4,6 +4,7 @@
  * built right sides, and graphs with an analysis, take interpret-applier.ts; where both can run they
  * give the same graph.
  */
+import { compileText } from "./compile-text.ts";
 import type { EGraph } from "./e-graph.ts";
 import type { Applied, Applier, ApplyLimits } from "./interpret-applier.ts";
 import type { MatchPlan } from "./match-plan.ts";
@@ -34,7 +35,7 @@ export function compileApplier<D>(
   const { store, forest, vocabulary } = graph;
   const right = planRight(rule.right, plan.layout, vocabulary);
   const body = writeApplier(right, plan, forest !== undefined);
-  const loop = new Function("bench", "rows", "limits", body) as Loop;
+  const loop = compileText<Loop>(["bench", "rows", "limits"], body);
   const bench = { store, forest, step: forest ? forest.step("rule", rule.name) : -1 };
   return (rows, limits) => {
     graph.setCause(rule.name);

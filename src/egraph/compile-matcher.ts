@@ -6,10 +6,10 @@
  * Only news: with `since` above 0 a row is given only when one of its nodes has a later stamp, that
  * is, was made or changed after the rule last saw the graph (semi-naive evaluation, as in Datalog).
  */
+import { compileText } from "./compile-text.ts";
 import type { Atom, MatchPlan } from "./match-plan.ts";
 import type { RowBuffer } from "./row-buffer.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { Vocabulary } from "./vocabulary.ts";
 
 export interface SearchLimits {
   /** Rows with no node stamped later than this are old. */
@@ -23,16 +23,8 @@ export interface SearchLimits {
 /** Writes the rows and gives the work done. */
 export type Matcher = (snapshot: Snapshot, rows: RowBuffer, limits: SearchLimits) => number;
 
-/** Matchers by their text: graphs that share a vocabulary search by the same code. */
-const compiled = new WeakMap<Vocabulary, Map<string, Matcher>>();
-
-export function compileMatcher(plan: MatchPlan, vocabulary: Vocabulary): Matcher {
-  const known = compiled.get(vocabulary) ?? new Map<string, Matcher>();
-  compiled.set(vocabulary, known);
-  const body = writeMatcher(plan);
-  const matcher = known.get(body) ?? (new Function("snapshot", "rows", "limits", body) as Matcher);
-  known.set(body, matcher);
-  return matcher;
+export function compileMatcher(plan: MatchPlan): Matcher {
+  return compileText<Matcher>(["snapshot", "rows", "limits"], writeMatcher(plan));
 }
 
 const prelude = `"use strict";

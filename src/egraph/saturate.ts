@@ -176,7 +176,7 @@ class Saturation<D> {
     return {
       phase: phase.name,
       name: rule.name,
-      search: compiled ? compileMatcher(plan, graph.vocabulary) : interpretMatcher(plan),
+      search: compiled ? compileMatcher(plan) : interpretMatcher(plan),
       apply: apply ?? interpretApplier(graph, rule, plan),
       rows: new RowBuffer(),
       backoff: new Backoff(phase.backoff),
