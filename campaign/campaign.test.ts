@@ -37,8 +37,7 @@ describe("runCampaign", () => {
           if (seed === 14) throw new TypeError("broken");
           return findings[seed] ?? passed;
         },
-        seed: 10,
-        count: 6,
+        seeds: [10, 11, 12, 13, 14, 15],
         atOnce,
         onFailure: (failure) => told.push(failure),
         onTrial: (n) => done.push(n),
@@ -59,15 +58,26 @@ describe("runCampaign", () => {
 describe("readCampaignCommandLine", () => {
   const read = (...args: string[]) => readCampaignCommandLine(args, [sample]);
   test("defaults and options", () => {
-    const defaults = { campaign: sample, target: "wasm", seed: 0, count: 7, json: false };
+    const seeds = [0, 1, 2, 3, 4, 5, 6];
+    const defaults = { campaign: sample, target: "wasm", seed: 0, seeds, json: false };
     expect(read("c")).toEqual(defaults);
     expect(read("c", "--target", "x64", "--seed", "5", "--count", "1", "--json")).toEqual({
       ...defaults,
       target: "x64",
       seed: 5,
-      count: 1,
+      seeds: [5],
       json: true,
     });
+  });
+  test("--only picks trials by name, around and around", () => {
+    const named: Campaign = { ...sample, names: () => ["one", "two", "other"] };
+    const pick = (...only: string[]) =>
+      readCampaignCommandLine(["c", ...only.flatMap((text) => ["--only", text])], [named]).seeds;
+    expect(pick()).toEqual([0, 1, 2]);
+    expect(pick("o")).toEqual([0, 1, 2]);
+    expect(pick("one", "two")).toEqual([0, 1]);
+    expect(() => pick("three")).toThrow('holds "three"');
+    expect(() => read("c", "--only", "one")).toThrow("these trials have none");
   });
   test.each([[[]], [["d"]], [["c", "--count", "0"]], [["c", "--seed", "x"]], [["c", "--fast"]]])(
     "%j is refused",

@@ -6,7 +6,11 @@
 
 /** How one trial ended. A skip says why. */
 export type Finding =
-  | { readonly kind: "passed" }
+  | {
+      readonly kind: "passed";
+      /** What was found, beside that it passed. */
+      readonly note?: string;
+    }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "skipped"; readonly reason: string };
 
@@ -20,9 +24,14 @@ export interface Campaign {
   readonly summary: string;
   /** The first is the default. */
   readonly targets: readonly string[];
-  /** Trials unless `--count` says otherwise. */
+  /** Trials unless `--count` says otherwise, where they have no names. */
   readonly defaultCount: number;
   /** Trials that may run at once; 1 where nothing is said. */
   readonly atOnce?: number;
+  /**
+   * What the trials of a target are about, around and around: trial n has name n, and once around is the
+   * usual number. They may be picked by `--only`, and each is told as it ends.
+   */
+  names?(target: string): readonly string[];
   open(target: string): Promise<Trial>;
 }

@@ -1,4 +1,4 @@
-/** The command line of a campaign: NAME [--target T] [--seed N] [--count N] [--json]. */
+/** The command line of a campaign: NAME [--target T] [--seed N] [--count N] [--only TEXT …] [--json]. */
 import { parseArgs } from "node:util";
 import { exitCodes, Refusal, readInteger } from "../bench/refusal.ts";
 import type { Campaign } from "./campaign.ts";
@@ -7,7 +7,8 @@ export interface CampaignCommandLine {
   readonly campaign: Campaign;
   readonly target: string;
   readonly seed: number;
-  readonly count: number;
+  /** Of the trials from `seed` on, as many as were asked for, those that `--only` picks. */
+  readonly seeds: readonly number[];
   readonly json: boolean;
 }
 
@@ -29,13 +30,32 @@ export function readCampaignCommandLine(
     const message = `campaign ${name} has no target "${target}"; it has ${targets.join(", ")}`;
     throw new Refusal(message, exitCodes.usage);
   }
-  return {
-    campaign,
-    target,
-    seed: readInteger("--seed", values.seed, [0, largestSeed]),
-    count: readInteger("--count", values.count ?? String(defaultCount), [1, largestSeed]),
-    json: values.json,
-  };
+  const seed = readInteger("--seed", values.seed, [0, largestSeed]);
+  const names = campaign.names?.(target) ?? [];
+  const usual = String(names.length || defaultCount);
+  const count = readInteger("--count", values.count ?? usual, [1, largestSeed]);
+  const all = Array.from({ length: count }, (_, i) => seed + i);
+  const seeds = pick(all, names, values.only);
+  return { campaign, target, seed, seeds, json: values.json };
+}
+
+/** Trials whose names hold one of the texts; none: all. */
+function pick(
+  seeds: readonly number[],
+  names: readonly string[],
+  only: readonly string[],
+): readonly number[] {
+  if (only.length === 0) return seeds;
+  if (names.length === 0) {
+    throw new Refusal("--only picks by name, and these trials have none", exitCodes.usage);
+  }
+  const found = seeds.filter((n) => only.some((text) => nameOf(names, n).includes(text)));
+  if (found.length > 0) return found;
+  throw new Refusal(`no trial's name holds "${only.join('" or "')}"`, exitCodes.usage);
+}
+
+export function nameOf(names: readonly string[], seed: number): string {
+  return names[seed % names.length]!;
 }
 
 function parse(args: readonly string[]) {
@@ -47,6 +67,7 @@ function parse(args: readonly string[]) {
         target: { type: "string" },
         seed: { type: "string", default: "0" },
         count: { type: "string" },
+        only: { type: "string", multiple: true, default: [] },
         json: { type: "boolean", default: false },
       },
     });

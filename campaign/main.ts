@@ -1,10 +1,11 @@
 /**
- * `npm run campaign -- NAME [--target T] [--seed N] [--count N] [--json]`: runs one campaign, reports
- * each failure with the command that runs it again, and ends with `N passed, N failed`. stdout
+ * `npm run campaign -- NAME [--target T] [--seed N] [--count N] [--only TEXT …] [--json]`: runs one
+ * campaign, or its trials whose names hold a text, tells each trial that has a name, reports each failure with the command that runs it again, and ends with `N passed, N failed`. stdout
  * carries the result, stderr progress. Exit codes: 0 all passed, 1 some failed, 2 usage.
  */
 import { exitCodes, runToExit } from "../bench/refusal.ts";
-import { type CampaignCommandLine, readCampaignCommandLine } from "./command-line.ts";
+import type { Finding } from "./campaign.ts";
+import { type CampaignCommandLine, nameOf, readCampaignCommandLine } from "./command-line.ts";
 import { campaigns } from "./registry.ts";
 import { closingLine, type Failure, runCampaign, type Tally } from "./run-campaign.ts";
 
@@ -17,12 +18,21 @@ function describeFailure(line: CampaignCommandLine, { seed, reason }: Failure): 
   return `FAILED seed ${seed}: ${reason}\n  again: ${command}`;
 }
 
-function progress(line: CampaignCommandLine): (done: number) => void {
+/** Trials with names are told one by one, so that a run that was ended goes on at the next seed. */
+function progress(
+  line: CampaignCommandLine,
+): (done: number, seed: number, finding: Finding) => void {
+  const names = line.campaign.names?.(line.target) ?? [];
   let last = performance.now();
-  return (done) => {
+  return (done, seed, finding) => {
+    if (names.length > 0) {
+      const note = finding.kind === "passed" ? (finding.note ?? "") : finding.reason;
+      process.stderr.write(`${finding.kind} ${seed} ${nameOf(names, seed)}  ${note}\n`);
+      return;
+    }
     if (performance.now() - last < quietMs) return;
     last = performance.now();
-    process.stderr.write(`${line.campaign.name}: ${done} of ${line.count}\n`);
+    process.stderr.write(`${line.campaign.name}: ${done} of ${line.seeds.length}\n`);
   };
 }
 
@@ -35,7 +45,7 @@ function printJson(line: CampaignCommandLine, tally: Tally, durationMs: number):
     data: { campaign: line.campaign.name, ...counts, skips: Object.fromEntries(skips) },
     ...(tally.failed === 0 ? {} : { error: { code: "campaign-failed", message } }),
     warnings: [],
-    meta: { seed: line.seed, count: line.count, durationMs, target: line.target },
+    meta: { seed: line.seed, count: line.seeds.length, durationMs, target: line.target },
   };
   process.stdout.write(`${JSON.stringify(envelope, null, 2)}\n`);
 }
@@ -46,8 +56,7 @@ async function main(): Promise<number> {
   const out = line.json ? process.stderr : process.stdout;
   const tally = await runCampaign({
     trial: await line.campaign.open(line.target),
-    seed: line.seed,
-    count: line.count,
+    seeds: line.seeds,
     atOnce: line.campaign.atOnce ?? 1,
     onFailure: (failure) => out.write(`${describeFailure(line, failure)}\n`),
     onTrial: progress(line),

@@ -1,5 +1,5 @@
 /**
- * Runs a campaign's trials and counts: seed, seed + 1, … Failures and skips are kept with their seed
+ * Runs a campaign's trials, by their seeds, and counts. Failures and skips are kept with their seed
  * and reason; equal reasons of skips are counted together.
  */
 import type { Finding, Trial } from "./campaign.ts";
@@ -19,13 +19,12 @@ export interface Tally {
 
 export interface CampaignRun {
   readonly trial: Trial;
-  readonly seed: number;
-  readonly count: number;
+  readonly seeds: readonly number[];
   /** Trials that may run at once; they are counted in the order of their seeds all the same. */
   readonly atOnce: number;
   /** Told of each failure as it is found, and of progress. */
   readonly onFailure: (failure: Failure) => void;
-  readonly onTrial: (done: number) => void;
+  readonly onTrial: (done: number, seed: number, finding: Finding) => void;
 }
 
 export async function runCampaign(run: CampaignRun): Promise<Tally> {
@@ -33,11 +32,10 @@ export async function runCampaign(run: CampaignRun): Promise<Tally> {
   const failures: Failure[] = [];
   const skips = new Map<string, number>();
   const begun: Promise<Finding>[] = [];
-  for (let i = 0; i < run.count; i++) {
-    while (begun.length < Math.min(run.count, i + run.atOnce)) {
-      begun.push(findingOf(run.trial, run.seed + begun.length));
+  for (const [i, seed] of run.seeds.entries()) {
+    while (begun.length < Math.min(run.seeds.length, i + run.atOnce)) {
+      begun.push(findingOf(run.trial, run.seeds[begun.length]!));
     }
-    const seed = run.seed + i;
     const finding = await begun[i]!;
     if (finding.kind === "passed") passed++;
     else if (finding.kind === "skipped") {
@@ -46,7 +44,7 @@ export async function runCampaign(run: CampaignRun): Promise<Tally> {
       failures.push({ seed, reason: finding.reason });
       run.onFailure(failures.at(-1)!);
     }
-    run.onTrial(i + 1);
+    run.onTrial(i + 1, seed, finding);
   }
   const skipped = [...skips.values()].reduce((a, b) => a + b, 0);
   return { passed, failed: failures.length, skipped, failures, skips };

@@ -28,6 +28,7 @@ export const models: Campaign = {
   summary: "the model table on random and real inputs against onnxruntime-node",
   targets: ["wasm", "oracle"],
   defaultCount: cases.length,
+  names: () => cases.map(({ row, modelCase }) => `${row.name}/${modelCase.name}`),
   open: async (target) => {
     const ours = target === "wasm" ? wavetileRuntime("wasm", 1) : oracleRuntime;
     const count = randomCounts[target as keyof typeof randomCounts];

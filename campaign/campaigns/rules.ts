@@ -17,6 +17,7 @@ export const rules: Campaign = {
   summary: "rewrite rules proved on random tensors, planted false ones refused",
   targets: ["numbers", "z3"],
   defaultCount: rows.length + falseRules.length,
+  names: () => [...rows, ...falseRules].map((row) => row.name),
   open: async (target) => {
     if (target === "z3") return askSolver(await loadRealSolver());
     return (seed) => {
