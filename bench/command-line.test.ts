@@ -24,12 +24,20 @@ describe("readBenchCommandLine", () => {
       target: "wasm",
       threads: 1,
       only: [],
+      rounds: 15,
+      seconds: 10,
+      clock: "wall",
       json: false,
       installPeers: false,
     });
     const all = read("s", "--target", "x64", "--threads", "4", "--json", "--install-peers");
     expect(all).toMatchObject({ suite, target: "x64", threads: 4, json: true, installPeers: true });
+    expect(read("s", "--clock", "processor").clock).toBe("processor");
     expect(read("s", "--only", "a/", "--only", "b").only).toEqual(["a/", "b"]);
+    expect(read("s", "--rounds", "41", "--seconds", "60")).toMatchObject({
+      rounds: 41,
+      seconds: 60,
+    });
   });
 
   test.each([
@@ -40,6 +48,10 @@ describe("readBenchCommandLine", () => {
     [["s", "--threads", "5"], /--threads takes 1 to 4, found "5"/],
     [["s", "--threads", "1.5"], /found "1.5"/],
     [["s", "--threads", ""], /found ""/],
+    [["s", "--rounds", "4"], /--rounds takes 5 to 1000, found "4"/],
+    [["s", "--clock", "sun"], /--clock takes wall or/],
+    [["s", "--clock", "processor", "--threads", "2"], /with one thread, processor/],
+    [["s", "--seconds", "0"], /--seconds takes 1 to 3600/],
     [["s", "--fast"], /--fast/],
   ])("%j is refused", (args, words) => {
     try {

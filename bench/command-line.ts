@@ -1,12 +1,24 @@
-/** The command line of a bench: NAME [--target T] [--threads N] [--only TEXT …] [--json] [--install-peers]. */
+/**
+ * The command line of a bench: NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N]
+ * [--clock wall|processor] [--json] [--install-peers].
+ */
 import { parseArgs } from "node:util";
+import { leastRounds } from "../src/runtime/measure/sampling.ts";
 import { exitCodes, Refusal, readInteger } from "./refusal.ts";
 import type { BenchRequest, Suite } from "./suites/suite.ts";
+
+const clocks = ["wall", "processor"] as const;
+export type Clock = (typeof clocks)[number];
 
 export interface BenchCommandLine extends BenchRequest {
   readonly suite: Suite;
   /** Cases whose name holds one of these texts; none: all. */
   readonly only: readonly string[];
+  /** Rounds of a case, and seconds after which there are no more of them. */
+  readonly rounds: number;
+  readonly seconds: number;
+  /** `processor`: what this process was given, for one thread on a machine that others use too. */
+  readonly clock: Clock;
   readonly json: boolean;
   readonly installPeers: boolean;
 }
@@ -32,8 +44,14 @@ export function readBenchCommandLine(
     );
   }
   const threads = readInteger("--threads", values.threads, [1, cores]);
+  const rounds = readInteger("--rounds", values.rounds, [leastRounds, 1000]);
+  const seconds = readInteger("--seconds", values.seconds, [1, 3600]);
+  const clock = clocks.find((name) => name === values.clock);
+  if (clock === undefined || (clock === "processor" && threads > 1)) {
+    throw new Refusal("--clock takes wall or, with one thread, processor", exitCodes.usage);
+  }
   const { only, json, "install-peers": installPeers } = values;
-  return { suite, target, threads, only, json, installPeers };
+  return { suite, target, threads, only, rounds, seconds, clock, json, installPeers };
 }
 
 function parse(args: readonly string[]) {
@@ -45,6 +63,9 @@ function parse(args: readonly string[]) {
         target: { type: "string" },
         threads: { type: "string", default: "1" },
         only: { type: "string", multiple: true, default: [] },
+        rounds: { type: "string", default: "15" },
+        seconds: { type: "string", default: "10" },
+        clock: { type: "string", default: "wall" },
         json: { type: "boolean", default: false },
         "install-peers": { type: "boolean", default: false },
       },

@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--json] [--install-peers]`: runs
- * one suite, or its cases that hold a text, and prints machine, versions, a row a case and the summary. stdout carries the result, stderr progress.
+ * `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N] [--clock C]
+ * [--json] [--install-peers]`: runs one suite, or its cases that hold a text, and prints machine, versions, a row a
+ * case and the summary. stdout carries the result, stderr progress.
  * Exit codes: 0 measured (losses too), 1 a time was refused, 2 usage, 3 outputs disagree,
  * 4 a model is not supported, 6 a peer or model is missing.
  */
@@ -9,7 +10,7 @@ import { availableParallelism, cpus, loadavg, platform, release, totalmem } from
 import { join } from "node:path";
 import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts";
 import { lineChartSvg, type NamedChart } from "./chart.ts";
-import { type BenchCommandLine, readBenchCommandLine } from "./command-line.ts";
+import { type BenchCommandLine, type Clock, readBenchCommandLine } from "./command-line.ts";
 import { type Contest, type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
 import { installPeers, missingPeers } from "./peers.ts";
 import { exitCodes, Refusal, runToExit } from "./refusal.ts";
@@ -26,14 +27,20 @@ import {
 import { suites } from "./suites/registry.ts";
 import type { BenchCase, ContestCase } from "./suites/suite.ts";
 
-const protocol: Protocol = {
-  rounds: 15,
-  longNs: 1e10,
+/** Nanoseconds from a fixed point. */
+const clocks: Readonly<Record<Clock, () => number>> = {
+  wall: () => performance.now() * 1e6,
+  processor: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) * 1e3;
+  },
+};
+
+const protocol: Omit<Protocol, "rounds" | "longNs" | "clock"> = {
   warmUp: 3,
   leastSampleNs: 5e6,
   checks: 2,
   seed: 1,
-  clock: () => performance.now() * 1e6,
 };
 
 const chartFolder = ".cache/bench";
@@ -55,12 +62,23 @@ function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): vo
     throw new Refusal(`cannot install ${names}: ${complaint}`, exitCodes.environment);
 }
 
-async function runCase(benchCase: BenchCase): Promise<BenchRow | FailedCase> {
+async function runCase(
+  benchCase: BenchCase,
+  { rounds, seconds, clock }: BenchCommandLine,
+): Promise<BenchRow | FailedCase> {
   if ("measure" in benchCase) return benchCase.measure();
   const contest = await openCase(benchCase);
   if ("reason" in contest) return contest;
   try {
-    const row = rowOf(benchCase, await runContest(contest, protocol));
+    const row = rowOf(
+      benchCase,
+      await runContest(contest, {
+        ...protocol,
+        rounds,
+        longNs: 1e9 * seconds,
+        clock: clocks[clock],
+      }),
+    );
     return "ratio" in row && contest.beside ? { ...row, beside: contest.beside } : row;
   } finally {
     await contest.close();
@@ -103,6 +121,7 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
       system: `${platform()} ${release()}`,
       load,
       threads: line.threads,
+      clock: line.clock,
     },
     versions: { node: process.versions.node, ...versions },
     results,
@@ -110,7 +129,7 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
   };
   say(describeMachine(report));
   for (const benchCase of wanted) {
-    const row = await runCase(benchCase);
+    const row = await runCase(benchCase, line);
     if ("reason" in row) failed.push(row);
     else results.push(row);
     say("reason" in row ? describeFailure(row) : describeRow(row));

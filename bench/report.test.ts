@@ -40,7 +40,15 @@ test("text forms", () => {
   );
   const failed = { case: "a/x", peerName: "p", kind: "wrong", reason: "y differs" } as const;
   expect(describeFailure(failed)).toBe("a/x  p  WRONG: y differs");
-  const machine = { processor: "c", cores: 1, memoryBytes: 0, system: "s", load: 0, threads: 1 };
+  const machine = {
+    processor: "c",
+    cores: 1,
+    memoryBytes: 0,
+    system: "s",
+    load: 0,
+    threads: 1,
+    clock: "wall",
+  };
   const report = { machine, versions: {}, results: [], failed: [failed] };
   expect(describeSummary(report)).toBe("no case measured, 1 failed");
   const summary = { geomean: 1.5, worst: 0.9, cases: 2 };

@@ -48,6 +48,8 @@ export interface BenchReport {
     /** Load average over one minute when the bench began. */
     readonly load: number;
     readonly threads: number;
+    /** What times are of: the wall's, or what this process was given of the processor. */
+    readonly clock: string;
   };
   readonly versions: Readonly<Record<string, string>>;
   readonly results: readonly BenchRow[];
@@ -86,7 +88,7 @@ export function describeMachine({ machine, versions }: BenchReport): string {
   const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return [
     `machine: ${machine.processor}, ${machine.cores} cores, ${memory} GiB, ${machine.system}, ` +
-      `load ${machine.load.toFixed(2)}, ${machine.threads} threads`,
+      `load ${machine.load.toFixed(2)}, ${machine.threads} threads, ${machine.clock} time`,
     `versions: ${packages.join(", ")}`,
   ].join("\n");
 }

@@ -22,7 +22,7 @@ export interface Contest {
    */
   readonly floorNs?: { readonly ours?: number; readonly peer?: number };
   /** Shown behind the times. */
-  readonly beside?: Readonly<Record<string, number>>;
+  readonly beside?: Readonly<Record<string, number | string>>;
   close(): Promise<void>;
 }
 
@@ -38,16 +38,21 @@ export type ContestOutcome =
   | { readonly kind: "wrong"; readonly reason: string }
   | { readonly kind: "implausible"; readonly reason: string };
 
+/** Share of a case's time that checks on further inputs may take. */
+const checkShare = 0.1;
+
 export async function runContest(contest: Contest, protocol: Protocol): Promise<ContestOutcome> {
   const rng = new Rng(protocol.seed);
-  for (let i = 0; i < protocol.checks; i++) {
+  const { checks, clock, longNs = Infinity } = protocol;
+  const start = clock();
+  for (let i = 0; i < checks && (i === 0 || clock() - start < checkShare * longNs); i++) {
     contest.refresh(rng);
     const difference = await contest.check();
     if (difference !== undefined) return { kind: "wrong", reason: difference };
   }
   const sides = [repeating(contest.ours), repeating(contest.peer)];
   const refresh = () => contest.refresh(rng);
-  const [ours, peer] = await sampleInTurns(sides, protocol, protocol.clock, refresh);
+  const [ours, peer] = await sampleInTurns(sides, protocol, clock, refresh);
   const pairs = ours!.map((oursNs, i) => ({ oursNs, peerNs: peer![i]! }));
   const { floorNs = {} } = contest;
   const broken =

@@ -7,10 +7,11 @@ import { exportOnnx } from "../../src/frontend/onnx/export/export-model.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import type { Model } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
-import { settleConstants } from "../../src/rewrite/rewrite-model.ts";
+import { lowerToCore, settleConstants } from "../../src/rewrite/rewrite-model.ts";
 import type { Target } from "../../src/target/target.ts";
+import { workOfGraph } from "./graph-work.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
-import type { ModelHints, Runtime } from "./session.ts";
+import type { ModelHints, Runtime, Session } from "./session.ts";
 
 /** @param target whose prices decide; absent: the graph as it was imported */
 export function exportedRuntime(runtime: Runtime, target?: Target): Runtime {
@@ -18,10 +19,12 @@ export function exportedRuntime(runtime: Runtime, target?: Target): Runtime {
     ...runtime,
     name: target ? `${runtime.name}, rewritten` : `${runtime.name}, exported`,
     open: async (bytes, hints = {}) => {
-      const session = await runtime.open(exportAgain(bytes, hints, target));
+      const { file, work } = exportAgain(bytes, hints, target);
+      const session = await runtime.open(file);
       const names = new Set(session.inputs.map((i) => i.name));
       return {
         ...session,
+        work,
         run: (feeds) =>
           session.run(
             Object.fromEntries(Object.entries(feeds).filter(([name]) => names.has(name))),
@@ -31,11 +34,20 @@ export function exportedRuntime(runtime: Runtime, target?: Target): Runtime {
   };
 }
 
-function exportAgain(bytes: Uint8Array, hints: ModelHints, target?: Target): Uint8Array {
+interface Exported {
+  readonly file: Uint8Array;
+  readonly work: NonNullable<Session["work"]>;
+}
+
+function exportAgain(bytes: Uint8Array, hints: ModelHints, target?: Target): Exported {
   const imported: ImportedModel = unwrap(importOnnx(bytes, importOptions(hints)));
   const { inputNames, outputNames } = imported;
   const model = target ? rewriteForExport(imported, target) : imported;
-  return unwrap(exportOnnx(model, { inputNames, outputNames })).bytes;
+  const work = {
+    imported: workOfGraph(prepareModel(imported).graph),
+    run: workOfGraph(lowerToCore(model).graph),
+  };
+  return { file: unwrap(exportOnnx(model, { inputNames, outputNames })).bytes, work };
 }
 
 /** The cheapest equal graph, composites recognised. */

@@ -42,6 +42,12 @@ export interface RegionRow {
   readonly medianNs: number;
 }
 
+/** What a graph does at its largest extents: operations, and bytes that its nodes read and write. */
+export interface GraphWork {
+  readonly flops: number;
+  readonly bytes: number;
+}
+
 /** A loaded model. */
 export interface Session {
   readonly inputs: readonly TensorInfo[];
@@ -49,6 +55,10 @@ export interface Session {
   run(feeds: Tensors): Promise<Tensors>;
   /** Where the time of the last runs went, for a runtime that can tell. */
   profile?(): readonly RegionRow[];
+  /** Of the graph that is run, and of the one that it was made from, where the runtime shows them. */
+  readonly work?: { readonly imported: GraphWork; readonly run: GraphWork };
+  /** Of what is run: sessions with one text run the same program. */
+  readonly program?: string;
   /** Nanoseconds that no correct run on such inputs can stay below, for a runtime that knows its work. */
   floorNs?(feeds: Tensors): Promise<number>;
   release(): Promise<void>;

@@ -2,9 +2,10 @@
  * Wavetile itself behind the Session interface: import, compile for a target of this
  * machine, run on threads. Nothing is cached: what is opened is compiled.
  */
-import { type CompiledModel, compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel, prepareFor } from "../../src/compile.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { printProgram } from "../../src/program/program-text.ts";
 import { validateProgram } from "../../src/program/validate/validate.ts";
 import { bindParameters } from "../../src/runtime/bind-parameters.ts";
 import { ChildRunner } from "../../src/runtime/child/child-runner.ts";
@@ -19,6 +20,7 @@ import type { Target } from "../../src/target/target.ts";
 import { measurePeaks } from "../../src/verdict/peaks.ts";
 import { workOf } from "../../src/verdict/work.ts";
 import { ownVersion } from "../installed.ts";
+import { workOfGraph } from "./graph-work.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
 import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
 import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
@@ -64,7 +66,9 @@ function openSession(
   const imported = unwrap(importOnnx(model, importOptions(hints)));
   const target = chooseTarget(targetName);
   const compiled = unwrap(compileModel(imported, { target, rewrite }));
-  return openCompiled(imported, compiled, { target, threads });
+  const before = prepareFor(imported, target).graph;
+  const work = { imported: workOfGraph(before), run: workOfGraph(compiled.model.graph) };
+  return { ...openCompiled(imported, compiled, { target, threads }), work };
 }
 
 /** A session of a program that was compiled for this machine. */
@@ -82,6 +86,7 @@ export function openCompiled(
   const opened = wrap(session, imported, compiled);
   return {
     ...opened,
+    program: printProgram(compiled.plan.program),
     floorNs: async (feeds) => {
       const peaks = await peaksOf(target, threads);
       const shapes = imported.inputNames.map((name, i) => ({

@@ -28,7 +28,7 @@ describe("model contests", () => {
         };
       },
     };
-    const { cases, close } = modelCases(counting, runtime, [row]);
+    const { cases, close } = modelCases([counting, runtime], [row]);
     expect(cases.map((c) => c.case)).toEqual([
       "ocr-angle/ppocr-v2-cls/1x3x48x192",
       "ocr-angle/ppocr-v2-cls/6x3x48x192",

@@ -28,8 +28,25 @@ interface OpenModel {
   readonly sessions: readonly [Session, Session];
 }
 
+/** Cases that are not a row's own. */
+export interface CaseStyle {
+  /** In place of the row's family. */
+  readonly family: string;
+  /** Said of a model behind its times. */
+  readonly beside: (sessions: readonly [Session, Session]) => NonNullable<Contest["beside"]>;
+  /**
+   * Whether times are held against what the machine can do. Two sides of our own judge each other, and
+   * peaks that were taken on a busy machine refuse what is true.
+   */
+  readonly floors: boolean;
+}
+
 /** One case for each row and shape. The shapes of a row share its sessions: it is compiled once. */
-export function modelCases(ours: Runtime, peer: Runtime, rows: readonly ModelRow[]): ModelCases {
+export function modelCases(
+  [ours, peer]: readonly [Runtime, Runtime],
+  rows: readonly ModelRow[],
+  style?: CaseStyle,
+): ModelCases {
   let last: OpenModel | undefined;
   const close = async (): Promise<void> => {
     const ending = last?.sessions ?? [];
@@ -44,9 +61,9 @@ export function modelCases(ours: Runtime, peer: Runtime, rows: readonly ModelRow
   };
   const cases = rows.flatMap((row) =>
     row.cases.map((modelCase) => ({
-      case: `${row.family}/${row.name}/${modelCase.name}`,
+      case: `${style?.family ?? row.family}/${row.name}/${modelCase.name}`,
       peerName: peer.name,
-      open: async () => openContest(await open(row), modelCase),
+      open: async () => openContest(await open(row), modelCase, style),
     })),
   );
   return { cases, close };
@@ -69,8 +86,14 @@ async function openModel(
 async function openContest(
   { rounding, sessions }: OpenModel,
   modelCase: ModelCase,
+  style: CaseStyle | undefined,
 ): Promise<Contest> {
-  const contest = { ...sessionContest(rounding, modelCase, sessions), close: async () => {} };
+  const contest = {
+    ...sessionContest(rounding, modelCase, sessions),
+    ...(style && { beside: style.beside(sessions) }),
+    close: async () => {},
+  };
+  if (style?.floors === false) return contest;
   const floor = await sessions[0].floorNs?.(randomInputs(modelCase, new Rng(0)));
   return floor === undefined ? contest : { ...contest, floorNs: { ours: floor } };
 }

@@ -22,7 +22,7 @@ export const modelsSuite: Suite = {
     const versions = [ours, peer].map(({ name, version }) => [name, version]);
     return {
       versions: Object.fromEntries(versions),
-      ...modelCases(ours, peer, modelTable),
+      ...modelCases([ours, peer], modelTable),
     };
   },
 };

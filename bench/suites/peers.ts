@@ -20,7 +20,7 @@ export const peersSuite: Suite = {
     const web = await ortWebRuntime(threads);
     return {
       versions: { [native.name]: native.version, [web.name]: web.version },
-      ...modelCases(native, web, modelTable),
+      ...modelCases([native, web], modelTable),
     };
   },
 };

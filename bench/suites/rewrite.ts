@@ -4,32 +4,21 @@
  * graph, rewritten, against the model's own file, both in onnxruntime-node. `layers`, `scale` and
  * `reported`: see rewrite/. The mean is over `effect` alone.
  */
-import { rewriteFor } from "../../src/compile.ts";
-import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
-import { compulsoryBytes, graphFlops, rangesOf } from "../../src/graph/counts.ts";
-import type { Graph } from "../../src/graph/graph.ts";
-import { prepareModel } from "../../src/graph/prepare.ts";
-import { lowerToCore } from "../../src/rewrite/rewrite-model.ts";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
-import { rangeOf } from "../../src/semantics/index-range.ts";
-import type { Target } from "../../src/target/target.ts";
+import { invariant } from "../../src/support/invariant.ts";
 import type { Contest } from "../measure/contest.ts";
-import { fetchModel } from "../models/fetch.ts";
-import { hintsFor } from "../models/random-inputs.ts";
-import { roundingOf } from "../models/rounding.ts";
-import { type ModelCase, type ModelRow, modelTable } from "../models/table.ts";
+import { modelTable } from "../models/table.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import { layerCases, layersChart } from "../rewrite/layer-cases.ts";
 import { reportedCases } from "../rewrite/reported-cases.ts";
 import { scaleCases } from "../rewrite/scale-cases.ts";
 import { exportedRuntime } from "../sessions/exported.ts";
-import { importOptions, unwrap } from "../sessions/import-hints.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
-import type { Runtime } from "../sessions/session.ts";
+import type { Session } from "../sessions/session.ts";
 import { chooseTarget, wavetileRuntime } from "../sessions/wavetile.ts";
-import { sessionContest } from "./model-cases.ts";
+import { modelCases } from "./model-cases.ts";
 import { onnxruntimePeers } from "./onnxruntime-peers.ts";
-import type { BenchCase, ContestCase, Suite } from "./suite.ts";
+import type { BenchCase, Suite } from "./suite.ts";
 
 export const rewriteSuite: Suite = {
   name: "rewrite",
@@ -41,81 +30,70 @@ export const rewriteSuite: Suite = {
     const plain = wavetileRuntime(name, threads);
     const rewritten = wavetileRuntime(name, threads, "on");
     const ort = ortNodeRuntime(threads);
-    const all = modelTable.flatMap((row) => row.cases.map((modelCase) => ({ row, modelCase })));
+    const style = { beside: besideOf, floors: false };
+    const effects = modelCases([rewritten, plain], modelTable, { ...style, family: "effect" });
+    const exports = modelCases([exportedRuntime(ort, target), ort], modelTable, {
+      ...style,
+      family: "onnxruntime",
+    });
     const cases: readonly BenchCase[] = [
       ...layerCases(target),
       ...scaleCases(target),
       ...reportedCases(),
-      ...all.map(({ row, modelCase }) =>
-        effectCase("effect", { row, modelCase, target }, [rewritten, plain]),
-      ),
-      ...all.map(({ row, modelCase }) =>
-        effectCase("onnxruntime", { row, modelCase, target }, [exportedRuntime(ort, target), ort]),
-      ),
+      ...effects.cases,
+      ...exports.cases,
     ];
     const versions = { [plain.name]: plain.version, [ort.name]: ort.version };
-    return { versions, cases, summarise, charts: (rows) => [layersChart(rows)] };
+    const close = async (): Promise<void> => {
+      await effects.close();
+      await exports.close();
+    };
+    return { versions, cases, close, summarise, charts: (rows) => [layersChart(rows)] };
   },
 };
 
-interface ModelAt {
-  readonly row: ModelRow;
-  readonly modelCase: ModelCase;
-  readonly target: Target;
-}
-
-function effectCase(
-  family: string,
-  at: ModelAt,
-  [ours, peer]: readonly [Runtime, Runtime],
-): ContestCase {
-  const name = `${family}/${at.row.name}/${at.modelCase.name}`;
-  const open = async (): Promise<Contest> => {
-    const bytes = unwrap(fetchModel(at.row));
-    const hints = hintsFor(at.row);
-    const sessions = [await ours.open(bytes, hints), await peer.open(bytes, hints)] as const;
-    const contest = sessionContest(unwrap(roundingOf(bytes)), at.modelCase, sessions);
-    return { ...contest, beside: workOf(bytes, at) };
-  };
-  return { case: name, peerName: peer.name, open };
-}
-
-/** Operations and bytes at the largest extents, before and after. */
-function workOf(bytes: Uint8Array, { row, target }: ModelAt): Readonly<Record<string, number>> {
-  const imported = prepareModel(unwrap(importOnnx(bytes, importOptions(hintsFor(row)))));
-  const { best } = unwrap(rewriteFor(imported, target));
-  const [before, after] = [imported, lowerToCore(best.model)].map(({ graph }) => countsOf(graph));
+/** Operations and bytes before and after, and whether anything came of it. */
+function besideOf([ours, peer]: readonly [Session, Session]): NonNullable<Contest["beside"]> {
+  const { work, program } = ours;
+  invariant(work, () => "a rewritten session shows its graph");
   return {
-    flops: before!.flops,
-    "flops after": after!.flops,
-    bytes: before!.bytes,
-    "bytes after": after!.bytes,
+    flops: work.imported.flops,
+    "flops after": work.run.flops,
+    bytes: work.imported.bytes,
+    "bytes after": work.run.bytes,
+    ...(program !== undefined && program === peer.program && { program: "the same" }),
   };
 }
 
-function countsOf(graph: Graph): { readonly flops: number; readonly bytes: number } {
-  const ranges = rangesOf(graph);
-  const bytes = graph.nodes.map((node) => rangeOf(compulsoryBytes(node, graph), ranges).max);
-  return {
-    flops: rangeOf(graphFlops(graph), ranges).max,
-    bytes: bytes.reduce((sum, n) => sum + n, 0),
-  };
-}
-
+/** Of what was measured: families that were left out have no figure. */
 function summarise(rows: readonly BenchRow[]): SuiteSummary {
   const of = (family: string) => rows.filter((row) => row.case.startsWith(`${family}/`));
-  const ratios = (family: string) => of(family).map((row) => row.ratio);
-  const mean = (family: string) => (of(family).length > 0 ? geometricMean(ratios(family)) : 0);
+  const [effect, exported] = [timesOf(of("effect")), timesOf(of("onnxruntime"))];
   const [layers, scale, listed] = [of("layers").at(-1), of("scale"), of("reported")];
   return {
-    geomean: mean("effect"),
-    worst: Math.min(...ratios("effect")),
+    ...effect,
     cases: rows.length,
-    onnxruntime: mean("onnxruntime"),
-    onnxruntimeWorst: Math.min(...ratios("onnxruntime")),
+    ...(exported && {
+      onnxruntime: exported.geomean,
+      onnxruntimeWorst: exported.worst,
+      onnxruntimeSlower: exported.slower,
+    }),
     ...(layers && { layersOver2: 1 / layers.ratio }),
-    slowestNs: Math.max(...scale.map((row) => row.ours)),
-    reported: listed.length,
-    found: listed.filter((row) => row.detail?.found === 1).length,
+    ...(scale.length > 0 && { slowestNs: Math.max(...scale.map((row) => row.ours)) }),
+    ...(listed.length > 0 && {
+      reported: listed.length,
+      found: listed.filter((row) => row.detail?.found === 1).length,
+    }),
+  };
+}
+
+/** `slower`: rows that are slower beyond noise, whose whole interval is below one. */
+function timesOf(rows: readonly BenchRow[]) {
+  if (rows.length === 0) return undefined;
+  const ratios = rows.map((row) => row.ratio);
+  return {
+    geomean: geometricMean(ratios),
+    worst: Math.min(...ratios),
+    slower: rows.filter((row) => row.high < 1).length,
   };
 }

@@ -7,7 +7,7 @@ import { invariant } from "../../support/invariant.ts";
 
 export interface SamplingProtocol {
   readonly rounds: number;
-  /** Runs of each side before the first timed one. */
+  /** Runs of each side before the first timed one; fewer where they take long (`longNs`). */
   readonly warmUp: number;
   /** A side is repeated within a round until it takes about this long. */
   readonly leastSampleNs: number;
@@ -19,7 +19,9 @@ export interface SamplingProtocol {
 export type TimedSide = (repeats: number) => void | Promise<void>;
 
 const mostRepeats = 1000;
-const leastRounds = 5;
+export const leastRounds = 5;
+/** Share of `longNs` after which a side counts as warm. */
+const warmShare = 1 / 20;
 
 /** Name and parameters, as the key of a trial has them. */
 export function describeProtocol({ rounds, warmUp, leastSampleNs }: SamplingProtocol): string {
@@ -39,11 +41,17 @@ export async function sampleInTurns(
 ): Promise<readonly (readonly number[])[]> {
   const { rounds, warmUp, leastSampleNs, longNs = Infinity } = protocol;
   invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
-  for (const side of sides) await timeOf(side, warmUp, clock);
+  const firstNs: number[] = [];
+  for (const side of sides) firstNs.push(await timeOf(side, 1, clock));
+  // A run that is long by itself has warmed up what there is.
+  const warming = firstNs.map((ns) =>
+    Math.min(warmUp - 1, Math.floor((longNs * warmShare) / Math.max(1, ns))),
+  );
+  for (const [i, side] of sides.entries()) if (warming[i]! > 0) await side(warming[i]!);
   const repeats: number[] = [];
   let roundNs = 0;
-  for (const side of sides) {
-    const once = await timeOf(side, warmUp, clock);
+  for (const [i, side] of sides.entries()) {
+    const once = await timeOf(side, warming[i]! + 1, clock);
     repeats.push(Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / once))));
     roundNs += once * repeats.at(-1)!;
   }
