@@ -64,8 +64,9 @@ export function coreFigures(target: Target): CoreFigures {
   const engine = target.compiledByEngine === true;
   return {
     issuePerNs: vector * (engine ? 1.5 : 0.75),
-    arithmeticPerNs: Math.min(multiplyAdds, vector * 0.6),
-    loadsPerNs: vector * 0.32,
+    // An engine's multiplies and adds are instructions of their own, which a core issues side by side.
+    arithmeticPerNs: engine ? multiplyAdds : Math.min(multiplyAdds, vector * 0.6),
+    loadsPerNs: vector * (engine ? 0.6 : 0.32),
     storesPerNs: vector * 0.22,
     // Without a fused instruction only the addition is part of the chain.
     latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 0.52),
@@ -73,7 +74,8 @@ export function coreFigures(target: Target): CoreFigures {
     setupInstructions: 1.5,
     loopEndNs: 0.5,
     gatherInstructions: engine ? 3.5 : 5,
-    splatInstructions: 0.5,
+    // Engines load and spread an element by one instruction.
+    splatInstructions: engine ? 0.1 : 0.5,
     guardInstructions: engine ? 2 : 0.6,
     spillInstructions: 2.5,
     loadsAhead: engine ? 1 : 0,

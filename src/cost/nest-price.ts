@@ -17,6 +17,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
+import { crowdedOut } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
 
 /** Nanoseconds of one core by cause; `total` is what they come to together. */
@@ -223,10 +224,7 @@ export class NestPricer {
     end.arithmetic += points * finish;
     if (reduces) end.other += points * Math.max(1, components);
     if (reduceLane && !isDot) end.other += points * lanes * 3;
-    // An accumulator without a register is fetched and put back by every copy, an operand once.
-    const homeless = Math.max(0, kept - this.#registers) * copies;
-    const waiting = Math.max(0, ahead - Math.max(0, this.#registers - kept));
-    step.memory += (homeless + waiting) * c.spillInstructions;
+    step.memory += this.#spills({ kept, ahead, copies, reduces }) * c.spillInstructions;
     if (!reduces) {
       step.add(end);
       return step.ns(c) + 0;
@@ -254,6 +252,17 @@ export class NestPricer {
       isInner = false;
     }
     return ns + end.ns(c) + c.latencyNs;
+  }
+
+  /** Values of a step that are put away and fetched again. */
+  #spills({ kept, ahead, copies, reduces }: StepValues): number {
+    if (this.#target.compiledByEngine) {
+      const constants = reduces ? this.#figures.literals : 0;
+      return crowdedOut(kept - constants + ahead, this.#registers);
+    }
+    // An accumulator without a register is fetched and put back by every copy, an operand once.
+    const homeless = Math.max(0, kept - this.#registers) * copies;
+    return homeless + Math.max(0, ahead - Math.max(0, this.#registers - kept));
   }
 
   /** Pointers that an access needs: copies whose distance is known only at run time have one each. */
@@ -324,6 +333,14 @@ export class NestPricer {
 
 /** Trips up to which branch prediction knows where a loop ends. */
 const foreseenTrips = 32;
+
+/** Vectors of one step: kept all along, loaded ahead; copies of the step, and whether it is of a reduction. */
+interface StepValues {
+  readonly kept: number;
+  readonly ahead: number;
+  readonly copies: number;
+  readonly reduces: boolean;
+}
 
 interface LoadContext {
   readonly laneOf: number | undefined;

@@ -280,6 +280,8 @@ class MixCounter {
     let chain = 0;
     for (const n of this.#updates.values()) chain = Math.max(chain, n);
     const uses = [...this.#done, ...this.#ahead, ...this.#uses];
+    const { registers, loadsFirst } = this.#options;
+    const alive = mostAlive(uses);
     return {
       loads: this.#loads,
       stores: this.#stores,
@@ -288,8 +290,8 @@ class MixCounter {
       splats: this.#splats,
       laneMoves: this.#laneMoves,
       tests: this.#tests,
-      spills: spillsOf(uses, this.#options.registers - 1),
-      alive: mostAlive(uses),
+      spills: loadsFirst ? crowdedOut(alive, registers) : spillsOf(uses, registers - 1),
+      alive,
       control,
       chain,
     };
@@ -386,6 +388,17 @@ function mostAlive(uses: readonly RegisterUse[]): number {
   }
   return most;
 }
+
+/**
+ * Values that an engine's fast allocator puts away and fetches again in each trip. It splits the lives of values
+ * without looking ahead: once they are too many, more are moved than do not fit.
+ */
+export function crowdedOut(alive: number, registers: number): number {
+  return alive > registers ? alive - registers + keptBack : 0;
+}
+
+/** Registers that an engine needs for itself once values have to move. */
+const keptBack = 2;
 
 /** Values that are put away and fetched again when the one used last is always put away (Belady). */
 function spillsOf(uses: readonly RegisterUse[], registers: number): number {

@@ -77,3 +77,15 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
     expect(roofline + symmetry + occupancy + code + kept).toBe(legal);
   });
 });
+
+it("an engine's tile is the largest whose sums and operands leave the registers uncrowded", () => {
+  const region = sampleRegions.matmul!;
+  const target = targets.get("wasm")!;
+  const pricer = tilePricer(region, target, coreFigures(target));
+  const { states } = regionStates(region, target, { threads: 1, pricer, refundNs: 0 });
+  const { lane, rows } = states[0]!.choice!;
+  const sums = rows.reduce((n, r) => n * r.count, lane!.vectors);
+  const operands = lane!.vectors + rows.reduce((n, r) => n * r.count, 1);
+  expect(sums).toBe(8);
+  expect(sums + operands + 2).toBeLessThanOrEqual(16);
+});

@@ -16,6 +16,12 @@ export const sampleRegions: Readonly<Record<string, Region>> = {
       y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j]))
         finish (relu(add(_0, b[j])))
     }`),
+  maskedScores: parse(`symbol N in 1..40
+    input q : f32[N, 64] input k : f32[64, N] input m : bool[N, N] output y : f32[N, N]
+    statement S0 "" {i in N, j in N, reduce d in 64} {
+      y[i, j] = reduce<sum, f32, reassociates>(mul(q[i, d], k[d, j]))
+        finish (select(m[i, j], _0, f32(-3)))
+    }`),
   convolution: parse(`symbol N in 1..4
     input img : f32[N, 3, 10] weight k : f32[24, 3, 3] output c : f32[N, 24, 10]
     statement S0 "" {n in N, oc in 24, ow in 10, reduce ic in 3, reduce kw in 3} {

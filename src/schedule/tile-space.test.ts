@@ -79,3 +79,10 @@ describe.each(cases)("superposition of %s on %s", (_, targetName, region) => {
     }
   });
 });
+
+it("a product under a mask of truth values runs in lanes", () => {
+  const space = new TileSpace(sampleRegions.maskedScores!, targets.get("wasm")!, {
+    parallel: false,
+  });
+  expect(space.microTiles().some((t) => t.lane?.loop === 1 && t.lane.vectors === 4)).toBe(true);
+});

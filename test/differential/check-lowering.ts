@@ -35,19 +35,22 @@ export function checkLowering(
   const cells = new Map<string, Cell>();
   const contents = new Map<string, Uint8Array>();
   const buffers: Buffer[] = [];
-  for (const { name, shape, role } of region.tensors.values()) {
+  for (const { name, shape, role, dtype } of region.tensors.values()) {
     const concrete = shape.map((e) => evaluate(e, symbols));
     const count = concrete.reduce((a, b) => a * b, 1);
-    const data = Float64Array.from({ length: count }, () => Math.fround(rng.integer(-8, 8) / 4));
+    const isBool = dtype === "bool";
+    const draw = () => (isBool ? rng.integer(0, 1) : Math.fround(rng.integer(-8, 8) / 4));
+    const data = Float64Array.from({ length: count }, draw);
     const given = role === "input" || role === "weight";
     const written = new Uint8Array(count).fill(given ? 1 : 0);
-    cells.set(name, { name, dtype: "f32", shape: concrete, data, written });
-    const common = { scope: "memory", dtype: "f32", lanes: 1 } as const;
+    cells.set(name, { name, dtype, shape: concrete, data, written });
+    const common = { scope: "memory", dtype, lanes: 1 } as const;
     const kind = role === "local" || role === "intermediate" ? "scratch" : role;
     const layout = applied.value.layouts.get(name);
     const buffer = layout ? packedName(name, layout) : name;
     buffers.push({ ...common, name: buffer, kind, shape: layout ? layout.shape : shape });
-    const stored = { dtype: "f32", shape: concrete, data: Float32Array.from(data) } as const;
+    const elements = isBool ? Uint8Array.from(data) : Float32Array.from(data);
+    const stored = { dtype, shape: concrete, data: elements };
     const packed = layout ? packTensor(stored, layout) : stored;
     if (given) contents.set(buffer, new Uint8Array(packed.data.buffer));
   }

@@ -24,6 +24,8 @@ const x1 = argument(1, "f32");
 
 interface Case {
   readonly statement: Statement;
+  /** Tensors of bool; the others are of f32. */
+  readonly masks?: readonly string[];
   readonly tensors: Readonly<
     Record<string, readonly [readonly IndexExpr[], "input" | "weight" | "output"]>
   >;
@@ -57,6 +59,33 @@ function matmul(rng: Rng, m: IndexExpr): Case {
     y: [[m, n], "output"],
   } as const;
   return { statement, tensors };
+}
+
+/** y[i, j] = sum over k of x[i, k] z[j, k] where m[i, j], else -3: scores of attention under a mask */
+function maskedScores(rng: Rng, m: IndexExpr): Case {
+  const n = constant(rng.integer(4, 19));
+  const k = constant(rng.integer(1, 9));
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "i", extent: m, kind: "space" },
+      { name: "j", extent: n, kind: "space" },
+      { name: "k", extent: k, kind: "reduce" },
+    ],
+    reads: [read("x", v("i"), v("k")), read("z", v("k"), v("j"))],
+    body: [apply("mul", x0, x1)],
+    reduction: sum,
+    finishReads: [read("m", v("i"), v("j"))],
+    finish: [apply("select", argument(1, "bool"), x0, literal(-3, "f32"))],
+    writes: [{ tensor: "y", index: [v("i"), v("j")], combine: "overwrite" }],
+  };
+  const tensors = {
+    x: [[m, k], "input"],
+    z: [[k, n], "input"],
+    m: [[m, n], "input"],
+    y: [[m, n], "output"],
+  } as const;
+  return { statement, masks: ["m"], tensors };
 }
 
 /** A strided, padded convolution with a residual operand in its epilogue. */
@@ -145,12 +174,16 @@ function windowMaximum(rng: Rng, n: IndexExpr): Case {
   return { statement, tensors: { x: [[m, n], "input"], y: [[m], "output"] } };
 }
 
-const cases = { matmul, convolution, elementwise, windowMaximum };
+const cases = { matmul, maskedScores, convolution, elementwise, windowMaximum };
 
-function makeRegion({ statement, tensors }: Case, range: { min: number; max: number }): Region {
-  const entries = Object.entries(tensors).map(
-    ([name, [shape, role]]) => [name, { name, dtype: "f32", shape, role }] as const,
-  );
+function makeRegion(
+  { statement, tensors, masks = [] }: Case,
+  range: { min: number; max: number },
+): Region {
+  const entries = Object.entries(tensors).map(([name, [shape, role]]) => {
+    const dtype = masks.includes(name) ? "bool" : "f32";
+    return [name, { name, dtype, shape, role }] as const;
+  });
   return {
     name: "r",
     group: { name: "r", anchor: "S0", inlined: [], epilogue: [] },

@@ -41,8 +41,8 @@ const simd128: Target = {
     { name: "memory", bytesPerNsPerCore: { value: 30, source: measured, origin: "measured" } },
   ],
   f32FlopsPerNsPerCore: {
-    value: 37.7,
-    source: `4x16 register tile, multiply and add; ${measured}`,
+    value: 45.5,
+    source: `2x16 and 4x8 register tiles, multiply and add; ${measured}`,
     origin: "measured",
   },
   vectorOpsPerNsPerCore: {
