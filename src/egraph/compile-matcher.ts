@@ -78,7 +78,7 @@ function writeSource(plan: MatchPlan, index: number): { open: string; close: str
       const step = `for (let ${i} = records[4 * ${v}]; ${i} !== 0; ${i} = links[${i}]) {\nwork++;\n`;
       const live =
         `if (${i} - ${k} !== ${atom.source.slot + 1} || keys[${k}] < 0) continue;\n` +
-        `if (records[${k} + 3] < 0) continue;\n`;
+        `if (links[${k}] < 0) continue;\n`;
       return { open: step + node(`store.ownerOf(${i})`) + live, close: "}\n" };
     }
   }
@@ -103,7 +103,7 @@ function writeChecks(plan: MatchPlan, index: number): string {
     else lines.push(`const v${slot.variable} = ${cell};`);
   }
   lines.push(...writeMaskChecks(atom));
-  const stamp = atom.source.kind === "classes" ? `freshest[n${index}]` : `records[k${index} + 3]`;
+  const stamp = atom.source.kind === "classes" ? `freshest[n${index}]` : `links[k${index}]`;
   const before = index === 0 ? "" : `f${index - 1} || `;
   lines.push(`const f${index} = ${before}${stamp} > since;`);
   return `${lines.join("\n")}\n`;

@@ -124,7 +124,7 @@ export class EGraph<D = undefined> {
     let node = root;
     do {
       if (!this.store.isDead(node) && !this.store.isHidden(node)) members.push(node);
-      node = this.store.links[4 * node]!;
+      node = this.store.nextMember(node);
     } while (node !== root);
     return members.sort((a, b) => a - b);
   }
@@ -316,7 +316,7 @@ export class EGraph<D = undefined> {
     let member = root;
     do {
       store.touch(member);
-      member = store.links[4 * member]!;
+      member = store.nextMember(member);
     } while (member !== root);
   }
 

@@ -111,7 +111,7 @@ class Search {
       if ((this.#snapshot.opMask[this.#classes[variable]!]! & bit) === 0) return;
     }
     this.#nodes[index] = node;
-    const stamp = isClass ? freshest[node]! : store.records[4 * node + 3]!;
+    const stamp = isClass ? freshest[node]! : store.stamp(node);
     this.#visit(index + 1, fresh || stamp > this.#limits.since);
   }
 

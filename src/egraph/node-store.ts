@@ -5,8 +5,8 @@
  *
  * A node lies in cells: `keys[4n]` is its head, `keys[4n + 1 + i]` child i, so up to three children
  * take one group of four cells and n, its id, is the number of its first group. `links` has the same
- * cells: `links[4n]` is the next member of the class (a ring), `links[4n + 1 + i]` the next use of that
- * child's class. A class has the id of one of its nodes. Id 0 is no node. Sources: egg's deferred
+ * cells: `links[4n]` is the node's stamp, `links[4n + 1 + i]` the next use of that child's class. A class
+ * has the id of one of its nodes, and what changes when a node joins it lies in one record. Id 0 is no node. Sources: egg's deferred
  * rebuilding (Willsey et al., 2021); the layout is our own.
  */
 import { invariant } from "../support/invariant.ts";
@@ -14,11 +14,11 @@ import type { HeadId, Vocabulary } from "./vocabulary.ts";
 
 export type NodeId = number;
 
-/** Offsets in a class's record of four cells. */
+/** Offsets in a record of four cells: three of the class, one of the node. */
 const firstUse = 0;
 const lastUse = 1;
 const weight = 2;
-const stampCell = 3;
+const nextMember = 3;
 
 /** Stamp of a node that is in no search and no extraction. */
 export const hiddenStamp = -1;
@@ -35,7 +35,7 @@ export class NodeStore {
   links: Int32Array;
   /** Parent in the union-find; of a group that continues a wide node the complement of its first. */
   parent: Int32Array;
-  /** Four cells a group: first and last use, weight (uses and members), stamp of the node. */
+  /** Four cells a group: the class's first and last use and weight (uses and members), the node's next in its class (a ring). */
   records: Int32Array;
   table: Int32Array;
   #shift: number;
@@ -88,7 +88,7 @@ export class NodeStore {
   }
 
   isHidden(node: NodeId): boolean {
-    return this.records[4 * node + stampCell]! === hiddenStamp;
+    return this.links[4 * node]! === hiddenStamp;
   }
 
   head(node: NodeId): HeadId {
@@ -221,16 +221,16 @@ export class NodeStore {
     for (let i = 1; i < groups; i++) this.parent[node + i] = ~node;
     const { keys, links, parent, records } = this;
     keys[4 * node] = head;
-    records[4 * node + stampCell] = this.now;
+    links[4 * node] = this.now;
     if (into === 0) {
       parent[node] = node;
-      links[4 * node] = node;
+      records[4 * node + nextMember] = node;
       records[4 * node + weight] = 1;
       this.classCount++;
     } else {
       parent[node] = into;
-      links[4 * node] = links[4 * into]!;
-      links[4 * into] = node;
+      records[4 * node + nextMember] = records[4 * into + nextMember]!;
+      records[4 * into + nextMember] = node;
       records[4 * into + weight] = records[4 * into + weight]! + 1;
     }
     this.liveNodes++;
@@ -268,7 +268,7 @@ export class NodeStore {
     const need = this.used + nodes;
     if (need > this.parent.length) this.#resize(need);
     let { length } = this.table;
-    while (length * mostLoad < need) length *= 2;
+    while (length * mostLoad < this.liveNodes + nodes) length *= 2;
     if (length > this.table.length) this.#rehash(length);
   }
 
@@ -323,9 +323,9 @@ export class NodeStore {
     const { links, records } = this;
     this.#touchMembers(lose);
     this.parent[lose] = keep;
-    const next = links[4 * keep]!;
-    links[4 * keep] = links[4 * lose]!;
-    links[4 * lose] = next;
+    const next = records[4 * keep + nextMember]!;
+    records[4 * keep + nextMember] = records[4 * lose + nextMember]!;
+    records[4 * lose + nextMember] = next;
     const first = records[4 * lose + firstUse]!;
     if (first !== 0) {
       const last = records[4 * lose + lastUse]!;
@@ -343,20 +343,29 @@ export class NodeStore {
     let node = root;
     do {
       this.touch(node);
-      node = this.links[4 * node]!;
+      node = this.nextMember(node);
     } while (node !== root);
+  }
+
+  /** The next node of the class, copies and hidden ones too: a ring. */
+  nextMember(node: NodeId): NodeId {
+    return this.records[4 * node + nextMember]!;
+  }
+
+  /** The search for news compares it (`hiddenStamp`: it is in no search). */
+  stamp(node: NodeId): number {
+    return this.links[4 * node]!;
   }
 
   /** Marks the node as news for the next search. */
   touch(node: NodeId): void {
-    const at = 4 * node + stampCell;
-    if (this.records[at] !== hiddenStamp) this.records[at] = this.now;
+    if (this.links[4 * node] !== hiddenStamp) this.links[4 * node] = this.now;
   }
 
   /** Takes the node out of search and extraction; equal nodes still find it. */
   hide(node: NodeId): void {
     if (!this.isHidden(node) && !this.isDead(node)) this.hiddenNodes++;
-    this.records[4 * node + stampCell] = hiddenStamp;
+    this.links[4 * node] = hiddenStamp;
   }
 
   get isClean(): boolean {

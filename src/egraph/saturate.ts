@@ -124,6 +124,8 @@ class Saturation<D> {
   readonly #workers: Worker[] = [];
   readonly #iterations: IterationReport[] = [];
   #work = 0;
+  /** Nodes made for each row of the last iteration. */
+  #yield = 1.4;
   /** Stamp of the latest change of the graph: who has seen it has seen all. */
   #lastChange: number;
 
@@ -245,9 +247,8 @@ class Saturation<D> {
   #applyAll(active: readonly Worker[], limits: Limits): StopReason | undefined {
     this.#graph.store.now++;
     const rows = active.reduce((sum, worker) => sum + worker.rows.count, 0);
-    // Most rows of a growing graph make a node or two; those of one that is nearly full make none.
-    const room = Math.max(0, limits.nodes - this.#graph.nodeCount);
-    this.#graph.store.expect(Math.min(room, Math.ceil(rows * 1.4), 4 * this.#graph.nodeCount));
+    this.#makeRoom(rows, limits);
+    const { used } = this.#graph.store;
     for (const worker of active) {
       const rows = Math.max(0, limits.work - this.#work);
       const applied = worker.apply(worker.rows, { nodes: limits.nodes, rows });
@@ -258,7 +259,15 @@ class Saturation<D> {
       if (this.#graph.inconsistency) return "inconsistent";
       if (applied.rows < worker.rows.count) return applied.rows < rows ? "nodes" : "work";
     }
+    if (rows > 0) this.#yield = (this.#graph.store.used - used) / rows;
     return undefined;
+  }
+
+  /** Room for what these rows may make: the rows of a growing graph make a node or two each, others fewer. */
+  #makeRoom(rows: number, limits: Limits): void {
+    const { store, nodeCount } = this.#graph;
+    const room = Math.max(0, limits.nodes - nodeCount);
+    store.expect(Math.min(room, Math.ceil(rows * this.#yield * 1.1), 4 * nodeCount));
   }
 
   #stopAfter(stop: StopReason | undefined, workers: readonly Worker[]): StopReason | undefined {

@@ -44,7 +44,7 @@ export function takeSnapshot(store: NodeStore): Snapshot {
 
 /** Counts at index + 1, and every node's parent set to its root. Gives the number of classes. */
 function countRows(store: NodeStore, opStart: Int32Array, classStart: Int32Array): number {
-  const { keys, parent, records, used } = store;
+  const { keys, parent, links, used } = store;
   const { headOp } = store.vocabulary;
   let roots = 0;
   for (let node = 1; node < used; node++) {
@@ -53,7 +53,7 @@ function countRows(store: NodeStore, opStart: Int32Array, classStart: Int32Array
     parent[node] = root;
     if (root === node) roots++;
     const head = keys[4 * node]!;
-    if (head < 0 || records[4 * node + 3] === hiddenStamp) continue;
+    if (head < 0 || links[4 * node] === hiddenStamp) continue;
     const op = headOp[head]!;
     opStart[op + 1] = opStart[op + 1]! + 1;
     classStart[root + 1] = classStart[root + 1]! + 1;
@@ -75,7 +75,7 @@ function fillByOp(
   store: NodeStore,
   into: { fill: Int32Array; opRows: Int32Array; roots: Int32Array },
 ): void {
-  const { keys, parent, records, used } = store;
+  const { keys, parent, links, used } = store;
   const { headOp } = store.vocabulary;
   const { fill, opRows, roots } = into;
   let rootCount = 0;
@@ -83,7 +83,7 @@ function fillByOp(
     if (parent[node]! < 0) continue;
     if (parent[node] === node) roots[rootCount++] = node;
     const head = keys[4 * node]!;
-    if (head < 0 || records[4 * node + 3] === hiddenStamp) continue;
+    if (head < 0 || links[4 * node] === hiddenStamp) continue;
     const op = headOp[head]!;
     const at = fill[op]!;
     opRows[at] = node;
@@ -96,7 +96,7 @@ function fillByClass(
   opRows: Int32Array,
   into: { fill: Int32Array; classRows: Int32Array; opMask: Int32Array; freshest: Int32Array },
 ): void {
-  const { keys, parent, records } = store;
+  const { keys, parent, links } = store;
   const { headOp } = store.vocabulary;
   const { fill, classRows, opMask, freshest } = into;
   for (let i = 0; i < opRows.length; i++) {
@@ -106,7 +106,7 @@ function fillByClass(
     classRows[at] = node;
     fill[root] = at + 1;
     opMask[root] = opMask[root]! | (1 << (headOp[keys[4 * node]!]! & 31));
-    const stamp = records[4 * node + 3]!;
+    const stamp = links[4 * node]!;
     if (stamp > freshest[root]!) freshest[root] = stamp;
   }
 }
