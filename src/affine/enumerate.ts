@@ -1,11 +1,15 @@
 /**
  * Lists the points of a set without parameters, in lexicographic order a tuple, within a budget of
- * points: each dimension runs between bounds from a Fourier-Motzkin projection, the last check is
- * exact. For tests, witnesses and small exact counts; decisions never enumerate.
+ * points. First by a plain scan: each dimension runs between bounds from a Fourier-Motzkin projection, the
+ * last check is exact. Sets whose points lie far apart in their box are walked in coordinates of their own
+ * (lattice-plan.ts). For tests, witnesses and exact counts; decisions never enumerate.
  */
 
+import { planWalk } from "./lattice-plan.ts";
+import { walkLattice } from "./lattice-walk.ts";
 import { findPoint, shadow, splitBounds } from "./omega.ts";
-import { toSystem } from "./piece.ts";
+import { allInequalities, toSystem } from "./piece.ts";
+import { PointTable } from "./point-table.ts";
 import { evaluateRow, floorDiv, negateRow, type Row } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
@@ -22,22 +26,33 @@ export function enumeratePoints(set: IntegerSet, most = 1_000_000): Answer<Tuple
   return answer(
     (work) => {
       if (set.params.length > 0) throw new GiveUp("parametric");
-      const seen = new Set<string>();
       const out: TuplePoint[] = [];
-      for (const piece of set.pieces) {
-        const tuple = piece.output.name;
-        visitPoints(piece, work, (values) => {
-          const key = `${tuple}/${values.join()}`;
-          if (seen.has(key)) return;
-          seen.add(key);
-          out.push({ tuple, values: [...values] });
-          if (out.length > most) throw new GiveUp("budget");
-        });
-      }
+      visitSet(set, work, (tuple, values) => {
+        out.push({ tuple, values: [...values] });
+        if (out.length > most) throw new GiveUp("budget");
+      });
       return out.sort(comparePoints);
     },
     50 * most + 100_000,
   );
+}
+
+/** Calls `visit` with every point of a set without parameters, once; the array is reused. */
+export function visitSet(
+  { pieces }: IntegerSet,
+  work: Work,
+  visit: (tuple: string, values: readonly number[]) => void,
+): void {
+  const tables = new Map<string, PointTable>();
+  for (const piece of pieces) {
+    const { name, dims } = piece.output;
+    const key = `${name}/${dims.length}`;
+    const table = tables.get(key) ?? new PointTable(dims.length);
+    tables.set(key, table);
+    visitPoints(piece, work, (values) => {
+      if (table.add(values)) visit(name, values);
+    });
+  }
 }
 
 function comparePoints(a: TuplePoint, b: TuplePoint): number {
@@ -46,13 +61,36 @@ function comparePoints(a: TuplePoint, b: TuplePoint): number {
   return i < 0 ? a.values.length - b.values.length : a.values[i]! - b.values[i]!;
 }
 
-/** Calls `visit` with every point of a piece; the array is reused. Each step costs one unit. */
-export function visitPoints(
-  piece: Piece,
-  work: Work,
-  visit: (values: readonly number[]) => void,
-): void {
+/** Work units of the first, plain scan, which lists small sets fastest. */
+const scanWork = 20_000;
+/** Work units of the walks, which are told apart by trying them: one meets a point often, one looks for each. */
+const walkWork = [300_000, 4_000_000];
+
+/** Calls `visit` with every point of a piece, at least once; the array is reused. */
+function visitPoints(piece: Piece, work: Work, visit: (values: readonly number[]) => void): void {
   const system = toSystem([], piece);
+  const scanned = work.attempt(scanWork, (own) => scanPoints(system, own, visit));
+  if (scanned === "done") return;
+  if (scanned === "unbounded") {
+    const rows = allInequalities([], piece);
+    const columns = system.fixed + system.locals.length;
+    if (findPoint(piece.equalities, rows, columns, work)) throw new GiveUp("unbounded");
+    return;
+  }
+  for (const limit of walkWork) {
+    for (const once of [false, true]) {
+      const walked = work.attempt(limit, (own) => {
+        const plan = planWalk(system, once, own);
+        if (plan) walkLattice(plan, own, visit);
+      });
+      if (walked === "done") return;
+    }
+  }
+  scanPoints(system, work, visit);
+}
+
+/** Each step costs one unit. */
+function scanPoints(system: System, work: Work, visit: (values: readonly number[]) => void): void {
   const rows = [...system.inequalities, ...divisionRows(system)];
   const exactRows = [...rows, ...system.equalities, ...system.equalities.map(negateRow)];
   const levels = projections(exactRows, system.fixed, work);

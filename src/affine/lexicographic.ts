@@ -69,7 +69,7 @@ function bestOf<T extends SetOrMap>(value: T, end: End, work: Work): T {
           left = subtractWithin(left, beatenBy(other, end, i < k), work);
         }
       });
-      pieces.push(...left.pieces);
+      for (const piece of left.pieces) pieces.push(piece);
     });
   }
   return { ...value, pieces };

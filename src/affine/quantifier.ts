@@ -26,7 +26,7 @@ export function defineLocals(system: System, work: Work): System[] {
     if (!simplify(next) || !isInhabited(next, work)) continue;
     const free = freeColumns(next);
     if (free.length === 0) done.push(next);
-    else pending.push(...eliminateOne(next, free, work));
+    else for (const part of eliminateOne(next, free, work)) pending.push(part);
   }
   return done;
 }

@@ -81,8 +81,9 @@ function splitFloors(system: System, params: number, work: Work): System[] {
       continue;
     }
     const floor = dimInFloor(next, params);
-    if (floor) pending.push(...residues(next, floor.column, floor.step, work));
-    else done.push(next);
+    const parts = floor ? residues(next, floor.column, floor.step, work) : [];
+    for (const part of parts) pending.push(part);
+    if (!floor) done.push(next);
   }
   return done;
 }
@@ -251,7 +252,8 @@ function sumColumn({ system, dims, weight }: Sum, column: number, work: Work): C
         minusRows(high, low),
       ];
       const sum = sumBetween(weight, column, low, high);
-      out.push(...sumDims({ system: { ...system, inequalities }, dims: left, weight: sum }, work));
+      const next = { system: { ...system, inequalities }, dims: left, weight: sum };
+      for (const part of sumDims(next, work)) out.push(part);
     }
   }
   return out;

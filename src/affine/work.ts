@@ -41,12 +41,31 @@ export class GiveUp extends Error {
 /** A counter of work units; `spend` throws GiveUp once the limit is passed. */
 export class Work {
   #left: number;
-  constructor(limit: number = defaultWork) {
+  readonly #outer: Work | undefined;
+
+  constructor(limit: number = defaultWork, outer?: Work) {
     this.#left = limit;
+    this.#outer = outer;
   }
+
   spend(units: number): void {
+    // What is refused here is not spent outside.
+    this.#outer?.spend(Math.max(0, Math.min(units, this.#left)));
     this.#left -= units;
     if (this.#left < 0) throw new GiveUp("budget");
+  }
+
+  /** Runs `body` with at most `limit` of the units left: why it gave up while there are others, or "done". */
+  attempt(limit: number, body: (work: Work) => void): UnknownReason | "done" {
+    const own = new Work(limit, this);
+    try {
+      body(own);
+      return "done";
+    } catch (error) {
+      const isOurs = error instanceof GiveUp && (error.reason !== "budget" || own.#left < 0);
+      if (!isOurs) throw error;
+      return error.reason;
+    }
   }
 }
 
