@@ -11,6 +11,7 @@
  */
 import { branchAndBound, defaultBranching, openStates } from "./branch.ts";
 import { makeConsistent } from "./consistency.ts";
+import { withoutDominated } from "./dominance.ts";
 import {
   boundOf,
   continueDual,
@@ -49,26 +50,25 @@ export function collapseFrom(
   before?: DualState,
 ): CollapseResult {
   const recorder = new Recorder(problem, options);
-  const network = makeConsistent(networkOf(problem));
-  if (network === undefined) {
+  const consistent = makeConsistent(networkOf(problem));
+  if (consistent === undefined) {
     recorder.raise(Infinity);
     const reason = "the hard constraints leave a variable without a state";
     return { outcome: recorder.finish("collapse", reason) };
   }
+  const { network, removed, work } = withoutDominated(consistent);
+  recorder.count("dominated", removed);
+  recorder.work += work;
   if (solveDirectly(network, recorder)) {
     return { outcome: recorder.finish("collapse", recorder.closing()) };
   }
-  const same = before !== undefined && sameStates(network, before.network);
-  const dual = same ? continueDual(network, before) : startDual(network, scaleFor(network));
-  if (!same) warmUp(dual, recorder);
+  const dual =
+    before === undefined ? startDual(network, scaleFor(network)) : continueDual(network, before);
+  if (before === undefined) warmUp(dual, recorder);
   polish(dual, recorder);
   const opened = copyDual(dual);
   new Collapsing(recorder).run(dual);
   return { outcome: recorder.finish("collapse", recorder.closing()), dual: opened };
-}
-
-function sameStates(x: Network, y: Network): boolean {
-  return x.origin.every((states, i) => states.join() === y.origin[i]?.join());
 }
 
 /** Sweeps without removal: what they reach serves later prices as well. */

@@ -90,7 +90,9 @@ function scaleNetwork(network: Network, scale: number): Network {
     if (lowered === undefined) {
       const found = minimumOf(table);
       const least = found === Infinity ? 0 : found;
-      lowered = { table: table.map((p) => (p - least) * scale), least: least * scale };
+      const scaled = new Float64Array(table.length);
+      for (let i = 0; i < table.length; i++) scaled[i] = (table[i]! - least) * scale;
+      lowered = { table: scaled, least: least * scale };
       made.set(table, lowered);
     }
     return lowered;
@@ -104,14 +106,25 @@ function scaleNetwork(network: Network, scale: number): Network {
   return { ...network, unary: network.unary.map((u) => u.map((p) => p * scale)), edges, constant };
 }
 
-/** A dual that begins where another of the same network, with other prices of single states, had come to. */
+/**
+ * A dual that begins where another of the same problem, with other prices of single states, had come to. The
+ * networks may have lost different states: what an edge gave to a state that was not there is not known.
+ */
 export function continueDual(network: Network, before: DualState): DualState {
   const dual = startDual(network, before.scale);
-  before.toA.forEach((given, e) => {
-    dual.toA[e]!.set(given);
+  const places = network.origin.map((states, i) => {
+    const known = new Map(Array.from(before.network.origin[i]!, (state, at) => [state, at]));
+    return Int32Array.from(states, (state) => known.get(state) ?? -1);
   });
-  before.toB.forEach((given, e) => {
-    dual.toB[e]!.set(given);
+  network.edges.forEach((edge, e) => {
+    const old = before.network.edges[e]!;
+    const given = before.toA[e]!;
+    const toA = dual.toA[e]!;
+    places[edge.a]!.forEach((at, s) => {
+      if (at >= 0) toA[edge.classA[s]!] = given[old.classA[at]!]!;
+    });
+    // Whatever the one side has been given, what is left for the other makes it a bound.
+    pullToB(dual.network.edges[e]!, toA, dual.toB[e]!);
   });
   for (let i = 0; i < dual.unary.length; i++) normalise(dual, i);
   network.budgets.forEach((_, k) => {

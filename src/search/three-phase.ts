@@ -6,6 +6,7 @@
  */
 import { collapse } from "./collapse.ts";
 import { makeConsistent } from "./consistency.ts";
+import { markDominated } from "./dominance.ts";
 import { reducedPrices, scaleFor, startDual, sweepOnce } from "./dual.ts";
 import { type Network, networkOf, noMarks, restrict } from "./network.ts";
 import { type Outcome, Recorder, type SolveOptions } from "./outcome.ts";
@@ -24,7 +25,7 @@ export function threePhase(problem: Problem, options: SolveOptions = {}): Outcom
   const start = network.unary.reduce((sum, prices) => sum + prices.length, 0);
   recorder.count("states", start);
   const [roofline, bound] = phase(network, recorder, { name: "roofline", mark: markHopeless });
-  const [symmetry] = phase(roofline, recorder, { name: "symmetry", mark: markDominated });
+  const [symmetry] = phase(roofline, recorder, { name: "symmetry", mark: markReplaceable });
   const [ranked] = phase(symmetry, recorder, { name: "occupancy", mark: markRanked });
   const small = withStates(problem, ranked);
   const outcome = collapse(small, options);
@@ -69,39 +70,13 @@ function markHopeless(network: Network, dead: readonly Uint8Array[], recorder: R
   return Math.ceil(dual.bound / dual.scale);
 }
 
-/** A state that another replaces at no higher price, whatever the neighbours' states. */
-function markDominated(network: Network, dead: readonly Uint8Array[]): number {
-  const budgeted = new Set(network.budgets.flatMap((b) => [...b.variables]));
-  for (let i = 0; i < dead.length; i++) {
-    if (budgeted.has(i)) continue;
-    const prices = network.unary[i]!;
-    const order = Array.from(prices, (_, s) => s).sort((a, b) => prices[a]! - prices[b]! || a - b);
-    const stay: number[] = [];
-    for (const s of order) {
-      if (stay.some((t) => replaces(network, i, t, s))) dead[i]![s] = 1;
-      else stay.push(s);
-    }
-  }
+function markReplaceable(
+  network: Network,
+  dead: readonly Uint8Array[],
+  recorder: Recorder,
+): number {
+  recorder.work += markDominated(network, dead).work;
   return 0;
-}
-
-/** The most that taking t instead of s can add is no more than what its own price saves. */
-function replaces(network: Network, i: number, t: number, s: number): boolean {
-  let most = network.unary[i]![t]! - network.unary[i]![s]!;
-  for (const e of network.incident[i]!) {
-    const { a, classA, classB, table, rows, columns } = network.edges[e]!;
-    let worst = -Infinity;
-    const count = a === i ? columns : rows;
-    for (let k = 0; k < count; k++) {
-      const at = a === i ? classA[t]! * columns + k : k * columns + classB[t]!;
-      const from = a === i ? classA[s]! * columns + k : k * columns + classB[s]!;
-      if (table[from] === Infinity) continue;
-      worst = Math.max(worst, table[at]! - table[from]!);
-    }
-    if (worst > -Infinity) most += worst;
-    if (most > 0) return false;
-  }
-  return most <= 0;
 }
 
 function markRanked(network: Network, dead: readonly Uint8Array[], recorder: Recorder): number {
