@@ -6,21 +6,14 @@
  * is solved exactly. Decisions take the variable that failed most for the fewest states left, the last
  * conflict's variable first; its cheapest reduced cost is the state tried.
  */
-import {
-  boundOf,
-  copyDual,
-  type DualState,
-  reducedPrices,
-  restrictDual,
-  type Sweep,
-  sweepOnce,
-} from "./dual.ts";
+import { boundOf, copyDual, type DualState, reducedPrices, restrictDual } from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
 import { Heap } from "./heap.ts";
 import { noMarks, toProblemStates } from "./network.ts";
 import type { Recorder } from "./outcome.ts";
 import { offerRounded } from "./rounding.ts";
 import { dropSettled } from "./settle.ts";
+import { type Sweep, sweepOnce } from "./sweep.ts";
 
 export interface BranchOptions {
   /** Entries that an exact solution of a node's rest may touch. */

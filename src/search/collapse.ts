@@ -20,7 +20,6 @@ import {
   restrictDual,
   scaleFor,
   startDual,
-  sweepOnce,
 } from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
 import { type Network, networkOf, toProblemStates } from "./network.ts";
@@ -28,6 +27,7 @@ import { type Outcome, Recorder, type SolveOptions } from "./outcome.ts";
 import type { Problem } from "./problem.ts";
 import { moveMultipliers, offerRounded, polish } from "./rounding.ts";
 import { dropSettled } from "./settle.ts";
+import { sweepOnce } from "./sweep.ts";
 
 /** Entries that an exact solution may touch: at once, and after states were removed. */
 const directLimit = 1.2e8;
@@ -139,10 +139,11 @@ class Collapsing {
     let step = Math.max(1, Math.ceil((Math.min(limit(), low * 1.05 + 16) - low) / 16));
     while (depth < deepest && low + step < limit()) {
       recorder.count("assumptions");
-      const below = low + step + 1;
+      // What is left beyond a bold assumption costs a search of its own: better none is left.
+      const below = low + 2 * step < limit() ? low + step + 1 : limit();
       if (!this.#search({ dual: copyDual(dual), cutoff: below, depth: depth + 1 })) return false;
       recorder.raise(Math.min(below, cutoff));
-      if (recorder.done) return true;
+      if (recorder.done || below >= limit()) return true;
       step *= 3;
     }
     return branchAndBound(dual, recorder, { ...defaultBranching, cutoff });

@@ -1,21 +1,15 @@
 /**
  * Lower bounds by dual ascent: prices are moved between variables and edges so that every assignment
- * costs the same as before while the sum of the separate minima grows (TRW-S, Kolmogorov 2006; the
- * sequential form of SRMP, 2015). A sweep visits the variables in order: each pulls what its edges
- * to earlier variables can give, adds its minimum to the bound, and pushes its share on to later ones; the
- * next sweep goes back. All amounts are integers, so the bound is exact at every moment.
- *
- * What is left at a variable is the reduced cost of each state: taking that state costs at least so
- * much more than the bound. A state whose bound passes the best known solution is marked for removal
- * (reduced-cost fixing) on the way.
+ * costs the same as before while the sum of the separate minima grows. All amounts are integers, so the bound is
+ * exact at every moment. Here is what has been moved where; `sweep.ts` moves it.
  */
 import { propagateHard } from "./consistency.ts";
 import {
   aliveStates,
+  changeEdge,
   type Edge,
   gather,
   type Network,
-  noMarks,
   restrict,
   sliceClasses,
 } from "./network.ts";
@@ -101,7 +95,7 @@ function scaleNetwork(network: Network, scale: number): Network {
   const edges = network.edges.map((edge) => {
     const { table, least } = lower(edge.table);
     constant += least;
-    return { ...edge, table };
+    return changeEdge(edge, { table });
   });
   return { ...network, unary: network.unary.map((u) => u.map((p) => p * scale)), edges, constant };
 }
@@ -172,10 +166,14 @@ export function copyDual(dual: DualState): DualState {
 }
 
 /**
- * The dual without the marked states, and without those that the hard constraints then forbid (marks are
- * added to `dead`). undefined: nothing is left. Shares with the old one what did not change.
+ * The dual without the marked states, and without those that the hard constraints then forbid. undefined:
+ * nothing is left. Shares with the old one what did not change.
  */
-export function restrictDual(dual: DualState, dead: readonly Uint8Array[]): DualState | undefined {
+export function restrictDual(
+  dual: DualState,
+  marked: readonly Uint8Array[],
+): DualState | undefined {
+  const dead = marked.map((marks) => marks.slice());
   if (!propagateHard(dual.network, dead)) return undefined;
   const kept = dead.map((marks) => (marks.includes(1) ? aliveStates(marks) : undefined));
   const slice = (given: Float64Array, classes: Int32Array, states: Int32Array | undefined) =>
@@ -195,78 +193,8 @@ export function boundOf(dual: DualState): number {
   return Math.ceil(dual.bound / dual.scale);
 }
 
-export interface Sweep {
-  /** States that cannot be part of a solution cheaper than the limit. */
-  readonly dead: readonly Uint8Array[];
-  removed: number;
-  /** A state for each variable, chosen on the way given those before it; undefined at a dead end. */
-  rounded: Int32Array | undefined;
-  /** When asked for: per variable and state, no solution with that state costs less (scaled). */
-  readonly floors: Float64Array[] | undefined;
-  work: number;
-}
-
-export interface SweepOptions {
-  /** Price of the best known solution; Infinity: none. */
-  readonly best: number;
-  /** Whether to choose a solution on the way. */
-  readonly round: boolean;
-  readonly floors?: boolean;
-}
-
-interface SweepContext {
-  readonly dual: DualState;
-  readonly sweep: Sweep;
-  readonly forward: boolean;
-  /** A reduced cost above this removes a state. */
-  readonly limit: number;
-}
-
-/** One sweep; states that only solutions at least as expensive as the best known have are marked. */
-export function sweepOnce(
-  dual: DualState,
-  forward: boolean,
-  { best, round, floors }: SweepOptions,
-): Sweep {
-  const count = dual.unary.length;
-  const sweep: Sweep = {
-    dead: noMarks(dual.network),
-    removed: 0,
-    rounded: round ? new Int32Array(count) : undefined,
-    floors: floors ? [] : undefined,
-    work: 0,
-  };
-  const limit = best === Infinity ? Infinity : (best - 1) * dual.scale;
-  const context = { dual, sweep, forward, limit };
-  for (let k = 0; k < count && dual.bound !== Infinity; k++) {
-    visit(context, forward ? k : count - 1 - k);
-  }
-  return sweep;
-}
-
-function visit(context: SweepContext, i: number): void {
-  const { dual, sweep, forward } = context;
-  const { edges, incident } = dual.network;
-  const mine = incident[i]!;
-  let before = 0;
-  for (const e of mine) {
-    const edge = edges[e]!;
-    const earlier = (edge.b === i) === forward;
-    if (!earlier) continue;
-    before++;
-    if (edge.b === i) pullToB(edge, dual.toA[e]!, dual.toB[e]!);
-    else pullToA(edge, dual.toA[e]!, dual.toB[e]!);
-    sweep.work += edge.table.length;
-  }
-  const reduced = reducedPrices(dual, i);
-  if (sweep.rounded !== undefined) sweep.rounded = roundAt(context, i, sweep.rounded);
-  if (!settle(context, i, reduced)) return;
-  const after = mine.length - before;
-  if (after > 0) pushOn(context, i, { reduced, share: 1 / Math.max(before, after) });
-}
-
 /** toB[c] becomes the least that the edge costs for class c, so that the edge is left with none. */
-function pullToB(edge: Edge, toA: Float64Array, toB: Float64Array): void {
+export function pullToB(edge: Edge, toA: Float64Array, toB: Float64Array): void {
   const { rows, columns, table } = edge;
   toB.fill(Infinity);
   let at = 0;
@@ -279,7 +207,8 @@ function pullToB(edge: Edge, toA: Float64Array, toB: Float64Array): void {
   }
 }
 
-function pullToA(edge: Edge, toA: Float64Array, toB: Float64Array): void {
+/** The same for the other end. */
+export function pullToA(edge: Edge, toA: Float64Array, toB: Float64Array): void {
   const { rows, columns, table } = edge;
   let at = 0;
   for (let r = 0; r < rows; r++) {
@@ -302,95 +231,4 @@ export function reducedPrices(dual: DualState, i: number): Float64Array {
     for (let s = 0; s < reduced.length; s++) reduced[s]! += given[classes[s]!]!;
   }
   return reduced;
-}
-
-/** Moves the minimum into the bound and marks the states that are now too expensive; false: none is allowed. */
-function settle({ dual, sweep, limit }: SweepContext, i: number, reduced: Float64Array): boolean {
-  let least = Infinity;
-  for (let s = 0; s < reduced.length; s++) if (reduced[s]! < least) least = reduced[s]!;
-  if (least === Infinity) {
-    dual.bound = Infinity;
-    return false;
-  }
-  const unary = dual.unary[i]!;
-  for (let s = 0; s < reduced.length; s++) {
-    unary[s]! -= least;
-    reduced[s]! -= least;
-  }
-  dual.bound += least;
-  if (sweep.floors !== undefined) sweep.floors[i] = reduced.map((p) => p + dual.bound);
-  const room = limit - dual.bound;
-  const dead = sweep.dead[i]!;
-  for (let s = 0; s < reduced.length; s++) {
-    if (reduced[s]! > room) {
-      dead[s] = 1;
-      sweep.removed++;
-    }
-  }
-  return true;
-}
-
-interface Push {
-  readonly reduced: Float64Array;
-  readonly share: number;
-}
-
-/** Gives every later edge its share of what the variable has. */
-function pushOn({ dual, forward }: SweepContext, i: number, { reduced, share }: Push): void {
-  for (const e of dual.network.incident[i]!) {
-    const edge = dual.network.edges[e]!;
-    const later = (edge.a === i) === forward;
-    if (!later) continue;
-    const classes = edge.a === i ? edge.classA : edge.classB;
-    const given = edge.a === i ? dual.toA[e]! : dual.toB[e]!;
-    if (given.length === reduced.length) {
-      for (let s = 0; s < reduced.length; s++) {
-        given[classes[s]!]! -= Math.floor(reduced[s]! * share);
-      }
-      continue;
-    }
-    const least = new Float64Array(given.length).fill(Infinity);
-    for (let s = 0; s < reduced.length; s++) {
-      const c = classes[s]!;
-      if (reduced[s]! < least[c]!) least[c] = reduced[s]!;
-    }
-    for (let c = 0; c < given.length; c++) given[c]! -= Math.floor(least[c]! * share);
-  }
-}
-
-/** The best state given the states chosen before: real prices behind, what edges have given ahead. */
-function roundAt(
-  { dual, forward }: SweepContext,
-  i: number,
-  states: Int32Array,
-): Int32Array | undefined {
-  const prices = dual.unary[i]!.slice();
-  for (const e of dual.network.incident[i]!) {
-    const edge = dual.network.edges[e]!;
-    const atA = edge.a === i;
-    const classes = atA ? edge.classA : edge.classB;
-    if ((edge.b === i) === forward) addDecided(prices, edge, atA, states);
-    else {
-      const given = atA ? dual.toA[e]! : dual.toB[e]!;
-      for (let s = 0; s < prices.length; s++) prices[s]! += given[classes[s]!]!;
-    }
-  }
-  let best = 0;
-  for (let s = 1; s < prices.length; s++) if (prices[s]! < prices[best]!) best = s;
-  if (prices[best] === Infinity) return undefined;
-  states[i] = best;
-  return states;
-}
-
-function addDecided(prices: Float64Array, edge: Edge, atA: boolean, states: Int32Array): void {
-  const { table, columns } = edge;
-  if (atA) {
-    const column = edge.classB[states[edge.b]!]!;
-    for (let s = 0; s < prices.length; s++) {
-      prices[s]! += table[edge.classA[s]! * columns + column]!;
-    }
-    return;
-  }
-  const row = edge.classA[states[edge.a]!]! * columns;
-  for (let s = 0; s < prices.length; s++) prices[s]! += table[row + edge.classB[s]!]!;
 }

@@ -5,7 +5,7 @@
  */
 import { eliminate, planElimination } from "./eliminate.ts";
 import { Heap } from "./heap.ts";
-import { type Edge, incidence, type Network, type NetworkBudget } from "./network.ts";
+import { changeEdge, type Edge, incidence, type Network, type NetworkBudget } from "./network.ts";
 
 /** Price of every state of a variable, given its neighbours' states. */
 export function conditionalPrices(network: Network, states: Int32Array, i: number): Float64Array {
@@ -189,7 +189,7 @@ export function solveWindow(
       if (other === undefined) addConditional(unary[at]!, edge, states, i);
       else if (!seen.has(e)) {
         seen.add(e);
-        edges.push({ ...edge, a: numbers.get(edge.a)!, b: numbers.get(edge.b)! });
+        edges.push(changeEdge(edge, { a: numbers.get(edge.a)!, b: numbers.get(edge.b)! }));
       }
     }
   }

@@ -20,6 +20,12 @@ export interface Edge {
   readonly hard: boolean;
 }
 
+/** Every edge has its properties in this one order: engines read those of objects of one shape fast. */
+export function changeEdge(edge: Edge, changes: Partial<Edge>): Edge {
+  const { a, b, classA, classB, rows, columns, table, hard } = { ...edge, ...changes };
+  return { a, b, classA, classB, rows, columns, table, hard };
+}
+
 export interface NetworkBudget {
   readonly capacity: number;
   readonly variables: Int32Array;
@@ -100,7 +106,8 @@ function edgeOf(problem: Problem, t: Transition): Edge {
   }
   const table = transpose(t.prices, rows, t.columns);
   const [a, b, classA, classB] = [t.to, t.from, classTo, classFrom];
-  return { a, b, classA, classB, rows: t.columns, columns: rows, table, hard };
+  const columns = rows;
+  return { a, b, classA, classB, rows: t.columns, columns, table, hard };
 }
 
 /** Without the classes that no state is in. */
@@ -260,7 +267,7 @@ function sliceEdge(edge: Edge, keptA: Int32Array | undefined, keptB: Int32Array 
   const left = sliceClasses(edge.classA, edge.rows, keptA);
   const right = sliceClasses(edge.classB, edge.columns, keptB);
   const [rows, columns] = [left.used.length, right.used.length];
-  const slice = { ...edge, classA: left.classes, classB: right.classes, rows, columns };
+  const slice = changeEdge(edge, { classA: left.classes, classB: right.classes, rows, columns });
   if (rows === edge.rows && columns === edge.columns) return slice;
   const table = new Float64Array(rows * columns);
   let at = 0;
@@ -268,7 +275,7 @@ function sliceEdge(edge: Edge, keptA: Int32Array | undefined, keptB: Int32Array 
     const from = left.used[r]! * edge.columns;
     for (let c = 0; c < columns; c++) table[at++] = edge.table[from + right.used[c]!]!;
   }
-  return { ...slice, table, hard: edge.hard && hasInfinity(table) };
+  return changeEdge(slice, { table, hard: edge.hard && hasInfinity(table) });
 }
 
 /** Price of an assignment in the network's own state numbers, budgets apart. */

@@ -3,7 +3,7 @@
  * neighbours, so that later sweeps no longer visit them.
  */
 import type { DualState } from "./dual.ts";
-import { type Edge, incidence, type Network, type NetworkBudget } from "./network.ts";
+import { changeEdge, type Edge, incidence, type Network, type NetworkBudget } from "./network.ts";
 
 /** The same dual with fewer variables; itself when too few are settled to be worth it. */
 export function dropSettled(dual: DualState): DualState {
@@ -47,7 +47,7 @@ class Folder {
     const stay = network.edges.flatMap((edge, e) => (this.#keep(edge, e) ? [e] : []));
     const edges = stay.map((e) => {
       const edge = network.edges[e]!;
-      return { ...edge, a: this.#numbers[edge.a]!, b: this.#numbers[edge.b]! };
+      return changeEdge(edge, { a: this.#numbers[edge.a]!, b: this.#numbers[edge.b]! });
     });
     return {
       ...this.#dual,

@@ -5,11 +5,12 @@
  */
 import { collapse } from "./collapse.ts";
 import { makeConsistent } from "./consistency.ts";
-import { scaleFor, startDual, sweepOnce } from "./dual.ts";
+import { scaleFor, startDual } from "./dual.ts";
 import { Heap } from "./heap.ts";
 import { networkOf } from "./network.ts";
 import type { Outcome, SolveOptions } from "./outcome.ts";
 import { type Assignment, type Budget, type Problem, usageOf } from "./problem.ts";
+import { sweepOnce } from "./sweep.ts";
 
 export interface PricedSolution {
   readonly solution: Assignment;

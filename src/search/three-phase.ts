@@ -7,10 +7,11 @@
 import { collapse } from "./collapse.ts";
 import { makeConsistent } from "./consistency.ts";
 import { markDominated } from "./dominance.ts";
-import { reducedPrices, scaleFor, startDual, sweepOnce } from "./dual.ts";
+import { reducedPrices, scaleFor, startDual } from "./dual.ts";
 import { type Network, networkOf, noMarks, restrict } from "./network.ts";
 import { type Outcome, Recorder, type SolveOptions } from "./outcome.ts";
 import type { Problem } from "./problem.ts";
+import { sweepOnce } from "./sweep.ts";
 
 /** States that the third phase keeps. */
 const kept = 20;
