@@ -137,11 +137,13 @@ class Collapsing {
     const limit = (): number => Math.min(cutoff, recorder.objective);
     // First guess: a sixteenth of what lies between bound and best solution.
     let step = Math.max(1, Math.ceil((Math.min(limit(), low * 1.05 + 16) - low) / 16));
-    while (depth < deepest && low + step < limit()) {
-      recorder.count("assumptions");
+    while (depth < deepest) {
       // What is left beyond a bold assumption costs a search of its own: better none is left.
-      const below = low + 2 * step < limit() ? low + step + 1 : limit();
-      if (!this.#search({ dual: copyDual(dual), cutoff: below, depth: depth + 1 })) return false;
+      const last = low + 2 * step >= limit();
+      const below = last ? limit() : low + step + 1;
+      if (!last) recorder.count("assumptions");
+      const next = { cutoff: below, depth: last ? deepest : depth + 1 };
+      if (!this.#search({ dual: copyDual(dual), ...next })) return false;
       recorder.raise(Math.min(below, cutoff));
       if (recorder.done || below >= limit()) return true;
       step *= 3;
