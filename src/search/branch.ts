@@ -3,8 +3,9 @@
  * is explored depth first for a while and what is then open returns to the heap (hybrid best-first search,
  * Allouche et al. 2015), so that the global bound is known at every moment. At a node the dual ascends,
  * states that cannot improve are removed, hard constraints propagate, and once the rest has low width it
- * is solved exactly. Decisions take the variable that failed most for the fewest states left, the last
- * conflict's variable first; its cheapest reduced cost is the state tried.
+ * is solved exactly. Decisions take the variable at which a rounded solution costs most beyond the bound, and
+ * after many failures the one that failed most for the fewest states left, the last conflict's first (Boussemart
+ * et al. 2004; Lecoutre et al. 2009); its cheapest reduced cost is the state tried.
  */
 import { boundOf, copyDual, type DualState, reducedPrices, restrictDual } from "./dual.ts";
 import { eliminate, planElimination } from "./eliminate.ts";
@@ -69,6 +70,8 @@ class Branching {
   readonly #heap = new Heap<Open>();
   readonly #failures: Float64Array;
   #lastConflict = -1;
+  /** Nodes that failed, all together. */
+  #failed = 0;
   #backtracks = 0;
   #patience = 64;
 
@@ -145,6 +148,7 @@ class Branching {
     this.#recorder.count("backtracks");
     const last = frame.decisions.at(-1);
     if (last === undefined) return;
+    this.#failed++;
     this.#failures[last.variable]!++;
     this.#lastConflict = last.variable;
   }
@@ -168,20 +172,28 @@ class Branching {
     }
   }
 
+  /**
+   * Until as many nodes have failed as there are variables, there is little to learn from: the variable with the
+   * largest share of what a rounded solution costs beyond the bound. Then the one that failed most.
+   */
   #choose(dual: DualState): number {
-    const last = dual.network.variables.indexOf(this.#lastConflict);
-    if (last >= 0 && dual.unary[last]!.length > 1) return last;
-    let best = -1;
-    let bestScore = -1;
-    for (let i = 0; i < dual.unary.length; i++) {
-      const size = dual.unary[i]!.length;
-      if (size < 2) continue;
-      const score = this.#failures[dual.network.variables[i]!]! / size;
-      if (score <= bestScore) continue;
-      best = i;
-      bestScore = score;
+    const { variables } = dual.network;
+    if (this.#failed <= this.#failures.length) {
+      const states = this.#round(dual);
+      return largest(dual, (i) => excessAt(dual, states, i));
     }
-    return best;
+    const last = variables.indexOf(this.#lastConflict);
+    if (last >= 0 && dual.unary[last]!.length > 1) return last;
+    return largest(dual, (i) => this.#failures[variables[i]!]! / dual.unary[i]!.length);
+  }
+
+  #round(dual: DualState): Int32Array {
+    const { rounded, work } = sweepOnce(dual, true, { best: Infinity, round: true });
+    this.#recorder.work += work + dual.unary.length;
+    if (rounded === undefined) return new Int32Array(dual.unary.length);
+    const states = rounded.slice();
+    offerRounded(dual, rounded, this.#recorder);
+    return states;
   }
 
   /** Ascends, fixes and propagates until that stalls; undefined when the node is finished. */
@@ -236,4 +248,36 @@ export function openStates(dual: DualState): number {
   let count = 0;
   for (const prices of dual.unary) count += prices.length - 1;
   return count;
+}
+
+/** The open variable of the largest score. */
+function largest(dual: DualState, score: (i: number) => number): number {
+  let best = -1;
+  let most = -Infinity;
+  for (let i = 0; i < dual.unary.length; i++) {
+    if (dual.unary[i]!.length < 2) continue;
+    const found = score(i);
+    if (found <= most) continue;
+    best = i;
+    most = found;
+  }
+  return best;
+}
+
+/**
+ * What the states at a variable and half of what those along its edges cost beyond the bound. Summed over the
+ * variables it is the distance of the states to the bound; a distance that no bound can close has a place.
+ */
+function excessAt(dual: DualState, states: Int32Array, i: number): number {
+  let excess = dual.unary[i]![states[i]!]!;
+  for (const e of dual.network.incident[i]!) {
+    const edge = dual.network.edges[e]!;
+    const row = edge.classA[states[edge.a]!]!;
+    const column = edge.classB[states[edge.b]!]!;
+    const toA = dual.toA[e]![row]!;
+    const toB = dual.toB[e]![column]!;
+    excess += edge.a === i ? toA : toB;
+    excess += (edge.table[row * edge.columns + column]! - toA - toB) / 2;
+  }
+  return excess;
 }
