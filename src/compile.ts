@@ -17,8 +17,10 @@
  *   lower       kernels, buffers, memory plan
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
-import { type CoreFigures, coreFigures } from "./cost/core-figures.ts";
-import { codeWork, priceCode } from "./cost/mix-price.ts";
+
+import { analyticalModel, type CostModel, priceCalibrated } from "./cost/calibration.ts";
+import type { CoreFigures } from "./cost/core-figures.ts";
+import { codeWork } from "./cost/mix-price.ts";
 import { GraphPricer } from "./cost/price-graph.ts";
 import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
@@ -72,6 +74,8 @@ export interface CompileOptions {
   readonly solver?: Solver;
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
+  /** What prices code; default: what the target's data say. */
+  readonly model?: CostModel;
   /** Schedules by region that were measured to be the best. */
   readonly measured?: ReadonlyMap<string, Schedule>;
   /** Called before each pass with its name: progress. */
@@ -119,18 +123,22 @@ export function rewriteFor(
   model: Model,
   target: Target,
   onPass: (pass: string) => void = () => {},
-  options: Omit<RewriteOptions, "pricer"> = {},
+  options: Omit<RewriteOptions, "pricer"> & { readonly core?: CoreFigures } = {},
 ): Result<Rewritten> {
   onPass("rewrite");
-  return rewriteModel(model, { ...options, pricer: new GraphPricer(target) });
+  const { core, ...rest } = options;
+  return rewriteModel(model, { ...rest, pricer: new GraphPricer(target, core) });
 }
 
 function improve(
   prepared: Model,
-  { target, rewrite = "off", onPass }: CompileOptions,
+  { target, rewrite = "off", onPass, model }: CompileOptions,
 ): Result<Rewritten | undefined> {
   if (rewrite === "off") return ok(undefined);
-  const phases = rewrite === "approximate" ? { phases: approximatePhases } : {};
+  const phases = {
+    ...(rewrite === "approximate" && { phases: approximatePhases }),
+    ...(model && { core: model.core }),
+  };
   // Both graphs are scheduled and priced whole behind this.
   return rewriteFor(prepared, target, onPass, { ...phases, wholePrices: false });
 }
@@ -144,7 +152,8 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);
   if (!chosen.ok) return chosen;
   const { model, widened, choice } = chosen.value;
-  const regions = choice.schedules.map((s) => describeChoice(s, target));
+  const prices = options.model ?? analyticalModel(target);
+  const regions = choice.schedules.map((s) => describeChoice(s, target, prices));
   onPass("lower");
   const plan = lowerProgram(
     {
@@ -252,11 +261,12 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;
   onPass("groups");
-  const core = coreFigures(target);
+  const prices = options.model ?? analyticalModel(target);
+  const { core } = prices;
   const pricing = {
     target,
     pricerOf: (region: Region) => tilePricer(region, target, core),
-    priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target).estimateNs,
+    priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target, core).estimateNs,
   };
   const {
     regions,
@@ -269,7 +279,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     name: nests.value.name,
     threads,
     rootOf,
-    codePriceOf: (scheduled) => codePriceOf(scheduled, target, core)?.estimateNs,
+    codePriceOf: (scheduled) => codePriceOf(scheduled, target, prices)?.estimateNs,
     ...(options.measured && { measured: options.measured }),
     ...(options.solver && { solver: options.solver }),
   });
@@ -278,7 +288,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
   // Regions without a choice are no variables of the search.
   const fixedNs = schedules
     .filter((s) => !s.funnel)
-    .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, core).estimateNs, 0);
+    .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
   const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
   return ok({ source, model, widened, choice: choice.value, pricePs }, nests.warnings);
 }
@@ -295,29 +305,30 @@ function notProved(refusals: readonly Diagnostic[]): Diagnostic {
 export function codePriceOf(
   scheduled: ScheduledRegion,
   target: Target,
-  core: CoreFigures,
+  prices: CostModel,
 ): RegionPrice | undefined {
   if (target.blocks) return undefined;
   const lowered = lowerRegion(scheduled, target);
   if (!lowered.ok) return undefined;
-  const { total } = priceCode(codeWork(scheduled, lowered.value, target), core);
+  const { ns } = priceCalibrated([codeWork(scheduled, lowered.value, target)], prices);
   const boundNs = regionBoundNs(scheduled.region, target);
-  return { estimateNs: Math.max(total, boundNs), boundNs };
+  return { estimateNs: Math.max(ns, boundNs), boundNs };
 }
 
-function finePriceOf(scheduled: ScheduledRegion, target: Target, core: CoreFigures): RegionPrice {
-  return codePriceOf(scheduled, target, core) ?? priceRegion(scheduled, target, core);
+function finePriceOf(scheduled: ScheduledRegion, target: Target, prices: CostModel): RegionPrice {
+  return codePriceOf(scheduled, target, prices) ?? priceRegion(scheduled, target, prices.core);
 }
 
 function describeChoice(
   { scheduled, serialNs, funnel, alternatives }: ChosenSchedule,
   target: Target,
+  prices: CostModel,
 ): CompiledRegion {
   const { region } = scheduled;
   const ranges = symbolRanges(region);
   const price =
     serialNs === undefined
-      ? finePriceOf(scheduled, target, coreFigures(target))
+      ? finePriceOf(scheduled, target, prices)
       : { estimateNs: serialNs, boundNs: regionBoundNs(region, target) };
   return {
     name: region.name,

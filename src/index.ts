@@ -1,5 +1,10 @@
 /** The public door: what `import … from "wavetile"` gives. */
 export {
+  type CalibrateOptions,
+  type CalibrationReport,
+  calibrate,
+} from "./commands/library/calibrate.ts";
+export {
   InferenceSession,
   type OnnxFeeds,
   type OnnxTensor,

@@ -2,6 +2,8 @@
  * Candidates of a workload with their times, their code as figures and their coarse prices: what the
  * correlation suite judges prices by. A candidate is a state of each region, drawn by a seed.
  */
+
+import type { Workload } from "../../src/commands/library/calibration-workloads.ts";
 import type { CostSample } from "../../src/cost/calibrated.ts";
 import { codeWork } from "../../src/cost/mix-price.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
@@ -13,7 +15,6 @@ import { Rng } from "../../src/support/rng.ts";
 import type { Target } from "../../src/target/target.ts";
 import { unwrap } from "../sessions/import-hints.ts";
 import { programOf, timePrograms } from "./sample-set.ts";
-import type { Workload } from "./workloads.ts";
 
 export interface MeasuredSet {
   readonly samples: readonly CostSample[];
@@ -50,6 +51,7 @@ export function measureCandidates(
   );
   return {
     samples: applied.map((regions, i) => ({
+      family,
       workload: `${family} ${shape}`,
       regions: regions.map((r) => codeWork(r, unwrap(lowerRegion(r, target)), target)),
       ns: timed[i]!.ns,

@@ -11,6 +11,11 @@
  * The choice must pay for what it was not told; a draw of thousands is luckier than any single guess.
  */
 import { setFlagsFromString } from "node:v8";
+import {
+  type Family,
+  familyShapes,
+  makeWorkload,
+} from "../../src/commands/library/calibration-workloads.ts";
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { runnableTargets } from "../../src/runtime/create-session.ts";
@@ -24,7 +29,6 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { programOf, timePrograms } from "../correlation/sample-set.ts";
-import { type Family, familyShapes, makeWorkload } from "../correlation/workloads.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { hintsFor } from "../models/random-inputs.ts";
 import { roundingOf } from "../models/rounding.ts";

@@ -7,6 +7,11 @@
  * well a second loading of the same candidates ranks the first.
  */
 import { setFlagsFromString } from "node:v8";
+import {
+  type Family,
+  familyShapes,
+  makeWorkload,
+} from "../../src/commands/library/calibration-workloads.ts";
 import { priceSample } from "../../src/cost/calibrated.ts";
 import { type Calibration, calibrate, priceCalibrated } from "../../src/cost/calibration.ts";
 import { type CoreFigures, coreFigures } from "../../src/cost/core-figures.ts";
@@ -17,7 +22,6 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { type MeasuredSet, measureCandidates } from "../correlation/measured-set.ts";
-import { type Family, familyShapes, makeWorkload } from "../correlation/workloads.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
 

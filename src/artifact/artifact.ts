@@ -35,6 +35,22 @@ const searchSchema = z.strictObject({
   searched: count,
   nodes: count,
   work: count,
+  /** What the prices were fitted to; absent where nothing was measured. */
+  calibration: z
+    .strictObject({
+      file: z.string(),
+      /** The first digits of the file's SHA-256. */
+      hash: z.string(),
+      samples: count,
+      /** On shapes that were left out: rank correlation, and error of the logarithm. */
+      heldOut: z.strictObject({
+        before: z.number(),
+        after: z.number(),
+        errorBefore: z.number(),
+        errorAfter: z.number(),
+      }),
+    })
+    .optional(),
   regions: z.array(
     z.strictObject({
       name: z.string(),

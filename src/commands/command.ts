@@ -91,6 +91,11 @@ export const shared = {
     description: "compute threads; default: what `wavetile detect` advises",
     value: "N",
   }),
+  calibration: argument(z.string().default("auto"), {
+    description:
+      "prices of `wavetile calibrate`: auto (this machine's, if it has any), off, or a file",
+    value: "auto|off|FILE",
+  }),
   seed: argument(z.coerce.number().int().default(0), {
     description: "seed of everything random",
     value: "N",

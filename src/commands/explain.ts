@@ -24,6 +24,7 @@ export const explain = command({
     shape: shared.shape,
     state: shared.state,
     value: shared.value,
+    calibration: shared.calibration,
   }),
   load: async () => (await import("./actions/explain.ts")).explainModel,
 });

@@ -34,6 +34,7 @@ export const inspect = command({
     rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
+    calibration: shared.calibration,
   }),
   load: async () => (await import("./actions/inspect.ts")).inspectModel,
 });

@@ -17,6 +17,7 @@ export const optimize = command({
     rewrite: shared.rewrite,
     state: shared.state,
     value: shared.value,
+    calibration: shared.calibration,
     threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
       description: "threads to compile for; the program runs on any number; default: any",
       value: "N",

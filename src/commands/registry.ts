@@ -1,6 +1,7 @@
 /** All commands, in the order of the help. */
 
 import { bench } from "./bench.ts";
+import { calibrate } from "./calibrate.ts";
 import type { Command } from "./command.ts";
 import { detect } from "./detect.ts";
 import { doctor } from "./doctor.ts";
@@ -27,6 +28,7 @@ export const commands: readonly Command[] = [
   explain,
   exportModel,
   schedule,
+  calibrate,
   targetsCommand,
   detect,
   planQuantize,

@@ -1,50 +1,11 @@
 import { expect, it } from "vitest";
-import { Rng } from "../support/rng.ts";
 import { targets } from "../target/index.ts";
-import { type CostSample, fitCore, meanError, priceSample } from "./calibrated.ts";
+import { fitCore, meanError } from "./calibrated.ts";
 import { calibrate, priceCalibrated } from "./calibration.ts";
 import { type CoreFigure, type CoreFigures, coreFigures } from "./core-figures.ts";
-import type { CodeWork } from "./mix-price.ts";
+import { samplesOf } from "./samples.test-support.ts";
 
 const start = coreFigures(targets.get("wasm")!);
-
-/** Code as a schedule might make it: a body in a loop, an edge beside it, traffic of two levels. */
-function randomWork(rng: Rng): CodeWork {
-  const count = (most: number): number => rng.integer(0, most);
-  const chance = (share: number): boolean => rng.integer(0, 99) < 100 * share;
-  const run = (executions: number) => ({
-    mix: {
-      loads: 1 + count(12),
-      stores: count(4),
-      arithmetic: 1 + count(24),
-      series: chance(0.2) ? 12 : 0,
-      splats: count(4),
-      laneMoves: chance(0.3) ? count(16) : 0,
-      tests: count(3),
-      spills: chance(0.2) ? count(6) : 0,
-      control: 2 + count(3),
-      chain: count(4),
-      alive: 2 + count(20),
-    },
-    executions,
-    chains: Math.max(1, executions / (1 + count(60))),
-    entries: executions / (1 + count(30)),
-  });
-  const bytes = 1e4 * (1 + count(50));
-  const level = { bytes, scattered: chance(0.5) ? bytes : 0, written: chance(0.5) ? bytes / 2 : 0 };
-  return { runs: [run(1000 + count(4000)), run(count(300))], traffic: [[level, level]] };
-}
-
-/** Samples of a machine whose figures are other ones. */
-function samplesOf(core: CoreFigures, noise: number): CostSample[] {
-  const rng = new Rng(5);
-  return [0, 1, 2, 3, 4, 5, 6, 7].flatMap((workload) =>
-    Array.from({ length: 12 }, () => {
-      const sample = { workload: String(workload), regions: [randomWork(rng)], ns: 1 };
-      return { ...sample, ns: priceSample(sample, core) * Math.exp(noise * rng.normal()) };
-    }),
-  );
-}
 
 const machine = {
   ...start,
@@ -97,4 +58,27 @@ it("finds the figures of a machine by the order of what it runs", () => {
   const { heldOut, core } = calibrate(samplesOf(machine, 0.02), start);
   expect(heldOut.after).toBeGreaterThan(heldOut.before);
   expect(core).not.toBe(start);
+});
+
+it("says what it did on each workload, held out, and gives the same for the same samples", () => {
+  const samples = samplesOf(machine, 0.02);
+  const made = calibrate(samples, start);
+  const { workloads, ...means } = made.heldOut;
+  expect(workloads.map((w) => w.n)).toEqual(Array(8).fill(12));
+  for (const name of ["before", "after", "errorBefore", "errorAfter"] as const) {
+    expect(workloads.reduce((n, w) => n + w[name], 0) / 8).toBeCloseTo(means[name], 12);
+  }
+  expect(means.errorAfter).toBeLessThan(means.errorBefore);
+  expect(calibrate(samples, start)).toEqual(made);
+});
+
+it("takes figures that order as well and come closer", () => {
+  const slow = Object.fromEntries(
+    Object.entries(start).map(([name, x]) => [name, x * (/PerNs$/.test(name) ? 0.6 : 1)]),
+  ) as unknown as CoreFigures;
+  const all = { ...slow, nsPerByte1: start.nsPerByte1 / 0.6, nsPerByte2: start.nsPerByte2 / 0.6 };
+  const rates = { ...all, latencyNs: start.latencyNs / 0.6, loopEndNs: start.loopEndNs / 0.6 };
+  const { heldOut } = calibrate(samplesOf(rates, 0.01), start);
+  expect(heldOut.errorAfter).toBeLessThan(heldOut.errorBefore / 2);
+  expect(heldOut.after).toBeGreaterThan(heldOut.before - 0.02);
 });

@@ -1,7 +1,7 @@
 /**
  * Fitting the analytical model to a machine: every figure of the core may be scaled within bounds, all
  * prices stay monotone in it, and small errors are worth more figures at their defaults. Coordinate
- * descent on the logarithms of the factors; deterministic. In: samples of measured code. Out: the
+ * descent on the logarithms of the factors, one by one and all speeds together; deterministic. In: samples of measured code. Out: the
  * fitted figures. What the figures mean is core-figures.ts, what is left to learn residual-trees.ts.
  */
 import type { CoreFigure, CoreFigures } from "./core-figures.ts";
@@ -9,7 +9,10 @@ import { type CodeWork, priceCode } from "./mix-price.ts";
 
 /** One measured candidate: the code of all its regions, and the time of a run. */
 export interface CostSample {
+  /** What is computed, in which shape: times are compared within one. */
   readonly workload: string;
+  /** What is computed, in any shape. */
+  readonly family: string;
   readonly regions: readonly CodeWork[];
   readonly ns: number;
 }
@@ -42,6 +45,7 @@ export function fitCore(
   { start, most, rounds }: FitOptions,
 ): CoreFigures {
   const names = (Object.keys(start) as CoreFigure[]).filter((name) => start[name] > 0);
+  const directions = directionsOf(names);
   const limit = Math.log(most);
   const moved = new Map<CoreFigure, number>(names.map((name) => [name, 0]));
   const made = (): CoreFigures => scaled(start, moved);
@@ -53,22 +57,36 @@ export function fitCore(
   for (const width of stepWidths) {
     for (let round = 0; round < rounds; round++) {
       const before = best;
-      for (const name of names) {
+      for (const direction of directions) {
         for (const step of [width, -width]) {
-          const at = moved.get(name)!;
-          moved.set(name, Math.max(-limit, Math.min(limit, at + step)));
+          const at = direction.map(([name]) => moved.get(name)!);
+          for (const [i, [name, sign]] of direction.entries()) {
+            moved.set(name, Math.max(-limit, Math.min(limit, at[i]! + sign * step)));
+          }
           const found = cost();
           if (found < best - 1e-9) {
             best = found;
             break;
           }
-          moved.set(name, at);
+          for (const [i, [name]] of direction.entries()) moved.set(name, at[i]!);
         }
       }
       if (before - best < 1e-5) break;
     }
   }
   return made();
+}
+
+/** Figures that move together, each up or down. */
+type Direction = readonly (readonly [CoreFigure, 1 | -1])[];
+
+/** Each figure by itself, and first all that are times or rates: another clock, another load. */
+function directionsOf(names: readonly CoreFigure[]): readonly Direction[] {
+  const speed: Direction = names.flatMap((name): Direction => {
+    if (/PerNs$/.test(name)) return [[name, 1]];
+    return /Ns$|^nsPer/.test(name) ? [[name, -1]] : [];
+  });
+  return [speed, ...names.map((name): Direction => [[name, 1]])];
 }
 
 function scaled(start: CoreFigures, moved: ReadonlyMap<CoreFigure, number>): CoreFigures {

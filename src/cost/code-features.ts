@@ -15,6 +15,9 @@ export interface FeatureRow {
   readonly row: readonly number[];
 }
 
+/** Figures of a row. */
+export const featureCount = 31;
+
 export function codeFeatures(work: CodeWork, core: CoreFigures): FeatureRow {
   const price = priceCode(work, core);
   const runs = work.runs.map((run) => ({ run, price: priceRun(run, core) }));

@@ -46,9 +46,9 @@ export class GraphPricer {
   readonly #regions = new Map<string, Region>();
   readonly #prices = new Map<string, number>();
 
-  constructor(target: Target) {
+  constructor(target: Target, core: CoreFigures = coreFigures(target)) {
     this.#target = target;
-    this.#core = coreFigures(target);
+    this.#core = core;
     this.#guide = guideRates(target);
   }
 

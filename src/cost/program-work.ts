@@ -75,7 +75,9 @@ export function kernelWork(
 ): readonly CodeRun[] {
   const counter = new WorkCounter(kernel, symbols, options);
   for (const role of kernel.roles) counter.walk(role.body, 1, 1);
-  return [...counter.lists.values()].filter((run) => run.executions > 0);
+  return [...counter.lists.values()]
+    .filter((run) => run.executions > 0)
+    .map(({ mix, executions, chains, entries }) => ({ mix, executions, chains, entries }));
 }
 
 class WorkCounter {

@@ -5,7 +5,7 @@
  * MEM memory plan, EMT emitter, RUN runtime, ART artifact, VER verdict, CLI command line, STO store,
  * SEM semantics, FET models of other packages (bench), TGT targets, PLN plans,
  * GUF GGUF files.
- * SEM semantics, EGR e-graph and extraction, FET models of other packages (bench).
+ * SEM semantics, EGR e-graph and extraction, CAL calibration, FET models of other packages (bench).
  * SEM semantics, PRB problem files of the search, FET models of other packages (bench).
  */
 export const diagnosticCodes = {
@@ -130,6 +130,10 @@ export const diagnosticCodes = {
   AFF001: "not an affine expression",
   AFF002: "integer out of range",
   AFF003: "unsupported set notation",
+  CAL001: "calibration file cannot be used",
+  CAL002: "calibration belongs elsewhere",
+  CAL003: "too little was measured for a calibration",
+  CAL004: "target cannot be calibrated",
   PRB001: "problem file is not JSON",
   PRB002: "problem file does not have its form",
   PRB003: "number of a problem file is not usable",

@@ -76,13 +76,13 @@ export class CandidateSession {
     return { kind: "done", value: answer.value };
   }
 
-  /** Times this candidate, in turns with another that has run in the same child. */
+  /** Times this candidate, in turns with others that have run in the same child. */
   async time(
     protocol: SamplingProtocol,
     deadlineMs: number,
-    rival?: CandidateSession,
+    rivals: readonly CandidateSession[] = [],
   ): Promise<Step<readonly Float64Array[]>> {
-    const ids = rival ? [this.id, rival.id] : [this.id];
+    const ids = [this.id, ...rivals.map((r) => r.id)];
     const answer = await this.#ask({ kind: "time", ids, protocol }, deadlineMs);
     if (answer.kind !== "done") return answer;
     invariant(answer.value.kind === "samples", () => `a timing answered ${answer.value.kind}`);

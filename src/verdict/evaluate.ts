@@ -102,18 +102,14 @@ async function measure(
       const ready = side && of ? await prepare(side, of, symbols, bench) : undefined;
       if (ready) return ready;
     }
-    const timed = await session.time(protocol, deadlineOf(protocol, bench), rival);
+    const timed = await session.time(protocol, deadlineOf(protocol, bench), rival ? [rival] : []);
     if (timed.kind !== "done") return timed;
     const [own, other] = timed.value.map((samples) => Array.from(samples));
     const boundNs = roofBoundNs(workOf(candidate.region, symbols), peaks);
     const fastest = Math.min(...own!, ...(other ?? []));
     if (fastest < boundNs) return implausible(candidate, fastest, boundNs);
     const timing: StoredTiming = {
-      medianNs: quantile(own!, 0.5),
-      lowNs: quantile(own!, 0.25),
-      highNs: quantile(own!, 0.75),
-      n: own!.length,
-      boundNs,
+      ...timingOf(own!, boundNs),
       ...(incumbent && { paired: pairedWith(incumbent, own!, other!, bench.seed) }),
     };
     return { kind: "measured", agreement, timing };
@@ -122,8 +118,18 @@ async function measure(
   }
 }
 
+export function timingOf(samples: readonly number[], boundNs: number): StoredTiming {
+  return {
+    medianNs: quantile(samples, 0.5),
+    lowNs: quantile(samples, 0.25),
+    highNs: quantile(samples, 0.75),
+    n: samples.length,
+    boundNs,
+  };
+}
+
 /** Loads what is not loaded, and runs it once on the inputs that it will be timed on. */
-async function prepare(
+export async function prepare(
   session: CandidateSession,
   candidate: Candidate,
   symbols: Symbols,
@@ -155,11 +161,11 @@ function pairedWith(
 }
 
 /** Every run of warm-up and rounds may take what one run may, on both sides. */
-function deadlineOf({ rounds, warmUp }: SamplingProtocol, { deadlineMs }: Bench): number {
+export function deadlineOf({ rounds, warmUp }: SamplingProtocol, { deadlineMs }: Bench): number {
   return deadlineMs * 2 * (rounds + 2 * warmUp);
 }
 
-function implausible(candidate: Candidate, foundNs: number, boundNs: number): Rejected {
+export function implausible(candidate: Candidate, foundNs: number, boundNs: number): Rejected {
   const message = `a run took ${foundNs.toFixed(0)} ns, its work needs ${boundNs.toFixed(0)} ns at least`;
   const at = `region ${candidate.region.name}`;
   return rejected("implausible", [

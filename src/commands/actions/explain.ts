@@ -9,7 +9,7 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { searchPictures } from "../library/search-pictures.ts";
-import { describeCertificate } from "../library/search-report.ts";
+import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { explainRewrite } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { printTable } from "./table.ts";
@@ -42,6 +42,7 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   const pictures = drawn.value;
   const text = [
     describeCertificate(search),
+    describePrices(search),
     "",
     args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened.value),
     ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),

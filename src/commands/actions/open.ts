@@ -8,6 +8,7 @@ import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic
 import type { CommandContext } from "../command.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
+import type { CalibrationWish } from "../library/machine-calibration.ts";
 import {
   findTarget,
   type ModelBytes,
@@ -30,6 +31,7 @@ export interface OpenArgs {
   readonly portable?: boolean;
   readonly measured?: ReadonlyMap<string, Schedule>;
   readonly rewrite?: RewriteMode;
+  readonly calibration?: CalibrationWish | undefined;
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
@@ -63,6 +65,7 @@ function readRequest(args: OpenArgs, context: CommandContext): Result<OpenReques
     ...(args.portable && { portable: true }),
     ...(args.measured && { measured: args.measured }),
     ...(args.rewrite && { rewrite: args.rewrite }),
+    calibration: args.calibration ?? "auto",
     onPass: context.progress,
   };
   return ok({ source: source.value, options });

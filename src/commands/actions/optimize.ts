@@ -12,7 +12,7 @@ import { targets } from "../../target/index.ts";
 import type { Action, CommandContext } from "../command.ts";
 import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import type { OpenModel } from "../library/open-model.ts";
-import { describeCertificate, searchReport } from "../library/search-report.ts";
+import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
@@ -119,7 +119,7 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
   }));
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const { arenas, scratchLowerBound } = origin.compiled.plan;
-  const search = searchReport(target.name, origin.compiled);
+  const search = artifact.meta.searches!.find((s) => s.target === target.name)!;
   const data = {
     output,
     bytes: bytes.length,
@@ -142,6 +142,7 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
     `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
     `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
     describeCertificate(search),
+    describePrices(search),
     ...(measured ? [describeMeasured(measured)] : []),
     describeChecks(reports),
     "",

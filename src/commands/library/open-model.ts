@@ -35,6 +35,7 @@ import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
 import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
+import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 import { searchReport } from "./search-report.ts";
 import { unboundedSymbols } from "./unbounded-symbols.ts";
@@ -63,6 +64,8 @@ export interface OpenOptions {
   readonly portable?: boolean;
   /** Schedules by region that were measured to be the best on this machine. */
   readonly measured?: ReadonlyMap<string, Schedule>;
+  /** Prices that were fitted to this machine; default: off. */
+  readonly calibration?: CalibrationWish;
   readonly onPass?: (pass: string) => void;
   /** What earlier loads left; by default the user's cache folder, where this is a built package. */
   readonly kept?: KeptFiles | undefined;
@@ -105,7 +108,10 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (state !== undefined) return fail(fixedBefore("states", `--state ${state}`));
   const [value] = Object.keys(options.values ?? {});
   if (value !== undefined) return fail(fixedBefore("values", `--value ${value}`));
-  const { rewrite = "off" } = options;
+  const { rewrite = "off", calibration = "off" } = options;
+  if (calibration !== "off" && calibration !== "auto") {
+    return fail(fixedBefore("prices", `--calibration ${calibration}`));
+  }
   if (rewrite !== "off") return fail(fixedBefore("operations", `--rewrite ${rewrite}`));
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
@@ -284,8 +290,13 @@ export function compileImported(
   target: Target,
   options: OpenOptions,
 ): Result<OpenModel> {
+  const wish = options.calibration ?? "off";
+  const calibration = findCalibration(target, wish);
+  if (!calibration.ok) return calibration;
+  const used = calibration.value;
   const compiled = compileModel(imported, {
     target,
+    ...(used && { model: used.model }),
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.rewrite && { rewrite: options.rewrite }),
     ...(options.measured && { measured: options.measured }),
@@ -294,31 +305,39 @@ export function compileImported(
   if (!compiled.ok) return compiled;
   const { model } = compiled.value;
   const code = codeOf(compiled.value);
-  const missing: Diagnostic[] = [];
-  const all = [[target.name, code, compiled.value] as const];
+  const missing: Diagnostic[] = [...calibration.warnings];
+  const all = [{ target, code, compiled: compiled.value, origin: used?.origin }];
   if (options.portable && target.name !== portableTarget) {
     // What runs where the processor or the host does not let the machine code run.
     // All programs of an artifact share one graph.
     const shared = compiled.value.rewritten ? model : imported;
-    const other = compileModel(shared, { target: targets.get(portableTarget)! });
+    const portable = targets.get(portableTarget)!;
+    // A file that was named is one target's.
+    const own = findCalibration(portable, wish === "auto" ? wish : "off");
+    if (!own.ok) return own;
+    missing.push(...own.warnings);
+    const prices = own.value && { model: own.value.model };
+    const other = compileModel(shared, { target: portable, ...prices });
     const tooLarge = !other.ok && other.diagnostics.every((d) => d.code === "MEM002");
     if (!other.ok && !tooLarge) return other;
-    if (other.ok) all.push([portableTarget, codeOf(other.value), other.value]);
-    else missing.push(...other.diagnostics.map(withoutPortable));
+    if (other.ok) {
+      const origin = own.value?.origin;
+      all.push({ target: portable, code: codeOf(other.value), compiled: other.value, origin });
+    } else missing.push(...other.diagnostics.map(withoutPortable));
   }
   const meta = {
     producer: version,
     seed: options.seed,
     inputs: portsOf(imported, compiled.value, "inputs"),
     outputs: portsOf(imported, compiled.value, "outputs"),
-    views: allViews(all.map(([, , c]) => c)),
-    searches: all.map(([name, , c]) => searchReport(name, c)),
+    views: allViews(all.map((a) => a.compiled)),
+    searches: all.map((a) => searchReport(a.target.name, a.compiled, a.origin)),
     ...approximated(compiled.value),
   };
   const artifact: ArtifactContent = {
     meta,
     graph: model.graph,
-    targets: new Map(all.map(([name, made]) => [name, made])),
+    targets: new Map(all.map((a) => [a.target.name, a.code])),
     weights: model.weights,
   };
   const origin = { imported, compiled: compiled.value };

@@ -4,14 +4,14 @@
  * workload is an ONNX model of one operator with all its regions: a candidate is a state of each.
  */
 
-import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
-import { type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
-import type { Model } from "../../src/graph/graph.ts";
-import { prepareModel } from "../../src/graph/prepare.ts";
-import { buildNests } from "../../src/region/builders/build-nests.ts";
-import { type ProgramRegions, regionsOf } from "../../src/region/regions-of.ts";
-import type { Tensor } from "../../src/semantics/tensor.ts";
-import { unwrap } from "../sessions/import-hints.ts";
+import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import { type NodeSpec, writeModel } from "../../frontend/onnx/model-writer.ts";
+import type { Model } from "../../graph/graph.ts";
+import { prepareModel } from "../../graph/prepare.ts";
+import { buildNests } from "../../region/builders/build-nests.ts";
+import { type ProgramRegions, regionsOf } from "../../region/regions-of.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
+import { unwrap } from "./wavetile-error.ts";
 
 export interface Workload {
   readonly family: string;
@@ -90,7 +90,7 @@ const makers = {
 
 export type Family = keyof typeof makers;
 
-/** Shapes of each family: the first ones train, the last is held out. */
+/** Shapes of each family. What is fitted is judged on shapes that it was not fitted to. */
 export const familyShapes: Readonly<Record<Family, readonly (readonly number[])[]>> = {
   gemm: [
     [64, 64, 64],

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { codePriceOf } from "./compile.ts";
+import { analyticalModel, type CostModel, calibrate, mostScaled } from "./cost/calibration.ts";
+import { parseCalibration, printCalibration } from "./cost/calibration-file.ts";
+import type { CoreFigures } from "./cost/core-figures.ts";
+import { codeWork } from "./cost/mix-price.ts";
+import { lowerRegion } from "./lower/lower-region.ts";
+import { applySchedule } from "./schedule/apply.ts";
+import { printSchedule } from "./schedule/directive-text.ts";
+import { drawStates } from "./schedule/draw-states.ts";
+import { sampleRegions } from "./schedule/sample-regions.test-support.ts";
+import { Rng } from "./support/rng.ts";
+import { targets } from "./target/index.ts";
+
+const cases = Object.entries(sampleRegions).flatMap(([name, region]) =>
+  ["wasm", "x64-avx512"].map((target) => [name, target, region] as const),
+);
+
+/** The fastest machine that a calibration could claim, and trees that halve every price upon it. */
+function boldest({ core, ...model }: CostModel): CostModel {
+  const scaled = Object.entries(core).map(([name, x]) => {
+    const isRate = /PerNs$/.test(name) || name === "windowInstructions" || name === "loadsAhead";
+    return [name, isRate ? x * mostScaled : x / mostScaled];
+  });
+  const residual = { trees: [-Math.log(2)], sigma: 0 };
+  return { ...model, core: Object.fromEntries(scaled) as CoreFigures, residual, trust: 1 };
+}
+
+describe.each(cases)("the price of the code of %s on %s", (_, name, region) => {
+  const target = targets.get(name)!;
+
+  it("is never below the bound, whatever was fitted, and moves with the figures", () => {
+    const plain = analyticalModel(target);
+    const drawing = { count: 8, rng: new Rng(4), parallel: false, inLanes: false };
+    for (const { schedule } of drawStates(region, target, drawing)) {
+      const applied = applySchedule(region, schedule);
+      if (!applied.ok) throw new Error("a state does not apply");
+      const priced = codePriceOf(applied.value, target, plain);
+      const least = codePriceOf(applied.value, target, boldest(plain));
+      if (!priced || !least) continue;
+      expect(priced.boundNs).toBeGreaterThan(0);
+      expect(least.boundNs).toBe(priced.boundNs);
+      expect(least.estimateNs).toBeGreaterThanOrEqual(least.boundNs);
+      expect(priced.estimateNs).toBeGreaterThanOrEqual(least.estimateNs);
+      expect(Number.isFinite(priced.estimateNs)).toBe(true);
+    }
+  });
+
+  it("is made of what a calibration file can hold", () => {
+    const drawing = { count: 3, rng: new Rng(9), parallel: false, inLanes: true };
+    const samples = drawStates(region, target, drawing).flatMap(({ schedule }) => {
+      const applied = applySchedule(region, schedule);
+      if (!applied.ok) throw new Error("a state does not apply");
+      const kernels = lowerRegion(applied.value, target);
+      if (!kernels.ok) return [];
+      const regions = [codeWork(applied.value, kernels.value, target)];
+      return [{ workload: "w", family: "f", schedule: printSchedule(schedule), ns: 1e4, regions }];
+    });
+    if (samples.length === 0) return;
+    const fit = calibrate(samples, analyticalModel(target).core);
+    const about = { machine: "m", codegen: "1", command: "c", protocol: "p", seed: 0 };
+    const file = { target: name, ...about, fit, samples };
+    expect(parseCalibration(printCalibration(file), "f")).toEqual({
+      ok: true,
+      value: file,
+      warnings: [],
+    });
+  });
+});
