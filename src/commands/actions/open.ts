@@ -9,9 +9,9 @@ import type { CommandContext } from "../command.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
 import type { CalibrationWish } from "../library/machine-calibration.ts";
+import type { ModelBytes } from "../library/model-bytes.ts";
 import {
   findTarget,
-  type ModelBytes,
   type OpenModel,
   type OpenOptions,
   openModel,

@@ -9,7 +9,8 @@ import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { StateLinks } from "./link-states.ts";
 import { LoadedModel, type ModelFace, type RunningModel } from "./loaded-model.ts";
-import { type ModelBytes, openModel, startSession } from "./open-model.ts";
+import type { ModelBytes } from "./model-bytes.ts";
+import { openModel, startSession } from "./open-model.ts";
 import {
   defaultLimits,
   type SpecialisationLimits,

@@ -14,9 +14,7 @@ import { readContainer } from "../../artifact/read-artifact.ts";
 import { readerOfWeights } from "../../artifact/weights.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel } from "../../compile.ts";
-import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
-import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
-import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
@@ -36,23 +34,14 @@ import { version } from "../version.ts";
 import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
+import { type GivenSizes, importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 import { searchReport } from "./search-report.ts";
 import { unboundedSymbols } from "./unbounded-symbols.ts";
 
-export interface ModelBytes {
-  readonly bytes: Uint8Array;
-  readonly readExternal?: ReadExternal;
-  /** Where they come from: a file named .wt is an artifact whatever became of its first bytes. */
-  readonly path?: string;
-}
-
-export interface OpenOptions {
+export interface OpenOptions extends GivenSizes {
   /** Name of a target, or `auto`: the best that this engine can run. */
   readonly target: string;
-  readonly shapes: ShapeOverrides;
-  /** Inputs of an ONNX model whose values are fixed when it is compiled. */
-  readonly values?: Readonly<Record<string, Tensor>>;
   /** Inputs of an ONNX model that take over an output of the run before: input to output. */
   readonly states?: StateLinks;
   readonly seed: number;
@@ -268,13 +257,8 @@ export function findTarget(name: string): Result<Target> {
 function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
   const target = findTarget(options.target);
   if (!target.ok) return target;
-  const { shapes, values } = options;
   options.onPass?.("import");
-  const read = importOnnx(source.bytes, {
-    shapes,
-    ...(values && { values }),
-    ...(source.readExternal && { readExternal: source.readExternal }),
-  });
+  const read = importBytes(source, options);
   if (!read.ok) return read;
   const imported = linkStates(read.value, options.states ?? {});
   if (!imported.ok) return imported;
@@ -328,8 +312,7 @@ export function compileImported(
   const meta = {
     producer: version,
     seed: options.seed,
-    inputs: portsOf(imported, compiled.value, "inputs"),
-    outputs: portsOf(imported, compiled.value, "outputs"),
+    ...portNames(imported, model.graph),
     views: allViews(all.map((a) => a.compiled)),
     searches: all.map((a) => searchReport(a.target.name, a.compiled, a.origin)),
     ...approximated(compiled.value),
@@ -355,15 +338,6 @@ function approximated({ errorBound }: CompiledModel): { readonly errorBound?: nu
 function withoutPortable(d: Diagnostic): Diagnostic {
   const notes = [...d.notes, `the artifact has no program for ${portableTarget}`];
   return { ...d, severity: "warning", notes };
-}
-
-function portsOf(
-  imported: ImportedModel,
-  { model: { graph } }: CompiledModel,
-  side: "inputs" | "outputs",
-): ArtifactMeta["inputs"] {
-  const names = side === "inputs" ? imported.inputNames : imported.outputNames;
-  return graph[side].map((v, i) => ({ name: names[i]!, value: graph.values[v]!.name }));
 }
 
 function codeOf({ regions, plan }: CompiledModel): TargetCode {

@@ -7,7 +7,6 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import { spellName } from "../../frontend/onnx/import/assembly.ts";
-import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
@@ -17,7 +16,8 @@ import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { RecentValues } from "../../support/recent-values.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
-import { type ModelBytes, type OpenOptions, openModel, startSession } from "./open-model.ts";
+import { importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
+import { type OpenOptions, openModel, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
 import { stageModel } from "./staged-session.ts";
 
@@ -52,26 +52,13 @@ export interface Specialising {
 
 /** Imports the model once, for its ports; nothing is compiled yet. */
 export function specialise(source: ModelBytes, options: SpecialiseOptions): Result<Specialising> {
-  const { shapes, values } = options;
-  const read = importOnnx(source.bytes, {
-    shapes,
-    ...(values && { values }),
-    ...(source.readExternal && { readExternal: source.readExternal }),
-  });
+  const read = importBytes(source, options);
   if (!read.ok) return read;
   const { graph } = read.value;
-  const meta = metaOf(read.value);
+  const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
   const session = new SpecialisingSession(source, options, { graph, meta });
   return ok({ face, session }, read.warnings);
-}
-
-function metaOf({ graph, inputNames, outputNames }: ImportedModel): Specialised["meta"] {
-  const port = (name: string, id: number) => ({ name, value: graph.values[id]!.name });
-  return {
-    inputs: graph.inputs.map((v, i) => port(inputNames[i]!, v)),
-    outputs: graph.outputs.map((v, i) => port(outputNames[i]!, v)),
-  };
 }
 
 export class SpecialisingSession implements RunningModel {

@@ -5,7 +5,6 @@
  * which cost nothing then.
  */
 import { prepareFor } from "../../compile.ts";
-import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model, WeightStore } from "../../graph/graph.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { runGraph } from "../../interp/graph.ts";
@@ -15,13 +14,8 @@ import { elementCount } from "../../semantics/shape.ts";
 import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
-import {
-  compileImported,
-  findTarget,
-  type ModelBytes,
-  type OpenOptions,
-  startSession,
-} from "./open-model.ts";
+import { importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
+import { compileImported, findTarget, type OpenOptions, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
 import { unboundedSymbols } from "./unbounded-symbols.ts";
 
@@ -44,12 +38,7 @@ export function stageModel(
   source: ModelBytes,
   options: OpenOptions & { readonly threads: number },
 ): Result<Staged> | undefined {
-  const { shapes, values } = options;
-  const read = importOnnx(source.bytes, {
-    shapes,
-    ...(values && { values }),
-    ...(source.readExternal && { readExternal: source.readExternal }),
-  });
+  const read = importBytes(source, options);
   if (!read.ok) return read;
   const target = findTarget(options.target);
   if (!target.ok) return target;
@@ -64,12 +53,7 @@ export function stageModel(
     if (!stage.ok) return stage;
     stages.push({ graph: part.graph, weights, bytes: 0, ...stage.value });
   }
-  const port = (names: readonly string[], ids: readonly number[]) =>
-    ids.map((id, i) => ({ name: names[i]!, value: graph.values[id]!.name }));
-  const meta = {
-    inputs: port(read.value.inputNames, graph.inputs),
-    outputs: port(read.value.outputNames, graph.outputs),
-  };
+  const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
   return ok({ face, session: new StagedSession(graph, stages) }, read.warnings);
 }

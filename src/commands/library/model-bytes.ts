@@ -1,0 +1,41 @@
+/** The bytes of a model, how it is read from them with sizes and values that are given, and what it calls its ports. */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
+import type { ReadExternal } from "../../frontend/onnx/external-data.ts";
+import { type ImportedModel, importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
+import type { Graph } from "../../graph/graph.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
+import type { Result } from "../../support/diagnostic.ts";
+
+export interface ModelBytes {
+  readonly bytes: Uint8Array;
+  readonly readExternal?: ReadExternal;
+  /** Where they come from: a file named .wt is an artifact whatever became of its first bytes. */
+  readonly path?: string;
+}
+
+export interface GivenSizes {
+  readonly shapes: ShapeOverrides;
+  /** Inputs whose values are fixed when the model is compiled. */
+  readonly values?: Readonly<Record<string, Tensor>>;
+}
+
+export function importBytes(
+  { bytes, readExternal }: ModelBytes,
+  { shapes, values }: GivenSizes,
+): Result<ImportedModel> {
+  const given = { shapes, ...(values && { values }), ...(readExternal && { readExternal }) };
+  return importOnnx(bytes, given);
+}
+
+/** What the model calls its inputs and outputs, in the order of the ports of `graph`. */
+export function portNames(
+  { inputNames, outputNames }: Pick<ImportedModel, "inputNames" | "outputNames">,
+  graph: Graph,
+): Pick<ArtifactMeta, "inputs" | "outputs"> {
+  const port = (name: string, id: number) => ({ name, value: graph.values[id]!.name });
+  return {
+    inputs: graph.inputs.map((v, i) => port(inputNames[i]!, v)),
+    outputs: graph.outputs.map((v, i) => port(outputNames[i]!, v)),
+  };
+}
