@@ -190,13 +190,13 @@ class Trial {
   #wrongCure(): string | undefined {
     const kept = this.#used.every((d) => !programKinds.has(d.kind));
     if (!kept || this.#rng.uniform() > 0.1) return undefined;
-    const change = smallestChange(this.#kernel.nest, this.#used);
-    const verdict = change && scheduleNest(this.#kernel.nest, change.directives);
-    if (verdict?.kind !== "legal")
-      return change && `the suggestion ${change.text} is ${verdict?.kind}`;
+    const change = smallestChange(this.#kernel.nest, this.#used, mostJudged);
+    if (!change) return "no change is suggested";
+    const verdict = scheduleNest(this.#kernel.nest, change.directives);
+    if (verdict.kind !== "legal") return `the suggestion ${change.text} is ${verdict.kind}`;
     const { instances, pairs } = this.#kernel;
     const broken = brute.findBroken(verdict.plan.tree, instances, pairs);
-    return broken && `the suggestion ${change!.text} is illegal`;
+    return broken && `the suggestion ${change.text} is illegal`;
   }
 
   /** Runs the tree twice, as it stands and shuffled. */
@@ -228,6 +228,9 @@ class Trial {
     return undefined;
   }
 }
+
+/** Schedules that the search for one change judges. */
+const mostJudged = 60;
 
 const programKinds: ReadonlySet<string> = new Set([
   "split-reduction",

@@ -156,6 +156,13 @@ export {
 } from "./tree/directive.ts";
 export { printTreeDirective } from "./tree/directive-text.ts";
 export {
+  describeEdits,
+  type Edit,
+  editDirectives,
+  editsOf,
+  type ProposedDirective,
+} from "./tree/edits.ts";
+export {
   flattenTree,
   type TimePart,
   type TimePaths,
@@ -197,12 +204,11 @@ export {
 export { relocationOf, type StorageDirective } from "./tree/storage-directives.ts";
 export {
   type Change,
-  describeEdit,
-  type Edit,
-  editDirectives,
-  editsOf,
-  type ProposedDirective,
+  type FoundEdits,
+  type Judge,
+  type Judgement,
   smallestChange,
+  smallestEdits,
 } from "./tree/suggest.ts";
 export type {
   BandMember,

@@ -62,7 +62,7 @@ describe("one statement", () => {
 
   it("threads share no accumulator", () => {
     expect(check(region, "parallelize S0:k")).toMatchInlineSnapshot(
-      `"SCH016 S0[i = 0, j = 0, k = 0] must run before S0[i = 0, j = 0, k = 1] (with N = 4): both add to t[0, 0]; threads would add to one result: S0:k is a reduce loop; leave k serial, or vectorize it: lanes have an accumulator each; or: leave out parallelize S0:k"`,
+      `"SCH016 S0[i = 0, j = 0, k = 0] must run before S0[i = 0, j = 0, k = 1] (with N = 4): both add to t[0, 0]; threads would add to one result: S0:k is a reduce loop; leave out parallelize S0:k"`,
     );
   });
 

@@ -23,6 +23,13 @@ writeFileSync(
   join(folder, "early.txt"),
   skewed.replace("skew S0:i1 by i0 times 1", "skew S0:i1 by i0 times -1"),
 );
+const wide = `schedule "S0" for "wasm" {
+  split S0:i1 by 4 -> a b
+  interchange S0:a with b
+  parallelize S0:a
+}`;
+writeFileSync(join(folder, "wide.txt"), wide);
+writeFileSync(join(folder, "cured.txt"), wide.replace(/ {2}(interchange|parallelize).*\n/g, ""));
 writeFileSync(join(folder, "nowhere.txt"), skewed.replace('"S0"', '"Q"'));
 
 /** The exit code, and both streams. */
@@ -77,6 +84,8 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
   ["loops", ["inspect", "FOLDER/running.onnx", "--schedule", "--loops", "--target", "wasm"]],
   ["own schedule", [...own("skewed"), "--loops", "--at", "S0[1, 2]"]],
   ["own schedule that is illegal", own("early")],
+  ["own schedule with two faults", own("wide")],
+  ["own schedule without them", own("cured")],
   ["own schedule of no region", own("nowhere")],
   ["no loops in an artifact", ["inspect", "FOLDER/c.wt", "--schedule", "--loops"]],
   ["loops of what", ["inspect", "FOLDER/running.onnx", "--loops"]],

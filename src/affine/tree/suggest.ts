@@ -1,141 +1,174 @@
 /**
- * The smallest change that makes a refused schedule legal: candidates from small to large, each judged
- * like any schedule, so that what is suggested is legal for sure. First other numbers or another order
- * in a directive that is there (a longer shift, one more buffer, two loops exchanged), then one
- * directive more (a skew before tiles, a shift behind a fusion), then one less, the last first, then
- * additions by larger numbers.
+ * The smallest change that makes a refused schedule legal: sets of edits (edits.ts), those of one edit
+ * first, then those of two and so on, each judged like any schedule, so that what is suggested is legal for
+ * sure. A schedule without directives is legal, so there always is a change. The search is counted in
+ * schedules judged; where it ends early, what comes out is some change of which no part can be left away,
+ * and is said to be no more than that.
  */
 import { scheduleNest, type TreeDirective } from "./directive.ts";
 import { printTreeDirective } from "./directive-text.ts";
+import {
+  areCompatible,
+  describeEdits,
+  type Edit,
+  editDirectives,
+  editsOf,
+  leaveOut,
+  type ProposedDirective,
+} from "./edits.ts";
 import type { Nest } from "./nest-program.ts";
 
 export interface Change {
   readonly directives: readonly TreeDirective[];
   /** In words: `shift T:i by 1 behind fuse S into T at i`. */
   readonly text: string;
+  /** Whether all changes of fewer edits were judged. */
+  readonly smallest: boolean;
 }
 
-/** Undefined when no single change helps, or the schedule is refused for its form. */
+/** What is known of a schedule with edits. */
+export interface Judgement {
+  readonly legal: boolean;
+  /** The first directives, so many, have no place or meaning, whatever stands behind them. */
+  readonly stuck?: number | undefined;
+}
+
+export type Judge<D> = (directives: readonly (D | ProposedDirective)[]) => Judgement;
+
+/** Schedules that one search judges, and how many that need no judging count as one. */
+const mostJudged = 1500;
+const skippedPerJudged = 100;
+
+/** Undefined when the schedule without directives is not known to be legal either. */
 export function smallestChange(
   nest: Nest,
   directives: readonly TreeDirective[],
+  limit = mostJudged,
 ): Change | undefined {
-  for (const edit of editsOf(directives)) {
-    const edited = editDirectives(directives, edit);
-    if (scheduleNest(nest, edited).kind === "legal") {
-      return {
-        directives: edited,
-        text: describeEdit<TreeDirective>(edit, directives, printTreeDirective),
-      };
+  const judge: Judge<TreeDirective> = (edited) => {
+    const verdict = scheduleNest(nest, edited);
+    const stuck = verdict.kind === "malformed" ? verdict.at + 1 : undefined;
+    return { legal: verdict.kind === "legal", stuck };
+  };
+  const found = smallestEdits(directives, judge, limit);
+  return (
+    found && {
+      directives: editDirectives<TreeDirective>(directives, found.edits),
+      text: describeEdits<TreeDirective>(found.edits, directives, printTreeDirective),
+      smallest: found.smallest,
     }
-  }
-  return undefined;
-}
-
-/** One directive replaced, put before or behind another one, or left out. */
-export interface Edit {
-  readonly at: number;
-  readonly how: "instead" | "before" | "behind" | "without";
-  /** Absent only where one is left out. */
-  readonly made?: ProposedDirective;
-}
-
-/** The directives that changes are made of. */
-export type ProposedDirective = Extract<
-  TreeDirective,
-  { readonly kind: "shift" | "skew" | "diamond" | "fold" | "buffer" | "reorder" }
->;
-
-export function editDirectives<D>(
-  directives: readonly (D | ProposedDirective)[],
-  { at, how, made }: Edit,
-): readonly (D | ProposedDirective)[] {
-  const put = made ? [made] : [];
-  if (how === "instead" || how === "without") return directives.toSpliced(at, 1, ...put);
-  return directives.toSpliced(how === "before" ? at : at + 1, 0, ...put);
-}
-
-export function describeEdit<D>(
-  { at, how, made }: Edit,
-  directives: readonly D[],
-  print: (d: D | ProposedDirective) => string,
-): string {
-  const old = print(directives[at]!);
-  if (!made) return `leave out ${old}`;
-  return `${print(made)} ${how === "instead" ? "instead of" : how} ${old}`;
-}
-
-/** Edits from small to large. Directives that are not known here can only be left out. */
-export function* editsOf(
-  directives: readonly (TreeDirective | { readonly kind: string })[],
-): Generator<Edit> {
-  const all = directives as readonly TreeDirective[];
-  const places = all.map((_, i) => all.length - 1 - i);
-  for (const size of [1, 2, 3, 4]) {
-    for (const at of places) {
-      for (const made of adjusted(all[at]!, size)) yield { at, how: "instead", made };
-    }
-  }
-  yield* additions(all, 1);
-  for (const at of places) yield { at, how: "without" };
-  for (const size of [2, 3]) yield* additions(all, size);
-}
-
-function* additions(all: readonly TreeDirective[], size: number): Generator<Edit> {
-  for (let at = all.length - 1; at >= 0; at--) {
-    for (const made of skewsFor(all[at]!, size)) yield { at, how: "before", made };
-    for (const made of shiftsFor(all[at]!, size)) yield { at, how: "behind", made };
-  }
-}
-
-/** The directive with its number changed by `size`, or two loops `size` apart exchanged. */
-function adjusted(d: TreeDirective, size: number): readonly ProposedDirective[] {
-  switch (d.kind) {
-    case "shift":
-      return [
-        { ...d, by: d.by + size },
-        { ...d, by: d.by - size },
-      ];
-    case "skew":
-      return [
-        { ...d, factor: d.factor + size },
-        { ...d, factor: d.factor - size },
-      ];
-    case "diamond":
-      return [{ ...d, slope: d.slope + size }];
-    case "fold":
-      return [{ ...d, modulus: d.modulus + size }];
-    case "buffer":
-      return [{ ...d, copies: d.copies + size }];
-    case "reorder":
-      return d.order.slice(size).map((other, i) => ({
-        ...d,
-        order: d.order.with(i, other).with(i + size, d.order[i]!),
-      }));
-    default:
-      return [];
-  }
-}
-
-/** Skews that let loops be exchanged or tiled: each loop by each one named with it. */
-function skewsFor(d: TreeDirective, factor: number): readonly ProposedDirective[] {
-  const named =
-    d.kind === "tile"
-      ? d.loops
-      : d.kind === "reorder"
-        ? d.order
-        : d.kind === "interchange"
-          ? [d.loop, d.other]
-          : [];
-  if (!("statement" in d)) return [];
-  return named.flatMap((loop) =>
-    named
-      .filter((by) => by !== loop)
-      .map((by) => ({ kind: "skew", statement: d.statement, loop, by, factor })),
   );
 }
 
-function shiftsFor(d: TreeDirective, by: number): readonly ProposedDirective[] {
-  if (d.kind !== "fuse") return [];
-  return [d.into, d.statement].map((statement) => ({ kind: "shift", statement, loop: d.at, by }));
+export interface FoundEdits {
+  readonly edits: readonly Edit[];
+  /** Whether all sets of fewer edits were judged. */
+  readonly smallest: boolean;
+}
+
+/** The first legal set of edits, from few to many. Undefined where even no directives are not legal. */
+export function smallestEdits<D extends TreeDirective | { readonly kind: string }>(
+  directives: readonly D[],
+  judge: Judge<D>,
+  limit = mostJudged,
+): FoundEdits | undefined {
+  const candidates = new Candidates(directives, judge, limit);
+  const single = candidates.firstLegal(editsOf(directives), 1);
+  if (single) return { edits: single, smallest: true };
+  const removed = candidates.fewestLeftOut();
+  if (!removed) return undefined;
+  const small = [...editsOf(directives)].filter((e) => e.size === 1);
+  for (let size = 2; size <= removed.length; size++) {
+    const found = candidates.firstLegal(small, size);
+    if (found) return { edits: found, smallest: true };
+    if (candidates.isOver) return { edits: removed, smallest: false };
+  }
+  return { edits: removed, smallest: true };
+}
+
+/** Judges schedules with edits; those that begin like one which made no sense are skipped. */
+class Candidates<D extends TreeDirective | { readonly kind: string }> {
+  readonly #directives: readonly D[];
+  readonly #judge: Judge<D>;
+  #left: number;
+  readonly #stuck = new Set<string>();
+  readonly #ids = new Map<unknown, number>();
+
+  constructor(directives: readonly D[], judge: Judge<D>, limit: number) {
+    this.#directives = directives;
+    this.#judge = judge;
+    this.#left = limit * skippedPerJudged;
+  }
+
+  /** Whether the limit is passed. */
+  get isOver(): boolean {
+    return this.#left < 0;
+  }
+
+  firstLegal(edits: Iterable<Edit>, size: number): readonly Edit[] | undefined {
+    const sets = size === 1 ? oneByOne(edits) : setsOf([...edits], size);
+    for (const set of sets) {
+      if (this.#isLegal(set)) return set;
+      if (size > 1 && this.isOver) return undefined;
+    }
+    return undefined;
+  }
+
+  #isLegal(edits: readonly Edit[]): boolean {
+    const edited = editDirectives(this.#directives, edits);
+    const beginnings = this.#beginnings(edited);
+    this.#left--;
+    if (beginnings.some((b) => this.#stuck.has(b))) return false;
+    this.#left -= skippedPerJudged - 1;
+    const { legal, stuck } = this.#judge(edited);
+    const bad = stuck === undefined ? undefined : beginnings[stuck - 1];
+    if (bad !== undefined) this.#stuck.add(bad);
+    return legal;
+  }
+
+  /** Keys of the first directive, of the first two, …: what they mean may depend on which kinds there are. */
+  #beginnings(edited: readonly (D | ProposedDirective)[]): readonly string[] {
+    const kinds = [...new Set(edited.map((d) => d.kind))].sort().join();
+    let key = kinds;
+    return edited.map((d) => {
+      const id = this.#ids.get(d) ?? this.#ids.size;
+      this.#ids.set(d, id);
+      key = `${key}/${id}`;
+      return key;
+    });
+  }
+
+  /** Directives to leave out, none of which can stay by itself: they are put back one by one. */
+  fewestLeftOut(): readonly Edit[] | undefined {
+    const count = this.#directives.length;
+    let out: readonly Edit[] = Array.from({ length: count }, (_, at) => leaveOut(at));
+    if (!this.#isLegal(out)) return undefined;
+    for (let at = 0; at < count; at++) {
+      const fewer = out.filter((e) => e.at !== at);
+      if (fewer.length > 0 && this.#isLegal(fewer)) out = fewer;
+    }
+    return out;
+  }
+}
+
+function* oneByOne(edits: Iterable<Edit>): Generator<readonly Edit[]> {
+  for (const edit of edits) yield [edit];
+}
+
+/** All sets of `size` edits that can be made together, in the order of their edits. */
+function* setsOf(
+  all: readonly Edit[],
+  size: number,
+  chosen: readonly Edit[] = [],
+  from = 0,
+): Generator<readonly Edit[]> {
+  if (chosen.length === size) {
+    yield chosen;
+    return;
+  }
+  for (let i = from; i < all.length; i++) {
+    const edit = all[i]!;
+    const fits = chosen.every((c) => areCompatible(c, edit));
+    if (fits) yield* setsOf(all, size, [...chosen, edit], i + 1);
+  }
 }
