@@ -24,7 +24,7 @@ writeFileSync(
   skewed.replace("skew S0:i1 by i0 times 1", "skew S0:i1 by i0 times -1"),
 );
 const wide = `schedule "S0" for "wasm" {
-  split S0:i1 by 4 -> a b
+  split S0:i0 by 4 -> a b
   interchange S0:a with b
   parallelize S0:a
 }`;
