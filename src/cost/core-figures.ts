@@ -29,6 +29,8 @@ export interface CoreFigures {
   readonly guardInstructions: number;
   /** Instructions for a value that does not fit the registers: stored and loaded again. */
   readonly spillInstructions: number;
+  /** From a sum that is put away to where it is there again: a store, and a load that waits for it. */
+  readonly reloadNs: number;
   /** Share of a body's loads that a code generator has in registers at once. */
   readonly loadsAhead: number;
   /** How much longer functions evaluated by series take than their count of multiply-adds. */
@@ -77,7 +79,9 @@ export function coreFigures(target: Target): CoreFigures {
     // Engines load and spread an element by one instruction.
     splatInstructions: engine ? 0.1 : 0.5,
     guardInstructions: engine ? 2 : 0.6,
-    spillInstructions: 2.5,
+    spillInstructions: engine ? 3.5 : 2.5,
+    // An allocator of our own puts away what is not part of a chain.
+    reloadNs: engine ? 1.9 : 0,
     loadsAhead: engine ? 1 : 0,
     callFactor: engine ? 6.5 : 2,
     overlapLoss: 0.4,

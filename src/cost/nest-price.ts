@@ -224,13 +224,14 @@ export class NestPricer {
     end.arithmetic += points * finish;
     if (reduces) end.other += points * Math.max(1, components);
     if (reduceLane && !isDot) end.other += points * lanes * 3;
-    step.memory += this.#spills({ kept, ahead, copies, reduces }) * c.spillInstructions;
+    const spills = this.#spills({ kept, ahead, copies, reduces });
+    step.memory += spills * c.spillInstructions;
     if (!reduces) {
       step.add(end);
       return step.ns(c) + 0;
     }
     // Chains of one accumulator: each copy waits for the one before.
-    const chain = combine > 0 ? copies * c.latencyNs : 0;
+    const chain = combine > 0 ? chainNs(copies, spills, c) : 0;
     let ns = Math.max(step.ns(c), chain);
     let isInner = true;
     for (let i = split.reduce.length - 1; i >= 0; i--) {
@@ -257,8 +258,8 @@ export class NestPricer {
   /** Values of a step that are put away and fetched again. */
   #spills({ kept, ahead, copies, reduces }: StepValues): number {
     if (this.#target.compiledByEngine) {
-      const constants = reduces ? this.#figures.literals : 0;
-      return crowdedOut(kept - constants + ahead, this.#registers);
+      const others = 2 + (reduces ? this.#figures.literals : 0);
+      return crowdedOut(kept - others + ahead, this.#registers);
     }
     // An accumulator without a register is fetched and put back by every copy, an operand once.
     const homeless = Math.max(0, kept - this.#registers) * copies;
@@ -329,6 +330,11 @@ export class NestPricer {
       ({ bytes, scattered }, level) => (bytes + scatterFactor * scattered) * (rates[level] ?? 0),
     );
   }
+}
+
+/** Additions to one sum, some of which pass through memory where values are put away. */
+export function chainNs(additions: number, spills: number, c: CoreFigures): number {
+  return additions * c.latencyNs + Math.min(additions, spills / 2) * c.reloadNs;
 }
 
 /** Trips up to which branch prediction knows where a loop ends. */

@@ -256,6 +256,7 @@ class MixCounter {
   /** Uses up to the last store to memory, and after it: those of loads that go first, and the others. */
   readonly #done: RegisterUse[] = [];
   #ahead: RegisterUse[] = [];
+  #aheadBefore = 0;
   #uses: RegisterUse[] = [];
   readonly #registers: ReadonlySet<string>;
   readonly #options: WorkOptions;
@@ -284,6 +285,7 @@ class MixCounter {
     const uses = [...this.#done, ...this.#ahead, ...this.#uses];
     const { registers, loadsFirst } = this.#options;
     const alive = mostAlive(uses);
+    const wanted = Math.max(alive - keptBack, this.#updates.size + this.#mostAhead());
     return {
       loads: this.#loads,
       stores: this.#stores,
@@ -292,11 +294,17 @@ class MixCounter {
       splats: this.#splats,
       laneMoves: this.#laneMoves,
       tests: this.#tests,
-      spills: loadsFirst ? crowdedOut(alive, registers) : spillsOf(uses, registers - 1),
+      spills: loadsFirst ? crowdedOut(wanted, registers) : spillsOf(uses, registers - 1),
       alive,
       control,
       chain,
     };
+  }
+
+  /** Loads that stand before all arithmetic of a stretch without stores. */
+  #mostAhead(): number {
+    const last = this.#ahead.filter((use) => use.defines).length;
+    return Math.max(this.#aheadBefore, last);
   }
 
   #chunks(lanes: number): number {
@@ -324,6 +332,7 @@ class MixCounter {
       this.#stores += this.#chunks(s.value.lanes);
       // No load passes a store.
       this.#done.push(...this.#ahead, ...this.#uses);
+      this.#aheadBefore = this.#mostAhead();
       this.#ahead = [];
       this.#uses = [];
       return;
@@ -394,12 +403,15 @@ function mostAlive(uses: readonly RegisterUse[]): number {
 /**
  * Values that an engine's fast allocator puts away and fetches again in each trip. It splits the lives of values
  * without looking ahead: once they are too many, more are moved than do not fit.
+ *
+ * @param wanted sums and operands that are alive at once
  */
-export function crowdedOut(alive: number, registers: number): number {
-  return alive > registers ? alive - registers + keptBack : 0;
+export function crowdedOut(wanted: number, registers: number): number {
+  const room = registers - keptBack;
+  return wanted > room ? wanted - room + keptBack : 0;
 }
 
-/** Registers that an engine needs for itself once values have to move. */
+/** Registers that a product and its sum pass through. */
 const keptBack = 2;
 
 /** Values that are put away and fetched again when the one used last is always put away (Belady). */
