@@ -211,9 +211,10 @@ export class NestPricer {
     }
     const near = Math.min(widest, points);
     const ahead = near + c.loadsAhead * Math.max(0, loaded - near);
-    // Lanes of results and of the depth together: dot products, one instruction each.
+    // Lanes of results and of the depth together: dot products, one instruction each, for engines two.
     const isDot = lane !== undefined && reduceLane !== undefined;
-    const product = isDot ? 1 : body - 1 + (this.#fused ? 1 : 2);
+    const dot = this.#target.compiledByEngine ? 2 : 1;
+    const product = isDot ? dot : body - 1 + (this.#fused ? 1 : 2);
     const perPoint = isProduct ? product : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
     const finishing = variant.tile.filter((l) => l.mode !== "vector");

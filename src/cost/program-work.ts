@@ -9,6 +9,7 @@ import { type Kernel, threadCountName } from "../program/program.ts";
 import type { Expr, Statement } from "../program/statement.ts";
 import { exprOperands } from "../program/walk.ts";
 import type { Condition } from "../semantics/condition.ts";
+import { type DType, dtypes, isIntegerDType } from "../semantics/dtype.ts";
 import { constantValue, evaluate, type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
 import { scalarOps } from "../semantics/scalar-expr.ts";
 
@@ -307,13 +308,16 @@ class MixCounter {
     return Math.max(this.#aheadBefore, last);
   }
 
-  #chunks(lanes: number): number {
-    return Math.max(1, lanes / this.#options.lanes);
+  #chunks(lanes: number, dtype: DType = "f32"): number {
+    // Engines hold bytes and numbers of 16 bits as they are.
+    const { bits } = dtypes[dtype];
+    const share = this.#options.loadsFirst && isIntegerDType(dtype) && bits < 32 ? bits / 32 : 1;
+    return Math.max(1, (share * lanes) / this.#options.lanes);
   }
 
   #define(name: string, value: Expr): void {
     const { dtype } = value;
-    if (dtype !== "f32" && dtype !== "f64") return;
+    if (dtype !== "f32" && dtype !== "f64" && dtype !== "i16") return;
     const uses = this.#options.loadsFirst && this.#isFetched(value) ? this.#ahead : this.#uses;
     uses.push({ value: name, defines: true });
   }
@@ -321,9 +325,15 @@ class MixCounter {
   /** Loaded from memory, or spread over the lanes right after. */
   #isFetched(e: Expr): boolean {
     if (e.kind === "load") return !this.#registers.has(e.buffer);
-    if (e.kind !== "splat") return false;
+    const isWidened = e.kind === "cast" && e.dtype === "i16";
+    if (e.kind !== "splat" && !isWidened) return false;
     const [from] = exprOperands(e);
-    return from!.kind === "load" ? this.#isFetched(from!) : from!.kind === "local";
+    return from!.kind === "local" || this.#isFetched(from!);
+  }
+
+  /** A sum of products that an engine has no instruction for, but one for the products. */
+  #isTwo(intrinsic: string): boolean {
+    return this.#options.loadsFirst && !intrinsic.startsWith("fma.");
   }
 
   #store(s: Extract<Statement, { kind: "store" }>): void {
@@ -347,7 +357,7 @@ class MixCounter {
 
   #expr(e: Expr): void {
     for (const o of exprOperands(e)) this.#expr(o);
-    const chunks = this.#chunks(e.lanes);
+    const chunks = this.#chunks(e.lanes, e.dtype);
     switch (e.kind) {
       case "load":
         if (this.#registers.has(e.buffer)) {
@@ -368,8 +378,11 @@ class MixCounter {
         return;
       }
       case "call":
+        this.#arithmetic += this.#isTwo(e.intrinsic) ? 2 * chunks : chunks;
+        return;
       case "cast":
-        this.#arithmetic += chunks;
+        // Bytes that are loaded wide are part of the load.
+        if (e.dtype !== "i16" || e.operand.kind !== "load") this.#arithmetic += chunks;
         return;
       case "splat":
         this.#splats += chunks;

@@ -7,7 +7,7 @@
  *   bound = max(operations / peak, bytes of operands and results / nearest bandwidth)
  */
 import type { Region } from "../region/nest.ts";
-import { dotForm, dotTerms } from "../schedule/dot-form.ts";
+import { dotForm, dotTermsOf } from "../schedule/dot-form.ts";
 import {
   loopFigures,
   type NestFigures,
@@ -16,7 +16,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { TilePrice, TilePricer } from "../schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
-import { byteProducts, type Target } from "../target/target.ts";
+import type { Target } from "../target/target.ts";
 import { priceOnBlocks } from "./block-cost.ts";
 import { type CoreFigures, coreFigures } from "./core-figures.ts";
 import { NestPricer } from "./nest-price.ts";
@@ -74,12 +74,12 @@ export function tilePricer(region: Region, target: Target, core: CoreFigures): T
 
 export function regionBoundNs(region: Region, target: Target): number {
   const ranges = symbolRanges(region);
-  const onBytes = target.capabilities.has(byteProducts);
+  const terms = dotTermsOf(target);
   let flops = 0;
   for (const s of region.statements) {
     // A lane of a dot product does a multiply-add for each of its terms.
-    const isDot = onBytes && dotForm(region, s) !== undefined;
-    flops += pointsOf(s, ranges) * (isDot ? 2 / dotTerms : bodyFlops(s));
+    const isDot = terms !== undefined && dotForm(region, s) !== undefined;
+    flops += pointsOf(s, ranges) * (isDot ? 2 / terms : bodyFlops(s));
   }
   const bytes = compulsoryBytes(region, ranges);
   const compute = flops / (target.f32FlopsPerNsPerCore.value * allowance);

@@ -14,6 +14,7 @@ import { targets } from "../target/index.ts";
 import { lowerRegion } from "./lower-region.ts";
 
 const vnni = targets.get("x64-avx512-vnni")!;
+const wasm = targets.get("wasm")!;
 const [i, j, k] = [variable("i"), variable("j"), variable("k")];
 
 /** y[i, j] = sum over k of x[i, k] w[k, j] */
@@ -63,7 +64,7 @@ function product(left: DType, right: DType, depth: number): Region {
   };
 }
 
-function dots(region: Region, terms: number): readonly Directive[] {
+function dots(region: Region, terms: number, lanes = 16): readonly Directive[] {
   const statement = "S0";
   const { shape } = region.tensors.get("w")!;
   const split = (loop: string, factor: number, outer: string, inner: string): Directive => ({
@@ -75,17 +76,18 @@ function dots(region: Region, terms: number): readonly Directive[] {
     inner,
   });
   return [
-    split("j", 16, "jo", "ji"),
+    split("j", lanes, "jo", "ji"),
     { kind: "vectorize", statement, loop: "ji" },
     split("k", terms, "ko", "kq"),
     { kind: "vectorize", statement, loop: "kq" },
-    { kind: "layout", tensor: "w", layout: dotLayout(shape, { lane: 1, depth: 0 }, 16) },
+    { kind: "layout", tensor: "w", layout: dotLayout(shape, { lane: 1, depth: 0, terms }, lanes) },
     { kind: "reorder", statement, order: ["jo", "i", "ko", "kq", "ji"] },
   ];
 }
 
-function scheduled(region: Region, terms: number) {
-  return applySchedule(region, { region: "r", target: vnni.name, directives: dots(region, terms) });
+function scheduled(region: Region, terms: number, lanes = 16) {
+  const directives = dots(region, terms, lanes);
+  return applySchedule(region, { region: "r", target: vnni.name, directives });
 }
 
 describe("dot products of bytes", () => {
@@ -101,11 +103,20 @@ describe("dot products of bytes", () => {
   it.each([
     ["both are signed", product("i8", "i8", 24), 4],
     ["the weights are unsigned", product("u8", "u8", 24), 4],
-    ["groups have two elements", product("u8", "i8", 24), 2],
+    ["groups have three elements", product("u8", "i8", 24), 3],
     ["groups do not divide the depth", product("u8", "i8", 22), 4],
   ])("are refused where %s", (_, region, terms) => {
     const applied = scheduled(region, terms);
     expect(applied.ok ? [] : applied.diagnostics.map((d) => d.code)).toEqual(["SCH038"]);
+  });
+
+  it("widen pairs of bytes where sums are of 16 bits", () => {
+    const applied = scheduled(product("u8", "i8", 22), 2, 4);
+    const lowered = applied.ok ? lowerRegion(applied.value, wasm) : applied;
+    const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
+    expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
+    expect(text).toContain('"dtype":"u8","lanes":2');
+    expect(text).toContain('"kind":"cast","dtype":"i16","lanes":8');
   });
 
   it("are refused on a target without them", () => {
@@ -117,13 +128,14 @@ describe("dot products of bytes", () => {
 
 describe("the layout of their weights", () => {
   const shapes = fc.tuple(fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 9 }));
-  it("holds every element once, the four of a lane side by side", () => {
+  const widths = fc.integer({ min: 1, max: 5 });
+  it("holds every element once, the four or two of a lane side by side", () => {
     fc.assert(
-      fc.property(shapes, fc.integer({ min: 1, max: 5 }), ([depth, columns], width) => {
+      fc.property(shapes, widths, fc.constantFrom(2, 4), ([depth, columns], width, terms) => {
         const shape = [depth, columns];
         const layout = dotLayout(
           shape.map((n) => constant(n)),
-          { lane: 1, depth: 0 },
+          { lane: 1, depth: 0, terms },
           width,
         );
         expect(
@@ -136,8 +148,8 @@ describe("the layout of their weights", () => {
         const packed = packTensor({ dtype: "i8", shape, data }, layout);
         for (let d = 0; d < depth; d++) {
           for (let c = 0; c < columns; c++) {
-            const panel = Math.floor(c / width) * packed.shape[1]! + Math.floor(d / 4);
-            const at = panel * 4 * width + 4 * (c % width) + (d % 4);
+            const panel = Math.floor(c / width) * packed.shape[1]! + Math.floor(d / terms);
+            const at = panel * terms * width + terms * (c % width) + (d % terms);
             expect(packed.data[at]).toBe(data[d * columns + c]);
           }
         }
@@ -146,11 +158,12 @@ describe("the layout of their weights", () => {
     );
   });
 
-  it("is read back from the schedule", () => {
+  it.each([2, 4])("is read back from the schedule: %i a lane", (terms) => {
     const region = product("u8", "i8", 24);
-    const layout = dotLayout(region.tensors.get("w")!.shape, { lane: 1, depth: 0 }, 16);
-    expect(packedAxis("w", layout)).toEqual({ tensor: "w", axis: 1, width: 16, depth: 0 });
-    const axes = dotAxes(region, region.statements[0]!, { lane: "j", depth: "k" });
+    const layout = dotLayout(region.tensors.get("w")!.shape, { lane: 1, depth: 0, terms }, 16);
+    const depth = { axis: 0, terms };
+    expect(packedAxis("w", layout)).toEqual({ tensor: "w", axis: 1, width: 16, depth });
+    const axes = dotAxes(region, region.statements[0]!, { lane: "j", depth: "k", terms });
     expect(axes).toEqual({ tensor: "w", lane: 1, depth: 0 });
   });
 });

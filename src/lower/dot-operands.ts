@@ -1,6 +1,6 @@
 /**
- * The two operands of a dot product of bytes: four neighbours along the depth for all lanes, and the
- * packed weights of all lanes, the four of a lane side by side. In: the statement and where its loops
+ * The two operands of a dot product of bytes: four (or two) neighbours along the depth for all lanes, and
+ * the packed weights of all lanes, the four of a lane side by side; pairs are widened to 16 bits. In: the statement and where its loops
  * stand, with the loop of the four terms still free. Out: the values, bound in the block.
  */
 import type { Expr } from "../program/statement.ts";
@@ -10,6 +10,9 @@ import { type IndexExpr, splitLinear, substitute } from "../semantics/index-expr
 import { simplify } from "../semantics/index-range.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindLane, type LaneLoop, openGuard, type Site } from "./operands.ts";
+
+/** Terms of the instruction that takes bytes; fewer are of 16 bits. */
+const bytesAsTheyAre = 4;
 
 type DotSite = Site & { readonly depth: LaneLoop };
 
@@ -30,7 +33,10 @@ export function dotOperands(statement: Statement, site: DotSite): readonly [Expr
   const count = lane.lanes * depth.lanes;
   const all: Expr = { kind: "splat", dtype: "u8", lanes: count, operand: four };
   const packed = load(weights.access, at, { lanes: count, dtype: "i8", steps: [depth.lanes, 1] });
-  return [site.block.bind(all), site.block.bind(packed)];
+  if (depth.lanes === bytesAsTheyAre) return [site.block.bind(all), site.block.bind(packed)];
+  const widened = (operand: Expr): Expr =>
+    site.block.bind({ kind: "cast", dtype: "i16", lanes: count, saturate: false, operand });
+  return [widened(all), widened(packed)];
 }
 
 interface Wanted {

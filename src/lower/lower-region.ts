@@ -14,6 +14,7 @@ import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import { isTreeOnly } from "../schedule/directive.ts";
 import { printDirective } from "../schedule/directive-text.ts";
+import { dotInstruction } from "../schedule/dot-form.ts";
 import {
   isBound,
   type PlacedTensor,
@@ -366,12 +367,18 @@ class KernelLowering {
 function refuseDots({ statement, loops }: ScheduledStatement, target: Target): void {
   const vectors = loops.filter((l) => l.mode === "vector");
   if (vectors.length < 2) return;
-  const lane = vectors.find((l) => l.kind !== "reduce")!;
-  if (target.capabilities.has(`vpdpbusd.i32x${constantValue(lane.extent)}`)) return;
-  reject("SCH039", `${target.name} sums no products of bytes in ${lane.extent.key} lanes`, {
-    at: `vectorize ${statement.name}:${lane.name}`,
-    help: "vectorize the loop over results alone, or choose a target with VNNI",
-  });
+  const [lane, depth] = ["space", "reduce"].map((kind) => vectors.find((l) => l.kind === kind)!);
+  const sizes = [depth, lane].map((l) => constantValue(l!.extent)!) as [number, number];
+  const name = dotInstruction(...sizes);
+  if (name !== undefined && target.capabilities.has(name)) return;
+  reject(
+    "SCH039",
+    `${target.name} sums no ${sizes[0]} products of bytes in each of ${sizes[1]} lanes`,
+    {
+      at: `vectorize ${statement.name}:${lane!.name}`,
+      help: "vectorize the loop over results alone, split the depth by 4 (VNNI) or 2 (WebAssembly), or choose another target",
+    },
+  );
 }
 
 function threadGrid({ statement, loops }: ScheduledStatement, target: Target): Grid {

@@ -11,7 +11,7 @@ import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
-import { dotTerms } from "../schedule/dot-form.ts";
+import { dotInstruction } from "../schedule/dot-form.ts";
 import { isBound, type ScheduledLoop } from "../schedule/scheduled-region.ts";
 import { type Condition, less } from "../semantics/condition.ts";
 import type { DType } from "../semantics/dtype.ts";
@@ -151,14 +151,14 @@ export class ReductionLowering {
   #dotProducts(lane: LaneLoop, place: Place): void {
     const { statement } = this.#nest.plan.scheduled;
     const depth = this.#nest.plan.reduceLane;
-    invariant(depth && depth.lanes === dotTerms, () => "dot products have a loop of their terms");
+    const intrinsic = depth && dotInstruction(depth.lanes, lane.lanes);
+    invariant(intrinsic, () => "dot products have a loop of their terms");
     this.#forEachPoint(place, (point, inside) => {
       const site = {
         ...this.#nest.site(inside, point.loops, lane),
         unguarded: this.#unguarded,
       };
       const operands = dotOperands(statement, { ...site, depth });
-      const intrinsic = `vpdpbusd.i32x${lane.lanes}`;
       const old = this.#loadAccumulator(0, point);
       const value: Expr = {
         kind: "call",

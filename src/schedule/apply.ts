@@ -23,7 +23,7 @@ import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
-import { dotAxes, dotTerms } from "./dot-form.ts";
+import { dotAxes, dotInstruction } from "./dot-form.ts";
 import { multiplyFault, productForm } from "./product-form.ts";
 import {
   type FusedStatement,
@@ -292,15 +292,16 @@ function vectorize(
   const other = s.loops.find((l) => l.mode === "vector");
   if (!other || other.kind === loop.kind) return setMode(s, d, "vector");
   const [lane, depth] = loop.kind === "reduce" ? [other, loop] : [loop, other];
-  const names = { lane: lane.origin, depth: depth.origin };
-  const whole = constantValue(depth.extent) === dotTerms;
-  if (!whole || !dotAxes(state.region, s.statement, names)) {
+  const terms = constantValue(depth.extent) ?? 0;
+  const names = { lane: lane.origin, depth: depth.origin, terms };
+  const known = dotInstruction(terms, 1) !== undefined;
+  if (!known || !dotAxes(state.region, s.statement, names)) {
     reject(
       "SCH038",
       `${s.statement.name} has no dot products along ${depth.name} in lanes of ${lane.name}`,
       {
         at: printDirective(d),
-        help: `vectorize one of the two, or products of u8 by constant i8 whose depth is split by ${dotTerms}`,
+        help: `vectorize one of the two, or products of u8 by constant i8 whose depth is split by 4 or 2`,
       },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * Sums of products of bytes that an instruction adds four at a time: a vector loop over results and one of
- * four trips over the depth. In: a statement. Out: which read is unsigned and contiguous along the depth,
+ * Sums of products of bytes that an instruction adds four (or two) at a time: a vector loop over results and
+ * one of as many trips over the depth. In: a statement. Out: which read is unsigned and contiguous along the depth,
  * which is the signed weight, or why there is no such form. The layout of the weights puts the four
  * elements of each result side by side, so that one register holds those of all lanes.
  */
@@ -19,9 +19,28 @@ import {
 } from "../semantics/index-expr.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
+import { byteProducts, type Target } from "../target/target.ts";
 
-/** Products that one lane of the instruction sums. */
-export const dotTerms = 4;
+/** Instructions by the products that one of their lanes sums: of bytes as they are, of bytes widened to 16 bits. */
+const dotInstructions: readonly (readonly [terms: number, name: string])[] = [
+  [4, "vpdpbusd"],
+  [2, "vpdpwssd"],
+];
+
+/** The instruction that sums so many products in each of some lanes; undefined: there is none. */
+export function dotInstruction(terms: number, lanes: number): string | undefined {
+  const name = dotInstructions.find(([each]) => each === terms)?.[1];
+  return name && `${name}.i32x${lanes}`;
+}
+
+/** Products that one lane of a target's instruction sums; undefined: it has none for whole vectors. */
+export function dotTermsOf({ capabilities, vectorBytes }: Target): number | undefined {
+  const lanes = vectorBytes / 4;
+  const found = dotInstructions.find(([terms]) => {
+    return capabilities.has(dotInstruction(terms, lanes)!);
+  });
+  return capabilities.has(byteProducts) ? found?.[0] : undefined;
+}
 
 export interface DotForm {
   /** Numbers of the reads. */
@@ -54,7 +73,7 @@ function widened(e: ScalarExpr): number | undefined {
 export function dotAxes(
   region: Region,
   statement: Statement,
-  loops: { readonly lane: string; readonly depth: string },
+  loops: { readonly lane: string; readonly depth: string; readonly terms: number },
 ): { readonly tensor: string; readonly lane: number; readonly depth: number } | undefined {
   const form = dotForm(region, statement);
   if (!form) return undefined;
@@ -62,7 +81,7 @@ export function dotAxes(
   const weights = statement.reads[form.signed]!;
   const extent = statement.loops.find((l) => l.name === loops.depth)?.extent;
   const depth = extent && constantValue(extent);
-  if (depth === undefined || depth % dotTerms !== 0) return undefined;
+  if (depth === undefined || depth % loops.terms !== 0) return undefined;
   if (!isContiguous(data, loops.depth) || mentions(data, loops.lane)) return undefined;
   if (region.tensors.get(weights.tensor)!.role !== "weight" || weights.guard.length > 0) {
     return undefined;
@@ -91,31 +110,32 @@ function axisOf({ index }: Access, loop: string): number | undefined {
   return axes.length === 1 && index[axis!]!.key === loop ? axis : undefined;
 }
 
-/** [lane / width, …the rest, depth in fours…, width x 4]: the fours of a block's lanes innermost. */
+/** [lane / width, …the rest, depth in fours…, width x 4]: the fours (or pairs) of a block's lanes innermost. */
 export function dotLayout(
   shape: readonly IndexExpr[],
-  axes: { readonly lane: number; readonly depth: number },
+  axes: { readonly lane: number; readonly depth: number; readonly terms: number },
   width: number,
 ): LayoutMap {
+  const { terms } = axes;
   const rest = shape.flatMap((_, i) => (i === axes.lane ? [] : [i]));
   const last = variable(`p${rest.length + 1}`);
   const logical = shape.map((_, i) => {
-    if (i === axes.lane) return add(mul(width, variable("p0")), floorDiv(last, dotTerms));
+    if (i === axes.lane) return add(mul(width, variable("p0")), floorDiv(last, terms));
     const at = variable(`p${1 + rest.indexOf(i)}`);
-    return i === axes.depth ? add(mul(dotTerms, at), mod(last, dotTerms)) : at;
+    return i === axes.depth ? add(mul(terms, at), mod(last, terms)) : at;
   });
   const [lane, depth] = [variable(`l${axes.lane}`), variable(`l${axes.depth}`)];
   return {
     shape: [
       ceilDiv(shape[axes.lane]!, width),
-      ...rest.map((i) => (i === axes.depth ? ceilDiv(shape[i]!, dotTerms) : shape[i]!)),
-      add(dotTerms * width),
+      ...rest.map((i) => (i === axes.depth ? ceilDiv(shape[i]!, terms) : shape[i]!)),
+      add(terms * width),
     ],
     logical,
     stored: [
       floorDiv(lane, width),
-      ...rest.map((i) => (i === axes.depth ? floorDiv(depth, dotTerms) : variable(`l${i}`))),
-      add(mul(dotTerms, mod(lane, width)), mod(depth, dotTerms)),
+      ...rest.map((i) => (i === axes.depth ? floorDiv(depth, terms) : variable(`l${i}`))),
+      add(mul(terms, mod(lane, width)), mod(depth, terms)),
     ],
   };
 }

@@ -21,7 +21,6 @@ import {
   scalarOperands,
   scalarOps,
 } from "../semantics/scalar-expr.ts";
-import { dotTerms } from "./dot-form.ts";
 import { type ScheduledMode, type ScheduledStatement, symbolRanges } from "./scheduled-region.ts";
 
 /** One axis of an access: how far a trip of each loop of the statement moves along it. */
@@ -92,7 +91,7 @@ export interface PackedAxis {
   readonly axis: number;
   readonly width: number;
   /** An axis of which so many neighbours as a dot product sums stand beside each element of a block. */
-  readonly depth?: number;
+  readonly depth?: { readonly axis: number; readonly terms: number };
 }
 
 export function nestFigures(region: Region, statement: Statement): NestFigures {
@@ -217,18 +216,21 @@ export function packedAxis(tensor: string, layout: LayoutMap): PackedAxis | unde
 }
 
 /** An access to groups of neighbours along an axis as single elements. */
-function groupedAccess(a: AccessFigures, depth: number): AccessFigures {
+function groupedAccess(
+  a: AccessFigures,
+  { axis: depth, terms }: NonNullable<PackedAxis["depth"]>,
+): AccessFigures {
   const axes = a.axes.map((x, axis) =>
     axis === depth
       ? {
           ...x,
-          extent: Math.ceil(x.extent / dotTerms),
-          steps: x.steps.map((s) => s / dotTerms),
-          divisor: dotTerms,
+          extent: Math.ceil(x.extent / terms),
+          steps: x.steps.map((s) => s / terms),
+          divisor: terms,
         }
       : x,
   );
-  return { ...a, axes, bytes: a.bytes * dotTerms };
+  return { ...a, axes, bytes: a.bytes * terms };
 }
 
 /** Blocks along one axis, groups of neighbours along another (dot-form.ts). */
@@ -239,10 +241,11 @@ function dotPackedAxis(tensor: string, layout: LayoutMap): PackedAxis | undefine
     if (atom?.kind !== "mod") return -1;
     return layout.logical.findIndex((_, i) => variablesOf(atom.numerator).has(`l${i}`));
   };
-  const [axis, depth] = [of(dotTerms), of(1)];
+  const terms = Math.max(...layout.stored.at(-1)!.terms.map((t) => t.coefficient));
+  const [axis, depth] = [of(terms), of(1)];
   const bytes = constantValue(layout.shape.at(-1)!);
   if (axis < 0 || depth < 0 || bytes === undefined) return undefined;
-  return { tensor, axis, width: bytes / dotTerms, depth };
+  return { tensor, axis, width: bytes / terms, depth: { axis: depth, terms } };
 }
 
 /** The access in the blocked storage: panels outermost, then the other axes, then the block. */

@@ -7,7 +7,7 @@
 import type { Region, Statement } from "../region/nest.ts";
 import { blockedLayout } from "./blocked-layout.ts";
 import type { Directive } from "./directive.ts";
-import { dotLayout, dotTerms } from "./dot-form.ts";
+import { dotLayout } from "./dot-form.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
 
 export interface UnrolledRows {
@@ -22,7 +22,7 @@ export interface MicroTile {
   /** The innermost reduce loop in lanes. */
   readonly reduceLane?: number;
   /** A reduce loop whose neighbours are summed by dot products, beside a space loop in lanes. */
-  readonly dot?: number;
+  readonly dot?: { readonly loop: number; readonly terms: number };
   readonly rows: readonly UnrolledRows[];
   /** Reduce loops that are copied out whole. */
   readonly copied: readonly number[];
@@ -74,9 +74,10 @@ export class ChoiceSpeller {
       made.push(...this.#reduceLaneDirectives(name, choice.step));
     }
     if (choice.dot !== undefined) {
-      const loop = this.#name(choice.dot);
+      const { terms: factor } = choice.dot;
+      const loop = this.#name(choice.dot.loop);
       const [outer, inner] = [`${loop}_d`, `${loop}_q`];
-      made.push({ kind: "split", statement, loop, factor: dotTerms, outer, inner });
+      made.push({ kind: "split", statement, loop, factor, outer, inner });
       made.push({ kind: "vectorize", statement, loop: inner });
     }
     for (const loop of choice.copied)
@@ -99,7 +100,7 @@ export class ChoiceSpeller {
       const layout =
         p.depth === undefined
           ? blockedLayout(shape, p.axis, p.width)
-          : dotLayout(shape, { lane: p.axis, depth: p.depth }, p.width);
+          : dotLayout(shape, { lane: p.axis, depth: p.depth.axis, terms: p.depth.terms }, p.width);
       made.push({ kind: "layout", tensor: p.tensor, layout });
     }
     const order = this.#order(choice);
@@ -145,7 +146,7 @@ export class ChoiceSpeller {
 
   /** What is left of a reduce loop once the terms of dot products are cut off. */
   #reduceName({ dot }: MicroTile, loop: number): string {
-    return loop === dot ? `${this.#name(loop)}_d` : this.#name(loop);
+    return loop === dot?.loop ? `${this.#name(loop)}_d` : this.#name(loop);
   }
 
   #name(loop: number): string {
@@ -179,7 +180,7 @@ export class ChoiceSpeller {
       }
       return l === stepped ? [`${name}_o`, `${name}_u`] : [name];
     });
-    if (choice.dot !== undefined) reduce.push(`${this.#name(choice.dot)}_q`);
+    if (choice.dot !== undefined) reduce.push(`${this.#name(choice.dot.loop)}_q`);
     const tile = choice.rows.map((r) => `${this.#name(r.loop)}_r`);
     if (choice.lane) {
       const name = this.#name(choice.lane.loop);
@@ -237,7 +238,7 @@ export function microLoops(
   const made: LoopFigures[] = [];
   const stepped = steppedLoop(micro);
   for (const origin of micro.reduce) {
-    const terms = origin === micro.dot ? dotTerms : 1;
+    const terms = origin === micro.dot?.loop ? micro.dot.terms : 1;
     const extent = Math.ceil(figures.loops[origin]!.extent / terms);
     if (origin === micro.reduceLane) {
       const { step } = micro;
@@ -256,7 +257,7 @@ export function microLoops(
     }
   }
   if (micro.dot !== undefined) {
-    made.push({ origin: micro.dot, unit: 1, trips: dotTerms, mode: "vector" });
+    made.push({ origin: micro.dot.loop, unit: 1, trips: micro.dot.terms, mode: "vector" });
   }
   for (const { loop, count } of micro.rows) {
     made.push({ origin: loop, unit: 1, trips: count, mode: "unroll" });

@@ -7,8 +7,8 @@
  */
 import type { Region, Statement, Write } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
-import { byteProducts, type Target } from "../target/target.ts";
-import { dotAxes, dotTerms } from "./dot-form.ts";
+import type { Target } from "../target/target.ts";
+import { dotAxes, dotTermsOf } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
 import {
   type AccessFigures,
@@ -266,28 +266,27 @@ export class TileSpace {
   }
 
   /** Depths along which dot products may run beside these lanes, with the packing of the weights. */
-  #dotTiles(
-    lane: number,
-    width: number,
-  ): readonly { readonly dot: number; readonly packed: readonly PackedAxis[] }[] {
-    if (!this.#target.capabilities.has(byteProducts)) return [];
+  #dotTiles(lane: number, width: number): readonly Required<Pick<MicroTile, "dot" | "packed">>[] {
+    const terms = dotTermsOf(this.#target);
+    if (terms === undefined) return [];
     const { loops } = this.figures;
-    return this.#reduce.flatMap((dot) => {
-      const names = { lane: loops[lane]!.name, depth: loops[dot]!.name };
+    return this.#reduce.flatMap((loop) => {
+      const names = { lane: loops[lane]!.name, depth: loops[loop]!.name, terms };
       const axes = dotAxes(this.#region, this.#statement, names);
       if (!axes) return [];
+      const depth = { axis: axes.depth, terms };
       return [
-        { dot, packed: [{ tensor: axes.tensor, axis: axes.lane, width, depth: axes.depth }] },
+        { dot: { loop, terms }, packed: [{ tensor: axes.tensor, axis: axes.lane, width, depth }] },
       ];
     });
   }
 
   /** Which reduce loops are copied out, and how many steps of the one that is left are. */
   #steppings(
-    dot?: number,
+    dot?: MicroTile["dot"],
   ): readonly { readonly copied: readonly number[]; readonly step: number }[] {
     const loops = this.figures.loops.map((l, i) =>
-      i === dot ? { ...l, extent: l.extent / dotTerms } : l,
+      i === dot?.loop ? { ...l, extent: l.extent / dot.terms } : l,
     );
     const copied: number[] = [];
     const found = [{ copied: [] as readonly number[], step: 1 }];
@@ -398,7 +397,7 @@ export class TileSpace {
     const { loops } = this.figures;
     const points = rows.reduce((n, r) => n * r.count, tile.lane?.vectors ?? 1);
     const copies = tile.copied.reduce(
-      (n, l) => (n * loops[l]!.extent) / (l === tile.dot ? dotTerms : 1),
+      (n, l) => (n * loops[l]!.extent) / (l === tile.dot?.loop ? tile.dot.terms : 1),
       points * tile.step,
     );
     if (rows.some((r) => loops[r.loop]!.extent < r.count)) this.funnel.take("extent", states);

@@ -26,8 +26,11 @@ import {
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 
-const vnni = "x64-avx512-vnni";
-const runsHere = runnableTargets().names.includes(vnni);
+/** Targets with dot products, and what they are called there. */
+const machines = [
+  { name: "x64-avx512-vnni", instruction: "vpdpbusd.i32x16(" },
+  { name: "wasm", instruction: "vpdpwssd.i32x4(" },
+].map((m) => ({ ...m, runsHere: runnableTargets().names.includes(m.name) }));
 
 interface Made {
   readonly graph: Graph;
@@ -174,11 +177,11 @@ function oracle({ graph, weights, inputs }: Made): RefTensor {
   return result.value[0]!;
 }
 
-function onMachine({ graph, weights, inputs }: Made): {
-  readonly result: Tensor;
-  readonly text: string;
-} {
-  const target = targets.get(vnni)!;
+function onMachine(
+  { graph, weights, inputs }: Made,
+  name: string,
+): { readonly result: Tensor; readonly text: string } {
+  const target = targets.get(name)!;
   const compiled = compileModel({ graph, weights }, { target });
   if (!compiled.ok) throw new Error(JSON.stringify(compiled.diagnostics));
   const { program } = compiled.value.plan;
@@ -226,27 +229,30 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
       { numRuns: 15 },
     );
   });
-  it.skipIf(!runsHere)("are what the machine computes", () => {
-    fc.assert(
-      fc.property(fc.nat(), window, (seed, w) => {
-        const made = make(seed, w);
-        const { result } = onMachine(made);
-        expectNear(result.data as Uint8Array, oracle(made), most);
-      }),
-      { numRuns: 4 },
-    );
-  });
+  for (const { name, runsHere } of machines) {
+    it.skipIf(!runsHere)(`are what the machine computes: ${name}`, () => {
+      fc.assert(
+        fc.property(fc.nat(), window, (seed, w) => {
+          const made = make(seed, w);
+          const { result } = onMachine(made, name);
+          expectNear(result.data as Uint8Array, oracle(made), most);
+        }),
+        { numRuns: 4 },
+      );
+    });
+  }
 });
 
-describe.skipIf(!runsHere)("dot products", () => {
+describe.each(machines.filter((m) => m.runsHere))("dot products on $name", (machine) => {
+  const { name, instruction } = machine;
   const size = { channels: 32, outputs: 32, kernel: 3, stride: 1, pad: 1, size: 7 };
   it("compute convolutions", () => {
-    expect(onMachine(convolution(1, size, false)).text).toContain("vpdpbusd.i32x16(");
+    expect(onMachine(convolution(1, size, false), name).text).toContain(instruction);
   });
   it("compute matrix products", () => {
-    expect(onMachine(matrixProduct(1, size)).text).toContain("vpdpbusd.i32x16(");
+    expect(onMachine(matrixProduct(1, size), name).text).toContain(instruction);
   });
   it("do not compute convolutions of each channel", () => {
-    expect(onMachine(convolution(1, size, true)).text).not.toContain("vpdpbusd");
+    expect(onMachine(convolution(1, size, true), name).text).not.toContain(instruction);
   });
 });

@@ -14,11 +14,13 @@ import {
   chunkLanes,
   findRepresentation,
   isNarrowFloat,
+  isUnsigned,
   pushExtractedLane,
   pushReplacedLane,
   pushScalarLiteral,
   pushSplatLiteral,
   splatOp,
+  storageBytes,
 } from "./lanes.ts";
 import { pushMemoryLoad } from "./memory-access.ts";
 import { pushScalarApply, pushScalarCast } from "./scalar-ops.ts";
@@ -142,6 +144,7 @@ export class ValueEmitter {
           this.#pushSplat(e);
           return;
         }
+        if (this.#pushSplatOfBytes(e)) return;
         this.keep(e.operand);
         this.#fillLanes(e, (lane) => this.#pushExtract(e.operand, lane % e.operand.lanes));
         break;
@@ -219,22 +222,40 @@ export class ValueEmitter {
     f.op(splatOp(shape));
   }
 
+  /** Two or four neighbouring bytes for all lanes are one load. */
+  #pushSplatOfBytes({ operand, lanes }: ExprOf<"splat">): boolean {
+    const { f, scope } = this.#context;
+    const { dtype } = operand;
+    const bytes = operand.lanes * storageBytes(dtype);
+    if (operand.kind !== "load" || this.#kept.has(operand)) return false;
+    const place = this.#context.place(operand.buffer);
+    const isOne = storageBytes(dtype) === 1 && this.#context.chunks(dtype, lanes) === 1;
+    if (place.kind !== "memory" || !isOne || (bytes !== 2 && bytes !== 4)) return false;
+    this.#underGuard(operand, lanes, () => {
+      const address = this.#context.address(place, operand.index);
+      f.memory(`v128.load${bytes === 2 ? 16 : 32}_splat`, scope.pushAddress(address));
+    });
+    return true;
+  }
+
   #pushLoad(e: ExprOf<"load">, chunk: number): void {
-    if (e.guard.length === 0) {
-      this.#pushUnguarded(e, chunk);
+    this.#underGuard(e, e.lanes, () => this.#pushUnguarded(e, chunk));
+  }
+
+  /** What `pushRead` pushes where the load's guard holds, else so many lanes of its fill. */
+  #underGuard({ guard, dtype, fill }: ExprOf<"load">, lanes: number, pushRead: () => void): void {
+    if (guard.length === 0) {
+      pushRead();
       return;
     }
     const { f, scope } = this.#context;
-    for (const [i, { kind, expr }] of e.guard.entries()) {
+    for (const [i, { kind, expr }] of guard.entries()) {
       scope.pushCondition(kind, expr);
       if (i > 0) f.op("i32.and");
     }
-    const result = e.lanes > 1 ? "v128" : findRepresentation(e.dtype)!.scalar;
-    f.if(
-      () => this.#pushUnguarded(e, chunk),
-      () => (e.lanes > 1 ? pushSplatLiteral : pushScalarLiteral)(f, e.dtype, e.fill),
-      result,
-    );
+    const result = lanes > 1 ? "v128" : findRepresentation(dtype)!.scalar;
+    const pushFill = lanes > 1 ? pushSplatLiteral : pushScalarLiteral;
+    f.if(pushRead, () => pushFill(f, dtype, fill), result);
   }
 
   #pushUnguarded(e: ExprOf<"load">, chunk: number): void {
@@ -279,6 +300,7 @@ export class ValueEmitter {
   }
 
   #pushVectorCast(e: ExprOf<"cast">, chunk: number): void {
+    if (this.#pushWidenedLoad(e)) return;
     const spell = findVectorCast(this.#context, e);
     if (spell) {
       spell((operandChunk) => this.push(e.operand, operandChunk), chunk);
@@ -292,13 +314,36 @@ export class ValueEmitter {
     this.#context.f.get(this.#kept.get(e)![chunk]!);
   }
 
-  /** Fused multiply-add: relaxed where allowed and there, else multiplied and added. */
+  /** Eight bytes as numbers of 16 bits are one load. */
+  #pushWidenedLoad({ operand, dtype, lanes }: ExprOf<"cast">): boolean {
+    const { f, scope } = this.#context;
+    const isByte = operand.dtype === "i8" || operand.dtype === "u8";
+    if (!isByte || dtype !== "i16" || lanes !== 8 || operand.kind !== "load") return false;
+    if (operand.guard.length > 0 || this.#kept.has(operand)) return false;
+    const place = this.#context.place(operand.buffer);
+    if (place.kind !== "memory") return false;
+    const address = this.#context.address(place, operand.index);
+    f.memory(`v128.load8x8_${isUnsigned(operand.dtype) ? "u" : "s"}`, scope.pushAddress(address));
+    return true;
+  }
+
   #pushCall(e: ExprOf<"call">, chunk: number): void {
+    if (e.intrinsic.startsWith("fma.")) this.#pushMultiplyAdd(e, chunk);
+    else if (e.intrinsic === "vpdpwssd.i32x4") this.#pushDot(e);
+    else this.#context.refuse(`intrinsic ${e.intrinsic}`);
+  }
+
+  /** Pairs of products, added to what there is. */
+  #pushDot({ operands: [sum, a, b] }: ExprOf<"call">): void {
+    for (const operand of [sum!, a!, b!]) this.push(operand);
+    this.#context.f.op("i32x4.dot_i16x8_s").op("i32x4.add");
+  }
+
+  /** Relaxed where allowed and there, else multiplied and added. */
+  #pushMultiplyAdd(e: ExprOf<"call">, chunk: number): void {
     const { f, relaxedFma } = this.#context;
     const [a, b, c] = e.operands;
-    if (!e.intrinsic.startsWith("fma.") || !a || !b || !c) {
-      this.#context.refuse(`intrinsic ${e.intrinsic}`);
-    }
+    invariant(a && b && c, () => `${e.intrinsic} without its operands`);
     const { shape, scalar } = findRepresentation(e.dtype)!;
     if (e.lanes > 1 && relaxedFma && (shape === "f32x4" || shape === "f64x2")) {
       this.push(a, chunk);

@@ -167,6 +167,17 @@ export function findVectorCast(
   if (isFourLanes(source) && isFourLanes(target)) return spellFourLanes(context, e);
   const narrow = source === "i8x16" || source === "i16x8";
   if (narrow && isFourLanes(target) && to !== "bool") return spellWidening(context, e, source);
+  if (
+    source === "i8x16" &&
+    target === "i16x8" &&
+    !(e.saturate && isUnsigned(to) !== isUnsigned(from))
+  ) {
+    return (push, chunk) => {
+      push(Math.floor(chunk / 2));
+      const half = chunk % 2 === 0 ? "low" : "high";
+      f.op(`i16x8.extend_${half}_i8x16_${isUnsigned(from) ? "u" : "s"}`);
+    };
+  }
   if (target === "i8x16" && e.saturate && (from === "f32" || from === "i32")) {
     return spellNarrowing(context, e);
   }
