@@ -124,8 +124,9 @@ class Saturation<D> {
   readonly #workers: Worker[] = [];
   readonly #iterations: IterationReport[] = [];
   #work = 0;
-  /** Nodes made for each row of the last iteration. */
-  #yield = 1.4;
+  /** Nodes to expect for each row: those of the last iteration, fewer where they were falling. */
+  #expected = 1.4;
+  #lastYield = 1.4;
   /** Stamp of the latest change of the graph: who has seen it has seen all. */
   #lastChange: number;
 
@@ -259,7 +260,7 @@ class Saturation<D> {
       if (this.#graph.inconsistency) return "inconsistent";
       if (applied.rows < worker.rows.count) return applied.rows < rows ? "nodes" : "work";
     }
-    if (rows > 0) this.#yield = (this.#graph.store.used - used) / rows;
+    if (rows > 0) this.#noteYield((this.#graph.store.used - used) / rows);
     return undefined;
   }
 
@@ -267,7 +268,13 @@ class Saturation<D> {
   #makeRoom(rows: number, limits: Limits): void {
     const { store, nodeCount } = this.#graph;
     const room = Math.max(0, limits.nodes - nodeCount);
-    store.expect(Math.min(room, Math.ceil(rows * this.#yield * 1.1), 4 * nodeCount));
+    store.expect(Math.min(room, Math.ceil(rows * this.#expected * 1.1), 4 * nodeCount));
+  }
+
+  #noteYield(made: number): void {
+    const trend = this.#lastYield > 0 ? made / this.#lastYield : 1;
+    this.#expected = made * Math.min(1, trend);
+    this.#lastYield = made;
   }
 
   #stopAfter(stop: StopReason | undefined, workers: readonly Worker[]): StopReason | undefined {
