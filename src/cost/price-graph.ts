@@ -3,9 +3,10 @@
  * its cheapest tile on one core (region-price.ts), and a guide for single ops. The order of the loops
  * outside the tile is left to the search that schedules the graphs that are kept: it is most of the work
  * and moves both sides of a comparison alike. Regions that compute the same under other names are one,
- * and are priced when somebody asks: two graphs differ in the regions that they do not share. Regions are
- * taken as legal: legality is proved when a graph is compiled. For rewrite/, which may not know of
- * regions.
+ * and are priced when somebody asks: two graphs differ in the regions that they do not share. Feature maps
+ * are stored as each region likes best, and conversions between neighbours are left to the search: most
+ * neighbours like the same. Regions are taken as legal: legality is proved when a graph is compiled. For
+ * rewrite/, which may not know of regions.
  */
 import { definitionGraph } from "../graph/builder.ts";
 import type { Graph, OpAttrs, OpKind, TensorType } from "../graph/graph.ts";
@@ -13,6 +14,7 @@ import { infoOf, isComposite } from "../graph/op-table.ts";
 import { semanticHash } from "../graph/semantic-hash.ts";
 import { bytesOf, elementsOf } from "../graph/tensor-type.ts";
 import { buildNests } from "../region/builders/build-nests.ts";
+import { blockRegion, planBlocks } from "../region/channel-blocks.ts";
 import { coalesceRegion } from "../region/coalesce.ts";
 import { analyseProgram, formRegion } from "../region/form-region.ts";
 import { defaultGroupOptions, planGroups } from "../region/groups.ts";
@@ -81,9 +83,19 @@ export class GraphPricer {
   region(key: string): number {
     const known = this.#prices.get(key);
     if (known !== undefined) return known;
-    const best = this.#cheapest(coalesceRegion(this.#regions.get(key)!).region);
+    const best = this.#cheapestForm(this.#regions.get(key)!);
     this.#prices.set(key, best);
     return best;
+  }
+
+  /** Over feature maps as they are or in blocks of channels, where a CPU's neighbours store them so too. */
+  #cheapestForm(region: Region): number {
+    const plain = this.#cheapest(coalesceRegion(region).region);
+    const block = this.#target.vectorBytes / bytesPerElement;
+    const plan = this.#target.blocks ? undefined : planBlocks(region, block);
+    if (!plan) return plain;
+    const blocked = coalesceRegion(blockRegion(region, plan, block)).region;
+    return Math.min(plain, this.#cheapest(blocked));
   }
 
   /** About the cheapest legal state of the region by itself, on one core. */
@@ -150,6 +162,8 @@ export class GraphPricer {
 
 /** A recognised composite is worth a little: it says more, and costs what its definition does. */
 const composedShare = 0.98;
+/** Only maps of this size are blocked. */
+const bytesPerElement = 4;
 /** What a node costs beside its work, and on a CPU a region. */
 const nodeNs = 5;
 const regionOnCoreNs = 200;

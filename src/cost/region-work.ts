@@ -1,7 +1,7 @@
 /** What a region has to do on any machine: operations, points, bytes; and the shape of a price. */
 import type { Region, Statement } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
-import type { IndexExpr } from "../semantics/index-expr.ts";
+import { type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 
@@ -11,13 +11,67 @@ export interface RegionPrice {
   readonly boundNs: number;
 }
 
-/** Bytes of every tensor the region exchanges with its surroundings, each once. */
+/**
+ * Bytes of what the region's statements touch of the tensors that it shares with its surroundings, each
+ * element once: of a tensor that is cut or gathered from, no more than there are points that do so.
+ */
 export function compulsoryBytes(region: Region, ranges: IndexRanges): number {
+  const touched = new Map<string, number>();
+  for (const statement of region.statements) {
+    const { reads, finishReads, writes, indirects } = statement;
+    const extents = loopExtents(statement, ranges);
+    for (const access of [...reads, ...finishReads, ...writes, ...indirects.map((v) => v.access)]) {
+      const tensor = region.tensors.get(access.tensor)!;
+      if (tensor.role === "local") continue;
+      const elements = elementsTouched(access.index, tensor.shape, { extents, ranges });
+      touched.set(access.tensor, Math.max(elements, touched.get(access.tensor) ?? 0));
+    }
+  }
   let bytes = 0;
-  for (const { shape, dtype, role } of region.tensors.values()) {
-    if (role !== "local") bytes += (product(shape, ranges) * dtypes[dtype].bits) / 8;
+  for (const [name, elements] of touched) {
+    bytes += (elements * dtypes[region.tensors.get(name)!.dtype].bits) / 8;
   }
   return bytes;
+}
+
+/** How many values each loop takes, and each integer that is loaded. */
+function loopExtents(
+  { loops, indirects }: Statement,
+  ranges: IndexRanges,
+): ReadonlyMap<string, number> {
+  const most = (e: IndexExpr): number => Math.max(1, rangeOf(e, ranges).max);
+  const extents = new Map(loops.map((l) => [l.name, most(l.extent)]));
+  for (const { name, access, extent } of indirects) {
+    const points = [...variablesOf(...access.index)].map((v) => extents.get(v) ?? 1);
+    extents.set(
+      name,
+      Math.min(
+        most(extent),
+        points.reduce((a, b) => a * b, 1),
+      ),
+    );
+  }
+  return extents;
+}
+
+interface Domain {
+  readonly extents: ReadonlyMap<string, number>;
+  readonly ranges: IndexRanges;
+}
+
+/** At most the tensor, at most the points that differ in what the index says. */
+function elementsTouched(
+  index: readonly IndexExpr[],
+  shape: readonly IndexExpr[],
+  { extents, ranges }: Domain,
+): number {
+  const points = (exprs: readonly IndexExpr[]): number =>
+    [...variablesOf(...exprs)].reduce((n, v) => n * (extents.get(v) ?? 1), 1);
+  const byAxis = index.reduce(
+    (n, e, axis) => n * Math.min(points([e]), product([shape[axis]!], ranges)),
+    1,
+  );
+  return Math.min(byAxis, points(index));
 }
 
 /** Multiply and add counted separately, per point of the domain; epilogues are not counted. */
