@@ -28,6 +28,10 @@ export const sampleRegions: Readonly<Record<string, Region>> = {
       c[n, oc, ow] = reduce<sum, f32, reassociates>(
         mul((img[n, ic, ow + kw - 1] if ow + kw - 1 >= 0 && 9 - ow - kw + 1 >= 0 else 0), k[oc, ic, kw]))
     }`),
+  grouped: parse(`input x : f32[2, 48, 10] weight w : f32[32, 48] output y : f32[2, 16, 10]
+    statement S0 "" {g in 2, j in 16, i in 10, reduce k in 48} {
+      y[g, j, i] = reduce<sum, f32, reassociates>(mul(x[g, k, i], w[16*g + j, k]))
+    }`),
   maximum: parse(`input x : f32[30, 40, 12] output m : f32[30, 12]
     statement S0 "" {i in 30, j in 12, reduce k in 40} {
       m[i, j] = reduce<max, f32, exact>(x[i, k, j])

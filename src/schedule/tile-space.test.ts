@@ -86,3 +86,10 @@ it("a product under a mask of truth values runs in lanes", () => {
   });
   expect(space.microTiles().some((t) => t.lane?.loop === 1 && t.lane.vectors === 4)).toBe(true);
 });
+
+it("a group's part of the weights is packed where blocks end with it", () => {
+  const space = new TileSpace(sampleRegions.grouped!, targets.get("wasm")!, { parallel: false });
+  const tiles = space.microTiles().filter((t) => t.lane?.loop === 1 && t.packed.length > 0);
+  const widths = new Set(tiles.map((t) => t.packed[0]!.width));
+  expect([...widths].sort((a, b) => a - b)).toEqual([4, 8, 16]);
+});

@@ -7,6 +7,7 @@
  */
 import type { Region, Statement, Write } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
+import { type IndexExpr, splitLinear } from "../semantics/index-expr.ts";
 import type { Target } from "../target/target.ts";
 import { dotAxes, dotTermsOf } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
@@ -406,14 +407,14 @@ export class TileSpace {
     else found.push(tile);
   }
 
-  /** Reads that stride along the lane are packed when they are weights indexed by the loop itself. */
+  /** Reads that stride along the lane are packed when they are weights whose blocks the loop walks whole. */
   #packings(lane: number, width: number): readonly PackedAxis[] {
     const loop = this.figures.loops[lane]!;
     const found = new Map<string, PackedAxis>();
     for (const access of this.#statement.reads) {
       const tensor = this.#region.tensors.get(access.tensor);
       if (tensor?.role !== "weight" || access.guard.length > 0) continue;
-      const axis = access.index.findIndex((e) => e.key === loop.name);
+      const axis = access.index.findIndex((e) => fillsBlocks(e, loop.name, width));
       const last = axis === access.index.length - 1;
       const strided = axis >= 0 && (!last || 4 * loop.extent >= longRowBytes);
       const figures = this.figures.accesses[this.#statement.reads.indexOf(access)]!;
@@ -453,6 +454,14 @@ export class TileSpace {
   #combinations(lane: number): number {
     return vectorCounts.length * this.#rowChoices(lane).length * ordersOf(this.#space).length;
   }
+}
+
+/** The loop itself, from where a block of so many begins: a group's part of an axis, say. */
+function fillsBlocks(index: IndexExpr, loop: string, width: number): boolean {
+  const linear = splitLinear(index, loop);
+  if (linear?.coefficient !== 1) return false;
+  const { constant, terms } = linear.rest;
+  return constant % width === 0 && terms.every((t) => t.coefficient % width === 0);
 }
 
 /** All orders of up to three loops; of more, those that bring each loop innermost and the lane out. */

@@ -88,6 +88,31 @@ function maskedScores(rng: Rng, m: IndexExpr): Case {
   return { statement, masks: ["m"], tensors };
 }
 
+/** y[g, i, j] = sum over k of x[g, i, k] w[n g + j, k]: groups have parts of an axis of the weights */
+function groupedProduct(rng: Rng, m: IndexExpr): Case {
+  const [groups, k] = [constant(2), constant(rng.integer(1, 9))];
+  const n = rng.pick([4, 5, 8, 16]);
+  const statement: Statement = {
+    ...base,
+    loops: [
+      { name: "g", extent: groups, kind: "space" },
+      { name: "i", extent: m, kind: "space" },
+      { name: "j", extent: constant(n), kind: "space" },
+      { name: "k", extent: k, kind: "reduce" },
+    ],
+    reads: [read("x", v("g"), v("i"), v("k")), read("w", add(mul(n, v("g")), v("j")), v("k"))],
+    body: [apply("mul", x0, x1)],
+    reduction: sum,
+    writes: [{ tensor: "y", index: [v("g"), v("i"), v("j")], combine: "overwrite" }],
+  };
+  const tensors = {
+    x: [[groups, m, k], "input"],
+    w: [[constant(2 * n), k], "weight"],
+    y: [[groups, m, constant(n)], "output"],
+  } as const;
+  return { statement, tensors };
+}
+
 /** A strided, padded convolution with a residual operand in its epilogue. */
 function convolution(rng: Rng, width: IndexExpr): Case {
   const [channels, outputs] = [constant(rng.integer(1, 3)), constant(rng.integer(1, 10))];
@@ -174,7 +199,7 @@ function windowMaximum(rng: Rng, n: IndexExpr): Case {
   return { statement, tensors: { x: [[m, n], "input"], y: [[m], "output"] } };
 }
 
-const cases = { matmul, maskedScores, convolution, elementwise, windowMaximum };
+const cases = { matmul, maskedScores, groupedProduct, convolution, elementwise, windowMaximum };
 
 function makeRegion(
   { statement, tensors, masks = [] }: Case,
