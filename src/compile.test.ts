@@ -1,12 +1,12 @@
 /** Rewriting as a pass of the compiler: what the search prices lower is kept, and it is the same program. */
 import { describe, expect, it } from "vitest";
-import { type CompiledModel, compileModel } from "./compile.ts";
+import { type CompiledModel, compileModel, firstMade } from "./compile.ts";
 import { GraphBuilder } from "./graph/builder.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { tensorType } from "./graph/tensor-type.ts";
 import { noWeights, runGraph } from "./interp/graph.ts";
 import { randomRef } from "./semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "./support/diagnostic.ts";
+import { diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
 import { Rng } from "./support/rng.ts";
 import { targets } from "./target/index.ts";
 import { worstDifference } from "./verdict/tolerance.ts";
@@ -60,5 +60,33 @@ describe("compiling with rewriting", () => {
     const [on, off] = [compiled(plain(), "on"), compiled(plain(), "off")];
     expect(on.certificate).toEqual(off.certificate);
     expect(on.regions.map((r) => r.name)).toEqual(off.regions.map((r) => r.name));
+    expect(on.competitors).toHaveLength(1);
+    expect(off.rewritten).toBe(undefined);
+  });
+
+  it("gives the search several graphs and the import, and keeps one that is not dearer", () => {
+    const { competitors } = compiled(chain(), "on");
+    expect(competitors.length).toBeGreaterThan(1);
+    expect(competitors.at(-1)!.savedNs).toBe(0);
+    const kept = competitors.filter((c) => c.isKept);
+    expect(kept).toHaveLength(1);
+    for (const other of competitors) {
+      expect(kept[0]!.estimateNs!).toBeLessThanOrEqual(other.estimateNs!);
+    }
+  });
+
+  it("leaves out a graph that is refused, with GRF016, and takes the next", () => {
+    const refused = fail(diagnostic("MEM002", "too large"));
+    const made = firstMade(["dear", "import"], (graph) =>
+      graph === "import" ? ok(graph) : refused,
+    );
+    expect(made).toMatchObject({
+      ok: true,
+      value: "import",
+      warnings: [
+        { code: "GRF016", severity: "warning", notes: [expect.stringContaining("MEM002")] },
+      ],
+    });
+    expect(firstMade(["import"], () => refused)).toEqual(refused);
   });
 });

@@ -7,8 +7,8 @@
  *   fold        constants, batch norms into weights, dead and repeated nodes
  *   inline      bodies of control flow that is decided or short
  *   wide        half precision that may overflow, as single
- *   rewrite     equal graphs, the cheapest by the target's prices (when asked for); it and the import go
- *               through the four passes behind this one, and what these price lower is kept
+ *   rewrite     equal graphs, the cheapest by the target's prices (when asked for); some of them and the
+ *               import go through the five passes behind this one, and what these price lowest is kept
  *   nests       a loop nest per node
  *   groups      what is computed together
  *   layouts     feature maps in blocks of channels, where that is cheaper with all conversions
@@ -26,6 +26,7 @@ import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
+import { semanticHash } from "./graph/semantic-hash.ts";
 import { keepWide, type WideValue } from "./graph/transforms/keep-wide.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
@@ -37,6 +38,7 @@ import type { NestProgram, Region } from "./region/nest.ts";
 import { regionsOf } from "./region/regions-of.ts";
 import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
 import {
+  type Candidate,
   lowerToCore,
   type RewriteOptions,
   type Rewritten,
@@ -50,6 +52,7 @@ import {
   chooseSchedules,
 } from "./schedule/choose-schedules.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { emptyMemory, type RegionMemory } from "./schedule/region-memory.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import type { Solver } from "./search/solvers.ts";
@@ -63,13 +66,14 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
-import { invariant } from "./support/invariant.ts";
 import { byteProducts, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
   /** Look for a cheaper equal graph by equality saturation; default: off. */
   readonly rewrite?: RewriteMode;
+  /** Say by which rules each graph came about: keeps proofs, which takes time. */
+  readonly explain?: boolean;
   /** What decides layouts and schedules; default: collapse. */
   readonly solver?: Solver;
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
@@ -109,8 +113,19 @@ export interface CompiledModel {
   readonly plan: MemoryPlan;
   /** What rewriting found, when it was asked for. */
   readonly rewritten?: Rewritten;
+  /** The graphs that the search was given, the import last; one is kept. */
+  readonly competitors: readonly Competitor[];
   /** What rules that approximate may have changed in the graph that was kept; 0 without them. */
   readonly errorBound: number;
+}
+
+/** A graph as the search prices it. */
+export interface Competitor {
+  /** By how much rewriting says that it is cheaper than the import. */
+  readonly savedNs: number;
+  /** Of one core, as scheduled; absent where the graph was refused. */
+  readonly estimateNs?: number;
+  readonly isKept: boolean;
 }
 
 /** The graph passes, with those that only this target gains by. */
@@ -132,16 +147,23 @@ export function rewriteFor(
 
 function improve(
   prepared: Model,
-  { target, rewrite = "off", onPass, model }: CompileOptions,
+  { target, rewrite = "off", explain = false, onPass, model }: CompileOptions,
 ): Result<Rewritten | undefined> {
   if (rewrite === "off") return ok(undefined);
-  const phases = {
+  // All graphs are scheduled and priced whole behind this.
+  return rewriteFor(prepared, target, onPass, {
     ...(rewrite === "approximate" && { phases: approximatePhases }),
     ...(model && { core: model.core }),
-  };
-  // Both graphs are scheduled and priced whole behind this.
-  return rewriteFor(prepared, target, onPass, { ...phases, wholePrices: false });
+    ...forSearch,
+    explain,
+    wholePrices: false,
+  });
 }
+
+/** Graphs that the search is given beside the import, and candidates that their parts are made of. */
+const forSearch = { wholes: 3, count: 2 };
+/** Share of a program's price that prices do not tell apart: a graph that saves no more is not worth it. */
+const leastSaving = 0.002;
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
@@ -149,9 +171,48 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const { model: prepared, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
-  const chosen = scheduleCheapest(graphsOf(prepared, improved.value), options);
+  const memory = emptyMemory();
+  const graphs = graphsOf(prepared, improved.value);
+  const scheduled = scheduleGraphs(graphs, options, memory);
+  if (!scheduled.ok) return scheduled;
+  const chosen = firstMade(preferred(scheduled.value), (graph) =>
+    makeProgram(graph, options, memory),
+  );
   if (!chosen.ok) return chosen;
-  const { model, widened, choice } = chosen.value;
+  const { from, ...made } = chosen.value;
+  const found = {
+    ...made,
+    errorBound: from.errorBound,
+    competitors: graphs.map((graph) => competitorOf(graph, scheduled.value, from)),
+    ...(improved.value && { rewritten: improved.value }),
+  };
+  return ok(found, [
+    ...keptWide(wide),
+    ...improved.warnings,
+    ...scheduled.warnings,
+    ...chosen.warnings,
+  ]);
+}
+
+function competitorOf(
+  graph: Candidate,
+  scheduled: readonly ScheduledGraph[],
+  kept: Candidate,
+): Competitor {
+  const priced = scheduled.find((s) => s.from === graph);
+  return {
+    savedNs: graph.savedNs,
+    ...(priced && { estimateNs: priced.pricePs / 1000 }),
+    isKept: graph === kept,
+  };
+}
+
+function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: RegionMemory) {
+  const { target, measured, onPass = () => {} } = options;
+  // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
+  const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);
+  if (!given.ok) return given;
+  const { from, model, widened, choice, warnings } = given.value;
   const prices = options.model ?? analyticalModel(target);
   const regions = choice.schedules.map((s) => describeChoice(s, target, prices));
   onPass("lower");
@@ -169,16 +230,8 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const valid = validateProgram(plan.value.program);
   if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice;
-  const rewritten = improved.value && { rewritten: improved.value };
-  const isImport = chosen.value.source === prepared;
-  const errorBound = isImport ? 0 : (improved.value?.best.errorBound ?? 0);
-  const found = { model, nests: widened, regions, certificate, plan: plan.value, errorBound };
-  return ok({ ...found, ...rewritten }, [
-    ...keptWide(wide),
-    ...improved.warnings,
-    ...chosen.warnings,
-    ...plan.warnings,
-  ]);
+  const made = { from, model, nests: widened, regions, certificate, plan: plan.value };
+  return ok(made, [...warnings, ...plan.warnings]);
 }
 
 /** The graph passes; half precision that may overflow becomes single, and is prepared again. */
@@ -214,49 +267,87 @@ function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
   return [{ ...found, severity: "warning" }];
 }
 
-/** Graphs that the search is given: what rewriting says is cheapest, and the import. */
-function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly Model[] {
-  if (!rewritten || rewritten.best.model === prepared) return [prepared];
-  return [lowerToCore(rewritten.best.model), prepared];
+/**
+ * Graphs that the search is given: those that rewriting says are cheaper, each once however its composites
+ * were written, and the import.
+ */
+function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly Candidate[] {
+  const seen = new Set([semanticHash(prepared.graph)]);
+  const graphs: Candidate[] = [];
+  for (const candidate of rewritten?.candidates ?? []) {
+    if (candidate.savedNs <= 0) continue;
+    const model = lowerToCore(candidate.model);
+    const hash = semanticHash(model.graph);
+    if (seen.has(hash)) continue;
+    seen.add(hash);
+    graphs.push({ ...candidate, model });
+  }
+  return [...graphs, { model: prepared, savedNs: 0, errorBound: 0 }];
 }
 
 /** A graph with its regions scheduled. */
 interface ScheduledGraph {
-  /** As it was given. */
-  readonly source: Model;
+  readonly from: Candidate;
   readonly model: Model;
   readonly widened: NestProgram;
   readonly choice: ChosenSchedules;
   /** Of the whole program, with regions that had no choice. */
   readonly pricePs: number;
+  readonly warnings: readonly Diagnostic[];
 }
 
-/**
- * Schedules each graph and keeps the cheapest, the first of those of one price. What was measured says
- * nothing of the other graphs' schedules, so that it has no part in the choice among graphs.
- */
-function scheduleCheapest(
-  models: readonly Model[],
-  options: CompileOptions,
-): Result<ScheduledGraph> {
-  const { measured, ...unmeasured } = options;
-  if (models.length === 1) return scheduleGraph(models[0]!, options);
-  let best: { readonly made: Result<ScheduledGraph>; readonly model: Model } | undefined;
-  let least = Infinity;
-  for (const model of models) {
-    const made = scheduleGraph(model, unmeasured);
-    if (!made.ok) return made;
-    if (made.value.pricePs >= least) continue;
-    least = made.value.pricePs;
-    best = { made, model };
+/** Each graph scheduled, without those that are refused: the import, which is the last, is the answer. */
+function scheduleGraphs(
+  graphs: readonly Candidate[],
+  { measured: _, ...options }: CompileOptions,
+  memory: RegionMemory,
+): Result<readonly ScheduledGraph[]> {
+  const scheduled: ScheduledGraph[] = [];
+  const warnings: Diagnostic[] = [];
+  for (const [i, graph] of graphs.entries()) {
+    const made = scheduleGraph(graph, options, memory);
+    if (made.ok) scheduled.push(made.value);
+    else if (i === graphs.length - 1) return made;
+    else warnings.push(leftOut(made.diagnostics));
   }
-  invariant(best, () => "no graph has a price");
-  return measured ? scheduleGraph(best.model, options) : best.made;
+  return ok(scheduled, warnings);
 }
 
-function scheduleGraph(source: Model, options: CompileOptions): Result<ScheduledGraph> {
+/** The import, and before it the cheapest of the others where that is cheaper by more than prices tell. */
+function preferred(scheduled: readonly ScheduledGraph[]): readonly ScheduledGraph[] {
+  const unchanged = scheduled.at(-1)!;
+  const best = scheduled.reduce((a, b) => (b.pricePs < a.pricePs ? b : a));
+  const isWorth = best.pricePs < (1 - leastSaving) * unchanged.pricePs;
+  return isWorth ? [best, unchanged] : [unchanged];
+}
+
+/** What the first graph makes that is not refused; the last one's refusal is the answer. */
+export function firstMade<G, T>(graphs: readonly G[], make: (graph: G) => Result<T>): Result<T> {
+  const warnings: Diagnostic[] = [];
+  for (const graph of graphs.slice(0, -1)) {
+    const made = make(graph);
+    if (made.ok) return ok(made.value, [...warnings, ...made.warnings]);
+    warnings.push(leftOut(made.diagnostics));
+  }
+  const made = make(graphs.at(-1)!);
+  return made.ok ? ok(made.value, [...warnings, ...made.warnings]) : made;
+}
+
+function leftOut(refusals: readonly Diagnostic[]): Diagnostic {
+  const found = diagnostic("GRF016", "a cheaper graph that rewriting found is not used", {
+    notes: refusals.slice(0, 3).map(formatDiagnostic),
+    help: "the model runs as it was given; report it, or compile with --rewrite off",
+  });
+  return { ...found, severity: "warning" };
+}
+
+function scheduleGraph(
+  from: Candidate,
+  options: CompileOptions,
+  memory: RegionMemory,
+): Result<ScheduledGraph> {
   const { target, threads = 2, onPass = () => {} } = options;
-  const model = { ...source, graph: separateOutputs(source.graph) };
+  const model = { ...from.model, graph: separateOutputs(from.model.graph) };
   onPass("nests");
   const nests = buildNests(model.graph);
   if (!nests.ok) return nests;
@@ -265,6 +356,7 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
   const { core } = prices;
   const pricing = {
     target,
+    memory,
     pricerOf: (region: Region) => tilePricer(region, target, core),
     priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target, core).estimateNs,
   };
@@ -290,7 +382,8 @@ function scheduleGraph(source: Model, options: CompileOptions): Result<Scheduled
     .filter((s) => !s.funnel)
     .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
   const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
-  return ok({ source, model, widened, choice: choice.value, pricePs }, nests.warnings);
+  const { warnings } = nests;
+  return ok({ from, model, widened, choice: choice.value, pricePs, warnings });
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */

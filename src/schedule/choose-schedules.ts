@@ -17,12 +17,12 @@ import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { Schedule } from "./directive.ts";
 import { printSchedule } from "./directive-text.ts";
-import { KnownStates } from "./known-states.ts";
 import { decideSchedule } from "./legality.ts";
-import { LegalityClasses } from "./legality-class.ts";
+import type { LegalityClasses } from "./legality-class.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
 import { type Refining, refineStates } from "./refine-states.ts";
+import type { RegionMemory } from "./region-memory.ts";
 import {
   listedStates,
   type RegionFunnel,
@@ -43,6 +43,8 @@ export interface ChoosingOptions {
   readonly priceOf: (scheduled: ScheduledRegion) => number;
   /** The price of a CPU's schedule by the code that it becomes; undefined where it has none. */
   readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
+  /** What is known of regions, and is added to. */
+  readonly memory: RegionMemory;
   /** Default: collapse, which proves a bound. */
   readonly solver?: Solver;
   /** Schedules by region that were measured to be the best: no price decides about these. */
@@ -96,11 +98,10 @@ export function chooseSchedules(
   regions: readonly Region[],
   options: ChoosingOptions,
 ): Result<ChosenSchedules> {
-  const { target, threads, rootOf, solver = collapse } = options;
+  const { target, threads, rootOf, memory, solver = collapse } = options;
   const sharing = { target, threads, rootOf };
-  const known = new KnownStates();
   const coarse = regions.map((region) =>
-    target.blocks ? blockStates(region, options) : tileStates(region, known, options),
+    target.blocks ? blockStates(region, options) : tileStates(region, options),
   );
   const total = coarse.reduce((ns, found) => ns + (found ? found.states[0]!.priceNs : 0), 0);
   const isWorth = (found: RegionStates | undefined): boolean =>
@@ -108,7 +109,7 @@ export function chooseSchedules(
   const each = Math.floor(modelTiles / Math.max(1, coarse.filter(isWorth).length));
   const fine = {
     mostTiles: Math.max(fewestTiles, Math.min(mostTiles, each)),
-    known: new Map<string, number>(),
+    known: memory.tiles,
   };
   const narrowed = regions.map((region, i): ModelRegion | undefined => {
     const found = coarse[i];
@@ -120,14 +121,17 @@ export function chooseSchedules(
   const variables = narrowed.filter((n) => n !== undefined);
   const refused = new Map<string, number[]>();
   const refusals: Diagnostic[] = [];
-  const classes = new LegalityClasses();
   for (;;) {
     const problem = without(modelProblem(options.name, variables, sharing), refused);
     const outcome = solver(problem, { work: mostWork, gap: gapAskedFor });
     const faults = checkOutcome(problem, outcome);
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
     if (!outcome.solution) return fail(...refusals);
-    const chosen = applyChoice(regions, narrowed, { solution: outcome.solution, target, classes });
+    const chosen = applyChoice(regions, narrowed, {
+      solution: outcome.solution,
+      target,
+      classes: memory.classes,
+    });
     if (chosen.kind === "chosen") {
       const certificate = certificateOf(problem, outcome, variables);
       return ok({ schedules: chosen.schedules, certificate });
@@ -166,16 +170,12 @@ function onlyMeasured(
 }
 
 /** Regions of several statements or with a scan run as they stand. */
-function tileStates(
-  region: Region,
-  known: KnownStates,
-  options: ChoosingOptions,
-): RegionStates | undefined {
+function tileStates(region: Region, options: ChoosingOptions): RegionStates | undefined {
   if (!TileSpace.applies(region)) return undefined;
-  const { target, threads } = options;
+  const { target, threads, memory } = options;
   const pricer = () => options.pricerOf(region);
   const refund = refundNs(nestFigures(region, region.statements[0]!), options);
-  return known.statesOf(region, target, { threads, pricer, refundNs: refund });
+  return memory.states.statesOf(region, target, { threads, pricer, refundNs: refund });
 }
 
 function blockStates(region: Region, { target, priceOf }: ChoosingOptions): RegionStates {

@@ -4,6 +4,7 @@ import type { Region } from "../region/nest.ts";
 import { regionClass } from "../region/region-hash.ts";
 import type { Target } from "../target/target.ts";
 import { applySchedule } from "./apply.ts";
+import type { RegionMemory } from "./region-memory.ts";
 import { type TilePricer, tileEstimateNs } from "./region-states.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
 import { TileSpace } from "./tile-space.ts";
@@ -12,11 +13,11 @@ export interface PricingOptions {
   readonly target: Target;
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
+  readonly memory: Pick<RegionMemory, "prices">;
 }
 
 export class RegionPrices {
   readonly #options: PricingOptions;
-  readonly #known = new Map<string, number>();
 
   constructor(options: PricingOptions) {
     this.#options = options;
@@ -24,9 +25,10 @@ export class RegionPrices {
 
   /** Nanoseconds of a region by itself on one core, by its best tile. */
   priceOf(region: Region): number {
+    const { prices } = this.#options.memory;
     const { key } = regionClass(region);
-    const price = this.#known.get(key) ?? this.#price(coalesceRegion(region).region);
-    this.#known.set(key, price);
+    const price = prices.get(key) ?? this.#price(coalesceRegion(region).region);
+    prices.set(key, price);
     return price;
   }
 

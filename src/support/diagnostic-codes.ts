@@ -48,6 +48,7 @@ export const diagnosticCodes = {
   GRF013: "symbol binding not allowed",
   GRF014: "graph structure broken",
   GRF015: "values may leave the range of their type",
+  GRF016: "a rewritten graph is left out",
   SHP001: "shapes do not broadcast",
   SHP002: "extents differ",
   SHP003: "wrong rank",

@@ -1,0 +1,27 @@
+/**
+ * What was found of regions while one model is compiled, for one target and number of threads. Graphs
+ * that compete for being the program differ in few regions: the others are narrowed, priced and proved
+ * once for all of them. Everything here is keyed by what a region computes, whatever its names.
+ */
+import { KnownStates } from "./known-states.ts";
+import { LegalityClasses } from "./legality-class.ts";
+
+export interface RegionMemory {
+  /** States that narrowing left. */
+  readonly states: KnownStates;
+  /** By how much the code of a tile is dearer than its coarse price (refine-states.ts). */
+  readonly tiles: Map<string, number>;
+  /** Of regions by themselves, where layouts are chosen. */
+  readonly prices: Map<string, number>;
+  /** Classes whose legality was decided. */
+  readonly classes: LegalityClasses;
+}
+
+export function emptyMemory(): RegionMemory {
+  return {
+    states: new KnownStates(),
+    tiles: new Map(),
+    prices: new Map(),
+    classes: new LegalityClasses(),
+  };
+}
