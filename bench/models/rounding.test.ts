@@ -59,6 +59,11 @@ describe("roundingOf", () => {
     check(nodes, { depth: 3, longestSum: 36 });
   });
 
+  test("of a model that quantises, a step is a share of a tensor's range", () => {
+    const nodes = [node("DynamicQuantizeLinear", ["x"], "y")];
+    check(nodes, { depth: 1, longestSum: 1, storedEpsilon: 2 ** -8, isQuantized: true });
+  });
+
   test("a real model", () => {
     const bytes = fetchModel(findModel("ppocr-v2-cls")!);
     const result = bytes.ok ? roundingOf(bytes.value) : bytes;

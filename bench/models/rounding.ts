@@ -25,22 +25,29 @@ export function roundingOf(model: Uint8Array): Result<Rounding> {
   if (!file.ok) return file;
   const scan = new Scan();
   const depth = scan.depthOf(file.value.graph!, new Map());
-  const storedEpsilon = storedEpsilonOf(file.value.graph!);
+  const graph = file.value.graph!;
+  const isQuantized = hasQuantized(graph);
+  const storedEpsilon = isQuantized ? 2 ** -8 : storedEpsilonOf(graph);
   return ok({
     depth: Math.max(1, depth),
     longestSum: scan.longestSum,
     ...(storedEpsilon > 0 && { storedEpsilon }),
+    ...(isQuantized && { isQuantized }),
   });
 }
 
 const halfType = 10;
 const brainFloatType = 16;
 
-/** Of narrow weights, or of values that are quantised to eight bits between layers. */
-function storedEpsilonOf({ initializer, node }: GraphProto): number {
-  const quantized = node.some((n) => /^(Dynamic)?QuantizeLinear$|^QLinear/.test(n.opType));
+/** Whether values are quantised to eight bits between layers. */
+function hasQuantized({ node }: GraphProto): boolean {
+  return node.some((n) => /^(Dynamic)?QuantizeLinear$|^QLinear/.test(n.opType));
+}
+
+/** Of narrow weights. */
+function storedEpsilonOf({ initializer }: GraphProto): number {
   const types = new Set(initializer.map((t) => t.dataType));
-  if (quantized || types.has(brainFloatType)) return 2 ** -8;
+  if (types.has(brainFloatType)) return 2 ** -8;
   return types.has(halfType) ? 2 ** -10 : 0;
 }
 

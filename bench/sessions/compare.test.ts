@@ -21,6 +21,13 @@ describe("worstDifference", () => {
     expect(worstDifference({}, y(1))).toBe(inf);
     expect(worstDifference({ y: float32Tensor([1, 1], Float32Array.of(1)) }, y(1))).toBe(inf);
   });
+  test("is relative to the range of an output that bytes are spread over", () => {
+    const differ = (...values: number[]) =>
+      worstDifference(y(...values), y(0, -8, Number.POSITIVE_INFINITY), { isQuantized: true });
+    expect(differ(2, -8, Number.POSITIVE_INFINITY)).toBe(0.25);
+    expect(differ(2, -8, 8)).toBe(Number.POSITIVE_INFINITY);
+    expect(worstDifference(y(0.5), y(0.25), { isQuantized: true })).toBe(0.25);
+  });
   test("equal infinities and NaNs agree", () => {
     const values = y(Number.NaN, Number.POSITIVE_INFINITY, -0);
     expect(worstDifference(values, values)).toBe(0);

@@ -15,6 +15,8 @@ export interface Rounding {
   readonly longestSum: number;
   /** Between neighbours of what results are stored as, where that is coarser than float32. */
   readonly storedEpsilon?: number;
+  /** Whether those neighbours are the same distance apart everywhere: eight bits are spread over a tensor's range. */
+  readonly isQuantized?: boolean;
 }
 
 const float32Epsilon = 2 ** -23;
@@ -36,15 +38,21 @@ export function countElements(tensors: Tensors): number {
 
 /**
  * Largest |a - b| / max(1, |b|) over all outputs; infinite where a NaN, an infinity, a shape or a
- * missing output differs.
+ * missing output differs. Of a quantised model |b| is the largest of the output.
  */
-export function worstDifference(ours: Tensors, theirs: Tensors): number {
+export function worstDifference(
+  ours: Tensors,
+  theirs: Tensors,
+  { isQuantized = false }: Partial<Rounding> = {},
+): number {
   let worst = 0;
   for (const [name, expected] of Object.entries(theirs)) {
     const found = ours[name];
     if (found === undefined || !sameShape(found, expected)) return Number.POSITIVE_INFINITY;
+    const range = isQuantized ? largest(expected) : 0;
     for (let i = 0; i < expected.data.length; i++) {
-      worst = Math.max(worst, difference(Number(found.data[i]), Number(expected.data[i])));
+      const [a, b] = [Number(found.data[i]), Number(expected.data[i])];
+      worst = Math.max(worst, difference(a, b, Math.max(1, range, Math.abs(b))));
     }
   }
   return worst;
@@ -55,8 +63,18 @@ function sameShape(a: Tensor, b: Tensor): boolean {
   return a.type === b.type && a.dims.join() === b.dims.join() && a.data.length === b.data.length;
 }
 
-function difference(a: number, b: number): number {
+/** Of the finite elements. */
+function largest({ data }: Tensor): number {
+  let found = 0;
+  for (let i = 0; i < data.length; i++) {
+    const size = Math.abs(Number(data[i]));
+    if (size > found && size < Number.POSITIVE_INFINITY) found = size;
+  }
+  return found;
+}
+
+function difference(a: number, b: number, scale: number): number {
   if (Object.is(a, b) || a === b) return 0;
-  const d = Math.abs(a - b) / Math.max(1, Math.abs(b));
+  const d = Math.abs(a - b) / scale;
   return Number.isNaN(d) ? Number.POSITIVE_INFINITY : d;
 }

@@ -118,7 +118,7 @@ export function sessionContest(
     check: async () => {
       const expected = await peer.run(drawn());
       const tolerance = toleranceOf(rounding, countElements(expected));
-      const found = worstDifference(await ours.run(drawn()), expected);
+      const found = worstDifference(await ours.run(drawn()), expected, rounding);
       if (found <= tolerance) return undefined;
       return `outputs differ by ${found.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
     },

@@ -99,11 +99,12 @@ async function modelTrial(seed: number, target: Target): Promise<Finding> {
   const session = await runtime.open(fetched.value, hintsFor(row));
   const expected = await session.run(inputs);
   await session.release();
-  const tolerance = toleranceOf(unwrap(roundingOf(fetched.value)), countElements(expected));
+  const rounding = unwrap(roundingOf(fetched.value));
+  const tolerance = toleranceOf(rounding, countElements(expected));
   const notes: string[] = [];
   for (const ours of [exportedRuntime(runtime), exportedRuntime(runtime, target)]) {
     const opened = await ours.open(fetched.value, hintsFor(row));
-    const worst = worstDifference(await opened.run(inputs), expected);
+    const worst = worstDifference(await opened.run(inputs), expected, rounding);
     await opened.release();
     const found = `differs by ${worst.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
     if (worst > tolerance) {

@@ -57,7 +57,7 @@ async function compare(
     for (const [i, feeds] of inputs.entries()) {
       const expected = await peer.run(feeds);
       const tolerance = toleranceOf(rounding, countElements(expected));
-      const worst = worstDifference(await session.run(feeds), expected);
+      const worst = worstDifference(await session.run(feeds), expected, rounding);
       if (worst <= tolerance) continue;
       const found = `differs by ${worst.toExponential(2)}, allowed ${tolerance.toExponential(2)}`;
       return { kind: "failed", reason: `${row.name} ${modelCase.name} input ${i} ${found}` };
