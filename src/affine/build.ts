@@ -3,6 +3,7 @@
  * (notation.ts). A name is looked up among the dimensions first, then among the parameters; one that
  * is neither becomes a parameter. Floors become division locals, equal ones shared.
  */
+import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import {
   type Affine,
@@ -152,6 +153,11 @@ export function makeRelation(parts: RelationParts): IntegerMap {
   return { kind: "map", params: builder.params, pieces: piece ? [piece] : [] };
 }
 
+/** Coefficients of a piece, zeros included. */
+const mostNumbers = 400_000;
+/** More names than this are found by a table. */
+const fewNames = 16;
+
 /** Resolves names to columns and floors to locals while rows are still sparse. */
 export class PieceBuilder {
   readonly params: string[];
@@ -159,23 +165,29 @@ export class PieceBuilder {
   readonly #dims: readonly string[];
   readonly #floors = new Map<string, number>();
   readonly #divisions: { row: SparseRow; divisor: number }[] = [];
+  readonly #dimOf: Map<string, number> | undefined;
+  readonly #paramOf: Map<string, number> | undefined;
   #free = 0;
 
   constructor(frame: Frame, params: readonly string[]) {
     this.#frame = frame;
     this.#dims = [...(frame.input?.dims ?? []), ...frame.output.dims];
     this.params = [...params];
+    this.#dimOf = this.#dims.length > fewNames ? placesOf(this.#dims) : undefined;
+    this.#paramOf = params.length > fewNames ? placesOf(params) : undefined;
     const distinct = new Set(this.#dims).size === this.#dims.length;
     invariant(distinct, () => `repeated dimension name in [${this.#dims}]`);
   }
 
   /** The piece of all constraints, or undefined when they obviously contradict. */
   build(where: readonly Constraint[], existentials: readonly string[] = []): Piece | undefined {
+    const quantified = new Map(existentials.map((name, index) => [name, index]));
     const rows = where.map((c) => ({
       kind: c.kind,
-      row: this.#sparse(c.expression, existentials),
+      row: this.#sparse(c.expression, quantified),
     }));
     this.#free = existentials.length;
+    this.#requireSmall(rows.length);
     const dense = (row: SparseRow): number[] => this.#dense(row);
     const divisions = this.#divisions.map(
       (d): Division => ({ numerator: dense(d.row), divisor: d.divisor }),
@@ -189,9 +201,19 @@ export class PieceBuilder {
     return piece && !seemsEmpty(this.params, piece) ? piece : undefined;
   }
 
+  /** AFF003 where rows over all columns would be too many numbers. */
+  #requireSmall(constraints: number): void {
+    const rows = constraints + 2 * this.#divisions.length;
+    const columns = this.params.length + this.#dims.length + this.#free + this.#divisions.length;
+    if (rows * columns <= mostNumbers) return;
+    reject("AFF003", `${rows} conditions over ${columns} variables and floors are too many`, {
+      help: `state sets of at most ${mostNumbers} coefficients, zeros included`,
+    });
+  }
+
   /** One expression as a row over [parameters | dimensions | its divisions | constant]. */
   row(expression: Affine): { row: number[]; locals: Division[] } {
-    const sparse = this.#sparse(expression, []);
+    const sparse = this.#sparse(expression, none);
     const locals = this.#divisions.map(
       (d): Division => ({ numerator: this.#dense(d.row), divisor: d.divisor }),
     );
@@ -200,14 +222,14 @@ export class PieceBuilder {
 
   /** Several expressions as such rows. */
   rows(expressions: readonly Affine[]): { outputs: number[][]; locals: Division[] } {
-    const sparse = expressions.map((e) => this.#sparse(e, []));
+    const sparse = expressions.map((e) => this.#sparse(e, none));
     const locals = this.#divisions.map(
       (d): Division => ({ numerator: this.#dense(d.row), divisor: d.divisor }),
     );
     return { outputs: sparse.map((row) => this.#dense(row)), locals };
   }
 
-  #sparse(e: Affine, existentials: readonly string[]): SparseRow {
+  #sparse(e: Affine, existentials: Existentials): SparseRow {
     const row: SparseRow = { constant: e.constant, entries: [] };
     for (const { coefficient, atom } of e.terms) {
       const place =
@@ -219,17 +241,19 @@ export class PieceBuilder {
     return row;
   }
 
-  #placeOf(name: string, existentials: readonly string[]): Place {
-    const local = existentials.indexOf(name);
-    if (local >= 0) return { in: "existential", index: local };
-    const dim = this.#dims.indexOf(name);
+  #placeOf(name: string, existentials: Existentials): Place {
+    const local = existentials.get(name);
+    if (local !== undefined) return { in: "existential", index: local };
+    const dim = this.#dimOf ? (this.#dimOf.get(name) ?? -1) : this.#dims.indexOf(name);
     if (dim >= 0) return { in: "dim", index: dim };
-    const param = this.params.indexOf(name);
+    const param = this.#paramOf ? (this.#paramOf.get(name) ?? -1) : this.params.indexOf(name);
     if (param >= 0) return { in: "param", index: param };
-    return { in: "param", index: this.params.push(name) - 1 };
+    const index = this.params.push(name) - 1;
+    this.#paramOf?.set(name, index);
+    return { in: "param", index };
   }
 
-  #floorPlace(floor: Floor, existentials: readonly string[]): Place {
+  #floorPlace(floor: Floor, existentials: Existentials): Place {
     const key = atomKey(floor);
     const known = this.#floors.get(key);
     if (known !== undefined) return { in: "floor", index: known };
@@ -252,6 +276,14 @@ export class PieceBuilder {
     row[row.length - 1] = sparse.constant;
     return row;
   }
+}
+
+type Existentials = ReadonlyMap<string, number>;
+
+const none: Existentials = new Map();
+
+function placesOf(names: readonly string[]): Map<string, number> {
+  return new Map(names.map((name, i) => [name, i]));
 }
 
 interface Place {

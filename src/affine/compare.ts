@@ -10,7 +10,7 @@ import { solveExactly } from "./omega.ts";
 import { isInhabitedExactly } from "./omega-exact.ts";
 import { alignBoth, intersectPieces } from "./operations.ts";
 import { allInequalities, definePiece, samplePiece } from "./piece.ts";
-import { negateInequality, type Row } from "./row.ts";
+import { negateInequality, type Row, requireInteger } from "./row.ts";
 import {
   fixedColumns,
   type IntegerMap,
@@ -251,6 +251,7 @@ export function contains(
   const numbers = value.params.flatMap((p) => params[p] ?? []);
   if (numbers.length < value.params.length) return "unknown";
   const fixed = [...numbers, ...values];
+  fixed.forEach(requireInteger);
   return decide(
     (work) => value.pieces.some((p) => containsInPiece(value.params, p, fixed, work)),
     limit,

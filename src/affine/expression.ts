@@ -6,7 +6,7 @@
  */
 import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
-import { floorDiv, gcd, modulo } from "./row.ts";
+import { floorDiv, gcd, modulo, requireInteger } from "./row.ts";
 
 /** `constant + sum coefficient * atom`. */
 export interface Affine {
@@ -36,7 +36,7 @@ const variableName = /^[A-Za-z_][\w.$']*$/;
 
 export function affine(value: AffineLike): Affine {
   if (typeof value === "number") {
-    invariant(Number.isSafeInteger(value), () => `affine constant ${value} is not an integer`);
+    requireInteger(value);
     return { constant: value === 0 ? 0 : value, terms: [] };
   }
   if (typeof value !== "string") return value;
@@ -46,9 +46,34 @@ export function affine(value: AffineLike): Affine {
 
 /** The sum of any number of expressions. */
 export function add(...values: readonly AffineLike[]): Affine {
+  return addAll(values);
+}
+
+export function addAll(values: readonly AffineLike[]): Affine {
+  if (values.length > fewValues) return addMany(values);
   let sum = affine(values[0] ?? 0);
   for (let i = 1; i < values.length; i++) sum = addTwo(sum, affine(values[i]!));
   return sum;
+}
+
+/** More values than this are added up by a table. */
+const fewValues = 16;
+
+function addMany(values: readonly AffineLike[]): Affine {
+  let constant = 0;
+  const sums = new Map<string, Term>();
+  for (const value of values) {
+    const e = affine(value);
+    constant = checked(constant + e.constant);
+    for (const { coefficient, atom } of e.terms) {
+      const key = atomKey(atom);
+      const before = sums.get(key)?.coefficient ?? 0;
+      sums.set(key, { coefficient: checked(before + coefficient), atom });
+    }
+  }
+  const kept = [...sums].filter(([, t]) => t.coefficient !== 0);
+  kept.sort(([a], [b]) => (a < b ? -1 : 1));
+  return { constant, terms: kept.map(([, t]) => t) };
 }
 
 /** Both lists of terms are sorted, so they are merged. */
@@ -100,7 +125,8 @@ export function minus(a: AffineLike, b: AffineLike): Affine {
 
 /** floor(value / divisor), with whole multiples of the divisor taken out. */
 export function floorDivide(value: AffineLike, divisor: number): Affine {
-  invariant(Number.isSafeInteger(divisor) && divisor > 0, () => `division by ${divisor}`);
+  requireInteger(divisor);
+  if (divisor < 1) reject("AFF001", `division by ${divisor}`, { help: "divide by at least 1" });
   const e = affine(value);
   const whole: Term[] = [];
   const rest: Term[] = [];
@@ -169,7 +195,7 @@ export function replaceVariables(
     if (typeof atom === "string") return scale(coefficient, by[atom] ?? atom);
     return scale(coefficient, floorDivide(replaceVariables(atom.numerator, by), atom.divisor));
   });
-  return add(e.constant, ...parts);
+  return addAll([e.constant, ...parts]);
 }
 
 /** The value at given numbers for all variables. */

@@ -88,8 +88,16 @@ function expandExists(
 }
 
 function product(parts: readonly Conjunction[][]): Conjunction[] {
-  let out: Conjunction[] = [{ existentials: [], constraints: [] }];
+  // What there is but one case of is common to all: long conjunctions are of these.
+  const common = parts.flatMap((part) => (part.length === 1 ? part : []));
+  let out: Conjunction[] = [
+    {
+      existentials: common.flatMap((c) => c.existentials),
+      constraints: common.flatMap((c) => c.constraints),
+    },
+  ];
   for (const part of parts) {
+    if (part.length === 1) continue;
     out = out.flatMap((a) =>
       part.map((b) => ({
         existentials: [...a.existentials, ...b.existentials],

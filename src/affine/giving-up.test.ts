@@ -10,7 +10,9 @@ import {
   contains,
   countInParams,
   countPoints,
+  DiagnosticError,
   enumeratePoints,
+  fixParams,
   floorDivide,
   hullBoxes,
   type IntegerMap,
@@ -202,6 +204,24 @@ describe("questions about what is not there", () => {
   });
 
   it("dimensions that no tuple has are a mistake of the caller", () => {
-    expect(() => projectOut(loop, [1])).toThrow("no dimension 1");
+    for (const [position, text] of [
+      [1, "1"],
+      [-1, "-1"],
+      [0.5, "0.5"],
+    ] as const) {
+      expect(() => projectOut(loop, [position])).toThrow(`AFF004: no dimension ${text}`);
+      expect(() => projectOut(loop, [position])).toThrow(DiagnosticError);
+    }
+  });
+
+  it("values that are no integers are a mistake of the caller", () => {
+    for (const value of [Infinity, NaN, 0.5, 2 ** 53]) {
+      const code = `AFF002: ${value} is not an integer`;
+      expect(() => contains(loop, { N: 4 }, [value])).toThrow(code);
+      expect(() => contains(loop, { N: value }, [0])).toThrow(DiagnosticError);
+      expect(() => fixParams(loop, { N: value })).toThrow(code);
+      expect(() => add("i", value)).toThrow(code);
+    }
+    expect(() => floorDivide("i", 0)).toThrow("AFF001: division by 0");
   });
 });

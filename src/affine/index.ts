@@ -4,6 +4,7 @@
  * which callers treat as a refusal.
  */
 
+export { DiagnosticError } from "../support/diagnostic.ts";
 export {
   type BandProperties,
   type BandRange,

@@ -5,7 +5,7 @@
  */
 import { reject } from "../support/diagnostic.ts";
 import type { TextReader } from "../support/text-reader.ts";
-import { type Affine, add, affine, atomKey, floorDivide, scale } from "./expression.ts";
+import { type Affine, add, affine, atomKey, floorDivide, scale, type Term } from "./expression.ts";
 
 /** numerator / denominator, denominator >= 1. */
 export interface Ratio {
@@ -63,14 +63,14 @@ const deepest = 250;
 export function requireShallow(text: string): void {
   let depth = 0;
   for (const item of text.split(";")) {
-    let prefixes = 0;
-    for (const [word] of item.matchAll(/[()[\]{}]|not\b|exists\b|[!-]/g)) {
+    let quantifiers = 0;
+    for (const [word] of item.matchAll(/[()[\]{}]|exists\b/g)) {
       if ("([{".includes(word)) depth++;
       else if (")]}".includes(word)) depth--;
-      else prefixes = word === "exists" || word === "not" || word === "!" ? prefixes + 1 : prefixes;
-      if (depth > deepest || prefixes > 4 * deepest) tooDeep();
+      else quantifiers++;
+      if (depth > deepest || quantifiers > 4 * deepest) tooDeep();
     }
-    if (/(?:-\s*){250}/.test(item)) tooDeep();
+    if (/(?:-\s*){250}|(?:(?:not\b|!)\s*){250}/.test(item)) tooDeep();
   }
 }
 
@@ -79,11 +79,51 @@ function tooDeep(): never {
 }
 
 export function parseSum(reader: TextReader, resolve: Resolve): Ratio {
-  let sum = parseTerm(reader, resolve);
+  const first = parseTerm(reader, resolve);
+  if (!reader.at("+") && !reader.at("-")) return first;
+  const sum = new Sum(first);
   for (;;) {
-    if (reader.accept("+")) sum = addRatios(sum, parseTerm(reader, resolve), 1);
-    else if (reader.accept("-")) sum = addRatios(sum, parseTerm(reader, resolve), -1);
-    else return sum;
+    if (reader.accept("+")) sum.add(parseTerm(reader, resolve), 1);
+    else if (reader.accept("-")) sum.add(parseTerm(reader, resolve), -1);
+    else return sum.value();
+  }
+}
+
+/** A sum in the making; each term costs what it is long itself. */
+class Sum {
+  #constant = 0;
+  #denominator = 1;
+  readonly #terms = new Map<string, Term>();
+
+  constructor(first: Ratio) {
+    this.add(first, 1);
+  }
+
+  add({ numerator, denominator }: Ratio, sign: 1 | -1): void {
+    if (denominator !== 1) this.#scaleBy(denominator);
+    const factor = denominator === 1 ? this.#denominator : this.#denominator / denominator;
+    this.#constant = inRange(this.#constant + inRange(sign * factor * numerator.constant));
+    for (const { coefficient, atom } of numerator.terms) {
+      const key = atomKey(atom);
+      const before = this.#terms.get(key)?.coefficient ?? 0;
+      const after = inRange(before + inRange(sign * factor * coefficient));
+      this.#terms.set(key, { coefficient: after, atom });
+    }
+  }
+
+  #scaleBy(factor: number): void {
+    this.#denominator = inRange(this.#denominator * factor);
+    this.#constant = inRange(this.#constant * factor);
+    for (const [key, { coefficient, atom }] of this.#terms) {
+      this.#terms.set(key, { coefficient: inRange(coefficient * factor), atom });
+    }
+  }
+
+  value(): Ratio {
+    const kept = [...this.#terms].filter(([, t]) => t.coefficient !== 0);
+    kept.sort(([a], [b]) => (a < b ? -1 : 1));
+    const numerator = { constant: this.#constant + 0, terms: kept.map(([, t]) => t) };
+    return { numerator, denominator: this.#denominator };
   }
 }
 
@@ -93,19 +133,6 @@ export function parseWhole(reader: TextReader, resolve: Resolve): Affine {
   const ratio = parseSum(reader, resolve);
   if (ratio.denominator !== 1) refuse("a fraction without floor(…) or ceil(…) around it", line);
   return ratio.numerator;
-}
-
-function addRatios(a: Ratio, b: Ratio, sign: 1 | -1): Ratio {
-  if (a.denominator === 1 && b.denominator === 1) {
-    return whole(safeAdd(a.numerator, safeScale(sign, b.numerator)));
-  }
-  return {
-    numerator: safeAdd(
-      safeScale(b.denominator, a.numerator),
-      safeScale(sign * a.denominator, b.numerator),
-    ),
-    denominator: inRange(a.denominator * b.denominator),
-  };
 }
 
 function whole(numerator: Affine): Ratio {

@@ -112,14 +112,26 @@ class ItemParser {
   readonly #spelled: ReadonlySet<string>;
   /** Dimension names seen so far in this item. */
   readonly #dims: string[] = [];
-  /** Names that `exists` binds where we are. */
-  readonly #bound: string[] = [];
+  /** How often each name is declared where we are: as a parameter, a dimension, by `exists`. */
+  readonly #declared = new Map<string, number>();
   readonly #entries: Constraint[] = [];
 
   constructor(reader: TextReader, params: readonly string[], spelled: ReadonlySet<string>) {
     this.#reader = reader;
     this.#params = params;
     this.#spelled = spelled;
+    for (const name of params) this.#declare(name, 1);
+  }
+
+  #declare(name: string, times: 1 | -1): void {
+    const count = (this.#declared.get(name) ?? 0) + times;
+    if (count > 0) this.#declared.set(name, count);
+    else this.#declared.delete(name);
+  }
+
+  #addDim(name: string): void {
+    this.#dims.push(name);
+    this.#declare(name, 1);
   }
 
   parse(fixed: readonly Constraint[]): { params: readonly string[]; pieces: Piece[] } {
@@ -207,9 +219,9 @@ class ItemParser {
     const after = reader.peek(1);
     if (token.kind === "name" && after.kind === "punctuation" && /^[,\]=]$/.test(after.text)) {
       const name = spelledName(token.text);
-      if (!this.#dims.includes(name) && !this.#params.includes(name)) {
+      if (!this.#declared.has(name)) {
         reader.next();
-        this.#dims.push(name);
+        this.#addDim(name);
         if (reader.accept("=")) this.#value(name);
         return name;
       }
@@ -217,7 +229,7 @@ class ItemParser {
     // As in isl, `*` is any value: a dimension without a constraint.
     const name = this.#unnamed();
     if (!reader.accept("*")) this.#value(name);
-    this.#dims.push(name);
+    this.#addDim(name);
     return name;
   }
 
@@ -234,13 +246,12 @@ class ItemParser {
   #unnamed(): string {
     for (let i = this.#dims.length; ; i++) {
       const name = `o${i}`;
-      if (!this.#dims.includes(name) && !this.#spelled.has(name)) return name;
+      if (!this.#declared.has(name) && !this.#spelled.has(name)) return name;
     }
   }
 
   readonly #resolve: Resolve = (name) => {
-    const known = [this.#dims, this.#params, this.#bound].some((l) => l.includes(name));
-    if (!known) {
+    if (!this.#declared.has(name)) {
       reject("AFF003", `unknown name "${name}"`, {
         at: `line ${this.#reader.peek().line}`,
         help: `declare it as a parameter: [${name}] -> { … }`,
@@ -296,7 +307,7 @@ class ItemParser {
     do {
       const name = spelledName(reader.name("a variable name"));
       names.push(name);
-      this.#bound.push(name);
+      this.#declare(name, 1);
       if (reader.accept("=")) {
         const value = parseWhole(reader, this.#resolve);
         definitions.push({ kind: "constraint", constraint: equals(name, value) });
@@ -304,7 +315,7 @@ class ItemParser {
     } while (reader.accept(","));
     const rest = reader.accept(":") ? this.#or() : alwaysTrue;
     if (closes) reader.expect(")");
-    this.#bound.length -= names.length;
+    for (const name of names) this.#declare(name, -1);
     return { kind: "exists", names, body: { kind: "and", parts: [...definitions, rest] } };
   }
 

@@ -92,6 +92,7 @@ describe("notation", () => {
   });
 
   it("refusals", () => {
+    checkRefused(`{ [${Array.from({ length: 2000 }, (_, k) => k).join()}] }`, "AFF003", "too many");
     checkRefused("{ [i] : i * i > 3 }", "AFF001", "a product of two variables");
     checkRefused("{ [i] : i / 2 + floor(i / j) }", "AFF003", 'unknown name "j"');
     checkRefused("{ [i] : i > 9007199254740993 }", "AFF002", "9007199254740993");
@@ -176,4 +177,19 @@ describe("malformed notation", () => {
       { numRuns: 1500, seed: 29 },
     );
   });
+});
+
+it("long texts are read in time that grows as they do", () => {
+  const many = (text: (k: number) => string, between: string): string =>
+    Array.from({ length: 50_000 }, (_, k) => text(k)).join(between);
+  const texts = [
+    `{ [i] : ${many(() => "i", " + ")} >= 0 }`,
+    `{ [i] : ${many((k) => `i >= ${k}`, " and ")} }`,
+    `{ [i] : ${many((k) => `not (i <= ${k})`, " and ")} }`,
+    `{ [${many((k) => `d${k}`, ", ")}] : ${many((k) => `d${k}`, " + ")} >= 0 }`,
+    `[${many((k) => `p${k}`, ", ")}] -> { [i] : i >= ${many((k) => `p${k}`, " - ")} }`,
+    `{ [i] : exists (${many((k) => `e${k}`, ", ")}: i >= 2) }`,
+    `{ ${many((k) => `A${k}[i] : 0 <= i <= ${k}`, "; ")} }`,
+  ];
+  for (const text of texts) expect(parseSet(text).ok, text.slice(0, 60)).toBe(true);
 });

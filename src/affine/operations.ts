@@ -4,7 +4,7 @@
  * needed and never decide anything; what needs a decision (emptiness, subtraction, comparison) is in
  * compare.ts, optimisation in lexicographic.ts and bounds.ts.
  */
-import { invariant } from "../support/invariant.ts";
+import { reject } from "../support/diagnostic.ts";
 import {
   addPlaced,
   alignPiece,
@@ -16,7 +16,7 @@ import {
   toSystem,
   universePiece,
 } from "./piece.ts";
-import { unitRow } from "./row.ts";
+import { requireInteger, unitRow } from "./row.ts";
 import type { System } from "./system.ts";
 import {
   fixedColumns,
@@ -53,7 +53,9 @@ export function universeMap(
 
 /** The same value over a list of parameters that begins with `params`. */
 export function alignParams<T extends SetOrMap>(value: T, params: readonly string[]): T {
-  const missing = value.params.filter((p) => !params.includes(p));
+  if (sameParams(value.params, params)) return { ...value, params };
+  const known = new Set(params);
+  const missing = value.params.filter((p) => !known.has(p));
   const all = missing.length === 0 ? params : [...params, ...missing];
   return {
     ...value,
@@ -214,8 +216,12 @@ export function range(map: IntegerMap): IntegerSet {
 export function projectOut(set: IntegerSet, positions: readonly number[]): IntegerSet {
   if (positions.length === 0) return set;
   const most = Math.max(...set.pieces.map((p) => p.output.dims.length));
-  const there = set.pieces.length === 0 || positions.every((i) => i >= 0 && i < most);
-  invariant(there, () => `no dimension ${Math.max(...positions)} in a set of at most ${most}`);
+  const stray = positions.find((i) => !Number.isInteger(i) || i < 0 || i >= most);
+  if (set.pieces.length > 0 && stray !== undefined) {
+    reject("AFF004", `no dimension ${stray} in a set of at most ${most}`, {
+      help: `name dimensions from 0 to ${most - 1}`,
+    });
+  }
   const kept = (p: Piece): number[] =>
     p.output.dims.map((_, i) => i).filter((i) => !positions.includes(i));
   return projected(
@@ -248,6 +254,7 @@ export function fixParams<T extends SetOrMap>(
   numbers: Readonly<Record<string, number>>,
 ): T {
   const names = value.params.filter((p) => numbers[p] !== undefined);
+  for (const name of names) requireInteger(numbers[name]!);
   if (names.length === 0) return value;
   const pieces = value.pieces.map((p) => {
     const rows = names.map((name) => {

@@ -224,7 +224,7 @@ export function seemsEmpty(params: readonly string[], piece: Piece): boolean {
   try {
     return isPlainlyEmpty(piece.equalities, rows, rowWidth(params, piece) - 1);
   } catch (error) {
-    if (!isOverflow(error)) throw error;
+    if (!(error instanceof GiveUp)) throw error;
     return false;
   }
 }

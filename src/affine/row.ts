@@ -4,6 +4,7 @@
  * leaves that range is recomputed in BigInt and divided by the gcd of its coefficients, which brings
  * practically all of them back; what stays too large gives up with "overflow" (never a wrong number).
  */
+import { reject } from "../support/diagnostic.ts";
 import { GiveUp } from "./work.ts";
 
 export type Row = readonly number[];
@@ -21,6 +22,14 @@ export function gcd(a: number, b: number): number {
     y = r;
   }
   return x;
+}
+
+/** AFF002 for a value from outside that rows cannot hold. */
+export function requireInteger(value: number): void {
+  if (Number.isSafeInteger(value)) return;
+  reject("AFF002", `${value} is not an integer within ±(2^53 - 1)`, {
+    help: "points and parameters have integer values",
+  });
 }
 
 /** floor(a / b) for b > 0 and safe integers. */

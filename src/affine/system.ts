@@ -358,10 +358,10 @@ function usesColumn(rows: readonly Row[], column: number): boolean {
 function mergeEqualDivisions(system: System): boolean {
   const { locals, fixed } = system;
   for (let i = 0; i < locals.length; i++) {
-    for (let k = 0; k < i; k++) {
-      const a = locals[i];
+    const a = locals[i];
+    for (let k = 0; a && k < i; k++) {
       const b = locals[k];
-      if (!a || !b || a.divisor !== b.divisor) continue;
+      if (!b || a.divisor !== b.divisor) continue;
       if (!areSameRows(a.numerator, b.numerator)) continue;
       const value = zeroRow(a.numerator.length);
       value[fixed + k] = 1;
@@ -375,11 +375,12 @@ function mergeEqualDivisions(system: System): boolean {
 
 function dropUnusedLocals(system: System): void {
   const used: boolean[] = [];
+  const defined = system.locals.some((d) => d !== null);
   let unused = 0;
   for (let i = system.locals.length - 1; i >= 0; i--) {
     const column = system.fixed + i;
     let inUse = usesColumn(system.equalities, column) || usesColumn(system.inequalities, column);
-    for (let k = i + 1; k < system.locals.length && !inUse; k++) {
+    for (let k = i + 1; defined && k < system.locals.length && !inUse; k++) {
       inUse = used[k]! && system.locals[k] !== null && system.locals[k]!.numerator[column] !== 0;
     }
     used[i] = inUse;

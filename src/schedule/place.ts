@@ -212,8 +212,15 @@ export function parseAt(text: string): Result<AskedInstance> {
     return {
       ...(region !== undefined && { region }),
       statement: statement!,
-      point: (loops) =>
-        Object.fromEntries(values.map((v, i) => [v.name ?? loops[i] ?? `axis ${i}`, v.value])),
+      point: (loops) => {
+        const named = values.map((v, i) => [v.name ?? loops[i] ?? `axis ${i}`, v.value] as const);
+        const [twice] = named.find(([n], i) => named.some(([m], k) => m === n && k < i)) ?? [];
+        if (twice === undefined) return Object.fromEntries(named);
+        return reject("SCH020", `${JSON.stringify(text)} gives ${twice} two values`, {
+          at: "--at",
+          help: `name each loop once: ${loops.join(", ")}`,
+        });
+      },
     };
   });
 }

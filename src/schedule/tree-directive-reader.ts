@@ -117,8 +117,13 @@ function readSplit(
 
 function readPairs<T>(reader: TextReader, value: () => T): ReadonlyMap<string, T> {
   reader.expect("(");
-  const pairs = reader.list(")", () => [reader.name("a statement"), value()] as const);
-  return new Map(pairs);
+  const pairs = new Map<string, T>();
+  reader.list(")", () => {
+    const { text } = reader.peek();
+    if (pairs.has(text)) reader.fail(`each statement once (${text} is there already)`);
+    pairs.set(reader.name("a statement"), value());
+  });
+  return pairs;
 }
 
 export function readLoop(reader: TextReader): readonly [string, string] {

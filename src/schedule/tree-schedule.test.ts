@@ -9,7 +9,7 @@ import { applySchedule } from "./apply.ts";
 import { treeKinds } from "./directive.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
 import { checkSchedule } from "./legality.ts";
-import { formatPlace, placeOf } from "./place.ts";
+import { formatPlace, parseAt, placeOf } from "./place.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
 import { scheduleTree } from "./tree.ts";
 
@@ -363,4 +363,20 @@ describe("directives without a place", () => {
   ])("%s is %s", (directives, code) => {
     expect(check(regionOf(copy + relu), directives)).toContain(code);
   });
+});
+
+it.each(["pipeline i (S0 0, S1 1, S0 2)", 'roles i (S0 "load", S0 "math")'])(
+  "%s names a statement twice",
+  (text) => {
+    const parsed = parseSchedule(`schedule "R" for "wasm" { ${text} }`);
+    expect(parsed).toMatchObject({ ok: false, diagnostics: [{ code: "TXT001" }] });
+  },
+);
+
+it("an iteration has one value a loop", () => {
+  for (const text of ["S0[i = 1, i = 2]", "S0[1, i = 2]"]) {
+    const asked = parseAt(text);
+    invariant(asked.ok, () => text);
+    expect(() => asked.value.point(["i", "j"])).toThrow("SCH020");
+  }
 });

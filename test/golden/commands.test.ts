@@ -30,6 +30,8 @@ const wide = `schedule "S0" for "wasm" {
 }`;
 writeFileSync(join(folder, "wide.txt"), wide);
 writeFileSync(join(folder, "cured.txt"), wide.replace(/ {2}(interchange|parallelize).*\n/g, ""));
+writeFileSync(join(folder, "elsewhere.txt"), skewed.replace('"wasm"', '"h100"'));
+writeFileSync(join(folder, "twice.txt"), `${skewed}\n${skewed}`);
 writeFileSync(join(folder, "nowhere.txt"), skewed.replace('"S0"', '"Q"'));
 
 /** The exit code, and both streams. */
@@ -87,6 +89,9 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
   ["own schedule with two faults", own("wide")],
   ["own schedule without them", own("cured")],
   ["own schedule of no region", own("nowhere")],
+  ["own schedule for another target (SCH040)", own("elsewhere")],
+  ["two schedules of one region (SCH041)", own("twice")],
+  ["a loop with two values", [...own("skewed"), "--at", "S0[i0 = 1, i0 = 2]"]],
   ["no loops in an artifact", ["inspect", "FOLDER/c.wt", "--schedule", "--loops"]],
   ["loops of what", ["inspect", "FOLDER/running.onnx", "--loops"]],
   ["explain", ["explain", "FOLDER/mlp.onnx", "--shape", "M=1..40", ...json]],

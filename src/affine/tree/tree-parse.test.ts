@@ -49,7 +49,7 @@ function randomTree(rng: Rng, depth: number): ScheduleTree {
   if (depth <= 0) return { kind: "leaf" };
   const below = (): ScheduleTree => randomTree(rng, depth - 1);
   return rng.pick<() => ScheduleTree>([
-    () => ({ kind: "domain", text: "{ S0[i] : i >= 0; S1[] }", child: below() }),
+    () => ({ kind: "domain", text: "{ S0[i] : i >= 0; S1[]; conv.tile[t] }", child: below() }),
     () => ({ kind: "context", text: "[N] -> { : N >= 1 }", child: below() }),
     () => ({
       kind: "extension",
@@ -113,6 +113,8 @@ test.each([
   ["domain {}\n  leaf", "a quoted text"],
   ['domain "{ S[i*j] }"\n  leaf', "a set"],
   ['context "N"\n  leaf', "a set"],
+  ['domain "{ S[i]; T[i] }"\n  filter U\n    leaf', "statements of the domain (S, T), not U"],
+  ['domain "{ S[i] }"\n  band [i: S i, T i]\n    leaf', "statements of the domain (S), not T"],
   ["extension S\n  leaf", "a statement and a map"],
   ['extension S "{ [t] }"\n  leaf', "a map"],
   ["tree\n  leaf", "domain, context"],

@@ -25,6 +25,8 @@ export function parseTree(text: string): Result<ScheduleTree> {
 
 class TreeReader {
   readonly #lines: readonly Line[];
+  /** The statements of the domain and of extensions; undefined where the domain names none. */
+  #statements: Set<string> | undefined;
   #at = 0;
 
   constructor(text: string) {
@@ -56,6 +58,7 @@ class TreeReader {
       case "context": {
         const text = quoted(rest, line);
         if (!parseSet(text).ok) malformed("a set", line);
+        if (kind === "domain") this.#declare(text);
         return { kind, text, child: this.#node(depth + 1) };
       }
       case "extension": {
@@ -63,11 +66,13 @@ class TreeReader {
         if (statement === undefined) return malformed("a statement and a map", line);
         const text = quoted(map!, line);
         if (!parseMap(text).ok) malformed("a map", line);
+        this.#statements?.add(statement);
         return { kind, statement, text, child: this.#node(depth + 1) };
       }
       case "filter": {
         const statements = rest.split(" ").filter((name) => name !== "");
         if (statements.length === 0) malformed("statements", line);
+        for (const name of statements) this.#requireKnown(name, line);
         return { kind, statements, child: this.#node(depth + 1) };
       }
       case "sequence":
@@ -80,6 +85,9 @@ class TreeReader {
         const band = /^(permutable )?\[(.*)\]$/.exec(rest);
         if (!band) return malformed("members in brackets", line);
         const members = band[2]!.split("; ").map((m) => readMember(m, line));
+        for (const { values } of members) {
+          for (const name of values.keys()) this.#requireKnown(name, line);
+        }
         const permutable = band[1] !== undefined;
         return { kind, members, permutable, child: this.#node(depth + 1) };
       }
@@ -89,6 +97,17 @@ class TreeReader {
           line,
         );
     }
+  }
+
+  /** The names of a domain's tuples. */
+  #declare(domain: string): void {
+    const names = [...domain.matchAll(/([A-Za-z_][\w.$']*)\s*\[/g)].map((m) => m[1]!);
+    if (names.length > 0) this.#statements = new Set(names);
+  }
+
+  #requireKnown(name: string, line: Line): void {
+    if (!this.#statements || this.#statements.has(name)) return;
+    malformed(`statements of the domain (${[...this.#statements].join(", ")}), not ${name}`, line);
   }
 
   #filters(depth: number, parent: Line): readonly FilterNode[] {

@@ -136,13 +136,27 @@ function scheduledBy(
 ): Result<readonly ScheduledRegion[]> {
   return attempt(() => {
     const text = new TextDecoder().decode(take(readBytes(path)));
-    return take(parseSchedules(text)).map((schedule) => {
+    const schedules = take(parseSchedules(text));
+    return schedules.map((schedule, i) => {
       const known = chosen.find((r) => r.region.name === schedule.region);
       if (!known) {
         const names = chosen.slice(0, 5).map((r) => r.region.name);
         return reject("SCH001", `there is no region ${JSON.stringify(schedule.region)}`, {
           at: path,
           help: `regions are ${names.join(", ")}${chosen.length > 5 ? ", … (--schedule lists all)" : ""}`,
+        });
+      }
+      const { target } = known.schedule;
+      if (schedule.target !== target) {
+        return reject("SCH040", `the schedule of ${schedule.region} is for ${schedule.target}`, {
+          at: path,
+          help: `write it for ${target}, or give --target ${schedule.target}`,
+        });
+      }
+      if (schedules.findIndex((s) => s.region === schedule.region) < i) {
+        return reject("SCH041", `there are two schedules of region ${schedule.region}`, {
+          at: path,
+          help: "keep one of them",
         });
       }
       return take(checkSchedule(take(applySchedule(known.region, schedule))));
