@@ -19,3 +19,13 @@ export function compileText<F>(parameters: readonly string[], body: string): F {
   if (kept.size > mostKept) kept.delete(kept.keys().next().value!);
   return compiled as F;
 }
+
+/** Whether functions may be made of text here: a page's content security policy can forbid it. */
+export function mayCompile(): boolean {
+  try {
+    return new Function("return true;")() as boolean;
+  } catch (error) {
+    if (error instanceof EvalError) return false;
+    throw error;
+  }
+}

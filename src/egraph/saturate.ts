@@ -10,6 +10,7 @@ import { type Diagnostic, diagnostic } from "../support/diagnostic.ts";
 import { Backoff, type BackoffOptions } from "./backoff.ts";
 import { compileApplier } from "./compile-applier.ts";
 import { compileMatcher, type Matcher } from "./compile-matcher.ts";
+import { mayCompile } from "./compile-text.ts";
 import type { EGraph } from "./e-graph.ts";
 import { type Applier, interpretApplier } from "./interpret-applier.ts";
 import { interpretMatcher } from "./interpret-matcher.ts";
@@ -44,7 +45,7 @@ export interface SaturateOptions<D> {
   readonly until?: (graph: EGraph<D>) => boolean;
   /** Asked after each iteration: whether to give up (a clock, a signal). */
   readonly aborted?: () => boolean;
-  /** `compiled` needs an engine that allows code from text. Both give the same graph. */
+  /** Default: compiled, where code from text is allowed. Both give the same graph. */
   readonly matchers?: "compiled" | "interpreted";
   /** Search everything in every iteration, instead of the news: for tests of delta matching. */
   readonly fullSearch?: boolean;
@@ -127,12 +128,15 @@ class Saturation<D> {
   /** Nodes to expect for each row: those of the last iteration, fewer where they were falling. */
   #expected = 1.4;
   #lastYield = 1.4;
+  readonly #compiles: boolean;
   /** Stamp of the latest change of the graph: who has seen it has seen all. */
   #lastChange: number;
 
   constructor(graph: EGraph<D>, options: SaturateOptions<D>) {
     this.#graph = graph;
     this.#options = options;
+    this.#compiles =
+      (options.matchers ?? (mayCompile() ? "compiled" : "interpreted")) === "compiled";
     this.#lastChange = graph.store.now;
   }
 
@@ -174,7 +178,7 @@ class Saturation<D> {
     const needsNodes = graph.forest !== undefined || rule.when || rule.build;
     const computes = Object.keys(rule.compute).length > 0;
     const plan = planMatch(rule.left, graph.vocabulary, Boolean(needsNodes || computes));
-    const compiled = this.#options.matchers !== "interpreted";
+    const compiled = this.#compiles;
     const apply = compiled ? compileApplier(graph, rule, plan) : undefined;
     return {
       phase: phase.name,
