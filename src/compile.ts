@@ -243,7 +243,7 @@ function prepareWide(
   readonly wide: readonly WideValue[];
 } {
   const model = prepareFor(source, target);
-  const { graph, constants, wide } = keepWide(model);
+  const { graph, constants, wide } = keepWide(model, target.capabilities.has("mma"));
   if (wide.length === 0) return { model, wide };
   const read = (key: string): Tensor => constants.get(key) ?? model.weights.read(key);
   return { model: prepareFor({ graph, weights: { read } }, target), wide };

@@ -47,6 +47,18 @@ const tripLatencyNs = 25;
 const exchangeSlots = 3;
 /** Warps of a multiprocessor that keep its units busy. */
 const busyWarps = 16;
+/** From one block of a multiprocessor to the next, whatever they do (H200). */
+const blockNs = 80;
+/** How sharply the longest of several limits is the time: they share the machine where they are alike. */
+const sharpness = 8;
+
+/** About the longest of some times, a little more where others are as long. */
+function longestOf(...times: readonly number[]): number {
+  const longest = Math.max(...times);
+  if (!(longest > 0) || longest === Infinity) return longest;
+  const sum = times.reduce((n, t) => n + (t / longest) ** sharpness, 0);
+  return longest * sum ** (1 / sharpness);
+}
 
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
   const ranges = symbolRanges(scheduled.region);
@@ -76,7 +88,7 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const isMatrix = scheduled.products.some((p) => p.directive.by !== "fma");
   const flopsPerNs = isMatrix ? Math.max(vectorFlops, ...matrixFlops) : vectorFlops;
   const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;
-  return { estimateNs: Math.max(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
+  return { estimateNs: longestOf(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
 }
 
 class BlockPrice {
@@ -113,7 +125,8 @@ class BlockPrice {
     const issueNs =
       (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
     const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
-    return Math.max(issueNs, nearNs, waves * (chainNs + this.#limits.memoryLatencyNs.value));
+    const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
+    return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs);
   }
 
   /** Blocks that a multiprocessor holds at once. */
@@ -142,13 +155,15 @@ class BlockPrice {
     const read = this.#requests(statement.reads, true);
     const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
     const ends = [statement.finishReads, statement.writes].map((a) => this.#requests(a, false));
+    // A vector along the reduction is read at once.
+    const reads = copies / this.#count((l) => l.mode === "vector" && l.kind === "reduce");
     const issued =
       outer *
-      (steps * (copies * (work + read.issued) + loopOps) +
+      (steps * (copies * work + reads * read.issued + loopOps) +
         this.#exchanges() +
         this.#results * finish +
         ends.reduce((sum, e) => sum + e.issued, loopOps));
-    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * copies * read.lines);
+    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * reads * read.lines);
     return {
       slots: Math.max(issued, issuesPerLine * lines),
       chainNs: outer * steps * tripLatencyNs,

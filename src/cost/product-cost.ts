@@ -12,7 +12,7 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
-import { resultColumns } from "../schedule/product-form.ts";
+import { type ProductSide, resultColumns } from "../schedule/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
@@ -37,6 +37,8 @@ const scatteredShare = 0.3;
 const hangingCopies = 2;
 /** And of results that are copied out in whole lines. */
 const gatheredShare = 0.8;
+/** Instructions of one copy into shared memory, and for each further digit of its place and each of its guards. */
+const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
 /** Sums of a thread from which on warpgroups take registers from the one that copies: all of them. */
 const manySums = 64;
 /** Warps of a warpgroup, and rows of its instruction. */
@@ -67,6 +69,9 @@ export function productNanoseconds(
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
+  const address =
+    addressInstructions({ form, directive }, warpThreads) /
+    limits.warpInstructionsPerNsPerCore.value;
   const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
   const copied = (rows + columns) * depth * bytes * lines;
@@ -77,7 +82,7 @@ export function productNanoseconds(
   const far = lines * farNanoseconds({ form, directive }, limits, cores * together);
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
   const round = Math.max(
-    steps * Math.max(together * Math.max(multiply, read, copy), latency, step),
+    steps * Math.max(together * Math.max(multiply + address, read, copy), latency, step),
     far / rounds,
   );
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
@@ -87,6 +92,19 @@ export function productNanoseconds(
   const share = directive.results > 0 ? gatheredShare : scatteredShare;
   const stores = results / (share * limits.memoryBytesPerNs.value);
   return rounds * (round + stores + ends);
+}
+
+/** Instructions of warps with which a step's copies find their places: streams need none. */
+function addressInstructions({ form, directive }: ScheduledProduct, warpThreads: number): number {
+  const [rows, columns, depth] = directive.tile;
+  if (directive.by === "wgmma") return 0;
+  const ofSide = ({ loops, line, access }: ProductSide, extent: number): number => {
+    const digits = loops.length + form.depth.loops.length - 2;
+    const { plain, digit, guard } = copyInstructions;
+    const each = plain + digit * digits + guard * access.guard.length;
+    return (each * extent * depth) / line.lanes;
+  };
+  return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / warpThreads;
 }
 
 function isPowerOfTwo(n: number): boolean {

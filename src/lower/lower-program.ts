@@ -16,6 +16,7 @@ import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagn
 import type { Target } from "../target/target.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
+import { productViews } from "./product/flat-access.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
 import { buffersOf } from "./task-uses.ts";
 
@@ -98,6 +99,18 @@ function makeBuffers(
     for (const [name, layout] of region.layouts) {
       const buffer = tensorBuffer(input, name, undefined, layout);
       if (touched.has(buffer.name)) made.set(buffer.name, buffer);
+    }
+    for (const { name, of, shape } of productViews(region)) {
+      if (made.has(name) || !touched.has(name)) continue;
+      add(of);
+      const viewOf = views.root.get(of) ?? of;
+      const { dtype } = nests.tensors.get(of)!;
+      made.set(name, {
+        ...{ name, dtype, shape, viewOf },
+        kind: "scratch",
+        scope: "memory",
+        lanes: 1,
+      });
     }
   }
   return [...made.values()];

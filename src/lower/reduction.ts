@@ -83,12 +83,9 @@ export class ReductionLowering {
       const components = this.#reduction.monoid.identity.map((_, component) =>
         this.#loadAccumulator(component, point),
       );
-      const reduced =
-        this.#nest.plan.reduceLane && !this.#shape.lane
-          ? this.#combineLanes(components, at.block)
-          : threads
-            ? this.#combineThreads(components, at.block)
-            : components;
+      const lanes = this.#nest.plan.reduceLane && !this.#shape.lane;
+      const own = lanes ? this.#combineLanes(components, at.block) : components;
+      const reduced = threads ? this.#combineThreads(own, at.block) : own;
       // Every thread of the warp has the result; the first stores it.
       const first = threads ? [less(variable(threads.name), 1)] : [];
       this.#nest.finish(reduced, [...this.#shape.storeGuard, ...first], site);

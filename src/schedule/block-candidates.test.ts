@@ -91,6 +91,41 @@ describe("candidates for blocks of threads", () => {
     }
   });
 
+  it("share a reduction of halves out to warps in vectors, several on the way; with ragged ends", () => {
+    for (const extent of [2048, 520]) {
+      const region = value(
+        parseRegion(`region r group r anchor S0 inlined () epilogue () {
+          input x : f16[2, ${extent}] input w : f16[3, ${extent}] output y : f32[2, 3]
+          statement S0 "" {i in 2, j in 3, reduce k in ${extent}} {
+            y[i, j] = reduce<sum, f32, reassociates>(mul(cast<f32>(x[i, k]), cast<f32>(w[j, k]))) } }`),
+      );
+      const inVectors = enumerateBlockSchedules(region, gpu).filter((s) =>
+        s.directives.some((d) => d.kind === "vectorize" && d.loop === "k_l"),
+      );
+      expect(inVectors.length).toBeGreaterThan(3);
+      const schedule = inVectors[0]!;
+      const ahead = schedule.directives.some((d) => d.kind === "unroll" && d.loop === "k_a");
+      expect(ahead).toBe(extent === 2048);
+      const { program } = value(lowerRegionProgram(value(applySchedule(region, schedule)), gpu));
+      value(validateProgram(program));
+      const one = 0x3c00;
+      const x = Uint16Array.from({ length: 2 * extent }, (_, k) => (k % 3 === 0 ? one : 0));
+      const w = Uint16Array.from({ length: 3 * extent }, (_, k) => (k % 2 === 0 ? one : 0));
+      const contents = new Map([
+        ["x", new Uint8Array(x.buffer)],
+        ["w", new Uint8Array(w.buffer)],
+      ]);
+      const run = runProgram(program, { parameters: {}, contents, threads: 1, seed: 1 });
+      if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+      const want = Array.from({ length: 6 }, (_, at) => {
+        const [i, j] = [Math.floor(at / 3), at % 3];
+        const both = (k: number): boolean => x[i * extent + k]! > 0 && w[j * extent + k]! > 0;
+        return Array.from({ length: extent }, (_, k) => k).filter(both).length;
+      });
+      expect([...new Float32Array(run.contents.get("y")!.buffer)]).toEqual(want);
+    }
+  });
+
   it("leave a scan on one thread", () => {
     const schedules = enumerateBlockSchedules(regionOf(scan), gpu);
     expect(schedules.map((s) => s.directives.length)).toEqual([0]);

@@ -6,6 +6,7 @@
  * elsewhere. What is left (scans, writes that meet) stays on one thread, in the loops' own order.
  */
 import type { Loop, Region, Statement } from "../region/nest.ts";
+import { dtypes } from "../semantics/dtype.ts";
 import { constantValue, splitLinear, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../target/target.ts";
@@ -18,8 +19,12 @@ const mostAxes = 3;
 const threadsPerBlock = [64, 128, 256] as const;
 /** Results of a thread along a second loop. */
 const rowCounts = [1, 2, 4, 8] as const;
-/** Neighbouring results of a thread, loaded and stored as one vector. */
-const laneCounts = [1, 4] as const;
+/** Bytes of a thread's neighbours that are loaded and stored as one vector. */
+const vectorBytes = 16;
+/** Types whose vectors are tried. */
+const vectorTypes: ReadonlySet<string> = new Set(["f32", "f16", "bf16"]);
+/** Trips of a shared reduction that are copied out, so that their loads are on the way together. */
+const tripCounts = [4, 2, 1] as const;
 /** Most results that a thread holds at once. */
 const mostResults = 32;
 /** Most copies of the body that an unrolled window may make. */
@@ -57,7 +62,8 @@ class BlockCandidates {
   readonly #limits: BlockLimits;
   readonly #ranges: IndexRanges;
   readonly #space: readonly string[];
-  readonly #vectors: boolean;
+  /** Lanes of vectors, one included. */
+  readonly #laneCounts: readonly number[];
 
   constructor(region: Region, statement: Statement, limits: BlockLimits) {
     this.#statement = statement;
@@ -65,9 +71,10 @@ class BlockCandidates {
     this.#ranges = symbolRanges(region);
     this.#space = statement.loops.filter((l) => l.kind === "space").map((l) => l.name);
     const tensors = [...statement.reads, ...statement.finishReads, ...statement.writes];
-    this.#vectors =
-      statement.indirects.length === 0 &&
-      tensors.every((a) => region.tensors.get(a.tensor)!.dtype === "f32");
+    const types = tensors.map((a) => region.tensors.get(a.tensor)!.dtype);
+    const isFit = statement.indirects.length === 0 && types.every((t) => vectorTypes.has(t));
+    const counts = types.map((t) => (8 * vectorBytes) / dtypes[t].bits);
+    this.#laneCounts = isFit ? [...new Set([1, ...counts.sort((a, b) => a - b)])] : [1];
   }
 
   all(): readonly (readonly Directive[])[] {
@@ -101,7 +108,9 @@ class BlockCandidates {
           for (const row of [undefined, ...rows]) {
             for (const count of row === undefined ? [1] : rowCounts.slice(1, 3)) {
               if (row !== undefined && this.#extent(row) < count) continue;
-              yield this.#inWarps(name, { group, groups, row, rows: count });
+              for (const lanes of this.#lanesAlong(name)) {
+                yield this.#inWarps(name, { group, groups, row, rows: count, lanes });
+              }
             }
           }
         }
@@ -109,9 +118,17 @@ class BlockCandidates {
     }
   }
 
+  /** Vectors along a reduction: some operand has its elements in neighbouring places, and all warps have some. */
+  #lanesAlong(reduce: string): readonly number[] {
+    const { reads } = this.#statement;
+    const steps = reads.map((a) => splitLinear(a.index.at(-1)!, reduce)?.coefficient);
+    if (!steps.includes(1)) return [1];
+    return this.#lanesOf(reduce).filter((n) => n === 1 || this.#extent(reduce) >= 32 * n);
+  }
+
   #inWarps(
     reduce: string,
-    { group, groups, row, rows }: Pick<Tile, "group" | "groups" | "row" | "rows">,
+    { group, groups, row, rows, lanes }: Omit<Tile, "thread" | "threads">,
   ): readonly Directive[] {
     const statement = this.#statement.name;
     const directives: Directive[] = [];
@@ -129,17 +146,32 @@ class BlockCandidates {
       directives.push({ kind: "bind", statement, loop: `${name}_g`, level: "groups" });
       return `${name}_b`;
     });
-    split(reduce, this.#limits.warpThreads, `${reduce}_o`, `${reduce}_t`);
+    const { warpThreads } = this.#limits;
+    const registers = row === undefined ? [] : [`${row}_r`];
+    const trips = this.#extent(reduce) / (warpThreads * lanes);
+    const ahead = lanes === 1 ? 1 : tripCounts.find((n) => trips % n === 0 || n === 1)!;
+    if (lanes > 1) split(reduce, lanes, `${reduce}_v`, `${reduce}_l`);
+    split(lanes > 1 ? `${reduce}_v` : reduce, warpThreads, `${reduce}_o`, `${reduce}_t`);
+    if (ahead > 1) split(`${reduce}_o`, ahead, `${reduce}_p`, `${reduce}_a`);
     directives.push({ kind: "bind", statement, loop: `${reduce}_t`, level: "threads" });
+    if (ahead > 1) {
+      directives.push({ kind: "unroll", statement, loop: `${reduce}_a` });
+      registers.unshift(`${reduce}_a`);
+    }
+    if (lanes > 1) {
+      directives.push({ kind: "vectorize", statement, loop: `${reduce}_l` });
+      registers.push(`${reduce}_l`);
+    }
     const longest = [...blocks].sort((a, b) => this.#extent(b) - this.#extent(a));
     const chosen = new Set(longest.slice(0, mostAxes));
     const spread = blocks.filter((b) => chosen.has(b));
     const serial = blocks.filter((b) => !chosen.has(b));
     const inner = this.#statement.loops.flatMap((l) =>
-      l.kind !== "reduce" ? [] : [l.name === reduce ? `${reduce}_o` : l.name],
+      l.kind !== "reduce"
+        ? []
+        : [l.name === reduce ? `${reduce}_${ahead > 1 ? "p" : "o"}` : l.name],
     );
     const inside = group === undefined ? [] : [`${group}_g`];
-    const registers = row === undefined ? [] : [`${row}_r`];
     const order = [...spread, ...inside, ...serial, `${reduce}_t`, ...inner, ...registers];
     return [
       ...directives,
@@ -194,10 +226,9 @@ class BlockCandidates {
 
   /** Vectors need whole, aligned ones: the extent is a multiple. */
   #lanesOf(thread: string): readonly number[] {
-    if (!this.#vectors) return [1];
     const loop = this.#statement.loops.find((l) => l.name === thread)!;
     const extent = constantValue(loop.extent);
-    return laneCounts.filter((n) => n === 1 || (extent !== undefined && extent % n === 0));
+    return this.#laneCounts.filter((n) => n === 1 || (extent !== undefined && extent % n === 0));
   }
 
   #others(thread: string): readonly string[] {

@@ -182,12 +182,7 @@ function isWasteful(tile: number, extent: number, least: number): boolean {
   return tile > least && tile >= 2 * extent;
 }
 
-/**
- * Columns and depth of several loops (convolutions) can be multiplied in tiles, but the proof does not
- * follow all their digits: a schedule may ask for such tiles, none is proposed.
- */
 function isWorth({ rows, columns, depth }: ProductForm): boolean {
-  if (columns.loops.length !== 1 || depth.loops.length !== 1) return false;
   return (
     rows.extent * columns.extent * depth.extent >= leastWork &&
     rows.extent > 1 &&

@@ -1,12 +1,22 @@
 /**
  * Statements that are a product of two operands summed over shared loops: matrix products, batched ones,
  * convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
- * results), to the columns (the second one, and neighbouring results), to the batch (both operands), or to
- * the depth (reduced). As a matrix product each part is one index, its loops taken together row-major.
+ * results), to the columns (the second one, and neighbouring results), to the batch (both operands, or apart
+ * in the results from the rest of its part), or to the depth (reduced). As a matrix product each part is one
+ * index, its loops taken together row-major.
  */
 import type { Access, Loop, Region, Statement } from "../region/nest.ts";
-import type { DType } from "../semantics/dtype.ts";
-import { constantValue, variable, variablesOf } from "../semantics/index-expr.ts";
+import { type DType, dtypes } from "../semantics/dtype.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  splitLinear,
+  variable,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "./directive.ts";
 
@@ -18,6 +28,13 @@ export interface ProductPart {
 
 export interface ProductSide extends ProductPart {
   readonly access: Access;
+  readonly line: OperandLine;
+}
+
+/** Along which part neighbours are neighbours in memory, and how many of them are one aligned vector at most. */
+export interface OperandLine {
+  readonly along: "depth" | "space";
+  readonly lanes: number;
 }
 
 export interface ProductForm {
@@ -55,8 +72,8 @@ export function productForm(
     return "not every loop has a constant extent";
   }
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
-  const dtypes = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
-  if (dtypes[0] !== dtypes[1]) return "its operands have two types";
+  const types = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
+  if (types[0] !== types[1]) return "its operands have two types";
   return partsOf(statement, region, isSwapped);
 }
 
@@ -154,18 +171,89 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     return "a loop moves neither operand";
   }
   const only = (mine: ReadonlySet<string>, other: ReadonlySet<string>): ProductPart =>
-    part(space.filter((l) => mine.has(l.name) && !other.has(l.name)));
-  const rows = { ...only(row, column), access: reads[1 - second]! };
-  const columns = { ...only(column, row), access: reads[second]! };
+    part(lastRun(space.filter((l) => mine.has(l.name) && !other.has(l.name))));
+  // Results are tiled where rows and columns run on in them: other loops are dealt out to blocks.
+  const lastRun = (own: readonly Loop[]): readonly Loop[] => {
+    const from = own.findIndex((_, i) => i + 1 === own.length || isRun(own.slice(i)));
+    return own.slice(from < 0 ? own.length : from);
+  };
+  const isRun = (own: readonly Loop[]): boolean =>
+    writes.every((w) => axisOfRun(own, w.index, region.tensors.get(w.tensor)!.shape) !== undefined);
+  const depth = part(loops.filter((l) => l.kind === "reduce"));
+  const side = (own: ProductPart, access: Access): ProductSide => {
+    const { shape } = region.tensors.get(access.tensor)!;
+    return { ...own, access, line: lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8) };
+  };
+  const rows = side(only(row, column), reads[1 - second]!);
+  const columns = side(only(column, row), reads[second]!);
+  const tiled = new Set([...rows.loops, ...columns.loops]);
   return {
     dtype,
     rows,
     columns,
-    batch: part(space.filter((l) => row.has(l.name) && column.has(l.name))),
-    depth: part(loops.filter((l) => l.kind === "reduce")),
+    batch: part(space.filter((l) => !tiled.has(l))),
+    depth,
     unwritable: resultFault(statement, [rows, columns], region),
     isSwapped,
   };
+}
+
+const widestBytes = 16;
+
+function lineOf(
+  { own, depth }: { readonly own: ProductPart; readonly depth: ProductPart },
+  access: Access,
+  shape: readonly IndexExpr[],
+  bytes: number,
+): OperandLine {
+  const address = access.index.reduce<IndexExpr>(
+    (at, e, axis) => add(mul(at, shape[axis]!), e),
+    constant(0),
+  );
+  const stepOf = (part: ProductPart): number => {
+    const name = part.loops.at(-1)?.name;
+    const linear = name === undefined ? undefined : splitLinear(address, name);
+    return linear?.coefficient ?? 0;
+  };
+  const steps = { depth: stepOf(depth), space: stepOf(own) };
+  const isNearer = steps.space !== 0 && Math.abs(steps.space) < Math.abs(steps.depth);
+  const isOnly = steps.space !== 0 && (steps.depth === 0 || !isOneLine(depth, address));
+  const along = isNearer || isOnly ? "space" : "depth";
+  const loop = (along === "depth" ? depth : own).loops.at(-1);
+  if (!loop || steps[along] !== 1) return { along, lanes: 1 };
+  const guarded = access.guard.some((c) => variablesOf(c.expr).has(loop.name));
+  // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
+  if (guarded || !variablesOf(access.index.at(-1)!).has(loop.name)) return { along, lanes: 1 };
+  const { constant: start, terms } = splitLinear(address, loop.name)!.rest;
+  const parts = [constantValue(loop.extent)!, start, ...terms.map((t) => t.coefficient)];
+  let lanes = widestBytes / bytes;
+  while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
+  return { along, lanes };
+}
+
+/** The axis from which on the loops, and nothing else, run through whole axes in their order. */
+export function axisOfRun(
+  loops: readonly Loop[],
+  index: readonly IndexExpr[],
+  shape: readonly IndexExpr[],
+): number | undefined {
+  const axis = index.findIndex((e) => e.key === loops[0]!.name);
+  const follows = loops.every(({ name, extent }, i) => {
+    const isWhole = i === 0 || shape[axis + i]?.key === extent.key;
+    return isWhole && index[axis + i]?.key === name;
+  });
+  return axis >= 0 && follows ? axis : undefined;
+}
+
+/** Whether the part's loops together step through memory as one would. */
+function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
+  let stride: number | undefined;
+  for (const { name, extent } of loops.toReversed()) {
+    const own = splitLinear(address, name)?.coefficient;
+    if (own === undefined || (stride !== undefined && own !== stride)) return false;
+    stride = own * constantValue(extent)!;
+  }
+  return true;
 }
 
 /** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
@@ -195,10 +283,10 @@ function isNarrow(dtype: DType): boolean {
   return dtype === "bf16" || dtype === "f16";
 }
 
-/** Several results, as of a fused epilogue, stand at the same index of their tensors. */
+/** Several results, as of a fused epilogue, stand at the same index of their tensors, axes of one element apart. */
 function areTogether(writes: Statement["writes"]): boolean {
   const placeOf = ({ index }: Statement["writes"][number]): string =>
-    index.map((e) => e.key).join();
+    index.flatMap((e) => (constantValue(e) === undefined ? [e.key] : [])).join();
   const [first] = writes;
   return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
 }

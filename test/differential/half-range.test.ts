@@ -8,12 +8,15 @@ import { openPeer } from "../../src/commands/library/onnxruntime.ts";
 import { compileModel } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { type ModelSpec, type NodeSpec, writeModel } from "../../src/frontend/onnx/model-writer.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { keepWide } from "../../src/graph/transforms/keep-wide.ts";
 import { runGraph } from "../../src/interp/graph.ts";
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { createWasmSession } from "../../src/runtime/wasm/session.ts";
 import type { DType } from "../../src/semantics/dtype.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
 import { fromRef, numbersOf, refTensor, type Tensor, toRef } from "../../src/semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
@@ -145,6 +148,40 @@ it("scores of attention that leave the range", () => {
   const { values, notes } = compiled(writeModel(attention("f16")), x);
   expectClose(values, wide(attention, x));
   expect(notes.some((n) => n.startsWith("scores "))).toBe(true);
+});
+
+it.each([1e-6, 0.1, 30, 600, 60_000])("half units multiply values around %d scaled", (scale) => {
+  // x W with the rows of x far apart in size, taken as if it might leave the range.
+  const g = new GraphBuilder("product");
+  const at = (...dims: number[]) => dims.map((d) => constant(d));
+  const x = g.input("x", { dtype: "f16", shape: at(rows, width) });
+  const rng = new Rng(8);
+  const half = (n: number): number => numbersOf(refTensor("f16", [1], [n]))[0]!;
+  const drawn = Array.from({ length: width * width }, () => half(0.1 * rng.normal()));
+  const w = g.constant(of("f16", [width, width], drawn));
+  const square = g.mul(x, x);
+  const product = g.einsum("i k, k j -> j i", square, w, "f32");
+  const graph = g.finish([product]);
+  const weights = { read: (key: string): Tensor => g.storedConstants.get(key)! };
+  const { graph: wider, wide: kept } = keepWide({ graph, weights }, true);
+  expect(kept.map((k) => k.origin)).toEqual(["mul"]);
+  const [node] = wider.nodes.filter((n) => n.op === "contract");
+  const types = node!.inputs.map((id) => wider.values[id]!.type.dtype);
+  expect(types).toEqual(["f16", "f16"]);
+  const values = Array.from({ length: rows * width }, (_, i) =>
+    half(Math.min(65_504, scale * 10 ** -Math.floor(i / width) * Math.abs(rng.normal()))),
+  );
+  const found = unwrap(runGraph(wider, [refTensor("f16", [rows, width], values)], weights))[0]!;
+  for (let i = 0; i < rows; i++) {
+    let [largest, off] = [0, 0];
+    for (let j = 0; j < width; j++) {
+      let sum = 0;
+      for (let k = 0; k < width; k++) sum += values[i * width + k]! ** 2 * drawn[k * width + j]!;
+      largest = Math.max(largest, Math.abs(sum));
+      off = Math.max(off, Math.abs(numbersOf(found)[j * rows + i]! - sum));
+    }
+    expect(off).toBeLessThanOrEqual(2 ** -10 * largest);
+  }
 });
 
 it("a mean over many large elements", () => {

@@ -2,10 +2,13 @@
  * Values of half precision that are likely to leave its range (65,504) are computed and kept in single
  * precision: the squares of a decomposed layer norm become infinite otherwise, the norm divides by that,
  * and the result is finite and simply wrong. A node with such an operand is computed in single precision
- * too; a result that fits is rounded to half again, so that storage stays narrow where it can. Outputs of
- * the graph keep their type. In: a model of core ops; out: the same with conversions, and what was widened
- * with its estimated range.
+ * too; a result that fits is rounded to half again, so that storage stays narrow where it can. For a target
+ * whose matrix units take half operands, a wide operand of a product is divided by the largest element of
+ * what is summed, rounded to half, and the sum multiplied by it: whatever the range is, the product is as
+ * exact as one of half operands. Outputs of the graph keep their type. In: a model of core ops; out: the
+ * same with conversions, and what was widened with its estimated range.
  */
+import type { GraphBuilder } from "../builder.ts";
 import type { Graph, Model, Node, ValueId } from "../graph.ts";
 import { traitsOf } from "../op-table.ts";
 import { estimateRanges, magnitudeOf, type ValueRange } from "../value-ranges.ts";
@@ -20,8 +23,15 @@ export interface WideValue {
 }
 
 const largestHalf = 65_504;
+/** What the largest element of a scaled operand becomes, and the least that it is taken to be. */
+const top = 2 ** 14;
+const leastSize = 2 ** -100;
 
-export function keepWide(model: Model): Rebuilt & { readonly wide: readonly WideValue[] } {
+/** @param hasHalfUnits whether products of half operands are faster than those of single ones */
+export function keepWide(
+  model: Model,
+  hasHalfUnits = false,
+): Rebuilt & { readonly wide: readonly WideValue[] } {
   const { graph } = model;
   if (!graph.values.some((v) => v.type.dtype === "f16")) {
     return { graph, constants: new Map(), wide: [] };
@@ -38,7 +48,10 @@ export function keepWide(model: Model): Rebuilt & { readonly wide: readonly Wide
   );
   if (overflows.size === 0) return { graph, constants: new Map(), wide: [] };
   const rebuilt = rebuildGraph(graph, {
-    node: (site) => (site.old === graph ? widen(site, overflows) : undefined),
+    node: (site) => {
+      if (site.old !== graph) return undefined;
+      return (hasHalfUnits && multiplyScaled(site, overflows)) || widen(site, overflows);
+    },
   });
   const wide = graph.nodes.flatMap((node) =>
     node.outputs
@@ -55,6 +68,44 @@ export function keepWide(model: Model): Rebuilt & { readonly wide: readonly Wide
 function canWiden(node: Node, graph: Graph): boolean {
   const { composite, hasSubgraph, random, dataDependentShape } = traitsOf(node, graph);
   return !composite && !hasSubgraph && !random && !dataDependentShape;
+}
+
+/** A product of which an operand is kept wide, by half operands; undefined: it is none. */
+function multiplyScaled(
+  { b, old, node, inputs }: RebuildSite,
+  overflows: ReadonlySet<ValueId>,
+): readonly ValueId[] | undefined {
+  if (node.op !== "contract") return undefined;
+  const isHalf = node.inputs.every((id) => old.values[id]!.type.dtype === "f16");
+  if (!isHalf || inputs.every((id) => b.dtypeOf(id) === "f16")) return undefined;
+  const { lhs, rhs, output } = node.attrs;
+  const sides = [lhs, rhs].map((labels, i) => scaled(b, inputs[i]!, labels, output));
+  const narrow = sides.map((side) => side.value);
+  const [sum] = b.nodes(node.op, narrow, { ...node.attrs, accumulator: "f32" });
+  const whole = sides.reduce((at, { size }) => (size === undefined ? at : b.mul(at, size)), sum!);
+  const [id] = node.outputs;
+  const fits = old.values[id!]!.type.dtype === "f16" && !overflows.has(id!);
+  return [fits ? b.cast(whole, "f16") : whole];
+}
+
+/**
+ * A wide operand divided by its largest element along the sum, and that element where the results are; a
+ * narrow one as it is. Elements that half precision drops are 2^-38 of the largest, far below its rounding.
+ */
+function scaled(
+  b: GraphBuilder,
+  value: ValueId,
+  labels: readonly string[],
+  output: readonly string[],
+): { readonly value: ValueId; readonly size?: ValueId } {
+  if (b.dtypeOf(value) === "f16") return { value };
+  const summed = labels.flatMap((label, axis) => (output.includes(label) ? [] : [axis]));
+  const largest = b.reduce("max", b.apply("abs", value), summed, true);
+  const size = b.applyNumber("mul", b.applyNumber("max", largest, leastSize), 1 / top);
+  const kept = output.filter((label) => labels.includes(label)).map((l) => labels.indexOf(l));
+  const shape = output.map((l) => (labels.includes(l) ? b.shapeOf(value)[labels.indexOf(l)]! : 1));
+  const inOrder = b.transpose(size, [...kept, ...summed]);
+  return { value: b.cast(b.div(value, size), "f16"), size: b.reshape(inOrder, shape) };
 }
 
 function widen(

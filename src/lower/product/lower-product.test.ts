@@ -6,7 +6,9 @@ import type { Graph } from "../../graph/graph.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { applySchedule } from "../../schedule/apply.ts";
+import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../schedule/directive-text.ts";
+import { productForm } from "../../schedule/product-form.ts";
 import { constant } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
@@ -47,10 +49,13 @@ function scheduleOf(how: string) {
 
 /** Compiled (and so proved) with the schedule, run thread by thread, compared with the oracle. */
 function difference(shape: Shape, how: string): string | undefined {
-  const graph = graphOf(shape);
-  const measured = new Map([["S0", scheduleOf(how)]]);
+  return differenceOf(graphOf(shape), new Map([["S0", scheduleOf(how)]]));
+}
+
+function differenceOf(graph: Graph, measured: ReadonlyMap<string, Schedule>): string | undefined {
   const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
-  expect(compiled.regions[0]!.scheduled.products).toHaveLength(1);
+  const multiplied = compiled.regions.filter((r) => r.scheduled.products.length > 0);
+  expect(multiplied.length).toBe(measured.size);
   const rng = new Rng(5);
   const inputs = graph.inputs.map((id) => {
     const { dtype, shape: dims } = graph.values[id]!.type;
@@ -74,7 +79,7 @@ function difference(shape: Shape, how: string): string | undefined {
   const differences = compiled.nests.outputs.map((output, i) => {
     const bytes = outcome.contents.get(output)!.slice();
     const data =
-      shape.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
+      want[i]!.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
     const found = { ...fromRef(want[i]!), data } as ReturnType<typeof fromRef>;
     return firstDifference(toRef(found), want[i]!);
   });
@@ -142,6 +147,34 @@ describe("products by blocks", () => {
       const shape = { equation, left: [1, 40, 3, width], right: [16, 40], dtype: "bf16" } as const;
       expect(difference(shape, tile)).toBeUndefined();
     }
+  });
+
+  it("windows, strides, odd widths, pictures beside each other and parts of a concatenation", () => {
+    const g = new GraphBuilder("windows");
+    const type = (...shape: number[]) => ({
+      dtype: "f32" as const,
+      shape: shape.map((n) => constant(n)),
+    });
+    const x = g.input("x", type(2, 3, 4, 5));
+    const window = { dilations: [1, 1], padLow: [1, 1], padHigh: [1, 1], groups: 1 };
+    const [wide, far] = [g.input("w", type(17, 3, 3, 3)), g.input("v", type(5, 3, 3, 3))];
+    const near = g.node("convolution", [x, wide], { ...window, strides: [1, 1] });
+    const apart = g.node("convolution", [x, far], { ...window, strides: [2, 2] });
+    const graph = g.finish([g.concat([x, g.apply("relu", near)], 1), apart]);
+    const tile = "by fma tile (16, 32, 8) warps (1, 1) stages 3 swizzle 0";
+    const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+    const products = regions.filter(({ scheduled: { region } }) => {
+      const [statement] = region.statements;
+      return typeof productForm(region, statement!) !== "string";
+    });
+    expect(products).toHaveLength(2);
+    const measured = new Map(
+      products.map(({ name }) => {
+        const text = `schedule "${name}" for "h200" { multiply ${name} ${tile} }`;
+        return [name, take(parseSchedule(text))] as const;
+      }),
+    );
+    expect(differenceOf(graph, measured)).toBeUndefined();
   });
 });
 

@@ -12,6 +12,7 @@
  */
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
+import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, less } from "../../semantics/condition.ts";
 import {
@@ -29,6 +30,7 @@ import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
 import { type BlockPlace, copyGroup, StageCopies } from "./copies.ts";
+import { type FlatView, flatColumn, flatRow, flattenAccess } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
 import { groupThreads, StreamedProduct } from "./streamed.ts";
 
@@ -43,9 +45,7 @@ export function lowerProduct(
   name: string,
   context: ProductContext,
 ): Kernel {
-  const shapeOf = (tensor: string): readonly IndexExpr[] =>
-    region.region.tensors.get(tensor)!.shape;
-  const plan = planProduct(product.form, product.directive, shapeOf);
+  const plan = planProduct(product.form, product.directive);
   return new ProductLowering(region, plan, context).kernel(name);
 }
 
@@ -57,12 +57,24 @@ class ProductLowering {
   readonly #ranges = new Map<string, IndexRange>();
   readonly #place: BlockPlace;
   readonly #thread: string;
+  readonly #writes: NestStatement["writes"];
+  readonly #finishReads: NestStatement["finishReads"];
+  readonly #views = new Map<string, FlatView>();
 
   constructor(region: ScheduledRegion, plan: ProductPlan, context: ProductContext) {
     this.#region = region;
     this.#plan = plan;
     this.#context = context;
     const { form, rows, columns } = plan;
+    const [{ statement }] = region.statements as [ScheduledRegion["statements"][number]];
+    const shapeOf = (tensor: string) => region.region.tensors.get(tensor)!.shape;
+    const flat = <T extends Access | Write>(access: T): T => {
+      const found = flattenAccess(access, form, shapeOf);
+      if (found) this.#views.set(found.view.name, found.view);
+      return found?.access ?? access;
+    };
+    this.#writes = statement.writes.map(flat);
+    this.#finishReads = statement.finishReads.map(flat);
     const axes: GridAxis[] = [];
     const axis = (stem: string, extent: number): IndexExpr => {
       if (extent === 1) return constant(0);
@@ -207,7 +219,9 @@ class ProductLowering {
     const { columns } = form;
     // One condition for all pieces, also where some would not need it: so that they tile the result.
     const isRagged = columns.extent % this.#plan.columns !== 0;
-    const nearest = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
+    const isFlat = this.#writes.every((w) => this.#views.has(w.tensor));
+    const last = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
+    const nearest = isFlat ? columns.extent : last;
     if (!form.isSwapped && nearest % lanes === 0) {
       const whole = [atMost(add(column, lanes), constant(columns.extent))];
       block.branch(isRagged ? whole : [], (body) =>
@@ -233,10 +247,9 @@ class ProductLowering {
     column: IndexExpr,
     { lanes, value }: Pick<ResultPiece, "lanes" | "value">,
   ): void {
-    const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const site = this.#site(block, [row, column], lanes);
     const results = this.#finished(site, value);
-    statement.writes.forEach((write, i) => {
+    this.#writes.forEach((write, i) => {
       storeWrite(write, results[i]!, [], site);
     });
   }
@@ -245,7 +258,7 @@ class ProductLowering {
   #finished(site: Site, value: Expr): readonly Expr[] {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const sums = site.block.bind(value);
-    const operands = statement.finishReads.map((access) => loadAccess(access, site));
+    const operands = this.#finishReads.map((access) => loadAccess(access, site));
     if (!statement.finish) return [sums];
     return statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site));
   }
@@ -259,11 +272,18 @@ class ProductLowering {
       ...this.#place.batch,
       ...digitsOf(form.rows, row),
       ...digitsOf(form.columns, column, laneIndex),
+      [flatRow, row] as const,
+      [flatColumn, laneIndex ? add(column, laneIndex) : column] as const,
     ]);
     const ranges = lane
       ? new Map(this.#ranges).set(laneName, { min: 0, max: lanes - 1 })
       : this.#ranges;
-    const { operand } = this.#context;
+    const operand = (tensor: string): Operand => {
+      const view = this.#views.get(tensor);
+      if (!view) return this.#context.operand(tensor);
+      const { dtype } = this.#region.region.tensors.get(view.of)!;
+      return { buffer: tensor, dtype, position: (index) => index };
+    };
     const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
     return { ...nothing, bindings, ranges, lane, operand, block };
   }

@@ -1,6 +1,6 @@
 /** Which thread of its warp holds the sum that an iteration of a product adds to: asked of what is lowered. */
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
-import { constantValue, evaluate, type IndexExpr, variable } from "../../semantics/index-expr.ts";
+import { constantValue, evaluate, variable } from "../../semantics/index-expr.ts";
 import { accumulatorsOf, type ResultPiece } from "./accumulators.ts";
 import { type ProductPlan, planProduct } from "./plan.ts";
 import { copiesOf, groupThreads, streamedPieces } from "./streamed.ts";
@@ -13,14 +13,13 @@ export interface ThreadPlace {
 
 /** Undefined where no product of the region is the statement. */
 export function threadInProduct(
-  { region, products }: ScheduledRegion,
+  { products }: ScheduledRegion,
   statement: string,
   point: Readonly<Record<string, number>>,
 ): ThreadPlace | undefined {
   const product = products.find((p) => p.directive.statement === statement);
   if (!product) return undefined;
-  const shapeOf = (tensor: string): readonly IndexExpr[] => region.tensors.get(tensor)!.shape;
-  const plan = planProduct(product.form, product.directive, shapeOf);
+  const plan = planProduct(product.form, product.directive);
   const [row, column] = [plan.form.rows, plan.form.columns].map(({ loops }) =>
     loops.reduce((at, l) => at * constantValue(l.extent)! + point[l.name]!, 0),
   ) as [number, number];

@@ -18,9 +18,6 @@ import {
   floorDiv,
   type IndexExpr,
   mod,
-  mul,
-  splitLinear,
-  variablesOf,
 } from "../../semantics/index-expr.ts";
 
 export interface StagedSide {
@@ -53,18 +50,12 @@ export interface ProductPlan {
   readonly right: StagedSide;
 }
 
-/** Shapes of the tensors by name. */
-export type ShapeOf = (tensor: string) => readonly IndexExpr[];
-
-export function planProduct(
-  form: ProductForm,
-  directive: MultiplyDirective,
-  shapeOf: ShapeOf,
-): ProductPlan {
+export function planProduct(form: ProductForm, directive: MultiplyDirective): ProductPlan {
   const [rows, columns, depth] = directive.tile;
   const [down, across] = directive.warps;
   const side = (part: ProductSide, buffer: string, extent: number): StagedSide => {
-    const { along, lanes } = vectorOf(form, part, { depth, extent, shapeOf });
+    const { along } = part.line;
+    const lanes = lanesIn(along === "depth" ? depth : extent, part.line.lanes);
     const bytes = (lanes * dtypes[form.dtype].bits) / 8;
     const wide = (8 * directive.swizzle) / dtypes[form.dtype].bits;
     const panel = along === "space" && wide > 0 ? Math.min(extent, wide) : extent;
@@ -84,6 +75,11 @@ export function planProduct(
     left: side(form.rows, "left", rows),
     right: side(form.columns, "right", columns),
   };
+}
+
+/** Vectors that stay in a tile's line. */
+function lanesIn(line: number, lanes: number): number {
+  return line % lanes === 0 ? lanes : lanesIn(line, lanes / 2);
 }
 
 /** The buffer of a side in shared memory. */
@@ -141,62 +137,4 @@ export function digitsOf(
     stride *= extent;
   });
   return digits;
-}
-
-interface VectorPlace {
-  readonly depth: number;
-  readonly extent: number;
-  readonly shapeOf: ShapeOf;
-}
-
-const widestBytes = 16;
-
-/** Along which part neighbours are neighbours in memory, and how many of them are one aligned vector. */
-function vectorOf(
-  form: ProductForm,
-  side: ProductSide,
-  { depth, extent, shapeOf }: VectorPlace,
-): { readonly along: "depth" | "space"; readonly lanes: number } {
-  const address = addressOf(side, shapeOf);
-  const bytes = dtypes[form.dtype].bits / 8;
-  const stepOf = (part: ProductPart): number => {
-    const name = part.loops.at(-1)?.name;
-    const linear = name === undefined ? undefined : splitLinear(address, name);
-    return linear?.coefficient ?? 0;
-  };
-  const steps = { depth: stepOf(form.depth), space: stepOf(side) };
-  const along =
-    steps.space !== 0 && (steps.depth === 0 || Math.abs(steps.space) < Math.abs(steps.depth))
-      ? "space"
-      : steps.depth === 0 || form.depth.loops.length > 1
-        ? steps.space !== 0
-          ? "space"
-          : "depth"
-        : "depth";
-  const part = along === "depth" ? form.depth : side;
-  const inTile = along === "depth" ? depth : extent;
-  const loop = part.loops.at(-1);
-  if (!loop || steps[along] !== 1) return { along, lanes: 1 };
-  const guarded = side.access.guard.some((c) => variablesOf(c.expr).has(loop.name));
-  const others = splitLinear(address, loop.name)!.rest;
-  // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
-  const isLast = variablesOf(side.access.index.at(-1)!).has(loop.name);
-  const fits = (lanes: number): boolean =>
-    isLast &&
-    !guarded &&
-    constantValue(loop.extent)! % lanes === 0 &&
-    inTile % lanes === 0 &&
-    [others.constant, ...others.terms.map((t) => t.coefficient)].every((c) => c % lanes === 0);
-  for (let lanes = widestBytes / bytes; lanes > 1; lanes /= 2)
-    if (fits(lanes)) return { along, lanes };
-  return { along, lanes: 1 };
-}
-
-/** The element's number in the tensor, row-major. */
-function addressOf({ access }: ProductSide, shapeOf: ShapeOf): IndexExpr {
-  const shape = shapeOf(access.tensor);
-  return access.index.reduce<IndexExpr>(
-    (at, e, axis) => add(mul(at, shape[axis]!), e),
-    constant(0),
-  );
 }

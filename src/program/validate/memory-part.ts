@@ -205,7 +205,7 @@ function zeroLike(dtype: Buffer["dtype"]): number | bigint {
 /**
  * The variable as a sum of digits to the bases that it is divided by, where each divides the next; else to
  * those that it is divided by alone: a sum with other variables is often divided only to name a row and a
- * column of one number, which needs no digits.
+ * column of one number, which needs no digits; else to those of them that divide its count.
  */
 function digitsOf(
   name: string,
@@ -213,8 +213,11 @@ function digitsOf(
   body: readonly Statement[],
 ): { readonly axes: readonly GridAxis[]; readonly value: IndexExpr } {
   const whole = { axes: [{ name, extent: constant(count) }], value: variable(name) };
-  const bases = (["any", "alone"] as const)
-    .map((which) => [1, ...divisorsOf(name, body, which).filter((n) => n < count), count])
+  const [any, alone] = (["any", "alone"] as const).map((which) =>
+    divisorsOf(name, body, which).filter((n) => n < count),
+  );
+  const bases = [any!, alone!, alone!.filter((n) => count % n === 0)]
+    .map((found) => [1, ...found, count])
     .find((found) => found.every((b, i) => i === 0 || b % found[i - 1]! === 0));
   if (!bases) return whole;
   const axes: GridAxis[] = [];

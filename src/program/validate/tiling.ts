@@ -267,7 +267,10 @@ function addressOf(index: readonly IndexExpr[], buffer: Buffer): IndexExpr {
   );
 }
 
-/** n * floorDiv(e, n) + mod(e, n) is e, also where a common factor was taken out of the quotient. */
+/**
+ * n * floorDiv(e, n) + mod(e, n) is e, also where a common factor was taken out of the quotient, and with it
+ * the rest of the constant that is less than the factor.
+ */
 function joinDivisions(e: IndexExpr): IndexExpr {
   for (const low of e.terms) {
     const [atom] = low.atoms;
@@ -289,7 +292,9 @@ function isQuotient(term: IndexTerm, inner: IndexExpr, by: number, step: number)
   }
   const [numerator, denominator] = atomOperands(atom!);
   const factor = by / (constantValue(denominator!) ?? Number.NaN);
-  return Number.isInteger(factor) && mul(factor, numerator!).key === inner.key;
+  if (!Number.isInteger(factor)) return false;
+  const rest = constantValue(sub(inner, mul(factor, numerator!)));
+  return rest !== undefined && rest >= 0 && rest < factor;
 }
 
 function linearOf(e: IndexExpr): Linear | undefined {

@@ -1,0 +1,64 @@
+/**
+ * Results and operands of the epilogue as the tiles of a product number them: where the loops of its rows or
+ * columns run together through neighbouring axes of a tensor (the pixels of a picture), the tensor is seen
+ * with those axes as one, and the element's place is the row's or column's number itself, which is neither
+ * divided nor proved apart. In: an access. Out: the access through the view, and the view.
+ */
+import type { Access, Write } from "../../region/nest.ts";
+import { axisOfRun, type ProductForm } from "../../schedule/product-form.ts";
+import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { type IndexExpr, mul, variable } from "../../semantics/index-expr.ts";
+
+/** A tensor with neighbouring axes as one. */
+export interface FlatView {
+  readonly name: string;
+  readonly of: string;
+  readonly shape: readonly IndexExpr[];
+}
+
+/** Index variables that stand for the number of a row and of a column in an access through a view. */
+export const flatRow = "flat row";
+export const flatColumn = "flat column";
+
+type Shapes = (tensor: string) => readonly IndexExpr[];
+
+/** The access through a view, with the view; undefined where no part runs through several axes. */
+export function flattenAccess<T extends Access | Write>(
+  access: T,
+  { rows, columns }: ProductForm,
+  shapeOf: Shapes,
+): { readonly access: T; readonly view: FlatView } | undefined {
+  if ("guard" in access && access.guard.length > 0) return undefined;
+  const parts = [
+    [rows, flatRow],
+    [columns, flatColumn],
+  ] as const;
+  for (const [part, name] of parts) {
+    const { tensor, index } = access;
+    const count = part.loops.length;
+    const axis = count < 2 ? undefined : axisOfRun(part.loops, index, shapeOf(tensor));
+    if (axis === undefined) continue;
+    const shape = shapeOf(tensor).toSpliced(axis, count, mul(...part.loops.map((l) => l.extent)));
+    // Named as region/coalesce.ts names the views of loops that run on together.
+    const view = { name: tensor + `.j${axis}`.repeat(count - 1), of: tensor, shape };
+    const flat = index.toSpliced(axis, count, variable(name));
+    return { access: { ...access, tensor: view.name, index: flat }, view };
+  }
+  return undefined;
+}
+
+/** All views through which the products of a region access memory. */
+export function productViews({
+  region,
+  products,
+  statements,
+}: ScheduledRegion): readonly FlatView[] {
+  const shapeOf: Shapes = (tensor) => region.tensors.get(tensor)!.shape;
+  return products.flatMap(({ form, directive }) => {
+    const { statement } = statements.find((s) => s.statement.name === directive.statement)!;
+    const flat = [...statement.writes, ...statement.finishReads].map((a) =>
+      flattenAccess(a, form, shapeOf),
+    );
+    return flat.flatMap((f) => (f ? [f.view] : []));
+  });
+}
