@@ -47,6 +47,10 @@ const tripLatencyNs = 25;
 const exchangeSlots = 3;
 /** Warps of a multiprocessor that keep its units busy. */
 const busyWarps = 16;
+/** Trips of a loop whose loads an assembler has on the way together (H200: the largest of columns). */
+const tripsAhead = 32;
+/** Latency of memory while all multiprocessors load, over the unloaded one: 0.8 us on an H200. */
+const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
 /** How sharply the longest of several limits is the time: they share the machine where they are alike. */
@@ -126,7 +130,32 @@ class BlockPrice {
       (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
     const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
     const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
-    return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs);
+    const farNs = this.#farNanoseconds(together * warpThreads);
+    return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs);
+  }
+
+  /** What memory gives while so many threads of a multiprocessor have their loads on the way. */
+  #farNanoseconds(threads: number): number {
+    const { cores, memoryLatencyNs, nearBytes } = this.#limits;
+    const { reads, finishReads } = this.#s.statement;
+    const bytes = compulsoryBytes(this.#region.region, this.#ranges);
+    if (bytes <= nearBytes) return 0;
+    const isLoop = this.#s.loops.some((l) => isRunning(l) && l.kind === "reduce");
+    const inside = this.#onTheWay(reads, true) * (isLoop ? tripsAhead : 1);
+    const onTheWay = threads * Math.max(inside, this.#onTheWay(finishReads, false));
+    const latency = loadedLatency * memoryLatencyNs.value;
+    return onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
+  }
+
+  /** Bytes that a thread loads in one trip. */
+  #onTheWay(accesses: readonly Pick<Access, "tensor" | "index">[], inside: boolean): number {
+    return accesses.reduce((sum, { tensor, index }) => {
+      const used = variablesOf(...index.map((e) => substitute(e, this.#s.index)));
+      const elements = this.#count(
+        (l) => isCopied(l) && used.has(l.name) && (inside || l.kind === "space"),
+      );
+      return sum + (elements * dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits) / 8;
+    }, 0);
   }
 
   /** Blocks that a multiprocessor holds at once. */
@@ -209,9 +238,10 @@ class BlockPrice {
     guard: Access["guard"],
   ): { readonly pieces: number; readonly checks: number } {
     const lane = this.#s.loops.find((l) => l.mode === "vector");
-    const last = lane && splitLinear(index.at(-1)!, lane.name);
-    if (!lane || last?.coefficient !== 1) return { pieces: 1, checks: 0 };
+    if (!lane || !variablesOf(...index).has(lane.name)) return { pieces: 1, checks: 0 };
+    const last = splitLinear(index.at(-1)!, lane.name);
     const lanes = constantValue(lane.extent)!;
+    if (last?.coefficient !== 1) return { pieces: lanes, checks: 0 };
     const tests = guard.filter((c) => {
       const used = variablesOf(substitute(c.expr, this.#s.index));
       return used.has(lane.name);

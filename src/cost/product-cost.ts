@@ -71,7 +71,7 @@ export function productNanoseconds(
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
   const address =
     addressInstructions({ form, directive }, warpThreads) /
-    limits.warpInstructionsPerNsPerCore.value;
+    (limits.warpInstructionsPerNsPerCore.value * busy);
   const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
   const copied = (rows + columns) * depth * bytes * lines;
@@ -98,10 +98,9 @@ export function productNanoseconds(
 function addressInstructions({ form, directive }: ScheduledProduct, warpThreads: number): number {
   const [rows, columns, depth] = directive.tile;
   if (directive.by === "wgmma") return 0;
-  const ofSide = ({ loops, line, access }: ProductSide, extent: number): number => {
-    const digits = loops.length + form.depth.loops.length - 2;
+  const ofSide = ({ line, access }: ProductSide, extent: number): number => {
     const { plain, digit, guard } = copyInstructions;
-    const each = plain + digit * digits + guard * access.guard.length;
+    const each = plain + digit * line.digits + guard * access.guard.length;
     return (each * extent * depth) / line.lanes;
   };
   return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / warpThreads;

@@ -16,7 +16,7 @@ import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagn
 import type { Target } from "../target/target.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
-import { productViews } from "./product/flat-access.ts";
+import { productViews } from "./product/lower-product.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
 import { buffersOf } from "./task-uses.ts";
 

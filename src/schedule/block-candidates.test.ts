@@ -91,7 +91,7 @@ describe("candidates for blocks of threads", () => {
     }
   });
 
-  it("share a reduction of halves out to warps in vectors, several on the way; with ragged ends", () => {
+  it("share a reduction of halves out to warps in vectors, with ragged ends", () => {
     for (const extent of [2048, 520]) {
       const region = value(
         parseRegion(`region r group r anchor S0 inlined () epilogue () {
@@ -104,8 +104,6 @@ describe("candidates for blocks of threads", () => {
       );
       expect(inVectors.length).toBeGreaterThan(3);
       const schedule = inVectors[0]!;
-      const ahead = schedule.directives.some((d) => d.kind === "unroll" && d.loop === "k_a");
-      expect(ahead).toBe(extent === 2048);
       const { program } = value(lowerRegionProgram(value(applySchedule(region, schedule)), gpu));
       value(validateProgram(program));
       const one = 0x3c00;

@@ -23,8 +23,6 @@ const rowCounts = [1, 2, 4, 8] as const;
 const vectorBytes = 16;
 /** Types whose vectors are tried. */
 const vectorTypes: ReadonlySet<string> = new Set(["f32", "f16", "bf16"]);
-/** Trips of a shared reduction that are copied out, so that their loads are on the way together. */
-const tripCounts = [4, 2, 1] as const;
 /** Most results that a thread holds at once. */
 const mostResults = 32;
 /** Most copies of the body that an unrolled window may make. */
@@ -148,16 +146,9 @@ class BlockCandidates {
     });
     const { warpThreads } = this.#limits;
     const registers = row === undefined ? [] : [`${row}_r`];
-    const trips = this.#extent(reduce) / (warpThreads * lanes);
-    const ahead = lanes === 1 ? 1 : tripCounts.find((n) => trips % n === 0 || n === 1)!;
     if (lanes > 1) split(reduce, lanes, `${reduce}_v`, `${reduce}_l`);
     split(lanes > 1 ? `${reduce}_v` : reduce, warpThreads, `${reduce}_o`, `${reduce}_t`);
-    if (ahead > 1) split(`${reduce}_o`, ahead, `${reduce}_p`, `${reduce}_a`);
     directives.push({ kind: "bind", statement, loop: `${reduce}_t`, level: "threads" });
-    if (ahead > 1) {
-      directives.push({ kind: "unroll", statement, loop: `${reduce}_a` });
-      registers.unshift(`${reduce}_a`);
-    }
     if (lanes > 1) {
       directives.push({ kind: "vectorize", statement, loop: `${reduce}_l` });
       registers.push(`${reduce}_l`);
@@ -167,9 +158,7 @@ class BlockCandidates {
     const spread = blocks.filter((b) => chosen.has(b));
     const serial = blocks.filter((b) => !chosen.has(b));
     const inner = this.#statement.loops.flatMap((l) =>
-      l.kind !== "reduce"
-        ? []
-        : [l.name === reduce ? `${reduce}_${ahead > 1 ? "p" : "o"}` : l.name],
+      l.kind !== "reduce" ? [] : [l.name === reduce ? `${reduce}_o` : l.name],
     );
     const inside = group === undefined ? [] : [`${group}_g`];
     const order = [...spread, ...inside, ...serial, `${reduce}_t`, ...inner, ...registers];

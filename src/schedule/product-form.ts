@@ -14,6 +14,7 @@ import {
   type IndexExpr,
   mul,
   splitLinear,
+  substitute,
   variable,
   variablesOf,
 } from "../semantics/index-expr.ts";
@@ -35,6 +36,8 @@ export interface ProductSide extends ProductPart {
 export interface OperandLine {
   readonly along: "depth" | "space";
   readonly lanes: number;
+  /** Divisions that take an element's number apart. */
+  readonly digits: number;
 }
 
 export interface ProductForm {
@@ -219,16 +222,25 @@ function lineOf(
   const isNearer = steps.space !== 0 && Math.abs(steps.space) < Math.abs(steps.depth);
   const isOnly = steps.space !== 0 && (steps.depth === 0 || !isOneLine(depth, address));
   const along = isNearer || isOnly ? "space" : "depth";
-  const loop = (along === "depth" ? depth : own).loops.at(-1);
-  if (!loop || steps[along] !== 1) return { along, lanes: 1 };
-  const guarded = access.guard.some((c) => variablesOf(c.expr).has(loop.name));
+  const { loops } = along === "depth" ? depth : own;
+  const last = loops.at(-1);
+  const digitsOf = (loops: readonly Loop[]): number => Math.max(0, loops.length - 1);
+  const digits = digitsOf(own.loops) + digitsOf(depth.loops);
+  if (!last || steps[along] !== 1) return { along, lanes: 1, digits };
+  // Loops that run through whole axes count as one, which the lowering reaches through a view.
+  const isRun = access.guard.length === 0 && axisOfRun(loops, access.index, shape) !== undefined;
+  const line = isRun ? loops : [last];
+  const guarded = access.guard.some((c) => variablesOf(c.expr).has(last.name));
   // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
-  if (guarded || !variablesOf(access.index.at(-1)!).has(loop.name)) return { along, lanes: 1 };
-  const { constant: start, terms } = splitLinear(address, loop.name)!.rest;
-  const parts = [constantValue(loop.extent)!, start, ...terms.map((t) => t.coefficient)];
+  if (guarded || !variablesOf(access.index.at(-1)!).has(last.name)) {
+    return { along, lanes: 1, digits };
+  }
+  const start = substitute(address, new Map(line.map((l) => [l.name, constant(0)])));
+  const length = line.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const parts = [length, start.constant, ...start.terms.map((t) => t.coefficient)];
   let lanes = widestBytes / bytes;
   while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
-  return { along, lanes };
+  return { along, lanes, digits: isRun ? digits - digitsOf(loops) : digits };
 }
 
 /** The axis from which on the loops, and nothing else, run through whole axes in their order. */

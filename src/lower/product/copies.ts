@@ -19,6 +19,7 @@ import {
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block } from "../block.ts";
 import { reduceConditions, substituteConditions } from "../conditions.ts";
+import { flatColumn, flatDepth, flatRow } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, type StagedSide, sharedIndex } from "./plan.ts";
 
 /** Where a block stands: its tile's first row and column, loops of the batch, the thread's number. */
@@ -126,6 +127,8 @@ export class StageCopies {
       ...this.#place.batch,
       ...digitsOf(side, whole),
       ...digitsOf(form.depth, deep),
+      [staged === this.#plan.left ? flatRow : flatColumn, whole] as const,
+      [flatDepth, deep] as const,
     ]);
     const conditions = reduceConditions(
       [

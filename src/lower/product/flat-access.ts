@@ -1,12 +1,11 @@
 /**
- * Results and operands of the epilogue as the tiles of a product number them: where the loops of its rows or
- * columns run together through neighbouring axes of a tensor (the pixels of a picture), the tensor is seen
- * with those axes as one, and the element's place is the row's or column's number itself, which is neither
- * divided nor proved apart. In: an access. Out: the access through the view, and the view.
+ * Results and operands as the tiles of a product number them: where the loops of its rows, columns or depth
+ * run together through neighbouring axes of a tensor (the pixels of a picture, the window of a filter), the
+ * tensor is seen with those axes as one, and the element's place is the row's, column's or step's number
+ * itself, which is neither divided nor proved apart. In: an access. Out: the access through the view, and the view.
  */
 import type { Access, Write } from "../../region/nest.ts";
 import { axisOfRun, type ProductForm } from "../../schedule/product-form.ts";
-import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { type IndexExpr, mul, variable } from "../../semantics/index-expr.ts";
 
 /** A tensor with neighbouring axes as one. */
@@ -16,22 +15,24 @@ export interface FlatView {
   readonly shape: readonly IndexExpr[];
 }
 
-/** Index variables that stand for the number of a row and of a column in an access through a view. */
+/** Index variables that stand for the number of a row, a column and a step of the sum in an access through a view. */
 export const flatRow = "flat row";
 export const flatColumn = "flat column";
+export const flatDepth = "flat depth";
 
 type Shapes = (tensor: string) => readonly IndexExpr[];
 
 /** The access through a view, with the view; undefined where no part runs through several axes. */
 export function flattenAccess<T extends Access | Write>(
   access: T,
-  { rows, columns }: ProductForm,
+  { rows, columns, depth }: ProductForm,
   shapeOf: Shapes,
 ): { readonly access: T; readonly view: FlatView } | undefined {
   if ("guard" in access && access.guard.length > 0) return undefined;
   const parts = [
     [rows, flatRow],
     [columns, flatColumn],
+    [depth, flatDepth],
   ] as const;
   for (const [part, name] of parts) {
     const { tensor, index } = access;
@@ -45,20 +46,4 @@ export function flattenAccess<T extends Access | Write>(
     return { access: { ...access, tensor: view.name, index: flat }, view };
   }
   return undefined;
-}
-
-/** All views through which the products of a region access memory. */
-export function productViews({
-  region,
-  products,
-  statements,
-}: ScheduledRegion): readonly FlatView[] {
-  const shapeOf: Shapes = (tensor) => region.tensors.get(tensor)!.shape;
-  return products.flatMap(({ form, directive }) => {
-    const { statement } = statements.find((s) => s.statement.name === directive.statement)!;
-    const flat = [...statement.writes, ...statement.finishReads].map((a) =>
-      flattenAccess(a, form, shapeOf),
-    );
-    return flat.flatMap((f) => (f ? [f.view] : []));
-  });
 }

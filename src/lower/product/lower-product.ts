@@ -13,6 +13,7 @@
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
+import type { ProductSide } from "../../schedule/product-form.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, less } from "../../semantics/condition.ts";
 import {
@@ -45,36 +46,62 @@ export function lowerProduct(
   name: string,
   context: ProductContext,
 ): Kernel {
-  const plan = planProduct(product.form, product.directive);
-  return new ProductLowering(region, plan, context).kernel(name);
+  const shapeOf = (tensor: string) => region.region.tensors.get(tensor)!.shape;
+  const views = new Map<string, FlatView>();
+  const flat: Flatten = (access) => {
+    const found = flattenAccess(access, product.form, shapeOf);
+    if (found) views.set(found.view.name, found.view);
+    return found?.access ?? access;
+  };
+  const { rows, columns } = product.form;
+  const side = (part: ProductSide): ProductSide => ({ ...part, access: flat(part.access) });
+  const form = { ...product.form, rows: side(rows), columns: side(columns) };
+  const plan = planProduct(form, product.directive);
+  return new ProductLowering(region, plan, { ...context, flat, views }).kernel(name);
+}
+
+/** All views through which the products of a region access memory. */
+export function productViews({
+  region,
+  products,
+  statements,
+}: ScheduledRegion): readonly FlatView[] {
+  const shapeOf = (tensor: string) => region.tensors.get(tensor)!.shape;
+  return products.flatMap(({ form, directive }) => {
+    const { statement } = statements.find((s) => s.statement.name === directive.statement)!;
+    const { reads, writes, finishReads } = statement;
+    const flat = [...reads, ...writes, ...finishReads].map((a) => flattenAccess(a, form, shapeOf));
+    return flat.flatMap((f) => (f ? [f.view] : []));
+  });
+}
+
+type Flatten = <T extends Access | Write>(access: T) => T;
+
+interface FlatContext extends ProductContext {
+  /** The access through a view where there is one. */
+  readonly flat: Flatten;
+  readonly views: ReadonlyMap<string, FlatView>;
 }
 
 class ProductLowering {
   readonly #region: ScheduledRegion;
   readonly #plan: ProductPlan;
-  readonly #context: ProductContext;
+  readonly #context: FlatContext;
   readonly #axes: readonly GridAxis[];
   readonly #ranges = new Map<string, IndexRange>();
   readonly #place: BlockPlace;
   readonly #thread: string;
   readonly #writes: NestStatement["writes"];
   readonly #finishReads: NestStatement["finishReads"];
-  readonly #views = new Map<string, FlatView>();
 
-  constructor(region: ScheduledRegion, plan: ProductPlan, context: ProductContext) {
+  constructor(region: ScheduledRegion, plan: ProductPlan, context: FlatContext) {
     this.#region = region;
     this.#plan = plan;
     this.#context = context;
     const { form, rows, columns } = plan;
     const [{ statement }] = region.statements as [ScheduledRegion["statements"][number]];
-    const shapeOf = (tensor: string) => region.region.tensors.get(tensor)!.shape;
-    const flat = <T extends Access | Write>(access: T): T => {
-      const found = flattenAccess(access, form, shapeOf);
-      if (found) this.#views.set(found.view.name, found.view);
-      return found?.access ?? access;
-    };
-    this.#writes = statement.writes.map(flat);
-    this.#finishReads = statement.finishReads.map(flat);
+    this.#writes = statement.writes.map(context.flat);
+    this.#finishReads = statement.finishReads.map(context.flat);
     const axes: GridAxis[] = [];
     const axis = (stem: string, extent: number): IndexExpr => {
       if (extent === 1) return constant(0);
@@ -219,7 +246,7 @@ class ProductLowering {
     const { columns } = form;
     // One condition for all pieces, also where some would not need it: so that they tile the result.
     const isRagged = columns.extent % this.#plan.columns !== 0;
-    const isFlat = this.#writes.every((w) => this.#views.has(w.tensor));
+    const isFlat = this.#writes.every((w) => this.#context.views.has(w.tensor));
     const last = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
     const nearest = isFlat ? columns.extent : last;
     if (!form.isSwapped && nearest % lanes === 0) {
@@ -279,7 +306,7 @@ class ProductLowering {
       ? new Map(this.#ranges).set(laneName, { min: 0, max: lanes - 1 })
       : this.#ranges;
     const operand = (tensor: string): Operand => {
-      const view = this.#views.get(tensor);
+      const view = this.#context.views.get(tensor);
       if (!view) return this.#context.operand(tensor);
       const { dtype } = this.#region.region.tensors.get(view.of)!;
       return { buffer: tensor, dtype, position: (index) => index };

@@ -137,8 +137,17 @@ function inRows(role: Role): Role {
   return { ...role, copies: threads / width, threads: width, ...parts };
 }
 
-/** The one constant by which the body divides the variable. */
+/** The one constant by which the body divides the variable, or where it stores. */
 function rowWidth(body: readonly Statement[], name: string): number | undefined {
+  const stores: Statement[] = [];
+  visitStatements(body, (s) => {
+    if (s.kind === "store")
+      stores.push({ ...s, value: { kind: "literal", dtype: "f32", lanes: 1, value: 0 } });
+  });
+  return widthOf(body, name) ?? widthOf(stores, name);
+}
+
+function widthOf(body: readonly Statement[], name: string): number | undefined {
   const widths = new Set<number>();
   const visit = (e: IndexExpr): void => {
     for (const atom of e.terms.flatMap((t) => t.atoms)) {
