@@ -22,6 +22,8 @@ import type { BlockLimits } from "../target/target.ts";
 const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
 /** Warps of a multiprocessor from which on its units have work all the time. */
 const busyWarps = 8;
+/** Root of the warps of a block and the sums of a thread, by blocks, from which on that is so of threads. */
+const busyThreads = 24;
 /** Registers of a thread beside its sums. */
 const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
 /** Latency of a copy while all multiprocessors copy, over the unloaded one: 1.2 us on an H200. */
@@ -51,7 +53,7 @@ export function productNanoseconds(
   statement: Statement,
   limits: BlockLimits,
 ): number {
-  const { by, warps, stages } = directive;
+  const { by, stages } = directive;
   const [rows, columns, depth] = directive.tile;
   const { warpThreads, cores } = limits;
   const bytes = dtypes[form.dtype].bits / 8;
@@ -64,8 +66,7 @@ export function productNanoseconds(
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
-  const multiplying = warps[0] * warps[1];
-  const busy = Math.min(1, (together * multiplying) / busyWarps);
+  const busy = busyShare(directive, together);
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
@@ -92,6 +93,17 @@ export function productNanoseconds(
   const share = directive.results > 0 ? gatheredShare : scatteredShare;
   const stores = results / (share * limits.memoryBytesPerNs.value);
   return rounds * (round + stores + ends);
+}
+
+/**
+ * Part of a multiprocessor's units that so many blocks keep busy. Threads that multiply by themselves wait for
+ * shared memory between few products, and the warps of a block for each other at every step (H200).
+ */
+function busyShare({ by, tile, warps }: MultiplyDirective, together: number): number {
+  const multiplying = warps[0] * warps[1];
+  if (by !== "fma") return Math.min(1, (together * multiplying) / busyWarps);
+  const sums = (tile[0] * tile[1]) / (32 * multiplying);
+  return Math.min(1, (together * Math.sqrt(multiplying * sums)) / busyThreads);
 }
 
 /** Instructions of warps with which a step's copies find their places: streams need none. */
