@@ -55,6 +55,7 @@ import type { Schedule } from "./schedule/directive.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/region-memory.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
+import { splitsFor } from "./schedule/split-products.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
 import type { Tensor } from "./semantics/tensor.ts";
@@ -364,7 +365,7 @@ function scheduleGraph(
     regions,
     nests: widened,
     rootOf,
-  } = regionsOf(nests.value, layoutsFor(pricing, options.solver));
+  } = regionsOf(nests.value, layoutsFor(pricing, options.solver) ?? splitsFor(pricing));
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,

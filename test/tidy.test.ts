@@ -227,6 +227,7 @@ describe("order and reuse of memory", () => {
     "src/schedule/generalise.ts": "makes the region that stands for a class",
     "src/schedule/nest-figures.ts": "counts for prices",
     "src/schedule/tile-space.ts": "proposes schedules, which are then decided",
+    "src/schedule/split-products.ts": "makes two statements of one; what is between them is new",
   };
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
   const neverRun = [

@@ -12,6 +12,7 @@ import { noWeights } from "../../src/interp/graph.ts";
 import { createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { printDirective } from "../../src/schedule/directive-text.ts";
+import { dtypes } from "../../src/semantics/dtype.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
@@ -169,19 +170,36 @@ function prepare(
     ["w", at.w],
     [output!, at.y],
   ]);
+  // Sums of parts of the depth.
+  const between = plan.program.buffers.filter((b) => b.kind === "scratch" && !b.viewOf);
+  const held = between.map((b) => {
+    const count = b.shape.reduce((n, e) => n * e.constant, 1);
+    const memory = take(device.allocate((count * dtypes[b.dtype].bits) / 8));
+    addresses.set(b.name, memory.address);
+    return memory;
+  });
+  for (const b of plan.program.buffers) {
+    const root = b.viewOf === undefined ? undefined : addresses.get(b.viewOf);
+    if (root !== undefined) addresses.set(b.name, root);
+  }
   const launches = plan.program.kernels.map((k) =>
     prepareLaunch(device, loaded, k.name, { addresses, indices: new Map() }),
   );
   const { directives } = region!.scheduled.schedule;
   const product = directives.find((d) => d.kind === "multiply");
+  const parts = launches.length > 1 ? ` in parts, ${launches.length} kernels` : "";
   const candidate = {
-    schedule: product ? printDirective(product) : `${directives.length} directives on threads`,
-    pricedUs: region!.price.estimateNs / 1000,
+    schedule:
+      (product ? printDirective(product) : `${directives.length} directives on threads`) + parts,
+    pricedUs: regions.reduce((us, r) => us + r.price.estimateNs / 1000, 0),
     compileMs: performance.now() - begin,
     run: () => {
       for (const l of launches) l.launch(stream.handle);
     },
-    unload: loaded.unload,
+    unload: () => {
+      loaded.unload();
+      for (const memory of held) device.free(memory);
+    },
     times: [],
   };
   return { candidate, others: region!.alternatives };

@@ -22,8 +22,6 @@ import type { BlockLimits } from "../target/target.ts";
 const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
 /** Warps of a multiprocessor from which on its units have work all the time. */
 const busyWarps = 8;
-/** Root of the warps of a block and the sums of a thread, by blocks, from which on that is so of threads. */
-const busyThreads = 24;
 /** Registers of a thread beside its sums. */
 const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
 /** Latency of a copy while all multiprocessors copy, over the unloaded one: 1.2 us on an H200. */
@@ -35,6 +33,8 @@ const lineBytes = 128;
 const shortLines = 0.7;
 /** Part of the rate of memory at which results go there in pairs, half a sector at a time (H200). */
 const scatteredShare = 0.3;
+/** The same of pairs of f32: four threads fill a sector. */
+const rawShare = 0.6;
 /** Times that a tensor copy takes of which most lies outside the operand (H200). */
 const hangingCopies = 2;
 /** And of results that are copied out in whole lines. */
@@ -53,7 +53,7 @@ export function productNanoseconds(
   statement: Statement,
   limits: BlockLimits,
 ): number {
-  const { by, stages } = directive;
+  const { by, warps, stages } = directive;
   const [rows, columns, depth] = directive.tile;
   const { warpThreads, cores } = limits;
   const bytes = dtypes[form.dtype].bits / 8;
@@ -66,13 +66,13 @@ export function productNanoseconds(
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
-  const busy = busyShare(directive, together);
+  const busy = Math.min(1, (together * warps[0] * warps[1]) / busyWarps);
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
   const address =
     addressInstructions({ form, directive }, warpThreads) /
-    (limits.warpInstructionsPerNsPerCore.value * busy);
+    limits.warpInstructionsPerNsPerCore.value;
   const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
   const copied = (rows + columns) * depth * bytes * lines;
@@ -89,21 +89,13 @@ export function productNanoseconds(
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
   const slots = (together * rows * columns * (finish + 2)) / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
-  const results = statement.writes.length * together * active * rows * columns * bytes;
-  const share = directive.results > 0 ? gatheredShare : scatteredShare;
+  // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
+  const isRaw = statement.finish === undefined;
+  const each = isRaw ? 4 : bytes;
+  const results = statement.writes.length * together * active * rows * columns * each;
+  const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = results / (share * limits.memoryBytesPerNs.value);
   return rounds * (round + stores + ends);
-}
-
-/**
- * Part of a multiprocessor's units that so many blocks keep busy. Threads that multiply by themselves wait for
- * shared memory between few products, and the warps of a block for each other at every step (H200).
- */
-function busyShare({ by, tile, warps }: MultiplyDirective, together: number): number {
-  const multiplying = warps[0] * warps[1];
-  if (by !== "fma") return Math.min(1, (together * multiplying) / busyWarps);
-  const sums = (tile[0] * tile[1]) / (32 * multiplying);
-  return Math.min(1, (together * Math.sqrt(multiplying * sums)) / busyThreads);
 }
 
 /** Instructions of warps with which a step's copies find their places: streams need none. */

@@ -61,6 +61,7 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
     for (const warps of warpGrids) {
       const [rows, columns] = [tall * warps[0], wide * warps[1]];
       if (
+        isUnproved(rows, form) ||
         isWasteful(rows, form.rows.extent, tall) ||
         isWasteful(columns, form.columns.extent, wide)
       )
@@ -128,6 +129,7 @@ function streamedProducts(
       for (const columns of groupColumns) {
         const rows = count * own;
         if (
+          isUnproved(rows, form) ||
           isWasteful(rows, form.rows.extent, 64) ||
           isWasteful(columns, form.columns.extent, 16)
         ) {
@@ -175,6 +177,11 @@ export function stagedBytes([rows, columns, depth]: Tile, stages: number, bytes:
 
 function depthSteps({ depth }: ProductForm, step: number): number {
   return Math.ceil(depth.extent / step);
+}
+
+/** Rows that stick out of a part of a tensor: that the other parts make it whole is not proved then. */
+function isUnproved(tile: number, { isPart, rows }: ProductForm): boolean {
+  return isPart && rows.extent % tile !== 0;
 }
 
 /** A tile of which more than half would stick out, where a smaller one is there. */

@@ -47,6 +47,8 @@ export interface ProductForm {
   readonly columns: ProductSide;
   readonly batch: ProductPart;
   readonly depth: ProductPart;
+  /** Whether the results are only a part of their tensors, as of a concatenation. */
+  readonly isPart: boolean;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
   /** Whether neighbouring results in memory are rows. */
@@ -142,15 +144,25 @@ function gatherFault(
 /** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
 function streamFault({ rows, columns, batch, depth }: ProductForm): string | undefined {
   const [deep] = depth.loops;
-  if (batch.loops.length > 0 || depth.loops.length !== 1) return "operands are no plain matrices";
+  if (depth.loops.length !== 1) return "operands are no plain matrices";
   // A tensor map's strides are multiples of 16 bytes.
   if (depth.extent % 8 !== 0) return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
-  const isPlain = ({ loops, access }: ProductSide): boolean =>
-    loops.length === 1 &&
-    access.guard.length === 0 &&
-    access.index.length === 2 &&
-    access.index[0]!.key === variable(loops[0]!.name).key &&
-    access.index[1]!.key === variable(deep!.name).key;
+  const isBatch = new Set(batch.loops.map((l) => l.name));
+  // What a last copy brings beyond a part of the depth is not zero.
+  if (isBatch.size > 0 && depth.extent % units.wgmma[2] !== 0)
+    return `parts of ${depth.extent} elements are no whole steps`;
+  const isPlain = ({ loops, access }: ProductSide): boolean => {
+    const start = splitLinear(access.index.at(-1)!, deep!.name);
+    return (
+      loops.length === 1 &&
+      access.guard.length === 0 &&
+      access.index.length === 2 &&
+      access.index[0]!.key === variable(loops[0]!.name).key &&
+      start?.coefficient === 1 &&
+      start.rest.constant === 0 &&
+      [...variablesOf(start.rest)].every((name) => isBatch.has(name))
+    );
+  };
   return isPlain(rows) && isPlain(columns)
     ? undefined
     : "operands are no matrices with rows along the depth";
@@ -190,8 +202,14 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   const rows = side(only(row, column), reads[1 - second]!);
   const columns = side(only(column, row), reads[second]!);
   const tiled = new Set([...rows.loops, ...columns.loops]);
+  const results = space.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const isPart = writes.some((w) => {
+    const { shape } = region.tensors.get(w.tensor)!;
+    return constantValue(mul(...shape)) !== results;
+  });
   return {
     dtype,
+    isPart,
     rows,
     columns,
     batch: part(space.filter((l) => !tiled.has(l))),

@@ -22,6 +22,7 @@ import {
   type IndexExpr,
   mod,
   mul,
+  substitute,
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
@@ -153,7 +154,9 @@ export class StreamedProduct {
     const copy = (staged: StagedSide, start: IndexExpr): Statement => {
       const box = [staged.extent, depth];
       const to = tileAt(staged.buffer, [slot, 0, 0], box);
-      const from = tileAt(staged.side.access.tensor, [start, mul(depth, step)], box);
+      const { tensor, index } = staged.side.access;
+      const deep = new Map(this.#place.batch).set(form.depth.loops[0]!.name, mul(depth, step));
+      const from = tileAt(tensor, [start, substitute(index[1]!, deep)], box);
       const completion = {
         kind: "signals",
         counter: full!,
