@@ -20,6 +20,8 @@ import type { BlockLimits } from "../target/target.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
 const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
+/** What steps take over their price where all threads copy, wait and multiply by turns (H200). */
+const missed = { fma: 1, mma: 1.25, wgmma: 1 } as const;
 /** Warps of a multiprocessor from which on its units have work all the time. */
 const busyWarps = 8;
 /** Registers of a thread beside its sums. */
@@ -83,7 +85,9 @@ export function productNanoseconds(
   const far = lines * farNanoseconds({ form, directive }, limits, cores * together);
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
   const round = Math.max(
-    steps * Math.max(together * Math.max(multiply + address, read, copy), latency, step),
+    missed[by] *
+      steps *
+      Math.max(together * Math.max(multiply + address, read, copy), latency, step),
     far / rounds,
   );
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
