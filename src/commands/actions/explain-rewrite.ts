@@ -1,56 +1,44 @@
 /**
- * What rewriting does to an ONNX model's graph on a target, and why it is the same graph: for each
- * distinct part the rules that lead to the candidate taken, prices before and after, the runners-up.
+ * What rewriting did to an ONNX model's graph on a target, and why it is the same graph: the graphs that the
+ * search was given with their prices as scheduled, and for each distinct part the rules that lead to the
+ * candidate taken, prices before and after, the runners-up. Prices of parts are those that rewriting goes by.
  */
-import { prepareFor, rewriteFor } from "../../compile.ts";
-import type { PartReport, Rewritten } from "../../rewrite/rewrite-model.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { CommandContext, CommandResult } from "../command.ts";
+import type { Competitor } from "../../compile.ts";
+import type { PartReport } from "../../rewrite/rewrite-model.ts";
+import { invariant } from "../../support/invariant.ts";
+import type { CommandResult } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { printTable } from "./table.ts";
 
-/** Candidates that are shown of each part and of the whole. */
-const shown = 4;
+/** @param opened an ONNX model that was rewritten with reasons kept */
+export function explainRewrite({ origin, target }: OpenModel): CommandResult {
+  const compiled = origin?.compiled;
+  invariant(compiled?.rewritten, () => "the model was not rewritten");
+  const { competitors, rewritten } = compiled;
+  const parts = rewritten.parts.map(describedPart);
+  const text = [...describeGraphs(competitors), "", ...parts.map(describePart)].join("\n");
+  const importPriceNs = competitors.at(-1)!.estimateNs;
+  const keptPriceNs = competitors.find((c) => c.isKept)!.estimateNs;
+  const data = { importPriceNs, keptPriceNs, graphs: competitors, parts };
+  return { data, text, target: target.name };
+}
 
-export function explainRewrite(
-  { origin, target }: OpenModel,
-  context: CommandContext,
-): Result<CommandResult> {
-  if (!origin) {
-    return fail(
-      diagnostic("CLI001", "an artifact holds the graph after rewriting alone", {
-        at: "--rewrite",
-        help: "give the ONNX model that it was made from",
-      }),
-    );
-  }
-  const rewritten = rewriteFor(prepareFor(origin.imported, target), target, context.progress, {
-    explain: true,
-    count: shown,
-    wholes: shown,
+/** As scheduled, on one core. */
+function describeGraphs(competitors: readonly Competitor[]): readonly string[] {
+  const others = competitors.slice(0, -1);
+  const unchanged = competitors.at(-1)!;
+  const kept = competitors.find((c) => c.isKept)!;
+  const [before, after] = [unchanged.estimateNs!, kept.estimateNs!];
+  const saved = `${(100 * (1 - after / before)).toFixed(1)} % less`;
+  const outcome =
+    kept === unchanged
+      ? `import ${milliseconds(before)} ms, which is kept: no other graph is cheaper by more than prices tell apart`
+      : `import ${milliseconds(before)} ms, rewritten ${milliseconds(after)} ms (${saved}), as scheduled for one core of the target`;
+  const listed = others.map(({ estimateNs, isKept }) => {
+    const price = estimateNs === undefined ? "refused" : milliseconds(estimateNs);
+    return isKept ? `${price} (kept)` : price;
   });
-  if (!rewritten.ok) return rewritten;
-  const whole = rewritten.value.importPriceNs();
-  if (!whole.ok) return whole;
-  const shownWhole = pricesOf(rewritten.value, whole.value);
-  const parts = rewritten.value.parts.map(describedPart);
-  const text = describe(shownWhole, parts);
-  const data = { ...shownWhole, parts };
-  return ok({ data, text, target: target.name }, rewritten.warnings);
-}
-
-interface WholePrices {
-  readonly importPriceNs: number;
-  readonly bestPriceNs: number;
-  readonly candidatePricesNs: readonly number[];
-}
-
-function pricesOf({ best, candidates }: Rewritten, whole: number): WholePrices {
-  return {
-    importPriceNs: whole,
-    bestPriceNs: whole - best.savedNs,
-    candidatePricesNs: candidates.map((c) => whole - c.savedNs),
-  };
+  return [outcome, `graphs beside the import, ms: ${listed.join(", ") || "none"}`];
 }
 
 /** A part with prices in place of differences. */
@@ -65,17 +53,6 @@ function describedPart({ priceNs, savedNs, ...rest }: PartReport): DescribedPart
 }
 
 const milliseconds = (ns: number): string => (ns / 1e6).toFixed(4);
-
-function describe(whole: WholePrices, parts: readonly DescribedPart[]): string {
-  const { importPriceNs, bestPriceNs, candidatePricesNs } = whole;
-  const saved = 100 * (1 - bestPriceNs / importPriceNs);
-  return [
-    `import ${milliseconds(importPriceNs)} ms, rewritten ${milliseconds(bestPriceNs)} ms (${saved.toFixed(1)} % less) by the target's prices`,
-    `candidates for the whole graph, ms: ${candidatePricesNs.map(milliseconds).join(", ")}`,
-    "",
-    ...parts.map(describePart),
-  ].join("\n");
-}
 
 function describePart(part: DescribedPart): string {
   const { segments, nodes, eNodes, stop, before, prices, chains, origins } = part;

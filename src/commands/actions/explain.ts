@@ -23,8 +23,12 @@ interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
 }
 
 export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
-  const opened = openPath(args, context);
-  if (opened.ok && rewrite) return explainRewrite(opened.value, context);
+  const rewriting = rewrite ? ({ rewrite: "on", explainRewrite: true } as const) : {};
+  const opened = openPath({ ...args, ...rewriting }, context);
+  if (opened.ok && rewrite) {
+    const explained = explainRewrite(opened.value);
+    return ok(explained, opened.warnings);
+  }
   if (!opened.ok) return opened;
   const { target, artifact } = opened.value;
   const search = artifact.meta.searches?.find((s) => s.target === target.name);

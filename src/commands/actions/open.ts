@@ -31,6 +31,7 @@ export interface OpenArgs {
   readonly portable?: boolean;
   readonly measured?: ReadonlyMap<string, Schedule>;
   readonly rewrite?: RewriteMode;
+  readonly explainRewrite?: boolean;
   readonly calibration?: CalibrationWish | undefined;
 }
 
@@ -65,6 +66,7 @@ function readRequest(args: OpenArgs, context: CommandContext): Result<OpenReques
     ...(args.portable && { portable: true }),
     ...(args.measured && { measured: args.measured }),
     ...(args.rewrite && { rewrite: args.rewrite }),
+    ...(args.explainRewrite && { explainRewrite: true }),
     calibration: args.calibration ?? "auto",
     onPass: context.progress,
   };

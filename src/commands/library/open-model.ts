@@ -49,6 +49,8 @@ export interface OpenOptions extends GivenSizes {
   readonly threads?: number;
   /** Whether the graph is rewritten before it is compiled; default: off. */
   readonly rewrite?: RewriteMode;
+  /** Say by which rules rewriting found each graph. */
+  readonly explainRewrite?: boolean;
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
   readonly portable?: boolean;
   /** Schedules by region that were measured to be the best on this machine. */
@@ -283,6 +285,7 @@ export function compileImported(
     ...(used && { model: used.model }),
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.rewrite && { rewrite: options.rewrite }),
+    ...(options.explainRewrite && { explain: true }),
     ...(options.measured && { measured: options.measured }),
     ...(options.onPass && { onPass: options.onPass }),
   });
