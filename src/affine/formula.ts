@@ -11,6 +11,13 @@ export type Formula =
   | { readonly kind: "and" | "or"; readonly parts: readonly Formula[] }
   | { readonly kind: "not"; readonly body: Formula }
   | { readonly kind: "exists"; readonly names: readonly string[]; readonly body: Formula }
+  /** `side` has exactly one solution in the names, whatever the others are; with it, `body` holds. */
+  | {
+      readonly kind: "let";
+      readonly names: readonly string[];
+      readonly side: Formula;
+      readonly body: Formula;
+    }
   | { readonly kind: "constraint"; readonly constraint: Constraint };
 
 export const alwaysTrue: Formula = { kind: "and", parts: [] };
@@ -43,6 +50,14 @@ function expand(formula: Formula, negated: boolean, fresh: () => string): Conjun
       return negated ? violations(formula.constraint) : [single(formula.constraint)];
     case "exists":
       return negated ? refuseNegatedExists() : expandExists(formula, fresh);
+    case "let": {
+      const { names, side, body } = formula;
+      const held: Formula = negated ? { kind: "not", body } : body;
+      return expandExists(
+        { kind: "exists", names, body: { kind: "and", parts: [side, held] } },
+        fresh,
+      );
+    }
     case "and":
     case "or": {
       const parts = formula.parts.map((p) => expand(p, negated, fresh));

@@ -14,7 +14,11 @@ export interface Ratio {
 }
 
 /** Names whose meaning a parser may change, as in tuples where a name is a variable's first use. */
-export type Resolve = (name: string) => Affine;
+export interface Resolve {
+  (name: string): Affine;
+  /** A name for the least or greatest of values, where there is a formula to say which it is. */
+  readonly extreme?: (kind: "min" | "max", values: readonly Affine[]) => Affine;
+}
 
 /**
  * The text as the shared token reader takes it: `%` is no part of a name, `'` is (as `$`), and the
@@ -213,7 +217,19 @@ function parsePrimary(reader: TextReader, resolve: Resolve): Ratio {
   const name = reader.name("an expression");
   const rounding = roundings[name];
   if (rounding && reader.at("(")) return whole(parseRounding(reader, resolve, rounding));
+  if ((name === "min" || name === "max") && reader.at("(")) {
+    return whole(parseExtreme(reader, resolve, name));
+  }
   return whole(resolve(spelledName(name)));
+}
+
+/** `min(a, b, …)`. */
+function parseExtreme(reader: TextReader, resolve: Resolve, kind: "min" | "max"): Affine {
+  const { line } = reader.peek();
+  reader.expect("(");
+  const values = reader.list(")", () => parseWhole(reader, resolve));
+  if (!resolve.extreme || values.length === 0) return refuse(`${kind} here`, line);
+  return resolve.extreme(kind, values);
 }
 
 /** `3`, and isl's juxtaposition `3i`, `3(i + 1)`, `3 floor(i/2)`. */

@@ -114,7 +114,10 @@ class ItemParser {
   readonly #dims: string[] = [];
   /** How often each name is declared where we are: as a parameter, a dimension, by `exists`. */
   readonly #declared = new Map<string, number>();
-  readonly #entries: Constraint[] = [];
+  readonly #entries: Formula[] = [];
+  /** Names of minima and maxima in the expressions just read, and what they are. */
+  #extremes: { readonly name: string; readonly is: Formula }[] = [];
+  #extremesSeen = 0;
 
   constructor(reader: TextReader, params: readonly string[], spelled: ReadonlySet<string>) {
     this.#reader = reader;
@@ -148,7 +151,7 @@ class ItemParser {
       this.#reader.accept(":") && !this.#reader.at("}") && !this.#reader.at(";")
         ? this.#or()
         : alwaysTrue;
-    return this.#build({ input, output }, [...fixed, ...this.#entries], formula);
+    return this.#build({ input, output }, fixed, conjunction([...this.#entries, formula]));
   }
 
   #build(
@@ -236,11 +239,13 @@ class ItemParser {
   #value(name: string): void {
     const reader = this.#reader;
     const first = parseWhole(reader, this.#resolve);
-    if (!reader.accept(":")) this.#entries.push(equals(name, first));
+    const stated: Constraint[] = [];
+    if (!reader.accept(":")) stated.push(equals(name, first));
     else {
       const last = parseWhole(reader, this.#resolve);
-      this.#entries.push(atMost(first, name), atMost(name, last));
+      stated.push(atMost(first, name), atMost(name, last));
     }
+    this.#entries.push(this.#withExtremes(conjunction(stated.map(holds))));
   }
 
   #unnamed(): string {
@@ -250,7 +255,27 @@ class ItemParser {
     }
   }
 
-  readonly #resolve: Resolve = (name) => {
+  /** The least value is at most all of them and one of them; the greatest likewise. */
+  #nameExtreme(kind: "min" | "max", values: readonly Affine[]): Affine {
+    const name = `m$${this.#extremesSeen++}`;
+    const [beyond, one] = [
+      values.map((v) => holds(kind === "min" ? atMost(name, v) : atMost(v, name))),
+      values.map((v) => holds(equals(name, v))),
+    ];
+    const is = conjunction([...beyond, { kind: "or", parts: one }]);
+    this.#extremes.push({ name, is });
+    return affine(name);
+  }
+
+  /** The formula where the names of extremes in it stand for these. */
+  #withExtremes(body: Formula): Formula {
+    if (this.#extremes.length === 0) return body;
+    const [names, sides] = [this.#extremes.map((e) => e.name), this.#extremes.map((e) => e.is)];
+    this.#extremes = [];
+    return { kind: "let", names, side: conjunction(sides), body };
+  }
+
+  readonly #resolveName = (name: string): Affine => {
     if (!this.#declared.has(name)) {
       reject("AFF003", `unknown name "${name}"`, {
         at: `line ${this.#reader.peek().line}`,
@@ -259,6 +284,10 @@ class ItemParser {
     }
     return affine(name);
   };
+
+  readonly #resolve: Resolve = Object.assign(this.#resolveName, {
+    extreme: (kind: "min" | "max", values: readonly Affine[]) => this.#nameExtreme(kind, values),
+  });
 
   #or(): Formula {
     const parts = [this.#and()];
@@ -310,7 +339,7 @@ class ItemParser {
       this.#declare(name, 1);
       if (reader.accept("=")) {
         const value = parseWhole(reader, this.#resolve);
-        definitions.push({ kind: "constraint", constraint: equals(name, value) });
+        definitions.push(this.#withExtremes(holds(equals(name, value))));
       }
     } while (reader.accept(","));
     const rest = reader.accept(":") ? this.#or() : alwaysTrue;
@@ -329,7 +358,7 @@ class ItemParser {
       for (const a of left) for (const b of right) parts.push(compareRatios(a, operator, b));
       left = right;
     } while (comparisons.has(this.#reader.peek().text));
-    return conjunction(parts);
+    return this.#withExtremes(conjunction(parts));
   }
 
   #operands(): Ratio[] {
@@ -347,6 +376,10 @@ class ItemParser {
     }
     return text;
   }
+}
+
+function holds(constraint: Constraint): Formula {
+  return { kind: "constraint", constraint };
 }
 
 const comparisons = new Set(["<", "<=", "=", "==", "!=", ">=", ">"]);
