@@ -136,9 +136,9 @@ export function parseCalibration(text: string, at: string): Result<CalibrationFi
 /** Rounding of numbers on their way through a file. */
 const slack = 1e-6;
 
-/** What is wrong with a file for this place: made elsewhere (CAL002), or figures out of their bounds (CAL001). */
-export function checkPlace(
-  { target: name, machine, codegen, fit }: CalibrationFile,
+/** What is wrong with a file for this place: it was made elsewhere (CAL002). */
+export function checkOrigin(
+  { target: name, machine, codegen }: Omit<CalibrationFile, "fit">,
   place: CalibrationPlace,
   at: string,
 ): Diagnostic | undefined {
@@ -148,13 +148,23 @@ export function checkPlace(
     ["version", codegen, place.codegen],
   ];
   const other = found.find(([, of, here]) => of !== here);
-  if (other) {
-    const [what, of, here] = other;
-    return diagnostic("CAL002", `it was made for the ${what} ${of}, this is ${here}`, {
-      at,
-      help: `measure here: wavetile calibrate --target ${place.target.name}`,
-    });
-  }
+  if (!other) return undefined;
+  const [what, of, here] = other;
+  return diagnostic("CAL002", `it was made for the ${what} ${of}, this is ${here}`, {
+    at,
+    help: `measure here: wavetile calibrate --target ${place.target.name}`,
+  });
+}
+
+/** As `checkOrigin`, and figures out of their bounds (CAL001): those from which a fit begins may have changed. */
+export function checkPlace(
+  file: CalibrationFile,
+  place: CalibrationPlace,
+  at: string,
+): Diagnostic | undefined {
+  const elsewhere = checkOrigin(file, place, at);
+  if (elsewhere) return elsewhere;
+  const { fit } = file;
   const start = coreFigures(place.target);
   const names = Object.keys(start) as CoreFigure[];
   const unknown = Object.keys(fit.core).find((key) => !Object.hasOwn(start, key));

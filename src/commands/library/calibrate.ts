@@ -4,7 +4,7 @@
  * out by shape.
  */
 import { type Calibration, calibrate as fitCalibration } from "../../cost/calibration.ts";
-import { type CalibrationFile, checkPlace, printCalibration } from "../../cost/calibration-file.ts";
+import { type CalibrationFile, checkOrigin, printCalibration } from "../../cost/calibration-file.ts";
 import { type CoreFigure, type CoreFigures, coreFigures } from "../../cost/core-figures.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
@@ -135,7 +135,7 @@ function samplesOf(path: string, target: Target): Result<Measured> {
   if (!read.ok) return read;
   const { fit: _, ...rest } = read.value.file;
   const place = { ...placeOf(target), machine: rest.machine };
-  const fault = checkPlace(read.value.file, place, path);
+  const fault = checkOrigin(rest, place, path);
   return fault ? fail(fault) : ok({ ...rest, left: {} });
 }
 
