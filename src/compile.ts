@@ -112,6 +112,8 @@ export interface CompiledModel {
   /** How far from the best choice of all the chosen schedules can be, as priced. */
   readonly certificate: Certificate;
   readonly plan: MemoryPlan;
+  /** What the prices were made with. */
+  readonly prices: CostModel;
   /** What rewriting found, when it was asked for. */
   readonly rewritten?: Rewritten;
   /** The graphs that the search was given, the import last; one is kept. */
@@ -231,7 +233,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   const valid = validateProgram(plan.value.program);
   if (!valid.ok) return fail(notProved(valid.diagnostics));
   const { certificate } = choice;
-  const made = { from, model, nests: widened, regions, certificate, plan: plan.value };
+  const made = { from, model, nests: widened, regions, certificate, plan: plan.value, prices };
   return ok(made, [...warnings, ...plan.warnings]);
 }
 

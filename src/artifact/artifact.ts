@@ -35,6 +35,16 @@ const searchSchema = z.strictObject({
   searched: count,
   nodes: count,
   work: count,
+  /** What was known after how much work; null without a solution, and without a bound. */
+  trace: z
+    .array(
+      z.strictObject({
+        work: count,
+        objective: z.number().nullable(),
+        bound: z.number().nullable(),
+      }),
+    )
+    .optional(),
   /** What the prices were fitted to; absent where nothing was measured. */
   calibration: z
     .strictObject({
@@ -66,6 +76,8 @@ const searchSchema = z.strictObject({
       occupancy: count,
       code: count,
       kept: count,
+      /** The estimate by cause, in nanoseconds; absent where no code was priced. */
+      parts: z.record(z.string(), z.number()).optional(),
     }),
   ),
 });

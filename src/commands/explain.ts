@@ -13,7 +13,7 @@ export const explain = command({
       value: "NAME",
     }),
     svg: argument(z.string().optional(), {
-      description: "draw the funnel, the collapse and the prices into this folder",
+      description: "draw funnel, collapse, gap, prices, layers and machines into this folder",
       value: "FOLDER",
     }),
     rewrite: argument(z.boolean().default(false), {

@@ -13,6 +13,7 @@ import { planDispatch } from "./plan/dispatch.ts";
 import { planKernels } from "./plan/kernels.ts";
 import { planPlace } from "./plan/place.ts";
 import { planQuantize } from "./plan/quantize.ts";
+import { report } from "./report.ts";
 import { run } from "./run.ts";
 import { schedule } from "./schedule.ts";
 import { targetsCommand } from "./targets.ts";
@@ -26,6 +27,7 @@ export const commands: readonly Command[] = [
   bench,
   inspect,
   explain,
+  report,
   exportModel,
   schedule,
   calibrate,

@@ -36,6 +36,10 @@ export const schedule = command({
       description: "also write the problem in toulbar2's form",
       value: "FILE",
     }),
+    svg: argument(z.string().optional(), {
+      description: "also draw solution and bound over work into this file",
+      value: "FILE.svg",
+    }),
     seed: shared.seed,
   }),
   load: async () => (await import("./actions/schedule.ts")).scheduleProblem,

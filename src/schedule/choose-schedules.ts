@@ -7,7 +7,7 @@
 import type { Region } from "../region/nest.ts";
 import { checkOutcome } from "../search/check.ts";
 import { collapse } from "../search/collapse.ts";
-import type { Outcome } from "../search/outcome.ts";
+import type { Outcome, Snapshot } from "../search/outcome.ts";
 import type { Problem } from "../search/problem.ts";
 import type { Solver } from "../search/solvers.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
@@ -31,6 +31,7 @@ import {
   type TilePricer,
 } from "./region-states.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
+import { SearchTrace, type TracePoint } from "./search-trace.ts";
 import { TileSpace } from "./tile-space.ts";
 
 export interface ChoosingOptions {
@@ -76,6 +77,8 @@ export interface Certificate {
   readonly nodes: number;
   readonly work: number;
   readonly reason: string;
+  /** What was known after how much work, in picoseconds. */
+  readonly trace: readonly TracePoint[];
 }
 
 export interface ChosenSchedules {
@@ -123,7 +126,9 @@ export function chooseSchedules(
   const refusals: Diagnostic[] = [];
   for (;;) {
     const problem = without(modelProblem(options.name, variables, sharing), refused);
-    const outcome = solver(problem, { work: mostWork, gap: gapAskedFor });
+    const trace = new SearchTrace();
+    const observe = (snapshot: Snapshot): void => trace.observe(snapshot);
+    const outcome = solver(problem, { work: mostWork, gap: gapAskedFor, observe });
     const faults = checkOutcome(problem, outcome);
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
     if (!outcome.solution) return fail(...refusals);
@@ -133,7 +138,7 @@ export function chooseSchedules(
       classes: memory.classes,
     });
     if (chosen.kind === "chosen") {
-      const certificate = certificateOf(problem, outcome, variables);
+      const certificate = certificateOf(problem, outcome, variables, trace);
       return ok({ schedules: chosen.schedules, certificate });
     }
     refusals.push(...chosen.diagnostics);
@@ -243,6 +248,7 @@ function certificateOf(
   problem: Problem,
   outcome: Outcome,
   variables: readonly ModelRegion[],
+  trace: SearchTrace,
 ): Certificate {
   const { solver, objective, bound, gap, nodes, work, reason } = outcome;
   return {
@@ -257,5 +263,6 @@ function certificateOf(
     nodes,
     work,
     reason,
+    trace: trace.points(),
   };
 }

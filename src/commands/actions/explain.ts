@@ -3,15 +3,17 @@
  * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound.
  */
 import type { SearchReport } from "../../artifact/artifact.ts";
-import { makeFolder, writeAtomically } from "../../runtime/files/files.ts";
+import { writeAtomically } from "../../runtime/files/files.ts";
+import { join } from "../../runtime/files/paths.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
-import { searchPictures } from "../library/search-pictures.ts";
+import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { explainRewrite } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
+import { searchOf } from "./search-of.ts";
 import { printTable } from "./table.ts";
 
 type RegionSearch = SearchReport["regions"][number];
@@ -31,17 +33,12 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   }
   if (!opened.ok) return opened;
   const { target, artifact } = opened.value;
-  const search = artifact.meta.searches?.find((s) => s.target === target.name);
-  if (!search) {
-    return fail(
-      diagnostic("CLI001", `the artifact says nothing of how target ${target.name} was scheduled`, {
-        help: "optimize the model again with this version",
-      }),
-    );
-  }
+  const found = searchOf(artifact.meta, target);
+  if (!found.ok) return found;
+  const search = found.value;
   const shown = chooseRegions(search, args.region);
   if (!shown.ok) return shown;
-  const drawn = args.svg === undefined ? ok([]) : drawPictures(search, args.svg);
+  const drawn = args.svg === undefined ? ok([]) : writePictures(opened.value, search, args.svg);
   if (!drawn.ok) return drawn;
   const pictures = drawn.value;
   const text = [
@@ -59,12 +56,17 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   return ok({ data, text, target: target.name }, opened.warnings);
 };
 
-/** Writes the pictures of all regions; gives their paths. */
-function drawPictures(search: SearchReport, folder: string): Result<readonly string[]> {
-  makeFolder(folder);
+/** Writes the pictures that need nothing measured; gives their paths. */
+function writePictures(
+  { artifact, target, code }: OpenModel,
+  search: SearchReport,
+  folder: string,
+): Result<readonly string[]> {
+  const others = (artifact.meta.searches ?? []).filter((s) => s.target !== target.name);
+  const from = { search, others, program: code.program, graph: artifact.graph };
   const paths: string[] = [];
-  for (const { name, svg } of searchPictures(search)) {
-    const path = `${folder}/${name}.svg`;
+  for (const { name, svg } of drawPictures(from).pictures) {
+    const path = join(folder, `${name}.svg`);
     const written = writeAtomically(path, svg);
     if (!written.ok) return written;
     paths.push(path);

@@ -37,7 +37,11 @@ function emitFor(artifact: ArtifactContent, bytes: Uint8Array): Result<void> {
   return ok(undefined);
 }
 
-function withoutRegions({ regions: _, ...rest }: SearchReport): Omit<SearchReport, "regions"> {
+function withoutRegions({
+  regions: _,
+  trace: __,
+  ...rest
+}: SearchReport): Omit<SearchReport, "regions" | "trace"> {
   return rest;
 }
 

@@ -1,6 +1,8 @@
 /** Solves a problem file and prints the states chosen, the price, the bound and the gap. */
 import { readLayerProblem } from "../../layers/layer-file.ts";
+import { gapPicture } from "../../report/gap-picture.ts";
 import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
+import { SearchTrace } from "../../schedule/search-trace.ts";
 import { checkOutcome } from "../../search/check.ts";
 import { explainConflict } from "../../search/conflict.ts";
 import type { MilpSolver } from "../../search/milp.ts";
@@ -24,6 +26,7 @@ interface ScheduleArgs {
   readonly best?: number | undefined;
   readonly pareto?: string | undefined;
   readonly wcsp?: string | undefined;
+  readonly svg?: string | undefined;
   readonly seed: number;
 }
 
@@ -36,12 +39,17 @@ export const scheduleProblem: Action<ScheduleArgs> = async (args, context) => {
     if (!written.ok) return written;
   }
   const tools = args.solver === "milp" ? { milp: await loadHighs() } : {};
-  const outcome = solve(problem, { ...args, ...tools }, context);
+  const trace = new SearchTrace();
+  const outcome = solve(problem, { ...args, ...tools, trace }, context);
   const faults = checkOutcome(problem, outcome);
   invariant(faults.length === 0, () => `${args.solver} on ${problem.name}: ${faults.join("; ")}`);
   if (outcome.solution === undefined) {
     const failed = [whyNone(problem, outcome)];
     return ok({ data: describe(problem, outcome), text: print(problem, outcome), failed });
+  }
+  if (args.svg !== undefined) {
+    const drawn = drawGap(problem, trace, args.svg);
+    if (!drawn.ok) return drawn;
   }
   const more = listMore(problem, args);
   if (!more.ok) return more;
@@ -111,7 +119,19 @@ function writeWcsp(problem: Problem, path: string): Result<void> {
   return printed.ok ? writeAtomically(path, printed.value.text) : printed;
 }
 
-type SolveArgs = ScheduleArgs & { readonly milp?: MilpSolver };
+function drawGap(problem: Problem, trace: SearchTrace, path: string): Result<void> {
+  const inUnits = (price: number | null): number | null => price && readable(problem, price);
+  const points = trace.points().map(({ work, objective, bound }) => {
+    return { work, objective: inUnits(objective), bound: inUnits(bound) };
+  });
+  const unit = problem.unit?.name ?? "price";
+  const svg = gapPicture({ name: problem.name, unit, points });
+  if (svg !== undefined) return writeAtomically(path, svg);
+  const help = "use a solver that proves bounds: --solver collapse";
+  return fail(diagnostic("CLI001", "there is no bound to draw", { at: "--svg", help }));
+}
+
+type SolveArgs = ScheduleArgs & { readonly milp?: MilpSolver; readonly trace: SearchTrace };
 
 function solve(problem: Problem, args: SolveArgs, context: CommandContext): Outcome {
   const end = args.seconds === undefined ? Infinity : context.now() + args.seconds * 1000;
@@ -123,7 +143,9 @@ function solve(problem: Problem, args: SolveArgs, context: CommandContext): Outc
       seconds: args.seconds,
       expired: () => context.now() >= end,
     }),
-    observe: ({ objective, gap }) => {
+    observe: (snapshot) => {
+      const { objective, gap } = snapshot;
+      args.trace.observe(snapshot);
       if (objective !== undefined) context.progress(`gap ${(gap * 100).toFixed(3)} %`);
     },
   });

@@ -4,7 +4,11 @@
  * out by shape.
  */
 import { type Calibration, calibrate as fitCalibration } from "../../cost/calibration.ts";
-import { type CalibrationFile, checkOrigin, printCalibration } from "../../cost/calibration-file.ts";
+import {
+  type CalibrationFile,
+  checkOrigin,
+  printCalibration,
+} from "../../cost/calibration-file.ts";
 import { type CoreFigure, type CoreFigures, coreFigures } from "../../cost/core-figures.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";

@@ -1,14 +1,19 @@
 /** How the schedules of a compiled model were chosen, as artifacts and reports have it. */
 import type { SearchReport } from "../../artifact/artifact.ts";
 import type { CompiledModel } from "../../compile.ts";
+import { codeWork } from "../../cost/mix-price.ts";
+import { priceParts } from "../../cost/price-parts.ts";
+import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { targets } from "../../target/index.ts";
 import type { CalibrationOrigin } from "./machine-calibration.ts";
 
 export function searchReport(
   target: string,
-  { regions, certificate }: CompiledModel,
+  compiled: CompiledModel,
   calibration?: CalibrationOrigin,
 ): SearchReport {
-  const { solver, reason, objectivePs, boundPs, gap, ...counts } = certificate;
+  const { regions, certificate } = compiled;
+  const { solver, reason, objectivePs, boundPs, gap, trace, ...counts } = certificate;
   return {
     target,
     solver,
@@ -17,8 +22,9 @@ export function searchReport(
     boundPs,
     gap,
     ...counts,
+    trace: trace.map((point) => ({ ...point })),
     ...(calibration && { calibration }),
-    regions: regions.map(({ name, price, funnel }) => {
+    regions: regions.map(({ name, price, funnel, scheduled }) => {
       const single = {
         generated: 1,
         legal: 1,
@@ -32,9 +38,27 @@ export function searchReport(
       const { estimateNs, boundNs } = price;
       const removed = funnel ? funnel.removed.map((r) => ({ ...r })) : [];
       const phases = { roofline, symmetry, occupancy, code };
-      return { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
+      const parts = partsOf(scheduled, estimateNs, compiled);
+      const found = { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
+      return { ...found, ...(parts && { parts }) };
     }),
   };
+}
+
+/** The price of a region's code by cause; what trees or the roofline add is shared by all. */
+function partsOf(
+  scheduled: ScheduledRegion,
+  estimateNs: number,
+  { plan, prices }: CompiledModel,
+): Readonly<Record<string, number>> | undefined {
+  const target = targets.get(plan.program.target);
+  if (!target || target.blocks) return undefined;
+  const kernels = plan.program.kernels.filter((k) => k.region === scheduled.region.name);
+  const parts = priceParts(codeWork(scheduled, kernels, target), prices.core);
+  const sum = Object.values(parts).reduce((a, b) => a + b, 0);
+  if (sum === 0) return undefined;
+  const scale = estimateNs / sum;
+  return Object.fromEntries(Object.entries(parts).map(([cause, ns]) => [cause, ns * scale]));
 }
 
 /** One line on what the search proves. */

@@ -1,8 +1,5 @@
 import { expect, it } from "vitest";
-import type { SearchReport } from "../../artifact/artifact.ts";
-import { searchPictures } from "./search-pictures.ts";
-
-type RegionSearch = SearchReport["regions"][number];
+import { type RegionSearch, type SearchFigures, searchPictures } from "./search-pictures.ts";
 
 function region(name: string, estimateNs: number): RegionSearch {
   return {
@@ -11,20 +8,15 @@ function region(name: string, estimateNs: number): RegionSearch {
     boundNs: estimateNs / 4,
     generated: 1000,
     removed: [{ constraint: "registers", states: 400 }],
-    legal: 600,
     roofline: 300,
     symmetry: 100,
     occupancy: 150,
     code: 40,
-    kept: 10,
   };
 }
 
-function report(regions: readonly RegionSearch[]): SearchReport {
-  const proof = { objectivePs: 1, boundPs: 1, gap: 0, transitions: 0, nodes: 0, work: 0 };
-  const counts = { variables: regions.length, legal: 600, searched: 10 };
-  const from = { target: "wasm", solver: "collapse", reason: "bound meets objective" };
-  return { ...from, ...proof, ...counts, regions: [...regions] };
+function report(regions: readonly RegionSearch[]): SearchFigures {
+  return { target: "wasm", regions };
 }
 
 /** Tags that are opened and not closed, in order; text between is not looked at. */
@@ -51,7 +43,9 @@ it("is well-formed whatever regions are called, and the same every time", () => 
 
 it("counts what is left after each step of all regions", () => {
   const [funnel] = searchPictures(report([region("x", 1), region("y", 2)]));
-  const shown = [...funnel!.svg.matchAll(/font-size="11">(\d+)/g)].map((m) => Number(m[1]));
+  const shown = [
+    ...funnel!.svg.matchAll(/font-size="11" fill="#555" text-anchor="end">(\d+)/g),
+  ].map((m) => Number(m[1]));
   expect(shown).toEqual([2000, 1200, 600, 400, 100, 20, 2]);
 });
 

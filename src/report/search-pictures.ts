@@ -3,23 +3,43 @@
  * region collapsing step by step (animated), and what each region is priced at beside its roofline. In: the search
  * report of an artifact. Out: pictures by name; whoever asks writes them. Equal reports, equal bytes.
  */
-import type { SearchReport } from "../../artifact/artifact.ts";
+import {
+  bar,
+  caption,
+  colours,
+  escapeXml,
+  inset,
+  label,
+  type Picture,
+  page,
+  plotWidth,
+  rowHeight,
+  rowsHeight,
+  rowTop,
+  value,
+} from "./svg.ts";
 
-export interface Picture {
-  /** Name of its file, without the ending. */
+/** How the schedule of one region was found. */
+export interface RegionSearch {
   readonly name: string;
-  readonly svg: string;
+  readonly estimateNs: number;
+  readonly boundNs: number;
+  readonly generated: number;
+  readonly removed: readonly { readonly constraint: string; readonly states: number }[];
+  readonly roofline: number;
+  readonly symmetry: number;
+  readonly occupancy: number;
+  readonly code: number;
 }
 
-type RegionSearch = SearchReport["regions"][number];
+export interface SearchFigures {
+  readonly target: string;
+  readonly regions: readonly RegionSearch[];
+}
 
-const width = 760;
-const inset = { left: 190, right: 110, top: 56, bottom: 36 } as const;
-const rowHeight = 24;
 const phases = ["roofline", "symmetry", "occupancy", "code"] as const;
-const colours = { left: "#1b6ca8", taken: "#c4572b", bound: "#3f8f4f", quiet: "#d9dee3" } as const;
 
-export function searchPictures(search: SearchReport): readonly Picture[] {
+export function searchPictures(search: SearchFigures): readonly Picture[] {
   return [
     { name: "funnel", svg: funnel(search) },
     { name: "collapse", svg: collapse(search) },
@@ -48,12 +68,12 @@ function stepsOf(region: RegionSearch, constraints: readonly string[]): readonly
   return [...steps, { name: "chosen", left: 1 }];
 }
 
-function constraintsOf({ regions }: SearchReport): readonly string[] {
+function constraintsOf({ regions }: SearchFigures): readonly string[] {
   return [...new Set(regions.flatMap((r) => r.removed.map((x) => x.constraint)))];
 }
 
 /** One bar a step, all regions together, on a logarithmic scale. */
-function funnel(search: SearchReport): string {
+function funnel(search: SearchFigures): string {
   const each = search.regions.map((r) => stepsOf(r, constraintsOf(search)));
   const steps = (each[0] ?? []).map(({ name }, at): Step => {
     return { name, left: each.reduce((n, own) => n + own[at]!.left, 0) };
@@ -74,10 +94,11 @@ function funnel(search: SearchReport): string {
       value(at, `${left}${share}`),
     ];
   });
-  return page(`states of ${search.regions.length} regions, ${search.target}`, steps.length, [
-    caption("logarithmic; grey: what the step took"),
-    ...rows,
-  ]);
+  return page(
+    `states of ${search.regions.length} regions, ${search.target}`,
+    rowsHeight(steps.length),
+    [caption("logarithmic; grey: what the step took"), ...rows],
+  );
 }
 
 const secondsPerStep = 0.9;
@@ -85,7 +106,7 @@ const secondsPerStep = 0.9;
 const mostRows = 40;
 
 /** Every region's bar shrinks step by step to its one state, the steps of all together. */
-function collapse(search: SearchReport): string {
+function collapse(search: SearchFigures): string {
   const constraints = constraintsOf(search);
   const shown = slowest(search);
   const all = shown.map((r) => stepsOf(r, constraints));
@@ -112,12 +133,15 @@ function collapse(search: SearchReport): string {
     const steady = at === names.length - 1 ? "visible" : "hidden";
     const last = to === 1 ? -1 : times.length;
     return [
-      `<text x="${inset.left}" y="44" fill="${colours.taken}" visibility="${steady}">${escapeXml(name)}`,
+      `<text x="16" y="44" fill="${colours.taken}" visibility="${steady}">${escapeXml(name)}`,
       `<animate attributeName="visibility" calcMode="discrete" values="${shows.slice(0, last).join(";")}" keyTimes="${times.slice(0, last).join(";")}" dur="${duration}" repeatCount="indefinite"/>`,
       "</text>",
     ];
   });
-  return page(`superpositions collapsing, ${search.target}`, shown.length, [...captions, ...rows]);
+  return page(`superpositions collapsing, ${search.target}`, rowsHeight(shown.length), [
+    ...captions,
+    ...rows,
+  ]);
 }
 
 function frame(share: number): string {
@@ -125,7 +149,7 @@ function frame(share: number): string {
 }
 
 /** What each region is priced at, and how much of it no schedule could save. */
-function prices(search: SearchReport): string {
+function prices(search: SearchFigures): string {
   const shown = slowest(search);
   const most = Math.max(1e-9, ...shown.map((r) => r.estimateNs));
   const total = search.regions.reduce((ns, r) => ns + r.estimateNs, 0);
@@ -141,21 +165,16 @@ function prices(search: SearchReport): string {
     value(at, `${(r.estimateNs / 1e6).toFixed(4)} ms`),
   ]);
   const head = `priced: ${(total / 1e6).toFixed(3)} ms of one core, ${search.target}`;
-  return page(head, shown.length, [caption("green: roofline, which no schedule passes"), ...rows]);
+  return page(head, rowsHeight(shown.length), [
+    caption("green: roofline, which no schedule passes"),
+    ...rows,
+  ]);
 }
 
-function slowest({ regions }: SearchReport): readonly RegionSearch[] {
+function slowest({ regions }: SearchFigures): readonly RegionSearch[] {
   const order = regions.map((_, i) => i);
   order.sort((a, b) => regions[b]!.estimateNs - regions[a]!.estimateNs || a - b);
   return order.slice(0, mostRows).map((i) => regions[i]!);
-}
-
-function plotWidth(): number {
-  return width - inset.left - inset.right;
-}
-
-function rowTop(at: number): number {
-  return inset.top + at * rowHeight;
 }
 
 /** One state is a sliver, none is nothing. */
@@ -165,51 +184,4 @@ function logShare(states: number, most: number): number {
 
 function percent(part: number, of: number): string {
   return `${((100 * part) / of).toFixed(1)} %`;
-}
-
-interface Part {
-  readonly share: number;
-  readonly colour: string;
-}
-
-/** Parts one over the other, all from the left. */
-function bar(at: number, parts: readonly Part[]): readonly string[] {
-  return parts.map(({ share, colour }) => {
-    const [y, height] = [rowTop(at) + 4, rowHeight - 8];
-    const long = (plotWidth() * share).toFixed(1);
-    return `<rect x="${inset.left}" y="${y}" height="${height}" width="${long}" fill="${colour}"/>`;
-  });
-}
-
-const longestName = 26;
-
-function label(at: number, name: string): string {
-  const shown = name.length > longestName ? `…${name.slice(1 - longestName)}` : name;
-  const place = `x="${inset.left - 8}" y="${rowTop(at) + 16}" text-anchor="end"`;
-  return `<text ${place}><title>${escapeXml(name)}</title>${escapeXml(shown)}</text>`;
-}
-
-function value(at: number, content: string): string {
-  const place = `x="${width - 8}" y="${rowTop(at) + 16}" text-anchor="end"`;
-  return `<text ${place} fill="#555" font-size="11">${escapeXml(content)}</text>`;
-}
-
-function caption(content: string): string {
-  return `<text x="${inset.left}" y="44" fill="#555">${escapeXml(content)}</text>`;
-}
-
-function page(title: string, rows: number, content: readonly string[]): string {
-  const height = inset.top + rows * rowHeight + inset.bottom;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">`,
-    `<rect width="100%" height="100%" fill="white"/>`,
-    `<text x="${inset.left}" y="24" font-size="14">${escapeXml(title)}</text>`,
-    ...content,
-    "</svg>",
-    "",
-  ].join("\n");
-}
-
-function escapeXml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
