@@ -121,7 +121,7 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
       system: `${platform()} ${release()}`,
       load,
       threads: line.threads,
-      clock: line.clock,
+      clock: line.suite.ownClock ?? line.clock,
     },
     versions: { node: process.versions.node, ...versions },
     results,

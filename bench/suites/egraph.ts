@@ -50,6 +50,7 @@ export const egraphSuite: Suite = {
   summary: "equality saturation against egg, proofs off and on",
   targets: ["node"],
   peers: [],
+  ownClock: "processor",
   preparePeers: prepareEgg,
   load: async () => {
     const cases = Object.entries(workloads).flatMap(([name, workload]) =>

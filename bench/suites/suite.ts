@@ -53,6 +53,8 @@ export interface Suite {
   /** The first is the default. */
   readonly targets: readonly string[];
   readonly peers: readonly PeerPackage[];
+  /** What its times are of, where its cases measure themselves and `--clock` is nothing to them. */
+  readonly ownClock?: string;
   /**
    * Peers that no npm package carries (a Debian package, a crate): built when `install`, else a
    * sentence that says what is missing. undefined: all there.
