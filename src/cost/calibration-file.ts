@@ -171,11 +171,10 @@ export function checkPlace(
   const outside = names.find((key) => !isWithin(fit.core, start, key));
   if (unknown !== undefined) return malformed(at, `there is no figure ${unknown}`);
   if (outside === undefined) return undefined;
-  const value = fit.core[outside] ?? "missing";
-  return malformed(
-    at,
-    `${outside} is ${value}, beyond ${mostScaled} times ${start[outside]} up or down`,
-  );
+  const value = fit.core[outside] as number | undefined;
+  if (value === undefined) return malformed(at, `it lacks the figure ${outside}`);
+  const range = `${mostScaled} times ${start[outside]} up or down`;
+  return malformed(at, `${outside} is ${value}, beyond ${range}`);
 }
 
 /** Figures that are zero have no part in the fit. */

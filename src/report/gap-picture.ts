@@ -40,8 +40,9 @@ export function gapPicture({ name, unit, points }: GapFigures): string | undefin
   };
   const gap = (last.objective - last.bound) / Math.max(1e-12, Math.abs(last.objective));
   const proof = gap <= 0 ? "proven the best" : `gap ${(100 * gap).toPrecision(2)} %`;
+  const at = new Set(works).size === 1 ? ", found and bounded in one step" : "";
   return page(`solution and bound over work: ${name}`, plotHeight, [
-    caption(`${proof} after ${last.work} entries`),
+    caption(`${proof} after ${last.work} entries${at}`),
     ...legend(
       [
         { name: "best solution", colour: colours.taken },
@@ -50,7 +51,7 @@ export function gapPicture({ name, unit, points }: GapFigures): string | undefin
       52,
     ),
     ...drawAxes(x, y),
-    line(stairs("objective"), colours.taken, 5),
+    line(stairs("objective"), colours.taken, 7),
     line(stairs("bound"), colours.left, 2),
   ]);
 }

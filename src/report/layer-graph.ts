@@ -21,9 +21,9 @@ export interface LayerEdge {
 }
 
 const top = 56;
-const boxLeft = 250;
+const boxLeft = 210;
 const boxWidth = 230;
-const laneWidth = 9;
+const laneWidth = 8;
 const mostLanes = 22;
 
 export interface ArcLane extends LayerEdge {
@@ -97,7 +97,7 @@ export function layerGraph(
       "#8a97a3",
     );
   });
-  const about = "blue: share of the dearest; red: another layout than the order of dimensions";
+  const about = "blue: share of the dearest; red: channels in blocks, or packed";
   return page(`layers and layouts, ${target}`, top + boxes.length * rowHeight + 20, [
     text({ x: 16, y: 44, fill: colours.faint }, about),
     ...arcs,

@@ -61,7 +61,7 @@ it("draws solution and bound as stairs that end where the search ended", () => {
   ];
   const svg = gapPicture({ name: "p", unit: "ms", points })!;
   expect(svg).toContain("proven the best after 5000 entries");
-  const stairs = [...svg.matchAll(/<polyline points="([^"]*)"[^>]*stroke-width="(5|2)"/g)];
+  const stairs = [...svg.matchAll(/<polyline points="([^"]*)"[^>]*stroke-width="(7|2)"/g)];
   const ends = stairs.map((m) => m[1]!.split(" ").at(-1)!.split(",").map(Number));
   expect(ends).toHaveLength(2);
   expect(ends[0]).toEqual(ends[1]);

@@ -49,7 +49,11 @@ export function drawPictures(from: Pictured): DrawnPictures {
     ["layers", layersOf(from), ""],
     ["measured", measuredOf(from), "--measure, on a machine that runs the target"],
     ["calibration", calibrationOf(from), `wavetile calibrate --target ${search.target}`],
-    ["machines", machinesPicture(machinesOf(from)), "the ONNX model, for further targets"],
+    [
+      "machines",
+      machinesPicture(machinesOf(from)),
+      "--machines with the ONNX model, or an artifact of several targets",
+    ],
   ];
   return {
     pictures: drawn.flatMap(([name, svg]) => (svg === undefined ? [] : [{ name, svg }])),
@@ -139,9 +143,9 @@ export function layerFlow(
     const { dtype, shape, layout } = buffer;
     const stored = (layout?.shape ?? shape).map((e) => e.key);
     const block = Number(stored.at(-1));
-    const from = graph.values.find((v) => blockedName(v.name, block) === buffer.name);
+    const from = graph.values.find((v) => blockedName(v.name, block) === owner(buffer.name));
     const isPacked = layout !== undefined || from !== undefined;
-    const kept = from ? `, blocks of ${block} channels` : "";
+    const kept = from ? `, blocks of ${block}` : "";
     const makes = `${dtype} [${stored.join(", ")}]${kept}`;
     return { name, makes, isPacked, ns: estimate };
   });
