@@ -128,6 +128,8 @@ export interface Competitor {
   readonly savedNs: number;
   /** Of one core, as scheduled; absent where the graph was refused. */
   readonly estimateNs?: number;
+  /** Which of each part's candidates it is made of; absent of the import. */
+  readonly rank?: number;
   readonly isKept: boolean;
 }
 
@@ -206,6 +208,7 @@ function competitorOf(
   return {
     savedNs: graph.savedNs,
     ...(priced && { estimateNs: priced.pricePs / 1000 }),
+    ...(graph.rank !== undefined && { rank: graph.rank }),
     isKept: graph === kept,
   };
 }

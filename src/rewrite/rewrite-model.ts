@@ -55,6 +55,8 @@ export interface Candidate {
   readonly model: Model;
   /** By how much it is priced below the import; 0 for the import itself. */
   readonly savedNs: number;
+  /** Which of each part's candidates it is made of, 0 the best; a part with fewer gives its last. Not of the import. */
+  readonly rank?: number;
   /**
    * What rules that approximate may have added up to, relative to the largest element of an output: the
    * bounds of all their uses. 0 where there are none; how an error grows on its way is for the verdict.
@@ -158,7 +160,7 @@ function wholeGraphs(
       : ok(sumOfParts(answers, rank, "savings"));
     if (!saved.ok) return saved;
     const errorBound = sumOfParts(answers, rank, "errors");
-    candidates.push({ model: spliced, savedNs: saved.value, errorBound });
+    candidates.push({ model: spliced, savedNs: saved.value, rank, errorBound });
   }
   return ok(candidates);
 }

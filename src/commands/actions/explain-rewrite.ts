@@ -16,7 +16,9 @@ export function explainRewrite({ origin, target }: OpenModel): CommandResult {
   invariant(compiled?.rewritten, () => "the model was not rewritten");
   const { competitors, rewritten } = compiled;
   const parts = rewritten.parts.map(describedPart);
-  const text = [...describeGraphs(competitors), "", ...parts.map(describePart)].join("\n");
+  const rank = competitors.find((c) => c.isKept)!.rank;
+  const described = parts.map((part) => describePart(part, rank));
+  const text = [...describeGraphs(competitors), "", ...described].join("\n");
   const importPriceNs = competitors.at(-1)!.estimateNs;
   const keptPriceNs = competitors.find((c) => c.isKept)!.estimateNs;
   const data = { importPriceNs, keptPriceNs, graphs: competitors, parts };
@@ -54,17 +56,27 @@ function describedPart({ priceNs, savedNs, ...rest }: PartReport): DescribedPart
 
 const milliseconds = (ns: number): string => (ns / 1e6).toFixed(4);
 
-function describePart(part: DescribedPart): string {
+/** The candidate of a part that the kept graph has; undefined where it has the part as it was. */
+function takenOf({ before, prices }: DescribedPart, rank: number | undefined): number | undefined {
+  if (rank === undefined) return undefined;
+  const better = [...prices.keys()].filter((i) => picoseconds(prices[i]!) < picoseconds(before));
+  better.sort((a, b) => picoseconds(prices[a]!) - picoseconds(prices[b]!));
+  return better[Math.min(rank, better.length - 1)];
+}
+
+const picoseconds = (ns: number): number => Math.round(1000 * ns);
+
+function describePart(part: DescribedPart, rank: number | undefined): string {
   const { segments, nodes, eNodes, stop, before, prices, chains, origins } = part;
-  const taken = prices.reduce((best, ns, i) => (ns < prices[best]! ? i : best), 0);
-  const isBetter = prices[taken] !== undefined && prices[taken] < before;
+  const taken = takenOf(part, rank);
   const others = prices.filter((_, i) => i !== taken).map(milliseconds);
   const times = segments.length === 1 ? "" : `, ${segments.length} times alike`;
   const head = `nodes ${segments[0]!.start}..${segments[0]!.end - 1}${times} (${origins[0] ?? "no name"} and on): ${nodes} nodes, ${eNodes} e-nodes, ${stop}`;
-  const price = isBetter
-    ? `  ${milliseconds(before)} -> ${milliseconds(prices[taken]!)} ms; runners-up ${others.join(", ") || "none"}`
-    : `  stays at ${milliseconds(before)} ms; candidates ${prices.map(milliseconds).join(", ") || "none"}`;
-  const chain = isBetter ? (chains[taken] ?? []) : [];
+  const price =
+    taken !== undefined
+      ? `  ${milliseconds(before)} -> ${milliseconds(prices[taken]!)} ms; runners-up ${others.join(", ") || "none"}`
+      : `  stays at ${milliseconds(before)} ms; candidates ${prices.map(milliseconds).join(", ") || "none"}`;
+  const chain = taken === undefined ? [] : (chains[taken] ?? []);
   const table = printTable(
     ["  rule", "uses"],
     chain.map(({ rule, uses }) => [`  ${rule}`, String(uses)]),
