@@ -230,6 +230,23 @@ describe("sets with large gaps", () => {
     );
   });
 
+  it("are counted where using up the equalities takes numbers beyond doubles", () => {
+    const text = `{ [x, y] : exists (a, b, c: -2 <= a <= 4 and 1 <= b <= 2 and -1 <= c <= 2
+      and x = -50a + 7b - 261783c + 9 and y = -764495a + 30b - c - 3
+      and 870498x - 35983y + 338998a - 6b + 57c + 88028 >= 0) }`;
+    let expected = 0;
+    for (let a = -2; a <= 4; a++) {
+      for (let b = 1; b <= 2; b++) {
+        for (let c = -1; c <= 2; c++) {
+          const [x, y] = [-50 * a + 7 * b - 261783 * c + 9, -764495 * a + 30 * b - c - 3];
+          if (870498 * x - 35983 * y + 338998 * a - 6 * b + 57 * c + 88028 >= 0) expected++;
+        }
+      }
+    }
+    expect(known(countPoints(set(text)))).toBe(expected);
+    expect(known(enumeratePoints(set(text))).length).toBe(expected);
+  });
+
   it("are counted where a point has many reasons to exist", () => {
     const sums = (of: readonly (readonly [number, number])[]): number => {
       let all = new Set([0]);

@@ -10,12 +10,19 @@
  */
 
 import { reducedBasis } from "./lattice-basis.ts";
+import {
+  type ExactLattice,
+  type ExactRow,
+  exactRows,
+  solvedExactly,
+  tightened,
+} from "./lattice-exact.ts";
 import { countBounds, type Substitution, shadow, splitBounds, withoutEqualities } from "./omega.ts";
 import { polytopeCentre } from "./polytope-centre.ts";
 import { combine, dotProduct, gcd, type Row, substitute, tightInequality, unitRow } from "./row.ts";
 import { divisionRows, type System } from "./system.ts";
 import { tighten } from "./tighten.ts";
-import { answer, type Work } from "./work.ts";
+import { answer, GiveUp, type Work } from "./work.ts";
 
 /** Rows at least 0 over free integers, and the dimensions as rows over them. */
 interface Lattice {
@@ -62,7 +69,31 @@ function freeLattice(system: System, work: Work): Lattice | undefined {
   const columns = system.fixed + system.locals.length;
   const images = Array.from({ length: system.fixed }, (_, c) => unitRow(columns + 1, c));
   const rows = system.inequalities.concat(divisionRows(system));
-  return freed(system.equalities, { size: columns, rows, images }, work);
+  const { equalities } = system;
+  let lattice: Lattice | undefined;
+  const found = work.attempt(Infinity, (own) => {
+    lattice = freed(equalities, { size: columns, rows, images }, own);
+  });
+  if (found === "done") return lattice;
+  const exact = { rows: exactRows(rows), images: exactRows(images) };
+  const solved = solvedExactly(exactRows(equalities), exact);
+  return solved && turnedExactly(solved, work);
+}
+
+/** The lattice in a reduced basis, where its numbers are small again. */
+function turnedExactly({ rows, images }: ExactLattice, work: Work): Lattice {
+  const tight = rows.map(tightened);
+  const rough = (all: readonly ExactRow[]): number[][] => all.map((r) => r.map(Number));
+  const size = (rows[0] ?? images[0] ?? [0n]).length - 1;
+  const { basis, origin } = basisOf({ size, rows: rough(tight), images: [] }, false, work);
+  const vectors = [...basis.map((v) => [...v, 0]), [...origin, 1]].map((v) => v.map(BigInt));
+  const turn = (row: ExactRow): number[] =>
+    vectors.map((v) => {
+      const value = Number(v.reduce((sum, b, c) => sum + b * row[c]!, 0n));
+      if (!Number.isSafeInteger(value)) throw new GiveUp("overflow");
+      return value;
+    });
+  return { size, rows: tight.map(turn), images: images.map(turn) };
 }
 
 /** The lattice where the equalities hold as well; undefined where they cannot. */
@@ -125,18 +156,27 @@ const imageWeight = 2 ** 30;
 /** The same over coordinates in a reduced basis around the centre, the direction of fewest values first. */
 function inBasis(lattice: Lattice, hiddenLast: boolean, work: Work): Lattice {
   const { size, rows, images } = lattice;
+  const { basis, origin } = basisOf(lattice, hiddenLast, work);
+  const turn = (row: Row): number[] => [
+    ...basis.map((v) => dotProduct([...v, 0], row) + 0),
+    dotProduct([...origin, 1], row) + 0,
+  ];
+  return { size, rows: rows.map(turn), images: images.map(turn) };
+}
+
+interface Basis {
+  readonly basis: readonly (readonly number[])[];
+  readonly origin: readonly number[];
+}
+
+function basisOf({ size, rows, images }: Lattice, hiddenLast: boolean, work: Work): Basis {
   work.spend(10 * size * (1 + rows.length));
   const { point, slacks } = polytopeCentre(rows, size);
   const lengths = rows.map((row, i) => ({ row, weight: 1 / slacks[i]! }));
   const greatest = Math.max(...lengths.map((l) => l.weight), 1);
   const changes = images.map((row) => ({ row, weight: imageWeight * greatest }));
   const basis = reducedBasis(size, hiddenLast ? [...changes, ...lengths] : lengths).reverse();
-  const origin = point.map(Math.round);
-  const turn = (row: Row): number[] => [
-    ...basis.map((v) => dotProduct([...v, 0], row) + 0),
-    dotProduct([...origin, 1], row) + 0,
-  ];
-  return { size, rows: rows.map(turn), images: images.map(turn) };
+  return { basis, origin: point.map(Math.round) };
 }
 
 /** How many of the rows are independent, constants aside. */
