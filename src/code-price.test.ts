@@ -4,11 +4,15 @@ import { analyticalModel, type CostModel, calibrate, mostScaled } from "./cost/c
 import { parseCalibration, printCalibration } from "./cost/calibration-file.ts";
 import type { CoreFigures } from "./cost/core-figures.ts";
 import { codeWork } from "./cost/mix-price.ts";
+import { tilePricer } from "./cost/region-price.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
 import { applySchedule } from "./schedule/apply.ts";
 import { printSchedule } from "./schedule/directive-text.ts";
 import { drawStates } from "./schedule/draw-states.ts";
+import { refineStates } from "./schedule/refine-states.ts";
+import { regionStates } from "./schedule/region-states.ts";
 import { sampleRegions } from "./schedule/sample-regions.test-support.ts";
+import { TileSpace } from "./schedule/tile-space.ts";
 import { Rng } from "./support/rng.ts";
 import { targets } from "./target/index.ts";
 
@@ -43,6 +47,21 @@ describe.each(cases)("the price of the code of %s on %s", (_, name, region) => {
       expect(least.estimateNs).toBeGreaterThanOrEqual(least.boundNs);
       expect(priced.estimateNs).toBeGreaterThanOrEqual(least.estimateNs);
       expect(Number.isFinite(priced.estimateNs)).toBe(true);
+    }
+  });
+
+  it("takes no state below its threads' share of the bound, however cheap its code seems", () => {
+    if (!TileSpace.applies(region)) return;
+    const [threads, pricer] = [2, tilePricer(region, target, analyticalModel(target).core)];
+    const { boundNs } = pricer;
+    const found = regionStates(region, target, { threads, pricer, refundNs: 0 });
+    const known = new Map<string, number>();
+    const refining = { region, boundNs, priceOf: () => 1e-6, mostTiles: 8, known };
+    const { states } = refineStates(found, refining);
+    expect(states.length).toBeGreaterThan(0);
+    for (const { serialNs, priceNs } of states) {
+      expect(serialNs).toBeGreaterThanOrEqual(boundNs * (1 - 1e-9));
+      expect(priceNs).toBeGreaterThanOrEqual((boundNs / threads) * (1 - 1e-9));
     }
   });
 

@@ -48,8 +48,9 @@ export function refineStates(from: RegionStates, refining: Refining): RegionStat
     const ratio = ratios.get(tileKey(state));
     if (ratio === undefined) continue;
     const { serialNs, priceNs } = state;
-    const refinedNs = Math.max(boundNs, serialNs * ratio);
-    states.push({ ...state, serialNs: refinedNs, priceNs: priceNs * ratio });
+    // A state's threads share the bound as they share its time.
+    const refined = Math.max(ratio, boundNs / serialNs);
+    states.push({ ...state, serialNs: serialNs * refined, priceNs: priceNs * refined });
   }
   states.sort((a, b) => Math.round(1000 * a.priceNs) - Math.round(1000 * b.priceNs));
   const dropped = from.states.length - states.length;
