@@ -130,13 +130,16 @@ class BlockPrice {
       (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
     const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
     const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
-    const farNs = this.#farNanoseconds(together * warpThreads);
+    const farNs = this.#farNanoseconds(together * warpThreads, resident);
     return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs);
   }
 
-  /** What memory gives while so many threads of a multiprocessor have their loads on the way. */
-  #farNanoseconds(threads: number): number {
-    const { cores, memoryLatencyNs, nearBytes } = this.#limits;
+  /**
+   * What memory gives while so many threads of a multiprocessor have their loads on the way. Of the blocks
+   * that it holds, one is about to end or to begin and loads little.
+   */
+  #farNanoseconds(threads: number, blocks: number): number {
+    const { cores, memoryLatencyNs, memoryBytesPerNs, nearBytes } = this.#limits;
     const { reads, finishReads } = this.#s.statement;
     const bytes = compulsoryBytes(this.#region.region, this.#ranges);
     if (bytes <= nearBytes) return 0;
@@ -144,7 +147,8 @@ class BlockPrice {
     const inside = this.#onTheWay(reads, true) * (isLoop ? tripsAhead : 1);
     const onTheWay = threads * Math.max(inside, this.#onTheWay(finishReads, false));
     const latency = loadedLatency * memoryLatencyNs.value;
-    return onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
+    const arriving = onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
+    return Math.max(arriving, (bytes / memoryBytesPerNs.value) * (1 + 1 / (2 * blocks)));
   }
 
   /** Bytes that a thread loads in one trip. */
