@@ -47,8 +47,8 @@ const tripLatencyNs = 25;
 const exchangeSlots = 3;
 /** Warps of a multiprocessor that keep its units busy. */
 const busyWarps = 16;
-/** Trips of a loop whose loads an assembler has on the way together (H200: the largest of columns). */
-const tripsAhead = 32;
+/** Bytes of a thread's loads that an assembler has on the way together, over several trips of a loop (H200). */
+const bytesAhead = 112;
 /** Latency of memory while all multiprocessors load, over the unloaded one: 0.8 us on an H200. */
 const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
@@ -144,11 +144,12 @@ class BlockPrice {
     const bytes = compulsoryBytes(this.#region.region, this.#ranges);
     if (bytes <= nearBytes) return 0;
     const isLoop = this.#s.loops.some((l) => isRunning(l) && l.kind === "reduce");
-    const inside = this.#onTheWay(reads, true) * (isLoop ? tripsAhead : 1);
+    const trip = this.#onTheWay(reads, true);
+    const inside = isLoop && trip > 0 ? Math.max(trip, bytesAhead) : trip;
     const onTheWay = threads * Math.max(inside, this.#onTheWay(finishReads, false));
     const latency = loadedLatency * memoryLatencyNs.value;
     const arriving = onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
-    return Math.max(arriving, (bytes / memoryBytesPerNs.value) * (1 + 1 / (2 * blocks)));
+    return longestOf(arriving, (bytes / memoryBytesPerNs.value) * (1 + 1 / (2 * blocks)));
   }
 
   /** Bytes that a thread loads in one trip. */
