@@ -43,6 +43,7 @@ import {
   type RewriteOptions,
   type Rewritten,
   rewriteModel,
+  settleConstants,
 } from "./rewrite/rewrite-model.ts";
 import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
@@ -148,6 +149,35 @@ export function rewriteFor(
   onPass("rewrite");
   const { core, ...rest } = options;
   return rewriteModel(model, { ...rest, pricer: new GraphPricer(target, core) });
+}
+
+export interface GraphToExport {
+  readonly model: Model;
+  /** Of the import and of what is written, as rewriting prices them. */
+  readonly importNs: number;
+  readonly exportNs: number;
+}
+
+/**
+ * The graph to write for other runtimes: the cheapest, composites recognised; as it was imported, with the
+ * composites that it came with, where nothing is cheaper by more than prices tell apart.
+ */
+export function graphToExport(
+  imported: Model,
+  target: Target,
+  onPass?: (pass: string) => void,
+): Result<GraphToExport> {
+  const found = rewriteFor(prepareModel(imported), target, onPass, { onTie: "rewritten" });
+  if (!found.ok) return found;
+  const price = found.value.importPriceNs();
+  if (!price.ok) return price;
+  const importNs = price.value;
+  const { model, savedNs } = found.value.best;
+  const chosen =
+    savedNs > leastSaving * importNs
+      ? { model: settleConstants(model), importNs, exportNs: importNs - savedNs }
+      : { model: imported, importNs, exportNs: importNs };
+  return ok(chosen, found.warnings);
 }
 
 function improve(

@@ -2,12 +2,12 @@
  * A runtime fed with what the exporter writes: the model is imported, rewritten for a target or not, and
  * written as ONNX again. Inputs that the hints fix are gone from it, and are not passed on.
  */
-import { rewriteFor } from "../../src/compile.ts";
+import { graphToExport } from "../../src/compile.ts";
 import { exportOnnx } from "../../src/frontend/onnx/export/export-model.ts";
 import { type ImportedModel, importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import type { Model } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
-import { lowerToCore, settleConstants } from "../../src/rewrite/rewrite-model.ts";
+import { lowerToCore } from "../../src/rewrite/rewrite-model.ts";
 import type { Target } from "../../src/target/target.ts";
 import { workOfGraph } from "./graph-work.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
@@ -50,8 +50,6 @@ function exportAgain(bytes: Uint8Array, hints: ModelHints, target?: Target): Exp
   return { file: unwrap(exportOnnx(model, { inputNames, outputNames })).bytes, work };
 }
 
-/** The cheapest equal graph, composites recognised. */
 export function rewriteForExport(model: Model, target: Target): Model {
-  const rewritten = rewriteFor(prepareModel(model), target, undefined, { onTie: "rewritten" });
-  return settleConstants(unwrap(rewritten).best.model);
+  return unwrap(graphToExport(model, target)).model;
 }

@@ -48,6 +48,27 @@ function unwrap<T>(result: Result<T>): T {
   return result.value;
 }
 
+it("writes a graph that nothing makes cheaper as it was imported, composites whole", async () => {
+  const made = writeModel({
+    opset: 17,
+    inputs: [{ name: "x", dtype: "f32", shape: [4, 8] }],
+    outputs: ["y"],
+    weights: {
+      low: tensorOf("f32", [], Float32Array.of(0)),
+      high: tensorOf("f32", [], Float32Array.of(6)),
+    },
+    nodes: [{ op: "Clip", inputs: ["x", "low", "high"], outputs: ["y"] }],
+  });
+  writeFileSync(path("clip.onnx"), made);
+  const result = await exportAction(
+    { ...args("clip.onnx", "clip-again.onnx", "on"), shape: [] },
+    context,
+  );
+  expect(result.ok).toBe(true);
+  const written = unwrap(readModelFile(new Uint8Array(readFileSync(path("clip-again.onnx")))));
+  expect(written.graph!.node.map((n) => n.opType)).toEqual(["Clip"]);
+});
+
 const path = (name: string) => join(folder, name);
 const args = (model: string, onnx: string, rewrite: "on" | "off") => ({
   model: path(model),

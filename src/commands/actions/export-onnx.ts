@@ -2,7 +2,7 @@
 import { looksLikeArtifact } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { readContainer } from "../../artifact/read-artifact.ts";
-import { rewriteFor } from "../../compile.ts";
+import { graphToExport } from "../../compile.ts";
 import {
   type ExportedModel,
   exportOnnx,
@@ -10,8 +10,6 @@ import {
 } from "../../frontend/onnx/export/export-model.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { Model } from "../../graph/graph.ts";
-import { prepareModel } from "../../graph/prepare.ts";
-import { settleConstants } from "../../rewrite/rewrite-model.ts";
 import { writeAtomically, writePartsAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { type ModelSource, readModelFile } from "../../runtime/files/model-source.ts";
@@ -133,17 +131,13 @@ function importGraph(
   if (open) return fail(open);
   const target = findTarget(args.target);
   if (!target.ok) return target;
-  const prepared = prepareModel(imported.value);
-  const rewritten = rewriteFor(prepared, target.value, context.progress, { onTie: "rewritten" });
-  if (!rewritten.ok) return rewritten;
-  const { best } = rewritten.value;
-  const price = rewritten.value.importPriceNs();
-  if (!price.ok) return price;
-  const prices = { importNs: price.value, exportNs: price.value - best.savedNs };
-  return ok({ model: settleConstants(best.model), inputNames, outputNames, prices }, [
+  const chosen = graphToExport(imported.value, target.value, context.progress);
+  if (!chosen.ok) return chosen;
+  const { model, ...prices } = chosen.value;
+  return ok({ model, inputNames, outputNames, prices }, [
     ...imported.warnings,
     ...target.warnings,
-    ...rewritten.warnings,
+    ...chosen.warnings,
   ]);
 }
 
