@@ -22,7 +22,16 @@ import { type Campaign, type Finding, passed, type Trial } from "../campaign.ts"
 import { type PlantedFault, plant, plantedFaults } from "../planted-faults.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const copied = ["src", "test", "docs", "package.json", "tsconfig.json", "vitest.config.ts"];
+const copied = [
+  "src",
+  "test",
+  "campaign",
+  "bench",
+  "docs",
+  "package.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
 /** A planted fault may make a loop endless: a run that takes so much longer counts as caught. */
 const endless = { atLeastMs: 60_000, timesClean: 8 } as const;
 const cleanLimitMs = 300_000;

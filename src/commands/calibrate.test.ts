@@ -13,6 +13,8 @@ import { calibrationPath, placeOf } from "./library/machine-calibration.ts";
 import { sampleModel } from "./library/sample-model.test-support.ts";
 
 const target = targets.get("wasm")!;
+/** By name: what is chosen unasked differs between engines. */
+const wasm = ["--target", "wasm"];
 let folder = "";
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "wavetile-calibrate-"));
@@ -59,22 +61,22 @@ async function run(...argv: string[]): Promise<{ exit: number; out: string; err:
 it("fits the samples of a file again: the same by command line and library, byte for byte", async () => {
   const [from, a, b] = ["from", "a", "b"].map((n) => join(folder, `${n}.json`));
   plant(from!);
-  const { exit, out } = await run("calibrate", "--from", from!, "-o", a!, "--json");
+  const { exit, out } = await run("calibrate", ...wasm, "--from", from!, "-o", a!, "--json");
   expect(exit).toBe(0);
   const { data } = JSON.parse(out) as { data: Record<string, unknown> };
-  const report = await calibrate({ from: from!, output: b! });
+  const report = await calibrate({ target: "wasm", from: from!, output: b! });
   if (!report.ok) throw new Error(JSON.stringify(report.diagnostics));
   expect({ ...data, file: b }).toEqual({ ...report.value });
   expect(readFileSync(a!, "utf8")).toBe(readFileSync(b!, "utf8"));
   expect(report.value.moved.map((m) => m.figure)).toContain("arithmeticPerNs");
   expect(report.value.heldOut.errorAfter).toBeLessThan(report.value.heldOut.errorBefore);
-  const text = await run("calibrate", "--from", from!, "-o", a!);
+  const text = await run("calibrate", ...wasm, "--from", from!, "-o", a!);
   expect(text.out).toContain("rho before");
 });
 
 it("is used where it lies, named by explain, and left out on request", async () => {
   const model = join(folder, "model.onnx");
-  const explain = (...more: string[]) => run("explain", model, "--shape", "M=8", ...more);
+  const explain = (...more: string[]) => run("explain", model, ...wasm, "--shape", "M=8", ...more);
   const before = await explain();
   expect(before.out).toContain("nothing was measured here");
   plant(calibrationPath("wasm"));
@@ -82,7 +84,7 @@ it("is used where it lies, named by explain, and left out on request", async () 
   const { data } = JSON.parse(found.out) as { data: { calibration: Record<string, unknown> } };
   expect(data.calibration).toMatchObject({ file: calibrationPath("wasm"), samples: 96 });
   const output = join(folder, "model.wt");
-  const optimized = await run("optimize", model, "--shape", "M=8", "-o", output);
+  const optimized = await run("optimize", model, ...wasm, "--shape", "M=8", "-o", output);
   expect(optimized.out).toContain("prices calibrated on 96 samples");
   const artifact = await run("explain", output);
   expect(artifact.out).toContain(calibrationPath("wasm"));
@@ -93,17 +95,17 @@ it("is used where it lies, named by explain, and left out on request", async () 
 it("is not used where it was not made: a warning for its own file, a refusal for a named one", async () => {
   const model = join(folder, "model.onnx");
   plant(calibrationPath("wasm"), { machine: "another" });
-  const auto = await run("explain", model, "--shape", "M=8");
+  const auto = await run("explain", model, ...wasm, "--shape", "M=8");
   expect(auto.exit).toBe(0);
   expect(auto.err).toContain("CAL002");
   expect(auto.out).toContain("nothing was measured here");
   const path = calibrationPath("wasm");
-  const named = await run("explain", model, "--shape", "M=8", "--calibration", path);
+  const named = await run("explain", model, ...wasm, "--shape", "M=8", "--calibration", path);
   expect(named.exit).not.toBe(0);
   expect(named.err).toContain("CAL002");
   const broken = join(folder, "broken.json");
   writeFileSync(broken, "{}");
-  const refused = await run("explain", model, "--shape", "M=8", "--calibration", broken);
+  const refused = await run("explain", model, ...wasm, "--shape", "M=8", "--calibration", broken);
   expect(refused.err).toContain("CAL001");
 });
 
