@@ -205,8 +205,32 @@ export function evaluateAffine(
 ): number {
   const e = affine(value);
   let sum = e.constant;
-  for (const { coefficient, atom } of e.terms) sum += coefficient * atomValue(atom, numbers);
+  let largest = Math.abs(sum);
+  for (const { coefficient, atom } of e.terms) {
+    const part = coefficient * atomValue(atom, numbers);
+    sum += part;
+    largest = Math.max(largest, Math.abs(part), Math.abs(sum));
+  }
+  if (!(largest <= Number.MAX_SAFE_INTEGER)) return evaluateExactly(e, numbers);
   return sum === 0 ? 0 : sum;
+}
+
+/** The value where parts of it leave what numbers hold exactly; AFF002 where it does so itself. */
+function evaluateExactly(
+  { constant, terms }: Affine,
+  numbers: Readonly<Record<string, number>>,
+): number {
+  let sum = BigInt(constant);
+  for (const { coefficient, atom } of terms) {
+    sum += BigInt(coefficient) * BigInt(atomValue(atom, numbers));
+  }
+  const value = Number(sum);
+  if (!Number.isSafeInteger(value)) {
+    reject("AFF002", `a value of ${sum} leaves ±(2^53 - 1)`, {
+      help: "use smaller coefficients or a point nearer to 0",
+    });
+  }
+  return value;
 }
 
 function atomValue(atom: Atom, numbers: Readonly<Record<string, number>>): number {

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import {
   type Answer,
   add,
+  affine,
   affineHull,
   applyMap,
   coalesce,
@@ -12,6 +13,7 @@ import {
   countPoints,
   DiagnosticError,
   enumeratePoints,
+  evaluateAffine,
   fixParams,
   floorDivide,
   hullBoxes,
@@ -31,7 +33,9 @@ import {
   polyhedralHull,
   projectOut,
   removeRedundancies,
+  runLoops,
   samplePoint,
+  scale,
   simpleHull,
   subtract,
   type Truth,
@@ -223,5 +227,30 @@ describe("questions about what is not there", () => {
       expect(() => add("i", value)).toThrow(code);
     }
     expect(() => floorDivide("i", 0)).toThrow("AFF001: division by 0");
+  });
+
+  it("values beyond what numbers hold exactly are exact or refused", () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const far = add(scale(most, "i"), "j");
+    expect(() => evaluateAffine(far, { i: 5, j: 2 })).toThrow(
+      "AFF002: a value of 45035996273704957",
+    );
+    // Parts beyond it that cancel.
+    expect(evaluateAffine(add(far, scale(-most, "k")), { i: 5, j: 2, k: 5 })).toBe(2);
+  });
+
+  it("loops whose values leave them are refused, not walked without end", () => {
+    const i = scale(Number.MAX_SAFE_INTEGER, "i");
+    const run = { kind: "run", statement: "S", dims: ["t"], values: [affine("t")] } as const;
+    const inner = {
+      kind: "for",
+      loop: "t",
+      low: i,
+      high: add(i, 15),
+      marks: [],
+      body: run,
+    } as const;
+    const outer = { kind: "for", loop: "i", low: affine(0), high: affine(5), marks: [] } as const;
+    expect(() => runLoops({ ...outer, body: inner }, {})).toThrow("AFF002");
   });
 });

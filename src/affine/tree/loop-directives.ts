@@ -47,9 +47,12 @@ function newLoop(loop: string, values: BandMember["values"]): ChainLoop {
   return { member: { loop, values, coincident: false }, marks: [] };
 }
 
-export function checkFactor(loop: string, factor: number): void {
+export function checkFactor(loop: string, factor: number, what = "factor"): void {
   if (Number.isSafeInteger(factor) && factor >= 1) return;
-  reject("SCH003", `factor ${factor} is not a positive integer`, { at: loop });
+  reject("SCH003", `${what} ${factor} is not a positive integer`, {
+    at: loop,
+    help: `a ${what} is a whole number from 1 to 2^53 - 1`,
+  });
 }
 
 function checkSerial({ member, marks }: ChainLoop): void {
@@ -135,7 +138,10 @@ export function skewLoop(
 ): ScheduleTree {
   const { statement, by, factor } = request;
   if (!Number.isSafeInteger(factor)) {
-    reject("SCH003", `factor ${factor} is not an integer`, { at: request.loop });
+    reject("SCH003", `factor ${factor} is not an integer`, {
+      at: request.loop,
+      help: "a skew is by a whole number within ±(2^53 - 1)",
+    });
   }
   return changeChain(tree, request, (chain, at) => {
     const other = chain.loops[placeOf(chain.loops, { statement, loop: by })]!.member;
@@ -156,7 +162,10 @@ export function shiftLoop(
 ): ScheduleTree {
   const { statement, by } = request;
   if (!Number.isSafeInteger(by)) {
-    reject("SCH003", `a shift by ${by} is not an integer`, { at: request.loop });
+    reject("SCH003", `a shift by ${by} is not an integer`, {
+      at: request.loop,
+      help: "a shift is by a whole number within ±(2^53 - 1)",
+    });
   }
   return changeChain(tree, request, (chain, at) => {
     const old = chain.loops[at]!;
@@ -185,7 +194,7 @@ export interface DiamondRequest extends LoopName {
 export function diamondTile(tree: ScheduleTree, request: DiamondRequest): ScheduleTree {
   const { statement, by, factor, slope, wave, tile } = request;
   checkFactor(request.loop, factor);
-  checkFactor(request.loop, slope);
+  checkFactor(request.loop, slope, "slope");
   return changeChain(tree, request, (chain, at) => {
     const to = placeOf(chain.loops, { statement, loop: by });
     const [time, space] = [chain.loops[at]!, chain.loops[to]!];
