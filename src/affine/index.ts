@@ -84,6 +84,7 @@ export {
 export { findValueFlow } from "./flow.ts";
 export { type Flow, type FlowQuestion, findFlow } from "./flow-question.ts";
 export { affineHull, polyhedralHull, simpleHull } from "./hull.ts";
+export { ConflictMemory, type KnownConflicts } from "./known-conflicts.ts";
 export {
   checkApart,
   checkDependence,

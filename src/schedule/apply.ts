@@ -3,6 +3,7 @@
  * positive, a vector loop has a constant extent) with a SCH diagnostic that names the directive;
  * dependences are legality.ts. The result is a new value; nothing is changed in place.
  */
+import type { ConflictMemory } from "../affine/index.ts";
 import type { Region, Statement } from "../region/nest.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { less } from "../semantics/condition.ts";
@@ -39,11 +40,18 @@ import { planTree } from "./tree-schedule.ts";
 
 type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
 
-/** The region under the schedule, or the first directive that makes no sense with its reason. */
-export function applySchedule(region: Region, schedule: Schedule): Result<ScheduledRegion> {
+/**
+ * The region under the schedule, or the first directive that makes no sense with its reason. Trees are
+ * judged at once, with `memory` of what refused other schedules of the region.
+ */
+export function applySchedule(
+  region: Region,
+  schedule: Schedule,
+  memory?: ConflictMemory,
+): Result<ScheduledRegion> {
   return attempt(() => {
     let state = startRegion(region, schedule);
-    if (needsTree(state)) return applyToTree(state);
+    if (needsTree(state)) return applyToTree(state, memory);
     for (const directive of schedule.directives) state = applyDirective(state, directive);
     checkFused(state);
     return state;
@@ -82,14 +90,14 @@ function needsTree({ region, schedule }: ScheduledRegion): boolean {
 }
 
 /** Loops by trees; where tensors lie is checked for form here. */
-function applyToTree(start: ScheduledRegion): ScheduledRegion {
+function applyToTree(start: ScheduledRegion, memory: ConflictMemory | undefined): ScheduledRegion {
   let state = start;
   for (const d of start.schedule.directives) {
     if (d.kind === "layout") state = applyDirective(state, d);
     if (d.kind === "place" || d.kind === "stage") checkTensor(state, d, d.tensor);
     if (d.kind === "multiply") multiply(state, d);
   }
-  return { ...state, tree: planTree(start.region, start.schedule) };
+  return { ...state, tree: planTree(start.region, start.schedule, memory) };
 }
 
 function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {

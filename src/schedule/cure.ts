@@ -2,7 +2,7 @@
  * What to change in a refused schedule: the smallest set of edits of its directives that makes it legal
  * (affine/tree/suggest.ts), found by deciding about each candidate like about any schedule.
  */
-import { describeEdits, type Judge, smallestEdits } from "../affine/index.ts";
+import { ConflictMemory, describeEdits, type Judge, smallestEdits } from "../affine/index.ts";
 import type { Diagnostic, Result } from "../support/diagnostic.ts";
 import { applySchedule } from "./apply.ts";
 import type { Directive } from "./directive.ts";
@@ -15,15 +15,18 @@ type Refused = Extract<Result<ScheduledRegion>, { readonly ok: false }>;
 export function withCure(
   { region, schedule }: ScheduledRegion,
   refused: Refused,
-  decide: (scheduled: ScheduledRegion) => Result<ScheduledRegion>,
+  decide: (scheduled: ScheduledRegion, memory: ConflictMemory) => Result<ScheduledRegion>,
 ): Refused {
   const [fault, ...others] = refused.diagnostics;
   if (fault?.code !== "SCH016") return refused;
   const { directives } = schedule;
+  const memory = new ConflictMemory();
   const judge: Judge<Directive> = (edited) => {
-    const applied = applySchedule(region, { ...schedule, directives: edited });
+    const before = memory.hits;
+    const applied = applySchedule(region, { ...schedule, directives: edited }, memory);
     if (!applied.ok) return { legal: false, stuck: stuckAt(applied.diagnostics[0]!, edited) };
-    return { legal: decide(applied.value).ok };
+    const { ok: legal } = decide(applied.value, memory);
+    return { legal, quick: memory.hits > before };
   };
   const found = smallestEdits(directives, judge);
   if (!found) return refused;

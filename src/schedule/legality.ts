@@ -50,13 +50,17 @@ export function checkSchedule(
 ): Result<ScheduledRegion> {
   const decided = decideSchedule(scheduled, classes);
   if (decided.ok) return decided;
-  return withCure(scheduled, decided, (other) => decideSchedule(other, classes));
+  return withCure(scheduled, decided, (other, memory) => decideSchedule(other, classes, memory));
 }
 
-/** The same without looking for a cure, for who tries many schedules. */
+/**
+ * The same without looking for a cure, for who tries many schedules; with `memory`, what refused other
+ * schedules of the region may refuse this one.
+ */
 export function decideSchedule(
   scheduled: ScheduledRegion,
   classes: ClassKnowledge = new LegalityClasses(),
+  memory?: affine.ConflictMemory,
 ): Result<ScheduledRegion> {
   return attempt(() => {
     const tree = treeOf(scheduled);
@@ -68,7 +72,10 @@ export function decideSchedule(
     }
     const inGeneral = (general: ScheduledRegion): boolean =>
       attempt(() => new LegalityCheck(general, executionOrder(general)).check()).ok;
-    if (!classes.isProved(scheduled, inGeneral)) new LegalityCheck(scheduled, executed).check();
+    if (memory) new LegalityCheck(scheduled, executed, memory.of(scheduled.region)).recall();
+    const known = memory?.of(scheduled.region);
+    const proved = classes.isProved(scheduled, inGeneral);
+    if (!proved) new LegalityCheck(scheduled, executed, known).check();
     return scheduled;
   });
 }
@@ -133,12 +140,27 @@ class LegalityCheck {
   readonly #executed: ReadonlyMap<string, ExecutedStatement>;
   readonly #bridged: BridgedRegion;
   readonly #gridLoops: number;
+  readonly #known: affine.KnownConflicts | undefined;
 
-  constructor(region: ScheduledRegion, executed: readonly ExecutedStatement[]) {
+  constructor(
+    region: ScheduledRegion,
+    executed: readonly ExecutedStatement[],
+    known?: affine.KnownConflicts,
+  ) {
+    this.#known = known;
     this.#region = region;
     this.#executed = new Map(executed.map((s) => [s.scheduled.statement.name, s]));
     this.#bridged = bridgeRegion(region.region, dependentTensors(region));
     this.#gridLoops = Math.max(0, ...executed.map((s) => gridLoops(s).length));
+  }
+
+  /** Refuses what a pair breaks that refused another schedule of the region. */
+  recall(): void {
+    if (!this.#known || this.#bridged.approximated.length > 0) return;
+    const ordered = this.#schedule(this.#marks(), orderedTime);
+    const broken = this.#known.find(ordered, "ordered") ?? this.#known.find(this.#apart(), "apart");
+    const { loops } = ordered;
+    if (broken) refuseWitness(this.#region, { witness: broken, loops, place: undefined });
   }
 
   check(): void {
@@ -162,6 +184,7 @@ class LegalityCheck {
     const { context, approximated } = this.#bridged;
     const one = affine.checkDependence(schedule, dependence, { context });
     if (one.kind === "legal") return;
+    if (one.kind === "illegal" && !place) this.#known?.add(one.witness);
     const what = `a ${dependence.kind} dependence from ${dependence.source} to ${dependence.sink}`;
     if (one.kind === "unknown") refuseUnproved(this.#region, what, one.reason);
     if (approximated.length > 0) {

@@ -23,10 +23,14 @@ export interface TreeSchedule {
   readonly approximated: readonly string[];
 }
 
-/** Rejects the first directive that has no place to apply. */
-export function planTree(region: Region, { directives }: Schedule): TreeSchedule {
+/** Rejects the first directive that has no place to apply; `memory` may say no without a proof. */
+export function planTree(
+  region: Region,
+  { directives }: Schedule,
+  memory?: affine.ConflictMemory,
+): TreeSchedule {
   const { nest, approximated } = regionNest(region);
-  const verdict = new Planner(nest).run(directives);
+  const verdict = new Planner(nest, memory).run(directives);
   if (verdict.kind !== "malformed") return { nest, approximated, verdict };
   const { code, message, help } = verdict.diagnostics[0]!;
   if (code === "SCH016") return { nest, approximated, verdict };
@@ -104,11 +108,13 @@ interface WaitingFuse {
 }
 
 class Planner {
+  readonly #memory: affine.ConflictMemory | undefined;
   #plan: affine.Plan;
   #waiting: WaitingFuse[] = [];
 
-  constructor(nest: affine.Nest) {
+  constructor(nest: affine.Nest, memory: affine.ConflictMemory | undefined) {
     this.#plan = affine.startPlan(nest);
+    this.#memory = memory;
   }
 
   run(directives: readonly Directive[]): affine.Verdict {
@@ -117,7 +123,7 @@ class Planner {
       if (verdict && verdict.kind !== "legal") return verdict;
     }
     const last = directives.length - 1;
-    return this.#fuseWaiting() ?? affine.judgePlan(this.#plan, last);
+    return this.#fuseWaiting() ?? affine.judgePlan(this.#plan, last, this.#memory);
   }
 
   /** Undefined or legal where the plan took it. */
@@ -136,7 +142,7 @@ class Planner {
   }
 
   #take(d: affine.TreeDirective, at: number): affine.Verdict {
-    const verdict = affine.applyDirective(this.#plan, d, at);
+    const verdict = affine.applyDirective(this.#plan, d, at, this.#memory);
     if (verdict.kind === "legal") this.#plan = verdict.plan;
     return verdict;
   }

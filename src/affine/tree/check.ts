@@ -7,6 +7,7 @@
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Dependence } from "../dependence.ts";
 import { affine } from "../expression.ts";
+import type { KnownConflicts } from "../known-conflicts.ts";
 import {
   checkApart,
   checkDependence,
@@ -41,7 +42,12 @@ export type TreeLegality =
       readonly witness?: Witness;
     };
 
-export function checkTree(question: TreeQuestion, options: LegalityOptions = {}): TreeLegality {
+export interface TreeOptions extends LegalityOptions {
+  /** Pairs that refused other trees of these statements; what refuses this one is added. */
+  readonly known?: KnownConflicts;
+}
+
+export function checkTree(question: TreeQuestion, options: TreeOptions = {}): TreeLegality {
   const { statements, dependences, tree } = question;
   const flat = flattenTree(tree, statements);
   const absent = statements.find((s) => !flat.paths.has(s.name));
@@ -54,6 +60,9 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
     const witness = unorderedPair(stray.statements, question, options);
     return { kind: "malformed", diagnostics: [stray.fault], ...(witness && { witness }) };
   }
+  const { known } = options;
+  const broken = known?.find(flat, "ordered") ?? known?.find(flat, "apart");
+  if (broken) return { kind: "illegal", witness: broken };
   const grid = gridTimes(statements, flat.paths);
   let open: Legality | undefined;
   const threads = outerTimes(flat, statements);
@@ -63,6 +72,7 @@ export function checkTree(question: TreeQuestion, options: LegalityOptions = {})
       : checkDependence(flat, dependence, options);
     const all = grid ? [ordered, checkApart(grid, dependence, options)] : [ordered];
     for (const one of all) {
+      if (one.kind === "illegal") known?.add(one.witness);
       if (one.kind === "illegal") return one;
       if (one.kind === "unknown") open ??= one;
     }

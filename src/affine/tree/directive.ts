@@ -9,6 +9,7 @@
  * that order is what later directives have to keep.
  */
 import { attempt, type Diagnostic, diagnostic, reject } from "../../support/diagnostic.ts";
+import type { ConflictMemory } from "../known-conflicts.ts";
 import type { Legality, Witness } from "../legality.ts";
 import { checkDependence, pairOf } from "../legality.ts";
 import type { UnknownReason } from "../work.ts";
@@ -97,26 +98,43 @@ export function scheduleNest(nest: Nest, directives: readonly TreeDirective[]): 
   return judgePlan(plan, directives.length - 1);
 }
 
-/** Applies one directive; only those that change the program are judged by themselves. */
-export function applyDirective(plan: Plan, d: TreeDirective, at: number): Verdict {
+/**
+ * Applies one directive; only those that change the program are judged by themselves, where `memory` of
+ * pairs that refused other schedules says no sooner.
+ */
+export function applyDirective(
+  plan: Plan,
+  d: TreeDirective,
+  at: number,
+  memory?: ConflictMemory,
+): Verdict {
   const made = attempt((): Verdict => {
     switch (d.kind) {
       case "split-reduction":
       case "split-scan":
-        return splitLegally(plan, d, at);
+        return afterJudging(plan, at, memory, () => splitLegally(plan, d, at));
       case "fold":
       case "overwrite":
       case "buffer":
-        return moveStorage(plan, d, at);
-      case "overlap": {
-        const judged = judgePlan(plan, at);
-        return judged.kind === "legal" ? overlapTiles(plan, d, at) : judged;
-      }
+        return afterJudging(plan, at, memory, () => moveStorage(plan, d, at));
+      case "overlap":
+        return afterJudging(plan, at, memory, () => overlapTiles(plan, d, at));
       default:
         return { kind: "legal", plan: { ...plan, tree: changeOutside(plan.tree, d) } };
     }
   });
   return made.ok ? made.value : { kind: "malformed", at, diagnostics: made.diagnostics };
+}
+
+/** What changes the program starts from an order that is legal by itself. */
+function afterJudging(
+  plan: Plan,
+  at: number,
+  memory: ConflictMemory | undefined,
+  change: () => Verdict,
+): Verdict {
+  const judged = judgePlan(plan, at, memory);
+  return judged.kind === "legal" ? change() : judged;
 }
 
 /** Loops around copies stay as they are: the copies' first dimensions are those loops. */
@@ -172,12 +190,15 @@ function changeTree(tree: ScheduleTree, d: OrderDirective): ScheduleTree {
 }
 
 /** Whether the plan's tree keeps the dependences of its nest. */
-export function judgePlan(plan: Plan, at: number): Verdict {
+export function judgePlan(plan: Plan, at: number, memory?: ConflictMemory): Verdict {
   const { nest, tree } = plan;
   const found = nestDependences(nest);
   if (found.kind === "unknown") return { kind: "unknown", at, reason: found.reason };
   const question = { statements: nest.statements, dependences: found.value, tree };
-  const answer = checkTree(question, nest.context ? { context: nest.context } : {});
+  const answer = checkTree(question, {
+    ...(nest.context && { context: nest.context }),
+    ...(memory && { known: memory.of(nest) }),
+  });
   switch (answer.kind) {
     case "legal":
       return { kind: "legal", plan };
@@ -191,8 +212,6 @@ export function judgePlan(plan: Plan, at: number): Verdict {
 }
 
 function splitLegally(plan: Plan, d: SplitDirective, at: number): Verdict {
-  const judged = judgePlan(plan, at);
-  if (judged.kind !== "legal") return judged;
   const beside = partialRead(plan, d, at);
   if (beside) return beside;
   const next = splitPlan(plan, d);
@@ -246,8 +265,6 @@ function firstReassociated(
 }
 
 function moveStorage(plan: Plan, d: StorageDirective, at: number): Verdict {
-  const judged = judgePlan(plan, at);
-  if (judged.kind !== "legal") return judged;
   const relocate = relocationOf(plan, d);
   const answer = checkStorage(plan, relocate);
   switch (answer.kind) {

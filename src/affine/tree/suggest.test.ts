@@ -75,4 +75,29 @@ describe("the smallest change", () => {
     expect(sizes.get(1) ?? 0).toBeGreaterThan(3);
     expect([...sizes.keys()].some((size) => size > 1)).toBe(true);
   });
+
+  it("is found among thousands of sets of three edits", () => {
+    const nest = readKernel(`
+      for i in 1..5 {
+        for j in 1..5 {
+          for k in 1..5 {
+            S: y[i, j, k] = y[i - 1, j + 1, k], y[i, j - 1, k + 1]
+          }
+        }
+      }`);
+    const tile = (loops: readonly string[], factors: readonly number[], n: number) => {
+      const outer = [`o${n}`, `p${n}`];
+      const inner = [`u${n}`, `v${n}`];
+      return { kind: "tile" as const, statement: "S", loops, factors, outer, inner };
+    };
+    const change = smallestChange(nest, [
+      tile(["j", "k"], [3, 2], 0),
+      { kind: "skew", statement: "S", loop: "i", by: "v0", factor: 1 },
+      { kind: "reorder", statement: "S", order: ["o0", "p0", "i", "v0", "u0"] },
+      tile(["p0", "i"], [2, 2], 1),
+    ])!;
+    expect(change.smallest).toBe(true);
+    expect(change.text.split(", and ")).toHaveLength(3);
+    expect(isLegal(nest, change.directives)).toBe(true);
+  });
 });

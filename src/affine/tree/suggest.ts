@@ -5,7 +5,7 @@
  * schedules judged; where it ends early, what comes out is some change of which no part can be left away,
  * and is said to be no more than that.
  */
-import { scheduleNest, type TreeDirective } from "./directive.ts";
+import type { TreeDirective } from "./directive.ts";
 import { printTreeDirective } from "./directive-text.ts";
 import {
   areCompatible,
@@ -17,6 +17,7 @@ import {
   type ProposedDirective,
 } from "./edits.ts";
 import type { Nest } from "./nest-program.ts";
+import { PlanPrefixes } from "./plan-prefixes.ts";
 
 export interface Change {
   readonly directives: readonly TreeDirective[];
@@ -29,15 +30,17 @@ export interface Change {
 /** What is known of a schedule with edits. */
 export interface Judgement {
   readonly legal: boolean;
+  /** It was refused without a proof, by a pair that refused another one. */
+  readonly quick?: boolean;
   /** The first directives, so many, have no place or meaning, whatever stands behind them. */
   readonly stuck?: number | undefined;
 }
 
 export type Judge<D> = (directives: readonly (D | ProposedDirective)[]) => Judgement;
 
-/** Schedules that one search judges, and how many that need no judging count as one. */
-const mostJudged = 1500;
-const skippedPerJudged = 100;
+/** Schedules that one search proves, or the like: what takes less counts as the part of a proof that it takes. */
+const mostJudged = 6000;
+const [skippedPerJudged, quickPerJudged] = [200, 20];
 
 /** Undefined when the schedule without directives is not known to be legal either. */
 export function smallestChange(
@@ -45,10 +48,12 @@ export function smallestChange(
   directives: readonly TreeDirective[],
   limit = mostJudged,
 ): Change | undefined {
+  const plans = new PlanPrefixes(nest);
   const judge: Judge<TreeDirective> = (edited) => {
-    const verdict = scheduleNest(nest, edited);
+    const before = plans.quick;
+    const verdict = plans.schedule(edited);
     const stuck = verdict.kind === "malformed" ? verdict.at + 1 : undefined;
-    return { legal: verdict.kind === "legal", stuck };
+    return { legal: verdict.kind === "legal", stuck, quick: plans.quick > before };
   };
   const found = smallestEdits(directives, judge, limit);
   return (
@@ -119,8 +124,8 @@ class Candidates<D extends TreeDirective | { readonly kind: string }> {
     const beginnings = this.#beginnings(edited);
     this.#left--;
     if (beginnings.some((b) => this.#stuck.has(b))) return false;
-    this.#left -= skippedPerJudged - 1;
-    const { legal, stuck } = this.#judge(edited);
+    const { legal, stuck, quick } = this.#judge(edited);
+    this.#left -= (quick ? skippedPerJudged / quickPerJudged : skippedPerJudged) - 1;
     const bad = stuck === undefined ? undefined : beginnings[stuck - 1];
     if (bad !== undefined) this.#stuck.add(bad);
     return legal;
