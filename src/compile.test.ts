@@ -2,9 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { type CompiledModel, compileModel, firstMade } from "./compile.ts";
 import { GraphBuilder } from "./graph/builder.ts";
-import type { Graph, Model } from "./graph/graph.ts";
+import type { Graph, Model, ValueId } from "./graph/graph.ts";
+import { printGraph } from "./graph/graph-text.ts";
 import { tensorType } from "./graph/tensor-type.ts";
 import { noWeights, runGraph } from "./interp/graph.ts";
+import { type RuleRow, row } from "./rewrite/rule-row.ts";
 import { randomRef } from "./semantics/tensor.ts";
 import { diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
 import { Rng } from "./support/rng.ts";
@@ -40,6 +42,8 @@ function plain(): Graph {
   const x = b.input("x", tensorType("f32", 8, 8));
   return b.finish([b.apply("tanh", x)]);
 }
+
+const endless = "(add (neg (neg ?x)) ?y)";
 
 describe("compiling with rewriting", () => {
   it("takes the rewritten graph where the search prices it lower", () => {
@@ -88,5 +92,58 @@ describe("compiling with rewriting", () => {
       ],
     });
     expect(firstMade(["import"], () => refused)).toEqual(refused);
+  });
+});
+
+/** max(max(x, -200), -100), behind a sum. */
+function bounded(): Graph {
+  const b = new GraphBuilder("bounded");
+  const x = b.input("x", tensorType("f32", 8, 8));
+  const atLeast = (v: ValueId, low: number) => b.applyNumber("max", v, low);
+  return b.finish([atLeast(atLeast(b.add(x, x), -200), -100)]);
+}
+
+describe("rules that a caller gives", () => {
+  const compileWith = (graph: Graph, rules: readonly RuleRow[]) =>
+    compileModel({ graph, weights: noWeights }, { target, rewrite: "on", rules });
+
+  it.each<[string, Graph, RuleRow, string]>([
+    ["a rule that is not well formed", chain(), row("odd", "exact", "(neg ?x", "?x"), "EGR001"],
+    ["a variable that nothing binds", chain(), row("open", "exact", "(neg ?x)", "?y"), "EGR002"],
+    // False of what no trial draws.
+    [
+      "facts that contradict each other",
+      bounded(),
+      row("rare", "reassociates", "(max ?x ?c)", "?x", "all(c, -100); whole(x); float(x)"),
+      "EGR003",
+    ],
+    ["rules without end", bounded(), row("endless", "exact", "(add ?x ?y)", endless), "EGR004"],
+    ["a rule that is not true", chain(), row("lie", "exact", "(relu ?x)", "?x"), "EGR006"],
+  ])("%s end in a warning that names the rule, and the import", (_, graph, rule, code) => {
+    const before = printGraph(graph);
+    const result = compileWith(graph, [rule]);
+    expect(result).toMatchObject({
+      ok: true,
+      warnings: [{ code, severity: "warning", at: `rule "${rule.name}"` }],
+    });
+    const off = compileModel({ graph, weights: noWeights }, { target, rewrite: "off" });
+    expect(printGraph(unwrap(result).model.graph)).toBe(printGraph(unwrap(off).model.graph));
+    expect(printGraph(graph)).toBe(before);
+  });
+
+  it("ends within a budget and keeps what it found until then (EGR004)", () => {
+    const result = compileWith(chain(), [
+      row("endless", "exact", "(contract[?a] ?x ?y)", "(contract[?a] (neg (neg ?x)) ?y)"),
+    ]);
+    expect(result).toMatchObject({ ok: true, warnings: [{ code: "EGR004" }] });
+  });
+
+  it("are used where they hold", () => {
+    const rule = row("tanh-is-odd", "exact", "(neg (tanh (neg ?x)))", "(tanh ?x)");
+    const b = new GraphBuilder("odd");
+    const x = b.input("x", tensorType("f32", 8, 8));
+    const graph = b.finish([b.apply("neg", b.apply("tanh", b.apply("neg", x)))]);
+    const found = unwrap(compileWith(graph, [rule]));
+    expect(found.model.graph.nodes.map((node) => node.op)).toEqual(["tanh"]);
   });
 });

@@ -22,11 +22,14 @@ import { analyticalModel, type CostModel, priceCalibrated } from "./cost/calibra
 import type { CoreFigures } from "./cost/core-figures.ts";
 import { codeWork } from "./cost/mix-price.ts";
 import { GraphPricer } from "./cost/price-graph.ts";
+import { OperatorPricer } from "./cost/price-operators.ts";
 import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
+import { eliminateDeadCode } from "./graph/transforms/clean.ts";
+import { foldBatchNorm } from "./graph/transforms/fold-batch-norm.ts";
 import { keepWide, type WideValue } from "./graph/transforms/keep-wide.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { lowerProgram } from "./lower/lower-program.ts";
@@ -36,7 +39,8 @@ import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region } from "./region/nest.ts";
 import { regionsOf } from "./region/regions-of.ts";
-import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
+import { approximatePhases, defaultPhases, type RewriteMode } from "./rewrite/families/index.ts";
+import { givenComposites } from "./rewrite/given-composites.ts";
 import {
   type Candidate,
   lowerToCore,
@@ -45,6 +49,7 @@ import {
   rewriteModel,
   settleConstants,
 } from "./rewrite/rewrite-model.ts";
+import type { RuleRow } from "./rewrite/rule-row.ts";
 import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
   type Certificate,
@@ -74,6 +79,8 @@ export interface CompileOptions {
   readonly target: Target;
   /** Look for a cheaper equal graph by equality saturation; default: off. */
   readonly rewrite?: RewriteMode;
+  /** Rules beside those of the families, proved on random tensors before they are used. */
+  readonly rules?: readonly RuleRow[];
   /** Say by which rules each graph came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
   /** What decides layouts and schedules; default: collapse. */
@@ -153,36 +160,44 @@ export function rewriteFor(
 
 export interface GraphToExport {
   readonly model: Model;
-  /** Of the import and of what is written, as rewriting prices them. */
+  /** Of the import and of what is written, one operator after another at the target's rates. */
   readonly importNs: number;
   readonly exportNs: number;
 }
 
 /**
- * The graph to write for other runtimes: the cheapest, composites recognised; as it was imported, with the
- * composites that it came with, where nothing is cheaper by more than prices tell apart.
+ * The graph to write for other runtimes, which take one operator after another: the cheapest, with the
+ * composites that the import came with wherever they are still there; as it was imported where nothing is
+ * cheaper by more than prices tell apart.
  */
 export function graphToExport(
   imported: Model,
   target: Target,
-  onPass?: (pass: string) => void,
+  { onPass = () => {}, rules = [] }: Pick<CompileOptions, "onPass" | "rules"> = {},
 ): Result<GraphToExport> {
-  const found = rewriteFor(prepareModel(imported), target, onPass, { onTie: "rewritten" });
+  const given = { name: "given", rules: givenComposites(imported.graph), iterations: 1 };
+  // At first, whatever becomes of the budget, and again where rules have moved them.
+  const phases = [given, ...defaultPhases, given];
+  const pricer = new OperatorPricer(target);
+  onPass("rewrite");
+  const options = { pricer, phases, onTie: "rewritten", ownRules: rules } as const;
+  const found = rewriteModel(prepareModel(imported), options);
   if (!found.ok) return found;
-  const price = found.value.importPriceNs();
-  if (!price.ok) return price;
-  const importNs = price.value;
-  const { model, savedNs } = found.value.best;
-  const chosen =
-    savedNs > leastSaving * importNs
-      ? { model: settleConstants(model), importNs, exportNs: importNs - savedNs }
-      : { model: imported, importNs, exportNs: importNs };
+  const model = settleConstants(found.value.best.model);
+  // Every runtime folds batch norms by itself.
+  const [before, after] = [foldBatchNorm(imported.graph).graph, model.graph].map((graph) =>
+    pricer.totalNs(eliminateDeadCode(graph)),
+  ) as [number, number];
+  const isWorth = after < (1 - leastSaving) * before;
+  const chosen = isWorth
+    ? { model, importNs: before, exportNs: after }
+    : { model: imported, importNs: before, exportNs: before };
   return ok(chosen, found.warnings);
 }
 
 function improve(
   prepared: Model,
-  { target, rewrite = "off", explain = false, onPass, model }: CompileOptions,
+  { target, rewrite = "off", rules = [], explain = false, onPass, model }: CompileOptions,
 ): Result<Rewritten | undefined> {
   if (rewrite === "off") return ok(undefined);
   // All graphs are scheduled and priced whole behind this.
@@ -190,6 +205,7 @@ function improve(
     ...(rewrite === "approximate" && { phases: approximatePhases }),
     ...(model && { core: model.core }),
     ...forSearch,
+    ownRules: rules,
     explain,
     wholePrices: false,
   });

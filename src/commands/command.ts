@@ -87,6 +87,10 @@ export const shared = {
       "look for a cheaper equal graph by equality saturation before compiling; approximate: also by rules with an error bound, which verify then grants",
     value: "on|off|approximate",
   }),
+  rules: argument(z.string().optional(), {
+    description: "rewrite rules of your own, each proved on random tensors before it is used",
+    value: "FILE.json",
+  }),
   threads: argument(z.coerce.number().int().min(1).max(256).optional(), {
     description: "compute threads; default: what `wavetile detect` advises",
     value: "N",

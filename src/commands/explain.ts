@@ -20,6 +20,7 @@ export const explain = command({
       description:
         "which rules rewrite the graph of an ONNX model, prices before and after, runners-up",
     }),
+    rules: shared.rules,
     target: shared.target,
     shape: shared.shape,
     state: shared.state,

@@ -69,6 +69,48 @@ it("writes a graph that nothing makes cheaper as it was imported, composites who
   expect(written.graph!.node.map((n) => n.opType)).toEqual(["Clip"]);
 });
 
+it("writes the composites that a model came with beside what became cheaper", async () => {
+  const scalar = (x: number) => tensorOf("f32", [], Float32Array.of(x));
+  const filter = (n: number, c: number) =>
+    tensorOf(
+      "f32",
+      [n, c, 1, 1],
+      Float32Array.from({ length: n * c }, (_, i) => Math.sin(i)),
+    );
+  const made = writeModel({
+    opset: 17,
+    inputs: [{ name: "x", dtype: "f32", shape: [1, 8, 32, 32] }],
+    outputs: ["y"],
+    weights: {
+      w: filter(16, 8),
+      v: filter(16, 16),
+      scale: scalar(0.5),
+      low: scalar(-1),
+      high: scalar(6),
+    },
+    nodes: [
+      { op: "Conv", inputs: ["x", "w"], outputs: ["a"] },
+      { op: "LeakyRelu", inputs: ["a"], outputs: ["b"] },
+      { op: "GlobalAveragePool", inputs: ["b"], outputs: ["c"] },
+      { op: "Mul", inputs: ["c", "scale"], outputs: ["d"] },
+      { op: "Conv", inputs: ["d", "v"], outputs: ["e"] },
+      { op: "HardSigmoid", inputs: ["e"], outputs: ["f"] },
+      { op: "Mul", inputs: ["b", "f"], outputs: ["g"] },
+      { op: "Clip", inputs: ["g", "low", "high"], outputs: ["y"] },
+    ],
+  });
+  writeFileSync(path("squeeze.onnx"), made);
+  const exported = { ...args("squeeze.onnx", "squeezed.onnx", "on"), shape: [] };
+  expect((await exportAction(exported, context)).ok).toBe(true);
+  const written = unwrap(readModelFile(new Uint8Array(readFileSync(path("squeezed.onnx")))));
+  const operators = written.graph!.node.map((n) => n.opType);
+  expect(operators).toEqual(expect.arrayContaining(["LeakyRelu", "GlobalAveragePool", "Clip"]));
+  expect(operators.length).toBeLessThan(8);
+  for (const torn of ["Less", "Where", "ReduceSum", "Min", "Max"]) {
+    expect(operators).not.toContain(torn);
+  }
+});
+
 const path = (name: string) => join(folder, name);
 const args = (model: string, onnx: string, rewrite: "on" | "off") => ({
   model: path(model),

@@ -15,6 +15,7 @@ export const exportModel = command({
       description: "whether the graph is rewritten first, by the prices of the target",
       value: "on|off",
     }),
+    rules: shared.rules,
     target: shared.target,
     shape: shared.shape,
     value: shared.value,

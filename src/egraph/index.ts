@@ -70,11 +70,13 @@ export {
 export type { Builder, Match } from "./match.ts";
 export type { NodeId } from "./node-store.ts";
 export {
+  classNames,
   literalOp,
   type NodePattern,
   type Pattern,
   type PayloadPattern,
   parsePattern,
+  payloadNames,
   printPattern,
   term,
   type VariablePattern,

@@ -301,6 +301,8 @@ function attentionAttributes(site: Site, [a, b, s, c]: readonly string[], mask: 
   return { scale: Number(scale), causal: "none", mask, softcap: 0 };
 }
 
+const bothBounds: Row = () => ({ low: true, high: true });
+
 export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   number,
   compose,
@@ -329,6 +331,7 @@ export const attributeFunctions: Readonly<Record<string, AttributeFunction>> = {
   along,
   lowest,
   geluForm,
+  bothBounds,
   normForm,
   attentionForm: attentionForm(false),
   maskedAttentionForm: attentionForm(true),

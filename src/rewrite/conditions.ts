@@ -285,6 +285,13 @@ export const conditions: Readonly<Record<string, Condition>> = {
   },
   /** A scalar, of rank 0. */
   single: { holds: (site, [x]) => site.shape(x!).length === 0 },
+  /** Known, and no element of the first is above one of the second. */
+  ordered: {
+    holds: (site, [x, y]) => {
+      const [low, high] = [known(site, x!), known(site, y!)];
+      return low !== undefined && high !== undefined && Math.max(...low) <= Math.min(...high);
+    },
+  },
   /** A float that norms compute in itself: narrower ones are widened. */
   wide: { holds: (site, [x]) => ["f32", "f64"].includes(site.type(x!).dtype) },
   /** Known, and all elements are one finite number. */

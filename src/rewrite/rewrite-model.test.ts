@@ -10,7 +10,7 @@ import { verifyGraph } from "../graph/verify.ts";
 import { runGraph } from "../interp/graph.ts";
 import { evaluate } from "../semantics/index-expr.ts";
 import { fromRef, type RefTensor, randomRef, type Tensor } from "../semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "../support/diagnostic.ts";
+import { diagnostic, fail, formatDiagnostic, type Result } from "../support/diagnostic.ts";
 import { Rng } from "../support/rng.ts";
 import { targets } from "../target/index.ts";
 import { worstDifference } from "../verdict/tolerance.ts";
@@ -135,14 +135,33 @@ describe("rewriting", () => {
     expect(result.value.best.model).toBe(model);
   });
 
-  it("refuses a rule with an unknown condition by name (EGR001)", () => {
+  it("names a rule with an unknown condition and gives the import back (EGR001)", () => {
     const rules = [row("odd", "exact", "(neg ?x)", "?x", "everlasting(x)")];
     const phases = [{ name: "odd", rules, iterations: 1 }];
-    const result = rewriteModel(withWeights(layers(1)), { pricer: pricer(), phases });
+    const model = withWeights(layers(1));
+    const result = rewriteModel(model, { pricer: pricer(), phases });
     expect(result).toMatchObject({
-      ok: false,
-      diagnostics: [{ code: "EGR001", at: 'rule "odd"' }],
+      ok: true,
+      warnings: [{ code: "EGR001", severity: "warning", at: 'rule "odd"' }],
     });
+    expect(unwrap(result).best.model).toBe(model);
+    expect(unwrap(result).candidates).toHaveLength(1);
+  });
+
+  it("leaves a candidate out that cannot be priced, and says why", () => {
+    const model = withWeights(layers(1));
+    const priced = pricer();
+    let graphs = 0;
+    const refusing: RewriteOptions["pricer"] = {
+      op: (call, ranges) => priced.op(call, ranges),
+      region: (name) => priced.region(name),
+      // Of a part first the import is priced, then what was found.
+      regions: (graph) =>
+        graphs++ === 0 ? priced.regions(graph) : fail(diagnostic("GRF016", "no price")),
+    };
+    const result = rewriteModel(model, { pricer: refusing, wholePrices: false });
+    expect(result).toMatchObject({ ok: true, warnings: [{ code: "GRF016", severity: "warning" }] });
+    expect(unwrap(result).best.model).toBe(model);
   });
 
   it("keeps within a budget that the rules exhaust, and says which one did (EGR004)", () => {

@@ -3,7 +3,8 @@
  * into segments (segment.ts), equal segments are saturated once (rewrite-part.ts), the candidates of
  * each are priced as graphs by the injected pricer, then the whole graphs that they make. The import
  * itself is always among the candidates, so nothing comes out that is priced above it. A part whose
- * rules contradict each other stays as it was, with a diagnostic that names the rule.
+ * rules contradict each other stays as it was, and with rules that cannot be used all of the graph does,
+ * with a diagnostic that names the rule.
  */
 import type { SaturationReport } from "../egraph/index.ts";
 import { rangesOf } from "../graph/counts.ts";
@@ -16,8 +17,10 @@ import type { ChainStep } from "./chain.ts";
 import { deriveConstants } from "./derive-constants.ts";
 import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
+import { withOwnRules } from "./own-rules.ts";
 import { askParts, type Part, type PartQuestion } from "./part.ts";
 import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
+import type { RuleRow } from "./rule-row.ts";
 import { countRegions, expand, type Pricer, picoseconds, savedNs, totalNs } from "./savings.ts";
 import type { Segment } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
@@ -29,6 +32,8 @@ export type { Pricer } from "./savings.ts";
 export interface RewriteOptions {
   readonly pricer: Pricer;
   readonly phases?: readonly RulePhase[];
+  /** Further rules that nobody has proved yet (own-rules.ts). */
+  readonly ownRules?: readonly RuleRow[];
   /** Candidates of each part. */
   readonly count?: number;
   /** Whole graphs to price beside the import: of the best parts, of the second best, and so on. */
@@ -96,6 +101,7 @@ export const defaultSearch = { count: 1, budget: { nodes: 12_000, work: 3_000_00
 
 const defaults = {
   ...defaultSearch,
+  ownRules: [],
   wholes: 1,
   explain: false,
   onTie: "import" as const,
@@ -103,26 +109,28 @@ const defaults = {
 };
 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
-  const model = { ...source, graph: weightsFirst(source.graph) };
   const settings = { phases: defaultPhases, ...defaults, ...options };
-  const { pricer } = settings;
-  const rules = readRuleSet(settings.phases, scopeOf(model.graph));
-  if (!rules.ok) return rules;
-  const bounds = boundsOf(settings.phases);
+  const phases = withOwnRules(settings.phases, settings.ownRules);
+  if (!phases.ok) return unharmed(source, settings, phases.diagnostics);
+  const model = { ...source, graph: weightsFirst(source.graph) };
+  const rules = readRuleSet(phases.value, scopeOf(model.graph));
+  if (!rules.ok) return unharmed(source, settings, rules.diagnostics);
+  const bounds = boundsOf(phases.value);
   const answers: Answer[] = [];
   const warnings = new Map<string, Diagnostic>();
+  const warn = (found: Diagnostic): void => {
+    warnings.set(`${found.code} ${found.at}`, asWarning(found));
+  };
   for (const question of askParts(model.graph)) {
     const asked = { ...settings, bounds, read: readerFor(question, model) };
     const answer = answerPart(question, rules.value, asked);
     if (!answer.ok) return answer;
-    for (const found of answer.warnings) {
-      warnings.set(`${found.code} ${found.at}`, { ...found, severity: "warning" });
-    }
+    answer.warnings.forEach(warn);
     answers.push(answer.value);
   }
   const others = wholeGraphs(model, answers, settings);
   if (!others.ok) return others;
-  const unchanged: Candidate = { model: source, savedNs: 0, errorBound: 0 };
+  const unchanged = importItself(source);
   // Sorting is stable, and the import stands last.
   const candidates = [...others.value, unchanged].sort(
     (a, b) => picoseconds(b.savedNs) - picoseconds(a.savedNs),
@@ -130,14 +138,35 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   const [first] = candidates as [Candidate, ...Candidate[]];
   const found: Rewritten = {
     best: isTaken(first.savedNs, settings) ? first : unchanged,
-    importPriceNs: () => {
-      const all = countRegions(model, pricer);
-      return all.ok ? ok(totalNs(all.value, pricer)) : all;
-    },
+    importPriceNs: () => priceOf(model, settings),
     candidates,
     parts: answers.map((a) => a.report),
   };
   return ok(found, [...warnings.values()]);
+}
+
+/** The import, with what is wrong with the rules. */
+function unharmed(
+  source: Model,
+  settings: Settings,
+  faults: readonly Diagnostic[],
+): Result<Rewritten> {
+  const best = importItself(source);
+  const importPriceNs = () => priceOf(source, settings);
+  return ok({ best, importPriceNs, candidates: [best], parts: [] }, faults.map(asWarning));
+}
+
+function importItself(model: Model): Candidate {
+  return { model, savedNs: 0, errorBound: 0 };
+}
+
+function priceOf(model: Model, { pricer }: Settings): Result<number> {
+  const all = countRegions(model, pricer);
+  return all.ok ? ok(totalNs(all.value, pricer)) : all;
+}
+
+function asWarning(found: Diagnostic): Diagnostic {
+  return { ...found, severity: "warning" };
 }
 
 /** Graphs of the best of each part, of the second best, and so on. */
@@ -236,17 +265,23 @@ function answerPart(
   });
   const before = countRegions(withoutStore(graph), pricer);
   if (!before.ok) return before;
-  const priced: { readonly graph: Graph; readonly saved: number; readonly error: number }[] = [];
+  const priced: PricedGraph[] = [];
+  const unpriced: Diagnostic[] = [];
   for (const [i, candidate] of rewritten.graphs.entries()) {
     const after = countRegions(withoutStore(candidate), pricer);
-    if (!after.ok) return after;
+    // What cannot be priced is left out: the part itself is still there.
+    if (!after.ok) {
+      unpriced.push(...after.diagnostics);
+      continue;
+    }
     const saved = savedNs(before.value, after.value, pricer);
-    priced.push({ graph: candidate, saved, error: boundOf(rewritten.chains[i], bounds) });
+    const chain = rewritten.chains[i] ?? [];
+    priced.push({ graph: candidate, saved, chain, error: boundOf(chain, bounds) });
   }
   const better = priced
     .filter((p) => isTaken(p.saved, settings))
     .sort((a, b) => picoseconds(b.saved) - picoseconds(a.saved));
-  const { report, nodes, chains, warnings } = rewritten;
+  const { report, nodes, warnings } = rewritten;
   const told: PartReport = {
     segments: question.segments,
     nodes: graph.nodes.length,
@@ -254,7 +289,7 @@ function answerPart(
     stop: report.stop,
     priceNs: () => totalNs(before.value, pricer),
     savedNs: priced.map((p) => p.saved),
-    chains,
+    chains: rewritten.chains.length > 0 ? priced.map((p) => p.chain) : [],
     origins: question.origins,
     rules: report.rules
       .filter((r) => r.changes > 0)
@@ -267,11 +302,19 @@ function answerPart(
     errors: better.map((p) => p.error),
     report: told,
   };
-  return ok(answer, warnings);
+  return ok(answer, [...warnings, ...unpriced]);
 }
 
-function boundOf(chain: readonly ChainStep[] | undefined, bounds: Bounds): number {
-  return (chain ?? []).reduce((sum, { rule, uses }) => sum + uses * (bounds.get(rule) ?? 0), 0);
+/** A candidate of a part. */
+interface PricedGraph {
+  readonly graph: Graph;
+  readonly saved: number;
+  readonly error: number;
+  readonly chain: readonly ChainStep[];
+}
+
+function boundOf(chain: readonly ChainStep[], bounds: Bounds): number {
+  return chain.reduce((sum, { rule, uses }) => sum + uses * (bounds.get(rule) ?? 0), 0);
 }
 
 function noStore(key: string): never {

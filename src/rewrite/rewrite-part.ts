@@ -17,9 +17,10 @@ import type { Graph, OpKind, TensorType } from "../graph/graph.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { type ChainStep, chainOf } from "./chain.ts";
 import { chooseTerms } from "./choose.ts";
+import { compileRows } from "./compile-rows.ts";
 import { extractedGraph } from "./extracted-graph.ts";
 import { type FactScope, type Facts, factsAnalysis } from "./facts.ts";
-import { compileRows, type RuleRow } from "./rule-row.ts";
+import type { RuleRow } from "./rule-row.ts";
 import { addGraph, callOf, constantOp, leafOp, type ReadElements } from "./terms.ts";
 
 /** What a single op costs by itself, in nanoseconds: a guide for extraction. */

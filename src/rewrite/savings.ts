@@ -13,9 +13,11 @@ import { deriveConstants } from "./derive-constants.ts";
 import type { OpCost } from "./rewrite-part.ts";
 
 export interface Pricer {
+  /** Whether composites are operators to it; by default they are what they stand for. */
+  readonly hasComposites?: boolean;
   /** A guide for one op. */
   op(call: OpCost, ranges: IndexRanges): number;
-  /** Names of what a graph of core ops, whose constants are weights, computes together. */
+  /** Names of what a graph, whose constants are weights, computes together. */
   regions(graph: Graph): Result<readonly string[]>;
   /** Nanoseconds of a region that was named. */
   region(name: string): number;
@@ -25,7 +27,8 @@ export interface Pricer {
 export type RegionCounts = ReadonlyMap<string, number>;
 
 export function countRegions(model: Model, pricer: Pricer): Result<RegionCounts> {
-  const named = pricer.regions(deriveConstants(expand(model)).graph);
+  const taken = pricer.hasComposites ? model : expand(model);
+  const named = pricer.regions(deriveConstants(taken).graph);
   if (!named.ok) return named;
   const counts = new Map<string, number>();
   for (const name of named.value) counts.set(name, (counts.get(name) ?? 0) + 1);

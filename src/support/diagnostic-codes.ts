@@ -201,6 +201,7 @@ export const diagnosticCodes = {
   EGR003: "facts contradict each other",
   EGR004: "saturation ended by its budget",
   EGR005: "cost of a node is not usable",
+  EGR006: "rule is not true",
   CLI001: "arguments not valid",
   CLI002: "no such target",
   CLI003: "optional package not installed",

@@ -19,6 +19,7 @@ import {
 } from "../library/open-model.ts";
 import { defaultLimits } from "../library/specialising-session.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
+import { readRules } from "./rules-file.ts";
 
 export interface OpenArgs {
   readonly model: string;
@@ -31,6 +32,8 @@ export interface OpenArgs {
   readonly portable?: boolean;
   readonly measured?: ReadonlyMap<string, Schedule>;
   readonly rewrite?: RewriteMode;
+  /** A file of rules. */
+  readonly rules?: string | undefined;
   readonly explainRewrite?: boolean;
   readonly calibration?: CalibrationWish | undefined;
 }
@@ -56,6 +59,8 @@ function readRequest(args: OpenArgs, context: CommandContext): Result<OpenReques
   if (!states.ok) return states;
   const values = readInputs(args.value ?? [], "--value");
   if (!values.ok) return values;
+  const rules = readRules(args.rules, args.rewrite);
+  if (!rules.ok) return rules;
   const options = {
     target: args.target,
     shapes: shapes.value,
@@ -66,6 +71,7 @@ function readRequest(args: OpenArgs, context: CommandContext): Result<OpenReques
     ...(args.portable && { portable: true }),
     ...(args.measured && { measured: args.measured }),
     ...(args.rewrite && { rewrite: args.rewrite }),
+    ...(rules.value.length > 0 && { rules: rules.value }),
     ...(args.explainRewrite && { explainRewrite: true }),
     calibration: args.calibration ?? "auto",
     onPass: context.progress,

@@ -17,6 +17,7 @@ import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
+import type { RuleRow } from "../../rewrite/rule-row.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
 import { probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
@@ -49,6 +50,8 @@ export interface OpenOptions extends GivenSizes {
   readonly threads?: number;
   /** Whether the graph is rewritten before it is compiled; default: off. */
   readonly rewrite?: RewriteMode;
+  /** Rules beside those of the families, proved before they are used. */
+  readonly rules?: readonly RuleRow[];
   /** Say by which rules rewriting found each graph. */
   readonly explainRewrite?: boolean;
   /** Compile an ONNX model for WebAssembly too, where the target is machine code: for artifacts. */
@@ -285,6 +288,7 @@ export function compileImported(
     ...(used && { model: used.model }),
     ...(options.threads !== undefined && { threads: options.threads }),
     ...(options.rewrite && { rewrite: options.rewrite }),
+    ...(options.rules && { rules: options.rules }),
     ...(options.explainRewrite && { explain: true }),
     ...(options.measured && { measured: options.measured }),
     ...(options.onPass && { onPass: options.onPass }),

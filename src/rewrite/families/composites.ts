@@ -35,6 +35,30 @@ export const composites: readonly RuleRow[] = [
     "(hardSwish ?x)",
     "near(a, 0.16666666666666666); all(b, 0.5); all(o, 1); all(z, 0); whole(x); float(x)",
   ),
+  row(
+    "clip",
+    "exact",
+    "(min (max ?x ?l) ?h)",
+    "(clip[?k] ?x ?l ?h)",
+    "single(l); single(h); float(x); k = bothBounds()",
+  ),
+  sampled(
+    row(
+      "clip-from-above",
+      "exact",
+      "(max (min ?x ?h) ?l)",
+      "(clip[?k] ?x ?l ?h)",
+      "single(l); single(h); ordered(l, h); float(x); k = bothBounds()",
+    ),
+    "#clamped",
+  ),
+  row(
+    "clip-of-relu",
+    "exact",
+    "(min (relu ?x) ?h)",
+    "(clip[?k] ?x (constant[?z]) ?h)",
+    "single(h); float(x); z = number(0, x); k = bothBounds()",
+  ),
   sampled(
     row(
       "softmax",

@@ -6,9 +6,10 @@ import type { ValueId } from "../../graph/graph.ts";
 import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { toIndex } from "../../semantics/index-expr.ts";
 import { zeroRef } from "../../semantics/tensor.ts";
+import { compileRows } from "../compile-rows.ts";
 import { type Facts, factsAnalysis, scopeOf } from "../facts.ts";
 import { exactJudge, judgeGraph } from "../prove/judge.ts";
-import { compileRows, type RuleRow } from "../rule-row.ts";
+import type { RuleRow } from "../rule-row.ts";
 import { addGraph } from "../terms.ts";
 import { families } from "./index.ts";
 

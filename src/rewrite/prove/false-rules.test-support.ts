@@ -228,6 +228,16 @@ export const falseRules: readonly RuleRow[] = [
     "(max (add ?x ?c) (add ?y ?c))",
     "(add (max ?x ?y) (add ?c ?c))",
   ),
+  sampled(
+    row(
+      "clip-of-bounds-out-of-order",
+      "exact",
+      "(max (min ?x ?h) ?l)",
+      "(clip[?k] ?x ?l ?h)",
+      "single(l); single(h); float(x); k = bothBounds()",
+    ),
+    "#clamped",
+  ),
   row("min-as-max", "exact", "(min ?x ?y)", "(max ?x ?y)"),
   row("negated-extremum", "exact", "(neg (max ?x ?y))", "(max (neg ?x) (neg ?y))", "signed(x)"),
   // Of joins and reductions.

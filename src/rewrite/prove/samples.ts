@@ -163,6 +163,13 @@ const gelu: Sample = ({ b, rng, input }) => {
   return [b.node("gelu", [x], { approximate: "none" })];
 };
 
+/** Bounded from above, then from below; half of the bounds are in order. */
+const clamped: Sample = ({ b, rng, input }) => {
+  const bound = () => rng.integer(-8, 8) / 4;
+  const x = input("x", randomShape(rng));
+  return [b.applyNumber("max", b.applyNumber("min", x, bound()), bound())];
+};
+
 /** A weight that is the product of thin ones but for little. */
 const thinProduct: Sample = ({ b, rng, input, given }) => {
   const [k, n] = [rng.integer(6, 9), rng.integer(6, 9)];
@@ -182,6 +189,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   "even-batch": evenBatch,
   "thin-product": thinProduct,
   gelu,
+  clamped,
   "scales-by-axis": scalesByAxis,
   "dequantized-product": dequantizedProduct,
 };
