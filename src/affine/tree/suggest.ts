@@ -2,8 +2,8 @@
  * The smallest change that makes a refused schedule legal: sets of edits (edits.ts), those of one edit
  * first, then those of two and so on, each judged like any schedule, so that what is suggested is legal for
  * sure. A schedule without directives is legal, so there always is a change. The search is counted in
- * schedules judged; where it ends early, what comes out is some change of which no part can be left away,
- * and is said to be no more than that.
+ * schedules judged; where it ends early, what comes out is the fewest directives to leave out, and is said to
+ * be no more than that.
  */
 import type { TreeDirective } from "./directive.ts";
 import { printTreeDirective } from "./directive-text.ts";
@@ -41,6 +41,9 @@ export type Judge<D> = (directives: readonly (D | ProposedDirective)[]) => Judge
 /** Schedules that one search proves, or the like: what takes less counts as the part of a proof that it takes. */
 const mostJudged = 6000;
 const [skippedPerJudged, quickPerJudged] = [200, 20];
+
+/** Directives of which all sets are left out in turn: a thousand schedules. */
+const mostSubsets = 10;
 
 /** Undefined when the schedule without directives is not known to be legal either. */
 export function smallestChange(
@@ -143,12 +146,21 @@ class Candidates<D extends TreeDirective | { readonly kind: string }> {
     });
   }
 
-  /** Directives to leave out, none of which can stay by itself: they are put back one by one. */
+  /** The fewest directives to leave out; of very many, some of which none can stay by itself. */
   fewestLeftOut(): readonly Edit[] | undefined {
-    const count = this.#directives.length;
-    let out: readonly Edit[] = Array.from({ length: count }, (_, at) => leaveOut(at));
-    if (!this.#isLegal(out)) return undefined;
-    for (let at = 0; at < count; at++) {
+    const all: readonly Edit[] = this.#directives.map((_, at) => leaveOut(at));
+    if (!this.#isLegal(all)) return undefined;
+    for (let size = 2; size < all.length && all.length <= mostSubsets; size++) {
+      const fewest = this.firstLegal(all, size);
+      if (fewest) return fewest;
+    }
+    return all.length <= mostSubsets ? all : this.#putBack(all);
+  }
+
+  /** Without those that can stay, one by one. */
+  #putBack(all: readonly Edit[]): readonly Edit[] {
+    let out = all;
+    for (const { at } of all) {
       const fewer = out.filter((e) => e.at !== at);
       if (fewer.length > 0 && this.#isLegal(fewer)) out = fewer;
     }
