@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
-import { runCommandLine } from "./command-line.ts";
+import { runCaptured } from "./run-captured.test-support.ts";
 
 const peer = "onnxruntime-node";
 let folder = "";
@@ -32,15 +32,8 @@ function hidePeer(): void {
 }
 
 async function againstPeer(command: "verify" | "bench") {
-  let out = "";
   const args = [command, model, "--shape", "M=4", "--threads", "1", "--against", "onnxruntime"];
-  const exit = await runCommandLine([...args, "--json"], {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: () => {} },
-    environment: {},
-    now: () => performance.now(),
-    onInterrupt: () => {},
-  });
+  const { exit, out } = await runCaptured([...args, "--json"], () => performance.now());
   return { exit, document: JSON.parse(out) as unknown };
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
 import { writeGguf } from "../frontend/gguf/write-gguf.test-support.ts";
-import { runCommandLine } from "./command-line.ts";
+import { type Captured, runCaptured } from "./run-captured.test-support.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -12,17 +12,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function wavetile(...argv: string[]) {
-  let out = "";
-  let err = "";
-  const exit = await runCommandLine(argv, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-    environment: {},
-    now: () => 0,
-    onInterrupt: () => {},
-  });
-  return { exit, out, err };
+function wavetile(...argv: string[]): Promise<Captured> {
+  return runCaptured(argv);
 }
 
 /** Paths of the numbers that stand beside no origin and in nothing that is named. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
-import { runCommandLine } from "../cli/command-line.ts";
+import { type Captured, runCaptured } from "../cli/run-captured.test-support.ts";
 import { calibrate as fitCalibration } from "../cost/calibration.ts";
 import { printCalibration } from "../cost/calibration-file.ts";
 import { coreFigures } from "../cost/core-figures.ts";
@@ -46,16 +46,8 @@ function plant(path: string, changes: { readonly machine?: string } = {}): void 
   writeFileSync(path, printCalibration({ ...made, ...changes }));
 }
 
-async function run(...argv: string[]): Promise<{ exit: number; out: string; err: string }> {
-  let [out, err] = ["", ""];
-  const exit = await runCommandLine(argv, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-    environment: {},
-    now: () => 0,
-    onInterrupt: () => {},
-  });
-  return { exit, out, err };
+function run(...argv: string[]): Promise<Captured> {
+  return runCaptured(argv);
 }
 
 it("fits the samples of a file again: the same by command line and library, byte for byte", async () => {

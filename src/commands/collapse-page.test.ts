@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { runCommandLine } from "../cli/command-line.ts";
+import { runCaptured } from "../cli/run-captured.test-support.ts";
 import { exhaustiveOptimum } from "../search/check.ts";
 import { priceOf } from "../search/problem.ts";
 import { readProblem } from "../search/problem-file.ts";
@@ -17,14 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 it("prints what the page prints", async () => {
   const path = join(folder, "three-layers.json");
   writeFileSync(path, example);
-  let out = "";
-  await runCommandLine(["schedule", path], {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: () => {} },
-    environment: {},
-    now: () => 0,
-    onInterrupt: () => {},
-  });
+  const { out } = await runCaptured(["schedule", path]);
   const printed = /```\n(three layers: [\s\S]*?)```/.exec(page)![1]!;
   expect(out).toBe(printed);
 });

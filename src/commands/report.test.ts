@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { runCommandLine } from "../cli/command-line.ts";
+import { runCaptured } from "../cli/run-captured.test-support.ts";
 import { sampleModel } from "./library/sample-model.test-support.ts";
 
 let folder = "";
@@ -17,14 +17,7 @@ afterAll(() => {
 });
 
 async function run(...argv: string[]) {
-  let [out, err] = ["", ""];
-  const exit = await runCommandLine([...argv, "--json"], {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-    environment: {},
-    now: () => performance.now(),
-    onInterrupt: () => {},
-  });
+  const { exit, out, err } = await runCaptured([...argv, "--json"], () => performance.now());
   expect(exit, out + err).toBe(0);
   return (JSON.parse(out) as { data: Record<string, unknown> }).data;
 }

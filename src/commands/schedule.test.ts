@@ -2,23 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { runCommandLine } from "../cli/command-line.ts";
+import { type Captured, runCaptured } from "../cli/run-captured.test-support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "wavetile-schedule-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const example = join(import.meta.dirname, "../../examples/problems/attention-12kb.json");
 
-async function schedule(...argv: string[]) {
-  let out = "";
-  let err = "";
-  const exit = await runCommandLine(["schedule", ...argv], {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-    environment: {},
-    now: () => 0,
-    onInterrupt: () => {},
-  });
-  return { exit, out, err };
+function schedule(...argv: string[]): Promise<Captured> {
+  return runCaptured(["schedule", ...argv]);
 }
 
 function fileOf(problem: object): string {
