@@ -48,6 +48,14 @@ function run(contest: FakeContest, changes: Partial<Protocol> = {}) {
 }
 
 describe("runContest", () => {
+  test("times a program that both sides are once", async () => {
+    const contest = Object.assign(new FakeContest({ ours: 100, peer: 90 }), { isOneProgram: true });
+    expect(await run(contest)).toMatchObject({
+      estimate: { oursNs: 100, peerNs: 100, ratio: 1, low: 1, high: 1, n: 4 },
+    });
+    expect(contest.log).not.toContain("B");
+  });
+
   test("checks first, then alternates on fresh inputs", async () => {
     const contest = new FakeContest({ ours: 100, peer: 250 });
     expect(await run(contest)).toEqual({

@@ -1,11 +1,15 @@
 /**
  * One case of a bench: two sides that do the same work. Correctness first, then warm-up, then
  * interleaved rounds A B A B on fresh random data, and a time below what the machine can do is
- * refused. The clock is injected.
+ * refused. Two sides that are one program are timed as one. The clock is injected.
  */
 
-import { type SamplingProtocol, sampleInTurns } from "../../src/runtime/measure/sampling.ts";
-import { estimateRatio, type RatioEstimate } from "../../src/runtime/measure/statistics.ts";
+import {
+  leastRounds,
+  type SamplingProtocol,
+  sampleInTurns,
+} from "../../src/runtime/measure/sampling.ts";
+import { estimateRatio, median, type RatioEstimate } from "../../src/runtime/measure/statistics.ts";
 import { Rng } from "../../src/support/rng.ts";
 
 /** Both sides, loaded and ready. */
@@ -21,6 +25,8 @@ export interface Contest {
    * spare on peaks measured for its kind of code. Absent where the work is not counted.
    */
   readonly floorNs?: { readonly ours?: number; readonly peer?: number };
+  /** Both sides are one program, by its text: it is timed once, and neither can be the faster. */
+  readonly isOneProgram?: boolean;
   /** Shown behind the times. */
   readonly beside?: Readonly<Record<string, number | string>>;
   close(): Promise<void>;
@@ -44,6 +50,8 @@ const checkShare = 0.1;
 export async function runContest(contest: Contest, protocol: Protocol): Promise<ContestOutcome> {
   const rng = new Rng(protocol.seed);
   const { checks, clock, longNs = Infinity } = protocol;
+  if (contest.isOneProgram)
+    return { kind: "measured", estimate: await timeOnce(contest, protocol) };
   const start = clock();
   for (let i = 0; i < checks && (i === 0 || clock() - start < checkShare * longNs); i++) {
     contest.refresh(rng);
@@ -60,6 +68,18 @@ export async function runContest(contest: Contest, protocol: Protocol): Promise<
     belowFloor("the peer", Math.min(...peer!), floorNs.peer);
   if (broken !== undefined) return { kind: "implausible", reason: broken };
   return { kind: "measured", estimate: estimateRatio(pairs, rng) };
+}
+
+/** The time of one program, beside itself. */
+async function timeOnce(contest: Contest, protocol: Protocol): Promise<RatioEstimate> {
+  const rng = new Rng(protocol.seed);
+  contest.refresh(rng);
+  const refresh = () => contest.refresh(rng);
+  const rounds = Math.min(protocol.rounds, leastRounds);
+  const sides = [repeating(contest.ours)];
+  const [times] = await sampleInTurns(sides, { ...protocol, rounds }, protocol.clock, refresh);
+  const ns = median(times!);
+  return { oursNs: ns, peerNs: ns, ratio: 1, low: 1, high: 1, n: times!.length };
 }
 
 function belowFloor(side: string, foundNs: number, floorNs = 0): string | undefined {

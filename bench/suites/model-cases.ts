@@ -91,6 +91,7 @@ async function openContest(
   const contest = {
     ...sessionContest(rounding, modelCase, sessions),
     ...(style && { beside: style.beside(sessions) }),
+    isOneProgram: isOneProgram(sessions),
     close: async () => {},
   };
   if (style?.floors === false) return contest;
@@ -127,4 +128,9 @@ export function sessionContest(
       await peer.release();
     },
   };
+}
+
+/** Where both show what they run. */
+function isOneProgram([ours, peer]: readonly [Session, Session]): boolean {
+  return ours.program !== undefined && ours.program === peer.program;
 }

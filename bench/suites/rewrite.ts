@@ -4,6 +4,7 @@
  * graph, rewritten, against the model's own file, both in onnxruntime-node. `layers`, `scale` and
  * `reported`: see rewrite/. The mean is over `effect` alone.
  */
+import { createHash } from "node:crypto";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import type { Contest } from "../measure/contest.ts";
@@ -61,8 +62,12 @@ function besideOf([ours, peer]: readonly [Session, Session]): NonNullable<Contes
     "flops after": work.run.flops,
     bytes: work.imported.bytes,
     "bytes after": work.run.bytes,
-    ...(program !== undefined && program === peer.program && { program: "the same" }),
+    ...(program !== undefined && program === peer.program && { "same program": hashOf(program) }),
   };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 12);
 }
 
 /** Of what was measured: families that were left out have no figure. */
