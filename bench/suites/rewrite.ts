@@ -57,10 +57,12 @@ export const rewriteSuite: Suite = {
 function besideOf([ours, peer]: readonly [Session, Session]): NonNullable<Contest["beside"]> {
   const { work, program } = ours;
   invariant(work, () => "a rewritten session shows its graph");
+  // What the other side runs is the graph before, where it shows it: with the values that are kept wide.
+  const before = peer.work?.run ?? work.imported;
   return {
-    flops: work.imported.flops,
+    flops: before.flops,
     "flops after": work.run.flops,
-    bytes: work.imported.bytes,
+    bytes: before.bytes,
     "bytes after": work.run.bytes,
     ...(program !== undefined && program === peer.program && { "same program": hashOf(program) }),
   };
