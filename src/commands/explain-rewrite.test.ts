@@ -45,6 +45,7 @@ it("names the chain of rules, prices before and after, and the graph that is kep
   expect(text).toMatch(/^import [\d.]+ ms, rewritten [\d.]+ ms \([\d.]+ % less\)/);
   expect(text).toContain("(kept)");
   expect(text).toMatch(/rule +uses/);
+  expect(text).toContain("at the price that rewriting goes by");
   expect(data.keptPriceNs).toBeLessThan(data.importPriceNs as number);
 });
 

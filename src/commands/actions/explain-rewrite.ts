@@ -40,7 +40,11 @@ function describeGraphs(competitors: readonly Competitor[]): readonly string[] {
     const price = estimateNs === undefined ? "refused" : milliseconds(estimateNs);
     return isKept ? `${price} (kept)` : price;
   });
-  return [outcome, `graphs beside the import, ms: ${listed.join(", ") || "none"}`];
+  return [
+    outcome,
+    `graphs beside the import, ms: ${listed.join(", ") || "none"}`,
+    "parts, each by itself at the price that rewriting goes by, before it is scheduled:",
+  ];
 }
 
 /** A part with prices in place of differences. */
