@@ -38,7 +38,7 @@ import type { MemoryPlan } from "./lower/memory-plan.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region } from "./region/nest.ts";
-import { regionsOf } from "./region/regions-of.ts";
+import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
 import { approximatePhases, defaultPhases, type RewriteMode } from "./rewrite/families/index.ts";
 import { givenComposites } from "./rewrite/given-composites.ts";
 import {
@@ -50,6 +50,7 @@ import {
   settleConstants,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
+import { chainsFor } from "./schedule/choose-chains.ts";
 import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
   type Certificate,
@@ -412,18 +413,31 @@ function scheduleGraph(
     pricerOf: (region: Region) => tilePricer(region, target, core),
     priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target, core).estimateNs,
   };
+  const codePrice = (scheduled: ScheduledRegion): number | undefined =>
+    codePriceOf(scheduled, target, prices)?.estimateNs;
   const {
     regions,
     nests: widened,
     rootOf,
-  } = regionsOf(nests.value, layoutsFor(pricing, options.solver) ?? splitsFor(pricing));
+  } = regionsOf(
+    nests.value,
+    inTurn(
+      layoutsFor(pricing, options.solver) ?? splitsFor(pricing),
+      chainsFor({
+        ...pricing,
+        threads,
+        codePriceOf: codePrice,
+        isProved: (scheduled) => isProvedAlone(scheduled, target),
+      }),
+    ),
+  );
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,
     name: nests.value.name,
     threads,
     rootOf,
-    codePriceOf: (scheduled) => codePriceOf(scheduled, target, prices)?.estimateNs,
+    codePriceOf: codePrice,
     ...(options.measured && { measured: options.measured }),
     ...(options.solver && { solver: options.solver }),
   });
@@ -436,6 +450,15 @@ function scheduleGraph(
   const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
   const { warnings } = nests;
   return ok({ from, model, widened, choice: choice.value, pricePs, warnings });
+}
+
+/** Whether a region's program by itself, with its operands as inputs, is proved valid. */
+function isProvedAlone(scheduled: ScheduledRegion, target: Target): boolean {
+  const plan = lowerProgram(
+    { nests: programOf(scheduled.region), scheduled: [scheduled], requires: [], states: [] },
+    target,
+  );
+  return plan.ok && validateProgram(plan.value.program).ok;
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */

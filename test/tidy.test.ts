@@ -223,6 +223,7 @@ describe("order and reuse of memory", () => {
     "src/region/statement.ts": "replaces variables",
     "src/region/uses.ts": "lists who touches what",
     "src/schedule/block-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/chain-space.ts": "proposes schedules, which are then decided",
     "src/schedule/choose-layouts.ts": "lists who meets a map in which form",
     "src/schedule/generalise.ts": "makes the region that stands for a class",
     "src/schedule/nest-figures.ts": "counts for prices",
@@ -232,6 +233,7 @@ describe("order and reuse of memory", () => {
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
   const neverRun = [
     "src/cost/price-graph.ts",
+    "src/schedule/chain-states.ts",
     "src/schedule/cure.ts",
     "src/schedule/apply.ts",
     "src/schedule/region-prices.ts",

@@ -148,7 +148,11 @@ describe("what plan kernels calls written today", () => {
         const program = programOf(body(type), target);
         expect(emit(program, target)).toBeGreaterThan(0);
         const steps = stepsFor(kind);
-        if (steps) expect(program.kernels.length).toBe(steps.kernels);
+        if (!steps) continue;
+        // On a CPU rows go through all steps in one kernel where that is cheaper.
+        const fewest = target === "h200" ? steps.kernels : 1;
+        expect(program.kernels.length).toBeGreaterThanOrEqual(fewest);
+        expect(program.kernels.length).toBeLessThanOrEqual(steps.kernels);
       }
     }
   });

@@ -9,8 +9,13 @@
  *   together          max(core, slowest level) + overlapLoss x min of the two
  */
 import type { Kernel } from "../program/program.ts";
+import { placedFigures } from "../schedule/chain-space.ts";
 import { loopFigures, nestFigures, packedAccess, packedAxis } from "../schedule/nest-figures.ts";
-import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
+import {
+  type ScheduledRegion,
+  type ScheduledStatement,
+  symbolRanges,
+} from "../schedule/scheduled-region.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
 import { chainNs } from "./nest-price.ts";
@@ -55,9 +60,25 @@ export function codeWork(
         const by = packed.find((p) => p.tensor === a.tensor);
         return by ? packedAccess(a, by) : a;
       });
-      return new Traffic(accesses, target).of(loopFigures(figures, s));
+      const loops = loopFigures(figures, s);
+      const tile = placedAround(scheduled, s);
+      if (!tile) return new Traffic(accesses, target).of(loops);
+      const placed = placedFigures({ ...figures, accesses }, loops, tile);
+      return new Traffic(placed.accesses, target).of(placed.loops);
     }),
   };
+}
+
+/** Tensors that a statement meets in memory of the thread's own, and the loops outside. */
+function placedAround(
+  { placed, fused }: ScheduledRegion,
+  { statement }: ScheduledStatement,
+): { readonly depth: number; readonly placed: ReadonlySet<string> } | undefined {
+  const own = placed.filter((p) => p.scope !== "memory");
+  const inside = fused.filter((f) => f.statement === statement.name || f.into === statement.name);
+  if (own.length === 0 || inside.length === 0) return undefined;
+  const depth = Math.max(...inside.map((f) => f.depth));
+  return { depth, placed: new Set(own.map((p) => p.tensor)) };
 }
 
 export function priceCode(work: CodeWork, c: CoreFigures): CodePrice {

@@ -70,6 +70,15 @@ export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<
   });
 }
 
+/** Where a placed tensor lies while the loops of its owner stand still. */
+interface PlacedTile {
+  readonly base: Operand;
+  readonly buffer: string;
+  /** The element at position 0, in terms of the owner's loops. */
+  readonly offset: readonly IndexExpr[];
+  readonly owner: string;
+}
+
 /** Loops that only trees can say have no lowering. */
 function refuseTree({ tree, schedule }: ScheduledRegion, target: Target): void {
   const first = tree && schedule.directives.find(isTreeOnly);
@@ -85,7 +94,9 @@ class KernelLowering {
   readonly #names = new Names();
   readonly #buffers: Buffer[] = [];
   /** Tiles of placed tensors, for whoever uses them. */
-  readonly #placed = new Map<string, Operand>();
+  readonly #placed = new Map<string, PlacedTile>();
+  /** By statement: its loops that are open, in terms of the program's variables. */
+  readonly #open = new Map<string, ReadonlyMap<string, IndexExpr>>();
   /** Tiles of staged operands by statement and tensor: only that statement's reads go there. */
   readonly #staged = new Map<string, Operand>();
   /** Bound loops in terms of the grid's index variables. */
@@ -218,6 +229,7 @@ class KernelLowering {
     const order = this.#region.statements.map((s) => s.statement.name);
     for (const s of staged) checkStage(scheduled, nest.plan.outer, s);
     nest.interrupt = (depth, place, proceed) => {
+      this.#open.set(name, place.loops);
       for (const s of staged) {
         if (s.depth === depth) this.#copyTile(scheduled, s, place);
       }
@@ -249,8 +261,16 @@ class KernelLowering {
   }
 
   #operand(statement: string, tensor: string): Operand {
-    const tile = this.#staged.get(`${statement} ${tensor}`) ?? this.#placed.get(tensor);
-    return tile ?? this.#wholeOperand(tensor);
+    const staged = this.#staged.get(`${statement} ${tensor}`);
+    const placed = this.#placed.get(tensor);
+    return staged ?? (placed ? this.#placedOperand(placed) : this.#wholeOperand(tensor));
+  }
+
+  /** The tile begins where its owner stands: all who use it share these loops with it. */
+  #placedOperand({ base, buffer, offset, owner }: PlacedTile): Operand {
+    const open = this.#open.get(owner);
+    const here = open ? offset.map((e) => substitute(e, open)) : offset;
+    return tileOperand(base, buffer, here);
   }
 
   #wholeOperand(tensor: string): Operand {
@@ -292,8 +312,9 @@ class KernelLowering {
       const scheduled = this.#region.statements.find((s) => s.statement.name === statement)!;
       const written = scheduled.statement.writes.filter((w) => w.tensor === tensor);
       const indices = written.map((w) => w.index);
-      const { tile } = this.#makeTile(scheduled, { tensor, scope, depth }, indices);
-      this.#placed.set(tensor, tile);
+      const tile = this.#makeTile(scheduled, { tensor, scope, depth }, indices);
+      const { base, buffer, box } = tile;
+      this.#placed.set(tensor, { base, buffer, offset: box.offset, owner: statement });
     }
   }
 
@@ -301,7 +322,7 @@ class KernelLowering {
     scheduled: ScheduledStatement,
     { tensor, scope, depth }: Pick<PlacedTensor, "tensor" | "scope" | "depth">,
     indices: readonly (readonly IndexExpr[])[],
-  ): { readonly tile: Operand; readonly box: TileBox } {
+  ): { readonly base: Operand; readonly buffer: string; readonly box: TileBox } {
     const box = tileBox(scheduled, depth, indices, symbolRanges(this.#region.region));
     if (!box || indices.length === 0) {
       reject("SCH013", `the part of ${tensor} that one iteration touches has no constant size`, {
@@ -319,7 +340,7 @@ class KernelLowering {
       lanes: 1,
       shape: box.extents.map((e) => constant(e)),
     });
-    return { tile: tileOperand(base, name, box.offset), box };
+    return { base, buffer: name, box };
   }
 
   #copyTile(scheduled: ScheduledStatement, staged: StagedTensor, place: Place): void {
@@ -334,7 +355,8 @@ class KernelLowering {
     const indices = [...reads, ...finishReads].flatMap((r) =>
       r.tensor === tensor ? [r.index] : [],
     );
-    const { tile, box } = this.#makeTile(scheduled, staged, indices);
+    const { base, buffer, box } = this.#makeTile(scheduled, staged, indices);
+    const tile = tileOperand(base, buffer, box.offset);
     this.#staged.set(`${name} ${tensor}`, tile);
     const { shape, dtype } = this.#tensor(tensor);
     const whole = this.#wholeOperand(tensor);

@@ -41,7 +41,7 @@ export function coalesceRegion(region: Region): CoalescedRegion {
 
 type Tensors = Map<string, Region["tensors"] extends ReadonlyMap<string, infer T> ? T : never>;
 
-function dropUnitLoops(statement: Statement): Statement {
+export function dropUnitLoops(statement: Statement): Statement {
   const unit = statement.loops.filter((l) => constantValue(l.extent) === 1);
   if (unit.length === 0 || unit.length === statement.loops.length) return statement;
   const zero = new Map(unit.map((l) => [l.name, constant(0)]));

@@ -52,12 +52,13 @@ export function parseRegion(text: string): Result<Region> {
     const name = reader.name("the name of the region");
     reader.expect("group");
     const group = readGroup(reader);
+    const shared = reader.accept("shares") && { sharedLoops: reader.number() };
     reader.expect("{");
     const { symbols, tensors } = readDeclarations(reader, regionRoles);
     const statements: Statement[] = [];
     while (!reader.accept("}")) statements.push(readStatement(reader, tensors));
     expectEnd(reader);
-    return { name, group, statements, symbols, tensors };
+    return { name, group, statements, symbols, tensors, ...shared };
   });
 }
 

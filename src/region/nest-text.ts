@@ -46,7 +46,8 @@ export function printRegion(region: Region): string {
   const { group } = region;
   const out = new TextWriter();
   const members = `anchor ${group.anchor} inlined (${group.inlined.join(", ")}) epilogue (${group.epilogue.join(", ")})`;
-  out.line(`region ${region.name} group ${group.name} ${members} {`);
+  const shared = region.sharedLoops === undefined ? "" : ` shares ${region.sharedLoops}`;
+  out.line(`region ${region.name} group ${group.name} ${members}${shared} {`);
   out.indented(() => {
     printDeclarations(region, out);
     for (const statement of region.statements) writeStatement(statement, out);

@@ -148,6 +148,8 @@ export interface Region {
   /** In execution order. */
   readonly statements: readonly Statement[];
   readonly symbols: NestProgram["symbols"];
+  /** Of several statements: the first so many loops of each are the same, in the same order. */
+  readonly sharedLoops?: number;
   /** Every tensor that the statements touch; `intermediate` ones that only they touch are local. */
   readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole | "local" }>;
 }

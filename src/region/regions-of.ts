@@ -4,6 +4,7 @@
  * regions in execution order, and the nests that lower/ makes buffers from.
  */
 import { invariant } from "../support/invariant.ts";
+import { isChain } from "./chains.ts";
 import { coalesceRegion } from "./coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./form-region.ts";
 import { defaultGroupOptions, planGroups } from "./groups.ts";
@@ -29,6 +30,40 @@ export type LayOut = (regions: readonly Region[], nests: NestProgram) => LaidOut
 
 const asTheyAre: LayOut = (regions) => ({ regions, tensors: new Map() });
 
+/** A region as a program by itself: what it reads comes in, what others would read of it goes out. */
+export function programOf({ name, statements, symbols, tensors: all }: Region): NestProgram {
+  const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+  const roleOf = (tensor: string, role: TensorRole | "local"): TensorRole => {
+    if (role === "local") return "intermediate";
+    if (written.has(tensor)) return "output";
+    return role === "weight" ? role : "input";
+  };
+  const tensors = new Map([...all].map(([t, x]) => [t, { ...x, role: roleOf(t, x.role) }]));
+  const named = (role: TensorRole): readonly string[] =>
+    [...tensors].flatMap(([t, x]) => (x.role === role ? [t] : []));
+  return {
+    name,
+    symbols,
+    tensors,
+    items: statements.map((statement) => ({ kind: "statement", statement })),
+    inputs: named("input"),
+    outputs: named("output"),
+  };
+}
+
+/** One after the other, those that are there. */
+export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
+  return (regions, nests) =>
+    all.reduce<LaidOutRegions>(
+      (made, layOut) => {
+        if (!layOut) return made;
+        const next = layOut(made.regions, nests);
+        return { ...next, tensors: new Map([...made.tensors, ...next.tensors]) };
+      },
+      { regions, tensors: new Map() },
+    );
+}
+
 export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegions {
   const analysed = analyseProgram(nests);
   const { groups } = planGroups(analysed, defaultGroupOptions);
@@ -39,6 +74,10 @@ export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegion
   const views: View[] = [];
   const made = new Map(laidOut.tensors);
   for (const region of laidOut.regions) {
+    if (isChain(region)) {
+      regions.push(region);
+      continue;
+    }
     const coalesced = coalesceRegion(region);
     views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
     for (const { tensor } of coalesced.views) {

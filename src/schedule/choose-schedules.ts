@@ -4,6 +4,7 @@
  * collapse of that graph comes with a bound: no choice among all legal states costs less. A chosen state
  * whose legality is not proved is taken out, and the search goes on without it. Prices are injected.
  */
+import { isChain } from "../region/chains.ts";
 import type { Region } from "../region/nest.ts";
 import { checkOutcome } from "../search/check.ts";
 import { collapse } from "../search/collapse.ts";
@@ -15,6 +16,7 @@ import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
 import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
+import { chainStates } from "./chain-states.ts";
 import type { Schedule } from "./directive.ts";
 import { printSchedule } from "./directive-text.ts";
 import { decideSchedule } from "./legality.ts";
@@ -118,7 +120,8 @@ export function chooseSchedules(
     const found = coarse[i];
     if (!found) return undefined;
     const refining = { ...fine, ...pricesOf(region, options) };
-    const states = isWorth(found) ? refineStates(found, refining) : found;
+    const isRefined = isChain(region) || !isWorth(found);
+    const states = isRefined ? found : refineStates(found, refining);
     return { name: region.name, states: onlyMeasured(states, region, options) };
   });
   const variables = narrowed.filter((n) => n !== undefined);
@@ -174,8 +177,9 @@ function onlyMeasured(
   return listedStates(states.figures, [{ schedule, ns: priceOf(applied.value) }]);
 }
 
-/** Regions of several statements or with a scan run as they stand. */
+/** Regions with a scan run as they stand. */
 function tileStates(region: Region, options: ChoosingOptions): RegionStates | undefined {
+  if (isChain(region)) return chainStates(region, options);
   if (!TileSpace.applies(region)) return undefined;
   const { target, threads, memory } = options;
   const pricer = () => options.pricerOf(region);

@@ -144,7 +144,7 @@ function classesOf({ states, figures }: RegionStates, access: AccessFigures): St
 
 /** Elements before the axis that the threads share: equal numbers are equal parts. */
 function dealing(state: RegionState, figures: NestFigures, access: AccessFigures): string {
-  const loop = state.choice?.parallel;
+  const loop = state.choice?.parallel ?? state.parallel;
   if (loop === undefined || figures.loops[loop] === undefined) return oneThread;
   const axis = access.axes.findIndex((x) => x.steps[loop] !== 0);
   if (axis < 0) return everyThread;

@@ -189,17 +189,9 @@ export function loopFigures(figures: NestFigures, s: ScheduledStatement): readon
     const origin = figures.loops.findIndex((l) => l.name === loop.origin);
     const { extent } = figures.loops[origin]!;
     const unit = splitLinear(s.index.get(loop.origin)!, loop.name)!.coefficient;
-    const inner = s.loops.filter((l) => l.origin === loop.origin && l !== loop);
-    const outermost = inner.every(
-      (l) => splitLinear(s.index.get(loop.origin)!, l.name)!.coefficient <= unit,
-    );
-    const trips = constantValue(loop.extent);
-    return {
-      origin,
-      unit,
-      trips: outermost ? Math.ceil(extent / unit) : trips!,
-      mode: loop.mode,
-    };
+    // Only what is left outermost of a loop has an extent of symbols.
+    const trips = constantValue(loop.extent) ?? Math.ceil(extent / unit);
+    return { origin, unit, trips, mode: loop.mode };
   });
 }
 

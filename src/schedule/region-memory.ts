@@ -13,6 +13,8 @@ export interface RegionMemory {
   readonly tiles: Map<string, number>;
   /** Of regions by themselves, where layouts are chosen. */
   readonly prices: Map<string, number>;
+  /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
+  readonly chains: Map<string, readonly (readonly number[])[]>;
   /** Classes whose legality was decided. */
   readonly classes: LegalityClasses;
 }
@@ -22,6 +24,7 @@ export function emptyMemory(): RegionMemory {
     states: new KnownStates(),
     tiles: new Map(),
     prices: new Map(),
+    chains: new Map(),
     classes: new LegalityClasses(),
   };
 }

@@ -51,6 +51,8 @@ export interface RegionState {
   readonly priceNs: number;
   /** How the region's results are dealt out to threads: what neighbours can tell. */
   readonly shares: string;
+  /** The loop that is dealt out, of those that the region's figures name; of a tile its choice says it. */
+  readonly parallel?: number;
 }
 
 export interface RegionFunnel {
@@ -241,12 +243,20 @@ class Narrowing {
     }
   }
 
-  /** The slowest thread's share, and what meeting costs. */
   #onThreads(serialNs: number, [first]: readonly LoopFigures[], around: OuterChoice): number {
     if (around.parallel === undefined || !first) return serialNs;
-    const share = Math.ceil(first.trips / this.#threads) / first.trips;
-    return serialNs * share + barriersPerRegion * this.#target.barrierNs.value;
+    return onThreads(serialNs, first.trips, { target: this.#target, threads: this.#threads });
   }
+}
+
+/** The slowest thread's share of so many trips, and what meeting costs. */
+export function onThreads(
+  serialNs: number,
+  trips: number,
+  { target, threads }: { readonly target: Target; readonly threads: number },
+): number {
+  const share = Math.ceil(trips / threads) / trips;
+  return serialNs * share + barriersPerRegion * target.barrierNs.value;
 }
 
 function byPrice(a: RegionState, b: RegionState): number {

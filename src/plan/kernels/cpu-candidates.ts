@@ -53,12 +53,14 @@ export function cpuCandidates(problem: KernelProblem, target: Target): readonly 
 
 /** Rows in one go, and step by step where a class has several. */
 function passCandidates(problem: KernelProblem, target: Target): readonly Candidate[] {
-  const whole = [1, 2, 4, 8].flatMap((unroll) =>
-    splitsFor(problem, target).map((splits) => passKernel(problem, target, unroll, splits)),
-  );
+  const whole = [1, 2, 4, 8]
+    .flatMap((unroll) =>
+      splitsFor(problem, target).map((splits) => passKernel(problem, target, unroll, splits)),
+    )
+    // Sums of parts of a row are not written today.
+    .map((c) => ({ ...c, plain: !c.implementation.includes("cut over") }));
   const steps = stepsFor(problem.kind);
-  // Sums of parts of a row are not written today.
-  if (!steps) return whole.map((c) => ({ ...c, plain: !c.implementation.includes("cut over") }));
+  if (!steps) return whole;
   const byStep = whole.map((c): Candidate => {
     // Whole rows are read and written once; steps pass their results through memory or the caches.
     const estimateNs = (c.estimateNs - target.barrierNs.value) * (steps.passes / 2);

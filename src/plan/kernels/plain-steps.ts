@@ -1,5 +1,5 @@
 /**
- * Classes that Wavetile computes as several kernels today: how many, and how often a value of the row is
+ * Classes that Wavetile computes as several kernels today where it does not fuse them: how many, at most, and how often a value of the row is
  * read or written by them (compiled LayerNormalization and Softmax nodes: the test of emitted.ts). The
  * others are one kernel that reads and writes once.
  */

@@ -1,0 +1,159 @@
+/**
+ * The states of a chain narrowed like a region's (region-states.ts): every cut by a quick estimate of its
+ * pieces, the best cuts by their statements' own superpositions, and those by the code that the chain
+ * becomes. In: a chain, prices (injected). Out: states, cheapest first, and what was removed on the way.
+ */
+import type { ChainRegion } from "../region/chains.ts";
+import type { Region } from "../region/nest.ts";
+import { regionClass } from "../region/region-hash.ts";
+import type { Target } from "../target/target.ts";
+import { applySchedule } from "./apply.ts";
+import { type ChainCut, ChainSpace, type ChainState } from "./chain-space.ts";
+import { refineStates } from "./refine-states.ts";
+import type { RegionMemory } from "./region-memory.ts";
+import {
+  onThreads,
+  picoseconds,
+  type RegionState,
+  type RegionStates,
+  type TilePricer,
+  tileEstimateNs,
+} from "./region-states.ts";
+import type { ScheduledRegion } from "./scheduled-region.ts";
+
+export interface ChainPricing {
+  readonly target: Target;
+  readonly threads: number;
+  readonly memory: RegionMemory;
+  readonly pricerOf: (region: Region) => TilePricer;
+  /** The price of a schedule by the code that it becomes; undefined where it has none. */
+  readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
+}
+
+/** Cuts whose statements' tiles are chosen with care, and tiles of each whose code is made. */
+const mostCuts = 2;
+const tilesRefined = 4;
+
+/** About what the cheapest cut costs on one core, pieces alone; undefined where no cut fits. */
+export function chainEstimateNs(chain: ChainRegion, pricing: ChainPricing): number | undefined {
+  const ranked = rankedCuts(new ChainSpace(chain, pricing.target), pricing);
+  return ranked[0]?.ns;
+}
+
+/** Undefined where no cut has code. */
+export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionStates | undefined {
+  const { target } = pricing;
+  const space = new ChainSpace(chain, target);
+  const ranked = rankedCuts(space, pricing);
+  const states: RegionState[] = [];
+  const parallels = parallelLoops(space, pricing);
+  for (const { cut } of ranked.slice(0, mostCuts)) {
+    const tiles = space.region.statements.map((_, at) => bestTile(space, at, cut, pricing));
+    const plain = space.schedule({ cut, tiles });
+    const applied = applySchedule(space.region, plain);
+    const serialNs = applied.ok ? pricing.codePriceOf(applied.value) : undefined;
+    if (serialNs === undefined) continue;
+    for (const parallel of parallels) {
+      states.push(
+        stateOf(
+          space,
+          { cut, tiles, ...(parallel !== undefined && { parallel }) },
+          serialNs,
+          pricing,
+        ),
+      );
+    }
+  }
+  if (states.length === 0) return undefined;
+  states.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
+  const legal = ranked.length * parallels.length;
+  const kept = states.length;
+  return {
+    figures: space.figures,
+    states,
+    funnel: {
+      generated: legal,
+      removed: [],
+      legal,
+      roofline: 0,
+      symmetry: 0,
+      occupancy: legal - kept,
+      code: 0,
+      kept,
+    },
+  };
+}
+
+function stateOf(
+  space: ChainSpace,
+  state: ChainState,
+  serialNs: number,
+  { target, threads }: ChainPricing,
+): RegionState {
+  const { cut, parallel } = state;
+  const trips = parallel === undefined ? undefined : space.trips(cut, parallel);
+  return {
+    schedule: () => space.schedule(state),
+    serialNs,
+    priceNs: trips === undefined ? serialNs : onThreads(serialNs, trips, { target, threads }),
+    shares: parallel === undefined ? "" : space.figures.loops[parallel]!.name,
+    ...(parallel !== undefined && { parallel }),
+  };
+}
+
+/** Common loops that may be dealt out; none of them first. */
+function parallelLoops(
+  space: ChainSpace,
+  { target, threads }: ChainPricing,
+): readonly (number | undefined)[] {
+  if (!target.capabilities.has("threads") || threads < 2) return [undefined];
+  return [undefined, ...Array.from({ length: space.shared }, (_, i) => i)];
+}
+
+interface RankedCut {
+  readonly cut: ChainCut;
+  readonly ns: number;
+}
+
+function rankedCuts(space: ChainSpace, pricing: ChainPricing): readonly RankedCut[] {
+  const ranked = space.cuts().map((cut) => {
+    const pieceNs = space.region.statements.reduce(
+      (ns, _, at) => ns + estimateOf(space.statementRegion(at, cut), pricing),
+      0,
+    );
+    return { cut, ns: pieceNs * space.pieces(cut) };
+  });
+  return ranked.sort((a, b) => picoseconds(a.ns) - picoseconds(b.ns));
+}
+
+/** By the class of the piece: layers and sub-chains ask the same. */
+function estimateOf(region: Region, { target, memory, pricerOf }: ChainPricing): number {
+  const key = `piece ${regionClass(region).key}`;
+  const known = memory.prices.get(key) ?? tileEstimateNs(region, target, pricerOf(region));
+  memory.prices.set(key, known);
+  return known;
+}
+
+function bestTile(
+  space: ChainSpace,
+  at: number,
+  cut: ChainCut,
+  { target, memory, pricerOf, codePriceOf }: ChainPricing,
+): RegionState {
+  const region = space.statementRegion(at, cut);
+  const pricer = () => pricerOf(region);
+  const found = memory.states.statesOf(region, target, { threads: 1, pricer, refundNs: 0 });
+  const priceOf = (state: RegionState): number | undefined => {
+    const applied = applySchedule(region, state.schedule());
+    return applied.ok ? codePriceOf(applied.value) : undefined;
+  };
+  const { boundNs } = pricer();
+  const refined = refineStates(found, {
+    region,
+    boundNs,
+    priceOf,
+    mostTiles: tilesRefined,
+    known: memory.tiles,
+  });
+  return refined.states[0]!;
+}
