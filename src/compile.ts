@@ -50,6 +50,7 @@ import {
   settleConstants,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
+import { blockRegions } from "./schedule/block-regions.ts";
 import { chainsFor } from "./schedule/choose-chains.ts";
 import { layoutsFor } from "./schedule/choose-layouts.ts";
 import {
@@ -62,7 +63,6 @@ import type { Schedule } from "./schedule/directive.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/region-memory.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
-import { splitsFor } from "./schedule/split-products.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
 import type { Tensor } from "./semantics/tensor.ts";
@@ -422,7 +422,7 @@ function scheduleGraph(
   } = regionsOf(
     nests.value,
     inTurn(
-      layoutsFor(pricing, options.solver) ?? splitsFor(pricing),
+      layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
       chainsFor({
         ...pricing,
         threads,

@@ -211,6 +211,8 @@ describe("order and reuse of memory", () => {
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
     "src/lower/product/lower-product.ts":
       "spells one statement's tiles; its loops carry a sum only",
+    "src/lower/rows/lower-rows.ts":
+      "spells the statements in the order that rows-tree.ts has proved",
     "src/lower/task-uses.ts": "lists who touches what",
     "src/region/channel-blocks.ts":
       "renames elements: one store for each, by a statement of its own",
@@ -227,6 +229,9 @@ describe("order and reuse of memory", () => {
     "src/schedule/choose-layouts.ts": "lists who meets a map in which form",
     "src/schedule/generalise.ts": "makes the region that stands for a class",
     "src/schedule/nest-figures.ts": "counts for prices",
+    "src/schedule/join-rows.ts": "proposes regions; what may run late is item-order.ts' answer",
+    "src/schedule/rows-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/rows-form.ts": "finds what is made for one row; rows-tree.ts has affine/ decide",
     "src/schedule/tile-space.ts": "proposes schedules, which are then decided",
     "src/schedule/split-products.ts": "makes two statements of one; what is between them is new",
   };

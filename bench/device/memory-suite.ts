@@ -4,16 +4,21 @@
  * (outputs poisoned, float64 at sampled rows or columns), then times of ours and of a copy of as many bytes,
  * interleaved with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate
  * over the copy's.
- * Usage: node memory-suite.mjs [--only TEXT] [--seconds S] [--json]
+ * `--measure N` times also the next N schedules of cases that are one region.
+ * Usage: node memory-suite.mjs [--only TEXT] [--seconds S] [--measure N] [--json]
  */
-import { compileModel } from "../../src/compile.ts";
+import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import { priceRegion } from "../../src/cost/region-price.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { ValueId } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
-import { printDirective } from "../../src/schedule/directive-text.ts";
+import { applySchedule } from "../../src/schedule/apply.ts";
+import { enumerateBlockSchedules } from "../../src/schedule/block-candidates.ts";
+import type { Schedule } from "../../src/schedule/directive.ts";
+import { printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
 import { dtypes } from "../../src/semantics/dtype.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
@@ -27,6 +32,7 @@ for (let i = 2; i < process.argv.length; i++) {
   given.set(name, name === "--json" ? "" : process.argv[++i]!);
 }
 const seconds = Number(given.get("--seconds") ?? 0.3);
+const measured = Number(given.get("--measure") ?? 0);
 
 type Kind = "f32" | "bf16" | "f16";
 
@@ -143,14 +149,28 @@ let failed = 0;
 const only = given.get("--only");
 for (const c of cases.filter((one) => only === undefined || one.name.includes(only))) {
   try {
-    runCase(c);
+    const chosen = runCase(c);
+    if (chosen.length === 1) for (const other of othersOf(chosen[0]!)) runCase(c, other);
   } catch (error) {
     failed++;
     console.error(`FAILED ${c.name}: ${String((error as Error).message).slice(0, 400)}`);
   }
 }
 
-function runCase(c: MemoryCase): void {
+/** The next cheapest schedules of a region, as they are priced. */
+function othersOf({ scheduled }: CompiledRegion): readonly Schedule[] {
+  const own = printSchedule(scheduled.schedule);
+  const priced = enumerateBlockSchedules(scheduled.region, target).flatMap((schedule) => {
+    const applied = applySchedule(scheduled.region, schedule);
+    if (!applied.ok || printSchedule(schedule) === own) return [];
+    return [{ schedule, ns: priceRegion(applied.value, target).estimateNs }];
+  });
+  priced.sort((a, b) => a.ns - b.ns);
+  return priced.slice(0, measured).map((p) => p.schedule);
+}
+
+/** The chosen schedule, or another one, which is no row of the suite. */
+function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
   const [m, n] = c.shape;
   const g = new GraphBuilder("memory");
   const operands = [
@@ -158,8 +178,9 @@ function runCase(c: MemoryCase): void {
     ...Array.from({ length: c.vectors }, (_, i) => input(g, `v${i}`, c.dtype, [n])),
   ];
   const graph = g.finish([c.build(g, operands)]);
+  const use = other && { measured: new Map([[other.region, other]]) };
   const { plan, nests, regions, model } = take(
-    compileModel({ graph, weights: noWeights }, { target }),
+    compileModel({ graph, weights: noWeights }, { target, ...use }),
   );
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
@@ -211,14 +232,15 @@ function runCase(c: MemoryCase): void {
     const schedule = regions
       .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
       .join(" | ");
-    rows.push({ case: c.name, oursUs, peerUs, ratio: peerUs / oursUs, schedule });
+    if (!other) rows.push({ case: c.name, oursUs, peerUs, ratio: peerUs / oursUs, schedule });
     const price = regions.reduce((us, r) => us + r.price.estimateNs / 1000, 0);
     console.error(
-      `${error <= 1 ? "  " : "WRONG "}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(bytes / oursUs / 1000).toFixed(0)} GB/s, ${(peerUs / oursUs).toFixed(3)} x copy (${(bytes / peerUs / 1000).toFixed(0)} GB/s), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
+      `${error <= 1 ? "  " : "WRONG "}${other ? "  also " : ""}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(bytes / oursUs / 1000).toFixed(0)} GB/s, ${(peerUs / oursUs).toFixed(3)} x copy (${(bytes / peerUs / 1000).toFixed(0)} GB/s), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
     );
   } finally {
     instance.dispose();
   }
+  return regions;
 }
 
 function input(g: GraphBuilder, name: string, dtype: Kind, shape: readonly number[]): ValueId {

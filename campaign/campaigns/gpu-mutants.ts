@@ -44,9 +44,10 @@ function golden(name: string): string {
 }
 
 /** As the compiler makes them; golden, so that faults are planted without compiling. */
-const products = parseGolden(
-  readFileSync(join(import.meta.dirname, "../../test/golden/products.txt"), "utf8"),
-);
+const kernels = ["products", "rows"].flatMap((name) => {
+  const path = join(import.meta.dirname, `../../test/golden/${name}.txt`);
+  return [...parseGolden(readFileSync(path, "utf8"))];
+});
 
 /** Small enough to be run thread by thread, large enough that every stage is used twice. */
 const subjects: readonly Subject[] = [
@@ -68,7 +69,7 @@ const subjects: readonly Subject[] = [
     target: "sm_90a",
   },
   { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80", inParts: true },
-  ...[...products].map(([name, text]) => {
+  ...kernels.map(([name, text]) => {
     const target = text.includes("wgmma") ? "sm_90a" : "sm_80";
     return { name, text, target, inParts: true };
   }),

@@ -22,6 +22,7 @@ import type { GpuArchitecture } from "../../src/target/machine.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { productText } from "../ptx/product-programs.ts";
+import { type RowsCase, rowsText } from "../ptx/row-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
@@ -105,6 +106,28 @@ function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): 
   };
 }
 
+/** Rows as the compiler lowers them; exchanges of a warp and pairs of narrow floats are everywhere. */
+const rows: readonly RowsCase[] = [
+  {
+    op: "softmax",
+    shape: [8192, 8192],
+    dtype: "f32",
+    how: "threads 256 lanes 4 together 1 keep registers",
+  },
+  {
+    op: "layerNorm",
+    shape: [1000, 1000],
+    dtype: "bf16",
+    how: "threads 128 lanes 8 together 2 keep operands",
+  },
+  {
+    op: "rmsNorm",
+    shape: [77, 4099],
+    dtype: "f16",
+    how: "threads 512 lanes 1 together 1 keep memory",
+  },
+];
+
 const suite: readonly Entry[] = [
   gemm("128x256 in clusters of 2", {}),
   gemm("128x256", { cluster: 1, clusters: 132 }),
@@ -117,6 +140,11 @@ const suite: readonly Entry[] = [
   { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
+  ...rows.map((given) => ({
+    name: `${given.op} ${given.dtype} ${given.how}`,
+    text: () => rowsText(given),
+    claims: targets,
+  })),
   { name: "row norm", text: () => rowNormProgram(4096), claims: targets },
   { name: "odd kernels", text: () => oddProgram, claims: targets },
 ];

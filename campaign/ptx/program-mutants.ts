@@ -57,6 +57,23 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace("shared", "memory"),
   },
   { what: "barrier dropped", line: /^\s*barrier /, change: drop },
+  {
+    what: "warps that leave their parts in one place",
+    line: /^\s*store parts\d+\[/,
+    change: (l) => l.replace(/floorDiv\([^()]*(?:\([^()]*\))?[^()]*, 32\)\]/, "0]"),
+  },
+  {
+    what: "parts read one too far",
+    line: /^\s*let .* = load\.\w+ parts\d+\[/,
+    change: (l) => l.replace(/, 0\]/, ", 1]"),
+  },
+  {
+    what: "exchange with another thread",
+    // The greatest value may be on either side.
+    only: "sqrt(",
+    line: /^\s*issue shuffle\.xor16/,
+    change: (l) => l.replace("xor16", "xor8"),
+  },
   { what: "commit dropped", line: /^\s*commit /, change: drop },
   { what: "signal dropped", line: /^\s*signal /, change: drop },
   { what: "signal of the stage after", line: /^\s*signal /, change: nextStage },

@@ -29,7 +29,15 @@ import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { productNanoseconds } from "./product-cost.ts";
-import { bodyFlops, compulsoryBytes, pointsOf, product, type RegionPrice } from "./region-work.ts";
+import {
+  bodyFlops,
+  compulsoryBytes,
+  longestOf,
+  pointsOf,
+  product,
+  type RegionPrice,
+} from "./region-work.ts";
+import { rowsNanoseconds } from "./rows-cost.ts";
 
 /** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
 const lineBytes = 128;
@@ -49,27 +57,24 @@ const exchangeSlots = 3;
 const busyWarps = 16;
 /** Bytes of a thread's loads that an assembler has on the way together, over several trips of a loop (H200). */
 const bytesAhead = 112;
+/** Loads among them, at most: registers of narrow elements are as many. */
+const loadsAhead = 28;
 /** Latency of memory while all multiprocessors load, over the unloaded one: 0.8 us on an H200. */
 const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
-/** How sharply the longest of several limits is the time: they share the machine where they are alike. */
-const sharpness = 8;
-
-/** About the longest of some times, a little more where others are as long. */
-function longestOf(...times: readonly number[]): number {
-  const longest = Math.max(...times);
-  if (!(longest > 0) || longest === Infinity) return longest;
-  const sum = times.reduce((n, t) => n + (t / longest) ** sharpness, 0);
-  return longest * sum ** (1 / sharpness);
-}
-
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
   const ranges = symbolRanges(scheduled.region);
   const guests = new Set(scheduled.fused.map((f) => f.statement));
-  let estimateNs = 0;
+  let estimateNs = scheduled.rows
+    ? limits.launchNs.value + rowsNanoseconds(scheduled, scheduled.rows, limits)
+    : 0;
   let flops = 0;
   for (const s of scheduled.statements) {
+    if (scheduled.rows) {
+      flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
+      continue;
+    }
     const product = scheduled.products.find((p) => p.directive.statement === s.statement.name);
     if (product) {
       estimateNs += limits.launchNs.value + productNanoseconds(product, s.statement, limits);
@@ -136,7 +141,8 @@ class BlockPrice {
 
   /**
    * What memory gives while so many threads of a multiprocessor have their loads on the way. Of the blocks
-   * that it holds, one is about to end or to begin and loads little.
+   * that it holds, one is about to end or to begin and loads little. There are only so many requests on the
+   * way: warps that ask for half a line get 0.7 of the rate (H200).
    */
   #farNanoseconds(threads: number, blocks: number): number {
     const { cores, memoryLatencyNs, memoryBytesPerNs, nearBytes } = this.#limits;
@@ -145,11 +151,25 @@ class BlockPrice {
     if (bytes <= nearBytes) return 0;
     const isLoop = this.#s.loops.some((l) => isRunning(l) && l.kind === "reduce");
     const trip = this.#onTheWay(reads, true);
-    const inside = isLoop && trip > 0 ? Math.max(trip, bytesAhead) : trip;
+    const ahead = Math.min(bytesAhead, loadsAhead * trip);
+    const inside = isLoop && trip > 0 ? Math.max(trip, ahead) : trip;
     const onTheWay = threads * Math.max(inside, this.#onTheWay(finishReads, false));
     const latency = loadedLatency * memoryLatencyNs.value;
     const arriving = onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
-    return longestOf(arriving, (bytes / memoryBytesPerNs.value) * (1 + 1 / (2 * blocks)));
+    const share = Math.min(1, Math.sqrt(this.#widestRequest(reads) / lineBytes));
+    const rate = memoryBytesPerNs.value * share;
+    return longestOf(arriving, (bytes / rate) * (1 + 1 / (2 * blocks)));
+  }
+
+  /** Bytes that a warp asks for at once, at most, where neighbours read neighbouring elements. */
+  #widestRequest(reads: readonly Pick<Access, "tensor" | "index">[]): number {
+    const lane = this.#s.loops.find((l) => l.mode === "vector");
+    const widths = reads.map(({ tensor, index }) => {
+      const used = variablesOf(...index.map((e) => substitute(e, this.#s.index)));
+      const lanes = lane && used.has(lane.name) ? constantValue(lane.extent)! : 1;
+      return (lanes * dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits) / 8;
+    });
+    return this.#limits.warpThreads * Math.max(...widths, 0);
   }
 
   /** Bytes that a thread loads in one trip. */

@@ -90,3 +90,14 @@ export function pointsOf(statement: Statement, ranges: IndexRanges): number {
 export function product(extents: readonly IndexExpr[], ranges: IndexRanges): number {
   return extents.reduce((n, e) => n * Math.max(1, rangeOf(e, ranges).max), 1);
 }
+
+/** How sharply the longest of several limits is the time: they share the machine where they are alike. */
+const sharpness = 8;
+
+/** About the longest of some times, a little more where others are as long. */
+export function longestOf(...times: readonly number[]): number {
+  const longest = Math.max(...times);
+  if (!(longest > 0) || longest === Infinity) return longest;
+  const sum = times.reduce((n, t) => n + (t / longest) ** sharpness, 0);
+  return longest * sum ** (1 / sharpness);
+}

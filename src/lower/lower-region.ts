@@ -20,6 +20,7 @@ import {
   type PlacedTensor,
   type ScheduledLoop,
   type ScheduledRegion,
+  type ScheduledRows,
   type ScheduledStatement,
   type StagedTensor,
   symbolRanges,
@@ -53,6 +54,7 @@ import { type TileBox, tileBox } from "./footprint.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 import { lowerProduct } from "./product/lower-product.ts";
+import { lowerRows } from "./rows/lower-rows.ts";
 
 /** Name of the grid axis of CPU kernels. */
 export const threadAxis = "thread";
@@ -61,6 +63,7 @@ export const threadAxis = "thread";
 export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
   return attempt(() => {
     refuseTree(scheduled, target);
+    if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];
     const guests = new Set(scheduled.fused.map((f) => f.statement));
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
     return roots.map((root, i) => {
@@ -118,6 +121,11 @@ class KernelLowering {
       fused: target.capabilities.has("fma"),
       isPadded: (access, loop, ranges) => this.#isPadded(access, loop, ranges),
     };
+  }
+
+  lowerRows(rows: ScheduledRows): Kernel {
+    if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(rows.directive));
+    return lowerRows(this.#region, rows, this.#region.region.name, this.#context);
   }
 
   lower(root: ScheduledStatement, suffix: string): Kernel {

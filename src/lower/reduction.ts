@@ -6,15 +6,12 @@
  * lanes at the end; its ragged end adds single lanes beside identities.
  */
 
-import { issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
-import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
 import { dotInstruction } from "../schedule/dot-form.ts";
 import { isBound, type ScheduledLoop } from "../schedule/scheduled-region.ts";
 import { type Condition, less } from "../semantics/condition.ts";
-import type { DType } from "../semantics/dtype.ts";
 import { zeroOf } from "../semantics/dtype.ts";
 import {
   constant,
@@ -24,11 +21,11 @@ import {
   variable,
 } from "../semantics/index-expr.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
-import { reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Block } from "./block.ts";
 import { hullOf, mentionsAny, reduceConditions, substituteConditions } from "./conditions.ts";
 import { dotOperands } from "./dot-operands.ts";
+import { combinePairwise, exchangeInHalves, freeze } from "./exchange.ts";
 import type { NestLowering, Place, TilePoint } from "./nest-lowering.ts";
 import { isLocalLoop } from "./nest-plan.ts";
 import {
@@ -39,6 +36,9 @@ import {
   type Site,
   splatOf,
 } from "./operands.ts";
+
+/** Threads bound to a reduction are a warp (lower-region.ts). */
+const threadsOfWarp = 32;
 
 interface TileShape {
   readonly tile: readonly ScheduledLoop[];
@@ -210,9 +210,7 @@ export class ReductionLowering {
 
   /** Names a value here and now: accumulator loads must not be shared across updates. */
   #freeze(value: Expr, block: Block): Expr {
-    const name = this.#nest.context.names.fresh("t");
-    block.push({ kind: "let", name, value });
-    return { kind: "local", name, dtype: value.dtype, lanes: value.lanes };
+    return freeze(value, this.#nest.context.names, block);
   }
 
   #wideLane(): LaneLoop | undefined {
@@ -232,7 +230,7 @@ export class ReductionLowering {
   #combineLanes(components: readonly Expr[], block: Block): readonly Expr[] {
     const { monoid } = this.#reduction;
     const bound = components.map((c) => this.#freeze(c, block));
-    let parts: (readonly Expr[])[] = Array.from({ length: this.#lanes }, (_, lane) =>
+    const parts = Array.from({ length: this.#lanes }, (_, lane) =>
       bound.map(
         (operand): Expr => ({
           kind: "extract",
@@ -243,60 +241,15 @@ export class ReductionLowering {
         }),
       ),
     );
-    const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
-    while (parts.length > 1) {
-      const half = Math.ceil(parts.length / 2);
-      parts = Array.from({ length: half }, (_, i) => {
-        const right = parts[i + half];
-        if (!right) return parts[i]!;
-        const args = [...parts[i]!, ...right].map((e) => block.bind(e));
-        return monoid.combine.map((e) => lowerScalar(e, args, scalar));
-      });
-    }
-    return parts[0]!;
+    return combinePairwise(monoid, parts, block);
   }
 
-  /** The tuple of all threads of the warp, exchanged in halves. */
+  /** The tuple of all threads of the warp. */
   #combineThreads(components: readonly Expr[], block: Block): readonly Expr[] {
-    const { monoid } = this.#reduction;
-    const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
-    const cells = monoid.components.map(({ dtype }) => {
-      if (!findTileIntrinsic(shuffleName(1, dtype))) {
-        reject("SCH031", `threads of a warp exchange no ${dtype}`, {
-          at: this.#nest.plan.scheduled.statement.name,
-          help: "leave the reduce loop in one thread",
-        });
-      }
-      return { own: this.#makeCell(dtype), other: this.#makeCell(dtype) };
-    });
-    let mine = components.map((c) => this.#freeze(c, block));
-    for (const distance of [16, 8, 4, 2, 1]) {
-      const theirs = cells.map(({ own, other }, i) => {
-        const { dtype } = mine[i]!;
-        block.push(
-          storeTo(own, [0], mine[i]!),
-          issue(shuffleName(distance, dtype), [tileAt(other, [0], [1]), tileAt(own, [0], [1])]),
-        );
-        return this.#freeze(loadExpr(other, [0], { dtype, lanes: 1 }), block);
-      });
-      const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
-      mine = next.map((v) => this.#freeze(v, block));
-    }
-    return mine;
-  }
-
-  #makeCell(dtype: DType): string {
-    const name = this.#nest.context.names.fresh("cell");
-    const shape = [constant(1)];
-    this.#nest.context.buffers.push({
-      name,
-      kind: "scratch",
-      scope: "register",
-      dtype,
-      lanes: 1,
-      shape,
-    });
-    return name;
+    const { names, buffers } = this.#nest.context;
+    const at = this.#nest.plan.scheduled.statement.name;
+    const context = { names, buffers, block, at };
+    return exchangeInHalves(this.#reduction.monoid, components, threadsOfWarp, context);
   }
 
   #literal(identity: ScalarExpr): Expr {
@@ -343,8 +296,4 @@ export class ReductionLowering {
     const buffer = this.#accumulators[component]!;
     block.push({ kind: "store", buffer, index: point.position, value });
   }
-}
-
-function shuffleName(distance: number, dtype: DType): string {
-  return `shuffle.xor${distance}.${dtype}`;
 }

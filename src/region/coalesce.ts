@@ -23,20 +23,36 @@ export interface CoalescedRegion {
   readonly views: readonly View[];
 }
 
-/** The region with each statement's loops joined as far as possible. */
+/**
+ * The region with the loops of its statements joined as far as possible: of several statements, those in
+ * one place of all of them, so that they still run over the same loops.
+ */
 export function coalesceRegion(region: Region): CoalescedRegion {
   const tensors = new Map(region.tensors);
   const views: View[] = [];
-  const statements = region.statements.map((source) => {
-    let statement = dropUnitLoops(source);
-    for (let at = 0; at + 1 < statement.loops.length; ) {
-      const pair = [statement.loops[at]!, statement.loops[at + 1]!] as const;
-      if (mayJoin(statement, pair, tensors)) statement = join(statement, pair, tensors, views);
-      else at++;
-    }
-    return statement;
-  });
+  let statements = region.statements.map(dropUnitLoops);
+  const pairAt = ({ loops }: Statement, at: number): readonly [Loop, Loop] | undefined =>
+    at + 1 < loops.length ? [loops[at]!, loops[at + 1]!] : undefined;
+  const most = Math.max(...statements.map((s) => s.loops.length));
+  for (let at = 0; at + 1 < most; ) {
+    const pairs = statements.map((s) => pairAt(s, at));
+    const all = statements.every((s, i) => {
+      const pair = pairs[i];
+      return pair ? mayJoin(s, pair, tensors) : isApart(s, at, statements);
+    });
+    if (all && pairs.some((p) => p)) {
+      statements = statements.map((s, i) => {
+        const pair = pairs[i];
+        return pair ? join(s, pair, tensors, views) : s;
+      });
+    } else at++;
+  }
   return { region: { ...region, statements, tensors }, views };
+}
+
+/** Whether a statement that has no such pair has the loops before it alone, as what is computed once a row. */
+function isApart({ loops }: Statement, at: number, statements: readonly Statement[]): boolean {
+  return statements.length > 1 && loops.length <= at;
 }
 
 type Tensors = Map<string, Region["tensors"] extends ReadonlyMap<string, infer T> ? T : never>;

@@ -3,7 +3,6 @@
  * each group joined where they run on, and the program with the views that joining makes. In: nests. Out:
  * regions in execution order, and the nests that lower/ makes buffers from.
  */
-import { invariant } from "../support/invariant.ts";
 import { isChain } from "./chains.ts";
 import { coalesceRegion } from "./coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./form-region.ts";
@@ -82,8 +81,8 @@ export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegion
     views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
     for (const { tensor } of coalesced.views) {
       const { role, ...rest } = coalesced.region.tensors.get(tensor)!;
-      invariant(role !== "local", () => `view ${tensor} of a local tensor`);
-      made.set(tensor, { ...rest, role });
+      // What is local to a region has a name in the program, and no bytes where nothing puts it there.
+      made.set(tensor, { ...rest, role: role === "local" ? "intermediate" : role });
     }
     regions.push(coalesced.region);
   }

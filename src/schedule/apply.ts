@@ -26,6 +26,7 @@ import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
 import { dotAxes, dotInstruction } from "./dot-form.ts";
 import { multiplyFault, productForm } from "./product-form.ts";
+import { rowsFault, rowsForm } from "./rows-form.ts";
 import {
   type FusedStatement,
   type PlacedTensor,
@@ -33,6 +34,7 @@ import {
   type ScheduledMode,
   type ScheduledProduct,
   type ScheduledRegion,
+  type ScheduledRows,
   type ScheduledStatement,
   symbolRanges,
 } from "./scheduled-region.ts";
@@ -128,6 +130,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
       return { ...state, placed: [...state.placed, place(state, d)] };
     case "stage":
       return { ...state, staged: [...state.staged, { ...place(state, d), copies: depthOf(d) }] };
+    case "rows":
+      return { ...state, rows: rows(state, d) };
     case "multiply":
       return { ...state, products: [...state.products, multiply(state, d)] };
     case "layout":
@@ -390,6 +394,28 @@ function multiply(state: ScheduledRegion, d: Of<"multiply">): ScheduledProduct {
   return reject("SCH035", `no block computes this tile: ${fault}`, {
     at: printDirective(d),
     help: "choose tiles that are multiples of what the warps of the block hold",
+  });
+}
+
+/** The directive says all about the loops of every statement. */
+function rows(state: ScheduledRegion, d: Of<"rows">): ScheduledRows {
+  lookup(state, d, d.statement);
+  const form = rowsForm(state.region);
+  const isLast = state.region.statements.at(-1)!.name === d.statement;
+  const others = state.schedule.directives.length > 1;
+  const beside = others ? "it stands beside other directives" : "it is not the last statement";
+  if (typeof form === "string" || others || !isLast) {
+    const why = typeof form === "string" ? form : beside;
+    return reject("SCH042", `the statements up to ${d.statement} are no rows for blocks: ${why}`, {
+      at: printDirective(d),
+      help: "bind loops to blocks, groups and threads instead",
+    });
+  }
+  const fault = rowsFault(d, form);
+  if (fault === undefined) return { form, directive: d };
+  return reject("SCH043", `no block works so on rows: ${fault}`, {
+    at: printDirective(d),
+    help: "change threads, lanes or rows, or keep rows in memory",
   });
 }
 

@@ -12,6 +12,8 @@ import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../target/target.ts";
 import type { Directive, Schedule } from "./directive.ts";
 import { enumerateProducts } from "./product-candidates.ts";
+import { enumerateRows } from "./rows-candidates.ts";
+import { exchangedTypes } from "./rows-form.ts";
 import { symbolRanges } from "./scheduled-region.ts";
 
 /** Axes that a grid has beside each other; more space loops stay serial in the threads. */
@@ -30,8 +32,6 @@ const mostCopies = 64;
 
 /** Warps of a block that share its results out among them. */
 const warpCounts = [2, 4, 8] as const;
-/** What the threads of a warp exchange in one instruction. */
-const exchangedTypes: ReadonlySet<string> = new Set(["f32", "i32", "u32"]);
 
 /** All candidates of a region; with several statements, each is a kernel of its own. */
 export function enumerateBlockSchedules(region: Region, target: Target): readonly Schedule[] {
@@ -41,8 +41,9 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
   const [only] = lists;
   const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
-  const products = enumerateProducts(region, target).map((d) => [d]);
-  return [plain, ...[...choices, ...products].map((directives) => ({ ...plain, directives }))];
+  const whole = [...enumerateProducts(region, target), ...enumerateRows(region, limits)];
+  const alone = whole.map((d) => [d]);
+  return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
 }
 
 interface Tile {

@@ -11,6 +11,7 @@
  *     place "t0" in register at S0:ow
  *     stage "x" in local at S0:oh depth 1
  *     multiply S0 by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64
+ *     rows S3 threads 256 lanes 4 together 1 keep registers
  *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
  *
@@ -29,6 +30,7 @@ import {
   isTreeOnly,
   type MemoryScope,
   multipliers,
+  rowKeepers,
   type Schedule,
   swizzles,
 } from "./directive.ts";
@@ -72,6 +74,8 @@ export function printDirective(d: Directive): string {
       const results = d.results === 0 ? "" : ` results ${d.results}`;
       return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${d.swapped ? " swapped" : ""}`;
     }
+    case "rows":
+      return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -169,6 +173,8 @@ function readDirective(reader: TextReader): Directive {
       return readPlacement(reader, kind);
     case "multiply":
       return readMultiply(reader);
+    case "rows":
+      return readRows(reader);
     case "layout": {
       const tensor = reader.string();
       const shape = readIndexList(reader);
@@ -205,6 +211,20 @@ function readMultiply(reader: TextReader): Directive {
   const warps = [down!, across!] as const;
   const parts = { tile, warps, stages, swizzle, group, results, swapped };
   return { kind: "multiply", statement, by, ...parts };
+}
+
+function readRows(reader: TextReader): Directive {
+  const statement = reader.name("a statement");
+  reader.expect("threads");
+  const threads = reader.number("threads of a row");
+  reader.expect("lanes");
+  const lanes = reader.number("lanes of a vector");
+  reader.expect("together");
+  const rows = reader.number("rows of a block");
+  reader.expect("keep");
+  const word = reader.name(rowKeepers.join(" or "));
+  const keep = rowKeepers.find((k) => k === word) ?? reader.fail(rowKeepers.join(" or "));
+  return { kind: "rows", statement, threads, lanes, rows, keep };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

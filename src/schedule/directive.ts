@@ -108,6 +108,8 @@ export type Directive =
     }
   /** A sum of products by blocks of threads that share tiles of both operands in shared memory. */
   | MultiplyDirective
+  /** All statements of a region in one kernel of blocks of threads that keep whole rows. */
+  | RowsDirective
   /** Stores a tensor in another physical layout; weights are packed ahead of time. */
   | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
 
@@ -135,6 +137,26 @@ export interface MultiplyDirective {
   readonly results: number;
   /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
   readonly swapped: boolean;
+}
+
+/**
+ * What a thread keeps of its elements between the statements: all in registers; what came from memory,
+ * while what statements make is computed again; nothing, and memory is read again.
+ */
+export const rowKeepers = ["registers", "operands", "memory"] as const;
+export type RowKeeper = (typeof rowKeepers)[number];
+
+export interface RowsDirective {
+  readonly kind: "rows";
+  /** The last statement of the region: what the rows are for. */
+  readonly statement: string;
+  /** Threads that share a row, a power of two. */
+  readonly threads: number;
+  /** Neighbouring elements that a thread loads and stores as one vector. */
+  readonly lanes: number;
+  /** Rows that a block works on at once. */
+  readonly rows: number;
+  readonly keep: RowKeeper;
 }
 
 export interface Schedule {

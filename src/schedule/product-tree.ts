@@ -7,6 +7,7 @@
 import * as affine from "../affine/index.ts";
 import { constantValue } from "../semantics/index-expr.ts";
 import type { ProductPart } from "./product-form.ts";
+import { rowsSchedule } from "./rows-tree.ts";
 import type { ScheduledProduct, ScheduledRegion } from "./scheduled-region.ts";
 import { regionNest, type TreeSchedule } from "./tree-schedule.ts";
 
@@ -14,8 +15,9 @@ const known = new WeakMap<ScheduledRegion, TreeSchedule>();
 
 /** The tree of a region whose order only a tree can say. */
 export function treeOf(region: ScheduledRegion): TreeSchedule | undefined {
-  if (region.tree || region.products.length === 0) return region.tree;
-  const made = known.get(region) ?? productSchedule(region);
+  const { rows, products } = region;
+  if (region.tree || (products.length === 0 && !rows)) return region.tree;
+  const made = known.get(region) ?? (rows ? rowsSchedule(region, rows) : productSchedule(region));
   known.set(region, made);
   return made;
 }

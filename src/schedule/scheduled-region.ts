@@ -16,9 +16,11 @@ import {
   gridLevels,
   type MemoryScope,
   type MultiplyDirective,
+  type RowsDirective,
   type Schedule,
 } from "./directive.ts";
 import type { ProductForm } from "./product-form.ts";
+import type { RowsForm } from "./rows-form.ts";
 import type { TreeSchedule } from "./tree-schedule.ts";
 
 /** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
@@ -84,6 +86,13 @@ export interface ScheduledRegion {
   readonly tree?: TreeSchedule;
   /** Statements that blocks compute as matrix products, and how. */
   readonly products: readonly ScheduledProduct[];
+  /** Present where all statements are one kernel over rows. */
+  readonly rows?: ScheduledRows;
+}
+
+export interface ScheduledRows {
+  readonly form: RowsForm;
+  readonly directive: RowsDirective;
 }
 
 export interface ScheduledProduct {

@@ -1,8 +1,8 @@
 /**
- * Products whose results are too few to fill a machine of blocks: their depth is dealt out to several
- * products, whose sums a second region adds up and finishes (split K; Osama et al., "Stream-K", 2023, say
- * when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
- * partial sums between them. A region is split where its cheapest schedule costs more than those of the two.
+ * Products and other folds whose results are too few to fill a machine of blocks: their depth is dealt out to
+ * several, whose partial results a second region folds and finishes (split K; Osama et al., "Stream-K", 2023,
+ * say when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
+ * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
 import type { Access, Loop, Region, Statement } from "../region/nest.ts";
 import { regionClass } from "../region/region-hash.ts";
@@ -17,6 +17,7 @@ import {
   variable,
 } from "../semantics/index-expr.ts";
 import { argument } from "../semantics/scalar-expr.ts";
+import type { BlockLimits } from "../target/target.ts";
 import { applySchedule } from "./apply.ts";
 import { enumerateBlockSchedules } from "./block-candidates.ts";
 import { checkSchedule } from "./legality.ts";
@@ -25,16 +26,19 @@ import type { PricingOptions } from "./region-prices.ts";
 
 /** Into how many parts a depth is split, at most. */
 const partCounts = [2, 4, 8, 16] as const;
-/** The least depth of a part. */
+/** The same of folds, whose parts cost no more than their results. */
+const foldParts = [8, 16, 32, 64, 128] as const;
+/** The least depth of a part, of a product and of another fold. */
 const leastDepth = 128;
+const leastFold = 32;
+/** Results that a thread takes at once of a fold that is not split. */
+const resultsOfThread = 8;
 /** Results of a block's usual tile; splitting is tried where fewer tiles than cores, or little more, are there. */
 const usualTile = 64 * 64;
 const mostTiles = 2;
 
-/** Undefined for a target without blocks. */
-export function splitsFor(pricing: PricingOptions): LayOut | undefined {
-  const { blocks } = pricing.target;
-  if (!blocks) return undefined;
+/** For targets with blocks. */
+export function splitsFor(pricing: PricingOptions, blocks: BlockLimits): LayOut {
   const known = new Map<string, number>();
   const priceOf = (region: Region): number => {
     const { key } = regionClass(region);
@@ -44,7 +48,10 @@ export function splitsFor(pricing: PricingOptions): LayOut | undefined {
   };
   return (regions) => {
     const made = regions.map((region) => {
-      const splits = partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores));
+      const splits = [
+        ...partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores)),
+        ...foldParts.flatMap((parts) => splitFold(region, parts, blocks)),
+      ];
       if (splits.length === 0) return [region];
       const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
@@ -89,6 +96,28 @@ export function splitProduct(
   return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
 }
 
+/** The same of a fold that is no product, of one value, where threads would be too few. */
+export function splitFold(
+  region: Region,
+  parts: number,
+  { cores, threadsPerCore }: BlockLimits,
+): readonly (readonly [Region, Region])[] {
+  const [statement, ...others] = region.statements;
+  const { reduction, indirects, guard, loops = [] } = statement ?? {};
+  if (!statement || !reduction || others.length > 0) return [];
+  if (reduction.numericClass === "approximates" || reduction.monoid.components.length > 1)
+    return [];
+  if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
+  if (typeof productForm(region, statement) !== "string") return [];
+  const results = loops.filter((l) => l.kind === "space").map((l) => constantValue(l.extent));
+  const deep = loops.find((l) => l.kind === "reduce");
+  const extent = deep && constantValue(deep.extent);
+  if (!extent || results.includes(undefined) || results.length === 0) return [];
+  const count = results.reduce<number>((n, e) => n * e!, 1);
+  if (count > resultsOfThread * cores * threadsPerCore || extent < parts * leastFold) return [];
+  return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
+}
+
 function splitAt(
   region: Region,
   statement: Statement,
@@ -96,6 +125,7 @@ function splitAt(
   parts: number,
 ): readonly [Region, Region] {
   const name = partialSums(region.name);
+  const { dtype } = statement.reduction!.monoid.components[0]!;
   const space = statement.loops.filter((l) => l.kind === "space");
   const at = space.map((l) => variable(l.name));
   const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
@@ -124,10 +154,10 @@ function splitAt(
     name: `${statement.name}.sum`,
     loops: [...space, { ...part, kind: "reduce" }],
     reads: [{ tensor: name, index, guard: [], fill: 0 }],
-    body: [argument(0, "f32")],
+    body: [argument(0, dtype)],
   };
   const shape = [part, ...space].map((l) => l.extent);
-  const sums = { name, dtype: "f32", shape, role: "intermediate" } as const;
+  const sums = { name, dtype, shape, role: "intermediate" } as const;
   const tensors = new Map([...region.tensors, [name, sums] as const]);
   const used = (s: Statement): Region["tensors"] => {
     const names = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);

@@ -128,9 +128,7 @@ class Planner {
 
   /** Undefined or legal where the plan took it. */
   #apply(d: Directive, at: number): affine.Verdict | undefined {
-    if (d.kind === "place" || d.kind === "stage" || d.kind === "layout" || d.kind === "multiply") {
-      return undefined;
-    }
+    if (isApart(d)) return undefined;
     if (d.kind === "fuse") {
       const depth = this.#loopsOf(d.into).indexOf(d.at) + 1;
       if (depth === 0) return this.#noLoop(d, at);
@@ -174,10 +172,15 @@ class Planner {
   }
 }
 
-type OnTree = Exclude<
-  Directive,
-  { readonly kind: "place" | "stage" | "layout" | "multiply" | "fuse" }
->;
+/** What says nothing of loops, or has a tree of its own. */
+const apart = ["place", "stage", "layout", "multiply", "rows"] as const;
+type Apart = Extract<Directive, { readonly kind: (typeof apart)[number] }>;
+
+function isApart(d: Directive): d is Apart {
+  return (apart as readonly string[]).includes(d.kind);
+}
+
+type OnTree = Exclude<Directive, Apart | { readonly kind: "fuse" }>;
 
 function inTree(d: OnTree): affine.TreeDirective {
   switch (d.kind) {

@@ -85,6 +85,8 @@ export const diagnosticCodes = {
   SCH039: "no dot products on this target",
   SCH040: "schedule is for another target",
   SCH041: "region has two schedules",
+  SCH042: "statements are no rows",
+  SCH043: "rows do not fit a block",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

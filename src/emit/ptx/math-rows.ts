@@ -47,13 +47,22 @@ function clamp(c: FloatCode, x: Operand, low: number, high: number): Operand {
   return c.op("max.NaN", c.op("min.NaN", x, high), low);
 }
 
+/** ln 2 as a sum of two floats. */
+const ln2Parts = [Math.fround(Math.LN2), Math.LN2 - Math.fround(Math.LN2)] as const;
+
+/**
+ * e^x as 2^t for t = x log2 e, times 1 + r for what the rounding of t lost: r = x - t ln 2. Up to 2^-22 of the
+ * instruction itself, which gives subnormal results and infinity.
+ */
 function exp32(c: FloatCode, argument: Operand): Operand {
   const x = clamp(c, argument, -104, 89);
-  const [n, whole] = nearest(c, x, Math.LOG2E);
-  const high = 0.693359375;
-  const r = c.fma(n, high - Math.LN2, c.fma(n, -high, x));
-  const power = c.code.op("ex2.approx.ftz.f32", "r", c.mul(r, Math.LOG2E));
-  return scaled(c, power, whole);
+  const t = c.mul(x, Math.LOG2E);
+  const power = c.code.op("ex2.approx.f32", "r", t);
+  return c.mul(power, c.add(lostOf(c, x, t), 1));
+}
+
+function lostOf(c: FloatCode, x: Operand, t: Operand): Operand {
+  return c.fma(t, -ln2Parts[1], c.fma(t, -ln2Parts[0], x));
 }
 
 /** ln 2 in two parts; n times the first is exact for n below 2^11. */
@@ -110,15 +119,26 @@ function logarithm(c: FloatCode, x: Operand): Operand {
   return c.select(valid, c.select(zero, Number.NEGATIVE_INFINITY, positive), Number.NaN);
 }
 
-/** Below 1: x (135135 + 17325 z + 378 z^2 + z^3) / (135135 + 62370 z + 3150 z^2 + 28 z^3), z = x^2. */
+/** Beyond it tanh is 1 in f32. */
+const largestTanh = 10;
+
+/**
+ * (e^2x - 1) / (e^2x + 1); below 1: x (135135 + 17325 z + 378 z^2 + z^3) / (135135 + 62370 z + 3150 z^2 + 28 z^3),
+ * z = x^2. One quotient for both, up to 2 ulp of it.
+ */
 function tanh32(c: FloatCode, x: Operand): Operand {
-  const size = c.abs(x);
-  const power = exp32(c, c.add(size, size));
-  const large = c.copySign(c.sub(1, c.div(2, c.add(power, 1))), x);
-  const z = c.mul(x, x);
-  const top = c.mul(x, c.polynomial(z, [1, 17325 / 135135, 378 / 135135, 1 / 135135]));
+  const size = c.op("min.NaN", c.abs(x), largestTanh);
+  const double = c.add(size, size);
+  const t = c.mul(double, Math.LOG2E);
+  const power = c.code.op("ex2.approx.ftz.f32", "r", t);
+  const whole = c.fma(power, lostOf(c, double, t), power);
+  const z = c.mul(size, size);
+  const top = c.mul(size, c.polynomial(z, [1, 17325 / 135135, 378 / 135135, 1 / 135135]));
   const bottom = c.polynomial(z, [1, 62370 / 135135, 3150 / 135135, 28 / 135135]);
-  return c.select(c.test("lt", size, 1), c.div(top, bottom), large);
+  const isSmall = c.test("lt", size, 1);
+  const [over, under] = [c.sub(whole, 1), c.add(whole, 1)];
+  const quotient = c.op("div.full", c.select(isSmall, top, over), c.select(isSmall, bottom, under));
+  return c.copySign(quotient, x);
 }
 
 /** 1 / (1 + e^-|x|), times e^-|x| for negative x, so that small results keep their digits. */
@@ -376,6 +396,48 @@ const unary32: Partial<Record<ScalarOp, Unary>> = {
 
 function expOf(c: FloatCode, x: Operand): Operand {
   return c.bits === 32 ? exp32(c, x) : exp64(c, x);
+}
+
+/**
+ * Operators on f32 whose result is rounded to f16 or bf16 afterwards: what the instructions leave out is far
+ * below that rounding. A quotient of bf16 is rounded as if it were exact: it is no nearer than 2^-17 to where
+ * the rounding changes, and the instruction is off by 2^-22.
+ */
+const narrowRows: Readonly<
+  Record<
+    "f16" | "bf16",
+    Partial<Record<ScalarOp, (c: FloatCode, x: Operand, y: Operand) => Operand>>
+  >
+> = {
+  f16: { exp: expNarrow, sigmoid: sigmoidNarrow },
+  bf16: {
+    exp: expNarrow,
+    sigmoid: sigmoidNarrow,
+    tanh: (c, x) => c.code.op("tanh.approx.f32", "r", x),
+    div: (c, x, y) => c.op("div.full", x, y),
+    sqrt: (c, x) => c.op("sqrt.approx", x),
+  },
+};
+
+function expNarrow(c: FloatCode, x: Operand): Operand {
+  return c.code.op("ex2.approx.f32", "r", c.mul(x, Math.LOG2E));
+}
+
+function sigmoidNarrow(c: FloatCode, x: Operand): Operand {
+  const e = expNarrow(c, c.neg(c.abs(x)));
+  const top = c.select(c.test("ge", x, 0), 1, e);
+  return c.mul(top, c.op("rcp.approx", c.add(e, 1)));
+}
+
+/** The operator where its result becomes a narrow float; undefined where it has no spelling of its own. */
+export function narrowApply(
+  code: PtxCode,
+  op: ScalarOp,
+  dtype: "f16" | "bf16",
+  operands: readonly Operand[],
+): Operand | undefined {
+  const [x, y = ""] = operands as [Operand, Operand?];
+  return narrowRows[dtype][op]?.(new FloatCode(code, 32), x, y);
 }
 
 /** Largest errors in ulp of the result's type. */

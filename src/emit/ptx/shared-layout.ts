@@ -127,7 +127,8 @@ export function registerPlace(
 ): RegisterPlace {
   const base = baseOf(kernel, buffer);
   const shared = base === buffer ? undefined : places.get(base.name);
-  const isPacked = viewsOf(kernel, base).some((b) => packed.has(b.name));
+  const isPairs = (b: Buffer): boolean => isNarrowFloat(b.dtype) && b.lanes % 2 === 0;
+  const isPacked = viewsOf(kernel, base).some((b) => packed.has(b.name) || isPairs(b));
   if (shared?.kind === "register") {
     if (shared.buffer.dtype !== buffer.dtype) {
       reject("EMT001", `registers have no view of ${shared.buffer.dtype} as ${buffer.dtype}`, {

@@ -5,13 +5,15 @@
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
+import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import { castScalar } from "./casts.ts";
 import { floatApply, isPredicate } from "./float-ops.ts";
 import { boolApply, integerApply } from "./integer-ops.ts";
 import type { KernelContext, RegisterPlace } from "./kernel-context.ts";
+import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
-import type { Operand } from "./ptx-code.ts";
+import type { Operand, PtxCode } from "./ptx-code.ts";
 import {
   classOfRegisters,
   copyRegister,
@@ -248,6 +250,8 @@ export class ValueEmitter {
   #apply(e: ExprOf<"apply">): Registers {
     const { code } = this.#context;
     if (e.op === "select") return this.#selectValue(e);
+    const packed = this.#applyPacked(e);
+    if (packed) return packed;
     const from = e.operands[0]!.dtype;
     const widened = isNarrowFloat(from);
     const operands = e.operands.map((o) =>
@@ -262,13 +266,29 @@ export class ValueEmitter {
     return widened && !isPredicate(e.op) ? narrow(code, from, parts) : parts;
   }
 
+  /** Pairs of narrow floats by instructions that round once, as the operator in f32 and its rounding would. */
+  #applyPacked(e: ExprOf<"apply">): Registers | undefined {
+    const { dtype, lanes } = e.operands[0]!;
+    if (!isPacked(dtype, lanes) || e.dtype !== dtype || lanes % 2 !== 0) return undefined;
+    const spell = packedRows[e.op];
+    if (!spell) return undefined;
+    const { code } = this.#context;
+    const operands = e.operands.map((o) => this.evaluate(o));
+    const type = `${dtype}x2`;
+    return Array.from({ length: lanes / 2 }, (_, i) =>
+      spell(code, type, ...operands.map((words) => words[i]!)),
+    );
+  }
+
   #applyScalar(e: ExprOf<"apply">, operands: readonly Operand[]): Operand {
     const { code } = this.#context;
     const from = e.operands[0]!.dtype;
     let result: Operand | undefined;
     if (from === "bool") result = boolApply(code, e.op, operands);
-    else if (isFloat(from)) result = floatApply(code, e.op, from === "f64" ? 64 : 32, operands);
-    else result = integerApply(code, e.op, from, operands);
+    else if (isFloat(from)) {
+      const own = isNarrowFloat(from) ? narrowApply(code, e.op, from, operands) : undefined;
+      result = own ?? floatApply(code, e.op, from === "f64" ? 64 : 32, operands);
+    } else result = integerApply(code, e.op, from, operands);
     return (
       result ?? this.#context.refuse(`${e.op} of ${from}`, "cast the operand to f32 in the model")
     );
@@ -340,4 +360,33 @@ function toRegisterUnlessPredicate(
   operand: Operand,
 ): Operand {
   return kind === "p" ? operand : toRegister(code, kind, operand);
+}
+
+type PackedRow = (code: PtxCode, type: string, ...words: readonly Operand[]) => Operand;
+
+/** 1, -1 and -0 twice in a word, by type. */
+const words = {
+  bf16x2: { one: "0x3f803f80", minusOne: "0xbf80bf80", minusZero: "0x80008000" },
+  f16x2: { one: "0x3c003c00", minusOne: "0xbc00bc00", minusZero: "0x80008000" },
+} as const;
+
+const wordOf = (type: string, name: keyof (typeof words)["bf16x2"]): Operand =>
+  words[type as keyof typeof words][name];
+
+/**
+ * On pairs. Sums and products are multiply-adds with a one or a minus zero, which every architecture has for
+ * both types: exact but for the one rounding (PTX ISA, "Half Precision Floating Point Instructions: fma").
+ */
+const packedRows: Partial<Record<ScalarOp, PackedRow>> = {
+  add: (code, type, a, b) => packedFma(code, type, a!, wordOf(type, "one"), b!),
+  sub: (code, type, a, b) => packedFma(code, type, b!, wordOf(type, "minusOne"), a!),
+  mul: (code, type, a, b) => packedFma(code, type, a!, b!, wordOf(type, "minusZero")),
+  max: (code, type, a, b) => code.op(`max.NaN.${type}`, "r", a!, b!),
+  min: (code, type, a, b) => code.op(`min.NaN.${type}`, "r", a!, b!),
+  neg: (code, type, a) => code.op(`neg.${type}`, "r", a!),
+};
+
+function packedFma(code: PtxCode, type: string, a: Operand, b: Operand, c: Operand): Operand {
+  const [x, y, z] = [a, b, c].map((o) => (o.startsWith("%") ? o : code.op("mov.b32", "r", o)));
+  return code.op(`fma.rn.${type}`, "r", x!, y!, z!);
 }

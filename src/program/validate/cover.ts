@@ -395,9 +395,10 @@ function reversed(s: Loop): Loop {
 }
 
 function movesCover(s: Loop, q: Question, bases: readonly MovedAxis[]): boolean {
+  const few = bases.slice(0, fewBases);
   return (
-    bases.some((base) => tripCovers(s, q, base)) ||
-    bases.some((b) => windowsCover(s, q, b)) ||
+    few.some((base) => tripCovers(s, q, base)) ||
+    few.some((b) => windowsCover(s, q, b)) ||
     piecesCover(s, q, bases) ||
     tripsCover(s, q)
   );
@@ -458,6 +459,9 @@ function onceCovers(s: Loop, q: Question): boolean {
   );
 }
 
+/** Places of a loop's stores that one may cover a box by itself, and that together may be its pieces. */
+const [fewBases, mostPieces] = [6, 64] as const;
+
 interface MovedAxis {
   readonly axis: number;
   readonly step: number;
@@ -486,7 +490,7 @@ function movedAxes(s: Loop, buffer: string): readonly MovedAxis[] {
   visit(s.body, new Map());
   const all = [...found.values()];
   all.sort((a, b) => a.axis - b.axis || a.base.constant - b.base.constant);
-  return all.slice(0, 6);
+  return all.slice(0, mostPieces);
 }
 
 function windowsCover(s: Loop, q: Question, { axis, step, base }: MovedAxis): boolean {

@@ -39,6 +39,8 @@ export interface LaunchView {
   readonly buffers: ReadonlyMap<string, Buffer>;
   /** Program buffers with storage that a name may stand for; kernel buffers are not in it. */
   readonly roots: ReadonlyMap<string, readonly string[]>;
+  /** Roles whose threads, which stand one behind the other, are seen as copies of rows of them. */
+  readonly inRows: ReadonlySet<string>;
 }
 
 const mostThreads = 65536;
@@ -105,7 +107,8 @@ export function viewLaunch(site: LaunchSite): LaunchView {
   }
   const unrolled = unrollLoops({ ...kernel, roles });
   const apart = isCooperative(unrolled) ? unrolled.roles : unrolled.roles.map(inRows);
-  return { kernel: { ...unrolled, roles: apart }, facts, buffers, roots };
+  const seen = apart.filter((role, i) => role !== unrolled.roles[i]).map((role) => role.name);
+  return { kernel: { ...unrolled, roles: apart }, facts, buffers, roots, inRows: new Set(seen) };
 }
 
 /**
@@ -175,6 +178,11 @@ export function coverageBody(kernel: Kernel, buffer: string): readonly Statement
   return kernel.roles.flatMap((role) => {
     let body = role.body;
     const loops: (readonly [string, IndexExpr])[] = kernel.grid.axes.map((a) => [a.name, a.extent]);
+    const inner = onlyLoop(role, kernel, buffer);
+    if (inner) {
+      body = inner.body;
+      loops.push([inner.variable, inner.extent]);
+    }
     const spread = [
       [role.copyVariable, role.copies],
       [role.threadVariable, role.threads],
@@ -191,6 +199,19 @@ export function coverageBody(kernel: Kernel, buffer: string): readonly Statement
     }
     return body;
   });
+}
+
+type Loop = Extract<Statement, { kind: "for" }>;
+
+/** The only loop around the stores, where it is the same for all threads: which is outside is of no matter. */
+function onlyLoop(role: Role, kernel: Kernel, buffer: string): Loop | undefined {
+  const stores = (s: Statement): boolean => s.kind === "store" && s.buffer === buffer;
+  const leading = role.body.filter((s) => someStatement([s], stores));
+  const [only] = leading;
+  if (leading.length !== 1 || only?.kind !== "for" || only.mode.kind !== "serial") return undefined;
+  const own = [...kernel.grid.axes.map((a) => a.name), role.copyVariable, role.threadVariable];
+  const used = variablesOf(only.extent);
+  return own.some((name) => name !== undefined && used.has(name)) ? undefined : only;
 }
 
 type Store = Extract<Statement, { kind: "store" }>;

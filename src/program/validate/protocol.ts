@@ -51,11 +51,12 @@ export function checkProtocol(
     });
   }
   const steps = stepsOf(view);
-  if (steps > stepsRunWhole && Number.isFinite(steps) && isSplittable(view)) {
-    return checkSplit(view, ready, report) ?? nothing;
-  }
+  const values = Number.isFinite(steps) ? [new Map<string, number>()] : parameterValues(view);
+  // Steps without an end are run for each value of the parameters, where these are few.
+  const isMany = steps > stepsRunWhole && values.every((given) => given.size === 0);
+  if (isMany && isSplittable(view)) return checkSplit(view, ready, report) ?? nothing;
   const footprints: Footprint[] = [];
-  for (const given of parameterValues(view)) {
+  for (const given of values) {
     const traces = traceKernel(view, given, report);
     if (!traces) return nothing;
     const at = [...given].map(([name, value]) => `${name} = ${value}`).join(", ");

@@ -106,7 +106,8 @@ class SequentialCheck {
 
   #roleBody(role: Role): void {
     this.#role = role.name;
-    this.#warpIsRagged = role.threads % 32 !== 0;
+    const isRows = this.#view.inRows.has(role.name);
+    this.#warpIsRagged = (isRows ? role.copies * role.threads : role.threads) % 32 !== 0;
     let { facts } = this.#view;
     const spread: SpreadVariable[] = this.#view.kernel.grid.axes
       .filter((a) => a.extent.key !== "1")
@@ -120,7 +121,10 @@ class SequentialCheck {
       if (given !== undefined) facts = facts.withVariable(name, constant(count));
       if (count > 1) spread.push({ name, identity: what, required: true });
     }
-    const varying = new Set(role.threadVariable === undefined ? [] : [role.threadVariable]);
+    // Rows that are no whole warps share one.
+    const shared = isRows && role.threads % 32 !== 0 ? [role.copyVariable] : [];
+    const parted = [role.threadVariable, ...shared].filter((name) => name !== undefined);
+    const varying = new Set(parted);
     const start = { levels: [], facts, spread, varying, diverges: false };
     this.#list(role.body, undefined, { ...start, written: new Set() });
   }

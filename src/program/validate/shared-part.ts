@@ -8,6 +8,7 @@
  * whatever is ordered for the asynchronous write is ordered for the plain one, which is seen no later.
  */
 import {
+  constant,
   constantValue,
   evaluate,
   type IndexExpr,
@@ -41,9 +42,20 @@ export function sharedPart(view: LaunchView): SharedPart | undefined {
   const kept = keptBuffers(view.kernel);
   const prune = new Pruning(view.kernel, kept);
   const roles = view.kernel.roles.map((r) => ({ ...r, body: prune.list(r.body) }));
-  const kernel = { ...view.kernel, roles };
+  const kernel = withoutBlocks({ ...view.kernel, roles });
   const instances = classes(kernel);
   return instances && { view: { ...view, kernel }, instances, kept };
+}
+
+/** Of blocks whose number is open, where none does anything of its own, one. */
+function withoutBlocks(kernel: Kernel): Kernel {
+  const { axes, clusterSize } = kernel.grid;
+  const names = new Set(axes.map((a) => a.name));
+  const isOpen = axes.some((a) => constantValue(a.extent) === undefined) && clusterSize === 1;
+  const tells = (e: IndexExpr): boolean => [...variablesOf(e)].some((name) => names.has(name));
+  if (!isOpen || kernel.roles.some((r) => expressionsOf(r.body).some(tells))) return kernel;
+  const one = axes.map((a) => ({ ...a, extent: constant(1) }));
+  return { ...kernel, grid: { ...kernel.grid, axes: one } };
 }
 
 /** Shared buffers, and private ones that asynchronous instructions read or write. */

@@ -1,6 +1,7 @@
 /**
- * Nests of reductions, argument reductions and cumulative ops. Sums and products of 16-bit and
- * narrower floats run in f32. A cumulative op is a scan loop that reads its own result one step back.
+ * Nests of reductions, argument reductions and cumulative ops. Folds of 16-bit and narrower floats run in
+ * f32: sums and products to be right, extremes, which are exact either way, to be cheap. A cumulative op is
+ * a scan loop that reads its own result one step back.
  */
 import type { NodeOf } from "../../graph/graph.ts";
 import type { ReduceKind } from "../../semantics/core-ops.ts";
@@ -55,7 +56,7 @@ export function buildReduce(context: NestContext, node: NodeOf<"reduce">): void 
   const x = node.inputs[0]!;
   const { dtype, shape } = context.type(x);
   const { kind } = node.attrs;
-  const accumulator = kind === "sum" || kind === "prod" ? accumulatorOf(dtype) : dtype;
+  const accumulator = accumulatorOf(dtype);
   const draft = context.draft(node);
   const { at, into } = reduceLoops(draft, shape, node.attrs);
   const write = { tensor: context.name(node.outputs[0]!), index: into };

@@ -1,0 +1,45 @@
+/**
+ * Texts of norms and softmax as the compiler lowers them to one kernel over rows (lower/rows/), each from a
+ * graph and a `rows` schedule: what assembling, counting and planting faults work on.
+ */
+import { compileModel } from "../../src/compile.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import { printProgram } from "../../src/program/program-text.ts";
+import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
+import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { targets } from "../../src/target/index.ts";
+
+export interface RowsCase {
+  readonly op: "softmax" | "layerNorm" | "rmsNorm";
+  readonly shape: readonly [rows: number, length: number];
+  readonly dtype: "f32" | "bf16" | "f16";
+  /** The `rows` directive without its statement. */
+  readonly how: string;
+}
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join(" "));
+  return result.value;
+}
+
+export function rowsText({ op, shape, dtype, how }: RowsCase): string {
+  const g = new GraphBuilder("rows");
+  const input = (name: string, dims: readonly number[]) =>
+    g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
+  const x = input("x", shape);
+  const scale = op === "softmax" ? [] : [input("s", shape.slice(1))];
+  const bias = op === "layerNorm" ? [input("b", shape.slice(1))] : [];
+  const attrs = op === "softmax" ? { axis: 1 } : { axis: 1, epsilon: 1e-5 };
+  const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrs as never)]);
+  const target = targets.get("h200")!;
+  const plain = take(compileModel({ graph, weights: noWeights }, { target }));
+  const [region, ...others] = plain.regions;
+  if (!region || others.length > 0) throw new Error(`${op} is ${others.length + 1} regions`);
+  const last = region.scheduled.statements.at(-1)!.statement.name;
+  const text = `schedule "${region.name}" for "h200" { rows ${last} ${how} }`;
+  const measured = new Map([[region.name, take(parseSchedule(text))]]);
+  const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
+  return printProgram(compiled.plan.program);
+}

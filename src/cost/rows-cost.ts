@@ -1,0 +1,207 @@
+/**
+ * The time of a region as one kernel over rows (schedule/rows-form.ts), without its launch. A multiprocessor
+ * holds as many blocks as their threads and registers allow; the time is about the most of
+ *
+ *   instructions    of all elements, of a warp's threads at once
+ *   far memory      each operand and result once
+ *   near memory     what is read again where rows are not kept
+ *   lives           rounds of resident blocks, each from its loads over its folds to its stores
+ */
+import {
+  chunksOf,
+  movesAlong,
+  type RowStatement,
+  type RowsForm,
+  sharedReads,
+} from "../schedule/rows-form.ts";
+import {
+  type ScheduledRegion,
+  type ScheduledRows,
+  symbolRanges,
+} from "../schedule/scheduled-region.ts";
+import { dtypes } from "../semantics/dtype.ts";
+import {
+  type ScalarExpr,
+  type ScalarOp,
+  scalarCost,
+  scalarOperands,
+} from "../semantics/scalar-expr.ts";
+import type { BlockLimits } from "../target/target.ts";
+import { compulsoryBytes, longestOf, product } from "./region-work.ts";
+
+/** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
+const plainRegisters = 32;
+/** Instructions of a load or store and its address. */
+const accessSlots = 3;
+/** Of an operator on a pair of narrow floats, for each of them; of their rounding, widening; of their functions. */
+const pairSlots = { arithmetic: 0.5, round: 0.5, widen: 1, function: 6 } as const;
+/** Operators on f32 that are cheaper or dearer than they say: the quotient of two, the reduced exponential. */
+const slotsOf32: Partial<Record<ScalarOp, number>> = { div: 9, exp: 11, tanh: 26 };
+/** Operators that pairs of narrow floats have in one instruction. */
+const paired: ReadonlySet<ScalarOp> = new Set(["add", "sub", "mul", "min", "max", "neg"]);
+/** Of an exchange between the lanes of a warp, and until its result is there. */
+const [exchangeSlots, exchangeNs] = [3, 18] as const;
+/** Of a meeting of the warps of a block, with what they leave in shared memory (H200). */
+const meetingNs = 60;
+/** Latency of memory while all multiprocessors load, over the unloaded one (H200). */
+const loadedLatency = 1.6;
+/** From one block of a multiprocessor to the next, whatever they do (H200). */
+const blockNs = 80;
+/** From the last store of a block to the first load of the next in its place (H200). */
+const turnNs = 600;
+/** What beginning and ending blocks add to the time of the bytes (H200). */
+const ends = 1.03;
+/** Warps of a multiprocessor that keep its units busy, and the share of their rate that rows keep up. */
+const busyWarps = 24;
+const sustained = 0.85;
+
+export function rowsNanoseconds(
+  { region }: ScheduledRegion,
+  { form, directive }: ScheduledRows,
+  limits: BlockLimits,
+): number {
+  const { threads, rows, keep } = directive;
+  const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
+  const ranges = symbolRanges(region);
+  const bitsOf = (tensor: string): number => dtypes[region.tensors.get(tensor)!.dtype].bits;
+  const work = workOf({ form, directive }, bitsOf);
+  const registers = plainRegisters + work.registers;
+  if (registers > limits.registersPerThread) return Infinity;
+  const held = threads * rows;
+  const resident = Math.min(
+    limits.blocksPerCore,
+    Math.floor(limits.threadsPerCore / held),
+    Math.floor(limits.registersPerCore / (held * registers)),
+  );
+  if (resident < 1) return Infinity;
+  const blocks = Math.ceil(product(form.rows, ranges) / rows);
+  const perCore = Math.ceil(blocks / cores);
+  const together = Math.min(resident, perCore);
+  const rounds = Math.ceil(perCore / together);
+  const warps = held / warpThreads;
+  const busy = Math.max(0.2, Math.min(1, (together * warps) / busyWarps));
+  const issuesPerNs = warpInstructionsPerNsPerCore.value * sustained * busy;
+  const blockIssueNs = (warps * work.slots) / issuesPerNs;
+  const bytes = compulsoryBytes(region, ranges);
+  const isNear = bytes <= limits.nearBytes;
+  const again = keep === "memory" ? work.passes : 1;
+  const nearNs = (again * bytes) / limits.nearBytesPerNs.value;
+  const farNs = isNear ? 0 : (bytes / limits.memoryBytesPerNs.value) * ends;
+  const latency = loadedLatency * limits.memoryLatencyNs.value;
+  const meets = threads > warpThreads ? meetingNs : 0;
+  const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
+  const trips = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
+  const lifeNs = trips * latency + work.folds * exchange + together * blockIssueNs + turnNs;
+  return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
+}
+
+interface RowsWork {
+  /** Instructions of one thread, which is its warp's. */
+  readonly slots: number;
+  /** Registers of what a thread keeps and works on. */
+  readonly registers: number;
+  readonly folds: number;
+  /** Times that operands are read. */
+  readonly passes: number;
+}
+
+function workOf(
+  { form, directive }: Pick<ScheduledRows, "form" | "directive">,
+  bitsOf: (tensor: string) => number,
+): RowsWork {
+  const { lanes, threads, keep } = directive;
+  const chunks = chunksOf(form, directive);
+  const folds = form.statements.filter((s) => s.work === "fold");
+  const loaded = keep === "memory" ? [] : sharedReads(form).map((a) => a.tensor);
+  const slotsOf = (s: RowStatement): number => {
+    const { reads, finishReads, writes } = s.statement;
+    const accesses = [...reads, ...finishReads, ...writes].filter(movesAlong);
+    const moved = accesses.filter((a) => !form.made.has(a.tensor) && !loaded.includes(a.tensor));
+    const perElement = elementSlots(s, lanes);
+    if (s.work === "once") return perElement;
+    return chunks * (lanes * perElement + moved.length * accessSlots);
+  };
+  const again = keep === "registers" ? [] : recomputed(form);
+  const slots = [...form.statements, ...again].reduce(
+    (sum, s) => sum + slotsOf(s),
+    loaded.length * chunks * accessSlots,
+  );
+  const exchanges = folds.reduce((sum, { statement }) => {
+    const { components, combine } = statement.reduction!.monoid;
+    const perHalf =
+      components.length * exchangeSlots + combine.reduce((n, e) => n + scalarCost(e), 0);
+    const warps = threads / 32;
+    return sum + (lanes + Math.log2(Math.min(32, threads)) + Math.max(1, warps)) * perHalf;
+  }, 0);
+  const bits = mostBits(form, keep === "registers", loaded, bitsOf);
+  const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
+  const passes = form.statements.filter((s) => s.work !== "once").length;
+  return { slots: slots + exchanges, registers, folds: folds.length, passes };
+}
+
+/** Maps whose elements later statements compute again, once for each that reads them. */
+function recomputed(form: RowsForm): readonly RowStatement[] {
+  return form.statements.flatMap(({ statement }) =>
+    form.statements.filter(
+      (s) =>
+        s.work === "map" &&
+        s.statement.writes.some((w) => statement.reads.some((r) => r.tensor === w.tensor)),
+    ),
+  );
+}
+
+/** Bits of an element that a thread keeps at once, at most: registers of what is read for the last time are free. */
+function mostBits(
+  form: RowsForm,
+  keepsMade: boolean,
+  loaded: readonly string[],
+  bitsOf: (tensor: string) => number,
+): number {
+  const readers = (tensor: string): readonly number[] =>
+    form.statements.flatMap(({ statement }, at) =>
+      statement.reads.some((r) => r.tensor === tensor) ? [at] : [],
+    );
+  const spans = loaded.map((t) => ({ from: -1, to: readers(t).at(-1)!, bits: bitsOf(t) }));
+  if (keepsMade) {
+    for (const [at, { statement, work }] of form.statements.entries()) {
+      for (const { tensor } of work === "map" ? statement.writes : []) {
+        const last = readers(tensor).at(-1);
+        if (last !== undefined) spans.push({ from: at, to: last, bits: bitsOf(tensor) });
+      }
+    }
+  }
+  const kept = form.statements.map((_, at) =>
+    spans.reduce((sum, { from, to, bits }) => sum + (from < at && at < to ? bits : 0), 0),
+  );
+  const turning = form.statements.map((_, at) => {
+    const bitsWhere = (test: (s: (typeof spans)[number]) => boolean): number =>
+      spans.filter(test).reduce((n, s) => n + s.bits, 0);
+    return Math.max(
+      bitsWhere((s) => s.to === at),
+      bitsWhere((s) => s.from === at),
+    );
+  });
+  return Math.max(0, ...kept.map((bits, at) => bits + turning[at]!));
+}
+
+function elementSlots({ statement }: RowStatement, lanes: number): number {
+  const { body, finish = [], reduction } = statement;
+  const values = reduction ? [...body, ...reduction.monoid.combine] : [...body, ...finish];
+  return values.reduce((sum, e) => sum + slotsOf(e, lanes), 0);
+}
+
+/** Instructions for one element of a vector. */
+function slotsOf(e: ScalarExpr, lanes: number): number {
+  const inside = scalarOperands(e).reduce((sum, o) => sum + slotsOf(o, lanes), 0);
+  if (e.kind !== "apply" && e.kind !== "cast") return inside;
+  const isNarrow = dtypes[e.dtype].bits < 32;
+  if (e.kind === "cast") {
+    const bits = dtypes[e.operand.dtype].bits;
+    const own = isNarrow ? pairSlots.round : bits < 32 ? pairSlots.widen : 1;
+    return inside + (lanes > 1 ? own : 2 * own);
+  }
+  if (!isNarrow) return inside + (slotsOf32[e.op] ?? scalarCost({ ...e, operands: [] }));
+  const around = pairSlots.widen + pairSlots.round;
+  if (!paired.has(e.op)) return inside + pairSlots.function + around;
+  return inside + (lanes > 1 ? pairSlots.arithmetic : 2 * around);
+}

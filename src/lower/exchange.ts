@@ -1,0 +1,93 @@
+/**
+ * What threads of a warp tell each other: every thread's partial result of a reduction becomes that of all,
+ * exchanged in halves. Cells of registers carry what is sent and what comes.
+ */
+import { issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
+import { findTileIntrinsic } from "../program/intrinsic-table.ts";
+import type { Buffer } from "../program/program.ts";
+import type { Expr } from "../program/statement.ts";
+import type { DType } from "../semantics/dtype.ts";
+import { constant } from "../semantics/index-expr.ts";
+import type { Monoid } from "../semantics/monoids.ts";
+import { reject } from "../support/diagnostic.ts";
+import type { Block, Names } from "./block.ts";
+import { lowerScalar } from "./operands.ts";
+
+export interface ExchangeContext {
+  readonly names: Names;
+  /** Register buffers made on the way. */
+  readonly buffers: Buffer[];
+  readonly block: Block;
+  /** The statement, for refusals. */
+  readonly at: string;
+}
+
+/** The tuple of `threads` neighbouring threads of a warp (a power of two), in each of them. */
+export function exchangeInHalves(
+  monoid: Monoid,
+  components: readonly Expr[],
+  threads: number,
+  { names, buffers, block, at }: ExchangeContext,
+): readonly Expr[] {
+  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  const makeCell = (dtype: DType): string => {
+    const name = names.fresh("cell");
+    const shape = [constant(1)];
+    buffers.push({ name, kind: "scratch", scope: "register", dtype, lanes: 1, shape });
+    return name;
+  };
+  const cells = monoid.components.map(({ dtype }) => {
+    if (!findTileIntrinsic(shuffleName(1, dtype))) {
+      reject("SCH031", `threads of a warp exchange no ${dtype}`, {
+        at,
+        help: "leave the reduce loop in one thread",
+      });
+    }
+    return { own: makeCell(dtype), other: makeCell(dtype) };
+  });
+  let mine = components.map((c) => freeze(c, names, block));
+  for (let distance = threads / 2; distance >= 1; distance /= 2) {
+    const theirs = cells.map(({ own, other }, i) => {
+      const { dtype } = mine[i]!;
+      block.push(
+        storeTo(own, [0], mine[i]!),
+        issue(shuffleName(distance, dtype), [tileAt(other, [0], [1]), tileAt(own, [0], [1])]),
+      );
+      return freeze(loadExpr(other, [0], { dtype, lanes: 1 }), names, block);
+    });
+    const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
+    mine = next.map((v) => freeze(v, names, block));
+  }
+  return mine;
+}
+
+/** Names a value here and now: what it is loaded from changes. */
+export function freeze(value: Expr, names: Names, block: Block): Expr {
+  const name = names.fresh("t");
+  block.push({ kind: "let", name, value });
+  return { kind: "local", name, dtype: value.dtype, lanes: value.lanes };
+}
+
+/** Partial tuples as one, pairwise. */
+export function combinePairwise(
+  monoid: Monoid,
+  partial: readonly (readonly Expr[])[],
+  block: Block,
+): readonly Expr[] {
+  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  let parts = partial;
+  while (parts.length > 1) {
+    const half = Math.ceil(parts.length / 2);
+    parts = Array.from({ length: half }, (_, i) => {
+      const right = parts[i + half];
+      if (!right) return parts[i]!;
+      const args = [...parts[i]!, ...right].map((e) => block.bind(e));
+      return monoid.combine.map((e) => lowerScalar(e, args, scalar));
+    });
+  }
+  return parts[0]!;
+}
+
+function shuffleName(distance: number, dtype: DType): string {
+  return `shuffle.xor${distance}.${dtype}`;
+}

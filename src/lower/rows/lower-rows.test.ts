@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import { firstDifference } from "../../../campaign/random-values.ts";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import type { Graph, ValueId } from "../../graph/graph.ts";
+import { noWeights, runGraph } from "../../interp/graph.ts";
+import { runProgram } from "../../interp/program.ts";
+import { applySchedule } from "../../schedule/apply.ts";
+import { parseSchedule } from "../../schedule/directive-text.ts";
+import { decideSchedule } from "../../schedule/legality.ts";
+import { constant, type IndexLike, toIndex, variable } from "../../semantics/index-expr.ts";
+import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import { targets } from "../../target/index.ts";
+
+const target = targets.get("h200")!;
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+  return result.value;
+}
+
+type Type = "f32" | "f16" | "bf16";
+type Build = (g: GraphBuilder, x: ValueId, vectors: readonly ValueId[]) => readonly ValueId[];
+
+const softmax: Build = (g, x) => [g.node("softmax", [x], { axis: g.rankOf(x) - 1 })];
+const norm: Build = (g, x, [s, b]) => [
+  g.node("layerNorm", [x, s!, b!], { axis: g.rankOf(x) - 1, epsilon: 1e-5 }),
+];
+const rms: Build = (g, x, [s]) => [
+  g.node("rmsNorm", [x, s!], { axis: g.rankOf(x) - 1, epsilon: 1e-5 }),
+];
+/** A sum that others want as well as its norm. */
+const residual: Build = (g, x, [s]) => {
+  const sum = g.add(x, g.apply("relu", x));
+  return [sum, g.node("rmsNorm", [sum, s!], { axis: g.rankOf(x) - 1, epsilon: 1e-5 })];
+};
+
+function graphOf(build: Build, dtype: Type, shape: readonly IndexLike[]): Graph {
+  const g = new GraphBuilder("rows");
+  const x = g.input("x", { dtype, shape: shape.map(toIndex) });
+  const vector = (name: string) => g.input(name, { dtype, shape: [toIndex(shape.at(-1)!)] });
+  const vectors = build === softmax ? [] : [vector("s"), ...(build === norm ? [vector("b")] : [])];
+  return g.finish(build(g, x, vectors));
+}
+
+/** The region that a graph becomes, compiled (and so proved) with the schedule, and compared with the oracle. */
+function difference(graph: Graph, how: string, symbols: Readonly<Record<string, number>> = {}) {
+  const plain = take(compileModel({ graph, weights: noWeights }, { target }));
+  const joined = plain.regions.find((r) => r.scheduled.statements.length > 1);
+  if (!joined) throw new Error("no region of several statements");
+  const last = joined.scheduled.statements.at(-1)!.statement.name;
+  const text = `schedule "${joined.name}" for "h200" { rows ${last} ${how} }`;
+  const measured = new Map([[joined.name, take(parseSchedule(text))]]);
+  const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
+  expect(compiled.plan.program.kernels.length).toBe(1);
+  const rng = new Rng(5);
+  const at = new Map(Object.entries(symbols));
+  const inputs = graph.inputs.map((id) => {
+    const { dtype, shape } = graph.values[id]!.type;
+    return randomRef(
+      dtype,
+      shape.map((e) => (e.terms.length > 0 ? at.get(e.key)! : e.constant)),
+      rng,
+    );
+  });
+  const want = take(runGraph(graph, inputs));
+  const contents = new Map(
+    compiled.model.graph.inputs.map((id, i) => {
+      const { data } = fromRef(inputs[i]!);
+      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+      return [compiled.model.graph.values[id]!.name, bytes] as const;
+    }),
+  );
+  const { program } = compiled.plan;
+  const outcome = runProgram(program, { parameters: symbols, contents, threads: 1, seed: 2 });
+  if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
+  const differences = compiled.nests.outputs.map((output, i) => {
+    const bytes = outcome.contents.get(output)!.slice();
+    const isNarrow = want[i]!.dtype !== "f32";
+    const data = isNarrow ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
+    const found = { ...fromRef(want[i]!), data } as ReturnType<typeof fromRef>;
+    return firstDifference(toRef(found), want[i]!);
+  });
+  return differences.find((d) => d !== undefined);
+}
+
+describe("rows by blocks", () => {
+  it("a warp, a part of one, several: whole rows", () => {
+    for (const how of [
+      "threads 8 lanes 4 together 4 keep registers",
+      "threads 32 lanes 1 together 2 keep registers",
+      "threads 64 lanes 2 together 1 keep memory",
+    ]) {
+      expect(difference(graphOf(softmax, "f32", [2, 128]), how)).toBeUndefined();
+    }
+  });
+
+  it("rows that are no whole vectors of the block, blocks of more rows than there are", () => {
+    for (const how of [
+      "threads 64 lanes 1 together 2 keep registers",
+      "threads 16 lanes 2 together 2 keep memory",
+    ]) {
+      expect(difference(graphOf(norm, "f32", [3, 150]), how)).toBeUndefined();
+    }
+  });
+
+  it("narrow types in vectors, results that others want on the way", () => {
+    const wide = "threads 64 lanes 8 together 1 keep registers";
+    for (const build of [softmax, residual]) {
+      expect(difference(graphOf(build, "bf16", [1, 520]), wide)).toBeUndefined();
+    }
+    expect(difference(graphOf(rms, "f16", [1, 520]), wide)).toBeUndefined();
+    const how = "threads 32 lanes 4 together 1 keep memory";
+    expect(difference(graphOf(residual, "f32", [2, 200]), how)).toBeUndefined();
+  });
+
+  it("rows of any number and any length", () => {
+    const [rows, length] = [variable("M"), variable("N")];
+    const g = new GraphBuilder("rows");
+    g.symbol("M", 1, 64);
+    g.symbol("N", 1, 500);
+    const x = g.input("x", { dtype: "f32", shape: [rows, length] });
+    const graph = g.finish(softmax(g, x, []));
+    for (const how of [
+      "threads 64 lanes 1 together 1 keep memory",
+      "threads 32 lanes 1 together 2 keep memory",
+    ]) {
+      expect(difference(graph, how, { M: 3, N: 77 })).toBeUndefined();
+    }
+  });
+
+  it("numbers that no block can be given are refused, statements that are no rows too", () => {
+    const graph = graphOf(softmax, "f32", [8, constant(128)]);
+    const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+    const { region } = regions[0]!.scheduled;
+    const last = region.statements.at(-1)!.name;
+    const codeOf = (how: string, of = region) => {
+      const schedule = take(parseSchedule(`schedule "${of.name}" for "h200" { rows ${how} }`));
+      const applied = applySchedule(of, schedule);
+      if (!applied.ok) return applied.diagnostics[0]!.code;
+      return decideSchedule(applied.value).ok ? "legal" : "illegal";
+    };
+    expect(codeOf(`${last} threads 32 lanes 4 together 4 keep registers`)).toBe("legal");
+    expect(codeOf(`${last} threads 48 lanes 4 together 4 keep registers`)).toBe("SCH043");
+    expect(codeOf(`${last} threads 8 lanes 1 together 1 keep memory`)).toBe("SCH043");
+    expect(codeOf(`${last} threads 32 lanes 1 together 64 keep memory`)).toBe("SCH043");
+    const [first] = region.statements;
+    expect(codeOf(`${first!.name} threads 32 lanes 4 together 4 keep registers`)).toBe("SCH042");
+    const shifted = {
+      ...region,
+      statements: region.statements.map((s) => ({
+        ...s,
+        reads: s.reads.map((r) =>
+          r.index.length > 1 && r !== s.reads[0]
+            ? { ...r, index: [constant(0), ...r.index.slice(1)] }
+            : r,
+        ),
+      })),
+    };
+    expect(codeOf(`${last} threads 32 lanes 4 together 4 keep registers`, shifted)).toBe("SCH042");
+  });
+});

@@ -1,0 +1,469 @@
+/**
+ * All statements of a region over rows as one kernel of blocks. The threads of a row take its elements in
+ * vectors, thread after thread, so that a warp touches whole lines; a thread has the same elements in every
+ * statement.
+ *
+ *   load what several statements read          kept in registers (`keep registers`)
+ *   for each statement in order
+ *     fold   own elements · halves of the warp · [warps through shared memory · barrier] · every thread has it
+ *     map    own elements, kept for later statements, stored where others want them
+ *     once   every thread for itself
+ *
+ * With `keep operands` elements that a map made are computed again for later statements; with `keep memory`
+ * nothing is kept but values a row: the vectors are a loop, and operands are read again too (from the nearest
+ * cache that has the row). Numbers are the schedule's; the validator proves that what threads tell each other
+ * has arrived.
+ */
+import { loadExpr, storeTo } from "../../program/expr.ts";
+import { findValueIntrinsic } from "../../program/intrinsic-table.ts";
+import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
+import type { Expr } from "../../program/statement.ts";
+import type { Access, Write } from "../../region/nest.ts";
+import { accessKey } from "../../region/statement.ts";
+import type { RowsDirective } from "../../schedule/directive.ts";
+import {
+  chunksOf,
+  elementLoop,
+  movesAlong,
+  type RowStatement,
+  type RowsForm,
+  rowLoop,
+  sharedReads,
+} from "../../schedule/rows-form.ts";
+import {
+  type ScheduledRegion,
+  type ScheduledRows,
+  symbolRanges,
+} from "../../schedule/scheduled-region.ts";
+import { atMost, type Condition, less } from "../../semantics/condition.ts";
+import { type DType, zeroOf } from "../../semantics/dtype.ts";
+import {
+  add,
+  ceilDiv,
+  constant,
+  floorDiv,
+  type IndexExpr,
+  mod,
+  mul,
+  variable,
+} from "../../semantics/index-expr.ts";
+import { type IndexRange, loopRange, simplify } from "../../semantics/index-range.ts";
+import type { Monoid } from "../../semantics/monoids.ts";
+import { invariant } from "../../support/invariant.ts";
+import { Block, type Names } from "../block.ts";
+import { reduceConditions } from "../conditions.ts";
+import { combinePairwise, exchangeInHalves, freeze } from "../exchange.ts";
+import {
+  loadAccess,
+  lowerScalar,
+  multiplyOperands,
+  type Operand,
+  type Site,
+  splatOf,
+  storeWrite,
+} from "../operands.ts";
+
+export interface RowsContext {
+  readonly names: Names;
+  readonly operand: (tensor: string) => Operand;
+  /** Multiply-add may be fused. */
+  readonly fused: boolean;
+}
+
+export function lowerRows(
+  region: ScheduledRegion,
+  rows: ScheduledRows,
+  name: string,
+  context: RowsContext,
+): Kernel {
+  return new RowsLowering(region, rows, context).kernel(name);
+}
+
+const warpThreads = 32;
+/** Partial results of warps that a thread reads at once. */
+const mostAtOnce = 4;
+
+/** One vector of a thread: its elements, and what holds where they are in the row. */
+interface Chunk {
+  /** Number among the vectors of the thread, where each has registers of its own. */
+  readonly at: number;
+  readonly block: Block;
+  /** The first element. */
+  readonly from: IndexExpr;
+  /** Not known to hold: the elements are inside. */
+  readonly inside: readonly Condition[];
+  readonly ranges: ReadonlyMap<string, IndexRange>;
+}
+
+class RowsLowering {
+  readonly #region: ScheduledRegion;
+  readonly #form: RowsForm;
+  readonly #directive: RowsDirective;
+  readonly #context: RowsContext;
+  readonly #buffers: Buffer[] = [];
+  readonly #axes: GridAxis[] = [];
+  readonly #ranges = new Map<string, IndexRange>();
+  readonly #bindings = new Map<string, IndexExpr>();
+  readonly #thread: string;
+  /** Number of the thread among those of its row, and of the row among those of its block. */
+  readonly #inRow: IndexExpr;
+  readonly #row: IndexExpr;
+  /** Not known to hold: the row is one. */
+  readonly #isRow: readonly Condition[];
+  /** Register buffers of operands and elements by access key or tensor, and of values a row. */
+  readonly #kept = new Map<string, string>();
+  readonly #values = new Map<string, Expr>();
+
+  constructor(region: ScheduledRegion, { form, directive }: ScheduledRows, context: RowsContext) {
+    this.#region = region;
+    this.#form = form;
+    this.#directive = directive;
+    this.#context = context;
+    for (const [name, range] of symbolRanges(region.region)) this.#ranges.set(name, range);
+    const { threads, rows } = directive;
+    this.#thread = context.names.fresh("thread");
+    this.#ranges.set(this.#thread, { min: 0, max: threads * rows - 1 });
+    const thread = variable(this.#thread);
+    this.#inRow = rows === 1 ? thread : mod(thread, threads);
+    this.#row = rows === 1 ? constant(0) : floorDiv(thread, threads);
+    this.#isRow = this.#bindRows();
+  }
+
+  /** Axes of the grid for the loops over rows; the last one is dealt out in groups. */
+  #bindRows(): readonly Condition[] {
+    const { rows } = this.#directive;
+    const isRow: Condition[] = [];
+    this.#form.rows.forEach((extent, n) => {
+      const isLast = n === this.#form.rows.length - 1;
+      const together = isLast ? rows : 1;
+      const blocks = simplify(ceilDiv(extent, together), this.#ranges);
+      const axis = this.#context.names.fresh("row");
+      this.#axes.push({ name: axis, extent: blocks });
+      this.#ranges.set(axis, loopRange(blocks, this.#ranges));
+      const row = isLast ? add(mul(rows, variable(axis)), this.#row) : variable(axis);
+      this.#bindings.set(rowLoop(n), row);
+      if (together > 1) isRow.push(less(row, extent));
+    });
+    return reduceConditions(isRow, this.#ranges);
+  }
+
+  kernel(name: string): Kernel {
+    const block = new Block(this.#context.names);
+    if (this.#directive.keep !== "memory") this.#keepOperands(block);
+    for (const s of this.#form.statements) {
+      if (s.work === "fold") this.#fold(s, block);
+      else if (s.work === "map") this.#map(s, block);
+      else this.#once(s, block);
+    }
+    const one = [{ name: this.#context.names.fresh("block"), extent: constant(1) }];
+    const axes = this.#axes.length > 0 ? this.#axes : one;
+    const { threads, rows } = this.#directive;
+    const role = { name: "main", copies: 1, threads: threads * rows, threadVariable: this.#thread };
+    return {
+      name,
+      grid: { unit: "blocks", axes, clusterSize: 1, resident: false },
+      buffers: this.#buffers,
+      counters: [],
+      roles: [{ ...role, body: block.statements }],
+      region: this.#region.region.name,
+    };
+  }
+
+  /** Elements that more than one statement reads come once, all of a thread's on the way together. */
+  #keepOperands(block: Block): void {
+    for (const access of sharedReads(this.#form)) {
+      const name = this.#keep(`${access.tensor}.row`, this.#dtypeOf(access.tensor));
+      this.#eachChunk(block, (chunk) => {
+        chunk.block.push(storeTo(name, [chunk.at], this.#load(access, chunk)));
+      });
+      this.#kept.set(accessKey(access), name);
+    }
+  }
+
+  /** A register buffer with a vector for each chunk. */
+  #keep(stem: string, dtype: DType): string {
+    const { lanes } = this.#directive;
+    const shape = [constant(chunksOf(this.#form, this.#directive))];
+    return this.#makeBuffer(stem, { scope: "register", dtype, lanes, shape });
+  }
+
+  #makeBuffer(stem: string, parts: Pick<Buffer, "scope" | "dtype" | "lanes" | "shape">): string {
+    const name = this.#context.names.fresh(stem);
+    this.#buffers.push({ name, kind: "scratch", ...parts });
+    return name;
+  }
+
+  /** Each vector of the thread: copied out where they have registers, else a loop. */
+  #eachChunk(block: Block, fill: (chunk: Chunk) => void): void {
+    const { lanes, threads, keep } = this.#directive;
+    const width = lanes * threads;
+    const first = mul(lanes, this.#inRow);
+    const chunk = (parts: Omit<Chunk, "inside">): void => {
+      const ends = [atMost(add(parts.from, lanes), this.#form.length), ...this.#isRow];
+      fill({ ...parts, inside: reduceConditions(ends, parts.ranges) });
+    };
+    if (keep !== "memory") {
+      for (let at = 0; at < chunksOf(this.#form, this.#directive); at++) {
+        const from = simplify(add(first, width * at), this.#ranges);
+        // What is computed for one statement is no other's.
+        const own = block.inner();
+        chunk({ at, block: own, from, ranges: this.#ranges });
+        block.push(...own.statements);
+      }
+      return;
+    }
+    const trip = this.#context.names.fresh("part");
+    const extent = simplify(ceilDiv(this.#form.length, width), this.#ranges);
+    const ranges = new Map(this.#ranges).set(trip, loopRange(extent, this.#ranges));
+    block.loop(trip, extent, { kind: "serial" }, (inside) => {
+      const from = add(first, mul(width, variable(trip)));
+      chunk({ at: 0, block: inside, from, ranges });
+    });
+  }
+
+  #site({ block, from, ranges }: Omit<Chunk, "inside" | "at">): Site {
+    const { lanes } = this.#directive;
+    const lane = lanes > 1 ? { name: "@lane", lanes } : undefined;
+    const element = lane ? add(from, variable(lane.name)) : from;
+    return {
+      bindings: new Map(this.#bindings).set(elementLoop, element),
+      loops: new Map(),
+      ranges: lane ? new Map(ranges).set(lane.name, { min: 0, max: lanes - 1 }) : ranges,
+      lane,
+      operand: this.#context.operand,
+      assumed: new Set(),
+      unguarded: false,
+      block,
+    };
+  }
+
+  /** The site of values a row, where no element is meant. */
+  #rowSite(block: Block): Site {
+    const site = this.#site({ block, from: constant(0), ranges: this.#ranges });
+    return { ...site, lane: undefined, bindings: this.#bindings };
+  }
+
+  #load(access: Access, chunk: Chunk): Expr {
+    const { inside } = chunk;
+    return loadAccess({ ...access, guard: [...access.guard, ...inside] }, this.#site(chunk));
+  }
+
+  /** The value of a read for a vector of the row, made, kept or loaded. */
+  #read(access: Access, chunk: Chunk): Expr {
+    const { lanes } = this.#directive;
+    const { made, statements } = this.#form;
+    const dtype = this.#dtypeOf(access.tensor);
+    const isElement = movesAlong(access);
+    const known = made.get(access.tensor);
+    if (known === "row") return splatOf(this.#values.get(access.tensor)!, lanes, chunk.block);
+    const kept = this.#kept.get(known ? access.tensor : accessKey(access));
+    if (kept !== undefined) {
+      return chunk.block.bind(
+        loadExpr(kept, [chunk.at], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) }),
+      );
+    }
+    if (!known && isElement) return this.#load(access, chunk);
+    if (!known) return splatOf(this.#rowValue(access, chunk.block), lanes, chunk.block);
+    const maker = statements.find(({ statement }) =>
+      statement.writes.some((w) => w.tensor === access.tensor),
+    );
+    invariant(maker, () => `nothing makes ${access.tensor}`);
+    const values = this.#elements(maker, chunk);
+    const at = maker.statement.writes.findIndex((w) => w.tensor === access.tensor);
+    return chunk.block.bind(values[at]!);
+  }
+
+  /** A value that is one for the whole row. */
+  #rowValue(access: Access, block: Block): Expr {
+    const made = this.#values.get(access.tensor);
+    if (made) return made;
+    return loadAccess(
+      { ...access, guard: [...access.guard, ...this.#isRow] },
+      this.#rowSite(block),
+    );
+  }
+
+  /** What a map makes of the elements of a vector, one value a write. */
+  #elements({ statement }: RowStatement, chunk: Chunk): readonly Expr[] {
+    const site = this.#site(chunk);
+    const args = statement.reads.map((access) => this.#read(access, chunk));
+    const values = statement.body.map((e) => chunk.block.bind(lowerScalar(e, args, site)));
+    if (!statement.finish) return values;
+    const operands = statement.finishReads.map((access) => this.#read(access, chunk));
+    return statement.finish.map((e) => lowerScalar(e, [...values, ...operands], site));
+  }
+
+  #map(s: RowStatement, block: Block): void {
+    const { keep } = this.#directive;
+    const { writes } = s.statement;
+    const isKept = (w: Write): boolean => this.#form.made.has(w.tensor) && keep === "registers";
+    for (const { tensor } of writes.filter(isKept)) {
+      this.#kept.set(tensor, this.#keep(`${tensor}.row`, this.#dtypeOf(tensor)));
+    }
+    if (!writes.some((w) => isKept(w) || this.#isWanted(w.tensor))) return;
+    this.#eachChunk(block, (chunk) => {
+      const values = this.#elements(s, chunk).map((v) => chunk.block.bind(v));
+      writes.forEach((write, i) => {
+        if (isKept(write)) {
+          chunk.block.push(storeTo(this.#kept.get(write.tensor)!, [chunk.at], values[i]!));
+        }
+        if (this.#isWanted(write.tensor)) {
+          storeWrite(write, values[i]!, chunk.inside, this.#site(chunk));
+        }
+      });
+    });
+  }
+
+  /** Whether someone outside the region reads what is written. */
+  #isWanted(tensor: string): boolean {
+    return this.#region.region.tensors.get(tensor)!.role !== "local";
+  }
+
+  #once({ statement }: RowStatement, block: Block): void {
+    const site = this.#rowSite(block);
+    const args = statement.reads.map((access) => this.#rowValue(access, block));
+    const values = statement.body.map((e) => block.bind(lowerScalar(e, args, site)));
+    this.#finishRow({ statement }, values, block);
+  }
+
+  #fold(s: RowStatement, block: Block): void {
+    const { statement } = s;
+    const { reduction } = statement;
+    invariant(reduction, () => `${statement.name} folds nothing`);
+    const { monoid } = reduction;
+    const { lanes, threads } = this.#directive;
+    const sums = monoid.components.map(({ dtype }) =>
+      this.#makeBuffer("acc", { scope: "register", dtype, lanes, shape: [constant(1)] }),
+    );
+    monoid.identity.forEach((identity, i) => {
+      invariant(identity.kind === "literal", () => "a monoid's identity is a literal");
+      const { dtype, value } = identity;
+      block.push(storeTo(sums[i]!, [0], { kind: "literal", dtype, lanes, value }));
+    });
+    this.#eachChunk(block, (chunk) => {
+      const site = this.#site(chunk);
+      const args = statement.reads.map((access) => this.#read(access, chunk));
+      chunk.block.branch(this.#partial(chunk), (inner) => {
+        const values = statement.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
+        this.#combineInto(sums, values, monoid, { ...site, block: inner });
+      });
+    });
+    const own = this.#ofLanes(sums, monoid, block);
+    const { names } = this.#context;
+    const context = { names, buffers: this.#buffers, block, at: statement.name };
+    const ofWarp = exchangeInHalves(monoid, own, Math.min(threads, warpThreads), context);
+    const ofRow = threads > warpThreads ? this.#ofWarps(ofWarp, monoid, block) : ofWarp;
+    this.#finishRow(s, ofRow, block);
+  }
+
+  /** Rows that are none fold what their loads were filled with; only their elements matter here. */
+  #partial({ inside }: Chunk): readonly Condition[] {
+    const isRow = new Set(this.#isRow.map((c) => c.expr.key));
+    return inside.filter((c) => !isRow.has(c.expr.key));
+  }
+
+  #combineInto(sums: readonly string[], values: readonly Expr[], monoid: Monoid, site: Site): void {
+    const { block } = site;
+    const { names, fused } = this.#context;
+    const lanes = site.lane?.lanes ?? 1;
+    const old = sums.map((name, i) => this.#sum(name, monoid.components[i]!.dtype));
+    const product = monoid.name === "sum" ? multiplyOperands(values[0]!) : undefined;
+    const intrinsic = lanes === 1 ? "fma.f32" : `fma.f32x${lanes}`;
+    if (product && fused && findValueIntrinsic(intrinsic)) {
+      const operands = [...product.map((o) => block.bind(o)), old[0]!];
+      const value: Expr = { kind: "call", dtype: "f32", lanes, intrinsic, operands };
+      block.push(storeTo(sums[0]!, [0], value));
+      return;
+    }
+    const left = old.map((o) => freeze(o, names, block));
+    const right = values.map((v) => block.bind(v));
+    const next = monoid.combine.map((e) => lowerScalar(e, [...left, ...right], site));
+    const ready = next.length === 1 ? next : next.map((v) => freeze(v, names, block));
+    ready.forEach((value, i) => {
+      block.push(storeTo(sums[i]!, [0], value));
+    });
+  }
+
+  #sum(name: string, dtype: DType): Expr {
+    const { lanes } = this.#directive;
+    return loadExpr(name, [0], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) });
+  }
+
+  /** One tuple from those of the lanes. */
+  #ofLanes(sums: readonly string[], monoid: Monoid, block: Block): readonly Expr[] {
+    const { lanes } = this.#directive;
+    const whole = sums.map((name, i) => {
+      return freeze(this.#sum(name, monoid.components[i]!.dtype), this.#context.names, block);
+    });
+    if (lanes === 1) return whole;
+    return combinePairwise(monoid, lanesOf(whole, lanes), block);
+  }
+
+  /** One tuple from those of the warps of the row: each warp leaves its own, all threads read all. */
+  #ofWarps(own: readonly Expr[], monoid: Monoid, block: Block): readonly Expr[] {
+    const { threads, rows } = this.#directive;
+    const warps = threads / warpThreads;
+    const thread = variable(this.#thread);
+    const places = own.map(({ dtype }) => {
+      const shape = [constant(rows), constant(warps)];
+      return this.#makeBuffer("parts", { scope: "shared", dtype, lanes: 1, shape });
+    });
+    const warp = floorDiv(this.#inRow, warpThreads);
+    const isFirst: Condition = { kind: "zero", expr: mod(thread, warpThreads) };
+    block.branch([isFirst], (inside) => {
+      own.forEach((value, i) => {
+        inside.push(storeTo(places[i]!, [this.#row, simplify(warp, this.#ranges)], value));
+      });
+    });
+    block.push({ kind: "barrier", scope: "instance" });
+    const atOnce = Math.min(mostAtOnce, warps);
+    const parts = Array.from({ length: warps / atOnce }, (_, n) => {
+      const read = own.map(({ dtype }, i) => {
+        const value = loadExpr(
+          places[i]!,
+          [this.#row, n * atOnce],
+          { dtype, lanes: atOnce },
+          { guard: [], fill: zeroOf(dtype) },
+        );
+        return freeze(value, this.#context.names, block);
+      });
+      return lanesOf(read, atOnce);
+    });
+    return combinePairwise(monoid, parts.flat(), block);
+  }
+
+  /** The values of a row, in every thread of it; its first thread stores what others want. */
+  #finishRow(
+    { statement }: Pick<RowStatement, "statement">,
+    components: readonly Expr[],
+    block: Block,
+  ): void {
+    const site = this.#rowSite(block);
+    const bound = components.map((c) => block.bind(c));
+    const operands = statement.finishReads.map((access) => this.#rowValue(access, block));
+    const values = statement.finish
+      ? statement.finish.map((e) => block.bind(lowerScalar(e, [...bound, ...operands], site)))
+      : bound;
+    statement.writes.forEach((write, i) => {
+      const value = values[i]!;
+      this.#values.set(write.tensor, value);
+      if (!this.#isWanted(write.tensor)) return;
+      const isFirst: Condition = { kind: "zero", expr: this.#inRow };
+      storeWrite(write, value, [isFirst, ...this.#isRow], site);
+    });
+  }
+
+  #dtypeOf(tensor: string): DType {
+    return this.#region.region.tensors.get(tensor)!.dtype;
+  }
+}
+
+/** A tuple for each lane of the components. */
+function lanesOf(components: readonly Expr[], lanes: number): readonly (readonly Expr[])[] {
+  if (lanes === 1) return [components];
+  return Array.from({ length: lanes }, (_, lane) =>
+    components.map((operand): Expr => {
+      return { kind: "extract", dtype: operand.dtype, lanes: 1, operand, lane };
+    }),
+  );
+}

@@ -1,0 +1,42 @@
+/** Programs of small norms and of softmax over rows, which `campaign -- gpu-mutants` plants faults in. */
+import { describe, it } from "vitest";
+import { type RowsCase, rowsText } from "../../campaign/ptx/row-programs.ts";
+import { checkGolden } from "./golden-file.ts";
+
+/** Two warps a row, ragged ends, what is kept in each of the three ways. */
+const rows: readonly (readonly [string, RowsCase])[] = [
+  [
+    "softmax",
+    {
+      op: "softmax",
+      shape: [2, 140],
+      dtype: "f32",
+      how: "threads 64 lanes 2 together 1 keep registers",
+    },
+  ],
+  [
+    "a norm, rows of a block",
+    {
+      op: "layerNorm",
+      shape: [3, 96],
+      dtype: "bf16",
+      how: "threads 64 lanes 2 together 2 keep operands",
+    },
+  ],
+  [
+    "a norm read again",
+    {
+      op: "rmsNorm",
+      shape: [2, 150],
+      dtype: "f32",
+      how: "threads 64 lanes 2 together 1 keep memory",
+    },
+  ],
+];
+
+describe("rows by blocks", () => {
+  it("are the programs last looked at", () => {
+    const texts = new Map(rows.map(([name, given]) => [name, rowsText(given)]));
+    checkGolden("rows.txt", "norms and softmax as the compiler lowers them over rows", texts);
+  });
+});
