@@ -4,8 +4,9 @@
  * (outputs poisoned, float64 at sampled rows or columns), then times of ours and of a copy of as many bytes,
  * interleaved with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate
  * over the copy's.
- * `--measure N` times also the next N schedules of cases that are one region.
- * Usage: node memory-suite.mjs [--only TEXT] [--seconds S] [--measure N] [--json]
+ * `--columns N` takes rows of another length, as many as make about the same bytes; `--measure N` times also
+ * the next N schedules of cases that are one region.
+ * Usage: node memory-suite.mjs [--only TEXT] [--seconds S] [--columns N] [--measure N] [--json]
  */
 import { type CompiledRegion, compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
@@ -109,9 +110,12 @@ const builders = {
   },
 } satisfies Readonly<Record<string, Omit<MemoryCase, "name" | "dtype" | "shape">>>;
 
+const columns = Number(given.get("--columns") ?? 8192);
+
 const cases: readonly MemoryCase[] = Object.entries(builders).flatMap(([name, parts]) =>
   (["f32", "bf16"] as const).map((dtype) => {
-    const shape = [dtype === "f32" ? 8192 : 16384, 8192] as const;
+    const elements = dtype === "f32" ? 2 ** 26 : 2 ** 27;
+    const shape = [Math.ceil(elements / columns), columns] as const;
     return {
       name: `${name} ${dtype} ${shape.join("x")}`,
       dtype,

@@ -47,6 +47,10 @@ const meetingNs = 60;
 const loadedLatency = 1.6;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
+/** Warps that ask for less than a line at once get a part of the rate: 0.7 for half a line (H200). */
+const lineBytes = 128;
+/** What else is in the cache, over rows that are worked on. */
+const sharedByOthers = 1.5;
 /** From the last store of a block to the first load of the next in its place (H200). */
 const turnNs = 600;
 /** What beginning and ending blocks add to the time of the bytes (H200). */
@@ -64,7 +68,8 @@ export function rowsNanoseconds(
   const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
   const ranges = symbolRanges(region);
   const bitsOf = (tensor: string): number => dtypes[region.tensors.get(tensor)!.dtype].bits;
-  const work = workOf({ form, directive }, bitsOf);
+  const isLocal = (tensor: string): boolean => region.tensors.get(tensor)!.role === "local";
+  const work = workOf({ form, directive }, { bitsOf, isLocal });
   const registers = plainRegisters + work.registers;
   if (registers > limits.registersPerThread) return Infinity;
   const held = threads * rows;
@@ -86,11 +91,17 @@ export function rowsNanoseconds(
   const isNear = bytes <= limits.nearBytes;
   const again = keep === "memory" ? work.passes : 1;
   const nearNs = (again * bytes) / limits.nearBytesPerNs.value;
-  const farNs = isNear ? 0 : (bytes / limits.memoryBytesPerNs.value) * ends;
+  // Rows that are read again are still near where the cache holds those of all blocks that run.
+  const open = (bytes / blocks) * Math.min(blocks, together * cores);
+  const fetched = open * sharedByOthers <= limits.nearBytes ? bytes : again * bytes;
+  const request = warpThreads * directive.lanes * work.widestBytes;
+  const share = Math.min(1, Math.sqrt(request / lineBytes));
+  const farNs = isNear ? 0 : (fetched / limits.memoryBytesPerNs.value / share) * ends;
   const latency = loadedLatency * limits.memoryLatencyNs.value;
   const meets = threads > warpThreads ? meetingNs : 0;
   const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
-  const trips = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
+  const loads = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
+  const trips = Math.max(1, loads);
   const lifeNs = trips * latency + work.folds * exchange + together * blockIssueNs + turnNs;
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
 }
@@ -103,11 +114,19 @@ interface RowsWork {
   readonly folds: number;
   /** Times that operands are read. */
   readonly passes: number;
+  /** Of an element, of the operands and results. */
+  readonly widestBytes: number;
+}
+
+interface RowTensors {
+  readonly bitsOf: (tensor: string) => number;
+  /** Whether nobody outside the region reads it. */
+  readonly isLocal: (tensor: string) => boolean;
 }
 
 function workOf(
   { form, directive }: Pick<ScheduledRows, "form" | "directive">,
-  bitsOf: (tensor: string) => number,
+  { bitsOf, isLocal }: RowTensors,
 ): RowsWork {
   const { lanes, threads, keep } = directive;
   const chunks = chunksOf(form, directive);
@@ -122,21 +141,28 @@ function workOf(
     return chunks * (lanes * perElement + moved.length * accessSlots);
   };
   const again = keep === "registers" ? [] : recomputed(form);
-  const slots = [...form.statements, ...again].reduce(
+  // A map whose elements nobody keeps runs where they are read.
+  const runs = ({ statement, work }: RowStatement): boolean =>
+    keep === "registers" || work !== "map" || !statement.writes.every((w) => isLocal(w.tensor));
+  const slots = [...form.statements.filter(runs), ...again].reduce(
     (sum, s) => sum + slotsOf(s),
     loaded.length * chunks * accessSlots,
   );
   const exchanges = folds.reduce((sum, { statement }) => {
     const { components, combine } = statement.reduction!.monoid;
-    const perHalf =
-      components.length * exchangeSlots + combine.reduce((n, e) => n + scalarCost(e), 0);
-    const warps = threads / 32;
-    return sum + (lanes + Math.log2(Math.min(32, threads)) + Math.max(1, warps)) * perHalf;
+    const once = combine.reduce((n, e) => n + scalarCost(e), 0);
+    const halves = Math.log2(Math.min(32, threads));
+    const warps = Math.max(1, threads / 32);
+    return sum + (lanes + warps) * once + halves * (components.length * exchangeSlots + once);
   }, 0);
   const bits = mostBits(form, keep === "registers", loaded, bitsOf);
   const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
-  const passes = form.statements.filter((s) => s.work !== "once").length;
-  return { slots: slots + exchanges, registers, folds: folds.length, passes };
+  const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;
+  const outside = form.statements.flatMap(({ statement: { reads, writes } }) =>
+    [...reads, ...writes].filter((a) => movesAlong(a) && !isLocal(a.tensor)),
+  );
+  const widestBytes = Math.max(1, ...outside.map((a) => bitsOf(a.tensor) / 8));
+  return { slots: slots + exchanges, registers, folds: folds.length, passes, widestBytes };
 }
 
 /** Maps whose elements later statements compute again, once for each that reads them. */
