@@ -85,7 +85,8 @@ export function coreFigures(target: Target): CoreFigures {
     loadsAhead: engine ? 1 : 0,
     callFactor: engine ? 6.5 : 2,
     overlapLoss: 0.4,
-    scatterFactor: 0.5,
+    // Machine code runs fast enough to wait for lines that no prefetcher brings.
+    scatterFactor: engine ? 0.5 : 2,
     windowInstructions: 128,
     nsPerByte1: level(1),
     nsPerByte2: level(2),

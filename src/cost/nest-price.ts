@@ -201,19 +201,27 @@ export class NestPricer {
     const inner = [...variant.tile.filter((l) => l.mode !== "vector"), ...copied];
     const context = { laneOf, lanes, edge, variant };
     const kept = points * Math.max(1, components) + this.#figures.literals + 2;
-    let widest = 0;
+    let narrowest = Infinity;
     let loaded = 0;
+    // What a later copy of the step uses again is kept until then.
+    let again = 0;
     const still = variant.tile.filter((l) => l.mode !== "vector");
     for (const a of accesses) {
       if (a.use !== "read") continue;
-      loaded += this.#load(a, inner, context, step);
-      widest = Math.max(widest, distinctElements(a, still));
+      const count = this.#load(a, inner, context, step);
+      const each = distinctElements(a, still);
+      loaded += count;
+      again += (copies * each - count) / Math.max(1, copies - 1);
+      narrowest = Math.min(narrowest, each);
     }
-    const near = Math.min(widest, points);
+    const near = Math.min(narrowest, points) + (this.#target.compiledByEngine ? 0 : again);
     const ahead = near + c.loadsAhead * Math.max(0, loaded - near);
-    // Lanes of results and of the depth together: dot products, one instruction each, for engines two.
+    // Lanes of results and of the depth together: dot products. Those of pairs are two instructions, and
+    // operands that no engine widens as it loads them one more each.
     const isDot = lane !== undefined && reduceLane !== undefined;
-    const dot = this.#target.compiledByEngine ? 2 : 1;
+    const arePairs = isDot && reduceLane.trips === 2;
+    if (arePairs && !this.#target.compiledByEngine) step.arithmetic += loaded;
+    const dot = arePairs ? 2 : 1;
     const product = isDot ? dot : body - 1 + (this.#fused ? 1 : 2);
     const perPoint = isProduct ? product : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
@@ -409,8 +417,8 @@ function loopsKey(loops: readonly LoopFigures[]): string {
 }
 
 /**
- * Whole tiles, and what runs where one sticks out: the ragged loop trip by trip with the rest of the
- * tile, a ragged vector lane by lane unless its operands are padded.
+ * Whole tiles, and what runs where one sticks out: a smaller tile where the extent is known, else the ragged
+ * loop trip by trip with the rest of the tile; a ragged vector lane by lane unless its operands are padded.
  */
 function tileVariants(
   figures: NestFigures,
@@ -423,7 +431,7 @@ function tileVariants(
     if (done.has(origin)) continue;
     done.add(origin);
     const parts = tile.filter((l) => l.origin === origin);
-    const options = raggedParts(figures.loops[origin]!.extent, parts, padded[origin]!);
+    const options = raggedParts(figures.loops[origin]!, parts, padded[origin]!);
     variants = variants.flatMap((v) =>
       options.map((o) => ({
         tile: [...v.tile, ...o.tile],
@@ -438,7 +446,7 @@ function tileVariants(
 
 /** How often the parts of one loop's tile run whole, by vectors, and lane by lane. */
 function raggedParts(
-  extent: number,
+  { extent, constant }: NestFigures["loops"][number],
   parts: readonly LoopFigures[],
   padded: boolean,
 ): readonly TileVariant[] {
@@ -449,12 +457,20 @@ function raggedParts(
   let rest = extent - whole * width;
   const vector = parts.find((l) => l.mode === "vector");
   const others = parts.filter((l) => l.mode !== "vector");
+  const [copies] = others;
+  const isOneSmaller = constant && others.length === 1 && copies!.mode === "unroll";
   if (!vector) {
-    if (rest > 0) found.push({ tile: [], count: rest, scalar: false });
+    if (rest > 0 && isOneSmaller) {
+      found.push({ tile: [{ ...copies!, trips: rest }], count: 1, scalar: false });
+    } else if (rest > 0) found.push({ tile: [], count: rest, scalar: false });
     return found;
   }
   const lanes = vector.trips;
   const vectors = Math.floor(rest / lanes) + (padded && rest % lanes > 0 ? 1 : 0);
+  if (isOneSmaller && rest > 0 && rest % lanes === 0) {
+    found.push({ tile: [{ ...copies!, trips: vectors }, vector], count: 1, scalar: false });
+    return found;
+  }
   if (vectors > 0) found.push({ tile: [vector], count: vectors, scalar: false });
   rest = padded ? 0 : rest % lanes;
   if (rest > 0) found.push({ tile: [], count: rest, scalar: true });

@@ -309,9 +309,9 @@ class MixCounter {
   }
 
   #chunks(lanes: number, dtype: DType = "f32"): number {
-    // Engines hold bytes and numbers of 16 bits as they are.
+    // Bytes and numbers of 16 bits are held as they are.
     const { bits } = dtypes[dtype];
-    const share = this.#options.loadsFirst && isIntegerDType(dtype) && bits < 32 ? bits / 32 : 1;
+    const share = isIntegerDType(dtype) && bits < 32 ? bits / 32 : 1;
     return Math.max(1, (share * lanes) / this.#options.lanes);
   }
 
@@ -329,11 +329,6 @@ class MixCounter {
     if (e.kind !== "splat" && !isWidened) return false;
     const [from] = exprOperands(e);
     return from!.kind === "local" || this.#isFetched(from!);
-  }
-
-  /** A sum of products that an engine has no instruction for, but one for the products. */
-  #isTwo(intrinsic: string): boolean {
-    return this.#options.loadsFirst && !intrinsic.startsWith("fma.");
   }
 
   #store(s: Extract<Statement, { kind: "store" }>): void {
@@ -378,7 +373,7 @@ class MixCounter {
         return;
       }
       case "call":
-        this.#arithmetic += this.#isTwo(e.intrinsic) ? 2 * chunks : chunks;
+        this.#arithmetic += isOfPairs(e.intrinsic) ? 2 * chunks : chunks;
         return;
       case "cast":
         // Bytes that are loaded wide are part of the load.
@@ -396,6 +391,11 @@ class MixCounter {
       default:
     }
   }
+}
+
+/** Sums of pairs of products: one instruction for the products, one for the sum. */
+function isOfPairs(intrinsic: string): boolean {
+  return intrinsic.startsWith("vpdpwssd.");
 }
 
 /** Values between their first and last use at one place; what lives on around the loop always is. */

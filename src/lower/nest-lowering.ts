@@ -3,7 +3,8 @@
  *
  * Outer loops become loops; a ragged end shortens the last trip of a serial loop. Around the tile the
  * text branches once: where the whole tile is inside the domain, every unrolled and vector loop is
- * copied out over registers; elsewhere the ragged loop becomes a short serial loop and the rest is
+ * copied out over registers; elsewhere, where the size of what is left is known, it is a smaller tile
+ * (last-tile.ts), and else the ragged loop becomes a short serial loop and the rest is
  * tried again, so that a tail keeps whatever lanes it can. Guards of accesses (padding) are treated the
  * same way: a tile whose every access is inside runs unguarded; in the others a guard that skips whole
  * trips of a reduction loop does so, and the rest stay on the loads.
@@ -37,6 +38,7 @@ import {
   substituteConditions,
   tightenExtent,
 } from "./conditions.ts";
+import { type LastTile, lastTile } from "./last-tile.ts";
 import { fillIsIdentity, isLocalLoop, type NestPlan, planNest } from "./nest-plan.ts";
 import {
   conditionKey,
@@ -195,6 +197,11 @@ export class NestLowering {
       this.#lowerLeaf(tile, place, { storeGuard: [], whole });
       return;
     }
+    const end = this.context.axes.size === 0 ? lastTile(tile, now, place.ranges) : undefined;
+    if (end) {
+      this.#lowerWithEnd(tile, end, place, whole);
+      return;
+    }
     const extents = new Map(tile.map((l) => [l.name, l.extent]));
     const hulls = open.map((c) => hullOf(c, extents));
     const known = hulls.filter((c) => c !== undefined);
@@ -214,6 +221,28 @@ export class NestLowering {
       needed,
       (block) => this.#lowerLeaf(tile, { ...inside, block }, { storeGuard: [], whole }),
       tail,
+    );
+  }
+
+  /** Whole tiles along a loop, and a smaller one, as much in registers, where they end. */
+  #lowerWithEnd(
+    tile: readonly ScheduledLoop[],
+    { loop, condition, hull, rest }: LastTile,
+    place: Place,
+    whole: boolean,
+  ): void {
+    const pending = place.pending.filter((_, i) => i !== condition);
+    const smaller = tile.map((l) => (l === loop ? { ...l, extent: constant(rest) } : l));
+    const atEnd = (block: Block): void =>
+      this.#lowerTile(smaller, { ...place, block, pending }, whole);
+    if (isRefuted(hull, place.ranges)) {
+      atEnd(place.block);
+      return;
+    }
+    place.block.branch(
+      reduceConditions([hull], place.ranges),
+      (block) => this.#lowerTile(tile, { ...place, block, pending }, whole),
+      atEnd,
     );
   }
 

@@ -181,13 +181,32 @@ export class ChoiceSpeller {
       return l === stepped ? [`${name}_o`, `${name}_u`] : [name];
     });
     if (choice.dot !== undefined) reduce.push(`${this.#name(choice.dot.loop)}_q`);
-    const tile = choice.rows.map((r) => `${this.#name(r.loop)}_r`);
-    if (choice.lane) {
-      const name = this.#name(choice.lane.loop);
-      tile.push(...(choice.lane.vectors === 1 ? [`${name}_i`] : [`${name}_u`, `${name}_l`]));
-    }
-    return [...outer, ...reduce, ...tile];
+    return [...outer, ...reduce, ...this.#tileOrder(choice)];
   }
+
+  #tileOrder(micro: MicroTile): readonly string[] {
+    const { lane } = micro;
+    const copies = tileCopies(micro).map(({ loop, part }) => `${this.#name(loop)}_${part}`);
+    if (!lane) return copies;
+    return [...copies, `${this.#name(lane.loop)}_${lane.vectors === 1 ? "i" : "l"}`];
+  }
+}
+
+/** A loop of a tile that is copied out: rows, or vectors. */
+interface TileCopies {
+  readonly loop: number;
+  readonly part: "r" | "u";
+  readonly count: number;
+}
+
+/**
+ * Loops of a tile that are copied out, outermost first. What has the most copies is outermost: of the
+ * operand that moves with it one is alive at a time, beside all of the other, which are fewer.
+ */
+function tileCopies({ rows, lane }: MicroTile): readonly TileCopies[] {
+  const copies = rows.map(({ loop, count }): TileCopies => ({ loop, part: "r", count }));
+  if (lane && lane.vectors > 1) copies.push({ loop: lane.loop, part: "u", count: lane.vectors });
+  return copies.sort((a, b) => b.count - a.count);
 }
 
 /** The reduce loop that `step` cuts. */
@@ -259,13 +278,9 @@ export function microLoops(
   if (micro.dot !== undefined) {
     made.push({ origin: micro.dot.loop, unit: 1, trips: micro.dot.terms, mode: "vector" });
   }
-  for (const { loop, count } of micro.rows) {
-    made.push({ origin: loop, unit: 1, trips: count, mode: "unroll" });
+  for (const { loop, part, count } of tileCopies(micro)) {
+    made.push({ origin: loop, unit: part === "u" ? lanes : 1, trips: count, mode: "unroll" });
   }
-  if (micro.lane) {
-    const { loop, vectors } = micro.lane;
-    if (vectors > 1) made.push({ origin: loop, unit: lanes, trips: vectors, mode: "unroll" });
-    made.push({ origin: loop, unit: 1, trips: lanes, mode: "vector" });
-  }
+  if (micro.lane) made.push({ origin: micro.lane.loop, unit: 1, trips: lanes, mode: "vector" });
   return made;
 }

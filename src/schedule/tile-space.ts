@@ -8,7 +8,7 @@
 import type { Region, Statement, Write } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { type IndexExpr, splitLinear } from "../semantics/index-expr.ts";
-import type { Target } from "../target/target.ts";
+import { halfLanes, type Target } from "../target/target.ts";
 import { dotAxes, dotTermsOf } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
 import {
@@ -72,7 +72,7 @@ const longestCopied = 7;
 const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i8", "u8", "bool"]);
 const vectorCounts = [1, 2, 3, 4, 6] as const;
 const rowCounts = [2, 3, 4, 5, 6, 8] as const;
-const pairCounts = [2, 3, 4] as const;
+const pairCounts = [2, 3, 4, 6] as const;
 /** Counts of rows for extents that the usual ones leave a rest of. */
 const oddCounts = [5, 7] as const;
 const stepCounts = [2, 4] as const;
@@ -319,10 +319,16 @@ export class TileSpace {
     const pairs = loops.flatMap((a, i) =>
       loops.slice(i + 1).flatMap((b) =>
         [...pairCounts, ...odd.get(a)!].flatMap((n) =>
-          [...pairCounts, ...odd.get(b)!].map((m) => [
-            { loop: a, count: n },
-            { loop: b, count: m },
-          ]),
+          [...pairCounts, ...odd.get(b)!].flatMap((m) =>
+            n * m > this.#target.vectorRegisters
+              ? []
+              : [
+                  [
+                    { loop: a, count: n },
+                    { loop: b, count: m },
+                  ],
+                ],
+          ),
         ),
       ),
     );
@@ -432,7 +438,8 @@ export class TileSpace {
     const dtypes = [...reads, ...finishReads, ...writes].map(
       (a) => this.#region.tensors.get(a.tensor)!.dtype,
     );
-    return dtypes.every((d) => laneTypes.has(d));
+    const halves = this.#target.capabilities.has(halfLanes);
+    return dtypes.every((d) => laneTypes.has(d) || (halves && (d === "f16" || d === "bf16")));
   }
 
   #trips(micro: MicroTile, loop: number): number {

@@ -56,6 +56,9 @@ export interface BlockLimits {
 /** Capability: instructions that sum products of unsigned and signed bytes into 32 bits. */
 export const byteProducts = "dot.u8.i8";
 
+/** Vectors of f16 and bf16 are widened to f32 as they are loaded, and rounded as they are stored. */
+export const halfLanes = "lanes.f16";
+
 export interface Target {
   readonly name: string;
   readonly summary: string;

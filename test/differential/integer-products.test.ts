@@ -29,6 +29,8 @@ import { targets } from "../../src/target/index.ts";
 /** Targets with dot products, and what they are called there. */
 const machines = [
   { name: "x64-avx512-vnni", instruction: "vpdpbusd.i32x16(" },
+  { name: "x64-avx512", instruction: "vpdpwssd.i32x16(" },
+  { name: "x64-avx2", instruction: "vpdpwssd.i32x8(" },
   { name: "wasm", instruction: "vpdpwssd.i32x4(" },
 ].map((m) => ({ ...m, runsHere: runnableTargets().names.includes(m.name) }));
 
@@ -37,6 +39,13 @@ interface Made {
   readonly weights: WeightStore;
   readonly inputs: readonly RefTensor[];
 }
+
+type Byte = "u8" | "i8";
+
+const byteRange: Readonly<Record<Byte, readonly [number, number]>> = {
+  u8: [0, 255],
+  i8: [-128, 127],
+};
 
 function product(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1);
@@ -65,15 +74,19 @@ class Quantised {
     return this.constant(refTensor(dtype, [], [value]));
   }
 
-  bytes(shape: readonly number[]): ValueId {
-    const x = draw(this.rng, "u8", shape, [0, 255]);
+  bytes(shape: readonly number[], dtype: Byte = "u8"): ValueId {
+    const x = draw(this.rng, dtype, shape, [...byteRange[dtype]]);
     this.inputs.push(x);
-    return this.b.input(`x${this.inputs.length}`, tensorType("u8", ...shape));
+    return this.b.input(`x${this.inputs.length}`, tensorType(dtype, ...shape));
   }
 
+  /** Of one of the two types of bytes, with a zero point of zero, another, or none. */
   data(shape: readonly number[]): ValueId {
-    const zero = this.rng.uniform() < 0.5 ? 0 : this.rng.integer(0, 255);
-    const operands = [this.bytes(shape), this.scalar("f32", 0.0625), this.scalar("u8", zero)];
+    const dtype = this.rng.uniform() < 0.5 ? "u8" : "i8";
+    const zero = this.rng.uniform() < 0.5 ? 0 : this.rng.integer(...byteRange[dtype]);
+    const hasPoint = this.rng.uniform() < 0.8;
+    const operands = [this.bytes(shape, dtype), this.scalar("f32", 0.0625)];
+    if (hasPoint) operands.push(this.scalar(dtype, zero));
     return this.b.node("dequantize", operands, { to: "f32" });
   }
 
@@ -161,8 +174,9 @@ function integers(seed: number, w: Window, isConvolution: boolean): Made {
   const q = new Quantised(seed);
   const { b } = q;
   const depth = isConvolution ? w.channels : 4 * w.channels;
-  const x = q.bytes(isConvolution ? [1, depth, w.size, w.size] : [w.size, depth]);
-  const zero = q.bytes([]);
+  const dtype = q.rng.uniform() < 0.5 ? "u8" : "i8";
+  const x = q.bytes(isConvolution ? [1, depth, w.size, w.size] : [w.size, depth], dtype);
+  const zero = q.bytes([], dtype);
   const shape = isConvolution ? [w.outputs, depth, w.kernel, w.kernel] : [depth, w.outputs];
   const weights = q.constant(draw(q.rng, "i8", shape, [-128, 127]));
   const y = isConvolution

@@ -107,6 +107,11 @@ export interface Interval {
   readonly hints: number[];
 }
 
+/**
+ * Writes that a sum's own update counts for: on the stack, each addition of the chain waits for a store and a
+ * load too.
+ */
+const linkWeight = 10;
 /** Each loop around an instruction is taken to run so many times. */
 const tripsPerLoop = 10;
 
@@ -148,8 +153,12 @@ export function intervalsOf(
   for (let i = 0; i < body.length; i++) {
     const instruction = body[i]!;
     const weight = tripsPerLoop ** instruction.depth;
-    for (const r of accesses[i]!.reads) touch(r, 2 * i, weight);
-    for (const r of accesses[i]!.writes) touch(r, 2 * i + 1, weight);
+    const { reads, writes } = accesses[i]!;
+    for (const r of reads) touch(r, 2 * i, weight);
+    for (const r of writes) {
+      const isLink = r.class === "vec" && reads.some((other) => other.id === r.id);
+      touch(r, 2 * i + 1, isLink ? linkWeight * weight : weight);
+    }
     hint(instruction, intervals);
   }
   for (const block of blocks) {

@@ -10,7 +10,15 @@ import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import { offsetBy } from "./function-code.ts";
 import type { KernelContext } from "./kernel-context.ts";
-import { type Chunk, findHolding, isFloat, isUnsigned, laneBytes, scalarBits } from "./lanes.ts";
+import {
+  type Chunk,
+  findHolding,
+  isFloat,
+  isNarrowFloat,
+  isUnsigned,
+  laneBytes,
+  scalarBits,
+} from "./lanes.ts";
 import { loadChunk, loadScalar, storeScalar } from "./memory-access.ts";
 import { findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
@@ -195,19 +203,20 @@ export class ValueEmitter {
     return r;
   }
 
-  /** A short vector again and again: as one word where it has four bytes. */
+  /** A short vector again and again: as one word where it has two bytes or four. */
   #repeated(e: ExprOf<"splat">, chunk: number): Register {
     const { operand } = e;
     const { bits } = this.#chunks(e)[chunk]!;
     const [first] = this.#done.get(e) ?? [];
     if (first && bits === first.bits) return first;
     const bytes = laneBytes(findHolding(e.dtype)!) * operand.lanes;
-    if (isFloat(e.dtype) || e.dtype === "bool" || bytes !== 4) {
+    const spread = bytes === 4 ? "vbroadcastss" : bytes === 2 ? "vpbroadcastw" : undefined;
+    if (isFloat(e.dtype) || e.dtype === "bool" || !spread) {
       return this.#filled(e, chunk, (lane) => this.#lane(operand, lane % operand.lanes));
     }
     const { f } = this.#context;
     const r = f.vec(bits);
-    f.emit("vbroadcastss", r, this.#memoryOf(operand) ?? this.value(operand));
+    f.emit(spread, r, this.#memoryOf(operand) ?? this.value(operand));
     return r;
   }
 
@@ -223,6 +232,13 @@ export class ValueEmitter {
   #plainWord(e: Expr): Memory | undefined {
     const wide = e.dtype === "f32" || e.dtype === "i32" || e.dtype === "u32";
     return wide ? this.#memoryOf(e) : undefined;
+  }
+
+  /** Memory of an unguarded vector that fills a register. */
+  #wholeMemoryOf(e: Expr): Memory | undefined {
+    const [{ bits, lanes }] = this.#chunks(e) as [Chunk];
+    const fills = 8 * lanes * laneBytes(findHolding(e.dtype)!) === bits;
+    return fills && !isNarrowFloat(e.dtype) && e.dtype !== "bool" ? this.#memoryOf(e) : undefined;
   }
 
   /** Where an unguarded load that is not done yet finds its first byte. */
@@ -297,10 +313,13 @@ export class ValueEmitter {
     );
   }
 
-  /** The instruction that widens an 8 or 16-bit operand to 32-bit lanes, where that is the cast. */
+  /** The instruction that widens an 8 or 16-bit operand, where that is the cast. */
   #widening({ operand, dtype, saturate }: ExprOf<"cast">): string | undefined {
     const source = findHolding(operand.dtype);
     const target = findHolding(dtype);
+    if (source === "i8" && dtype === "i16") {
+      return `vpmov${isUnsigned(operand.dtype) ? "z" : "s"}xbw`;
+    }
     if ((source !== "i8" && source !== "i16") || (target !== "f32" && target !== "i32")) {
       return undefined;
     }
@@ -314,7 +333,7 @@ export class ValueEmitter {
     const { f } = this.#context;
     const r = f.vec(bits);
     const single = this.#chunks(e.operand).length === 1 && this.#chunks(e).length === 1;
-    if (single) f.emit(op, r, this.value(e.operand));
+    if (single) f.emit(op, r, this.#wholeMemoryOf(e.operand) ?? this.value(e.operand));
     else {
       const bytes = laneBytes(findHolding(e.operand.dtype)!);
       f.emit(op, r, offsetBy(this.#spread(e.operand), first * bytes));
@@ -401,7 +420,7 @@ export class ValueEmitter {
       const { bits } = this.#chunks(e)[chunk]!;
       const code = this.#context.vectorCode(bits, "f32");
       const r = code.copy(this.value(a!, chunk));
-      this.#context.f.emit("vpdpbusd", r, this.value(b!, chunk), this.value(c!, chunk));
+      this.#dotInto(e, chunk, r);
       return r;
     }
     if (!e.intrinsic.startsWith("fma.") || !a || !b || !c) {
@@ -412,13 +431,25 @@ export class ValueEmitter {
     return code.fma(this.value(a, chunk), this.value(b, chunk), this.value(c, chunk));
   }
 
+  /** Adds a dot product to a register: of pairs by two instructions, which every AVX2 has. */
+  #dotInto(e: ExprOf<"call">, chunk: number, into: Register): void {
+    const { f } = this.#context;
+    const [, a, b] = e.operands.map((o) => this.value(o, chunk));
+    if (e.intrinsic.startsWith("vpdpbusd.")) {
+      f.emit("vpdpbusd", into, a!, b!);
+      return;
+    }
+    const products = f.vec(into.bits);
+    f.emit("vpmaddwd", products, a!, b!).emit("vpaddd", into, into, products);
+  }
+
   /** A sum of products into the register of its own addend; false where `e` is no such thing. */
   accumulate(e: Expr, chunk: number, into: Register): boolean {
     if (e.kind !== "call") return false;
     const [a, b, c] = e.operands;
     if (isDot(e)) {
       if (a!.kind !== "load" || this.value(a!, chunk).id !== into.id) return false;
-      this.#context.f.emit("vpdpbusd", into, this.value(b!, chunk), this.value(c!, chunk));
+      this.#dotInto(e, chunk, into);
       return true;
     }
     if (!e.intrinsic.startsWith("fma.")) return false;
@@ -429,9 +460,9 @@ export class ValueEmitter {
   }
 }
 
-/** Dot products of bytes, whose operands fill registers of one size. */
+/** Dot products of bytes or of numbers of 16 bits, whose operands fill registers of one size. */
 function isDot(e: ExprOf<"call">): boolean {
-  return e.intrinsic.startsWith("vpdpbusd.");
+  return e.intrinsic.startsWith("vpdpbusd.") || e.intrinsic.startsWith("vpdpwssd.");
 }
 
 const broadcasts: Readonly<Record<number, string>> = {

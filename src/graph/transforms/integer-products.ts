@@ -5,7 +5,8 @@
  *
  *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
  *
- * Where x is padded it is padded with z, which stands for zero. A convolution of each channel by itself
+ * Where x is padded it is padded with z, which stands for zero. Signed data are taken as unsigned, x and z
+ * both 128 more, since the instructions multiply unsigned by signed bytes. A convolution of each channel by itself
  * has no sums for such an instruction: it is computed in f32, exactly, on the bytes as they are. What is
  * quantised behind a product is multiplied by the reciprocal of its scale. Sums are exact where those of
  * rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
@@ -108,7 +109,7 @@ function weightsOf(
 ): Weights | undefined {
   const tensor = operands.constant(id);
   const points = zero === undefined ? undefined : operands.constant(zero);
-  if (!tensor || (tensor.dtype !== "i8" && tensor.dtype !== "u8")) return undefined;
+  if (!tensor || !isByte(tensor.dtype)) return undefined;
   if (zero !== undefined && !points) return undefined;
   const data = numbersOf(tensor);
   const shift = points ? numbersOf(points) : [0];
@@ -131,11 +132,15 @@ function product(extents: readonly number[]): number {
   return extents.reduce((a, b) => a * b, 1);
 }
 
-/** Whether a zero point is the constant zero, or is none. */
-function isZero(operands: Operands, zero: ValueId | undefined): boolean {
-  if (zero === undefined) return true;
+function isByte(dtype: DType): boolean {
+  return dtype === "u8" || dtype === "i8";
+}
+
+/** A single zero point where it is known ahead: 0 where there is none. */
+function knownZero(operands: Operands, zero: ValueId | undefined): number | undefined {
+  if (zero === undefined) return 0;
   const known = operands.constant(zero);
-  return known !== undefined && numbersOf(known).every((v) => v === 0);
+  return known && numbersOf(known)[0];
 }
 
 function isSingle(operands: Operands, id: ValueId | undefined): boolean {
@@ -154,7 +159,7 @@ function ofDequantized(
   const [x, s, zero] = left.inputs as [ValueId, ValueId, ValueId | undefined];
   const [w, t, y] = right.inputs as [ValueId, ValueId, ValueId | undefined];
   const whole = left.attrs.axis === undefined && isSingle(operands, s) && isSingle(operands, zero);
-  if (!whole || operands.typeOf(x).dtype !== "u8") return undefined;
+  if (!whole || !isByte(operands.typeOf(x).dtype)) return undefined;
   const weights = weightsOf(operands, w, y, right.attrs.axis);
   if (!weights) return undefined;
   const made = new ProductMaker(site, operands, { x, zero }, weights);
@@ -178,7 +183,7 @@ function ofIntegers(
   const hasOther = isConvolution ? node.attrs.wZero : node.attrs.bZero;
   const zero = hasZero ? zeros[0] : undefined;
   const other = hasOther ? zeros[hasZero ? 1 : 0] : undefined;
-  if (operands.typeOf(x).dtype !== "u8" || !isSingle(operands, zero)) return undefined;
+  if (!isByte(operands.typeOf(x).dtype) || !isSingle(operands, zero)) return undefined;
   const rank = operands.typeOf(w).shape.length;
   if (!isConvolution && rank !== 2) return undefined;
   const weights = weightsOf(operands, w, other, isConvolution ? 0 : 1);
@@ -202,6 +207,9 @@ interface Labels {
   readonly output: readonly string[];
 }
 
+/** What products are summed in. */
+type Accumulator = "i32" | "f32";
+
 type Window = Omit<NodeOf<"convolution">["attrs"], "accumulator">;
 
 /** Writes the nodes of one product. */
@@ -211,6 +219,8 @@ class ProductMaker {
   readonly #operands: Operands;
   readonly #bytes: Bytes;
   readonly #weights: Weights;
+  /** What makes the data unsigned. */
+  readonly #shift: number;
 
   constructor(site: RebuildSite, operands: Operands, bytes: Bytes, weights: Weights) {
     this.#b = site.b;
@@ -218,6 +228,7 @@ class ProductMaker {
     this.#operands = operands;
     this.#bytes = bytes;
     this.#weights = weights;
+    this.#shift = operands.typeOf(bytes.x).dtype === "i8" ? 128 : 0;
   }
 
   /** Shape in which scales along an axis of the weights meet the result; undefined: they do not. */
@@ -239,11 +250,11 @@ class ProductMaker {
     if (attrs.groups === 1) {
       if (shape[1]! < leastDepth || !this.#fits(depth, 31)) return undefined;
       const sums = this.#convolution(attrs, "i32");
-      return this.#withoutZero(sums, this.#channelSums());
+      return this.#withoutZero(sums, "i32", this.#channelSums());
     }
     if (shape[1] !== 1 || !this.#fits(depth, 24)) return undefined;
     const sums = this.#convolution(attrs, "f32");
-    return this.#withoutZero(sums, this.#channelSums());
+    return this.#withoutZero(sums, "f32", this.#channelSums());
   }
 
   contract(node: NodeOf<"contract">): ValueId | undefined {
@@ -263,16 +274,18 @@ class ProductMaker {
     const depth = shape[rhs.indexOf(only!)]!;
     if (depth < leastDepth || depth % terms !== 0 || !this.#fits(depth, 31)) return undefined;
     const b = this.#b;
-    const operands = [this.#newValue(this.#bytes.x), this.#weightBytes()];
+    const isApart = own.some(
+      (label, i) => i > 0 && output.indexOf(label) < output.indexOf(own[i - 1]!),
+    );
+    if (isApart && this.#knownZero("i32") !== 0) return undefined;
+    const operands = [this.#data("i32"), this.#weightBytes()];
     const sums = b.node("contract", operands, { lhs, rhs, output, accumulator: "i32" });
+    if (isApart) return sums;
     const first = Math.min(...own.map((label) => output.indexOf(label)));
-    if (own.some((label, i) => i > 0 && output.indexOf(label) < output.indexOf(own[i - 1]!))) {
-      return isZero(this.#operands, this.#bytes.zero) ? sums : undefined;
-    }
     const place = output
       .slice(first)
       .map((label) => (own.includes(label) ? shape[rhs.indexOf(label)]! : 1));
-    return this.#withoutZero(sums, this.#sums(rhs.indexOf(only!), place));
+    return this.#withoutZero(sums, "i32", this.#sums(rhs.indexOf(only!), place));
   }
 
   /** Whether sums of so many products stay exact in so many bits. */
@@ -280,14 +293,14 @@ class ProductMaker {
     return depth * dtypes.u8.max * 128 < 2 ** bits;
   }
 
-  #convolution(attrs: Window, accumulator: "i32" | "f32"): ValueId {
+  #convolution(attrs: Window, accumulator: Accumulator): ValueId {
     const b = this.#b;
     const padded = [...attrs.padLow, ...attrs.padHigh].some((p) => p > 0);
-    let x = this.#newValue(this.#bytes.x);
+    let x = this.#data(accumulator);
     let window = attrs;
-    if (padded && !isZero(this.#operands, this.#bytes.zero)) {
+    if (padded && this.#knownZero(accumulator) !== 0) {
       const dims = (pads: readonly number[]): IndexExpr[] => [0, 0, ...pads].map(toIndex);
-      const fill = b.reshape(this.#newValue(this.#bytes.zero!), []);
+      const fill = this.#zeroPoint(accumulator, b.dtypeOf(x));
       const [low, high] = [dims(attrs.padLow), dims(attrs.padHigh)];
       x = b.node("pad", [x, fill], { low, high, mode: "constant" });
       const none = attrs.padLow.map(() => 0);
@@ -330,14 +343,45 @@ class ProductMaker {
     return [sums, place];
   }
 
-  #withoutZero(value: ValueId, [sums, shape]: readonly [Int32Array, readonly number[]]): ValueId {
-    const { zero } = this.#bytes;
-    if (zero === undefined || isZero(this.#operands, zero)) return value;
+  #withoutZero(
+    value: ValueId,
+    accumulator: Accumulator,
+    [sums, shape]: readonly [Int32Array, readonly number[]],
+  ): ValueId {
+    if (this.#knownZero(accumulator) === 0) return value;
     const b = this.#b;
-    const dtype: DType = b.dtypeOf(value);
-    const total = b.cast(b.constant({ dtype: "i32", shape, data: sums }), dtype);
-    const point = b.cast(b.reshape(this.#newValue(zero), []), dtype);
-    return b.sub(value, b.mul(total, point));
+    const total = b.cast(b.constant({ dtype: "i32", shape, data: sums }), accumulator);
+    return b.sub(value, b.mul(total, this.#zeroPoint(accumulator, accumulator)));
+  }
+
+  /** The bytes as they are multiplied: unsigned, where an instruction for bytes sums the products. */
+  #data(accumulator: Accumulator): ValueId {
+    const b = this.#b;
+    const x = this.#newValue(this.#bytes.x);
+    const by = this.#shiftOf(accumulator);
+    return by === 0 ? x : b.cast(b.applyNumber("add", b.cast(x, "i32"), by), "u8");
+  }
+
+  #shiftOf(accumulator: Accumulator): number {
+    return accumulator === "i32" ? this.#shift : 0;
+  }
+
+  /** What stands for zero in the data; undefined: it is not known ahead. */
+  #knownZero(accumulator: Accumulator): number | undefined {
+    const known = knownZero(this.#operands, this.#bytes.zero);
+    return known === undefined ? undefined : known + this.#shiftOf(accumulator);
+  }
+
+  #zeroPoint(accumulator: Accumulator, dtype: DType): ValueId {
+    const b = this.#b;
+    const known = this.#knownZero(accumulator);
+    if (known !== undefined) {
+      return b.cast(b.constant({ dtype: "i32", shape: [], data: Int32Array.of(known) }), dtype);
+    }
+    const point = b.reshape(this.#newValue(this.#bytes.zero!), []);
+    const by = this.#shiftOf(accumulator);
+    if (by === 0) return b.cast(point, dtype);
+    return b.cast(b.applyNumber("add", b.cast(point, "i32"), by), dtype);
   }
 }
 
@@ -350,14 +394,13 @@ function quantizedProduct(
   const [value] = inputs;
   const step = operands.constant(scale!);
   if (!step || attrs.axis !== undefined || numbersOf(step).length !== 1) return undefined;
-  const isByte = attrs.to === "u8" || attrs.to === "i8";
-  if (!isByte || b.dtypeOf(value!) !== "f32" || step.dtype !== "f32") return undefined;
+  if (!isByte(attrs.to) || b.dtypeOf(value!) !== "f32" || step.dtype !== "f32") return undefined;
   if (!isMadeOfProduct(x!, operands, longestChain)) return undefined;
   const factor = 1 / numbersOf(step)[0]!;
   if (!Number.isFinite(Math.fround(factor))) return undefined;
   const rounded = b.apply("round", b.applyNumber("mul", value!, factor));
   const point = zero === undefined ? undefined : b.cast(b.reshape(newValue(zero), []), "f32");
-  const shifted = zero === undefined || isZero(operands, zero) ? rounded : b.add(rounded, point!);
+  const shifted = knownZero(operands, zero) === 0 ? rounded : b.add(rounded, point!);
   return b.node("cast", [shifted], { to: attrs.to, saturate: attrs.saturate });
 }
 

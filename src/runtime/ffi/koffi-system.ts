@@ -70,6 +70,9 @@ interface Native {
 
 const [readWrite, readExecute, noAccess] = [3, 5, 0];
 const privateAnonymous = { linux: 0x22, other: 0x1002 } as const;
+/** The page that a whole entry of the second level of Linux's tables maps, and the advice to use it. */
+const hugePageBytes = 2 ** 21;
+const adviseHuge = 14;
 
 function posixSystem(koffi: Koffi, kind: "linux" | "other"): NativeSystem {
   const names = kind === "linux" ? ["libc.so.6", "libm.so.6"] : ["/usr/lib/libSystem.B.dylib"];
@@ -84,13 +87,28 @@ function posixSystem(koffi: Koffi, kind: "linux" | "other"): NativeSystem {
     "int pthread_create(void *thread, void *attr, void *start, void *argument)",
   );
   const join = c.func("int pthread_join(uintptr_t thread, void *result)");
+  const mapped = (bytes: number): bigint | undefined => {
+    const at = mmap(null, bytes, readWrite, privateAnonymous[kind], -1, 0) as bigint | null;
+    return at === null || BigInt.asIntN(64, at) === -1n ? undefined : at;
+  };
+  const madvise = kind === "linux" && c.func("int madvise(void *at, size_t n, int advice)");
   return {
     ...common(koffi),
     kind,
     pageBytes: 4096,
     map(bytes) {
-      const at = mmap(null, bytes, readWrite, privateAnonymous[kind], -1, 0) as bigint | null;
-      return at === null || BigInt.asIntN(64, at) === -1n ? undefined : at;
+      if (!madvise || bytes < hugePageBytes) return mapped(bytes);
+      const found = mapped(bytes + hugePageBytes);
+      if (found === undefined) return mapped(bytes);
+      // Huge pages begin at multiples of their size: what lies before the first and behind the last goes.
+      const at =
+        BigInt(hugePageBytes) * ((found + BigInt(hugePageBytes - 1)) / BigInt(hugePageBytes));
+      const before = Number(at - found);
+      if (before > 0) munmap(found, before);
+      if (before < hugePageBytes) munmap(at + BigInt(bytes), hugePageBytes - before);
+      // Without them the pages are small, which is slower and nothing else.
+      madvise(at, bytes, adviseHuge);
+      return at;
     },
     unmap: (address, bytes) => void munmap(address, bytes),
     seal: (address, bytes) => mprotect(address, bytes, readExecute) === 0,

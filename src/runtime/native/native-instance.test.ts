@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { describe, expect, it, vi } from "vitest";
 import type { Program } from "../../program/program.ts";
 import { parseProgram } from "../../program/program-parse.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -8,6 +9,7 @@ import type { NativeSystem } from "../ffi/native-system.ts";
 import { probeNativeFeatures, probeSystem } from "./features.ts";
 import { createNativeInstance, type NativeInstance } from "./native-instance.ts";
 import { NativeMemory } from "./native-memory.ts";
+import { perfMapLines, perfMapPath } from "./perf-map.ts";
 
 const here = probeNativeFeatures();
 const opened = openNativeSystem();
@@ -118,6 +120,21 @@ describe.skipIf(!here.ok)("native instance", () => {
     }
   });
 
+  it("names its code to profilers where that is asked for", () => {
+    const map = perfMapPath();
+    rmSync(map, { force: true });
+    start(1, system).dispose();
+    expect(existsSync(map)).toBe(false);
+    vi.stubEnv("WAVETILE_PERF_MAP", "1");
+    start(1, system).dispose();
+    vi.unstubAllEnvs();
+    const lines = readFileSync(map, "utf8").trimEnd().split("\n");
+    rmSync(map);
+    const names = lines.map((line) => /^[0-9a-f]+ [0-9a-f]+ (wavetile:\S+)$/.exec(line)?.[1]);
+    expect(names).toEqual(expect.arrayContaining(["wavetile:first", "wavetile:second"]));
+    expect(names).not.toContain(undefined);
+  });
+
   it("says which thread the system refused", () => {
     const instance = start(2, { ...system, startThread: () => undefined });
     feed(instance, [0]);
@@ -138,6 +155,17 @@ describe.skipIf(!here.ok)("native instance", () => {
     const options = { system: { ...system, seal: () => false }, threads: 1, parallelism: 1 };
     const made = createNativeInstance(gather, targets.get("x64-avx2")!, options);
     expect(made.ok ? [] : made.diagnostics.map((d) => d.code)).toEqual(["RUN052"]);
+  });
+});
+
+describe("perf map", () => {
+  it("has a line for each function: start, size, name", () => {
+    const functions = [
+      { name: "a b", start: 0, end: 16 },
+      { name: "run", start: 64, end: 74 },
+    ];
+    const lines = ["7f0000001000 10 wavetile:a_b", "7f0000001040 a wavetile:run"];
+    expect(perfMapLines(0x7f0000001000n, functions)).toEqual(lines);
   });
 });
 

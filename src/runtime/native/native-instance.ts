@@ -33,12 +33,15 @@ import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-ses
 import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { noExecution } from "./cpuid.ts";
 import { NativeMemory } from "./native-memory.ts";
+import { type CodeFunction, notePerfMap } from "./perf-map.ts";
 
 /** What an instance needs of emitted machine code. */
-export type NativeCode = { readonly kind: "x64"; readonly bytes: Uint8Array } & Pick<
-  X64Program,
-  "entries" | "layout" | "checks"
->;
+export type NativeCode = {
+  readonly kind: "x64";
+  readonly bytes: Uint8Array;
+  /** What lies where, for profilers. */
+  readonly functions: readonly CodeFunction[];
+} & Pick<X64Program, "entries" | "layout" | "checks">;
 
 export interface NativeOptions {
   readonly system: NativeSystem;
@@ -103,7 +106,9 @@ export function emitNativeCode(
   const emitted = emitNative(program, target, system);
   if (!emitted.ok) return emitted;
   const { code, entries, layout, checks } = emitted.value;
-  return ok({ kind: "x64", bytes: code.bytes, entries, layout, checks }, emitted.warnings);
+  const functions = code.functions.map(({ name, start, end }) => ({ name, start, end }));
+  const made = { kind: "x64", bytes: code.bytes, functions, entries, layout, checks } as const;
+  return ok(made, emitted.warnings);
 }
 
 interface InstanceParts {
@@ -362,9 +367,11 @@ function cancelled(): Diagnostic {
   return diagnostic("RUN004", "the run was cancelled by its AbortSignal");
 }
 
-function load(memory: NativeMemory, { bytes, entries }: NativeCode, system: NativeSystem): Loaded {
+function load(memory: NativeMemory, code: NativeCode, system: NativeSystem): Loaded {
+  const { bytes, entries, functions } = code;
   const address = memory.mapCode(bytes);
   if (address === undefined) throw new DiagnosticError([noExecution()]);
+  notePerfMap(address, functions);
   const at = (offset: number): bigint => address + BigInt(offset);
   return {
     enter: system.functionAt(at(entries.enter)),

@@ -129,6 +129,7 @@ vpackssdw RVM v,v,v/m both 66.0F.WIG0 6B full4
 vpackuswb RVM v,v,v/m both 66.0F.WIG0 67 full
 vpacksswb RVM v,v,v/m both 66.0F.WIG0 63 full
 vpaddw RVM v,v,v/m both 66.0F.WIG0 FD full
+vpmaddwd RVM v,v,v/m both 66.0F.WIG0 F5 full
 vpaddd RVM v,v,v/m both 66.0F.WIG0 FE full4
 vpaddq RVM v,v,v/m both 66.0F.WIG1 D4 full8
 vpsubd RVM v,v,v/m both 66.0F.WIG0 FA full4
@@ -163,6 +164,8 @@ vcvtps2pd RM v,h/m both NP.0F.WIG0 5A half4
 vcvtpd2ps RM h,v both 66.0F.WIG1 5A -
 vcvtph2ps RM v,h/m both 66.38.W0 13 half
 vcvtps2ph MRI h/m,v,i8 both 66.3A.W0 1D half
+vpmovsxbw RM v,h/m both 66.38.WIG0 20 half
+vpmovzxbw RM v,h/m both 66.38.WIG0 30 half
 vpmovsxbd RM v,q/m both 66.38.WIG0 21 quarter
 vpmovzxbd RM v,q/m both 66.38.WIG0 31 quarter
 vpmovsxwd RM v,h/m both 66.38.WIG0 23 half
