@@ -34,10 +34,24 @@ export interface ChainPricing {
 const mostCuts = 2;
 const tilesRefined = 4;
 
-/** About what the cheapest cut costs on one core, pieces alone; undefined where no cut fits. */
-export function chainEstimateNs(chain: ChainRegion, pricing: ChainPricing): number | undefined {
-  const ranked = rankedCuts(new ChainSpace(chain, pricing.target), pricing);
-  return ranked[0]?.ns;
+/** A line that is written and does not stay: brought in, put back, fetched by its reader. */
+const movesOfDisplaced = 3;
+
+/**
+ * What a result costs beside the time of who makes and reads it: by the share of a core's own cache that it
+ * takes up it is gone from there when it is read, so it was brought in to be written, put back and
+ * fetched again.
+ */
+export function displacedNs(bytes: number, { memory }: Target): number {
+  const [, own, shared] = memory;
+  if (!own?.capacityBytes || !shared) return 0;
+  const gone = Math.min(1, bytes / own.capacityBytes.value);
+  return (movesOfDisplaced * gone * bytes) / shared.bytesPerNsPerCore.value;
+}
+
+/** About what the cheapest cut costs; undefined where no cut fits. */
+export function cheapestCut(chain: ChainRegion, pricing: ChainPricing): RankedCut | undefined {
+  return rankedCuts(new ChainSpace(chain, pricing.target), pricing)[0];
 }
 
 /** Undefined where no cut has code. */
@@ -112,7 +126,10 @@ function parallelLoops(
 
 interface RankedCut {
   readonly cut: ChainCut;
+  /** Of one core, by the pieces alone. */
   readonly ns: number;
+  /** What the memory of the pieces costs beside that. */
+  readonly heldNs: number;
 }
 
 function rankedCuts(space: ChainSpace, pricing: ChainPricing): readonly RankedCut[] {
@@ -121,9 +138,11 @@ function rankedCuts(space: ChainSpace, pricing: ChainPricing): readonly RankedCu
       (ns, _, at) => ns + estimateOf(space.statementRegion(at, cut), pricing),
       0,
     );
-    return { cut, ns: pieceNs * space.pieces(cut) };
+    const pieces = space.pieces(cut);
+    const heldNs = pieces * displacedNs(space.pieceBytes(cut), pricing.target);
+    return { cut, ns: pieceNs * pieces, heldNs };
   });
-  return ranked.sort((a, b) => picoseconds(a.ns) - picoseconds(b.ns));
+  return ranked.sort((a, b) => picoseconds(a.ns + a.heldNs) - picoseconds(b.ns + b.heldNs));
 }
 
 /** By the class of the piece: layers and sub-chains ask the same. */

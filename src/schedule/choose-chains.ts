@@ -13,7 +13,7 @@ import { dtypes } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { applySchedule } from "./apply.ts";
-import { type ChainPricing, chainEstimateNs, chainStates } from "./chain-states.ts";
+import { type ChainPricing, chainStates, cheapestCut, displacedNs } from "./chain-states.ts";
 import { decideSchedule } from "./legality.ts";
 import { refundNs } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
@@ -40,12 +40,22 @@ export function chainsFor(options: ChainOptions): LayOut | undefined {
 /** Tiles of a region by itself whose code is made. */
 const tilesRefined = 4;
 
-/** A line that is written and does not stay: brought in, put back, fetched by its reader. */
-const movesOfLeft = 3;
+/** Cuttings whose prices differ by less are as good; then the one that leaves less in memory is taken. */
+const pricesTellApart = 0.1;
+/** By how much dearer what is left in memory is made to find that one. */
+const sparing = 16;
 
 interface Part {
   readonly members: readonly number[];
   readonly chain?: ChainRegion;
+  readonly ns: number;
+  /** What it leaves in memory, or holds in the thread's own, costs that much beside. */
+  readonly leftNs: number;
+}
+
+interface Cutting {
+  readonly parts: readonly Part[];
+  /** With all that the parts leave. */
   readonly ns: number;
 }
 
@@ -60,6 +70,8 @@ class ChainChooser {
   readonly #finder: ChainFinder;
   readonly #options: ChainOptions;
   readonly #prices: RegionPrices;
+  /** Parts that were priced, by their members. */
+  readonly #parts = new Map<string, Part | undefined>();
 
   constructor(regions: readonly Region[], nests: NestProgram, options: ChainOptions) {
     this.#regions = regions;
@@ -116,41 +128,56 @@ class ChainChooser {
     }
   }
 
-  /** The cheapest cutting of a chain, by dynamic programming over where its parts begin. */
+  /** The cheapest cutting, or one about as cheap that leaves less in memory. */
   #cheapestParts(members: readonly number[], refused: ReadonlySet<string>): readonly Part[] {
-    const best: { readonly ns: number; readonly parts: readonly Part[] }[] = [{ ns: 0, parts: [] }];
+    const cheapest = this.#cut(members, refused, 1);
+    const least = this.#cut(members, refused, sparing);
+    const isAsGood = least.ns <= (1 + pricesTellApart) * cheapest.ns;
+    return (isAsGood ? least : cheapest).parts;
+  }
+
+  /** The best cutting by dynamic programming over where parts begin; `weight` is that of what they leave. */
+  #cut(members: readonly number[], refused: ReadonlySet<string>, weight: number): Cutting {
+    const costOf = (p: Part): number => p.ns + weight * p.leftNs;
+    const best: { readonly cost: number; readonly parts: readonly Part[] }[] = [
+      { cost: 0, parts: [] },
+    ];
     for (let end = 1; end <= members.length; end++) {
       let found: (typeof best)[number] | undefined;
       for (let start = end - 1; start >= 0; start--) {
         const own = members.slice(start, end);
         const part = refused.has(own.join()) ? undefined : this.#part(own);
         if (!part) continue;
-        const ns = best[start]!.ns + part.ns;
-        if (!found || ns < found.ns) found = { ns, parts: [...best[start]!.parts, part] };
+        const cost = best[start]!.cost + costOf(part);
+        if (!found || cost < found.cost) found = { cost, parts: [...best[start]!.parts, part] };
       }
       best.push(found!);
     }
-    return best.at(-1)!.parts;
+    const { parts } = best.at(-1)!;
+    return { parts, ns: parts.reduce((sum, p) => sum + p.ns + p.leftNs, 0) };
   }
 
   #part(members: readonly number[]): Part | undefined {
-    const around = this.#options.target.barrierNs.value + this.#leftNs(members);
-    if (members.length === 1) {
-      return { members, ns: this.#prices.priceOf(this.#regions[members[0]!]!) + around };
-    }
-    const chain = this.#finder.join(members);
-    const ns = chain && chainEstimateNs(chain, this.#options);
-    return ns === undefined ? undefined : { members, chain: chain!, ns: ns + around };
+    const key = members.join();
+    if (!this.#parts.has(key)) this.#parts.set(key, this.#pricePart(members));
+    return this.#parts.get(key);
   }
 
-  /**
-   * What the results that a part leaves in memory cost beside the part's own time: by the share of a
-   * core's own cache that each takes up it is gone from there when it is read, so it was brought in to be
-   * written, put back and fetched again.
-   */
+  #pricePart(members: readonly number[]): Part | undefined {
+    const barrier = this.#options.target.barrierNs.value;
+    const leftNs = this.#leftNs(members);
+    if (members.length === 1) {
+      const ns = this.#prices.priceOf(this.#regions[members[0]!]!) + barrier;
+      return { members, ns, leftNs };
+    }
+    const chain = this.#finder.join(members);
+    const cut = chain && cheapestCut(chain, this.#options);
+    if (!cut) return undefined;
+    return { members, chain: chain!, ns: cut.ns + barrier, leftNs: leftNs + cut.heldNs };
+  }
+
+  /** What the results that a part leaves in memory cost beside its own time. */
   #leftNs(members: readonly number[]): number {
-    const [, own, shared] = this.#options.target.memory;
-    if (!own?.capacityBytes || !shared) return 0;
     const inside = new Set(members);
     let ns = 0;
     for (const m of members) {
@@ -161,8 +188,7 @@ class ChainChooser {
         if (this.#finder.livesIn(name, inside)) continue;
         const { dtype, shape } = region.tensors.get(name)!;
         const bytes = (product(shape, ranges) * dtypes[dtype].bits) / 8;
-        const gone = Math.min(1, bytes / own.capacityBytes.value);
-        ns += (movesOfLeft * gone * bytes) / shared.bytesPerNsPerCore.value;
+        ns += displacedNs(bytes, this.#options.target);
       }
     }
     return ns;
