@@ -255,6 +255,35 @@ describe("programs", () => {
   });
 });
 
+it("numbers that no loop can take are refused with what they may be (SCH003)", () => {
+  const tile: TreeDirective = {
+    ...{ kind: "tile", statement: "S", loops: ["t"], factors: [0], outer: ["o"], inner: ["u"] },
+  };
+  const wrong: readonly (readonly [TreeDirective, string])[] = [
+    [tile, "a factor is a whole number from 1 to 2^53 - 1"],
+    [
+      { kind: "skew", statement: "S", loop: "i", by: "t", factor: 0.5 },
+      "a skew is by a whole number within ±(2^53 - 1)",
+    ],
+    [
+      { kind: "shift", statement: "S", loop: "i", by: 2 ** 53 },
+      "a shift is by a whole number within ±(2^53 - 1)",
+    ],
+    [
+      {
+        ...{ kind: "diamond", statement: "S", loop: "t", by: "i", slope: 0, factor: 2 },
+        ...{ wave: "w", tile: "d" },
+      },
+      "a slope is a whole number from 1 to 2^53 - 1",
+    ],
+  ];
+  for (const [directive, help] of wrong) {
+    const verdict = judge("time-stencil", directive);
+    const [fault] = verdict.kind === "malformed" ? verdict.diagnostics : [];
+    expect(fault, directive.kind).toMatchObject({ code: "SCH003", help });
+  }
+});
+
 it("random schedules agree with all pairs of instances", () => {
   for (const name of ["jacobi-1d", "pooling", "softmax", "scatter"]) {
     const kernel = prepareKernel(readKernel(kernelTexts[name]!));
