@@ -94,8 +94,9 @@ function rowStatement(
   const isOnce = !reduction && space.length === rows.length;
   const elements = reduction ? inner : isOnce ? [] : space.slice(rows.length);
   const outer = space.slice(0, rows.length);
-  if (elements.length !== (isOnce ? 0 : 1) || outer.length < rows.length)
-    return `${name} has other loops`;
+  // A fold with loops beside those over rows makes several values a row, like a product of rows and a matrix.
+  const isRows = reduction ? space.length === rows.length : outer.length === rows.length;
+  if (elements.length !== (isOnce ? 0 : 1) || !isRows) return `${name} has other loops`;
   if (outer.some((l, i) => l.extent.key !== rows[i]!.key) || !isLong(elements, length))
     return `${name} has other extents`;
   const ordered = [...outer, ...elements];
