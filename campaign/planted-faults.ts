@@ -82,9 +82,11 @@ export const plantedFaults: readonly PlantedFault[] = [
       "point, { ...this.#literal(identity), value: 1 }",
       "wrong identity",
     ],
-    ["parts[i + half]", "parts[i + 1]", "lanes are combined twice or never"],
     ["operand,\n          lane,", "operand,\n          lane: 0,", "lane 0 stands for all lanes"],
     ["{ ...this.#literal(identity), lanes: 1 }", "value", "a tail counts once per lane"],
+  ]),
+  ...inFile("src/lower/exchange.ts", lowering, [
+    ["parts[i + half]", "parts[i + 1]", "lanes are combined twice or never"],
   ]),
   ...inFile("src/lower/nest-lowering.ts", lowering, [
     [
@@ -106,8 +108,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   ]),
   ...inFile("src/lower/lower-region.ts", lowering, [
     [
-      `this.#staged.get(\`\${statement} \${tensor}\`) ??`,
-      "[...this.#staged.values()][0] ??",
+      `this.#staged.get(\`\${statement} \${tensor}\`);`,
+      "[...this.#staged.values()][0];",
       "all operands lie in the staged tile",
     ],
     [

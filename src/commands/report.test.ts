@@ -43,7 +43,7 @@ it("draws everything of an ONNX model, and what an artifact holds", async () => 
   for (const point of measured) expect(point.measuredNs).toBeGreaterThan(0);
 
   const artifact = join(folder, "model.wt");
-  await run("optimize", model, "--shape", "M=8", "-o", artifact);
+  await run("optimize", model, "--shape", "M=8", "--target", "wasm", "-o", artifact);
   const kept = await run("report", artifact, "-o", page);
   expect(kept.pictures).toEqual(drawn.slice(0, -1));
   expect((kept.missing as { name: string }[]).map((m) => m.name)).toEqual([
