@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { tensorOf, writeModel } from "../frontend/onnx/model-writer.ts";
-import { runCommandLine } from "./command-line.ts";
+import { type Captured, runCaptured } from "./run-captured.test-support.ts";
 
 let folder = "";
 beforeAll(() => {
@@ -25,17 +25,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function wavetile(...argv: string[]) {
-  let out = "";
-  let err = "";
-  const exit = await runCommandLine(argv, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-    environment: {},
-    now: () => 0,
-    onInterrupt: () => {},
-  });
-  return { exit, out, err };
+function wavetile(...argv: string[]): Promise<Captured> {
+  return runCaptured(argv);
 }
 
 function written(rules: unknown): string {
