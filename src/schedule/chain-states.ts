@@ -30,7 +30,7 @@ export interface ChainPricing {
   readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
 }
 
-/** Cuts whose statements' tiles are chosen with care, and tiles of each whose code is made. */
+/** Cuts whose statements' tiles are chosen with care, and tiles whose code is made of each and of a region by itself. */
 const mostCuts = 2;
 const tilesRefined = 4;
 
@@ -157,11 +157,19 @@ function bestTile(
   space: ChainSpace,
   at: number,
   cut: ChainCut,
+  pricing: ChainPricing,
+): RegionState {
+  return bestState(space.statementRegion(at, cut), { threads: 1, refundNs: 0 }, pricing);
+}
+
+/** The cheapest state by code of a region by itself: chains and what they replace are refined alike. */
+export function bestState(
+  region: Region,
+  { threads, refundNs }: { readonly threads: number; readonly refundNs: number },
   { target, memory, pricerOf, codePriceOf }: ChainPricing,
 ): RegionState {
-  const region = space.statementRegion(at, cut);
   const pricer = () => pricerOf(region);
-  const found = memory.states.statesOf(region, target, { threads: 1, pricer, refundNs: 0 });
+  const found = memory.states.statesOf(region, target, { threads, pricer, refundNs });
   const priceOf = (state: RegionState): number | undefined => {
     const applied = applySchedule(region, state.schedule());
     return applied.ok ? codePriceOf(applied.value) : undefined;

@@ -13,11 +13,16 @@ import { dtypes } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { applySchedule } from "./apply.ts";
-import { type ChainPricing, chainStates, cheapestCut, displacedNs } from "./chain-states.ts";
+import {
+  bestState,
+  type ChainPricing,
+  chainStates,
+  cheapestCut,
+  displacedNs,
+} from "./chain-states.ts";
 import { decideSchedule } from "./legality.ts";
 import { refundNs } from "./model-problem.ts";
 import { nestFigures } from "./nest-figures.ts";
-import { refineStates } from "./refine-states.ts";
 import { type PricingOptions, RegionPrices } from "./region-prices.ts";
 import type { RegionState } from "./region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./scheduled-region.ts";
@@ -36,9 +41,6 @@ export function chainsFor(options: ChainOptions): LayOut | undefined {
     tensors: new Map(),
   });
 }
-
-/** Tiles of a region by itself whose code is made. */
-const tilesRefined = 4;
 
 /** Cuttings whose prices differ by less are as good; then the one that leaves less in memory is taken. */
 const pricesTellApart = 0.1;
@@ -223,30 +225,17 @@ class ChainChooser {
 
   /** A region by itself, on its threads, with the barrier behind it. */
   #codePrice(source: Region): number {
-    const { target, threads, memory, pricerOf, codePriceOf } = this.#options;
+    const { target, threads } = this.#options;
     const { region } = coalesceRegion(source);
     if (!TileSpace.applies(region)) return this.#prices.priceOf(source);
-    const pricer = () => pricerOf(region);
     const rootOf = (tensor: string): string => tensor;
     const refund = refundNs(nestFigures(region, region.statements[0]!), {
       target,
       threads,
       rootOf,
     });
-    const found = memory.states.statesOf(region, target, { threads, pricer, refundNs: refund });
-    const priceOf = (state: RegionState): number | undefined => {
-      const applied = applySchedule(region, state.schedule());
-      return applied.ok ? codePriceOf(applied.value) : undefined;
-    };
-    const { boundNs } = pricer();
-    const refined = refineStates(found, {
-      region,
-      boundNs,
-      priceOf,
-      mostTiles: tilesRefined,
-      known: memory.tiles,
-    });
-    return refined.states[0]!.priceNs + target.barrierNs.value;
+    const best = bestState(region, { threads, refundNs: refund }, this.#options);
+    return best.priceNs + target.barrierNs.value;
   }
 }
 
