@@ -77,10 +77,19 @@ export function startRegion(region: Region, schedule: Schedule): ScheduledRegion
 function startStatement(statement: Statement): ScheduledStatement {
   return {
     statement,
-    loops: statement.loops.map((l) => ({ ...l, mode: "serial" as const, origin: l.name })),
+    loops: statement.loops.map((l) => serialLoop(l.name, l.extent, l.kind, l.name)),
     index: new Map(statement.loops.map((l) => [l.name, variable(l.name)])),
     ragged: [],
   };
+}
+
+function serialLoop(
+  name: string,
+  extent: IndexExpr,
+  kind: ScheduledLoop["kind"],
+  origin: string,
+): ScheduledLoop {
+  return { name, extent, kind, mode: "serial", origin };
 }
 
 /** Whether a directive says more than orders, splits and marks of each statement's own loops. */
@@ -200,26 +209,19 @@ function split(
   if (by.outer === by.inner) {
     reject("SCH004", `outer and inner are both ${by.outer}`, { at: printDirective(d) });
   }
-  const outer: ScheduledLoop = {
-    ...loop,
-    name: by.outer,
-    extent: tilesOf(state.region, loop.extent, by.factor),
-    mode: "serial",
-  };
-  const inner: ScheduledLoop = {
-    ...loop,
-    name: by.inner,
-    extent: constant(by.factor),
-    mode: "serial",
-  };
+  const { kind, origin } = loop;
+  const outer = serialLoop(by.outer, tilesOf(state.region, loop.extent, by.factor), kind, origin);
+  const inner = serialLoop(by.inner, constant(by.factor), kind, origin);
   const value = add(mul(by.factor, variable(by.outer)), variable(by.inner));
   const swap = new Map([[by.loop, value]]);
   // A loop stands in nothing but what it was made of.
   const index = new Map(s.index);
-  index.set(loop.origin, substitute(index.get(loop.origin)!, swap));
+  index.set(origin, substitute(index.get(origin)!, swap));
   const ragged: Condition[] = s.ragged.map((c) => ({ ...c, expr: substitute(c.expr, swap) }));
   if (constantValue(mod(loop.extent, by.factor)) !== 0) ragged.push(less(value, loop.extent));
-  return { ...s, loops: s.loops.toSpliced(at, 1, outer, inner), index, ragged };
+  const loops = [...s.loops];
+  loops.splice(at, 1, outer, inner);
+  return { statement: s.statement, loops, index, ragged };
 }
 
 /** What one iteration of a loop adds to the loop that it was made of. */
@@ -345,7 +347,8 @@ function setMode(
   if (loop.mode !== "serial") {
     reject("SCH009", `loop ${d.loop} is ${loop.mode} already`, { at: printDirective(d) });
   }
-  return { ...s, loops: s.loops.with(at, { ...loop, mode }) };
+  const { name, extent, kind, origin } = loop;
+  return { ...s, loops: s.loops.with(at, { name, extent, kind, mode, origin }) };
 }
 
 function fuse(state: ScheduledRegion, d: Of<"fuse">): FusedStatement {

@@ -97,7 +97,12 @@ export function sub(a: IndexLike, b: IndexLike): IndexExpr {
 }
 
 export function mul(...parts: readonly IndexLike[]): IndexExpr {
-  return parts.reduce<IndexExpr>((product, part) => mulTwo(product, toIndex(part)), constant(1));
+  let product: IndexExpr | undefined;
+  for (const part of parts) {
+    const factor = toIndex(part);
+    product = product ? mulTwo(product, factor) : factor;
+  }
+  return product ?? constant(1);
 }
 
 /** floor(a / b); `b` must be positive wherever the expression is evaluated. */
@@ -153,12 +158,21 @@ export function max(...parts: readonly IndexLike[]): IndexExpr {
 
 /** Replaces variables; names absent from `bindings` stay. */
 export function substitute(expr: IndexExpr, bindings: ReadonlyMap<string, IndexLike>): IndexExpr {
-  if (expr.terms.length === 0) return expr;
+  const [first] = expr.terms;
+  if (!first) return expr;
+  if (expr.terms.length === 1 && expr.constant === 0) return substituteTerm(first, bindings);
   const parts: IndexLike[] = [expr.constant];
-  for (const term of expr.terms) {
-    parts.push(mul(term.coefficient, ...term.atoms.map((a) => substituteAtom(a, bindings))));
-  }
+  for (const term of expr.terms) parts.push(substituteTerm(term, bindings));
   return add(...parts);
+}
+
+function substituteTerm(
+  { coefficient, atoms }: IndexTerm,
+  bindings: ReadonlyMap<string, IndexLike>,
+): IndexExpr {
+  let product = constant(coefficient);
+  for (const atom of atoms) product = mulTwo(substituteAtom(atom, bindings), product);
+  return product;
 }
 
 /** The value under an assignment of every variable; an unbound variable is a bug of the caller. */
