@@ -1,8 +1,9 @@
 /**
  * Registers for a function: linear scan over the intervals of liveness.ts. Where registers run out, the
  * interval whose uses cost least goes to the stack; an instruction that uses it then loads it into a
- * short-lived register of its own, or repeats the load of a constant, and the scan starts again. What
- * lives across a call goes to the stack too, because calls keep nothing.
+ * short-lived register of its own, or repeats the load of a constant, and the scan starts again; sums
+ * live apart from what is done to them behind their loops (split-sums.ts) before one goes there. What lives
+ * across a call goes to the stack too, because calls keep nothing.
  */
 import { invariant } from "../../support/invariant.ts";
 import type { FunctionCode, PlacedInstruction } from "./function-code.ts";
@@ -16,6 +17,7 @@ import {
   type RegisterBits,
   sized,
 } from "./operand.ts";
+import { splitsOf } from "./split-sums.ts";
 
 export interface RegisterFile {
   /** Vector registers: 32 under EVEX, else 16. */
@@ -77,6 +79,7 @@ class Allocator {
   #frameBytes: number;
   #spills = 0;
   #reloads = 0;
+  #isSplit = false;
   readonly #bodyLength: number;
 
   constructor(code: FunctionCode, file: RegisterFile) {
@@ -94,7 +97,8 @@ class Allocator {
       const intervals = intervalsOf(this.#body, this.#accesses, this.#nextRegister);
       const { homes, spilled } = this.#scan(intervals);
       if (spilled.length === 0) return this.#finish(homes);
-      this.#rewrite(spilled);
+      if (this.#isSplit || !spilled.some((s) => s.isSum)) this.#rewrite(spilled);
+      else this.#splitSums();
     }
     invariant(false, () => "register allocation does not come to an end");
   }
@@ -213,6 +217,32 @@ class Allocator {
     });
     this.#body = body;
     this.#accesses = accesses;
+    this.#sources = sources;
+  }
+
+  /** Sums that leave their loops have another register from there on. */
+  #splitSums(): void {
+    this.#isSplit = true;
+    const splits = splitsOf(this.#body, this.#accesses, this.#nextRegister);
+    const names = new Map<number, Register>();
+    const body: PlacedInstruction[] = [];
+    const sources: number[] = [];
+    let next = 0;
+    this.#body.forEach((instruction, i) => {
+      for (; splits[next]?.at === i; next++) {
+        const sum = splits[next]!.register;
+        const whole = { ...sum, bits: wholeBits(sum, this.#file) };
+        const result = { ...whole, id: this.#nextRegister++ };
+        body.push({ op: "vmovaps", operands: [result, whole], depth: instruction.depth });
+        sources.push(this.#sources[i]!);
+        names.set(sum.id, result);
+      }
+      const isLater = this.#accesses[i]!.reads.some((r) => names.has(r.id));
+      body.push(isLater ? renamed(instruction, names) : instruction);
+      sources.push(this.#sources[i]!);
+    });
+    this.#body = body;
+    this.#accesses = body.map(accessesOf);
     this.#sources = sources;
   }
 

@@ -58,12 +58,14 @@ function isZeroing({ operands }: PlacedInstruction): boolean {
   return ids.length >= 2 && ids[0]! >= 0 && ids.every((id) => id === ids[0]);
 }
 
-interface Block {
+/** Instructions from `first` to before `end` that run one after another, and the blocks that may follow. */
+export interface Block {
   readonly first: number;
   readonly end: number;
   readonly next: number[];
   readonly uses: Set<number>;
   readonly defines: Set<number>;
+  /** Of registers that occur in more than one block. */
   liveIn: Set<number>;
   liveOut: Set<number>;
 }
@@ -103,6 +105,8 @@ export interface Interval {
   end: number;
   /** Reads and writes, each counted by how often it is expected to run. */
   weight: number;
+  /** Whether some instruction adds to it. */
+  isSum: boolean;
   /** Another register that it is copied from or to. */
   readonly hints: number[];
 }
@@ -115,17 +119,12 @@ const linkWeight = 10;
 /** Each loop around an instruction is taken to run so many times. */
 const tripsPerLoop = 10;
 
-/**
- * One interval for each virtual register of the code, by start.
- *
- * @param accesses of each instruction
- * @param registerCount ids of the virtual registers are below
- */
-export function intervalsOf(
+/** The blocks of the code in order, with what lives where they begin and end. */
+export function liveBlocks(
   body: readonly PlacedInstruction[],
   accesses: readonly Access[],
   registerCount: number,
-): Interval[] {
+): readonly Block[] {
   const blocks = blocksOf(body);
   const shared = sharedRegisters(blocks, accesses, registerCount);
   for (const block of blocks) {
@@ -137,18 +136,35 @@ export function intervalsOf(
     }
   }
   solve(blocks);
+  return blocks;
+}
+
+/**
+ * One interval for each virtual register of the code, by start.
+ *
+ * @param accesses of each instruction
+ * @param registerCount ids of the virtual registers are below
+ */
+export function intervalsOf(
+  body: readonly PlacedInstruction[],
+  accesses: readonly Access[],
+  registerCount: number,
+): Interval[] {
+  const blocks = liveBlocks(body, accesses, registerCount);
   const found: Interval[] = [];
   const intervals = new Array<Interval | undefined>(registerCount).fill(undefined);
-  const touch = (register: Register, at: number, weight: number): void => {
+  const touch = (register: Register, at: number, weight: number): Interval => {
     const known = intervals[register.id];
     if (!known) {
-      const made = { id: register.id, register, start: at, end: at, weight, hints: [] };
-      intervals[register.id] = made;
+      const { id } = register;
+      const made = { id, register, start: at, end: at, weight, isSum: false, hints: [] };
+      intervals[id] = made;
       found.push(made);
-      return;
+      return made;
     }
     extend(known, at);
     known.weight += weight;
+    return known;
   };
   for (let i = 0; i < body.length; i++) {
     const instruction = body[i]!;
@@ -156,8 +172,9 @@ export function intervalsOf(
     const { reads, writes } = accesses[i]!;
     for (const r of reads) touch(r, 2 * i, weight);
     for (const r of writes) {
-      const isLink = r.class === "vec" && reads.some((other) => other.id === r.id);
-      touch(r, 2 * i + 1, isLink ? linkWeight * weight : weight);
+      const adds = isLink(r, accesses[i]!);
+      const interval = touch(r, 2 * i + 1, adds ? linkWeight * weight : weight);
+      interval.isSum ||= adds;
     }
     hint(instruction, intervals);
   }
@@ -166,6 +183,11 @@ export function intervalsOf(
     for (const id of block.liveOut) extend(intervals[id]!, 2 * block.end - 1);
   }
   return found.sort((a, b) => a.start - b.start || a.id - b.id);
+}
+
+/** Whether an instruction that writes the register adds to what it holds. */
+export function isLink(r: Register, { reads }: Access): boolean {
+  return r.class === "vec" && reads.some((other) => other.id === r.id);
 }
 
 /** 1 for registers that occur in more than one block: the others need no data flow. */
