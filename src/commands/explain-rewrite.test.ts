@@ -49,6 +49,17 @@ it("names the chain of rules, prices before and after, and the graph that is kep
   expect(data.keptPriceNs).toBeLessThan(data.importPriceNs as number);
 });
 
+it("names the rules that lead to what is not taken of a part that stays", async () => {
+  const { text } = await explained("kept.onnx", [
+    { op: "MatMul", inputs: ["x", "y"], outputs: ["xy"] },
+    { op: "Transpose", inputs: ["z"], outputs: ["turned"] },
+    { op: "MatMul", inputs: ["x", "turned"], outputs: ["xz"] },
+    { op: "Mul", inputs: ["xy", "xz"], outputs: ["r"] },
+  ]);
+  expect(text).toMatch(/stays at [\d.]+ ms; candidates [\d.]+/);
+  expect(text).toMatch(/rule \(to [\d.]+\) +uses\n +transpose-into-right +1/);
+});
+
 it("says that the import is kept where nothing is cheaper", async () => {
   const { text, data } = await explained("plain.onnx", [
     { op: "Tanh", inputs: ["x"], outputs: ["r"] },

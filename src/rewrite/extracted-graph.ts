@@ -1,6 +1,7 @@
 /**
  * A choice of e-nodes as a graph: the nodes that the outputs need, in an order that the choice decides,
- * over the inputs and weights of the graph that was rewritten. Nested concatenations become one again.
+ * over the inputs and weights of the graph that was rewritten. Nested concatenations become one again. What
+ * computes a value of that graph has the origin that it had there, new nodes that of a node they are for.
  */
 import type { EGraph, NodeId } from "../egraph/index.ts";
 import { GraphBuilder } from "../graph/builder.ts";
@@ -13,13 +14,17 @@ import { callOf, constantOp, type Leaf, leafOp } from "./terms.ts";
 /** The chosen e-node of a class. */
 export type ChosenNode = (id: NodeId) => NodeId;
 
-export function extractedGraph(
-  source: Graph,
-  egraph: EGraph<Facts>,
-  outputs: readonly NodeId[],
-  chosen: ChosenNode,
-): Graph {
-  return new Extraction(source, egraph, chosen).run(outputs);
+/** What is chosen from. */
+export interface ExtractionSource {
+  readonly graph: Graph;
+  readonly egraph: EGraph<Facts>;
+  /** Where the graph's values are in the e-graph. */
+  readonly ids: ReadonlyMap<ValueId, NodeId>;
+}
+
+export function extractedGraph(source: ExtractionSource, chosen: ChosenNode): Graph {
+  const outputs = source.graph.outputs.map((id) => source.ids.get(id)!);
+  return new Extraction(source, chosen).run(outputs);
 }
 
 class Extraction {
@@ -30,12 +35,23 @@ class Extraction {
   readonly #values = new Map<NodeId, ValueId>();
   readonly #leaves = new Map<ValueId, ValueId>();
   readonly #uses = new Map<NodeId, number>();
+  /** Of classes. */
+  readonly #origins = new Map<NodeId, string>();
 
-  constructor(source: Graph, egraph: EGraph<Facts>, chosen: ChosenNode) {
-    this.#source = source;
+  constructor({ graph, egraph, ids }: ExtractionSource, chosen: ChosenNode) {
+    this.#source = graph;
     this.#egraph = egraph;
     this.#chosen = chosen;
-    this.#b = new GraphBuilder(source.name);
+    this.#b = new GraphBuilder(graph.name);
+    for (const { outputs, origin } of graph.nodes) {
+      for (const output of outputs) this.#giveOrigin(ids.get(output)!, origin);
+    }
+  }
+
+  /** The first one holds. */
+  #giveOrigin(id: NodeId, origin: string | undefined): void {
+    const root = this.#egraph.find(id);
+    if (origin !== undefined && !this.#origins.has(root)) this.#origins.set(root, origin);
   }
 
   run(outputs: readonly NodeId[]): Graph {
@@ -57,6 +73,10 @@ class Extraction {
         value,
         from.kind === "inline" ? b.constant(from.tensor, name) : b.weight(name, type, from.key),
       );
+    }
+    for (const node of order.toReversed()) {
+      const origin = this.#origins.get(this.#egraph.find(node));
+      for (const child of this.#egraph.children(node)) this.#giveOrigin(child, origin);
     }
     for (const node of order) this.#values.set(this.#egraph.find(node), this.#write(node));
     return b.finish(outputs.map((id) => this.#valueOf(id)));
@@ -111,7 +131,9 @@ class Extraction {
     invariant(call, () => `"${op}" is no op`);
     const children = op === "concat" ? this.#flatten(node) : egraph.children(node);
     const operands = children.map((child) => this.#valueOf(child));
-    return this.#b.node<OpKind>(call.op, operands, call.attrs as OpAttrs[OpKind]);
+    const origin = this.#origins.get(egraph.find(node));
+    const options = origin === undefined ? {} : { origin };
+    return this.#b.node<OpKind>(call.op, operands, call.attrs as OpAttrs[OpKind], options);
   }
 
   /** Operands of a concatenation, with those of its left operand where only it uses that. */

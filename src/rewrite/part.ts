@@ -24,7 +24,10 @@ export interface Part {
   readonly outputs: readonly ValueId[];
 }
 
-/** Segments that ask the same question, each with its part; all parts have the graph of the first. */
+/**
+ * Segments that ask the same question, each with its part; all parts have the graph of the first, origins
+ * included.
+ */
 export interface PartQuestion {
   readonly segments: readonly Segment[];
   readonly parts: readonly Part[];
@@ -166,7 +169,9 @@ function partOf(context: PartContext, { segment, nodes, outside, made }: Outline
   for (const node of nodes) {
     const { op, attrs } = node as NodeOf<OpKind>;
     const operands = node.inputs.map((id) => values.get(id)!);
-    for (const [i, id] of b.nodes(op, operands, attrs).entries()) values.set(node.outputs[i]!, id);
+    const origin = node.origin === undefined ? {} : { origin: node.origin };
+    const results = b.nodes(op, operands, attrs, origin);
+    for (const [i, id] of results.entries()) values.set(node.outputs[i]!, id);
   }
   const outputs = made.filter((id) => (lastUse.get(id) ?? -1) >= segment.end);
   const finished = b.finish(outputs.map((id) => values.get(id)!));

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { GraphPricer } from "../cost/price-graph.ts";
 import { GraphBuilder } from "../graph/builder.ts";
-import type { Graph, Model } from "../graph/graph.ts";
+import type { Graph, Model, ValueId } from "../graph/graph.ts";
 import { printGraph } from "../graph/graph-text.ts";
 import { randomGraph } from "../graph/random-graph.ts";
 import { tensorType } from "../graph/tensor-type.ts";
@@ -73,15 +73,19 @@ function layers(count: number): Graph {
   const width = 16;
   let x = b.input("x", tensorType("f32", 5, width));
   for (let i = 0; i < count; i++) {
+    const named = (name: string, make: () => ValueId) => b.withOrigin(`layer ${i} ${name}`, make);
     const linear = (name: string) => {
       const w = b.weight(`${name}${i}`, tensorType("f32", width, width));
-      return b.add(b.matMul(x, w), b.weight(`${name}${i}.bias`, tensorType("f32", width)));
+      const bias = b.weight(`${name}${i}.bias`, tensorType("f32", width));
+      return named(name, () => b.add(b.matMul(x, w), bias));
     };
     const [q, k, v] = [linear("q"), linear("k"), linear("v")];
-    const scores = b.applyNumber("div", b.einsum("i k, j k -> i j", q, k), 4);
-    const mixed = b.matMul(b.node("softmax", [scores], { axis: 1 }), v);
-    const gated = b.node("silu", [linear("g")], {});
-    x = b.add(x, b.mul(mixed, gated));
+    const scores = named("scores", () =>
+      b.applyNumber("div", b.einsum("i k, j k -> i j", q, k), 4),
+    );
+    const mixed = named("mixed", () => b.matMul(b.node("softmax", [scores], { axis: 1 }), v));
+    const gated = named("gate", () => b.node("silu", [linear("g")], {}));
+    x = named("sum", () => b.add(x, b.mul(mixed, gated)));
   }
   return b.finish([x]);
 }
@@ -112,6 +116,18 @@ describe("rewriting", () => {
     expect(repeated.segments.length).toBeGreaterThanOrEqual(9);
     const again = rewrite(withWeights(layers(12)));
     expect(printGraph(again.best.model.graph)).toBe(printGraph(found.best.model.graph));
+  });
+
+  it("says of every node which one of the model it comes from", () => {
+    const found = rewrite(withWeights(layers(6))).best.model.graph;
+    const of = (origin: string) => found.nodes.filter((n) => n.origin === origin).length;
+    for (let i = 1; i < 5; i++) {
+      for (const name of ["scores", "gate", "sum"]) {
+        expect(of(`layer ${i} ${name}`), `layer ${i} ${name}`).toBe(of(`layer 2 ${name}`));
+        expect(of(`layer ${i} ${name}`), `layer ${i} ${name}`).toBeGreaterThan(0);
+      }
+    }
+    expect(found.nodes.filter((n) => !n.origin?.startsWith("layer"))).toEqual([]);
   });
 
   it("takes at most 1.3 times the saturation of 2 layers for 24", () => {

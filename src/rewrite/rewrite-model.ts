@@ -21,7 +21,15 @@ import { withOwnRules } from "./own-rules.ts";
 import { askParts, type Part, type PartQuestion } from "./part.ts";
 import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
 import type { RuleRow } from "./rule-row.ts";
-import { countRegions, expand, type Pricer, picoseconds, savedNs, totalNs } from "./savings.ts";
+import {
+  countRegions,
+  expand,
+  type Pricer,
+  picoseconds,
+  type RegionCounts,
+  savedNs,
+  totalNs,
+} from "./savings.ts";
 import type { Segment } from "./segment.ts";
 import { type Replacement, spliceParts } from "./splice.ts";
 import type { ReadElements } from "./terms.ts";
@@ -77,7 +85,7 @@ export interface PartReport {
   readonly stop: SaturationReport["stop"];
   /** The price of the part as it was: asked for where it is shown. */
   readonly priceNs: () => number;
-  /** By how much each candidate is priced below it, in the order of extraction. */
+  /** By how much each candidate of other regions is priced below it, in the order of extraction. */
   readonly savedNs: readonly number[];
   /** When asked for: the rules that lead to each candidate. */
   readonly chains: readonly (readonly ChainStep[])[];
@@ -267,6 +275,7 @@ function answerPart(
   if (!before.ok) return before;
   const priced: PricedGraph[] = [];
   const unpriced: Diagnostic[] = [];
+  const known = new Set([textOfCounts(before.value)]);
   for (const [i, candidate] of rewritten.graphs.entries()) {
     const after = countRegions(withoutStore(candidate), pricer);
     // What cannot be priced is left out: the part itself is still there.
@@ -274,6 +283,10 @@ function answerPart(
       unpriced.push(...after.diagnostics);
       continue;
     }
+    // The same regions in another order are no other candidate, but composites may be worth having.
+    const text = textOfCounts(after.value);
+    if (settings.onTie === "import" && known.has(text)) continue;
+    known.add(text);
     const saved = savedNs(before.value, after.value, pricer);
     const chain = rewritten.chains[i] ?? [];
     priced.push({ graph: candidate, saved, chain, error: boundOf(chain, bounds) });
@@ -303,6 +316,13 @@ function answerPart(
     report: told,
   };
   return ok(answer, [...warnings, ...unpriced]);
+}
+
+function textOfCounts(counts: RegionCounts): string {
+  return [...counts]
+    .map(([name, count]) => `${count} ${name}`)
+    .sort()
+    .join("\n");
 }
 
 /** A candidate of a part. */
@@ -341,5 +361,7 @@ function readerFor({ parts }: PartQuestion, { graph, weights }: Model): ReadElem
 function replacementsOf({ question, graphs }: Answer, rank: number): readonly Replacement[] {
   const graph = graphs[Math.min(rank, graphs.length - 1)];
   if (!graph) return [];
-  return question.segments.map((segment, i) => ({ segment, part: question.parts[i]!, graph }));
+  const { segments, parts } = question;
+  const first = segments[0]!;
+  return segments.map((segment, i) => ({ segment, part: parts[i]!, graph, first }));
 }

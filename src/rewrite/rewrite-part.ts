@@ -99,7 +99,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const kept = chooseTerms(egraph, roots, { price: careful, count: 1, work: extractionWork });
   const { cost, lowerBound } = best;
   const choices = [...best.choices, ...kept.choices];
-  const graphs = choices.map((chosen) => extractedGraph(graph, egraph, roots, chosen));
+  const graphs = choices.map((chosen) => extractedGraph({ graph, egraph, ids }, chosen));
   const chains = proofs
     ? choices.map((chosen) => chainOf(egraph, [...ids.values()], roots, { chosen, phases }))
     : [];

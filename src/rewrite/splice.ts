@@ -12,8 +12,10 @@ import type { Segment } from "./segment.ts";
 export interface Replacement {
   readonly segment: Segment;
   readonly part: Part;
-  /** Has the part's inputs, outputs and weights. */
+  /** Has the part's inputs, outputs and weights, and the origins of `first`. */
   readonly graph: Graph;
+  /** A segment like this one, or this one. */
+  readonly first: Segment;
 }
 
 export function spliceParts(model: Model, replacements: readonly Replacement[]): Model {
@@ -27,7 +29,8 @@ export function spliceParts(model: Model, replacements: readonly Replacement[]):
       const replacement = byStart.get(node.id);
       if (replacement) {
         const origin = node.origin;
-        const write = () => writePart(b, replacement, newValue);
+        const origins = originsOf(replacement, graph);
+        const write = () => writePart(b, replacement, { newValue, origins });
         const before = b.valueCount;
         const outputs = origin === undefined ? write() : b.withOrigin(origin, write);
         for (const [i, id] of replacement.part.outputs.entries()) {
@@ -48,10 +51,26 @@ function nodesOf({ start, end }: Segment): readonly number[] {
   return Array.from({ length: end - start }, (_, i) => start + i);
 }
 
+/** Origins of the first segment's nodes, with those of the nodes that stand there in this one. */
+function originsOf({ segment, first }: Replacement, graph: Graph): ReadonlyMap<string, string> {
+  const origins = new Map<string, string>();
+  for (let i = first.start; i < first.end; i++) {
+    const there = graph.nodes[i]!.origin;
+    const here = graph.nodes[segment.start + i - first.start]!.origin;
+    if (there !== undefined && here !== undefined && !origins.has(there)) origins.set(there, here);
+  }
+  return origins;
+}
+
+interface Surroundings {
+  readonly newValue: (old: ValueId) => ValueId;
+  readonly origins: ReadonlyMap<string, string>;
+}
+
 function writePart(
   b: GraphBuilder,
   { part, graph }: Replacement,
-  newValue: (old: ValueId) => ValueId,
+  { newValue, origins }: Surroundings,
 ): readonly ValueId[] {
   const values = new Map<ValueId, ValueId>();
   for (const [i, id] of graph.inputs.entries()) values.set(id, newValue(part.inputs[i]!));
@@ -65,7 +84,9 @@ function writePart(
   for (const node of graph.nodes) {
     const { op, attrs } = node as NodeOf<OpKind>;
     const operands = node.inputs.map((id) => values.get(id)!);
-    for (const [i, id] of b.nodes(op, operands, attrs).entries()) values.set(node.outputs[i]!, id);
+    const origin = node.origin === undefined ? undefined : origins.get(node.origin);
+    const results = b.nodes(op, operands, attrs, origin === undefined ? {} : { origin });
+    for (const [i, id] of results.entries()) values.set(node.outputs[i]!, id);
   }
   return graph.outputs.map((id) => values.get(id)!);
 }

@@ -79,11 +79,19 @@ function describePart(part: DescribedPart, rank: number | undefined): string {
   const price =
     taken !== undefined
       ? `  ${milliseconds(before)} -> ${milliseconds(prices[taken]!)} ms; runners-up ${others.join(", ") || "none"}`
-      : `  stays at ${milliseconds(before)} ms; candidates ${prices.map(milliseconds).join(", ") || "none"}`;
-  const chain = taken === undefined ? [] : (chains[taken] ?? []);
+      : `  stays at ${milliseconds(before)} ms; candidates ${others.join(", ") || "none"}`;
+  // Of a part that stays: how the cheapest of the others came about.
+  const shown = taken ?? cheapestOf(prices);
+  const chain = shown === undefined ? [] : (chains[shown] ?? []);
+  const title =
+    taken === undefined ? `  rule (to ${milliseconds(prices[shown ?? 0] ?? 0)})` : "  rule";
   const table = printTable(
-    ["  rule", "uses"],
+    [title, "uses"],
     chain.map(({ rule, uses }) => [`  ${rule}`, String(uses)]),
   );
   return [head, price, ...(chain.length > 0 ? [table] : []), ""].join("\n");
+}
+
+function cheapestOf(prices: readonly number[]): number | undefined {
+  return prices.length === 0 ? undefined : prices.indexOf(Math.min(...prices));
 }
