@@ -17,6 +17,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
+import { leastTileNs, type PointWork, pointWork } from "./least-tile.ts";
 import { crowdedOut } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -53,6 +54,9 @@ interface StoredAccesses {
   readonly tileNs: Map<string, number>;
 }
 
+/** Nanoseconds of the tiles, and of the loops around them. */
+export type CoreTerms = Pick<PriceTerms, "core" | "around">;
+
 /** Prices schedules of one statement; figures of the packed accesses are kept. */
 export class NestPricer {
   readonly #figures: NestFigures;
@@ -62,6 +66,9 @@ export class NestPricer {
   readonly #fused: boolean;
   readonly #packed = new Map<string, StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
+  readonly #work: PointWork;
+  /** Space loops that guards of reads mention. */
+  readonly #tested: readonly number[];
 
   constructor(figures: NestFigures, target: Target, core: CoreFigures) {
     this.#figures = figures;
@@ -69,6 +76,9 @@ export class NestPricer {
     this.#target = target;
     this.#registers = vectorRegisterCount(target);
     this.#fused = target.capabilities.has("fma");
+    this.#work = pointWork(figures, core, this.#fused);
+    const guards = figures.accesses.flatMap((a) => (a.use === "read" ? a.guardLoops : []));
+    this.#tested = [...new Set(guards)].filter((l) => figures.loops[l]!.kind === "space");
   }
 
   price(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): PriceTerms {
@@ -84,12 +94,21 @@ export class NestPricer {
     return { core, around, traffic, total };
   }
 
-  /** Time of the tiles and of the loops around them when every operand is in the nearest cache. */
+  /**
+   * Time of the tiles and of the loops around them when every operand is in the nearest cache; where that
+   * is beyond the limit, no more than is needed to see it.
+   */
   coreTerms(
     loops: readonly LoopFigures[],
     packed: readonly PackedAxis[],
-  ): { readonly core: number; readonly around: number } {
-    return this.#coreTerms(splitLoops(this.#figures, loops), packed);
+    limitNs = Infinity,
+  ): CoreTerms {
+    return this.#coreTerms(splitLoops(this.#figures, loops), packed, limitNs);
+  }
+
+  /** What `coreTerms` is never below, for a tile and its reduction under any loops. */
+  leastNs(micro: readonly LoopFigures[]): number {
+    return leastTileNs(this.#figures, this.#work, { micro, core: this.#core });
   }
 
   accesses(packed: readonly PackedAxis[]): readonly AccessFigures[] {
@@ -125,27 +144,29 @@ export class NestPricer {
     };
   }
 
-  #coreTerms(
-    split: SplitLoops,
-    packed: readonly PackedAxis[],
-  ): { readonly core: number; readonly around: number } {
+  #coreTerms(split: SplitLoops, packed: readonly PackedAxis[], limitNs = Infinity): CoreTerms {
     const stored = this.#stored(packed);
+    const around = this.aroundNs(split.outer, packed);
+    const timeOf = (variant: TileVariant, ns: (variant: TileVariant, edge: boolean) => number) => {
+      const edges = this.#edgeShare(variant);
+      const edge = edges > 0 ? ns(variant, true) : 0;
+      return variant.count * (ns(variant, false) * (1 - edges) + edge * edges);
+    };
+    // No other tile has this one's whole variant, but many have its ragged ones.
+    const anew = (v: TileVariant, edge: boolean) => this.#tileNs(v, split, stored.accesses, edge);
+    const whole = wholeVariant(this.#figures, split);
+    let core = whole ? timeOf(whole, anew) : 0;
+    if (core + around > limitNs) return { core, around };
     const reduction = loopsKey(split.reduce);
-    const tileNs = (variant: TileVariant, edge: boolean): number => {
-      const key = `${edge ? "e" : ""}${variant.scalar ? "s" : ""}${reduction}|${loopsKey(variant.tile)}`;
-      const known = stored.tileNs.get(key);
-      if (known !== undefined) return known;
-      const ns = this.#tileNs(variant, split, stored.accesses, edge);
+    const known = (v: TileVariant, edge: boolean): number => {
+      const key = `${edge ? "e" : ""}${v.scalar ? "s" : ""}${reduction}|${loopsKey(v.tile)}`;
+      const ns = stored.tileNs.get(key) ?? anew(v, edge);
       stored.tileNs.set(key, ns);
       return ns;
     };
-    let core = 0;
-    for (const variant of tileVariants(this.#figures, split, stored.padded)) {
-      const edges = this.#edgeShare(variant);
-      const edge = edges > 0 ? tileNs(variant, true) : 0;
-      core += variant.count * (tileNs(variant, false) * (1 - edges) + edge * edges);
-    }
-    return { core, around: this.aroundNs(split.outer, packed) };
+    const variants = tileVariants(this.#figures, split, stored.padded);
+    for (let i = whole ? 1 : 0; i < variants.length; i++) core += timeOf(variants[i]!, known);
+    return { core, around };
   }
 
   /** Time of the loops outside the tiles. */
@@ -165,18 +186,15 @@ export class NestPricer {
 
   /** Share of the tiles that padding touches: the first and the last along each loop that is tested. */
   #edgeShare({ tile }: TileVariant): number {
-    const tested = new Set<number>();
-    for (const a of this.#figures.accesses) {
-      if (a.use === "read") for (const l of a.guardLoops) tested.add(l);
-    }
+    if (this.#tested.length === 0) return 0;
     let whole = 1;
-    for (const origin of tested) {
-      if (this.#figures.loops[origin]!.kind !== "space") continue;
-      const covered = tile.reduce((n, l) => (l.origin === origin ? n * l.trips : n), 1);
+    for (const origin of this.#tested) {
+      let covered = 1;
+      for (const l of tile) if (l.origin === origin) covered *= l.trips;
       const trips = Math.ceil(this.#figures.loops[origin]!.extent / covered);
       whole *= Math.max(0, trips - 2) / trips;
     }
-    return tested.size === 0 ? 0 : 1 - whole;
+    return 1 - whole;
   }
 
   #tileNs(
@@ -190,7 +208,8 @@ export class NestPricer {
     const body = this.#figures.body + bodyCalls * (c.callFactor - 1);
     const finish = this.#figures.finish + finishCalls * (c.callFactor - 1);
     const lane = variant.tile.find((l) => l.mode === "vector")?.origin;
-    const points = variant.tile.reduce((n, l) => (l.mode === "vector" ? n : n * l.trips), 1);
+    const still = variant.tile.filter((l) => l.mode !== "vector");
+    const points = still.reduce((n, l) => n * l.trips, 1);
     const reduceLane = split.reduce.find((l) => l.mode === "vector");
     const laneOf = lane ?? reduceLane?.origin;
     const lanes = variant.tile.find((l) => l.mode === "vector")?.trips ?? reduceLane?.trips ?? 1;
@@ -198,18 +217,17 @@ export class NestPricer {
     const end = new InstructionMix();
     const copied = split.reduce.filter((l) => l.mode === "unroll");
     const copies = copied.reduce((n, l) => n * l.trips, 1);
-    const inner = [...variant.tile.filter((l) => l.mode !== "vector"), ...copied];
+    const inner = copied.length === 0 ? still : [...still, ...copied];
     const context = { laneOf, lanes, edge, variant };
     const kept = points * Math.max(1, components) + this.#figures.literals + 2;
     let narrowest = Infinity;
     let loaded = 0;
     // What a later copy of the step uses again is kept until then.
     let again = 0;
-    const still = variant.tile.filter((l) => l.mode !== "vector");
     for (const a of accesses) {
       if (a.use !== "read") continue;
       const count = this.#load(a, inner, context, step);
-      const each = distinctElements(a, still);
+      const each = inner === still ? count : distinctElements(a, still);
       loaded += count;
       again += (copies * each - count) / Math.max(1, copies - 1);
       narrowest = Math.min(narrowest, each);
@@ -225,9 +243,8 @@ export class NestPricer {
     const product = isDot ? dot : body - 1 + (this.#fused ? 1 : 2);
     const perPoint = isProduct ? product : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
-    const finishing = variant.tile.filter((l) => l.mode !== "vector");
     for (const a of accesses) {
-      if (a.use === "finish") this.#load(a, finishing, { ...context, laneOf: lane }, end);
+      if (a.use === "finish") this.#load(a, still, { ...context, laneOf: lane }, end);
       else if (a.use === "write") this.#store(a, points, { ...context, laneOf: lane }, end);
     }
     end.arithmetic += points * finish;
@@ -442,6 +459,19 @@ function tileVariants(
   }
   const free = outer.filter((l) => !done.has(l.origin)).reduce((n, l) => n * l.trips, 1);
   return variants.map((v) => ({ ...v, count: v.count * free }));
+}
+
+/** The tile as it stands, and how often; undefined where it sticks out of some loop from its first trip. */
+function wholeVariant(figures: NestFigures, { tile, outer }: SplitLoops): TileVariant | undefined {
+  const origins = [...new Set(tile.map((l) => l.origin))];
+  const parts = origins.map((origin) => tile.filter((l) => l.origin === origin));
+  let count = 1;
+  for (const own of parts) {
+    const width = own.reduce((n, l) => n * l.trips, 1);
+    count *= Math.floor(figures.loops[own[0]!.origin]!.extent / width);
+  }
+  for (const l of outer) if (!origins.includes(l.origin)) count *= l.trips;
+  return count > 0 ? { tile: parts.flat(), count, scalar: false } : undefined;
 }
 
 /** How often the parts of one loop's tile run whole, by vectors, and lane by lane. */

@@ -35,7 +35,14 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
       const loops = { around, micro: microLoops(figures, choice, lanes) };
       const tile = pricer.tile(figures, loops, choice.packed);
       expect(tile.totalNs(around)).toBeCloseTo(estimateNs, 6);
-      expect(tile.floorNs).toBeLessThanOrEqual(estimateNs + 1e-9);
+      const floorNs = tile.floorNs(Infinity);
+      expect(floorNs).toBeLessThanOrEqual(estimateNs + 1e-9);
+      expect(tile.leastNs).toBeLessThanOrEqual(floorNs);
+      for (const limitNs of [0, 0.5 * floorNs, floorNs, 2 * floorNs]) {
+        const within = tile.floorNs(limitNs);
+        if (floorNs <= limitNs) expect(within).toBe(floorNs);
+        else expect(within).toBeGreaterThan(limitNs);
+      }
     }
   });
 

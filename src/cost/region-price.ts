@@ -9,9 +9,10 @@
 import type { Region } from "../region/nest.ts";
 import { dotForm, dotTermsOf } from "../schedule/dot-form.ts";
 import {
+  type LoopFigures,
   loopFigures,
-  type NestFigures,
   nestFigures,
+  type PackedAxis,
   packedAxis,
 } from "../schedule/nest-figures.ts";
 import type { TilePrice, TilePricer } from "../schedule/region-states.ts";
@@ -19,7 +20,7 @@ import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region
 import type { Target } from "../target/target.ts";
 import { priceOnBlocks } from "./block-cost.ts";
 import { type CoreFigures, coreFigures } from "./core-figures.ts";
-import { NestPricer } from "./nest-price.ts";
+import { type CoreTerms, NestPricer } from "./nest-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./region-work.ts";
 
 /** Peaks are themselves measured, and boost clocks move. */
@@ -50,26 +51,51 @@ export function priceRegion(
 export function tilePricer(region: Region, target: Target, core: CoreFigures): TilePricer {
   const boundNs = regionBoundNs(region, target);
   let pricer: NestPricer | undefined;
-  const made = (figures: NestFigures): NestPricer => {
-    pricer ??= new NestPricer(figures, target, core);
-    return pricer;
-  };
   return {
     boundNs,
     tile: (figures, loops, packed): TilePrice => {
-      const nest = made(figures);
-      const { around, micro } = loops;
-      const known = nest.coreTerms([...around, ...micro], packed);
-      return {
-        floorNs: Math.max(known.core + known.around, boundNs),
-        totalNs: (outer) => {
-          const traffic = nest.traffic([...outer, ...micro], packed);
-          const terms = nest.combine(known.core, nest.aroundNs(outer, packed), traffic);
-          return Math.max(terms.total, boundNs);
-        },
-      };
+      pricer ??= new NestPricer(figures, target, core);
+      return new PricedLoops(pricer, loops, { packed, boundNs });
     },
   };
+}
+
+/** A tile whose exact price is found where it is asked for. */
+class PricedLoops implements TilePrice {
+  readonly leastNs: number;
+  readonly #nest: NestPricer;
+  readonly #loops: Parameters<TilePricer["tile"]>[1];
+  readonly #packed: readonly PackedAxis[];
+  readonly #boundNs: number;
+  #terms: CoreTerms | undefined;
+
+  constructor(
+    nest: NestPricer,
+    loops: Parameters<TilePricer["tile"]>[1],
+    { packed, boundNs }: { readonly packed: readonly PackedAxis[]; readonly boundNs: number },
+  ) {
+    this.#nest = nest;
+    this.#loops = loops;
+    this.#packed = packed;
+    this.#boundNs = boundNs;
+    this.leastNs = Math.max(nest.leastNs(loops.micro), boundNs);
+  }
+
+  floorNs(limitNs: number): number {
+    const { around, micro } = this.#loops;
+    const terms = this.#nest.coreTerms([...around, ...micro], this.#packed, limitNs);
+    const floorNs = Math.max(terms.core + terms.around, this.#boundNs);
+    if (floorNs <= limitNs) this.#terms = terms;
+    return floorNs;
+  }
+
+  totalNs(outer: readonly LoopFigures[]): number {
+    const { around, micro } = this.#loops;
+    this.#terms ??= this.#nest.coreTerms([...around, ...micro], this.#packed);
+    const traffic = this.#nest.traffic([...outer, ...micro], this.#packed);
+    const outside = this.#nest.aroundNs(outer, this.#packed);
+    return Math.max(this.#nest.combine(this.#terms.core, outside, traffic).total, this.#boundNs);
+  }
 }
 
 export function regionBoundNs(region: Region, target: Target): number {

@@ -76,10 +76,22 @@ function boxBytes({ axes, bytes }: AccessFigures, imageOfAxis: (axis: number) =>
 /** Elements that the access touches in one run of the loops, shared positions counted once. */
 export function distinctElements(a: AccessFigures, loops: readonly LoopFigures[]): number {
   let all = 1;
-  for (const axis of a.axes) {
-    all *= Math.min(imageOf(axis, loops).count(axis.divisor), axis.extent);
-  }
+  for (const axis of a.axes) all *= Math.min(valuesAlong(axis, loops), axis.extent);
   return all;
+}
+
+/** Values that the loops give the index of an axis; mostly none or one of them moves it. */
+function valuesAlong(axis: AxisFigures, loops: readonly LoopFigures[]): number {
+  const { steps, divisor } = axis;
+  let moving: LoopFigures | undefined;
+  for (const loop of loops) {
+    if (loop.trips <= 1 || steps[loop.origin] === 0) continue;
+    if (moving) return imageOf(axis, loops).count(divisor);
+    moving = loop;
+  }
+  if (!moving) return 1;
+  if (divisor === 1) return moving.trips;
+  return imageOf(axis, [moving]).count(divisor);
 }
 
 /** Bytes that the loops touch in all; accesses of one tensor with the same steps count once. */

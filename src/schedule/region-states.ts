@@ -13,6 +13,7 @@
  */
 import type { Region } from "../region/nest.ts";
 import type { Target } from "../target/target.ts";
+import { CheapestFirst } from "./cheapest-first.ts";
 import type { Schedule } from "./directive.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
 import {
@@ -26,7 +27,10 @@ import { TileSpace } from "./tile-space.ts";
 
 /** The price of a tile: with every operand near, and under loops around it. */
 export interface TilePrice {
-  readonly floorNs: number;
+  /** No more than the floor, which takes far longer to find. */
+  readonly leastNs: number;
+  /** With every operand near; where that is beyond the limit, something beyond the limit. */
+  readonly floorNs: (limitNs: number) => number;
   /** Under loops around the tile, outermost first. */
   readonly totalNs: (outer: readonly LoopFigures[]) => number;
 }
@@ -113,7 +117,8 @@ export function tileEstimateNs(region: Region, target: Target, pricer: TilePrice
     const around = outerLoops(figures, micro, { outer }, lanes);
     const loops = { around, micro: microLoops(figures, micro, lanes) };
     const price = pricer.tile(figures, loops, micro.packed);
-    if (price.floorNs < best) best = Math.min(best, price.totalNs(around));
+    if (price.leastNs < best && price.floorNs(best) < best)
+      best = Math.min(best, price.totalNs(around));
   }
   return best;
 }
@@ -182,16 +187,13 @@ class Narrowing {
       const price = pricer.tile(figures, { around, micro: loops }, micro.packed);
       return { micro, loops, price };
     });
-    const order = tiles.map((_, i) => i);
-    order.sort((a, b) => tiles[a]!.price.floorNs - tiles[b]!.price.floorNs || a - b);
-    for (const i of order) {
-      const { micro, price } = tiles[i]!;
-      if (price.floorNs / this.#threads > this.#bestNs * inSight + refundNs) {
-        this.#roofline += this.#space.outerCount(micro);
-        continue;
-      }
-      for (const around of this.#space.outerChoices(micro)) this.#add(tiles[i]!, around);
+    const order = new CheapestFirst(tiles.map((t) => t.price));
+    for (;;) {
+      const i = order.next(this.#threads * (this.#bestNs * inSight + refundNs));
+      if (i === undefined) break;
+      for (const around of this.#space.outerChoices(tiles[i]!.micro)) this.#add(tiles[i]!, around);
     }
+    for (const i of order.rest()) this.#roofline += this.#space.outerCount(tiles[i]!.micro);
     const states = [...this.#byClass.values()].flat();
     states.sort(byPrice);
     return {

@@ -143,14 +143,15 @@ export class TileSpace {
 
   /** Number of the choices that `outerChoices` looks at, without making them. */
   outerCount(micro: MicroTile): number {
-    const long = this.#longLoops(micro);
-    const orders = this.#orders(long).length;
-    const cuts = long.length < 2 || this.#outerCache === undefined ? [] : long;
-    const blocks = cuts.reduce(
-      (n, l) => n + blockSizes.filter((size) => this.#trips(micro, l) > size).length,
-      0,
-    );
-    return orders * (1 + blocks) * (this.#parallel && long.length > 0 ? 2 : 1);
+    let long = 0;
+    let blocks = 0;
+    for (const l of this.#space) {
+      const trips = this.#trips(micro, l);
+      if (trips > 1) long++;
+      for (const size of blockSizes) if (trips > size) blocks++;
+    }
+    if (long < 2 || this.#outerCache === undefined) blocks = 0;
+    return orderCount(long) * (1 + blocks) * (this.#parallel && long > 0 ? 2 : 1);
   }
 
   /** Orders, blocks and threads around a tile. */
@@ -459,7 +460,7 @@ export class TileSpace {
   }
 
   #combinations(lane: number): number {
-    return vectorCounts.length * this.#rowChoices(lane).length * ordersOf(this.#space).length;
+    return vectorCounts.length * this.#rowChoices(lane).length * orderCount(this.#space.length);
   }
 }
 
@@ -483,6 +484,14 @@ function ordersOf(loops: readonly number[]): readonly (readonly number[])[] {
     return !known;
   });
 }
+
+/** Number of those orders, which hangs on the number of loops alone. */
+function orderCount(loops: number): number {
+  orderCounts[loops] ??= ordersOf(Array.from({ length: loops }, (_, i) => i)).length;
+  return orderCounts[loops];
+}
+
+const orderCounts: number[] = [];
 
 function permutations(items: readonly number[]): readonly (readonly number[])[] {
   if (items.length <= 1) return [items];
