@@ -74,7 +74,7 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
-import { byteProducts, type Target } from "./target/target.ts";
+import { byteProducts, costlyHalves, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
@@ -296,10 +296,16 @@ function prepareWide(
   readonly wide: readonly WideValue[];
 } {
   const model = prepareFor(source, target);
-  const { graph, constants, wide } = keepWide(model, target.capabilities.has("mma"));
-  if (wide.length === 0) return { model, wide };
-  const read = (key: string): Tensor => constants.get(key) ?? model.weights.read(key);
-  return { model: prepareFor({ graph, weights: { read } }, target), wide };
+  const { capabilities } = target;
+  const {
+    model: widened,
+    isChanged,
+    wide,
+  } = keepWide(model, {
+    hasHalfUnits: capabilities.has("mma"),
+    everywhere: capabilities.has(costlyHalves),
+  });
+  return { model: isChanged ? prepareFor(widened, target) : model, wide };
 }
 
 /** Rows of the warning about values that are kept wide. */

@@ -59,6 +59,9 @@ export const byteProducts = "dot.u8.i8";
 /** Vectors of f16 and bf16 are widened to f32 as they are loaded, and rounded as they are stored. */
 export const halfLanes = "lanes.f16";
 
+/** Widening and rounding f16 and bf16 takes several instructions each: values are kept in f32. */
+export const costlyHalves = "costly.f16";
+
 export interface Target {
   readonly name: string;
   readonly summary: string;

@@ -163,7 +163,8 @@ it.each([1e-6, 0.1, 30, 600, 60_000])("half units multiply values around %d scal
   const product = g.einsum("i k, k j -> j i", square, w, "f32");
   const graph = g.finish([product]);
   const weights = { read: (key: string): Tensor => g.storedConstants.get(key)! };
-  const { graph: wider, wide: kept } = keepWide({ graph, weights }, true);
+  const { model, wide: kept } = keepWide({ graph, weights }, { hasHalfUnits: true });
+  const { graph: wider } = model;
   expect(kept.map((k) => k.origin)).toEqual(["mul"]);
   const [node] = wider.nodes.filter((n) => n.op === "contract");
   const types = node!.inputs.map((id) => wider.values[id]!.type.dtype);

@@ -5,14 +5,22 @@
  * too; a result that fits is rounded to half again, so that storage stays narrow where it can. For a target
  * whose matrix units take half operands, a wide operand of a product is divided by the largest element of
  * what is summed, rounded to half, and the sum multiplied by it: whatever the range is, the product is as
- * exact as one of half operands. Outputs of the graph keep their type. In: a model of core ops; out: the
- * same with conversions, and what was widened with its estimated range.
+ * exact as one of half operands. Where a conversion costs as much as the arithmetic (WebAssembly), all
+ * values of half precision are kept wide, of both kinds, and weights are read so. Inputs and outputs of the
+ * graph keep their type. In: a model of core ops; out: the same with conversions, and what would have left
+ * its range, with the estimate.
  */
+import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { decodeTableOf } from "../../semantics/float-codec.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
+import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
+import { invariant } from "../../support/invariant.ts";
 import type { GraphBuilder } from "../builder.ts";
-import type { Graph, Model, Node, ValueId } from "../graph.ts";
+import type { Graph, Model, Node, ValueId, Weight } from "../graph.ts";
 import { traitsOf } from "../op-table.ts";
+import { elementsOf } from "../tensor-type.ts";
 import { estimateRanges, magnitudeOf, type ValueRange } from "../value-ranges.ts";
-import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
+import { type RebuildSite, rebuildGraph } from "./rebuild.ts";
 
 /** A value of half precision that is kept wide. */
 export interface WideValue {
@@ -27,32 +35,54 @@ const largestHalf = 65_504;
 const top = 2 ** 14;
 const leastSize = 2 ** -100;
 
-/** @param hasHalfUnits whether products of half operands are faster than those of single ones */
+export interface KeepWideOptions {
+  /** Products of half operands are faster than those of single ones. */
+  readonly hasHalfUnits?: boolean;
+  /** All values of half precision are kept wide. */
+  readonly everywhere?: boolean;
+}
+
+/** Elements of half weights up to which they are kept wide: half of what 32 bits can address. */
+const mostWideElements = 2 ** 29;
+
 export function keepWide(
-  model: Model,
-  hasHalfUnits = false,
-): Rebuilt & { readonly wide: readonly WideValue[] } {
-  const { graph } = model;
-  if (!graph.values.some((v) => v.type.dtype === "f16")) {
-    return { graph, constants: new Map(), wide: [] };
-  }
-  const ranges = estimateRanges(model);
+  { graph, weights }: Model,
+  { hasHalfUnits = false, everywhere = false }: KeepWideOptions = {},
+): { readonly model: Model; readonly isChanged: boolean; readonly wide: readonly WideValue[] } {
+  const halves = graph.values.filter((v) => isHalf(v.type.dtype));
+  if (halves.length === 0) return { model: { graph, weights }, isChanged: false, wide: [] };
+  const ranges = estimateRanges({ graph, weights });
   const outputs = new Set(graph.outputs);
   const overflows = new Set(
-    graph.nodes
-      .flatMap((node) => (canWiden(node, graph) ? node.outputs : []))
-      .filter((id) => {
-        const isHalf = graph.values[id]!.type.dtype === "f16" && !outputs.has(id);
-        return isHalf && magnitudeOf(ranges.get(id)!) > largestHalf;
-      }),
+    widenable(graph).filter((id) => {
+      const isF16 = graph.values[id]!.type.dtype === "f16" && !outputs.has(id);
+      return isF16 && magnitudeOf(ranges.get(id)!) > largestHalf;
+    }),
   );
-  if (overflows.size === 0) return { graph, constants: new Map(), wide: [] };
+  const isWhole = everywhere && halfWeightElements(graph) <= mostWideElements;
+  const kept = isWhole
+    ? new Set(
+        widenable(graph).filter((id) => isHalf(graph.values[id]!.type.dtype) && !outputs.has(id)),
+      )
+    : overflows;
+  if (kept.size === 0) return { model: { graph, weights }, isChanged: false, wide: [] };
+  /** Stored weights that are read wide, by their new keys. */
+  const widened = new Map<string, string>();
   const rebuilt = rebuildGraph(graph, {
     node: (site) => {
       if (site.old !== graph) return undefined;
-      return (hasHalfUnits && multiplyScaled(site, overflows)) || widen(site, overflows);
+      return (hasHalfUnits && multiplyScaled(site, kept)) || widen(site, kept);
+    },
+    weight: (b, weight, old) => {
+      if (!isWhole || old !== graph || outputs.has(weight.value)) return undefined;
+      return wideWeight(b, weight, { graph, widened });
     },
   });
+  const read = (key: string): Tensor => {
+    const narrow = widened.get(key);
+    if (narrow !== undefined) return wideTensor(weights.read(narrow));
+    return rebuilt.constants.get(key) ?? weights.read(key);
+  };
   const wide = graph.nodes.flatMap((node) =>
     node.outputs
       .filter((id) => overflows.has(id))
@@ -61,7 +91,49 @@ export function keepWide(
         return { value: name, origin: node.origin ?? node.op, range: ranges.get(id)! };
       }),
   );
-  return { ...rebuilt, wide };
+  return { model: { graph: rebuilt.graph, weights: { read } }, isChanged: true, wide };
+}
+
+function isHalf(dtype: DType): boolean {
+  return dtype === "f16" || dtype === "bf16";
+}
+
+/** Results of nodes that mean the same with wide operands. */
+function widenable(graph: Graph): readonly ValueId[] {
+  return graph.nodes.flatMap((node) => (canWiden(node, graph) ? node.outputs : []));
+}
+
+function halfWeightElements(graph: Graph): number {
+  return graph.weights
+    .map(({ value }) => graph.values[value]!.type)
+    .filter(({ dtype }) => isHalf(dtype))
+    .reduce((sum, type) => sum + (constantValue(elementsOf(type)) ?? Infinity), 0);
+}
+
+/** A weight of half precision in single precision; undefined: it is none. */
+function wideWeight(
+  b: GraphBuilder,
+  { value, source }: Weight,
+  { graph, widened }: { readonly graph: Graph; readonly widened: Map<string, string> },
+): ValueId | undefined {
+  const { name, type } = graph.values[value]!;
+  if (!isHalf(type.dtype)) return undefined;
+  if (source.kind === "inline") return b.constant(wideTensor(source.tensor), name);
+  const taken = new Set(graph.weights.map((w) => (w.source.kind === "stored" ? w.source.key : "")));
+  let key = `${source.key} as f32`;
+  while (taken.has(key)) key += "'";
+  b.reserveKeys([key]);
+  widened.set(key, source.key);
+  return b.weight(name, { ...type, dtype: "f32" }, key);
+}
+
+function wideTensor({ dtype, shape, data }: Tensor): Tensor {
+  invariant(dtypes[dtype].bits === 16 && data instanceof Uint16Array, () => `${dtype} is no half`);
+  const wide = makeTensor("f32", shape);
+  const table = decodeTableOf(dtype);
+  const into = wide.data as Float32Array;
+  for (let i = 0; i < data.length; i++) into[i] = table[data[i]!]!;
+  return wide;
 }
 
 /** Its meaning does not depend on the type of its float operands. */
@@ -114,34 +186,36 @@ function widen(
 ): readonly ValueId[] | undefined {
   const typeOf = (id: ValueId) => old.values[id]!.type.dtype;
   const isWide = (i: number): boolean =>
-    typeOf(node.inputs[i]!) === "f16" && b.dtypeOf(inputs[i]!) === "f32";
+    isHalf(typeOf(node.inputs[i]!)) && b.dtypeOf(inputs[i]!) === "f32";
   const takesWide = inputs.some((_, i) => isWide(i));
   const gives = node.outputs.some((id) => overflows.has(id));
   if (!takesWide && !gives) return undefined;
   if (!canWiden(node, old)) {
-    const narrow = inputs.map((id, i) => (isWide(i) ? b.cast(id, "f16") : id));
+    const narrow = inputs.map((id, i) => (isWide(i) ? b.cast(id, typeOf(node.inputs[i]!)) : id));
     return b.nodes(node.op, narrow, node.attrs as never);
   }
   if (node.op === "cast") {
-    const to = node.attrs.to;
-    const target = to === "f16" && gives ? "f32" : to;
+    const { to } = node.attrs;
+    const target = gives ? "f32" : to;
     return [b.dtypeOf(inputs[0]!) === target ? inputs[0]! : b.cast(inputs[0]!, target)];
   }
   // A product of narrow operands with a wide sum is what matrix units compute.
   const staysNarrow = "accumulator" in node.attrs && !takesWide;
   const operands = inputs.map((id, i) =>
-    typeOf(node.inputs[i]!) === "f16" && !staysNarrow ? b.cast(id, "f32") : id,
+    isHalf(typeOf(node.inputs[i]!)) && !staysNarrow ? b.cast(id, "f32") : id,
   );
   const results = b.nodes(node.op, operands, wideAttributes(node) as never);
   return results.map((result, i) => {
     const id = node.outputs[i]!;
-    const fits = typeOf(id) === "f16" && !overflows.has(id);
-    return fits ? b.cast(result, "f16") : result;
+    const fits = isHalf(typeOf(id)) && !overflows.has(id);
+    return fits ? b.cast(result, typeOf(id)) : result;
   });
 }
 
 /** The sum of a product that was narrow becomes wide with its operands. */
 function wideAttributes({ attrs }: Node): Node["attrs"] {
   const { accumulator } = attrs as { readonly accumulator?: string };
-  return accumulator === "f16" ? ({ ...attrs, accumulator: "f32" } as never) : attrs;
+  return accumulator === "f16" || accumulator === "bf16"
+    ? ({ ...attrs, accumulator: "f32" } as never)
+    : attrs;
 }

@@ -2,7 +2,7 @@
  * WebAssembly with fixed-width SIMD, as V8 runs it on a current x86-64 core. The two variants differ by
  * relaxed SIMD's fused multiply-add, which engines may lack; the runtime probes for it.
  */
-import { byteProducts, type Target } from "../target.ts";
+import { byteProducts, costlyHalves, halfLanes, type Target } from "../target.ts";
 
 const measured = "hand-encoded kernels, Node 20, one 4.4 GHz Zen 5 core (2026)";
 
@@ -11,7 +11,10 @@ const simd128: Target = {
   summary: "WebAssembly, 128-bit SIMD, threads on shared memory",
   emitter: "wasm",
   compiledByEngine: true,
-  capabilities: new Set(["simd128", "threads", byteProducts, "vpdpwssd.i32x4"]),
+  capabilities: new Set([
+    ...["simd128", "threads", byteProducts, "vpdpwssd.i32x4"],
+    ...[halfLanes, costlyHalves],
+  ]),
   vectorBytes: 16,
   vectorRegisters: 16,
   memory: [

@@ -4,7 +4,7 @@
  * and of one Zen 3 core for AVX2; a program is chosen by the ratios between them, which other cores
  * share. x86-64-v3 and -v4 are the levels for planning.
  */
-import { byteProducts, halfLanes, type Target } from "../target.ts";
+import { byteProducts, costlyHalves, halfLanes, type Target } from "../target.ts";
 
 const measuredAvx2 = "read loops and multiply-adds on one 3.4 GHz Zen 3 core (2026)";
 const measured = "hand-encoded kernels on one 4.4 GHz Zen 5 core (2026)";
@@ -18,7 +18,7 @@ const avx512: Target = {
   summary: "x86-64 machine code, AVX-512 F, BW, VL, DQ",
   emitter: "x64",
   capabilities: new Set([
-    ...["avx512", "fma", "threads", "fma.f32", "fma.f64", halfLanes],
+    ...["avx512", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves],
     ...[byteProducts, "vpdpwssd.i32x16"],
     ...multiplyAdds([4, 8, 16]),
   ]),
@@ -83,7 +83,7 @@ const avx2: Target = {
   name: "x64-avx2",
   summary: "x86-64 machine code, AVX2, FMA, F16C, BMI2",
   capabilities: new Set([
-    ...["avx2", "fma", "threads", "fma.f32", "fma.f64", halfLanes],
+    ...["avx2", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves],
     ...[byteProducts, "vpdpwssd.i32x8"],
     ...multiplyAdds([4, 8]),
   ]),
