@@ -1,6 +1,6 @@
 /** Rewriting as a pass of the compiler: what the search prices lower is kept, and it is the same program. */
 import { describe, expect, it } from "vitest";
-import { type CompiledModel, compileModel, firstMade } from "./compile.ts";
+import { type CompiledModel, compileModel, firstMade, isToldApart } from "./compile.ts";
 import { GraphBuilder } from "./graph/builder.ts";
 import type { Graph, Model, ValueId } from "./graph/graph.ts";
 import { printGraph } from "./graph/graph-text.ts";
@@ -77,6 +77,18 @@ describe("compiling with rewriting", () => {
     for (const other of competitors) {
       expect(kept[0]!.estimateNs!).toBeLessThanOrEqual(other.estimateNs!);
     }
+  });
+
+  it("holds what is saved against the price of the regions that change", () => {
+    const region = (key: string, ns: number) => ({ key, ns });
+    const before = [region("same", 900), region("same", 900), region("old", 200)];
+    const after = [region("same", 900), region("same", 900), region("new", 190)];
+    // A tenth of all changes, so that 0.1 % of all is 1 % of it; and never less than 0.2 % of all.
+    expect(isToldApart(0.0021, before, after)).toBe(true);
+    expect(isToldApart(0.0019, before, after)).toBe(false);
+    const others = [region("other", 900), region("same", 900), region("new", 190)];
+    expect(isToldApart(0.0054, before, others)).toBe(false);
+    expect(isToldApart(0.0056, before, others)).toBe(true);
   });
 
   it("leaves out a graph that is refused, with GRF016, and takes the next", () => {
