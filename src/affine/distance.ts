@@ -120,14 +120,15 @@ class StepBounds {
         f.coefficient > 0
           ? [one.low * f.coefficient, one.high * f.coefficient]
           : [one.high * f.coefficient, one.low * f.coefficient];
-      low += a;
-      high += b;
+      low = exactLow(low + exactLow(a));
+      high = exactHigh(high + exactHigh(b));
     }
     return { low, high };
   }
 
   /** From here on `form` is known to be zero. */
   tie(form: Form): void {
+    if (!isExact(form.row)) return;
     const single = form.floors.length === 1 ? form.floors[0]! : undefined;
     if (!single) {
       if (form.floors.length > 0 || isZero(form.row)) return;
@@ -138,8 +139,8 @@ class StepBounds {
       const apart = difference(plus, minus);
       if (apart.floors.length > 0) return;
       // Equal floors: the numerators are less than the divisor apart.
-      this.#rows.push(shifted(apart.row, divisor - 1));
-      this.#rows.push(shifted(apart.row.map(opposite), divisor - 1));
+      const facts = [apart.row, apart.row.map(opposite)].map((row) => shifted(row, divisor - 1));
+      if (isExact(apart.row)) this.#rows.push(...facts.filter(isExact));
     }
   }
 
@@ -190,7 +191,7 @@ class StepBounds {
 
   #floorBounds(term: FloorTerm): Interval {
     const { plus, minus, divisor } = term;
-    if (plus === unbounded) return everything;
+    if (plus === unbounded || !Number.isSafeInteger(term.coefficient)) return everything;
     if (!minus) {
       const { low, high } = this.bounds(plus);
       return { low: floorOf(low, divisor), high: floorOf(high, divisor) };
@@ -209,6 +210,7 @@ class StepBounds {
 
   /** From a constraint parallel to the row, else from the bounds of its variables one by one. */
   #rowBounds(row: Row): Interval {
+    if (!isExact(row)) return everything;
     const constant = row[row.length - 1]!;
     const g = coefficientGcd(row);
     if (g === 0) return { low: constant, high: constant };
@@ -224,7 +226,10 @@ class StepBounds {
       low = Math.max(low, sum.low);
       high = Math.min(high, sum.high);
     }
-    return { low: low * g + constant, high: high * g + constant };
+    return {
+      low: exactLow(exactLow(low * g) + constant),
+      high: exactHigh(exactHigh(high * g) + constant),
+    };
   }
 
   #sumBounds(row: Row, g: number): Interval {
@@ -237,8 +242,8 @@ class StepBounds {
       const v = row[c]! / g;
       if (v === 0) continue;
       const one = this.#variableBounds(c, row.length);
-      low += v > 0 ? v * one.low : v * one.high;
-      high += v > 0 ? v * one.high : v * one.low;
+      low = exactLow(low + exactLow(v > 0 ? v * one.low : v * one.high));
+      high = exactHigh(high + exactHigh(v > 0 ? v * one.high : v * one.low));
     }
     return { low, high };
   }
@@ -252,6 +257,19 @@ class StepBounds {
 
 const everything: Interval = { low: -Infinity, high: Infinity };
 const unbounded: Form = { row: [], floors: [] };
+
+/** A lower bound, or none where it may have been rounded. */
+function exactLow(bound: number): number {
+  return Number.isSafeInteger(bound) ? bound : -Infinity;
+}
+
+function exactHigh(bound: number): number {
+  return Number.isSafeInteger(bound) ? bound : Infinity;
+}
+
+function isExact(row: Row): boolean {
+  return row.every((v) => Number.isSafeInteger(v));
+}
 
 function opposite(v: number): number {
   return v === 0 ? 0 : -v;

@@ -137,18 +137,13 @@ function interval(rows: readonly Row[], depth: number, values: number[]): [numbe
   for (const row of rows) {
     const c = row[depth]!;
     if (c === 0) continue;
-    const rest = evaluatePrefix(row, depth, values);
+    // What stands behind is 0, in the row or in the values.
+    const rest = evaluateRow(row, values);
     if (c > 0) low = Math.max(low, -floorDiv(rest, c));
     else high = Math.min(high, floorDiv(rest, -c));
   }
   if (low === -Infinity || high === Infinity) throw new GiveUp("unbounded");
   return [low, high];
-}
-
-function evaluatePrefix(row: Row, depth: number, values: readonly number[]): number {
-  let sum = row[row.length - 1]!;
-  for (let i = 0; i < depth; i++) if (row[i] !== 0) sum += row[i]! * values[i]!;
-  return sum;
 }
 
 /** Whether fixed values satisfy all rows, where every local is a division of columns before it: fixed values give all others. */

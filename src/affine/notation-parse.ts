@@ -5,7 +5,8 @@
  *
  * with chained and listed comparisons, and/or/not/exists/true/false, mod, floor, ceil, ranges `0:9`
  * and entries `i = 3` in tuples. Each disjunct becomes a piece. Bad text is TXT001, what is not affine
- * AFF001, numbers out of range AFF002, notation outside this subset AFF003.
+ * AFF001, numbers out of range AFF002, notation outside this subset AFF003: `not` of an `exists`, `implies`,
+ * powers. A set `{ : }` of parameters alone and one of a tuple without dimensions are the same thing here.
  */
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { TextReader } from "../support/text-reader.ts";

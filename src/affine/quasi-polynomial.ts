@@ -17,7 +17,7 @@ import {
 import { formatPiece } from "./notation-print.ts";
 import { projectOnto, toPiece } from "./piece.ts";
 import { monomialsOf, type Rational } from "./polynomial.ts";
-import type { Row } from "./row.ts";
+import { type Row, requireInteger } from "./row.ts";
 import type { CountPart } from "./symbolic-count.ts";
 import type { System } from "./system.ts";
 import type { IntegerSet, Tuple } from "./types.ts";
@@ -101,11 +101,12 @@ function addRationals(a: Rational, b: Rational): Rational {
   return { n: a.n * b.d + b.n * a.d, d: a.d * b.d };
 }
 
-/** The number of points at these parameter values. */
+/** The number of points at these parameter values. Throws AFF002 for one that is no exact integer. */
 export function evaluateCount(
   count: Count,
   params: Readonly<Record<string, number>>,
 ): Answer<number> {
+  for (const value of Object.values(params)) requireInteger(value);
   return answer(() => {
     let total: Rational = { n: 0n, d: 1n };
     for (const { where, monomials } of count.terms) {

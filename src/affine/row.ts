@@ -34,7 +34,10 @@ export function requireInteger(value: number): void {
 
 /** floor(a / b) for b > 0 and safe integers. */
 export function floorDiv(a: number, b: number): number {
-  return (a - modulo(a, b)) / b;
+  const rest = a % b;
+  // With the sign of a, what is left never leaves the exact integers.
+  const towardsZero = (a - rest) / b;
+  return rest < 0 ? towardsZero - 1 : towardsZero;
 }
 
 /** a mod b in [0, b) for b > 0. */
@@ -122,7 +125,7 @@ function toSafeNumber(value: bigint): number {
   return n;
 }
 
-/** The row's value at `values` (one per coefficient). */
+/** The row's value at `values`: one per coefficient, the last ones may be missing where those are 0. */
 export function evaluateRow(row: Row, values: readonly number[]): number {
   let sum = row[row.length - 1]!;
   let worst = Math.abs(sum);
@@ -135,7 +138,9 @@ export function evaluateRow(row: Row, values: readonly number[]): number {
   }
   if (worst <= limit) return sum;
   let exact = BigInt(row[row.length - 1]!);
-  for (let i = 0; i < row.length - 1; i++) exact += BigInt(row[i]!) * BigInt(values[i]!);
+  for (let i = 0; i < row.length - 1; i++) {
+    if (row[i] !== 0) exact += BigInt(row[i]!) * BigInt(values[i]!);
+  }
   return toSafeNumber(exact);
 }
 

@@ -149,7 +149,7 @@ function inPlaceChoices(
   for (const region of scheduled) {
     for (const statement of region.region.statements) {
       for (const { tensor } of statement.writes) {
-        const operands = inPlaceOperands(region, tensor).map(owner);
+        const operands = inPlaceOperands(region, tensor, owner).map(owner);
         if (operands.length > 0) choices.set(owner(tensor), operands);
       }
     }

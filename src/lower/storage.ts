@@ -50,9 +50,14 @@ export function planViews(nests: NestProgram): ViewPlan {
  * Operands that the region may overwrite with `output`: those of which no instance of the only writer
  * reads an element that another instance writes, in whatever order they run. A body inside a reduction
  * runs many times before its result is written, what finishes a result once. Scans read their own
- * output, and what goes through an index or combines may touch an element twice: never in place.
+ * output, and what goes through an index or combines may touch an element twice: never in place. Nor is an
+ * operand that the statement also reads in another shape: elements of views (of one `owner`) are not compared.
  */
-export function inPlaceOperands(scheduled: ScheduledRegion, output: string): readonly string[] {
+export function inPlaceOperands(
+  scheduled: ScheduledRegion,
+  output: string,
+  owner: (tensor: string) => string = (tensor) => tensor,
+): readonly string[] {
   const { region, products } = scheduled;
   // Cooperative kernels are proved where they read no memory that they write (validate/split-proof.ts).
   if (products.length > 0) return [];
@@ -61,8 +66,9 @@ export function inPlaceOperands(scheduled: ScheduledRegion, output: string): rea
   if (writer.indirects.length > 0 || writer.loops.some((l) => l.kind === "scan")) return [];
   const [write] = writer.writes;
   if (write!.tensor !== output || write!.combine !== "overwrite") return [];
-  const operands = new Set([...writer.finishReads, ...writer.reads].map((r) => r.tensor));
-  const candidates = [...operands].filter((t) => sameBytes(region, t, output));
+  const operands = [...new Set([...writer.finishReads, ...writer.reads].map((r) => r.tensor))];
+  const isOwn = (t: string): boolean => operands.every((o) => o === t || owner(o) !== owner(t));
+  const candidates = operands.filter((t) => sameBytes(region, t, output) && isOwn(t));
   if (candidates.length === 0) return [];
   const bridged = bridgeRegion(region);
   return candidates.filter((t) => isReadWhereWritten(writer, bridged, t));

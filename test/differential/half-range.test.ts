@@ -198,7 +198,7 @@ it("a mean over many large elements", () => {
   expectClose(compiled(writeModel(spec("f16")), x).values, wide(spec, x));
 });
 
-it("bf16 has the range of f32: nothing is widened, sums are f32", () => {
+it("bf16 has the range of f32: nothing is told, sums are f32", () => {
   const rng = new Rng(4);
   const x = halves("bf16", [rows, width], () => 4000 * rng.normal());
   const bytes = writeModel(layerNorm("bf16", "Pow"));

@@ -44,8 +44,10 @@ export function relocationOf({ nest, tree }: Plan, d: StorageDirective): Relocat
     }
     case "overwrite": {
       const other = rankOf(nest, d.over);
-      if (other !== rank || d.array === d.over) {
-        reject("SCH003", `${d.array} has ${rank} axes, ${d.over} ${other}`, {
+      const isSame = d.array === d.over;
+      if (other !== rank || isSame) {
+        const axes = `${d.array} has ${rank} axes, ${d.over} ${other}`;
+        reject("SCH003", isSame ? `${d.array} would overwrite itself` : axes, {
           at: `overwrite ${d.over} with ${d.array}`,
           help: "name two arrays of one shape",
         });

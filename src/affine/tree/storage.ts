@@ -8,9 +8,17 @@
  * witness. Folding, in-place writes, multiple buffers and planned memory are all this one question.
  */
 import { invariant } from "../../support/invariant.ts";
-import { below, type Constraint, equals, makeMap, makeRelation, makeSet } from "../build.ts";
+import {
+  atMost,
+  below,
+  type Constraint,
+  equals,
+  makeMap,
+  makeRelation,
+  makeSet,
+} from "../build.ts";
 import { isEmptyPiece, pairOf } from "../compare.ts";
-import { type Affine, affine, evaluateAffine } from "../expression.ts";
+import { type Affine, add, affine, evaluateAffine } from "../expression.ts";
 import { findValueFlowWithin } from "../flow.ts";
 import {
   accessMap,
@@ -238,11 +246,23 @@ function clashAt({ w, r }: Omit<Flow, "pairs">, { from, to, params }: PointPair)
 }
 
 type Side = (dimension: string) => string;
-type SidedIndex = readonly (Affine | undefined)[];
+/** First and last place on an axis; the same one where an access goes to one. */
+interface SidedAxis {
+  readonly first: Affine;
+  readonly last: Affine;
+}
+type SidedIndex = readonly SidedAxis[];
 
-/** Index expressions on one side; undefined where an access may go anywhere. */
+/** Index expressions on one side. */
 function sided({ statement }: End, { index }: NestAccess, side: Side): SidedIndex {
-  return index.map((e) => (isRange(e) ? undefined : onSide(statement, e, side)));
+  return index.map((e) => {
+    if (isRange(e)) {
+      const [first, end] = [e.low, e.end].map((b) => onSide(statement, affine(b), side));
+      return { first: first!, last: add(end!, -1) };
+    }
+    const place = onSide(statement, e, side);
+    return { first: place, last: place };
+  });
 }
 
 function cellIndex(end: End, side: Side): SidedIndex {
@@ -262,13 +282,23 @@ function otherElements(w: End, x: End): readonly (readonly Constraint[])[] {
 
 function sameCell(w: End, x: End): Constraint[] {
   const [a, b] = [cellIndex(w, firstName), cellIndex(x, secondName)];
-  return a.flatMap((e, axis) => (e && b[axis] ? [equals(e, b[axis])] : []));
+  return a.flatMap((e, axis) => {
+    const f = b[axis]!;
+    if (isOne(e) && isOne(f)) return [equals(e.first, f.first)];
+    return [atMost(e.first, f.last), atMost(f.first, e.last)];
+  });
 }
 
-/** The ways in which two indices differ; one without a condition where an axis may be anything. */
+function isOne({ first, last }: SidedAxis): boolean {
+  return first === last;
+}
+
+/** The ways in which two indices differ: some place of the one from some place of the other. */
 function differing(a: SidedIndex, b: SidedIndex): readonly (readonly Constraint[])[] {
-  if (a.some((e) => !e) || b.some((e) => !e)) return [[]];
-  return a.flatMap((e, axis) => [[below(e!, b[axis]!)], [below(b[axis]!, e!)]]);
+  return a.flatMap((e, axis) => {
+    const f = b[axis]!;
+    return [[below(e.first, f.last)], [below(f.first, e.last)]];
+  });
 }
 
 /** Arrays whose cells some relocated access uses. */
@@ -284,7 +314,10 @@ function outsideUsers(nest: Nest, array: string, relocate: Relocation): readonly
     s.accesses.filter((a) => a.array === array).map((a) => applyMap(accessMap(s, a), domainOf(s))),
   );
   const elements = touching.reduce(union, emptySet());
-  const dims = elements.pieces[0]?.output.dims.map((_, axis) => `e${axis}`) ?? [];
+  // Where no statement runs, nothing is touched.
+  const [piece] = elements.pieces;
+  if (!piece) return [];
+  const dims = piece.output.dims.map((_, axis) => `e${axis}`);
   const userOf = (phase: -1 | 1): User => {
     const name = `${phase < 0 ? "before" : "behind"}.${array}`;
     const kind = phase < 0 ? ("write" as const) : ("read" as const);

@@ -13,6 +13,9 @@ import {
   type TreeMark,
 } from "./tree.ts";
 
+/** Nodes inside each other: what recursion over a tree bears. */
+const mostDepth = 250;
+
 interface Line {
   readonly depth: number;
   readonly text: string;
@@ -30,7 +33,7 @@ class TreeReader {
   #at = 0;
 
   constructor(text: string) {
-    this.#lines = text.split("\n").flatMap((line, i) => {
+    this.#lines = text.split(/\r?\n/).flatMap((line, i) => {
       const content = line.trimStart();
       if (content === "") return [];
       return [{ depth: (line.length - content.length) / 2, text: content, number: i + 1 }];
@@ -48,6 +51,7 @@ class TreeReader {
     const line = this.#lines[this.#at++];
     if (!line) return reject("TXT001", "expected a node, found the end of the text");
     if (line.depth !== depth) malformed(`a node at depth ${depth}`, line);
+    if (depth > mostDepth) malformed(`no more than ${mostDepth} nodes inside each other`, line);
     const [kind] = line.text.split(" ", 1);
     const rest = line.text.slice(kind!.length).trim();
     switch (kind) {
