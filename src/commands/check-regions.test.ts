@@ -29,6 +29,8 @@ function unwrap<T>(result: Result<T>): T {
   return result.value;
 }
 
+const quiet = { seed: 1, progress: () => {} };
+
 function compiled(op: string): CompiledModel {
   const text = `graph g(x: f32[40, 30]) -> (y) { y = ${op}(x) : f32[40, 30] }`;
   return unwrap(compileModel({ graph: unwrap(parseGraph(text)), weights: noWeights }, { target }));
@@ -41,11 +43,11 @@ it("finds a region that computes something else (VER006), and records all trials
     ...r,
     scheduled: { ...other!.scheduled, region: r.scheduled.region },
   }));
-  const good = unwrap(await checkRegions(right, target, 1, () => {}));
+  const good = unwrap(await checkRegions(right, target, quiet));
   expect(good).toMatchObject({ faults: [], warnings: [] });
   expect(checkOf(good.reports[0])?.checked).toBeGreaterThanOrEqual(256);
   expect(describeChecks(good.reports)).toMatch(/^checked \d+ elements of 1 regions/);
-  const bad = unwrap(await checkRegions({ ...right, regions: wrong }, target, 1, () => {}));
+  const bad = unwrap(await checkRegions({ ...right, regions: wrong }, target, quiet));
   expect(bad.faults).toMatchObject([{ code: "VER006" }]);
   expect(bad.faults[0]!.message).toMatch(/y\S*\[[\d, ]+\] is .*, the oracle has/);
   const store = unwrap(new TrialStore(openAppendLog(defaultStorePath())).read());
@@ -53,9 +55,31 @@ it("finds a region that computes something else (VER006), and records all trials
   expect(new Set(store.trials.map((t) => t.key)).size).toBe(1);
 });
 
+it("runs code once that two regions share, and each by itself where it is wrong", async () => {
+  const twice = (op: string): CompiledModel => {
+    const rows = [`y = ${op}(x) : f32[40, 30]`, `w = ${op}(z) : f32[40, 30]`];
+    const text = `graph g(x: f32[40, 30], z: f32[40, 30]) -> (y, w) {\n${rows.join("\n")}\n}`;
+    const graph = unwrap(parseGraph(text));
+    return unwrap(compileModel({ graph, weights: noWeights }, { target }));
+  };
+  const right = twice("abs");
+  const good = unwrap(await checkRegions(right, target, quiet));
+  expect(good.reports.map((r) => r.sameAs)).toEqual([undefined, right.regions[0]!.name]);
+  expect(checkOf(good.reports[1])).toEqual(checkOf(good.reports[0]));
+  expect(describeChecks(good.reports)).toMatch(/of 1 regions .*; 1 regions have the code of one/);
+  const other = twice("neg").regions;
+  const wrong = right.regions.map((r, i) => ({
+    ...r,
+    scheduled: { ...other[i]!.scheduled, region: r.scheduled.region },
+  }));
+  const bad = unwrap(await checkRegions({ ...right, regions: wrong }, target, quiet));
+  expect(bad.faults).toMatchObject([{ code: "VER006" }, { code: "VER006" }]);
+  expect(bad.reports.map((r) => r.sameAs)).toEqual([undefined, undefined]);
+});
+
 it("checks nothing for a machine that is not here, and says so (VER004)", async () => {
   const elsewhere = { ...target, name: "elsewhere" };
-  const found = unwrap(await checkRegions(compiled("abs"), elsewhere, 1, () => {}));
+  const found = unwrap(await checkRegions(compiled("abs"), elsewhere, quiet));
   expect(found.warnings).toMatchObject([{ code: "VER004", severity: "warning" }]);
   expect(describeChecks(found.reports)).toContain("1 regions not checked");
 });

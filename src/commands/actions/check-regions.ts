@@ -6,9 +6,11 @@
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import type { CompiledModel, CompiledRegion } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
+import { codeClass } from "../../program/code-class.ts";
 import { printProgram } from "../../program/program-text.ts";
-import { regionHash } from "../../region/region-hash.ts";
+import { regionClass, regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
+import { InTurns } from "../../runtime/child/in-turns.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { describeDevice } from "../../runtime/device.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
@@ -34,6 +36,8 @@ const protocol = "sampled points, not timed";
 
 export interface RegionReport {
   readonly region: string;
+  /** The region that was checked in its place: its code is the same but for names. */
+  readonly sameAs?: string;
   readonly verdict: Verdict;
   readonly unchecked: readonly Diagnostic[];
 }
@@ -68,41 +72,51 @@ export function withChecks(
 
 /** One line on all checks. */
 export function describeChecks(reports: readonly RegionReport[]): string {
-  const found = reports.map(checkOf).filter((a) => a !== null);
+  const found = reports.flatMap((r) => (r.sameAs === undefined ? (checkOf(r) ?? []) : []));
+  const same = reports.filter((r) => r.sameAs !== undefined).length;
   const points = found.reduce((n, a) => n + a.checked, 0);
   const worst = Math.max(0, ...found.map((a) => a.worst));
-  const open = reports.length - found.length;
-  return `checked ${points} elements of ${found.length} regions with the oracle, worst at ${worst.toFixed(3)} of its tolerance${open > 0 ? `; ${open} regions not checked` : ""}`;
+  const open = reports.length - found.length - same;
+  const told = [
+    `checked ${points} elements of ${found.length} regions with the oracle, worst at ${worst.toFixed(3)} of its tolerance`,
+    ...(same > 0 ? [`${same} regions have the code of one of them`] : []),
+    ...(open > 0 ? [`${open} regions not checked`] : []),
+  ];
+  return told.join("; ");
+}
+
+export interface Checking {
+  readonly seed: number;
+  readonly progress: (text: string) => void;
+  /** A child that was started before; default: one of the check's own. It is ended with the check. */
+  readonly runner?: ChildRunner;
 }
 
 export async function checkRegions(
   { regions, plan }: CompiledModel,
   target: Target,
-  seed: number,
-  progress: (text: string) => void,
+  { seed, progress, runner = new ChildRunner() }: Checking,
 ): Promise<Result<CheckedRegions>> {
-  if (!runnableTargets().names.includes(target.name)) return ok(notHere(regions, target));
-  const runner = new ChildRunner();
+  if (!runnableTargets().names.includes(target.name)) {
+    await runner.dispose();
+    return ok(notHere(regions, target));
+  }
   // The validator has had the whole program: compile.ts.
-  const bench: Bench = { runner, validate: (p) => ok(p), threads, seed, deadlineMs };
-  const shared = new CheckBlocks();
-  const reports: RegionReport[] = [];
-  const trials: Trial[] = [];
+  const validate: Bench["validate"] = (p) => ok(p);
+  const bench: Bench = { runner: new InTurns(runner), validate, threads, seed, deadlineMs };
+  const checks = new RegionChecks(bench);
   try {
     for (const [i, region] of regions.entries()) {
       progress(`check ${i + 1} of ${regions.length}: ${region.name}`);
       const lowered = lowerRegionProgram(region.scheduled, target, plan.program.requires);
       if (!lowered.ok) return lowered;
-      const candidate = candidateOf(region, lowered.value.program);
-      const estimate = () => estimateOf(region);
-      const evaluation = await evaluate(candidate, bench, { estimate, shared });
-      const { verdict, unchecked } = evaluation;
-      reports.push({ region: region.name, verdict, unchecked });
-      trials.push(trialOf(candidate, evaluation));
+      await checks.add(region, lowered.value.program);
     }
+    await checks.settle();
   } finally {
     await runner.dispose();
   }
+  const { reports, trials } = checks.found();
   const recorded = new TrialStore(openAppendLog(defaultStorePath())).record(trials);
   const lost = recorded.ok ? [] : recorded.diagnostics;
   return ok({
@@ -113,6 +127,76 @@ export async function checkRegions(
       severity: "warning",
     })),
   });
+}
+
+interface RegionCheck {
+  readonly region: CompiledRegion;
+  readonly candidate: Candidate;
+  readonly key: string;
+  /** An earlier check of the same code. */
+  readonly sameAs?: RegionCheck;
+  evaluation?: Evaluation;
+}
+
+/**
+ * Two regions at a time: while the child runs one the oracle computes the other. Code that was checked
+ * under other names is not run again, unless something was wrong with it.
+ */
+class RegionChecks {
+  readonly #bench: Bench;
+  readonly #shared = new CheckBlocks();
+  readonly #checks: RegionCheck[] = [];
+  readonly #first = new Map<string, RegionCheck>();
+  readonly #running: Promise<void>[] = [];
+
+  constructor(bench: Bench) {
+    this.#bench = bench;
+  }
+
+  async add(region: CompiledRegion, program: Candidate["program"]): Promise<void> {
+    const key = `${regionClass(region.scheduled.region).key}\n${codeClass(program)}`;
+    const sameAs = this.#first.get(key);
+    const check = { region, candidate: candidateOf(region, program), key };
+    this.#checks.push({ ...check, ...(sameAs && { sameAs }) });
+    if (sameAs) return;
+    const own = this.#checks.at(-1)!;
+    this.#first.set(key, own);
+    if (this.#running.length > 1) await this.#running.shift();
+    this.#running.push(this.#evaluate(own));
+  }
+
+  /** Every check has its evaluation behind this. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#running);
+    for (const check of this.#checks) {
+      const evaluation = check.sameAs ? check.sameAs.evaluation! : check.evaluation!;
+      const { verdict, unchecked } = evaluation;
+      const isShared = check.sameAs && verdict.kind === "estimated" && unchecked.length === 0;
+      // What ended a child ended what ran beside it too: by itself it shows whose fault it is.
+      const isDoubtful = verdict.kind === "rejected";
+      if (isShared || !(check.sameAs || isDoubtful)) check.evaluation = evaluation;
+      else await this.#evaluate(check);
+    }
+  }
+
+  found(): { readonly reports: readonly RegionReport[]; readonly trials: readonly Trial[] } {
+    const isShared = ({ sameAs, evaluation }: RegionCheck): boolean =>
+      sameAs?.evaluation === evaluation;
+    const reports = this.#checks.map((check): RegionReport => {
+      const { verdict, unchecked } = check.evaluation!;
+      const sameAs = isShared(check) ? check.sameAs!.region.name : undefined;
+      const region = check.region.name;
+      return { region, verdict, unchecked, ...(sameAs !== undefined && { sameAs }) };
+    });
+    const own = this.#checks.filter((check) => !isShared(check));
+    return { reports, trials: own.map((c) => trialOf(c.candidate, c.evaluation!)) };
+  }
+
+  async #evaluate(check: RegionCheck): Promise<void> {
+    const estimate = () => estimateOf(check.region);
+    const how = { estimate, shared: this.#shared };
+    check.evaluation = await evaluate(check.candidate, this.#bench, how);
+  }
 }
 
 /** Code for another machine is compiled here, and checked where it can run. */

@@ -2,6 +2,7 @@
 import type { SearchReport } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { type ArtifactContent, writeArtifact } from "../../artifact/write-artifact.ts";
+import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { emitHere } from "../../runtime/emit-here.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
@@ -9,7 +10,7 @@ import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { samePath } from "../../runtime/files/paths.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
-import type { Action, CommandContext } from "../command.ts";
+import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
@@ -89,6 +90,21 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
       }),
     );
   }
+  // The process that checks gets ready while the model is compiled.
+  const runner = new ChildRunner();
+  if (["auto", "cpu", ...runnableTargets().names].includes(args.target)) runner.warm();
+  try {
+    return await optimizeWith(runner, args, context);
+  } finally {
+    await runner.dispose();
+  }
+};
+
+async function optimizeWith(
+  runner: ChildRunner,
+  args: OptimizeArgs,
+  context: CommandContext,
+): Promise<Result<CommandResult>> {
   const opened = await openMeasured(args, context);
   if (!opened.ok) return opened;
   const { measured } = opened.value;
@@ -100,7 +116,9 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
       }),
     );
   }
-  const checked = await checkRegions(origin.compiled, target, args.seed ?? 0, context.progress);
+  const { seed = 0 } = args;
+  const checking = { seed, progress: context.progress, runner };
+  const checked = await checkRegions(origin.compiled, target, checking);
   if (!checked.ok) return checked;
   const { faults, warnings, reports } = checked.value;
   if (faults.length > 0) return fail(...faults);
@@ -161,4 +179,4 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
     ),
   ].join("\n");
   return ok({ data, text, target: target.name }, [...opened.warnings, ...warnings]);
-};
+}

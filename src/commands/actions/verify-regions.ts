@@ -14,7 +14,7 @@ export async function verifyRegions(
 ): Promise<Result<CommandResult>> {
   const compiled = regionsOf(opened, neededSeconds);
   if (!compiled.ok) return compiled;
-  const checked = await checkRegions(compiled.value, opened.target, seed, progress);
+  const checked = await checkRegions(compiled.value, opened.target, { seed, progress });
   if (!checked.ok) return checked;
   const { reports, faults, warnings } = checked.value;
   const seconds = Math.ceil(neededSeconds);

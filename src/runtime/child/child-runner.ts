@@ -67,6 +67,11 @@ export class ChildRunner implements CandidateRunner {
     return this.#child?.pid;
   }
 
+  /** Starts the child before it is asked anything, so that it is ready by then. */
+  warm(): void {
+    this.#child ??= this.#start();
+  }
+
   async request(request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
     invariant(!this.#busy, () => "a child is asked one thing at a time");
     this.#busy = true;
