@@ -59,8 +59,22 @@ import { lowerRows } from "./rows/lower-rows.ts";
 /** Name of the grid axis of CPU kernels. */
 export const threadAxis = "thread";
 
+/** Values never change: a region that is checked by itself has the kernels that it has in its program. */
+const lowered = new WeakMap<
+  ScheduledRegion,
+  { readonly target: Target; readonly kernels: Result<readonly Kernel[]> }
+>();
+
 /** The kernels of a region, or why it cannot be lowered. */
 export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
+  const known = lowered.get(scheduled);
+  if (known?.target === target) return known.kernels;
+  const kernels = lowerAnew(scheduled, target);
+  lowered.set(scheduled, { target, kernels });
+  return kernels;
+}
+
+function lowerAnew(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
   return attempt(() => {
     refuseTree(scheduled, target);
     if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];

@@ -21,15 +21,31 @@ export interface RegionClass {
   readonly tensors: readonly string[];
 }
 
+/** Values never change: each is spelled once. */
+const classes = new WeakMap<Region, RegionClass>();
+const spelled = new WeakMap<Region, ReturnType<typeof spellAnew>>();
+
 /** The class of a region; to it belong, other than to the hash, what is constant and how far symbols go. */
 export function regionClass(region: Region): RegionClass {
+  const known = classes.get(region) ?? classAnew(region);
+  classes.set(region, known);
+  return known;
+}
+
+function classAnew(region: Region): RegionClass {
   const { text, tensors } = spell(region);
   const roles = tensors.map((name) => region.tensors.get(name)!.role);
   const ranges = region.symbols.map(({ range }) => `${range.min}..${range.max}`);
   return { key: [roles.join(), ranges.join(), text].join("\n"), tensors };
 }
 
-function spell(region: Region): { readonly text: string; readonly tensors: readonly string[] } {
+function spell(region: Region): ReturnType<typeof spellAnew> {
+  const known = spelled.get(region) ?? spellAnew(region);
+  spelled.set(region, known);
+  return known;
+}
+
+function spellAnew(region: Region): { readonly text: string; readonly tensors: readonly string[] } {
   const tensors = new Map<string, string>();
   const nameOf = (tensor: string): string => {
     const known = tensors.get(tensor) ?? `t${tensors.size}`;

@@ -78,6 +78,13 @@ const oddCounts = [5, 7] as const;
 const stepCounts = [2, 4] as const;
 const blockSizes = [4, 16, 64] as const;
 
+/** What is packed beside lanes of one width, and how the reduction is stepped then. */
+type StoredForms = readonly {
+  readonly form: Pick<MicroTile, "packed" | "dot">;
+  readonly steppings: readonly { readonly copied: readonly number[]; readonly step: number }[];
+  readonly undivided: number;
+}[];
+
 export class TileSpace {
   readonly figures: NestFigures;
   readonly speller: ChoiceSpeller;
@@ -91,6 +98,8 @@ export class TileSpace {
   readonly #space: readonly number[];
   readonly #reduce: readonly number[];
   readonly #ordersOf = new Map<string, readonly (readonly number[])[]>();
+  readonly #stored = new Map<string, StoredForms>();
+  #vectorizes: boolean | undefined;
   /** Bytes of the largest cache that a block may fill. */
   readonly #outerCache: number | undefined;
 
@@ -235,9 +244,9 @@ export class TileSpace {
       refuse("lanes apart");
       return;
     }
+    const choices = this.#rowChoices(lane);
     for (const vectors of vectorCounts) {
-      for (const rows of this.#rowChoices(lane))
-        this.#addTile({ loop: lane, vectors }, rows, found);
+      for (const rows of choices) this.#addTile({ loop: lane, vectors }, rows, found);
     }
   }
 
@@ -249,14 +258,9 @@ export class TileSpace {
   ): void {
     const width = this.lanes * lane.vectors;
     const tooWide = lane.vectors > 1 && this.figures.loops[lane.loop]!.extent < width;
-    const packings = this.#packings(lane.loop, width);
-    const plain = packings.length === 0 ? [[]] : [packings, []];
-    const dots = this.#dotTiles(lane.loop, width);
-    // Bytes are multiplied one by one only where four at a time are not possible.
-    const wanted = dots.length > 0 ? dots : plain.map((packed) => ({ packed }));
-    for (const form of wanted) {
-      const dot = "dot" in form ? form.dot : undefined;
-      for (const { copied, step } of this.#steppings(dot)) {
+    for (const { form, steppings, undivided } of this.#storedForms(lane.loop, width)) {
+      this.#refuseSteps(undivided);
+      for (const { copied, step } of steppings) {
         const reduce = this.#ordered(copied);
         const tile: MicroTile = { lane, rows, copied, step, reduce, ...form };
         const states = this.outerCount(tile);
@@ -265,6 +269,28 @@ export class TileSpace {
         else this.#addUnlessLarge(tile, rows, states, found);
       }
     }
+  }
+
+  /** How operands may be stored for lanes along a loop, with the steppings of the reduction under each. */
+  #storedForms(lane: number, width: number): StoredForms {
+    const key = `${lane} ${width}`;
+    const known = this.#stored.get(key);
+    if (known) return known;
+    const packings = this.#packings(lane, width);
+    const plain = packings.length === 0 ? [[]] : [packings, []];
+    const dots = this.#dotTiles(lane, width);
+    // Bytes are multiplied one by one only where four at a time are not possible.
+    const wanted: readonly StoredForms[number]["form"][] =
+      dots.length > 0 ? dots : plain.map((packed) => ({ packed }));
+    const made = wanted.map((form) => ({ form, ...this.#steppings(form.dot) }));
+    this.#stored.set(key, made);
+    return made;
+  }
+
+  #refuseSteps(undivided: number): void {
+    if (undivided === 0) return;
+    this.funnel.generated += undivided;
+    this.funnel.take("step divides", undivided);
   }
 
   /** Depths along which dot products may run beside these lanes, with the packing of the weights. */
@@ -283,10 +309,11 @@ export class TileSpace {
     });
   }
 
-  /** Which reduce loops are copied out, and how many steps of the one that is left are. */
-  #steppings(
-    dot?: MicroTile["dot"],
-  ): readonly { readonly copied: readonly number[]; readonly step: number }[] {
+  /**
+   * Which reduce loops are copied out, and how many steps of the one that is left are; `undivided` is the
+   * number of step counts that do not divide it.
+   */
+  #steppings(dot?: MicroTile["dot"]): Omit<StoredForms[number], "form"> {
     const loops = this.figures.loops.map((l, i) =>
       i === dot?.loop ? { ...l, extent: l.extent / dot.terms } : l,
     );
@@ -299,16 +326,11 @@ export class TileSpace {
       found.push({ copied: [...copied], step: 1 });
     }
     const last = this.#reduce.at(-1);
-    if (last === undefined || copied.includes(last)) return found;
-    for (const step of stepCounts) {
-      const { extent, constant } = loops[last]!;
-      if (constant && extent % step === 0 && extent > step) found.push({ copied: [], step });
-      else {
-        this.funnel.generated += 1;
-        this.funnel.take("step divides", 1);
-      }
-    }
-    return found;
+    if (last === undefined || copied.includes(last)) return { steppings: found, undivided: 0 };
+    const { extent, constant } = loops[last]!;
+    const dividing = stepCounts.filter((step) => constant && extent % step === 0 && extent > step);
+    for (const step of dividing) found.push({ copied: [], step });
+    return { steppings: found, undivided: stepCounts.length - dividing.length };
   }
 
   #rowChoices(lane: number): readonly (readonly UnrolledRows[])[] {
@@ -379,8 +401,10 @@ export class TileSpace {
   /** No lanes: rows copied out, the reduction stepped. */
   #addScalarTiles(found: MicroTile[]): void {
     if (!this.#mayVectorize()) return;
+    const { steppings, undivided } = this.#steppings();
     for (const rows of this.#rowChoices(-1)) {
-      for (const { copied, step } of this.#steppings()) {
+      this.#refuseSteps(undivided);
+      for (const { copied, step } of steppings) {
         const reduce = this.#ordered(copied);
         const tile: MicroTile = { rows, copied, step, reduce, packed: [] };
         if (rows.length === 0 && copied.length === 0 && step === 1) continue;
@@ -434,6 +458,11 @@ export class TileSpace {
   }
 
   #mayVectorize(): boolean {
+    this.#vectorizes ??= this.#allowsLanes();
+    return this.#vectorizes;
+  }
+
+  #allowsLanes(): boolean {
     const { indirects, reads, writes, finishReads } = this.#statement;
     if (indirects.length > 0 || writes.some((w) => w.combine !== "overwrite")) return false;
     const dtypes = [...reads, ...finishReads, ...writes].map(

@@ -6,9 +6,10 @@
  * placements are recorded here and judged by placement.ts.
  */
 import { add, constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
-import type { Buffer, Program, Task } from "../program.ts";
+import type { Buffer, Kernel, Program, Task } from "../program.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
+import { KnownLaunches, type LaunchQuestion, type ProvedLaunch } from "./known-launches.ts";
 import {
   coverageBody,
   isCooperative,
@@ -63,6 +64,9 @@ class TaskCheck {
   readonly #program: Program;
   readonly #report: Report;
   readonly #stepsRunWhole: number;
+  readonly #facts: Facts;
+  readonly #kernels: ReadonlyMap<string, Kernel>;
+  readonly #known: KnownLaunches;
   readonly #launches: LaunchRecord[] = [];
   readonly #loops: LoopRecord[] = [];
   readonly #conditions: { root: string; position: number }[] = [];
@@ -71,6 +75,9 @@ class TaskCheck {
     this.#program = program;
     this.#report = report;
     this.#stepsRunWhole = stepsRunWhole;
+    this.#facts = parameterFacts(program);
+    this.#kernels = new Map(program.kernels.map((k) => [k.name, k]));
+    this.#known = new KnownLaunches(program);
   }
 
   run(): TaskRecords {
@@ -79,7 +86,7 @@ class TaskCheck {
       (b) => ["input", "weight", "state"].includes(b.kind) || isEmpty(b),
     );
     const state: State = { ready: new Set(given.map((b) => b.name)), partial: new Map() };
-    const around = { facts: parameterFacts(this.#program), tables: new Map() };
+    const around = { facts: this.#facts, tables: new Map() };
     if (this.#list(this.#program.tasks, state, around)) this.#checkOutputs(state, "the end");
     return { launches: this.#launches, loops: this.#loops, conditions: this.#conditions };
   }
@@ -179,8 +186,8 @@ class TaskCheck {
   }
 
   #launch(task: Extract<Task, { kind: "launch" }>, state: State, around: Around): void {
-    const { buffers, kernels } = this.#program;
-    const kernel = kernels.find((k) => k.name === task.kernel)!;
+    const { buffers } = this.#program;
+    const kernel = this.#kernels.get(task.kernel)!;
     const view = viewLaunch({
       program: this.#program,
       kernel,
@@ -188,8 +195,21 @@ class TaskCheck {
       tables: around.tables,
       facts: around.facts,
     });
-    const cooperative = isCooperative(view.kernel);
-    const footprint = cooperative
+    const question = this.#questionOf(task, view, state, around);
+    const known = question && this.#known.find(question);
+    const proved = known ?? this.#prove(view, state, around);
+    const { footprint, completes } = proved;
+    const isWhole = [...footprint.writes].every((r) => state.ready.has(r) || completes.has(r));
+    if (question && !known && isWhole && this.#report.isClean) this.#known.keep(question, proved);
+    for (const root of completes) {
+      state.ready.add(root);
+      for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
+    }
+    this.#launches.push({ position: this.#launches.length, view, footprint, completes });
+  }
+
+  #prove(view: LaunchView, state: State, around: Around): ProvedLaunch {
+    const footprint = isCooperative(view.kernel)
       ? checkProtocol(view, state.ready, {
           report: this.#report,
           stepsRunWhole: this.#stepsRunWhole,
@@ -203,11 +223,22 @@ class TaskCheck {
         if (this.#completes(root, { view, footprint, state, around })) completes.add(root);
       }
     }
-    for (const root of completes) {
-      state.ready.add(root);
-      for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
-    }
-    this.#launches.push({ position: this.#launches.length, view, footprint, completes });
+    return { footprint, completes };
+  }
+
+  /** Of launches of which all that is known is what holds from the start, by themselves. */
+  #questionOf(
+    task: Extract<Task, { kind: "launch" }>,
+    view: LaunchView,
+    state: State,
+    { facts, tables }: Around,
+  ): LaunchQuestion | undefined {
+    const isPlain = task.bindings.length === 0 && tables.size === 0 && facts === this.#facts;
+    if (!isPlain || isCooperative(view.kernel)) return undefined;
+    const isReady = (root: string): boolean => state.ready.has(root);
+    const question = this.#known.questionOf(this.#kernels.get(task.kernel)!, isReady);
+    const isPartly = question.roots.some((r) => state.partial.has(r) && !isReady(r));
+    return isPartly ? undefined : question;
   }
 
   /** Whether this launch, with parts written before, leaves no element of the root unwritten. */
