@@ -56,6 +56,24 @@ const extraction = ["src/egraph/extract"];
 const rewriting = ["src/rewrite/rules.test.ts", "src/rewrite/families/derivations.test.ts"];
 
 export const plantedFaults: readonly PlantedFault[] = [
+  ...inFile(
+    "src/program/validate/tile-turns.ts",
+    ["src/program/validate/tile-turns.test.ts"],
+    [
+      [
+        "sub(variable(name), mul(blocks, variable(trip)))",
+        "sub(variable(name), variable(trip))",
+        "blocks take the same tiles",
+      ],
+      [
+        "[floorDiv(variable(name), blocks), mod(variable(name), blocks)]",
+        "[mod(variable(name), blocks), floorDiv(variable(name), blocks)]",
+        "trips and blocks change places",
+      ],
+      [".key === extent.key ? tiles : undefined", ".key ? tiles : undefined", "any count of trips"],
+      ["mod(variable(trip), copies)", "mod(variable(trip), 2)", "two copies stand for all"],
+    ],
+  ),
   ...inFile("src/lower/conditions.ts", lowering, [
     [
       "add(linear.rest, 1), -linear",

@@ -3,7 +3,8 @@
  * of layers and squares, correctness first (outputs poisoned, float64 sums at sampled places and edges),
  * then times of both, interleaved, on the same random data with warm clocks. `--measure N` also tries the
  * next N schedules of the cost model's list and keeps the best. Losses are shown like wins.
- * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT] [--measure N] [--seconds S] [--json]
+ * `--also "by wgmma tile …; …"` measures such directives beside them.
+ * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT] [--measure N] [--also HOW] [--seconds S] [--json]
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -11,7 +12,7 @@ import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
-import { printDirective } from "../../src/schedule/directive-text.ts";
+import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { dtypes } from "../../src/semantics/dtype.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
@@ -205,6 +206,20 @@ function prepare(
   return { candidate, others: region!.alternatives };
 }
 
+/** The schedules that the command line asks for. */
+function asked(shape: ProductShape, at: Operands): readonly Candidate[] {
+  const hows = (given.get("--also") ?? "").split(";").filter((how) => how.trim() !== "");
+  return hows.flatMap((how) => {
+    try {
+      const text = `schedule "S0" for "h200" { multiply S0 ${how.trim()} }`;
+      return [prepare(shape, at, take(parseSchedule(text))).candidate];
+    } catch (error) {
+      console.error(`  ${how}: ${String((error as Error).message).slice(0, 500)}`);
+      return [];
+    }
+  });
+}
+
 /** The largest difference from float64 sums, in units of what rounding allows. */
 function worstError({ m, n, k }: ProductShape, y: bigint): number {
   const rng = new Rng(3);
@@ -277,7 +292,7 @@ for (const shape of shapes.filter((s) => only === undefined || s.name.includes(o
   try {
     const first = prepare(shape, at, undefined);
     const more = first.others.slice(0, measured).map((s) => prepare(shape, at, s).candidate);
-    const candidates = [first.candidate, ...more];
+    const candidates = [first.candidate, ...more, ...asked(shape, at)];
     const errors = candidates.map((c) => {
       device.fill(y, 0xff, bytesPerElement * m * n);
       c.run();

@@ -87,6 +87,16 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     "f16",
   ],
   [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 3 swizzle 128 group 8 results 4 blocks 132",
+    [2048, 4096, 192],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (128, 128, 64) warps (4, 1) stages 4 swizzle 128 results 4 blocks 132 teams 2",
+    [2048, 2048, 256],
+    "bf16",
+  ],
+  [
     "by wgmma tile (64, 16, 64) warps (4, 1) stages 16 swizzle 128 swapped",
     [16, 4096, 4096],
     "bf16",

@@ -9,10 +9,11 @@
  *   latency         of a copy, over the stages that are on the way
  *
  * and at its ends the latency of the first tiles and the bytes of the results. The last round counts whole.
+ * Blocks that go on from tile to tile have those ends once, and store results beside the next tile's products.
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
-import { type ProductSide, resultColumns } from "../schedule/product-form.ts";
+import { type ProductSide, resultColumns, resultParts } from "../schedule/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
@@ -45,6 +46,8 @@ const gatheredShare = 0.8;
 const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
 /** Sums of a thread from which on warpgroups take registers from the one that copies: all of them. */
 const manySums = 64;
+/** From the last product of a tile to the first of the next one, without what the threads do with sums (H200). */
+const tileTurn = 400;
 /** Warps of a warpgroup, and rows of its instruction. */
 const [groupWarps, groupRows] = [4, 64] as const;
 /** Rounding in the allocation of registers. */
@@ -65,10 +68,11 @@ export function productNanoseconds(
   const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
   const across = Math.ceil(form.columns.extent / columns);
   const blocks = down * across * form.batch.extent;
+  if (directive.blocks > 0 && directive.blocks > cores * resident) return Infinity;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
-  const busy = Math.min(1, (together * warps[0] * warps[1]) / busyWarps);
+  const busy = Math.min(1, (together * directive.teams * warps[0] * warps[1]) / busyWarps);
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
@@ -99,7 +103,26 @@ export function productNanoseconds(
   const results = statement.writes.length * together * active * rows * columns * each;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = results / (share * limits.memoryBytesPerNs.value);
-  return rounds * (round + stores + ends);
+  if (directive.blocks === 0) return rounds * (round + stores + ends);
+  const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
+  return ends + stores + rounds * perTile({ directive, round, stores, finished });
+}
+
+/**
+ * One tile after another: teams that take turns hide what they do with sums behind another's products;
+ * copies of gathered results run beside the next tile's products where there is room for all of them.
+ */
+function perTile(of: {
+  readonly directive: MultiplyDirective;
+  readonly round: number;
+  readonly stores: number;
+  readonly finished: number;
+}): number {
+  const { directive, round, stores, finished } = of;
+  const { teams, results } = directive;
+  const beside = results > 0 && results >= resultParts(directive) ? stores : 0;
+  const own = round + finished + stores - beside;
+  return Math.max(teams > 1 ? Math.max(round, own / teams) : own, beside);
 }
 
 /** Instructions of warps with which a step's copies find their places: streams need none. */
@@ -120,10 +143,10 @@ function isPowerOfTwo(n: number): boolean {
 
 /** Threads of a block: where warpgroups multiply, one more copies. */
 function threadsOf(
-  { by, warps }: Pick<MultiplyDirective, "by" | "warps">,
+  { by, warps, teams }: Pick<MultiplyDirective, "by" | "warps" | "teams">,
   warpThreads: number,
 ): number {
-  return warpThreads * (warps[0] * warps[1] + (by === "wgmma" ? 4 : 0));
+  return warpThreads * (teams * warps[0] * warps[1] + (by === "wgmma" ? 4 : 0));
 }
 
 /**
@@ -170,14 +193,14 @@ function nearBytes({ tile, warps, by }: ScheduledProduct["directive"], bytes: nu
 }
 
 function residentBlocks(
-  { by, tile, warps, stages, results }: ScheduledProduct["directive"],
+  { by, tile, warps, stages, results, teams }: ScheduledProduct["directive"],
   bytes: number,
   limits: BlockLimits,
 ): number {
   const [rows, columns, depth] = tile;
-  const threads = threadsOf({ by, warps }, limits.warpThreads);
+  const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
-  const gathered = (warps[0] / groupWarps) * results * groupRows * resultColumns(columns);
+  const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
   const shared = (stages * (rows + columns) * (depth + pad) + gathered) * bytes;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const isGreedy = by === "wgmma" && sums > manySums;

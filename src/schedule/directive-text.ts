@@ -72,7 +72,9 @@ export function printDirective(d: Directive): string {
       const [tile, warps] = [d.tile.join(", "), d.warps.join(", ")];
       const group = d.group === 1 ? "" : ` group ${d.group}`;
       const results = d.results === 0 ? "" : ` results ${d.results}`;
-      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${d.swapped ? " swapped" : ""}`;
+      const blocks = d.blocks === 0 ? "" : ` blocks ${d.blocks}`;
+      const teams = d.teams === 1 ? "" : ` teams ${d.teams}`;
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${d.swapped ? " swapped" : ""}`;
     }
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
@@ -207,9 +209,11 @@ function readMultiply(reader: TextReader): Directive {
   const tile = [rows!, columns!, depth!] as const;
   const group = reader.accept("group") ? reader.number() : 1;
   const results = reader.accept("results") ? reader.number() : 0;
+  const blocks = reader.accept("blocks") ? reader.number() : 0;
+  const teams = reader.accept("teams") ? reader.number() : 1;
   const swapped = reader.accept("swapped");
   const warps = [down!, across!] as const;
-  const parts = { tile, warps, stages, swizzle, group, results, swapped };
+  const parts = { tile, warps, stages, swizzle, group, results, blocks, teams, swapped };
   return { kind: "multiply", statement, by, ...parts };
 }
 

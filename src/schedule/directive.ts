@@ -135,6 +135,10 @@ export interface MultiplyDirective {
   readonly group: number;
   /** Parts of the results that each warpgroup gathers in shared memory at once; 0: threads store them. */
   readonly results: number;
+  /** Blocks that go on from tile to tile, as long as there are some; 0: one block a tile. */
+  readonly blocks: number;
+  /** Sets of such warps, which take turns: each multiplies tiles of its own while others store theirs. */
+  readonly teams: number;
   /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
   readonly swapped: boolean;
 }

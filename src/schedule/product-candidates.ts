@@ -7,7 +7,14 @@ import type { Region } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { Target } from "../target/target.ts";
 import type { MultiplyDirective } from "./directive.ts";
-import { multiplyFault, type ProductForm, productForm, resultColumns } from "./product-form.ts";
+import {
+  multiplyFault,
+  type ProductForm,
+  productForm,
+  productTiles,
+  resultColumns,
+  resultParts,
+} from "./product-form.ts";
 
 /** Rows and columns of a warp, and warps down and across. */
 const warpTiles: Readonly<Record<"fma" | "mma", readonly (readonly [number, number])[]>> = {
@@ -82,6 +89,8 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
             swizzle,
             group: 1,
             results: 0,
+            blocks: 0,
+            teams: 1,
             swapped: false,
           } as const;
           if (multiplyFault(d, form) === undefined) found.push(d);
@@ -135,24 +144,48 @@ function streamedProducts(
         ) {
           continue;
         }
-        const results =
-          form.unwritable === undefined && resultColumns(columns) > 0 ? gatherings : 0;
-        for (const stages of groupStages) {
-          const gathered = count * results * 64 * resultColumns(columns);
-          const shared = (stages * (rows + columns) * depth + gathered) * 2 + 2048;
-          if (shared > target.blocks!.sharedBytesPerBlock) continue;
-          for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
-            const tile = [rows, columns, depth] as const;
-            const warps = [4 * count, 1] as const;
-            const swapped = form.isSwapped;
-            const d = { tile, warps, stages, swizzle: 128, group, results, swapped } as const;
-            found.push({ kind: "multiply", statement, by: "wgmma", ...d });
+        const tile = [rows, columns, depth] as const;
+        const warps = [4 * count, 1] as const;
+        for (const turns of turnsOf({ tile, warps }, form, target)) {
+          for (const stages of groupStages) {
+            const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
+            const shared = (stages * (rows + columns) * depth + gathered) * 2 + 2048;
+            if (shared > target.blocks!.sharedBytesPerBlock) continue;
+            if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
+            for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
+              const swapped = form.isSwapped;
+              const d = { tile, warps, stages, swizzle: 128, group, swapped } as const;
+              found.push({ kind: "multiply", statement, by: "wgmma", ...d, ...turns });
+            }
           }
         }
       }
     }
   }
   return found.filter((d) => multiplyFault(d, form) === undefined);
+}
+
+/**
+ * Steps of the depth up to which blocks may go on from tile to tile: more of them hide the ends of a tile
+ * as well, and cost proofs time.
+ */
+const fewSteps = 32;
+
+/**
+ * A block a tile; where there are more tiles than multiprocessors, of little depth, also a block for each of
+ * these, with room for all results of a tile. Stages then come round within a tile.
+ */
+function turnsOf(
+  how: Pick<MultiplyDirective, "tile" | "warps">,
+  form: ProductForm,
+  target: Target,
+): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results">[] {
+  const isGathered = form.unwritable === undefined && resultColumns(how.tile[1]) > 0;
+  const found = [{ blocks: 0, teams: 1, results: isGathered ? gatherings : 0 }];
+  const blocks = target.blocks!.cores;
+  const isShort = depthSteps(form, 64) <= fewSteps;
+  if (!isShort || productTiles({ ...how, group: 1 }, form) <= blocks) return found;
+  return [...found, { blocks, teams: 1, results: isGathered ? resultParts(how) : 0 }];
 }
 
 /** Whether a block's tile of so many warps is among those that are tried. */

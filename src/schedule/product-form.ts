@@ -51,6 +51,8 @@ export interface ProductForm {
   readonly isPart: boolean;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
+  /** Whether the epilogue reads operands of its own. */
+  readonly hasOperands: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
 }
@@ -86,6 +88,7 @@ export function productForm(
 const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 64] } as const;
 /** Columns and depth of one instruction of four warps at most, and its warps. */
 const groupWarps = 4;
+const mostGroups = 3;
 const groupColumns = 256;
 const groupRows = 256;
 /** Sums that a thread holds at most. */
@@ -96,7 +99,10 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   const { dtype } = form;
   const [rows, columns, depth] = d.tile;
   const [down, across] = d.warps;
-  const numbers = [...d.tile, ...d.warps, d.stages, d.group, d.results + 1];
+  const numbers = [
+    ...[...d.tile, ...d.warps, d.stages, d.group, d.teams],
+    ...[d.results + 1, d.blocks + 1],
+  ];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
   if (d.by === "fma" ? dtype !== "f32" : !isNarrow(dtype))
@@ -109,13 +115,13 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   if (d.by === "wgmma") {
     const streamed = streamFault(form);
     if (streamed !== undefined) return streamed;
-    if (across !== 1 || down % groupWarps !== 0 || down > 3 * groupWarps)
+    if (across !== 1 || down % groupWarps !== 0 || down > mostGroups * groupWarps)
       return "multiplying warps stand below each other, 4, 8 or 12";
     if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
     if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
     if (depth !== deep || d.swizzle !== 128) return "a row of a stage is 64 elements, swizzle 128";
   }
-  const fault = gatherFault(d, form);
+  const fault = gatherFault(d, form) ?? turnFault(d, form);
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
@@ -123,6 +129,35 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   if ((rows * columns) / (32 * down * across) > mostSums)
     return `more than ${mostSums} sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/** Tiles of a product: of its batch, its rows and its columns; groups of rows are worked through whole. */
+export function productTiles(
+  { tile, group }: Pick<MultiplyDirective, "tile" | "group">,
+  { rows, columns, batch }: ProductForm,
+): number {
+  const tall = Math.ceil(rows.extent / tile[0]);
+  const together = Math.min(group, tall);
+  const down = together * Math.ceil(tall / together);
+  return batch.extent * down * Math.ceil(columns.extent / tile[1]);
+}
+
+/** Why blocks cannot go on from tile to tile, or warps not take turns with others. */
+function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { by, warps, blocks, teams } = d;
+  if (blocks === 0)
+    return teams > 1 ? "teams take turns where blocks go on to further tiles" : undefined;
+  if (by !== "wgmma") return "only warpgroups go on from tile to tile";
+  const tiles = productTiles(d, form);
+  if (blocks > tiles) return `${blocks} blocks for ${tiles} tiles`;
+  if (teams * warps[0] > mostGroups * groupWarps) return `${teams} teams of ${warps[0]} warps`;
+  return undefined;
+}
+
+/** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
+export function resultParts({ tile, warps }: Pick<MultiplyDirective, "tile" | "warps">): number {
+  const [rows, columns] = tile;
+  return (rows * columns) / (16 * warps[0] * resultColumns(columns));
 }
 
 /** Columns of one part of the results that tensor copies write from shared memory. */
@@ -138,6 +173,9 @@ function gatherFault(
   if (results === 0) return undefined;
   if (by !== "wgmma") return "only warpgroups gather results";
   if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
+  const { rows, columns, hasOperands } = form;
+  const isWhole = rows.extent % tile[0] === 0 && columns.extent % tile[1] === 0;
+  if (hasOperands && !isWhole) return "the epilogue reads operands, which tiles would stick out of";
   return form.unwritable;
 }
 
@@ -215,6 +253,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     batch: part(space.filter((l) => !tiled.has(l))),
     depth,
     unwritable: resultFault(statement, [rows, columns], region),
+    hasOperands: statement.finishReads.length > 0,
     isSwapped,
   };
 }
@@ -288,7 +327,7 @@ function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
 
 /** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
 function resultFault(
-  { writes, finishReads }: Statement,
+  { writes }: Statement,
   [rows, columns]: readonly [ProductSide, ProductSide],
   region: Region,
 ): string | undefined {
@@ -305,8 +344,7 @@ function resultFault(
     write!.index[0]!.key === variable(row!.name).key &&
     write!.index[1]!.key === variable(column!.name).key;
   if (!isPlain) return "results are no plain matrix";
-  if (columns.extent % 8 !== 0) return "rows of results are no multiples of 16 bytes";
-  return finishReads.length > 0 ? "the epilogue reads operands" : undefined;
+  return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";
 }
 
 function isNarrow(dtype: DType): boolean {

@@ -1,6 +1,6 @@
 /**
  * The order that `multiply` means, as a tree over the loops of its statement: tiles of rows and columns on
- * blocks, warps within them, steps of the depth, and what a warp's step holds. Goes in: a region with
+ * blocks (one, or one after another), warps within them, steps of the depth, and what a warp's step holds. Goes in: a region with
  * products; comes out: the tree with affine/'s verdict, which is what legality, `inspect` and the place of an
  * iteration go by. Which thread of a warp holds a sum, the instruction decides (lower/product/place.ts).
  */
@@ -75,8 +75,20 @@ function outerLoops({ form, directive }: ScheduledProduct): readonly OuterLoop[]
     },
     { loop: "below", value: below, extent: group },
   ];
+  const { blocks } = directive;
+  const number = grid.reduce(
+    (at, l) => affine.add(affine.scale(l.extent, at), l.value),
+    affine.affine(0),
+  );
+  const tiles: readonly OuterLoop[] =
+    blocks === 0
+      ? grid.filter((l) => l.extent > 1).map((l) => ({ ...l, mark: "blocks" as const }))
+      : [
+          { loop: "block", value: affine.remainder(number, blocks), mark: "blocks" },
+          { loop: "turn", value: affine.floorDivide(number, blocks) },
+        ];
   return [
-    ...grid.filter((l) => l.extent > 1).map((l) => ({ ...l, mark: "blocks" as const })),
+    ...tiles,
     { loop: "warp", value: warpOf(directive, row, column), mark: "groups" as const },
     { loop: "step", value: affine.floorDivide(wholeOf(form.depth), depth) },
   ];

@@ -46,6 +46,26 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups, on from tile to tile",
+    {
+      equation: "i k, j k -> i j",
+      left: [136, 136],
+      right: [40, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 results 1 blocks 4",
+    },
+  ],
+  [
+    "by warpgroups in teams that take turns",
+    {
+      equation: "i k, j k -> i j",
+      left: [136, 136],
+      right: [40, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 results 1 blocks 2 teams 2",
+    },
+  ],
+  [
     "by warpgroups, columns as rows",
     {
       equation: "i k, j k -> i j",

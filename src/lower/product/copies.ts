@@ -29,6 +29,14 @@ export interface BlockPlace {
   readonly batch: ReadonlyMap<string, IndexExpr>;
   readonly thread: string;
   readonly ranges: IndexRanges;
+  /** Of blocks that go on from tile to tile. */
+  readonly turns: Turns | undefined;
+}
+
+/** The tiles of one block in order: the loop's variable, and how many there are. */
+export interface Turns {
+  readonly variable: string;
+  readonly count: IndexExpr;
 }
 
 /** The group under which all copies of a kernel complete. */

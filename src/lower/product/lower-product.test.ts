@@ -127,6 +127,23 @@ describe("products by blocks", () => {
     expect(difference({ ...shape, dtype: "bf16" }, stream)).toBeUndefined();
   });
 
+  it("by warpgroups that go on from tile to tile: one more tile than blocks", () => {
+    const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
+    const shape = { equation: "i k, j k -> i j", left: [72, 72], right: [40, 72] } as const;
+    const how = `${stream} group 2 results 1 blocks 3`;
+    expect(difference({ ...shape, dtype: "bf16" }, how)).toBeUndefined();
+    // Stored by the threads that hold them, with an operand.
+    const narrow = { ...shape, right: [24, 72], bias: 24, dtype: "bf16" } as const;
+    expect(difference(narrow, `${stream} blocks 1`)).toBeUndefined();
+  });
+
+  it("by teams of warpgroups that take turns: two of three tiles", () => {
+    const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
+    const shape = { equation: "i k, j k -> i j", left: [40, 72], right: [72, 72] } as const;
+    const how = `${stream} results 1 blocks 1 teams 2`;
+    expect(difference({ ...shape, dtype: "bf16" }, how)).toBeUndefined();
+  });
+
   it("by warpgroups with the columns as rows: few rows, an epilogue", () => {
     const stream = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 swapped";
     const shape = { equation: "i k, j k -> i j", left: [9, 72], right: [70, 72] } as const;
@@ -194,9 +211,10 @@ describe("the directive", () => {
   };
 
   it("parses back", () => {
-    for (const more of ["", " group 4", " results 2", " group 2 results 3", " swapped"]) {
+    const more = ["", " group 4", " results 2", " group 2 results 3", " swapped"];
+    for (const how of [...more, " blocks 132", " results 2 blocks 7 teams 2 swapped"]) {
       const schedule = scheduleOf(
-        `by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128${more}`,
+        `by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128${how}`,
       );
       expect(take(parseSchedule(printSchedule(schedule)))).toEqual(schedule);
     }
@@ -232,6 +250,12 @@ describe("the directive", () => {
     expect(streamed(`${stream.replace("16, 64)", "24, 64)")} results 2`, "j k")).toBe(false);
     expect(codeOf(`${fits} results 2`)).toBe("SCH035");
     expect(codeOf(`${fits} swapped`)).toBe("SCH035");
+    expect(streamed(`${stream} blocks 4`, "j k")).toBe(true);
+    expect(streamed(`${stream} blocks 5`, "j k")).toBe(false);
+    expect(streamed(`${stream} blocks 2 teams 3`, "j k")).toBe(true);
+    expect(streamed(`${stream} blocks 2 teams 4`, "j k")).toBe(false);
+    expect(streamed(`${stream} teams 2`, "j k")).toBe(false);
+    expect(codeOf(`${fits} blocks 2`)).toBe("SCH035");
   });
 
   it("every knob is visible in the program", () => {

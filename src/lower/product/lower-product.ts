@@ -18,11 +18,14 @@ import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled
 import { atMost, less } from "../../semantics/condition.ts";
 import {
   add,
+  ceilDiv,
   constant,
   constantValue,
+  floorDiv,
   type IndexExpr,
   mod,
   mul,
+  sub,
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
@@ -30,7 +33,7 @@ import { Block, type Names } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
-import { type BlockPlace, copyGroup, StageCopies } from "./copies.ts";
+import { type BlockPlace, copyGroup, StageCopies, type Turns } from "./copies.ts";
 import { type FlatView, flatColumn, flatRow, flattenAccess } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
 import { groupThreads, StreamedProduct } from "./streamed.ts";
@@ -83,6 +86,13 @@ interface FlatContext extends ProductContext {
   readonly views: ReadonlyMap<string, FlatView>;
 }
 
+/** Axes of the grid, where a block's tile is (batch, group of rows, columns, row of the group), and its tiles. */
+interface ProductGrid {
+  readonly axes: readonly GridAxis[];
+  readonly at: readonly [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
+  readonly turns: Turns | undefined;
+}
+
 class ProductLowering {
   readonly #region: ScheduledRegion;
   readonly #plan: ProductPlan;
@@ -102,23 +112,13 @@ class ProductLowering {
     const [{ statement }] = region.statements as [ScheduledRegion["statements"][number]];
     this.#writes = statement.writes.map(context.flat);
     this.#finishReads = statement.finishReads.map(context.flat);
-    const axes: GridAxis[] = [];
-    const axis = (stem: string, extent: number): IndexExpr => {
-      if (extent === 1) return constant(0);
-      const own = context.names.fresh(stem);
-      axes.push({ name: own, extent: constant(extent) });
-      this.#ranges.set(own, { min: 0, max: extent - 1 });
-      return variable(own);
-    };
-    const batch = axis("batch", form.batch.extent);
     const tall = Math.ceil(form.rows.extent / rows);
     const group = Math.min(plan.directive.group, tall);
-    const outer = axis("down", Math.ceil(tall / group));
-    const across = axis("across", Math.ceil(form.columns.extent / columns));
-    // The last axis moves fastest: blocks that run at once share the rows of a group.
-    const down = add(mul(group, outer), axis("below", group));
-    const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
-    this.#axes = axes.length > 0 ? axes : one;
+    const wide = Math.ceil(form.columns.extent / columns);
+    const grid = this.#grid([form.batch.extent, Math.ceil(tall / group), wide, group]);
+    const [batch, outer, across, below] = grid.at;
+    const down = add(mul(group, outer), below);
+    this.#axes = grid.axes;
     this.#thread = context.names.fresh("thread");
     const threads = plan.directive.by === "wgmma" ? groupThreads : plan.threads;
     this.#ranges.set(this.#thread, { min: 0, max: threads - 1 });
@@ -128,7 +128,43 @@ class ProductLowering {
       batch: digitsOf(form.batch, batch),
       thread: this.#thread,
       ranges: this.#ranges,
+      turns: grid.turns,
     };
+  }
+
+  /** Tiles by batch, groups of rows, columns and rows within the group: the last moves fastest. */
+  #grid(extents: readonly [number, number, number, number]): ProductGrid {
+    const { names } = this.#context;
+    const { blocks } = this.#plan.directive;
+    const axis = (name: string, extent: number): GridAxis => {
+      this.#ranges.set(name, { min: 0, max: extent - 1 });
+      return { name, extent: constant(extent) };
+    };
+    if (blocks === 0) {
+      const stems = ["batch", "down", "across", "below"] as const;
+      const axes: GridAxis[] = [];
+      const at = extents.map((extent, i) => {
+        if (extent === 1) return constant(0);
+        const name = names.fresh(stems[i]!);
+        axes.push(axis(name, extent));
+        return variable(name);
+      }) as unknown as ProductGrid["at"];
+      const one = [{ name: names.fresh("block"), extent: constant(1) }];
+      return { axes: axes.length > 0 ? axes : one, at, turns: undefined };
+    }
+    const tiles = extents.reduce((a, b) => a * b, 1);
+    const [block, turn] = [names.fresh("block"), names.fresh("turn")];
+    const axes = [axis(block, blocks)];
+    this.#ranges.set(turn, { min: 0, max: Math.ceil(tiles / blocks) - 1 });
+    const isEven = tiles % blocks === 0;
+    const count = isEven ? constant(tiles / blocks) : ceilDiv(sub(tiles, variable(block)), blocks);
+    let rest = add(mul(blocks, variable(turn)), variable(block));
+    const at: IndexExpr[] = [];
+    extents.toReversed().forEach((extent, i) => {
+      at.unshift(i === extents.length - 1 ? rest : mod(rest, extent));
+      rest = floorDiv(rest, extent);
+    });
+    return { axes, at: at as unknown as ProductGrid["at"], turns: { variable: turn, count } };
   }
 
   kernel(name: string): Kernel {
@@ -159,7 +195,7 @@ class ProductLowering {
     body.push(...stream.multiply());
     if (this.#plan.directive.results > 0) this.#gather(body, stream);
     else this.#epilogue(body, stream.pieces());
-    return this.#whole(name, stream.parts(body.statements));
+    return this.#whole(name, stream.parts(stream.perTile(body.statements)));
   }
 
   #gather(body: Block, stream: StreamedProduct): void {

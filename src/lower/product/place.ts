@@ -65,5 +65,5 @@ function threadsOf(plan: ProductPlan): Threads {
     return { pieces, threads: plan.threads, copy, copies: 1 };
   }
   const pieces = streamedPieces(plan, variable(threadName), variable(copy));
-  return { pieces, threads: groupThreads, copy, copies: copiesOf(plan) };
+  return { pieces, threads: groupThreads, copy, copies: copiesOf(plan) / plan.directive.teams };
 }

@@ -5,6 +5,9 @@
  *   producer   wait until the stage is empty · announce its bytes · copy both tiles into it
  *   consumer   wait until it is full · multiply · once the step before is done, give its stage back
  *
+ * Blocks may go on from tile to tile: the producer then runs ahead into the next one while results are stored.
+ * Teams of warpgroups may take turns, so that one multiplies while another stores; they hand on the turn by a
+ * third counter, `order`.
  * One group of multiplications stays in flight over the turn of the loop. Registers go from the warpgroup that
  * only copies to those that hold sums (setmaxnreg). Copies bring zeros for what lies outside the operands.
  * Results are stored by the threads that hold them, or gathered and copied to memory like operands.
@@ -12,7 +15,7 @@
 import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Counter, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
-import { resultColumns } from "../../schedule/product-form.ts";
+import { resultColumns, resultParts } from "../../schedule/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
@@ -20,6 +23,7 @@ import {
   constant,
   floorDiv,
   type IndexExpr,
+  type IndexLike,
   mod,
   mul,
   substitute,
@@ -55,7 +59,7 @@ export interface ResultTarget {
   readonly dtype: DType;
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
-const [full, empty] = ["full", "empty"];
+const [full, empty, order] = ["full", "empty", "order"];
 
 /** Registers of a thread that copies and of one that multiplies, by warpgroups that multiply: 512 in all. */
 const shares: Readonly<Record<number, readonly [number, number]>> = {
@@ -94,11 +98,11 @@ export class StreamedProduct {
       lanes: 1,
       shape,
     };
-    const counter = (name: string, arrivals: number): Counter => ({
+    const counter = (name: string, cells: number, arrivals: number): Counter => ({
       name,
       scope: "shared",
       protocol: "phase",
-      shape: [constant(stages)],
+      shape: [constant(cells)],
       arrivals,
     });
     const { thread } = this.#place;
@@ -111,14 +115,20 @@ export class StreamedProduct {
         sums,
         ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
       ],
-      counters: [counter(full!, 1), counter(empty!, this.copies)],
+      counters: [
+        counter(full!, stages, 1),
+        counter(empty!, stages, this.copies / directive.teams),
+        ...(directive.teams > 1
+          ? [counter(order!, directive.teams, this.copies / directive.teams)]
+          : []),
+      ],
       roles: [
         {
           name: "producer",
           copies: 1,
           threads: groupThreads,
           threadVariable: thread,
-          body: [...few, ...onOne(thread, this.#produce())],
+          body: [...few, ...onOne(thread, this.#turns(this.#produce()))],
         },
         { name: "consumer", ...consumer, ...copyVariable, body: [...many, ...consume] },
       ],
@@ -130,10 +140,42 @@ export class StreamedProduct {
   }
 
   #registers(): readonly [readonly Statement[], readonly Statement[]] {
-    const { rows, columns } = this.#plan;
-    if ((rows * columns) / (groupThreads * this.copies) <= fewSums) return [[], []];
+    const { rows, columns, directive } = this.#plan;
+    if ((rows * columns) / (32 * directive.warps[0]) <= fewSums) return [[], []];
     const [few, many] = shares[this.copies]!;
     return [[issue(`setmaxnreg.dec.${few}`, [])], [issue(`setmaxnreg.inc.${many}`, [])]];
+  }
+
+  /** The body for each tile of the block. */
+  #turns(body: readonly Statement[]): readonly Statement[] {
+    const { turns } = this.#place;
+    if (!turns) return body;
+    const { variable: turn, count } = turns;
+    return [{ kind: "for", variable: turn, extent: count, mode: { kind: "serial" }, body }];
+  }
+
+  /** What a warpgroup does with a tile, for each of its tiles; the last copies are awaited at the end. */
+  perTile(body: readonly Statement[]): readonly Statement[] {
+    const { teams, results, warps } = this.#plan.directive;
+    const { turns, thread } = this.#place;
+    const own = floorDiv(variable(this.copy), warps[0] / 4);
+    const conditions = turns ? [equal(mod(variable(turns.variable), teams), own)] : [];
+    const taken: readonly Statement[] =
+      teams > 1 ? [{ kind: "if", conditions, then: body, else: [] }] : body;
+    const last: Statement = { kind: "waitGroup", group: copied, pending: 0 };
+    return [...this.#turns(taken), ...(results > 0 ? onOne(thread, [last]) : [])];
+  }
+
+  /** The number of a step since the kernel began. */
+  get #count(): IndexExpr {
+    const { turns } = this.#place;
+    const step = variable(this.#step);
+    return turns ? add(mul(this.#plan.steps, variable(turns.variable)), step) : step;
+  }
+
+  /** The number of the warpgroup among those that share its tiles. */
+  get #member(): IndexExpr {
+    return mod(variable(this.copy), this.copies / this.#plan.directive.teams);
   }
 
   #loop(body: readonly Statement[]): Statement {
@@ -143,7 +185,7 @@ export class StreamedProduct {
 
   /** The stage of a step some steps away. */
   #slot(away = 0): IndexExpr {
-    return mod(add(variable(this.#step), away), this.#plan.stages);
+    return mod(add(this.#count, away), this.#plan.stages);
   }
 
   #produce(): readonly Statement[] {
@@ -167,7 +209,12 @@ export class StreamedProduct {
     };
     return [
       this.#loop([
-        { kind: "wait", counter: empty!, index: [slot], value: add(floorDiv(step, stages), 1) },
+        {
+          kind: "wait",
+          counter: empty!,
+          index: [slot],
+          value: add(floorDiv(this.#count, stages), 1),
+        },
         { kind: "expect", counter: full!, index: [slot], bytes: constant(bytes) },
         copy(left, this.#place.left),
         copy(right, this.#place.right),
@@ -180,36 +227,51 @@ export class StreamedProduct {
     const { depth, stages } = this.#plan;
     const step = variable(this.#step);
     const steps: Statement[] = [
-      { kind: "wait", counter: full!, index: [this.#slot()], value: floorDiv(step, stages) },
+      { kind: "wait", counter: full!, index: [this.#slot()], value: floorDiv(this.#count, stages) },
     ];
     for (let k = 0; k < depth; k += groupDepth) {
       for (let i = 0; i < this.#instructions; i++) steps.push(this.#instruction(i, k));
     }
-    const before = this.#slot(stages - 1);
-    const free: Statement = {
+    const arrive = (counter: string, at: IndexExpr): Statement => ({
       kind: "signal",
-      counter: empty!,
-      index: [before],
+      counter,
+      index: [at],
       amount: constant(1),
       scope: "instance",
-    };
+    });
+    const free = (slot: IndexExpr): Statement => arrive(empty!, slot);
     steps.push({ kind: "commitGroup", group: multiplying });
     steps.push({
       kind: "if",
       conditions: [atMost(1, step)],
       then: [
         { kind: "waitGroup", group: multiplying, pending: 1 },
-        ...onOne(this.#place.thread, [free]),
+        ...onOne(this.#place.thread, [free(this.#slot(stages - 1))]),
       ],
       else: [],
     });
-    return [this.#loop(steps), { kind: "waitGroup", group: multiplying, pending: 0 }];
+    const { turns, thread } = this.#place;
+    const { teams } = this.#plan.directive;
+    const done: Statement = { kind: "waitGroup", group: multiplying, pending: 0 };
+    if (!turns) return [this.#loop(steps), done];
+    const last = new Map([[this.#step, constant(this.#plan.steps - 1)]]);
+    const freed = free(substitute(this.#slot(), last));
+    if (teams === 1) return [this.#loop(steps), done, ...onOne(thread, [freed])];
+    // A team that did not wait for the phases of the other's tiles learns of them by being let go.
+    const turn = variable(turns.variable);
+    const value = floorDiv(add(turn, 2 * teams - 1), teams);
+    return [
+      { kind: "wait", counter: order!, index: [mod(turn, teams)], value },
+      this.#loop(steps),
+      done,
+      ...onOne(thread, [freed, arrive(order!, mod(add(turn, 1), teams))]),
+    ];
   }
 
   /** The first step forgets what the registers held. */
   #instruction(i: number, k: number): Statement {
     const { columns, form, left, right } = this.#plan;
-    const row = add(mul(groupRows * this.#instructions, variable(this.copy)), groupRows * i);
+    const row = add(mul(groupRows * this.#instructions, this.#member), groupRows * i);
     const operands = [
       tileAt("sums", [i, 0], [columns / 2]),
       tileAt(left.buffer, [this.#slot(), row, k], [groupRows, groupDepth]),
@@ -226,50 +288,66 @@ export class StreamedProduct {
 
   /**
    * Results by way of shared memory: each warpgroup writes parts of 64 rows into buffers that take turns, and
-   * one thread has them copied to memory, whole lines at a time, dropping what lies outside.
+   * one thread has them copied to memory, whole lines at a time, dropping what lies outside. Where there is
+   * room for all parts of a tile, only the next tile waits for their copies.
    */
   gather(block: Block, to: ResultTarget): void {
-    const { columns, directive } = this.#plan;
+    const { directive } = this.#plan;
+    const { thread, turns } = this.#place;
+    const parts = resultParts(directive);
+    const slots = directive.results;
+    const free = (pending: number): void => {
+      const wait: Statement = { kind: "waitGroup", group: copied, pending };
+      block.push(...onOne(thread, [wait]), { kind: "barrier", scope: "copy" });
+    };
+    const [fence, meet] = [
+      { kind: "fence", scope: "shared" },
+      { kind: "barrier", scope: "copy" },
+    ] as const;
+    const commit: Statement = { kind: "commitGroup", group: copied };
+    if (slots >= parts) {
+      if (turns) free(0);
+      const copies: Statement[] = [];
+      for (let part = 0; part < parts; part++) copies.push(this.#part(block, part, part, to));
+      block.push(fence, meet, ...onOne(thread, [...copies, commit]));
+      return;
+    }
+    const before = turns ? mul(parts, variable(turns.variable)) : constant(0);
+    for (let part = 0; part < parts; part++) {
+      if (turns || part >= slots) free(slots - 1);
+      const copy = this.#part(block, part, mod(add(before, part), slots), to);
+      block.push(fence, meet, ...onOne(thread, [copy, commit]));
+    }
+  }
+
+  /** Writes one part of the results into a slot; gives its copy to memory. */
+  #part(block: Block, part: number, slot: IndexLike, to: ResultTarget): Statement {
+    const { columns } = this.#plan;
     const { left, right, thread } = this.#place;
     const wide = resultColumns(columns);
-    const start = mul(groupRows * this.#instructions, variable(this.copy));
+    const [i, first] = [Math.floor((part * wide) / columns), (part * wide) % columns];
     const pieces = this.pieces();
-    const pending = (count: number): Statement => ({
-      kind: "waitGroup",
-      group: copied,
-      pending: count,
-    });
     const warpRow = mul(16, floorDiv(variable(thread), 32));
-    for (let part = 0; part < (this.#instructions * columns) / wide; part++) {
-      const [i, first] = [Math.floor((part * wide) / columns), (part * wide) % columns];
-      const slot = part % directive.results;
-      if (part >= directive.results) {
-        block.push(...onOne(thread, [pending(directive.results - 1)]));
-        block.push({ kind: "barrier", scope: "copy" });
+    for (let column = 0; column < wide; column += 16) {
+      // A thread's eight results of 16 columns, in the order of its registers.
+      for (const [near, half] of corners) {
+        const j = (first + column) / 8 + near;
+        const piece = pieces[(2 * i + half) * (columns / 8) + j]!;
+        block.push(storeTo(packed, [4 * near + 2 * half], to.value(block, piece)));
       }
-      for (let column = 0; column < wide; column += 16) {
-        // A thread's eight results of 16 columns, in the order of its registers.
-        for (const [near, half] of corners) {
-          const j = (first + column) / 8 + near;
-          const piece = pieces[(2 * i + half) * (columns / 8) + j]!;
-          block.push(storeTo(packed, [4 * near + 2 * half], to.value(block, piece)));
-        }
-        const tile = tileAt(gathered, [variable(this.copy), slot, warpRow, column], [16, 16]);
-        block.push(issue(`stmatrix.x4.${to.dtype}`, [tile, tileAt(packed, [0], [8])]));
-      }
-      block.push({ kind: "fence", scope: "shared" }, { kind: "barrier", scope: "copy" });
-      const box = [groupRows, wide];
-      const place = [add(left, start, groupRows * i), add(right, first)];
-      const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
-      const group = { kind: "group", group: copied } as const;
-      const copy = issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);
-      block.push(...onOne(thread, [copy, { kind: "commitGroup", group: copied }]));
+      const tile = tileAt(gathered, [variable(this.copy), slot, warpRow, column], [16, 16]);
+      block.push(issue(`stmatrix.x4.${to.dtype}`, [tile, tileAt(packed, [0], [8])]));
     }
-    block.push(...onOne(thread, [pending(0)]));
+    const box = [groupRows, wide];
+    const start = mul(groupRows * this.#instructions, this.#member);
+    const place = [add(left, start, groupRows * i), add(right, first)];
+    const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
+    const group = { kind: "group", group: copied } as const;
+    return issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);
   }
 
   pieces(): readonly ResultPiece[] {
-    return streamedPieces(this.#plan, variable(this.#place.thread), variable(this.copy));
+    return streamedPieces(this.#plan, variable(this.#place.thread), this.#member);
   }
 }
 
@@ -302,12 +380,12 @@ export function streamedPieces(
 
 /** Warpgroups that multiply. */
 export function copiesOf({ directive }: ProductPlan): number {
-  return directive.warps[0] / 4;
+  return (directive.teams * directive.warps[0]) / 4;
 }
 
 /** Instructions of 64 rows that one warpgroup issues for each 16 of the depth. */
-function instructionsOf(plan: ProductPlan): number {
-  return plan.rows / (groupRows * copiesOf(plan));
+function instructionsOf({ rows, directive }: ProductPlan): number {
+  return rows / (16 * directive.warps[0]);
 }
 
 /** Parts of the results on their way, and the registers that one matrix store takes. */

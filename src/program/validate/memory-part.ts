@@ -5,8 +5,9 @@
  * counts no two threads as ordered: what it proves holds under any synchronisation. Meant for kernels that
  * read no memory which they write.
  *
- * The thread's number is taken apart into digits wherever it is divided, each an axis of the grid, so that
- * indices are linear.
+ * The numbers of threads and blocks are taken apart into digits wherever they are divided, each an axis of
+ * the grid, so that indices are linear; and that of a tile where blocks go on from tile to tile
+ * (tile-turns.ts).
  */
 import { type Condition, inRange } from "../../semantics/condition.ts";
 import { dtypes } from "../../semantics/dtype.ts";
@@ -40,19 +41,27 @@ import {
   visitStatements,
 } from "../walk.ts";
 import type { LaunchView } from "./launch-view.ts";
+import { overTiles } from "./tile-turns.ts";
 
 type Tile = Extract<IntrinsicOperand, { kind: "tile" }>;
 
 export function memoryPart(view: LaunchView, role: Role): LaunchView {
-  const body = new MemoryPart(view).list(role.body);
+  const inOrder = new MemoryPart(view).list(role.body);
+  const { axes: blocks } = view.kernel.grid;
+  const tiled = overTiles(blocks, inOrder, role);
+  const body = tiled?.body ?? inOrder;
   const axes = new Map<string, readonly GridAxis[]>();
   const bindings = new Map<string, IndexExpr>();
+  const copies = tiled?.isOneCopy ? 1 : role.copies;
+  const isOpen = (a: GridAxis): boolean => constantValue(a.extent) === undefined;
+  const all = tiled?.axes ?? blocks;
   const spread = [
-    [role.copyVariable, role.copies],
+    ...all.filter((a) => !isOpen(a)).map((a) => [a.name, constantValue(a.extent)!] as const),
+    [role.copyVariable, copies],
     [role.threadVariable, role.threads],
   ] as const;
   for (const [name, count] of spread) {
-    if (name === undefined) continue;
+    if (name === undefined || (name === role.copyVariable && copies < role.copies)) continue;
     const digits = digitsOf(name, count, body);
     axes.set(name, digits.axes);
     bindings.set(name, digits.value);
@@ -63,7 +72,7 @@ export function memoryPart(view: LaunchView, role: Role): LaunchView {
   const index = (e: IndexExpr): IndexExpr => simplify(simplify(e, facts.ranges), facts.ranges);
   const kernel = {
     ...view.kernel,
-    grid: { ...view.kernel.grid, axes: [...view.kernel.grid.axes, ...own] },
+    grid: { ...view.kernel.grid, axes: [...all.filter(isOpen), ...own] },
     buffers: [],
     counters: [],
     roles: [

@@ -11,8 +11,8 @@ import { Shadow } from "./shadow.ts";
 import { type RunnerState, type RunState, snapshotOf } from "./snapshot.ts";
 import type { CounterPlace, KernelTraces, ThreadTrace, TraceEvent } from "./trace.ts";
 
-/** Clock by slot; a hole is 0. */
-export type Clocks = number[];
+/** Clock by slot; behind the end it is 0. */
+export type Clocks = Int32Array;
 
 /**
  * What a thread, or whoever it met, knows; `fenced` is what asynchronous accesses may rely on. `causal` is
@@ -20,9 +20,9 @@ export type Clocks = number[];
  * them. That orders phases, but no accesses to memory.
  */
 export interface Known {
-  readonly seen: Clocks;
-  readonly causal: Clocks;
-  readonly fenced: { readonly shared: Clocks; readonly memory: Clocks };
+  seen: Clocks;
+  causal: Clocks;
+  readonly fenced: { shared: Clocks; memory: Clocks };
 }
 
 interface Issued {
@@ -36,8 +36,8 @@ interface Runner {
   readonly trace: ThreadTrace;
   readonly slot: number;
   readonly known: Known;
-  /** Place of the last cut in the trace, or -1. */
-  readonly lastCut: number;
+  /** Places of the cuts in the trace, by label. */
+  readonly cuts: ReadonlyMap<string, number>;
   at: number;
   /** Rounds of meetings that this thread has arrived at and not yet left. */
   arrived: boolean;
@@ -66,27 +66,57 @@ interface Meeting {
 }
 
 function emptyKnown(): Known {
-  return { seen: [], causal: [], fenced: { shared: [], memory: [] } };
+  const none = new Int32Array(0);
+  return { seen: none, causal: none, fenced: { shared: none, memory: none } };
 }
 
-function joinClocks(into: Clocks, from: Clocks): void {
+/** By how many slots clocks grow. */
+const slotsTogether = 64;
+
+/** Clocks with room for so many slots, the same ones where there is. */
+function withRoom(clocks: Clocks, length: number): Clocks {
+  if (length <= clocks.length) return clocks;
+  const wider = new Int32Array(Math.ceil(length / slotsTogether) * slotsTogether);
+  wider.set(clocks);
+  return wider;
+}
+
+/** What either knows, in the place of the first where it has room. */
+function joinClocks(own: Clocks, from: Clocks): Clocks {
+  const into = withRoom(own, from.length);
   for (let slot = 0; slot < from.length; slot++) {
-    const clock = from[slot] ?? 0;
-    if (clock > (into[slot] ?? 0)) into[slot] = clock;
+    const clock = from[slot]!;
+    if (clock > into[slot]!) into[slot] = clock;
   }
+  return into;
 }
 
 function join(into: Known, from: Known): void {
-  joinClocks(into.seen, from.seen);
-  joinClocks(into.causal, from.causal);
-  joinClocks(into.fenced.shared, from.fenced.shared);
-  joinClocks(into.fenced.memory, from.fenced.memory);
+  into.seen = joinClocks(into.seen, from.seen);
+  into.causal = joinClocks(into.causal, from.causal);
+  into.fenced.shared = joinClocks(into.fenced.shared, from.fenced.shared);
+  into.fenced.memory = joinClocks(into.fenced.memory, from.fenced.memory);
+}
+
+/** Takes over what is known to someone who knows no less. */
+function takeOver(into: Known, from: Known): void {
+  const over = (own: Clocks, all: Clocks): Clocks => {
+    const room = withRoom(own, all.length);
+    room.set(all);
+    return room;
+  };
+  into.seen = over(into.seen, from.seen);
+  into.causal = over(into.causal, from.causal);
+  into.fenced.shared = over(into.fenced.shared, from.fenced.shared);
+  into.fenced.memory = over(into.fenced.memory, from.fenced.memory);
 }
 
 /** Learns that the slot has come to a clock. */
 function learn(known: Known, slot: number, clock: number): void {
+  known.seen = withRoom(known.seen, slot + 1);
+  known.causal = withRoom(known.causal, slot + 1);
   for (const clocks of [known.seen, known.causal]) {
-    if (clock > (clocks[slot] ?? 0)) clocks[slot] = clock;
+    if (clock > clocks[slot]!) clocks[slot] = clock;
   }
 }
 
@@ -140,16 +170,24 @@ export class ProtocolRun {
 
   readonly #states = new Map<string, string>();
 
-  /** All threads that come by the cut stand there: the state is taken, or compared. Whether they go on. */
+  /**
+   * All threads that come by some cut stand there, the others where they wait: the state is taken, or
+   * compared. Whether those go on.
+   */
   #passCut(): boolean {
-    const there = this.#runners.filter((r) => r.trace.events[r.at]?.kind === "cut");
-    const [first] = there;
+    const waiting = this.#runners.flatMap((r) => {
+      const event = r.trace.events[r.at];
+      return event?.kind === "cut" ? [event] : [];
+    });
+    const [first] = waiting;
     if (!first) return false;
-    const cut = first.trace.events[first.at] as CutEvent;
-    const others = this.#runners.filter((r) => r.at < r.lastCut && !there.includes(r));
-    const apart = there.filter((r) => (r.trace.events[r.at] as CutEvent).label !== cut.label);
-    if (others.length + apart.length > 0) {
-      const stuck = [...others, ...apart].slice(0, 8);
+    const missing = ({ label }: CutEvent): readonly Runner[] =>
+      this.#runners.filter((r) => (r.cuts.get(label) ?? -1) > r.at);
+    const labels = new Map(waiting.map((c) => [c.label, c]));
+    const cut = [...labels.values()].find((c) => missing(c).length === 0) ?? first;
+    const there = this.#runners.filter((r) => r.cuts.get(cut.label) === r.at);
+    const stuck = missing(cut).slice(0, 8);
+    if (stuck.length > 0) {
       this.#report.add("PRG040", `threads do not come round a loop together (${cut.label})`, {
         at: `kernel ${this.#kernel.name}${this.#at}`,
         notes: stuck.map((r) => `${r.trace.label} at ${describe(r.trace.events[r.at]!)}`),
@@ -157,7 +195,7 @@ export class ProtocolRun {
       });
       return false;
     }
-    const state = snapshotOf(this.#state());
+    const state = snapshotOf(this.#state(new Set(there)));
     const before = this.#states.get(cut.loop);
     if (!cut.closes) this.#states.set(cut.loop, state);
     else if (before !== state) {
@@ -168,18 +206,16 @@ export class ProtocolRun {
     return true;
   }
 
-  #state(): RunState {
+  #state(there: ReadonlySet<Runner>): RunState {
     const presents = new Map<number, number>();
     const runners = this.#runners.map((r): RunnerState => {
-      const events = r.trace.events;
-      const isThere = events[r.at]?.kind === "cut";
       const issued = r.issued.map(({ group, slot, batch }) => {
         const age = (r.committed.get(group) ?? 0) - batch;
         presents.set(slot, r.committed.get(group) ?? 0);
         return { group, slot, age };
       });
       const { slot, known, arrived } = r;
-      return { slot, known, arrived, issued, waitsAt: isThere ? undefined : r.at };
+      return { slot, known, arrived, issued, waitsAt: there.has(r) ? undefined : r.at };
     });
     const cells = [...this.#cells.values()];
     for (const c of cells) presents.set(c.slot, c.completed);
@@ -198,9 +234,11 @@ export class ProtocolRun {
     const slot = this.#slots++;
     const known = emptyKnown();
     learn(known, slot, 1);
-    const lastCut = trace.events.findLastIndex((e) => e.kind === "cut");
+    const cuts = new Map(
+      trace.events.flatMap((e, i) => (e.kind === "cut" ? [[e.label, i] as const] : [])),
+    );
     const start = { at: 0, arrived: false, committed: new Map(), issued: [] };
-    return { trace, slot, known, lastCut, ...start };
+    return { trace, slot, known, cuts, ...start };
   }
 
   /** Begins a new interval of the thread: what it does now is not part of earlier releases. */
@@ -244,7 +282,10 @@ export class ProtocolRun {
       case "barrier":
         return this.#meet(runner, event.scope, `barrier ${event.scope}`);
       case "fence":
-        joinClocks(runner.known.fenced[event.scope], runner.known.seen);
+        {
+          const { fenced, seen } = runner.known;
+          fenced[event.scope] = joinClocks(fenced[event.scope], seen);
+        }
         this.#tick(runner);
         return true;
       case "cut":
@@ -378,7 +419,7 @@ export class ProtocolRun {
       const together = emptyKnown();
       for (const other of all) join(together, other.known);
       for (const other of all) {
-        join(other.known, together);
+        takeOver(other.known, together);
         this.#tick(other);
       }
     }
@@ -432,7 +473,7 @@ export class ProtocolRun {
       return true;
     }
     return this.#meet(runner, row.collective, row.name, (present) => {
-      // Traces of parts hold what a warp shares with its first thread only, whoever came first.
+      // Traces of parts hold what all share with the first thread only, whoever came first.
       const all = present.toSorted((a, b) => a.trace.number - b.trace.number);
       const fragments = row.operands.some((o) => o.fragment !== undefined);
       if (fragments && all.length !== expected) {
@@ -516,7 +557,7 @@ export class ProtocolRun {
         : touch;
       this.#shadow.touch(moved, by, () => `${event.text} by ${runner.trace.label}`);
     }
-    joinClocks(cell.gathered.causal, known.causal);
+    cell.gathered.causal = joinClocks(cell.gathered.causal, known.causal);
     cell.bytes -= event.bytes;
     this.#settle(cell);
   }

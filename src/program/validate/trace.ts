@@ -121,6 +121,12 @@ function textOf(s: Statement): string {
   return text;
 }
 
+/** Threads that issue one instruction together and are numbered from the first of them. */
+const meetingThreads: Readonly<Partial<Record<TileIntrinsic["collective"], number>>> = {
+  warp: 32,
+  copy: 128,
+};
+
 /** Thrown to leave the walk; the reason has been reported. */
 class NotConstant extends Error {}
 
@@ -305,6 +311,7 @@ class Tracer {
         if (i === jump.from) {
           this.#cut(thread, label, true);
           i = jump.to;
+          if (i >= to) break;
           env.set(s.variable, i);
         }
       }
@@ -567,10 +574,11 @@ class Tracer {
     this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
   }
 
-  /** Of a tile that a warp moves together only the first thread's word counts. */
+  /** Of a tile that a warp or a copy of a role moves together only the first thread's word counts. */
   #isTold({ scope }: Buffer, { fragment }: TileOperand, { number, row }: Activation): boolean {
-    if (fragment !== undefined || scope !== "shared" || row?.collective !== "warp") return true;
-    return number % 32 === 0;
+    const unit = row && meetingThreads[row.collective];
+    if (fragment !== undefined || scope !== "shared" || unit === undefined) return true;
+    return number % unit === 0;
   }
 
   #boxBytes(operand: IntrinsicOperand): number {
