@@ -3,7 +3,7 @@
  * asynchronous effects not waited for, missing proxy fences, reads of what was never written.
  */
 import type { DiagnosticCode } from "../../support/diagnostic-codes.ts";
-import type { Known } from "./protocol-run.ts";
+import type { Known } from "./clocks.ts";
 import type { Footprint } from "./sequential.ts";
 import type { ObjectInfo, Touch } from "./trace.ts";
 

@@ -5,7 +5,7 @@
  * what distance there is to the present of counters and groups. Joins of knowledge and new marks act on
  * these sets alone: equal forms stay equal.
  */
-import type { Clocks, Known } from "./protocol-run.ts";
+import type { Clocks, Known } from "./clocks.ts";
 import type { Granule, Mark } from "./shadow.ts";
 
 /** One party that knows of marks. */

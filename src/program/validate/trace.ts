@@ -121,11 +121,8 @@ function textOf(s: Statement): string {
   return text;
 }
 
-/** Threads that issue one instruction together and are numbered from the first of them. */
-const meetingThreads: Readonly<Partial<Record<TileIntrinsic["collective"], number>>> = {
-  warp: 32,
-  copy: 128,
-};
+/** Threads of one instruction, counted from the first of them. */
+const meetingThreads = { warp: 32, copy: 128, role: 1, thread: 1 } as const;
 
 /** Thrown to leave the walk; the reason has been reported. */
 class NotConstant extends Error {}
@@ -576,9 +573,8 @@ class Tracer {
 
   /** Of a tile that a warp or a copy of a role moves together only the first thread's word counts. */
   #isTold({ scope }: Buffer, { fragment }: TileOperand, { number, row }: Activation): boolean {
-    const unit = row && meetingThreads[row.collective];
-    if (fragment !== undefined || scope !== "shared" || unit === undefined) return true;
-    return number % unit === 0;
+    if (fragment !== undefined || scope !== "shared" || !row) return true;
+    return number % meetingThreads[row.collective] === 0;
   }
 
   #boxBytes(operand: IntrinsicOperand): number {
