@@ -163,8 +163,7 @@ interface Again {
   readonly events: (readonly TraceEvent[])[];
 }
 
-/** Numbers of trips that one loop may have in different blocks. */
-const mostExtents = 2;
+const mostExtents = 2; // Numbers of trips of one loop in different blocks.
 
 function periodKey(s: Extract<Statement, { kind: "for" }>, trips: number): string {
   return `${s.variable} < ${trips}`;
