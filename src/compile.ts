@@ -42,6 +42,7 @@ import { regionHash } from "./region/region-hash.ts";
 import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
 import { approximatePhases, defaultPhases, type RewriteMode } from "./rewrite/families/index.ts";
 import { givenComposites } from "./rewrite/given-composites.ts";
+import { hasQuantisedWeights } from "./rewrite/quantised-weights.ts";
 import {
   type Candidate,
   lowerToCore,
@@ -66,7 +67,6 @@ import type { RegionFunnel } from "./schedule/region-states.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
-import type { Tensor } from "./semantics/tensor.ts";
 import {
   type Diagnostic,
   diagnostic,
@@ -170,7 +170,7 @@ export interface GraphToExport {
 /**
  * The graph to write for other runtimes, which take one operator after another: the cheapest, with the
  * composites that the import came with wherever they are still there; as it was imported where nothing is
- * cheaper by more than prices tell apart.
+ * cheaper by more than prices tell apart, or where its weights are quantised.
  */
 export function graphToExport(
   imported: Model,
@@ -190,7 +190,7 @@ export function graphToExport(
   const [before, after] = [foldBatchNorm(imported.graph).graph, model.graph].map((graph) =>
     pricer.totalNs(eliminateDeadCode(graph)),
   ) as [number, number];
-  const isWorth = after < (1 - leastSaving) * before;
+  const isWorth = after < (1 - leastSaving) * before && !hasQuantisedWeights(imported.graph);
   const chosen = isWorth
     ? { model, importNs: before, exportNs: after }
     : { model: imported, importNs: before, exportNs: before };

@@ -69,6 +69,53 @@ it("writes a graph that nothing makes cheaper as it was imported, composites who
   expect(written.graph!.node.map((n) => n.opType)).toEqual(["Clip"]);
 });
 
+it("writes a quantised convolution as runtimes know it: dequantized operands, its bias among them", async () => {
+  const scalar = (x: number) => tensorOf("f32", [], Float32Array.of(x));
+  const made = writeModel({
+    opset: 17,
+    inputs: [{ name: "x", dtype: "f32", shape: [1, 8, 32, 32] }],
+    outputs: ["y"],
+    weights: {
+      scale: scalar(0.1),
+      zero: tensorOf("u8", [], Uint8Array.of(3)),
+      w: tensorOf(
+        "i8",
+        [16, 8, 1, 1],
+        Int8Array.from({ length: 128 }, (_, i) => i),
+      ),
+      wZero: tensorOf("i8", [], Int8Array.of(0)),
+      bias: tensorOf(
+        "i32",
+        [16],
+        Int32Array.from({ length: 16 }, (_, i) => i),
+      ),
+      half: scalar(0.5),
+    },
+    nodes: [
+      { op: "Mul", inputs: ["x", "half"], outputs: ["h"] },
+      { op: "Mul", inputs: ["h", "half"], outputs: ["s"] },
+      { op: "QuantizeLinear", inputs: ["s", "scale", "zero"], outputs: ["q"] },
+      { op: "DequantizeLinear", inputs: ["q", "scale", "zero"], outputs: ["d"] },
+      { op: "DequantizeLinear", inputs: ["w", "scale", "wZero"], outputs: ["dw"] },
+      { op: "DequantizeLinear", inputs: ["bias", "scale"], outputs: ["db"] },
+      { op: "Conv", inputs: ["d", "dw", "db"], outputs: ["c"] },
+      { op: "QuantizeLinear", inputs: ["c", "scale", "zero"], outputs: ["y"] },
+    ],
+  });
+  writeFileSync(path("bytes.onnx"), made);
+  const exported = { ...args("bytes.onnx", "bytes-again.onnx", "on"), shape: [] };
+  expect((await exportAction(exported, context)).ok).toBe(true);
+  const written = unwrap(readModelFile(new Uint8Array(readFileSync(path("bytes-again.onnx")))));
+  const nodes = written.graph!.node;
+  expect(nodes.map((n) => n.opType).sort()).toEqual(
+    ["Conv", "DequantizeLinear", "DequantizeLinear", "DequantizeLinear", "Mul", "Mul"].concat([
+      "QuantizeLinear",
+      "QuantizeLinear",
+    ]),
+  );
+  expect(nodes.find((n) => n.opType === "Conv")!.input).toHaveLength(3);
+});
+
 it("writes the composites that a model came with beside what became cheaper", async () => {
   const scalar = (x: number) => tensorOf("f32", [], Float32Array.of(x));
   const filter = (n: number, c: number) =>

@@ -5,7 +5,7 @@ import { randomGraph } from "../../../graph/random-graph.ts";
 import { tensorType } from "../../../graph/tensor-type.ts";
 import { noWeights, runGraph } from "../../../interp/graph.ts";
 import { dtypes } from "../../../semantics/dtype.ts";
-import { add, evaluate, mul } from "../../../semantics/index-expr.ts";
+import { add, evaluate, constant as index, mul } from "../../../semantics/index-expr.ts";
 import {
   fromRef,
   numbersOf,
@@ -66,6 +66,42 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed))(
     checkRoundTrip(graph, 1 + (seed % 5), seed);
   },
 );
+
+/** Convolutions with sums on top, of which only some are operands of Conv. */
+function channelSumsOf(bias: readonly number[], extra?: "used twice" | "an output"): Graph {
+  const b = new GraphBuilder("sums");
+  const x = b.input("x", tensorType("f32", 2, 3, 5, 4));
+  const w = b.input("w", tensorType("f32", 4, 3, 2, 1));
+  const v = b.input("v", tensorType("f32", 4));
+  const attrs = { strides: [1, 1], dilations: [1, 1], padLow: [0, 0], padHigh: [0, 0], groups: 1 };
+  const c = b.node("convolution", [x, w], attrs);
+  const y = b.add(b.node("reshape", [v], { shape: bias.map((n) => index(n)) }), c);
+  if (extra === undefined) return b.finish([y]);
+  return b.finish(extra === "an output" ? [y, c] : [b.apply("exp", c), y]);
+}
+
+const channelSumCases: readonly {
+  readonly bias: readonly number[];
+  readonly extra?: "used twice" | "an output";
+}[] = [
+  { bias: [4, 1, 1] },
+  { bias: [1, 4, 1, 1] },
+  { bias: [4, 1] },
+  { bias: [4] },
+  { bias: [4, 1, 1], extra: "used twice" },
+  { bias: [4, 1, 1], extra: "an output" },
+];
+
+test.each(channelSumCases)("a sum of shape $bias on a convolution comes back ($extra)", (c) => {
+  const { bias, extra } = c;
+  const graph = channelSumsOf(bias, extra);
+  const { bytes } = unwrap(exportOnnx({ graph, weights: noWeights }));
+  const operators = unwrap(readModelFile(bytes)).graph!.node.map((n) => n.opType);
+  const isOperand = bias.length > 2 && extra === undefined;
+  if (isOperand) expect(operators).toEqual(["Conv"]);
+  else expect(operators).toContain("Add");
+  checkRoundTrip(graph, 1, 7);
+});
 
 /** One op over one or two inputs of these shapes; N is 4. */
 const calls: readonly (readonly [string, (b: GraphBuilder) => readonly number[]])[] = [

@@ -6,7 +6,15 @@
  * What ONNX cannot say is ONX018. The rows by op stand in rows/, joined by export-table.ts.
  */
 import { rangesOf } from "../../../graph/counts.ts";
-import type { Graph, Model, NodeOf, OpKind, ValueId, WeightStore } from "../../../graph/graph.ts";
+import type {
+  Graph,
+  Model,
+  Node,
+  NodeOf,
+  OpKind,
+  ValueId,
+  WeightStore,
+} from "../../../graph/graph.ts";
 import { bytesOf } from "../../../graph/tensor-type.ts";
 import { constantValue } from "../../../semantics/index-expr.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
@@ -14,6 +22,7 @@ import { attempt, type Result } from "../../../support/diagnostic.ts";
 import type { TensorProto } from "../generated/onnx_pb.ts";
 import { writeModel } from "../model-writer.ts";
 import { writeExternalTensorProto, writeTensorProto } from "../tensor-proto.ts";
+import { type ChannelSum, channelSums } from "./channel-sums.ts";
 import type { ExportRow } from "./export-row.ts";
 import { ExportSpace, type Initializer } from "./export-space.ts";
 import { exportTable } from "./export-table.ts";
@@ -97,9 +106,19 @@ function writerOf(weights: WeightStore, titles: ReadonlyMap<ValueId, string>): W
           : space.weight(name, type, () => weights.read(source.key));
       names.set(value, written);
     }
-    for (const node of graph.nodes)
-      writeNode(node as NodeOf<OpKind>, { graph, names, titles, sink });
+    const { byNode, covered } = channelSums(graph);
+    for (const node of graph.nodes) {
+      if (covered.has(node)) continue;
+      const sum = byNode.get(node);
+      const written = sum ? withBias(sum, node) : node;
+      writeNode(written as NodeOf<OpKind>, { graph, names, titles, sink });
+    }
   };
+}
+
+/** The convolution as it is written in place of an addition to it. */
+function withBias({ convolution, bias }: ChannelSum, { outputs }: Node): NodeOf<"convolution"> {
+  return { ...convolution, inputs: [...convolution.inputs, bias], outputs };
 }
 
 interface Writing {
