@@ -27,7 +27,7 @@ export interface BenchRow {
 export interface FailedCase {
   readonly case: string;
   readonly peerName: string;
-  readonly kind: "wrong" | "implausible" | "unsupported";
+  readonly kind: "wrong" | "implausible" | "unsupported" | "slow";
   readonly reason: string;
 }
 

@@ -7,6 +7,7 @@ import { egraphSuite } from "./egraph.ts";
 import { gemmSuite } from "./gemm.ts";
 import { loadSuite } from "./load.ts";
 import { modelsSuite } from "./models.ts";
+import { optimizeSuite } from "./optimize.ts";
 import { peersSuite } from "./peers.ts";
 import { rewriteSuite } from "./rewrite.ts";
 import { solverSuite } from "./solver.ts";
@@ -17,6 +18,7 @@ export const suites: readonly Suite[] = [
   egraphSuite,
   affineSuite,
   loadSuite,
+  optimizeSuite,
   modelsSuite,
   gemmSuite,
   ceilingSuite,
