@@ -24,12 +24,15 @@ export interface ChainCut {
   readonly rows: number;
 }
 
+/** How the tile of a statement's piece is spelled. */
+type StatementTile = Pick<RegionState, "schedule">;
+
 export interface ChainState {
   readonly cut: ChainCut;
   /** The common loop that is dealt out to threads. */
   readonly parallel?: number;
   /** What each statement does with a piece. */
-  readonly tiles: readonly RegionState[];
+  readonly tiles: readonly StatementTile[];
 }
 
 const pieceRows = [4, 8, 16, 32, 64] as const;
@@ -169,7 +172,7 @@ export class ChainSpace {
       cut,
       outer,
       tile,
-    }: { readonly cut: ChainCut; readonly outer: readonly string[]; readonly tile: RegionState },
+    }: { readonly cut: ChainCut; readonly outer: readonly string[]; readonly tile: StatementTile },
   ): readonly Directive[] {
     const { directives } = tile.schedule();
     const order = directives.find((d) => d.kind === "reorder");

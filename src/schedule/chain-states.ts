@@ -20,6 +20,8 @@ import {
   tileEstimateNs,
 } from "./region-states.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
+import type { TileChoice } from "./tile-choice.ts";
+import { TileSpace } from "./tile-space.ts";
 
 export interface ChainPricing {
   readonly target: Target;
@@ -54,33 +56,37 @@ export function cheapestCut(chain: ChainRegion, pricing: ChainPricing): RankedCu
   return rankedCuts(new ChainSpace(chain, pricing.target), pricing)[0];
 }
 
+/** What was found of a chain, whatever its names: cuts in order, as few as are looked at with care. */
+export interface KnownChain {
+  /** Cuts that fit. */
+  readonly fitting: number;
+  /** Those that have code, with the tile of each statement and nanoseconds of one core. */
+  readonly cuts: readonly {
+    readonly cut: ChainCut;
+    readonly tiles: readonly TileChoice[];
+    readonly serialNs: number;
+  }[];
+}
+
 /** Undefined where no cut has code. */
 export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionStates | undefined {
-  const { target } = pricing;
+  const { target, memory } = pricing;
   const space = new ChainSpace(chain, target);
-  const ranked = rankedCuts(space, pricing);
+  const key = `${chain.sharedLoops} ${regionClass(chain).key}`;
+  const known = memory.chainStates.get(key) ?? narrowed(space, pricing);
+  memory.chainStates.set(key, known);
   const states: RegionState[] = [];
   const parallels = parallelLoops(space, pricing);
-  for (const { cut } of ranked.slice(0, mostCuts)) {
-    const tiles = space.region.statements.map((_, at) => bestTile(space, at, cut, pricing));
-    const plain = space.schedule({ cut, tiles });
-    const applied = applySchedule(space.region, plain);
-    const serialNs = applied.ok ? pricing.codePriceOf(applied.value) : undefined;
-    if (serialNs === undefined) continue;
+  for (const { cut, tiles: choices, serialNs } of known.cuts) {
+    const tiles = choices.map((choice, at) => spelledTile(space, { at, cut, choice }, target));
     for (const parallel of parallels) {
-      states.push(
-        stateOf(
-          space,
-          { cut, tiles, ...(parallel !== undefined && { parallel }) },
-          serialNs,
-          pricing,
-        ),
-      );
+      const state = { cut, tiles, ...(parallel !== undefined && { parallel }) };
+      states.push(stateOf(space, state, serialNs, pricing));
     }
   }
   if (states.length === 0) return undefined;
   states.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
-  const legal = ranked.length * parallels.length;
+  const legal = known.fitting * parallels.length;
   const kept = states.length;
   return {
     figures: space.figures,
@@ -94,6 +100,32 @@ export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionSt
       occupancy: legal - kept,
       code: 0,
       kept,
+    },
+  };
+}
+
+function narrowed(space: ChainSpace, pricing: ChainPricing): KnownChain {
+  const ranked = rankedCuts(space, pricing);
+  const cuts = ranked.slice(0, mostCuts).flatMap(({ cut }) => {
+    const tiles = space.region.statements.map((_, at) => bestTile(space, at, cut, pricing));
+    const applied = applySchedule(space.region, space.schedule({ cut, tiles }));
+    const serialNs = applied.ok ? pricing.codePriceOf(applied.value) : undefined;
+    return serialNs === undefined ? [] : [{ cut, tiles: tiles.map((t) => t.choice!), serialNs }];
+  });
+  return { fitting: ranked.length, cuts };
+}
+
+/** The tile of a statement's piece in the chain's own names; nothing is packed for a piece. */
+function spelledTile(
+  space: ChainSpace,
+  { at, cut, choice }: { readonly at: number; readonly cut: ChainCut; readonly choice: TileChoice },
+  target: Target,
+): ChainState["tiles"][number] {
+  return {
+    schedule: () => {
+      const region = space.statementRegion(at, cut);
+      const { speller } = new TileSpace(region, target, { parallel: false });
+      return { region: region.name, target: target.name, directives: speller.directives(choice) };
     },
   };
 }

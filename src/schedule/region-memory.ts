@@ -3,6 +3,7 @@
  * that compete for being the program differ in few regions: the others are narrowed, priced and proved
  * once for all of them. Everything here is keyed by what a region computes, whatever its names.
  */
+import type { KnownChain } from "./chain-states.ts";
 import { KnownStates } from "./known-states.ts";
 import { LegalityClasses } from "./legality-class.ts";
 
@@ -15,6 +16,8 @@ export interface RegionMemory {
   readonly prices: Map<string, number>;
   /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
   readonly chains: Map<string, readonly (readonly number[])[]>;
+  /** States of chains, by their classes. */
+  readonly chainStates: Map<string, KnownChain>;
   /** Classes whose legality was decided. */
   readonly classes: LegalityClasses;
 }
@@ -25,6 +28,7 @@ export function emptyMemory(): RegionMemory {
     tiles: new Map(),
     prices: new Map(),
     chains: new Map(),
+    chainStates: new Map(),
     classes: new LegalityClasses(),
   };
 }
