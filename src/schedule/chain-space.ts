@@ -42,6 +42,7 @@ export class ChainSpace {
   readonly shared: number;
   readonly figures: NestFigures;
   readonly #target: Target;
+  readonly #pieces = new Map<string, Region>();
   /** Upper ends of the common loops. */
   readonly #extents: readonly number[];
 
@@ -97,6 +98,13 @@ export class ChainSpace {
 
   /** One piece as a region: the common loops stand still but for the rows of the cut. */
   piece(cut: ChainCut): Region {
+    const key = `${cut.loop ?? ""} ${cut.rows}`;
+    const known = this.#pieces.get(key) ?? this.#pieceAnew(cut);
+    this.#pieces.set(key, known);
+    return known;
+  }
+
+  #pieceAnew(cut: ChainCut): Region {
     const statements = this.region.statements.map((s) => this.#pieceOf(s, cut));
     const tensors = new Map<
       string,

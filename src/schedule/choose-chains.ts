@@ -208,10 +208,11 @@ class ChainChooser {
       (ns, m) => ns + this.#codePrice(this.#regions[m]!) + this.#leftNs([m]),
       0,
     );
+    // A proof takes longer than the price.
     const isWorth =
       states !== undefined &&
-      this.#isLegal(chain, states.states[0]!) &&
-      states.states[0]!.priceNs + this.#leftNs(members) < apart;
+      states.states[0]!.priceNs + this.#leftNs(members) < apart &&
+      this.#isLegal(chain, states.states[0]!);
     memory.prices.set(key, isWorth ? 1 : 0);
     return isWorth;
   }
