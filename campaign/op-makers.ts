@@ -70,6 +70,52 @@ const binary: OpMaker = (d) => {
   return true;
 };
 
+/** How two values are joined, with what bounds the result and whether it is exact where they are. */
+function join(
+  d: GraphDraft,
+  x: PoolValue,
+  y: { readonly id: number; readonly bound: number },
+): void {
+  const op = d.rng.pick(["add", "mul", "max"] as const);
+  const bound = { add: x.bound + y.bound, mul: x.bound * y.bound, max: Math.max(x.bound, y.bound) };
+  const operands = d.rng.uniform() < 0.5 ? [x.id, y.id] : [y.id, x.id];
+  const exact = x.exact && op === "max";
+  d.keep(d.builder.apply(op, ...operands), { exact, bound: Math.max(1, bound[op]) });
+}
+
+/** A value joined with itself in another order, or with a part of it: it is read twice, once through a view. */
+const joinView: OpMaker = (d) => {
+  const x = d.find((v) => isFloat(v) && v.dims.length > 0);
+  if (x === undefined) return false;
+  const { builder: b } = d;
+  const ways = [
+    () => b.reshape(b.node("reverse", [b.reshape(x.id, [-1])], { axes: [0] }), x.dims),
+    () => b.reshape(b.transpose(x.id, shuffled(d, [...x.dims.keys()])), x.dims),
+    () => {
+      const size = x.extents.at(-1)!;
+      const from = toIndex(d.rng.integer(0, count(x) - size));
+      const sizes = [toIndex(size)];
+      return b.node("slice", [b.reshape(x.id, [-1])], { starts: [from], steps: [1], sizes });
+    },
+  ];
+  const isKnown = x.dims.every((dim) => constantValue(dim) !== undefined);
+  join(d, x, { id: d.rng.pick(isKnown ? ways : ways.slice(0, 2))(), bound: x.bound });
+  return true;
+};
+
+/** Two values of one shape that stand apart in the graph. */
+const joinValues: OpMaker = (d) => {
+  const x = d.find(isFloat);
+  const isLike = (v: PoolValue): boolean =>
+    isFloat(v) &&
+    v.id !== x?.id &&
+    v.dims.map((e) => e.key).join() === x?.dims.map((e) => e.key).join();
+  const y = d.find(isLike);
+  if (x === undefined || y === undefined) return false;
+  join(d, { ...x, exact: x.exact && y.exact }, y);
+  return true;
+};
+
 const integers: OpMaker = (d) => {
   const x = d.find(isInteger) ?? d.input(d.rng.pick(["i32", "i64"]), d.dims(0, 3));
   const op = d.rng.pick(["add", "sub", "mul", "min", "max", "bitAnd", "bitOr", "bitXor"] as const);
@@ -312,6 +358,8 @@ export const opMakers: readonly OpMaker[] = [
   unary,
   roundOff,
   binary,
+  joinView,
+  joinValues,
   integers,
   compareAndSelect,
   convert,

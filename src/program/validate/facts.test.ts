@@ -42,10 +42,12 @@ function checkAgainstEnumeration(seed: number): void {
   const extentI = small([M]);
   const extentJ = small([M, i]);
   const guard = small([M, i, j]);
-  const goal = ix.sub(
+  const linear = ix.sub(
     small([M, i, j]),
     rng.pick([small([M, i, j]), ix.constant(rng.integer(-4, 4))]),
   );
+  const product = ix.mul(rng.integer(-2, 2), rng.pick([M, i, j]), rng.pick([M, i, j]));
+  const goal = rng.integer(0, 2) === 0 ? ix.add(linear, product) : linear;
   const facts = Facts.none()
     .withParameter("M", 1, 9)
     .withVariable("i", extentI)
@@ -63,6 +65,23 @@ function checkAgainstEnumeration(seed: number): void {
     }
   }
 }
+
+test("elements of a matrix of unknown size are inside it, row by row and in the last rows", () => {
+  const [N, o, r, c] = ["N", "o", "r", "c"].map((name) => ix.variable(name)) as [
+    ix.IndexExpr,
+    ix.IndexExpr,
+    ix.IndexExpr,
+    ix.IndexExpr,
+  ];
+  const outer = Facts.none().withParameter("N", 1, 16).withVariable("o", ix.ceilDiv(N, 8));
+  const left = ix.min(8, ix.max(0, ix.sub(N, ix.mul(8, o))));
+  const rows = outer.withNonNegative(ix.sub(N, ix.add(ix.mul(8, o), 1))).withVariable("r", left);
+  const inside = rows.withVariable("c", N);
+  const row = ix.add(ix.mul(8, o), r);
+  const last = ix.sub(ix.mul(N, N), ix.add(ix.mul(N, row), c, 1));
+  expect(inside.nonNegative(last)).toBe(true);
+  expect(inside.nonNegative(ix.sub(last, 1))).toBe(false);
+});
 
 test("what is proved holds at every point", () => {
   fc.assert(fc.property(fc.integer(), checkAgainstEnumeration), { numRuns: 2000 });

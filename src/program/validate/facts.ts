@@ -304,9 +304,7 @@ export class Facts {
   #parts(): FactParts {
     const below = new Map<string, readonly IndexExpr[]>();
     for (const [name, { extent }] of this.#known) {
-      if (!extent) continue;
-      const room = sub(extent, add(variable(name), 1));
-      below.set(name, this.#consequences(room));
+      if (extent) below.set(name, this.#consequences(roomOf(name, extent)));
     }
     return { ranges: this.ranges, below, conditions: this.conditions };
   }
@@ -342,15 +340,18 @@ export class Facts {
     });
   }
 
-  #try(goal: IndexExpr, { depth, steps, first }: Effort): boolean {
-    return this.#search(goal, { steps, first, seen: new Set<string>() }, depth);
+  #try(goal: IndexExpr, { depth, steps: few, first }: Effort): boolean {
+    // The integer solver knows nothing of products.
+    const steps = hasProducts(goal) ? 5 * few : few;
+    return this.#search(goal, { steps, first, seen: new Map<string, number>() }, depth);
   }
 
   #search(e: IndexExpr, search: Search, depth: number): boolean {
     const range = rangeOf(e, this.ranges);
     if (range.min >= 0) return true;
-    if (range.max < 0 || depth === 0 || search.steps-- <= 0 || search.seen.has(e.key)) return false;
-    search.seen.add(e.key);
+    if (range.max < 0 || depth === 0 || (search.seen.get(e.key) ?? 0) >= depth) return false;
+    if (search.steps-- <= 0) return false;
+    search.seen.set(e.key, depth);
     const next = (p: IndexExpr): boolean => this.#search(p, search, depth - 1);
     const [equivalent] = withoutDivision(e);
     if (equivalent && search.first === "condition" && next(equivalent)) return true;
@@ -367,13 +368,17 @@ export class Facts {
     );
   }
 
-  /** A min or max that stands alone in a term: one operand will do, or all must. */
+  /** A min or max in a term, alone or beside what is not negative: one operand will do, or all must. */
   #byExtremum(e: IndexExpr, next: Next): boolean {
     for (const term of e.terms) {
-      const atom = soleAtom(term);
+      const atom = term.atoms.find((a) => "operands" in a);
       if (!atom || !("operands" in atom)) continue;
+      const others = term.atoms.filter((a) => a !== atom);
+      const beside = others.length === 0 ? one : productOf(1, others);
+      if (rangeOf(beside, this.ranges).min < 0) continue;
       const anyWill = term.coefficient > 0 === (atom.kind === "max");
-      const put = (p: IndexExpr): boolean => next(replaceTerm(e, term, mul(term.coefficient, p)));
+      const put = (p: IndexExpr): boolean =>
+        next(replaceTerm(e, term, mul(term.coefficient, beside, p)));
       return anyWill ? atom.operands.some(put) : atom.operands.every(put);
     }
     return false;
@@ -440,19 +445,51 @@ export class Facts {
     return slopes.every((s) => s === slopes[0]) ? slopes[0] : undefined;
   }
 
-  /** e >= 0 follows from c >= 0 and k e - m c >= 0 for k, m > 0 that cancel a term. */
+  /**
+   * e >= 0 follows from c >= 0 and k e - m f c >= 0 for k, m > 0 that cancel a term, where f is what the term
+   * has beside the one of c, and is not negative. What is left without products is for the integer solver.
+   */
   #byCondition(e: IndexExpr, next: Next): boolean {
-    for (const condition of this.conditions) {
+    const hasProduct = hasProducts(e);
+    const rooms = hasProduct ? this.#rooms(e) : [];
+    const settle = (left: IndexExpr): boolean =>
+      hasProduct && !hasProducts(left) ? this.#decide(left) === "proved" : next(left);
+    for (const condition of [...this.conditions, ...rooms]) {
       for (const term of e.terms) {
-        const match = condition.terms.find((t) => t.key === term.key);
-        if (!match || match.coefficient > 0 !== term.coefficient > 0) continue;
-        const k = Math.abs(match.coefficient);
-        const m = Math.abs(term.coefficient);
-        const left = sub(mul(k, e), mul(m, condition));
-        if (left.terms.length <= e.terms.length && next(left)) return true;
+        for (const match of condition.terms) {
+          if (match.coefficient > 0 !== term.coefficient > 0) continue;
+          const factor = this.#cofactor(term, match);
+          if (!factor) continue;
+          const k = Math.abs(match.coefficient);
+          const m = Math.abs(term.coefficient);
+          const left = sub(mul(k, e), mul(m, factor, condition));
+          if (left.terms.length <= e.terms.length && settle(left)) return true;
+        }
       }
     }
     return false;
+  }
+
+  /** What the extents of the variables in `e` leave above them: each is >= 0. */
+  #rooms(e: IndexExpr): readonly IndexExpr[] {
+    return [...variablesOf(e)].flatMap((name) => {
+      const extent = this.#known.get(name)?.extent;
+      return extent ? this.#consequences(roomOf(name, extent)) : [];
+    });
+  }
+
+  /** The product of the atoms of `term` beside those of `part`; undefined where it may be negative. */
+  #cofactor(term: IndexTerm, part: IndexTerm): IndexExpr | undefined {
+    if (term.key === part.key) return one;
+    if (part.atoms.length >= term.atoms.length) return undefined;
+    const rest = [...term.atoms];
+    for (const { key } of part.atoms) {
+      const at = rest.findIndex((a) => a.key === key);
+      if (at < 0) return undefined;
+      rest.splice(at, 1);
+    }
+    const factor = productOf(1, rest);
+    return rangeOf(factor, this.ranges).min >= 0 ? factor : undefined;
   }
 
   /** n - d + 1 <= d floorDiv(n, d) <= n, and mod(n, d) = n - d floorDiv(n, d). */
@@ -490,6 +527,7 @@ function chosenValue(sample: number, name: number, min: number, max: number): nu
 }
 
 const none: readonly string[] = [];
+const one = constant(1);
 
 /** The value, `missing` variables being 0. */
 function valueAt(e: IndexExpr, at: Assignment, missing: readonly string[]): number {
@@ -502,12 +540,22 @@ function termsKey({ key, constant: c }: IndexExpr): string {
   return c === 0 ? key : key.slice(0, key.length - String(Math.abs(c)).length - 3);
 }
 
+function hasProducts(e: IndexExpr): boolean {
+  return e.terms.some((t) => t.atoms.length > 1);
+}
+
+/** What is left between a variable and the end of its range. */
+function roomOf(name: string, extent: IndexExpr): IndexExpr {
+  return sub(extent, add(variable(name), 1));
+}
+
 type Next = (e: IndexExpr) => boolean;
 
 interface Search {
   steps: number;
   readonly first: Effort["first"];
-  readonly seen: Set<string>;
+  /** How deep the search below an expression went. */
+  readonly seen: Map<string, number>;
 }
 
 function mentions(atom: IndexAtom, name: string): boolean {
