@@ -42,7 +42,9 @@ it("names the chain of rules, prices before and after, and the graph that is kep
     { op: "MatMul", inputs: ["x", "y"], outputs: ["xy"] },
     { op: "MatMul", inputs: ["xy", "z"], outputs: ["r"] },
   ]);
-  expect(text).toMatch(/^import [\d.]+ ms, rewritten [\d.]+ ms \([\d.]+ % less\)/);
+  expect(text).toMatch(
+    /^import [\d.]+ ms, rewritten [\d.]+ ms \([\d.]+ % less\), as scheduled for 2 threads/,
+  );
   expect(text).toContain("(kept)");
   expect(text).toMatch(/rule +uses/);
   expect(text).toContain("at the price that rewriting goes by");

@@ -14,19 +14,24 @@ import { printTable } from "./table.ts";
 export function explainRewrite({ origin, target }: OpenModel): CommandResult {
   const compiled = origin?.compiled;
   invariant(compiled?.rewritten, () => "the model was not rewritten");
-  const { competitors, rewritten } = compiled;
+  const { competitors, rewritten, threads } = compiled;
   const parts = rewritten.parts.map(describedPart);
   const rank = competitors.find((c) => c.isKept)!.rank;
   const described = parts.map((part) => describePart(part, rank));
-  const text = [...describeGraphs(competitors), "", ...described].join("\n");
+  const pricedFor = target.blocks ? "as scheduled" : `as scheduled for ${threads} threads`;
+  const onOne = target.blocks ? "" : " on one core";
+  const head = [
+    ...describeGraphs(competitors, pricedFor),
+    `parts, each by itself${onOne} at the price that rewriting goes by, before it is scheduled:`,
+  ];
+  const text = [...head, "", ...described].join("\n");
   const importPriceNs = competitors.at(-1)!.estimateNs;
   const keptPriceNs = competitors.find((c) => c.isKept)!.estimateNs;
   const data = { importPriceNs, keptPriceNs, graphs: competitors, parts };
   return { data, text, target: target.name };
 }
 
-/** As scheduled, on one core. */
-function describeGraphs(competitors: readonly Competitor[]): readonly string[] {
+function describeGraphs(competitors: readonly Competitor[], pricedFor: string): readonly string[] {
   const others = competitors.slice(0, -1);
   const unchanged = competitors.at(-1)!;
   const kept = competitors.find((c) => c.isKept)!;
@@ -34,17 +39,13 @@ function describeGraphs(competitors: readonly Competitor[]): readonly string[] {
   const saved = `${(100 * (1 - after / before)).toFixed(1)} % less`;
   const outcome =
     kept === unchanged
-      ? `import ${milliseconds(before)} ms, which is kept: no other graph is cheaper by more than prices tell apart`
-      : `import ${milliseconds(before)} ms, rewritten ${milliseconds(after)} ms (${saved}), as scheduled for one core of the target`;
+      ? `import ${milliseconds(before)} ms (${pricedFor}), which is kept: no other graph is cheaper by more than prices tell apart`
+      : `import ${milliseconds(before)} ms, rewritten ${milliseconds(after)} ms (${saved}), ${pricedFor}`;
   const listed = others.map(({ estimateNs, isKept }) => {
     const price = estimateNs === undefined ? "refused" : milliseconds(estimateNs);
     return isKept ? `${price} (kept)` : price;
   });
-  return [
-    outcome,
-    `graphs beside the import, ms: ${listed.join(", ") || "none"}`,
-    "parts, each by itself at the price that rewriting goes by, before it is scheduled:",
-  ];
+  return [outcome, `graphs beside the import, ms: ${listed.join(", ") || "none"}`];
 }
 
 /** A part with prices in place of differences. */
