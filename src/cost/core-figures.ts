@@ -49,6 +49,9 @@ export interface CoreFigures {
 
 export type CoreFigure = keyof CoreFigures;
 
+/** Trips up to which branch prediction knows where a loop ends. */
+export const foreseenTrips = 32;
+
 /** Registers that a core has for vectors, those of a tile and those of its operands. */
 export function vectorRegisterCount(target: Target): number {
   return target.vectorRegisters > 16 ? 32 : 16;

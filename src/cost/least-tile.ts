@@ -4,11 +4,11 @@
  * tile and its reduction. Out: nanoseconds that nest-price.ts's exact figure never falls below, at a
  * fraction of its cost, so that most tiles need not be priced to be passed over.
  */
-import type { LoopFigures, NestFigures } from "../schedule/nest-figures.ts";
-import type { CoreFigures } from "./core-figures.ts";
+import type { AccessFigures, LoopFigures, NestFigures } from "../schedule/nest-figures.ts";
+import { type CoreFigures, foreseenTrips } from "./core-figures.ts";
 
 /** The exact price is summed in another order: the last bits of both may differ. */
-const roundings = 1 - 1e-9;
+export const roundings = 1 - 1e-9;
 
 /** What a statement's points take, whatever the tile. */
 export interface PointWork {
@@ -18,7 +18,9 @@ export interface PointWork {
   /** Arithmetic and stores once per vector of results. */
   readonly finish: number;
   readonly writes: number;
-  readonly reads: number;
+  readonly reads: readonly AccessFigures[];
+  /** By loop: reads that it moves, each with a pointer at least. */
+  readonly moving: readonly number[];
   /** Iterations of all space loops. */
   readonly points: number;
 }
@@ -32,13 +34,16 @@ export function pointWork(
   const body = figures.body + figures.bodyCalls * (callFactor - 1);
   const product = body - 1 + (isFused ? 1 : 2);
   const folded = isProduct ? product : body + combine;
-  const count = (use: string): number => accesses.filter((a) => a.use === use).length;
+  const used = (use: string) => accesses.filter((a) => a.use === use);
   return {
     arithmetic: reduces ? folded : body,
     dotArithmetic: isProduct ? 1 : folded,
     finish: figures.finish + figures.finishCalls * (callFactor - 1),
-    writes: count("write"),
-    reads: count("read"),
+    writes: used("write").length,
+    reads: used("read"),
+    moving: loops.map(
+      (_, l) => used("read").filter((a) => a.axes.some((x) => x.steps[l] !== 0)).length,
+    ),
     points: loops.reduce((n, l) => (l.kind === "reduce" ? n : n * l.extent), 1),
   };
 }
@@ -67,7 +72,8 @@ export function leastTileNs(
   // Ragged ends have more tiles, of fewer points.
   const tiles = work.points / width;
   const vectors = work.points / lanes;
-  const each = isInLanes && lanes > 1 ? work.dotArithmetic : work.arithmetic;
+  const isDot = isInLanes && lanes > 1;
+  const each = isDot ? work.dotArithmetic : work.arithmetic;
   const ends = Math.max(
     (vectors * work.finish) / c.arithmeticPerNs,
     (vectors * work.writes) / c.storesPerNs,
@@ -75,13 +81,68 @@ export function leastTileNs(
   );
   const steps = trips * tiles;
   const arithmetic = trips * copies * vectors * each;
-  const loads = steps * work.reads;
+  const wholeLoads = isDot ? 0 : wholeTiles(figures, micro) * leastLoads(work.reads, micro);
+  const loads = Math.max(steps * work.reads.length, trips * wholeLoads);
+  const { control, aroundNs } = reductionControl(figures, work, { micro, core: c });
   const inside = Math.max(
     arithmetic / c.arithmeticPerNs,
     loads / c.loadsPerNs,
-    (arithmetic + loads) / c.issuePerNs,
+    (arithmetic + loads + steps * control) / c.issuePerNs,
   );
   if (!figures.reduces) return roundings * Math.max(ends, inside);
   const chained = figures.combine > 0 ? steps * copies * c.latencyNs : 0;
-  return roundings * (Math.max(inside, chained) + ends + tiles * c.latencyNs);
+  return roundings * (Math.max(inside, chained) + ends + tiles * (aroundNs + c.latencyNs));
+}
+
+/** Instructions of loop control in a step, and what the loops of a reduction take in a tile beside its steps. */
+function reductionControl(
+  figures: NestFigures,
+  work: PointWork,
+  { micro, core: c }: { readonly micro: readonly LoopFigures[]; readonly core: CoreFigures },
+): { readonly control: number; readonly aroundNs: number } {
+  let control = 0;
+  let aroundNs = 0;
+  let isInner = true;
+  for (let i = micro.length - 1; i >= 0; i--) {
+    const { origin, mode, trips } = micro[i]!;
+    if (mode !== "serial" || figures.loops[origin]!.kind !== "reduce") continue;
+    const pointers = work.moving[origin]!;
+    const own = c.loopInstructions * (2 + pointers);
+    const ends = c.loopEndNs * Math.min(1, trips / foreseenTrips);
+    if (isInner) control = own;
+    else aroundNs = (aroundNs + own / c.issuePerNs) * trips;
+    aroundNs += (pointers * c.setupInstructions) / c.issuePerNs + ends;
+    isInner = false;
+  }
+  return { control, aroundNs };
+}
+
+/** Tiles that no end of a loop cuts. */
+function wholeTiles({ loops }: NestFigures, micro: readonly LoopFigures[]): number {
+  let tiles = 1;
+  for (let origin = 0; origin < loops.length; origin++) {
+    const { kind, extent } = loops[origin]!;
+    if (kind === "reduce") continue;
+    let width = 1;
+    for (const l of micro) if (l.origin === origin) width *= l.trips;
+    tiles *= Math.floor(extent / width);
+  }
+  return tiles;
+}
+
+/** Vectors that a step of a whole tile loads: along each axis as many as one loop alone makes. */
+function leastLoads(reads: readonly AccessFigures[], micro: readonly LoopFigures[]): number {
+  let loads = 0;
+  for (const { axes } of reads) {
+    let own = 1;
+    for (const { steps, extent } of axes) {
+      let most = 1;
+      for (const l of micro) {
+        if (l.mode === "unroll" && l.trips > most && steps[l.origin] !== 0) most = l.trips;
+      }
+      own *= Math.min(most, extent);
+    }
+    loads += own;
+  }
+  return loads;
 }

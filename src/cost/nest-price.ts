@@ -16,8 +16,8 @@ import {
   packedAccess,
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
-import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
-import { leastTileNs, type PointWork, pointWork } from "./least-tile.ts";
+import { type CoreFigures, foreseenTrips, vectorRegisterCount } from "./core-figures.ts";
+import { leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
 import { crowdedOut } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -106,9 +106,13 @@ export class NestPricer {
     return this.#coreTerms(splitLoops(this.#figures, loops), packed, limitNs);
   }
 
-  /** What `coreTerms` is never below, for a tile and its reduction under any loops. */
-  leastNs(micro: readonly LoopFigures[]): number {
-    return leastTileNs(this.#figures, this.#work, { micro, core: this.#core });
+  /** What `coreTerms` is never below, at a fraction of the work. */
+  leastNs(
+    { around, micro }: Record<"around" | "micro", readonly LoopFigures[]>,
+    packed: readonly PackedAxis[],
+  ): number {
+    const core = leastTileNs(this.#figures, this.#work, { micro, core: this.#core });
+    return core + roundings * this.aroundNs(around, packed);
   }
 
   accesses(packed: readonly PackedAxis[]): readonly AccessFigures[] {
@@ -362,9 +366,6 @@ export class NestPricer {
 export function chainNs(additions: number, spills: number, c: CoreFigures): number {
   return additions * c.latencyNs + Math.min(additions, spills / 2) * c.reloadNs;
 }
-
-/** Trips up to which branch prediction knows where a loop ends. */
-const foreseenTrips = 32;
 
 /** Vectors of one step: kept all along, loaded ahead; copies of the step, and whether it is of a reduction. */
 interface StepValues {

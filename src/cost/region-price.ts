@@ -78,7 +78,7 @@ class PricedLoops implements TilePrice {
     this.#loops = loops;
     this.#packed = packed;
     this.#boundNs = boundNs;
-    this.leastNs = Math.max(nest.leastNs(loops.micro), boundNs);
+    this.leastNs = Math.max(nest.leastNs(loops, packed), boundNs);
   }
 
   floorNs(limitNs: number): number {
