@@ -4,7 +4,13 @@
  * tile and its reduction. Out: nanoseconds that nest-price.ts's exact figure never falls below, at a
  * fraction of its cost, so that most tiles need not be priced to be passed over.
  */
-import type { AccessFigures, LoopFigures, NestFigures } from "../schedule/nest-figures.ts";
+import { laneOrder } from "../schedule/footprint.ts";
+import type {
+  AccessFigures,
+  LoopFigures,
+  NestFigures,
+  PackedAxis,
+} from "../schedule/nest-figures.ts";
 import { type CoreFigures, foreseenTrips } from "./core-figures.ts";
 
 /** The exact price is summed in another order: the last bits of both may differ. */
@@ -21,6 +27,8 @@ export interface PointWork {
   readonly reads: readonly AccessFigures[];
   /** By loop: reads that it moves, each with a pointer at least. */
   readonly moving: readonly number[];
+  /** Space loops that guards of reads mention. */
+  readonly tested: readonly number[];
   /** Iterations of all space loops. */
   readonly points: number;
 }
@@ -44,14 +52,24 @@ export function pointWork(
     moving: loops.map(
       (_, l) => used("read").filter((a) => a.axes.some((x) => x.steps[l] !== 0)).length,
     ),
+    tested: [...new Set(used("read").flatMap((a) => a.guardLoops))].filter(
+      (l) => loops[l]!.kind === "space",
+    ),
     points: loops.reduce((n, l) => (l.kind === "reduce" ? n : n * l.extent), 1),
   };
+}
+
+/** The loops of a tile and of its reduction, and what is packed for it. */
+interface TileOf {
+  readonly micro: readonly LoopFigures[];
+  readonly packed: readonly PackedAxis[];
+  readonly core: CoreFigures;
 }
 
 export function leastTileNs(
   figures: NestFigures,
   work: PointWork,
-  { micro, core: c }: { readonly micro: readonly LoopFigures[]; readonly core: CoreFigures },
+  { micro, packed, core: c }: TileOf,
 ): number {
   let lanes = 1;
   let copies = 1;
@@ -81,13 +99,15 @@ export function leastTileNs(
   );
   const steps = trips * tiles;
   const arithmetic = trips * copies * vectors * each;
-  const wholeLoads = isDot ? 0 : wholeTiles(figures, micro) * leastLoads(work.reads, micro);
-  const loads = Math.max(steps * work.reads.length, trips * wholeLoads);
+  const whole = isDot ? 0 : trips * wholeTiles(figures, micro);
+  const wholeLoads = whole > 0 ? leastLoads(figures, work, { micro, packed, core: c }) : noLoads;
+  const loads = Math.max(steps * work.reads.length, whole * wholeLoads.loads);
+  const others = whole * wholeLoads.others;
   const { control, aroundNs } = reductionControl(figures, work, { micro, core: c });
   const inside = Math.max(
     arithmetic / c.arithmeticPerNs,
     loads / c.loadsPerNs,
-    (arithmetic + loads + steps * control) / c.issuePerNs,
+    (arithmetic + loads + others + steps * control) / c.issuePerNs,
   );
   if (!figures.reduces) return roundings * Math.max(ends, inside);
   const chained = figures.combine > 0 ? steps * copies * c.latencyNs : 0;
@@ -98,7 +118,7 @@ export function leastTileNs(
 function reductionControl(
   figures: NestFigures,
   work: PointWork,
-  { micro, core: c }: { readonly micro: readonly LoopFigures[]; readonly core: CoreFigures },
+  { micro, core: c }: Omit<TileOf, "packed">,
 ): { readonly control: number; readonly aroundNs: number } {
   let control = 0;
   let aroundNs = 0;
@@ -130,10 +150,26 @@ function wholeTiles({ loops }: NestFigures, micro: readonly LoopFigures[]): numb
   return tiles;
 }
 
+/** Instructions that a step of a whole tile loads with, on average over those that padding touches and others. */
+interface LeastLoads {
+  readonly loads: number;
+  readonly others: number;
+}
+
+const noLoads: LeastLoads = { loads: 0, others: 0 };
+
 /** Vectors that a step of a whole tile loads: along each axis as many as one loop alone makes. */
-function leastLoads(reads: readonly AccessFigures[], micro: readonly LoopFigures[]): number {
+function leastLoads(
+  figures: NestFigures,
+  { reads, tested }: PointWork,
+  { micro, packed, core: c }: TileOf,
+): LeastLoads {
+  const edges = edgeShare(figures, tested, micro);
+  const vector = micro.findLast((l) => l.mode === "vector");
   let loads = 0;
-  for (const { axes } of reads) {
+  let others = 0;
+  for (const access of reads) {
+    const { axes, guarded, guardLoops } = access;
     let own = 1;
     for (const { steps, extent } of axes) {
       let most = 1;
@@ -142,7 +178,42 @@ function leastLoads(reads: readonly AccessFigures[], micro: readonly LoopFigures
       }
       own *= Math.min(most, extent);
     }
-    loads += own;
+    const isGathered = isApart(access, vector, packed);
+    const isTested = guarded && vector !== undefined && guardLoops.includes(vector.origin);
+    const each = isGathered || isTested ? vector!.trips : 1;
+    const share = isGathered ? 1 : edges;
+    const gather = each > 1 ? c.gatherInstructions - 1 : 0;
+    loads += own * (1 - share + share * each);
+    others += share * own * each * gather;
+    if (guarded) others += edges * own * each * c.guardInstructions;
   }
-  return loads;
+  return { loads, others };
+}
+
+/** Whether lanes take elements one by one; an operand that is packed has them side by side. */
+function isApart(
+  access: AccessFigures,
+  vector: LoopFigures | undefined,
+  packed: readonly PackedAxis[],
+): boolean {
+  if (vector === undefined || vector.trips === 1) return false;
+  if (packed.some((p) => p.tensor === access.tensor)) return false;
+  return access.scattered || laneOrder(access, vector.origin) === "apart";
+}
+
+/** Share of the tiles that padding touches: the first and the last along each loop that is tested. */
+export function edgeShare(
+  figures: NestFigures,
+  tested: readonly number[],
+  tile: readonly LoopFigures[],
+): number {
+  if (tested.length === 0) return 0;
+  let whole = 1;
+  for (const origin of tested) {
+    let covered = 1;
+    for (const l of tile) if (l.origin === origin) covered *= l.trips;
+    const trips = Math.ceil(figures.loops[origin]!.extent / covered);
+    whole *= Math.max(0, trips - 2) / trips;
+  }
+  return 1 - whole;
 }

@@ -17,7 +17,7 @@ import {
 } from "../schedule/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, foreseenTrips, vectorRegisterCount } from "./core-figures.ts";
-import { leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
+import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
 import { crowdedOut } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -67,8 +67,6 @@ export class NestPricer {
   readonly #packed = new Map<string, StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
   readonly #work: PointWork;
-  /** Space loops that guards of reads mention. */
-  readonly #tested: readonly number[];
 
   constructor(figures: NestFigures, target: Target, core: CoreFigures) {
     this.#figures = figures;
@@ -77,8 +75,6 @@ export class NestPricer {
     this.#registers = vectorRegisterCount(target);
     this.#fused = target.capabilities.has("fma");
     this.#work = pointWork(figures, core, this.#fused);
-    const guards = figures.accesses.flatMap((a) => (a.use === "read" ? a.guardLoops : []));
-    this.#tested = [...new Set(guards)].filter((l) => figures.loops[l]!.kind === "space");
   }
 
   price(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): PriceTerms {
@@ -111,7 +107,7 @@ export class NestPricer {
     { around, micro }: Record<"around" | "micro", readonly LoopFigures[]>,
     packed: readonly PackedAxis[],
   ): number {
-    const core = leastTileNs(this.#figures, this.#work, { micro, core: this.#core });
+    const core = leastTileNs(this.#figures, this.#work, { micro, packed, core: this.#core });
     return core + roundings * this.aroundNs(around, packed);
   }
 
@@ -152,7 +148,7 @@ export class NestPricer {
     const stored = this.#stored(packed);
     const around = this.aroundNs(split.outer, packed);
     const timeOf = (variant: TileVariant, ns: (variant: TileVariant, edge: boolean) => number) => {
-      const edges = this.#edgeShare(variant);
+      const edges = edgeShare(this.#figures, this.#work.tested, variant.tile);
       const edge = edges > 0 ? ns(variant, true) : 0;
       return variant.count * (ns(variant, false) * (1 - edges) + edge * edges);
     };
@@ -186,19 +182,6 @@ export class NestPricer {
       around += (trips * (loopInstructions * (2 + moving[l.origin]!) + setup)) / issuePerNs;
     }
     return around;
-  }
-
-  /** Share of the tiles that padding touches: the first and the last along each loop that is tested. */
-  #edgeShare({ tile }: TileVariant): number {
-    if (this.#tested.length === 0) return 0;
-    let whole = 1;
-    for (const origin of this.#tested) {
-      let covered = 1;
-      for (const l of tile) if (l.origin === origin) covered *= l.trips;
-      const trips = Math.ceil(this.#figures.loops[origin]!.extent / covered);
-      whole *= Math.max(0, trips - 2) / trips;
-    }
-    return 1 - whole;
   }
 
   #tileNs(
