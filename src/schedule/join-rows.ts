@@ -83,6 +83,7 @@ function chainFrom(
     const follows = reads.some((t) => made.has(t));
     const [statement, ...others] = next.statements;
     if (!follows) continue;
+    if (readsView(reads, made, analysed)) break;
     if (!statement || others.length > 0 || taken.has(at)) break;
     const longer = [...members, at];
     const isForm =
@@ -93,6 +94,17 @@ function chainFrom(
     for (const w of statement.writes) made.add(w.tensor);
   }
   return folds > 0 ? members : [];
+}
+
+/** Whether something made is read under another name, at places of rows that may not be done yet. */
+function readsView(
+  reads: readonly string[],
+  made: ReadonlySet<string>,
+  { uses: { roots } }: AnalysedProgram,
+): boolean {
+  const rootOf = (tensor: string): string => roots.get(tensor) ?? tensor;
+  const stored = new Set([...made].map(rootOf));
+  return reads.some((t) => !made.has(t) && stored.has(rootOf(t)));
 }
 
 /** Items of the program that the members are. */

@@ -77,3 +77,15 @@ it("agree with the oracle", () => {
     }
   }
 });
+
+it("are not joined with what makes the value to one kernel over rows", () => {
+  const g = new GraphBuilder("rows");
+  const n = g.symbol("N", 1, 16);
+  const x = g.input("x", { dtype: "f32", shape: [n, constant(1), constant(5)] });
+  const w = g.input("w", { dtype: "f32", shape: [constant(5), constant(4)] });
+  const rows = g.matMul(x, w);
+  const turned = g.node("reverse", [g.reshape(rows, [-1])], { axes: [0] });
+  const graph = g.finish([g.apply("max", g.reshape(turned, g.shapeOf(rows)), rows)]);
+  const weights = { read: (key: string): Tensor => g.storedConstants.get(key)! };
+  unwrap(compileModel({ graph, weights }, { target: targets.get("h200")! }));
+});

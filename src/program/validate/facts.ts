@@ -340,10 +340,12 @@ export class Facts {
     });
   }
 
-  #try(goal: IndexExpr, { depth, steps: few, first }: Effort): boolean {
-    // The integer solver knows nothing of products.
-    const steps = hasProducts(goal) ? 5 * few : few;
-    return this.#search(goal, { steps, first, seen: new Map<string, number>() }, depth);
+  #try(goal: IndexExpr, { depth, steps, first }: Effort): boolean {
+    const search = { first, seen: new Map<string, number>() };
+    // The integer solver knows nothing of products: a variable of each takes a step.
+    return hasProducts(goal)
+      ? this.#search(goal, { ...search, steps: 5 * steps }, depth + 3)
+      : this.#search(goal, { ...search, steps }, depth);
   }
 
   #search(e: IndexExpr, search: Search, depth: number): boolean {

@@ -365,9 +365,10 @@ class SequentialCheck {
       // Views of one type and shape have their elements at the same places.
       const forms = new Set(accesses.map((a) => formOf(a.buffer)));
       const fixed = signaturesOf(accesses, []);
-      if (forms.size === 1 && areSeparate(fixed)) continue;
-      const signatures = signaturesOf(accesses, originsOf(accesses));
-      if (forms.size === 1 && (areSeparate(signatures) || haveOwnWindows(accesses))) continue;
+      const isOne = forms.size === 1;
+      if (isOne && areSeparate(fixed)) continue;
+      const signatures = isOne ? signaturesOf(accesses, originsOf(accesses)) : fixed;
+      if (isOne && (areSeparate(signatures) || haveOwnWindows(accesses))) continue;
       const [one, other] = [...signatures];
       const notes = [one, other].flatMap((x) =>
         x ? [`${x[1].text()}: ${x[0] ?? "not separated"}`] : [],
