@@ -229,6 +229,11 @@ describe("order and reuse of memory", () => {
     "src/schedule/choose-layouts.ts": "lists who meets a map in which form",
     "src/schedule/generalise.ts": "makes the region that stands for a class",
     "src/schedule/nest-figures.ts": "counts for prices",
+    "src/lower/attention/lower-attention.ts": "spells what attention-tree.ts had decided",
+    "src/schedule/attention-form.ts":
+      "finds what is made for one row; attention-tree.ts has affine/ decide",
+    "src/schedule/join-attention.ts":
+      "proposes regions; what may run late is item-order.ts' answer",
     "src/schedule/join-rows.ts": "proposes regions; what may run late is item-order.ts' answer",
     "src/schedule/rows-candidates.ts": "proposes schedules, which are then decided",
     "src/schedule/rows-form.ts": "finds what is made for one row; rows-tree.ts has affine/ decide",

@@ -20,6 +20,7 @@ import { formatDiagnostic } from "../../src/support/diagnostic.ts";
 import { architectures } from "../../src/target/architectures/index.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { type AttentionCase, attentionText } from "../ptx/attention-programs.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { productText } from "../ptx/product-programs.ts";
 import { type RowsCase, rowsText } from "../ptx/row-programs.ts";
@@ -138,6 +139,27 @@ const rows: readonly RowsCase[] = [
   },
 ];
 
+/** Attention as the compiler lowers it. */
+const square = { heads: 4, groups: 4, rows: 512, columns: 512, mask: false } as const;
+const attentions: readonly AttentionCase[] = [
+  {
+    ...{ ...square, depth: 64, dtype: "bf16", causal: false },
+    how: "by mma tile (256, 64) warps 8 stages 2",
+  },
+  {
+    ...{ ...square, groups: 2, depth: 128, dtype: "f16", causal: true },
+    how: "by mma tile (128, 64) warps 8 stages 2",
+  },
+  {
+    ...{ ...square, depth: 256, dtype: "bf16", causal: false },
+    how: "by mma tile (64, 32) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+];
+
 const suite: readonly Entry[] = [
   gemm("128x256 in clusters of 2", {}),
   gemm("128x256", { cluster: 1, clusters: 132 }),
@@ -153,6 +175,11 @@ const suite: readonly Entry[] = [
   ...rows.map((given) => ({
     name: `${given.op} ${given.dtype} ${given.how}`,
     text: () => rowsText(given),
+    claims: targets,
+  })),
+  ...attentions.map((given) => ({
+    name: `attention ${given.dtype} ${given.depth} ${given.how}`,
+    text: () => attentionText(given),
     claims: targets,
   })),
   { name: "row norm", text: () => rowNormProgram(4096), claims: targets },

@@ -28,6 +28,7 @@ import {
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
+import { attentionNanoseconds } from "./attention-cost.ts";
 import { productNanoseconds } from "./product-cost.ts";
 import {
   bodyFlops,
@@ -66,12 +67,12 @@ const blockNs = 80;
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
   const ranges = symbolRanges(scheduled.region);
   const guests = new Set(scheduled.fused.map((f) => f.statement));
-  let estimateNs = scheduled.rows
-    ? limits.launchNs.value + rowsNanoseconds(scheduled, scheduled.rows, limits)
-    : 0;
+  const { attention, rows } = scheduled;
+  let estimateNs = rows ? limits.launchNs.value + rowsNanoseconds(scheduled, rows, limits) : 0;
+  if (attention) estimateNs = limits.launchNs.value + attentionNanoseconds(attention, limits);
   let flops = 0;
   for (const s of scheduled.statements) {
-    if (scheduled.rows) {
+    if (rows || attention) {
       flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
       continue;
     }
@@ -94,7 +95,7 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const matrixFlops = [warpMatrixFlopsPerNs, groupMatrixFlopsPerNs].flatMap((rates) =>
     Object.values(rates).map((r) => r.value),
   );
-  const isMatrix = scheduled.products.some((p) => p.directive.by !== "fma");
+  const isMatrix = attention || scheduled.products.some((p) => p.directive.by !== "fma");
   const flopsPerNs = isMatrix ? Math.max(vectorFlops, ...matrixFlops) : vectorFlops;
   const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;
   return { estimateNs: longestOf(estimateNs, limits.launchNs.value + bytes / rate), boundNs };

@@ -18,6 +18,7 @@ import { dotInstruction } from "../schedule/dot-form.ts";
 import {
   isBound,
   type PlacedTensor,
+  type ScheduledAttention,
   type ScheduledLoop,
   type ScheduledRegion,
   type ScheduledRows,
@@ -49,6 +50,7 @@ import type { LayoutMap } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
+import { lowerAttention } from "./attention/lower-attention.ts";
 import { Block, Names } from "./block.ts";
 import { type TileBox, tileBox } from "./footprint.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
@@ -77,6 +79,8 @@ export function lowerRegion(scheduled: ScheduledRegion, target: Target): Result<
 function lowerAnew(scheduled: ScheduledRegion, target: Target): Result<readonly Kernel[]> {
   return attempt(() => {
     refuseTree(scheduled, target);
+    if (scheduled.attention)
+      return [new KernelLowering(scheduled, target).lowerAttention(scheduled.attention)];
     if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];
     const guests = new Set(scheduled.fused.map((f) => f.statement));
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
@@ -140,6 +144,11 @@ class KernelLowering {
   lowerRows(rows: ScheduledRows): Kernel {
     if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(rows.directive));
     return lowerRows(this.#region, rows, this.#region.region.name, this.#context);
+  }
+
+  lowerAttention(attention: ScheduledAttention): Kernel {
+    if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(attention.directive));
+    return lowerAttention(this.#region, attention, this.#region.region.name, this.#context);
   }
 
   lower(root: ScheduledStatement, suffix: string): Kernel {

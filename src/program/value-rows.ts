@@ -1,11 +1,11 @@
 /**
- * Rows of the value intrinsics: fused multiply-adds and the dot products of small integers and bf16,
+ * Rows of the value intrinsics: fused multiply-adds, a quick power of two, and the dot products of small integers and bf16,
  * at the lane counts that machines have. The capability of a row is its own name, so that a target
  * lists what it executes. Meanings: Intel SDM (VPDPBUSD, VPMADDWD, VDPBF16PS), Arm ARM (SDOT),
  * WebAssembly relaxed SIMD (relaxed_madd, relaxed_dot).
  */
 import type { DType } from "../semantics/dtype.ts";
-import { apply, argument, cast, type ScalarExpr } from "../semantics/scalar-expr.ts";
+import { apply, argument, cast, literal, type ScalarExpr } from "../semantics/scalar-expr.ts";
 import type { ValueIntrinsic } from "./intrinsics.ts";
 
 function laneSuffix(dtype: DType, lanes: number): string {
@@ -74,6 +74,19 @@ const vdpbf16ps: DotRow = {
   terms: 2,
 };
 
+/** 2^x to 22 bits, what is too small to be normal as zero (PTX ISA, "ex2.approx.ftz.f32"). */
+const exp2: ValueIntrinsic = {
+  kind: "value",
+  name: "exp2.f32",
+  needs: "exp2.f32",
+  operands: ["f32"],
+  ratios: [1],
+  result: "f32",
+  lanes: 1,
+  body: apply("exp", apply("mul", argument(0, "f32"), literal(Math.LN2, "f32"))),
+  fused: false,
+};
+
 export const valueRows: readonly ValueIntrinsic[] = [
   ...[1, 4, 8, 16].map((lanes) => fma("f32", lanes)),
   ...[1, 2, 4, 8].map((lanes) => fma("f64", lanes)),
@@ -81,4 +94,5 @@ export const valueRows: readonly ValueIntrinsic[] = [
   ...[4, 8, 16].map((lanes) => dot(vpdpwssd, lanes)),
   ...[4, 8, 16].map((lanes) => dot(vdpbf16ps, lanes)),
   dot(sdot, 4),
+  exp2,
 ];

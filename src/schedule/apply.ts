@@ -22,6 +22,8 @@ import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
 import { layoutFault } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
+import { attentionForm } from "./attention-form.ts";
+import { attendFault } from "./attention-limits.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
 import { dotAxes, dotInstruction } from "./dot-form.ts";
@@ -30,6 +32,7 @@ import { rowsFault, rowsForm } from "./rows-form.ts";
 import {
   type FusedStatement,
   type PlacedTensor,
+  type ScheduledAttention,
   type ScheduledLoop,
   type ScheduledMode,
   type ScheduledProduct,
@@ -141,6 +144,8 @@ function applyDirective(state: ScheduledRegion, d: Directive): ScheduledRegion {
       return { ...state, staged: [...state.staged, { ...place(state, d), copies: depthOf(d) }] };
     case "rows":
       return { ...state, rows: rows(state, d) };
+    case "attend":
+      return { ...state, attention: attend(state, d) };
     case "multiply":
       return { ...state, products: [...state.products, multiply(state, d)] };
     case "layout":
@@ -419,6 +424,28 @@ function rows(state: ScheduledRegion, d: Of<"rows">): ScheduledRows {
   return reject("SCH043", `no block works so on rows: ${fault}`, {
     at: printDirective(d),
     help: "change threads, lanes or rows, or keep rows in memory",
+  });
+}
+
+/** The directive says all about the loops of every statement. */
+function attend(state: ScheduledRegion, d: Of<"attend">): ScheduledAttention {
+  lookup(state, d, d.statement);
+  const form = attentionForm(state.region);
+  const isLast = state.region.statements.at(-1)!.name === d.statement;
+  const others = state.schedule.directives.length > 1;
+  const beside = others ? "it stands beside other directives" : "it is not the last statement";
+  if (typeof form === "string" || others || !isLast) {
+    const why = typeof form === "string" ? form : beside;
+    return reject("SCH044", `the statements up to ${d.statement} are no attention: ${why}`, {
+      at: printDirective(d),
+      help: "bind loops to blocks, groups and threads instead, or multiply by itself",
+    });
+  }
+  const fault = attendFault(d, form);
+  if (fault === undefined) return { form, directive: d };
+  return reject("SCH045", `no block works so on attention: ${fault}`, {
+    at: printDirective(d),
+    help: "change rows, columns, warps or stages",
   });
 }
 

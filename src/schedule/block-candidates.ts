@@ -10,6 +10,7 @@ import { dtypes } from "../semantics/dtype.ts";
 import { constantValue, splitLinear, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../target/target.ts";
+import { enumerateAttention } from "./attention-candidates.ts";
 import type { Directive, Schedule } from "./directive.ts";
 import { enumerateProducts } from "./product-candidates.ts";
 import { enumerateRows } from "./rows-candidates.ts";
@@ -41,7 +42,11 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
   const [only] = lists;
   const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
-  const whole = [...enumerateProducts(region, target), ...enumerateRows(region, limits)];
+  const whole = [
+    ...enumerateProducts(region, target),
+    ...enumerateRows(region, limits),
+    ...enumerateAttention(region, target),
+  ];
   const alone = whole.map((d) => [d]);
   return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
 }

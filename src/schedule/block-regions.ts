@@ -1,5 +1,6 @@
-/** The regions of a target with blocks: those over the same rows joined, products and folds of few results split. */
+/** The regions of a target with blocks: attention as one, those over the same rows joined, products and folds of few results split. */
 import { inTurn, type LayOut } from "../region/regions-of.ts";
+import { joinAttention } from "./join-attention.ts";
 import { joinRows } from "./join-rows.ts";
 import type { PricingOptions } from "./region-prices.ts";
 import { splitsFor } from "./split-products.ts";
@@ -7,5 +8,6 @@ import { splitsFor } from "./split-products.ts";
 /** Undefined for a target without blocks. */
 export function blockRegions(pricing: PricingOptions): LayOut | undefined {
   const { blocks } = pricing.target;
-  return blocks && inTurn(joinRows(pricing), splitsFor(pricing, blocks));
+  if (!blocks) return undefined;
+  return joinAttention(pricing, inTurn(joinRows(pricing), splitsFor(pricing, blocks)));
 }

@@ -12,6 +12,7 @@
  *     stage "x" in local at S0:oh depth 1
  *     multiply S0 by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64
  *     rows S3 threads 256 lanes 4 together 1 keep registers
+ *     attend S38 by mma tile (128, 64) warps 4 stages 2
  *     layout "w" [4, 27, 16] holds [p1, 16*p0 + p2] at [floorDiv(l1, 16), l0, mod(l1, 16)]
  *   }
  *
@@ -25,6 +26,7 @@ import { attempt, type Result } from "../support/diagnostic.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { TextWriter } from "../support/text-writer.ts";
 import {
+  attenders,
   type Directive,
   gridLevels,
   isTreeOnly,
@@ -78,6 +80,8 @@ export function printDirective(d: Directive): string {
     }
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
+    case "attend":
+      return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -177,6 +181,8 @@ function readDirective(reader: TextReader): Directive {
       return readMultiply(reader);
     case "rows":
       return readRows(reader);
+    case "attend":
+      return readAttend(reader);
     case "layout": {
       const tensor = reader.string();
       const shape = readIndexList(reader);
@@ -229,6 +235,20 @@ function readRows(reader: TextReader): Directive {
   const word = reader.name(rowKeepers.join(" or "));
   const keep = rowKeepers.find((k) => k === word) ?? reader.fail(rowKeepers.join(" or "));
   return { kind: "rows", statement, threads, lanes, rows, keep };
+}
+
+function readAttend(reader: TextReader): Directive {
+  const statement = reader.name("a statement");
+  reader.expect("by");
+  const word = reader.name(attenders.join(" or "));
+  const by = attenders.find((a) => a === word) ?? reader.fail(attenders.join(" or "));
+  reader.expect("tile");
+  const [rows, columns] = readNumbers(reader, 2);
+  reader.expect("warps");
+  const warps = reader.number("warps of a block");
+  reader.expect("stages");
+  const stages = reader.number("a number of stages");
+  return { kind: "attend", statement, by, tile: [rows!, columns!], warps, stages };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

@@ -110,6 +110,8 @@ export type Directive =
   | MultiplyDirective
   /** All statements of a region in one kernel of blocks of threads that keep whole rows. */
   | RowsDirective
+  /** Attention, all statements of a region, in one kernel of blocks that walk the scores once. */
+  | AttendDirective
   /** Stores a tensor in another physical layout; weights are packed ahead of time. */
   | { readonly kind: "layout"; readonly tensor: string; readonly layout: LayoutMap };
 
@@ -161,6 +163,23 @@ export interface RowsDirective {
   /** Rows that a block works on at once. */
   readonly rows: number;
   readonly keep: RowKeeper;
+}
+
+/** Who multiplies: the threads of a warp together. */
+export const attenders = ["mma"] as const;
+export type Attender = (typeof attenders)[number];
+
+export interface AttendDirective {
+  readonly kind: "attend";
+  /** The last statement of the region: the product with the values. */
+  readonly statement: string;
+  readonly by: Attender;
+  /** Rows of a block, and columns of the scores that it works on in a step. */
+  readonly tile: readonly [number, number];
+  /** Warps of a block, below each other. */
+  readonly warps: number;
+  /** Steps whose keys and values shared memory holds at once. */
+  readonly stages: number;
 }
 
 export interface Schedule {

@@ -6,6 +6,7 @@
  */
 import * as affine from "../affine/index.ts";
 import { constantValue } from "../semantics/index-expr.ts";
+import { attentionSchedule } from "./attention-tree.ts";
 import type { ProductPart } from "./product-form.ts";
 import { rowsSchedule } from "./rows-tree.ts";
 import type { ScheduledProduct, ScheduledRegion } from "./scheduled-region.ts";
@@ -15,9 +16,13 @@ const known = new WeakMap<ScheduledRegion, TreeSchedule>();
 
 /** The tree of a region whose order only a tree can say. */
 export function treeOf(region: ScheduledRegion): TreeSchedule | undefined {
-  const { rows, products } = region;
-  if (region.tree || (products.length === 0 && !rows)) return region.tree;
-  const made = known.get(region) ?? (rows ? rowsSchedule(region, rows) : productSchedule(region));
+  const { rows, products, attention } = region;
+  if (region.tree || (products.length === 0 && !rows && !attention)) return region.tree;
+  const make = (): TreeSchedule => {
+    if (attention) return attentionSchedule(region, attention);
+    return rows ? rowsSchedule(region, rows) : productSchedule(region);
+  };
+  const made = known.get(region) ?? make();
   known.set(region, made);
   return made;
 }

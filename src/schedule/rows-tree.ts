@@ -6,14 +6,19 @@
  * exchange, which the validator proves.
  */
 import * as affine from "../affine/index.ts";
+import type { Region } from "../region/nest.ts";
 import { type RowStatement, rowLoop } from "./rows-form.ts";
 import type { ScheduledRegion, ScheduledRows } from "./scheduled-region.ts";
 import { regionNest, type TreeSchedule } from "./tree-schedule.ts";
 
 export function rowsSchedule({ region }: ScheduledRegion, rows: ScheduledRows): TreeSchedule {
+  return judgedTree(region, treeOfRows(rows));
+}
+
+/** The tree below the region's domain with affine/'s verdict. */
+export function judgedTree(region: Region, own: affine.ScheduleTree): TreeSchedule {
   const { nest, approximated } = regionNest(region);
-  const inner = innermost(nest.tree);
-  const tree = replaceLoops(nest.tree, inner, treeOfRows(rows));
+  const tree = replaceLoops(nest.tree, innermost(nest.tree), own);
   return { nest, approximated, verdict: affine.judgePlan({ nest, tree }, 0) };
 }
 
@@ -84,7 +89,8 @@ function band(loop: string, values: Values, child: affine.ScheduleTree): affine.
   return { kind: "band", members, permutable: false, child };
 }
 
-function spread(
+/** A band whose iterations run on a level of the grid. */
+export function spread(
   loop: string,
   values: Values,
   mark: "blocks" | "groups" | "threads",

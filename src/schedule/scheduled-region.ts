@@ -11,7 +11,9 @@ import type { Condition } from "../semantics/condition.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
+import type { AttentionForm } from "./attention-form.ts";
 import {
+  type AttendDirective,
   type GridLevel,
   gridLevels,
   type MemoryScope,
@@ -88,6 +90,13 @@ export interface ScheduledRegion {
   readonly products: readonly ScheduledProduct[];
   /** Present where all statements are one kernel over rows. */
   readonly rows?: ScheduledRows;
+  /** Present where all statements are one kernel of attention. */
+  readonly attention?: ScheduledAttention;
+}
+
+export interface ScheduledAttention {
+  readonly form: AttentionForm;
+  readonly directive: AttendDirective;
 }
 
 export interface ScheduledRows {

@@ -87,6 +87,8 @@ export const diagnosticCodes = {
   SCH041: "region has two schedules",
   SCH042: "statements are no rows",
   SCH043: "rows do not fit a block",
+  SCH044: "statements are no attention",
+  SCH045: "attention does not fit a block",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

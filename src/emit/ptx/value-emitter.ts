@@ -337,9 +337,11 @@ export class ValueEmitter {
     return joinLanes(code, dtype, parts);
   }
 
-  /** Fused multiply-add; the dot products of other machines have no spelling. */
+  /** Fused multiply-add, the quick power of two; the dot products of other machines have no spelling. */
   #call(e: ExprOf<"call">): Registers {
     const { code } = this.#context;
+    if (e.intrinsic === "exp2.f32")
+      return [code.op("ex2.approx.ftz.f32", "r", this.scalar(e.operands[0]!))];
     if (!e.intrinsic.startsWith("fma.")) this.#context.refuse(`intrinsic ${e.intrinsic}`);
     const operands = e.operands.map((o) => this.evaluate(o));
     const bits = e.dtype === "f64" ? 64 : 32;

@@ -12,6 +12,7 @@ import {
   constantValue,
   evaluate,
   type IndexExpr,
+  substitute,
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { guardedCopy } from "../guarded-copy.ts";
@@ -37,6 +38,8 @@ export interface SharedPart {
 }
 
 const mostInstances = 1 << 20;
+/** Expressions of threads and blocks into which numbers of blocks are put. */
+const mostSubstitutions = 1 << 16;
 
 export function sharedPart(view: LaunchView): SharedPart | undefined {
   const kept = keptBuffers(view.kernel);
@@ -156,40 +159,78 @@ function expressionsOf(body: readonly Statement[]): readonly IndexExpr[] {
   return found;
 }
 
-/** One instance a class, each with the rest of its cluster; undefined where an index mixes block and thread. */
+/**
+ * One instance a class, each with the rest of its cluster; undefined where they are too many. Blocks are alike
+ * that say the same once the numbers of their axes are put in.
+ */
 function classes(kernel: Kernel): readonly number[] | undefined {
   const { axes, clusterSize } = kernel.grid;
-  const names = new Set(axes.map((a) => a.name));
-  const extents = axes.map((a) => constantValue(a.extent));
-  const count = extents.reduce<number>((n, e) => n * (e ?? Infinity), 1);
+  const names = axes.map((a) => a.name);
+  const extents = axes.map((a) => constantValue(a.extent) ?? Infinity);
+  const count = extents.reduce((n, e) => n * e, 1);
   if (!(count <= mostInstances) || count % clusterSize !== 0) return undefined;
   const telling = new Map<string, IndexExpr>();
   for (const role of kernel.roles) {
     for (const e of expressionsOf(role.body)) {
-      const used = [...variablesOf(e)];
-      if (!used.some((name) => names.has(name))) continue;
-      if (used.every((name) => names.has(name))) telling.set(e.key, e);
-      else return undefined;
+      const used = variablesOf(e);
+      if (names.some((name) => used.has(name))) telling.set(e.key, e);
     }
   }
-  const found = new Map<string, number>();
   const parts = [...telling.values()];
-  for (let first = 0; first < count; first += clusterSize) {
-    let key = "";
+  const extent = lastExtent(kernel, telling);
+  const isMixed = parts.some((e) => [...variablesOf(e)].some((name) => !names.includes(name)));
+  const used = variablesOf(...parts);
+  // Without clusters, axes that tell nothing stand at their beginning.
+  const open = names.map((name, axis) =>
+    clusterSize > 1 || used.has(name) ? extents[axis]! : Math.min(1, extents[axis]!),
+  );
+  const kinds = open.reduce((n, e) => n * e, 1);
+  if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
+  const found = new Map<string, { readonly first: number; readonly trips: number }>();
+  for (let first = 0; first < kinds; first += clusterSize) {
+    const keys: string[] = [];
+    let trips = 0;
     for (let rank = 0; rank < clusterSize && parts.length > 0; rank++) {
-      const at = placeOf(
-        first + rank,
-        axes.map((a) => a.name),
-        extents as number[],
-      );
-      key += `${parts.map((e) => evaluate(e, at)).join()};`;
+      const at = placeOf(first + rank, names, open);
+      const told = parts.filter((e) => e.key !== extent);
+      if (extent !== undefined) trips = evaluate(telling.get(extent)!, at);
+      keys.push(told.map((e) => (isMixed ? substitute(e, at).key : evaluate(e, at))).join());
     }
-    if (!found.has(key)) found.set(key, first);
+    const key = keys.join(";");
+    const known = found.get(key);
+    if (!known || known.trips < trips) {
+      found.set(key, { first: instanceAt(placeOf(first, names, open), names, extents), trips });
+    }
     if (parts.length === 0) break;
   }
-  return [...found.values()].flatMap((first) =>
+  return [...found.values()].flatMap(({ first }) =>
     Array.from({ length: clusterSize }, (_, rank) => first + rank),
   );
+}
+
+/**
+ * The extents of the last loop of a lone role without counters, where they are all that tells blocks apart: of
+ * two such blocks the one with fewer trips does the first part of what the other does, and only barriers hold
+ * its threads up, so the one with the most trips says everything.
+ */
+function lastExtent(kernel: Kernel, telling: ReadonlyMap<string, IndexExpr>): string | undefined {
+  const [role, ...others] = kernel.roles;
+  // What a thread has on its way it waits for by itself.
+  const end = role?.body.findLastIndex((s) => s.kind !== "waitGroup");
+  const last = role?.body[end ?? -1];
+  if (!role || others.length > 0 || kernel.counters.length > 0) return undefined;
+  if (last?.kind !== "for" || last.mode.kind !== "serial") return undefined;
+  const { key } = last.extent;
+  const elsewhere = [...expressionsOf(role.body.slice(0, end)), ...expressionsOf(last.body)];
+  return telling.has(key) && elsewhere.every((e) => e.key !== key) ? key : undefined;
+}
+
+function instanceAt(
+  at: ReadonlyMap<string, number>,
+  names: readonly string[],
+  extents: readonly number[],
+): number {
+  return names.reduce((n, name, axis) => n * extents[axis]! + at.get(name)!, 0);
 }
 
 /** Values of the axes of an instance, the last one fastest. */

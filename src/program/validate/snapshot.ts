@@ -112,7 +112,8 @@ class Snapshot {
     const fenced = mark.isAsync ? "" : this.#knowers(mark, "shared");
     const everywhere = seen === "all" && (mark.isAsync || fenced === "all");
     const present = this.#state.present(mark.slot);
-    const age = present === undefined ? "" : present - mark.clock;
+    // What all know of needs no more waiting: how long it lies back decides nothing.
+    const age = present === undefined || seen === "all" ? "" : present - mark.clock;
     const text = everywhere ? "old" : `${mark.slot} ${mark.isAsync} ${age} ${seen} ${fenced}`;
     let kind = this.#byKnowers.get(text);
     if (kind === undefined) {

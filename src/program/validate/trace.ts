@@ -384,12 +384,12 @@ class Tracer {
   #findPeriod(s: Extract<Statement, { kind: "for" }>, inside: Facts): void {
     const { min, max } = rangeOf(s.extent, inside.ranges);
     if (!Number.isFinite(max)) return;
-    for (let trips = Math.max(1, min); trips <= Math.min(max, min + mostExtents); trips++) {
+    const few = Array.from({ length: mostExtents + 1 }, (_, i) => min + i);
+    for (const trips of new Set([...few, max].filter((n) => n >= 1 && n <= max))) {
       const key = periodKey(s, trips);
       const own = periodOfLoop(s, trips, inside.ranges);
       const known = this.#periods.get(key);
-      const isKnown = this.#periods.has(key);
-      this.#periods.set(key, !isKnown ? own : own && known && together(own, known));
+      this.#periods.set(key, !this.#periods.has(key) ? own : own && known && together(own, known));
     }
   }
 

@@ -1,0 +1,322 @@
+/**
+ * Attention forward as the compiler makes it against cuDNN through torch's scaled_dot_product_attention:
+ * heads of 64, 128 and 256, 1k to 16k tokens, 16k tokens and 2048 channels in all, causal and full. Correctness
+ * first (outputs poisoned, float64 at sampled rows), then times of both, interleaved in short rounds on
+ * random data: the peer lives in a Python process that runs a timed batch for each line it is sent, so only
+ * one of the two has work at a time. Each times its own batches by events. Losses are shown like wins.
+ * `--measure N` also times the next N schedules as they are priced; `--attend TEXT` takes that one schedule.
+ * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--seconds S] [--measure N]
+ *   [--attend TEXT] [--python PATH] [--json]
+ */
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import { priceRegion } from "../../src/cost/region-price.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph } from "../../src/graph/graph.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
+import { probeCuda } from "../../src/runtime/cuda/features.ts";
+import { createEvent } from "../../src/runtime/cuda/stream.ts";
+import { applySchedule } from "../../src/schedule/apply.ts";
+import { enumerateBlockSchedules } from "../../src/schedule/block-candidates.ts";
+import type { Schedule } from "../../src/schedule/directive.ts";
+import { parseSchedule, printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
+import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+import { take } from "./ptx-launch.ts";
+
+const given = new Map<string, string>();
+for (let i = 2; i < process.argv.length; i++) {
+  const name = process.argv[i]!;
+  given.set(name, name === "--json" ? "" : process.argv[++i]!);
+}
+const seconds = Number(given.get("--seconds") ?? 0.4);
+const measured = Number(given.get("--measure") ?? 0);
+const dtype = given.get("--type") === "f16" ? "f16" : "bf16";
+
+interface AttentionCase {
+  readonly name: string;
+  readonly batch: number;
+  readonly heads: number;
+  readonly groups: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly causal: boolean;
+}
+
+const [tokens, channels] = [16384, 2048];
+
+const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
+  [false, true].flatMap((causal) =>
+    [1024, 2048, 4096, 8192, 16384].map((rows) => {
+      const [batch, heads] = [tokens / rows, channels / depth];
+      const name = `head ${depth} ${causal ? "causal" : "full"} ${rows}`;
+      return { name, batch, heads, groups: heads, rows, columns: rows, depth, causal };
+    }),
+  ),
+);
+
+function graphOf(c: AttentionCase): Graph {
+  const g = new GraphBuilder("attention");
+  const input = (name: string, shape: readonly number[]) =>
+    g.input(name, { dtype, shape: shape.map((d) => constant(d)) });
+  const q = input("q", [c.batch, c.heads, c.rows, c.depth]);
+  const k = input("k", [c.batch, c.groups, c.columns, c.depth]);
+  const v = input("v", [c.batch, c.groups, c.columns, c.depth]);
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none" };
+  return g.finish([g.node("attention", [q, k, v], { ...attrs, mask: false, softcap: 0 } as never)]);
+}
+
+const period = 4_194_301;
+const rng = new Rng(1);
+const stored = Uint16Array.from({ length: period }, () => encodeFloat(dtype, rng.normal()));
+
+/** Operands begin at different places of the pool. */
+function valueAt(operand: number, index: number): number {
+  return decodeFloat(dtype, stored[(index + 1009 * operand) % period]!);
+}
+
+/** Answers one line for each line: prepares a case, or times a batch of it. */
+const peerText = `
+import json, sys, torch
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+from torch.nn.attention import sdpa_kernel, SDPBackend
+start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    try:
+        if m["op"] == "case":
+            t = torch.bfloat16 if m["type"] == "bf16" else torch.float16
+            make = lambda h, s: torch.randn(m["batch"], h, s, m["depth"], device="cuda", dtype=t)
+            q, k, v = make(m["heads"], m["rows"]), make(m["groups"], m["columns"]), make(m["groups"], m["columns"])
+            def run():
+                with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                    return sdpa(q, k, v, is_causal=m["causal"], enable_gqa=m["heads"] != m["groups"])
+            for _ in range(3): run()
+            torch.cuda.synchronize()
+            answer = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
+        else:
+            start.record()
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                for _ in range(m["runs"]): sdpa(q, k, v, is_causal=m["causal"], enable_gqa=m["heads"] != m["groups"])
+            end.record()
+            torch.cuda.synchronize()
+            answer = {"ms": start.elapsed_time(end) / m["runs"]}
+    except Exception as e:
+        answer = {"error": str(e)[:300]}
+    print(json.dumps(answer), flush=True)
+`;
+
+class Peer {
+  readonly #child = spawn(given.get("--python") ?? "python3", ["-c", peerText], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  readonly #lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+
+  async ask(message: object): Promise<{ ms?: number; error?: string; cudnn?: number }> {
+    this.#child.stdin.write(`${JSON.stringify(message)}\n`);
+    const { value, done } = await this.#lines.next();
+    if (done) throw new Error("the peer ended");
+    return JSON.parse(value) as { ms?: number; error?: string };
+  }
+
+  end(): void {
+    this.#child.stdin.end();
+  }
+}
+
+const features = take(probeCuda());
+const target = targets.get(features.targets[0]!)!;
+const peer = new Peer();
+const rows: {
+  case: string;
+  ours: number;
+  peer: number;
+  ratio: number;
+  low: number;
+  high: number;
+  schedule: string;
+}[] = [];
+let failed = 0;
+const only = given.get("--only");
+for (const c of cases.filter((one) => only === undefined || one.name.includes(only))) {
+  try {
+    const chosen = await runCase(c);
+    if (measured > 0) for (const other of othersOf(chosen)) await runCase(c, other);
+  } catch (error) {
+    failed++;
+    console.error(`FAILED ${c.name}: ${String((error as Error).message).slice(0, 600)}`);
+  }
+}
+peer.end();
+
+/** The next cheapest schedules of the region, as they are priced. */
+function othersOf(regions: readonly CompiledRegion[]): readonly Schedule[] {
+  const { scheduled } = regions.find((r) => r.scheduled.attention)!;
+  const own = printSchedule(scheduled.schedule);
+  const priced = enumerateBlockSchedules(scheduled.region, target).flatMap((schedule) => {
+    const applied = applySchedule(scheduled.region, schedule);
+    if (!applied.ok || !applied.value.attention || printSchedule(schedule) === own) return [];
+    return [{ schedule, ns: priceRegion(applied.value, target).estimateNs }];
+  });
+  priced.sort((a, b) => a.ns - b.ns);
+  return priced.slice(0, measured).map((p) => p.schedule);
+}
+
+/** The chosen schedule, or another one, which is no row of the suite. */
+async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly CompiledRegion[]> {
+  const graph = graphOf(c);
+  const plain = take(compileModel({ graph, weights: noWeights }, { target }));
+  const use = other ?? askedFor(plain.regions);
+  const compiled = use
+    ? take(
+        compileModel(
+          { graph, weights: noWeights },
+          { target, measured: new Map([[use.region, use]]) },
+        ),
+      )
+    : plain;
+  const { plan, nests, regions, model } = compiled;
+  const device = take(features.open());
+  const instance = take(createCudaInstance(plan.program, target, { device }));
+  try {
+    const counts = [c.rows * c.heads, c.columns * c.groups, c.columns * c.groups];
+    model.graph.inputs.forEach((id, operand) => {
+      const count = c.batch * counts[operand]! * c.depth;
+      const at = instance.memory.addressOf(model.graph.values[id]!.name);
+      for (let from = 0; from < count; ) {
+        const start = (from + 1009 * operand) % period;
+        const length = Math.min(period - start, count - from);
+        const part = stored.subarray(start, start + length);
+        device.upload(
+          at + BigInt(2 * from),
+          new Uint8Array(part.buffer, part.byteOffset, part.byteLength),
+        );
+        from += length;
+      }
+    });
+    const y = instance.memory.addressOf(nests.outputs[0]!);
+    device.fill(y, 0xff, 2 * c.batch * c.heads * c.rows * c.depth);
+    take(instance.repeat({}, 1));
+    instance.stream.synchronize();
+    const error = worstError(c, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
+    if (!(error <= 1)) failed++;
+    const ask = { ...c, type: dtype };
+    const ready = await peer.ask({ op: "case", ...ask });
+    if (ready.error) throw new Error(`peer: ${ready.error}`);
+    const events = [createEvent(device), createEvent(device)] as const;
+    const [ours, theirs, ratios] = [[] as number[], [] as number[], [] as number[]];
+    const begin = performance.now();
+    const runs = 4;
+    while (performance.now() - begin < 1000 * seconds || ours.length < 7) {
+      events[0].record(instance.stream);
+      for (let i = 0; i < runs; i++) take(instance.repeat({}, 1));
+      events[1].record(instance.stream);
+      ours.push(events[1].since(events[0]) / runs);
+      theirs.push((await peer.ask({ op: "time", runs, ...ask })).ms!);
+      ratios.push(theirs.at(-1)! / ours.at(-1)!);
+    }
+    const us = (times: number[]): number => 1000 * quantile(times.slice(2), 0.5);
+    const [oursUs, peerUs] = [us(ours), us(theirs)];
+    const settled = ratios.slice(2);
+    const flops =
+      4 *
+      c.batch *
+      c.heads *
+      c.rows *
+      c.columns *
+      c.depth *
+      (c.causal ? (c.rows + 1) / c.rows / 2 : 1);
+    const schedule = regions
+      .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
+      .join(" | ");
+    const ratio = quantile(settled, 0.5);
+    if (!other)
+      rows.push({
+        case: c.name,
+        ours: oursUs,
+        peer: peerUs,
+        ratio,
+        low: quantile(settled, 0.1),
+        high: quantile(settled, 0.9),
+        schedule,
+      });
+    const price = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
+    console.error(
+      `${error <= 1 ? "  " : "WRONG "}${other ? "  also " : ""}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(flops / oursUs / 1e6).toFixed(0)} TFLOP/s, ${ratio.toFixed(3)} x cuDNN (${(flops / peerUs / 1e6).toFixed(0)}), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
+    );
+  } finally {
+    instance.dispose();
+  }
+  return regions;
+}
+
+function askedFor(regions: readonly CompiledRegion[]): Schedule | undefined {
+  const text = given.get("--attend");
+  if (text === undefined) return undefined;
+  const { scheduled } = regions.find((r) => r.scheduled.attention)!;
+  const last = scheduled.statements.at(-1)!.statement.name;
+  return take(
+    parseSchedule(
+      `schedule "${scheduled.region.name}" for "${target.name}" { attend ${last} ${text} }`,
+    ),
+  );
+}
+
+/** The largest difference from float64 at sampled rows, in units of what rounding allows. */
+function worstError(c: AttentionCase, read: (at: number, bytes: Uint8Array) => void): number {
+  const draw = new Rng(3);
+  let worst = 0;
+  for (let sample = 0; sample < 6; sample++) {
+    const problem = sample === 0 ? 0 : draw.integer(0, c.batch * c.heads - 1);
+    const row = [0, c.rows - 1][sample] ?? draw.integer(0, c.rows - 1);
+    const group =
+      Math.floor(problem / c.heads) * c.groups +
+      Math.floor(((problem % c.heads) * c.groups) / c.heads);
+    const first = problem * c.rows + row;
+    const met = c.causal ? row + 1 + c.columns - c.rows : c.columns;
+    const scores = Float64Array.from({ length: met }, (_, t) => {
+      let s = 0;
+      for (let d = 0; d < c.depth; d++)
+        s += valueAt(0, first * c.depth + d) * valueAt(1, (group * c.columns + t) * c.depth + d);
+      return s / Math.sqrt(c.depth);
+    });
+    const most = scores.reduce((a, b) => Math.max(a, b));
+    const weights = scores.map((s) => Math.exp(s - most));
+    const total = weights.reduce((a, b) => a + b);
+    const want = Float64Array.from({ length: c.depth }, (_, e) => {
+      let s = 0;
+      for (let t = 0; t < met; t++)
+        s += weights[t]! * valueAt(2, (group * c.columns + t) * c.depth + e);
+      return s / total;
+    });
+    const bytes = new Uint8Array(2 * c.depth);
+    read(first * c.depth, bytes);
+    const raw = new Uint16Array(bytes.buffer);
+    const usual = Math.sqrt(want.reduce((s, v) => s + v * v, 0) / c.depth);
+    const unit = dtype === "f16" ? 2 ** -10 : 2 ** -7;
+    for (let e = 0; e < c.depth; e++) {
+      const off = Math.abs(decodeFloat(dtype, raw[e]!) - want[e]!);
+      const error = off / (unit * (Math.abs(want[e]!) + usual));
+      worst = Number.isNaN(error) ? Infinity : Math.max(worst, error);
+    }
+  }
+  return worst;
+}
+
+function quantile(times: number[], q: number): number {
+  return [...times].sort((a, b) => a - b)[Math.floor(q * (times.length - 1))]!;
+}
+
+const logs = rows.reduce((s, r) => s + Math.log(r.ratio), 0);
+const geomean = Math.exp(logs / Math.max(1, rows.length));
+const worst = Math.min(...rows.map((r) => r.ratio));
+if (given.has("--json")) console.log(JSON.stringify({ rows, geomean, worst, failed }));
+console.log(
+  `${rows.length} cases, geomean ${geomean.toFixed(3)} x cuDNN, worst ${worst.toFixed(3)}, ${failed} failed`,
+);
+process.exitCode = failed === 0 ? 0 : 1;

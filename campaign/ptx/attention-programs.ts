@@ -1,0 +1,86 @@
+/**
+ * Texts of attention as the compiler lowers it to one kernel (lower/attention/), each from the composite and
+ * an `attend` schedule: what assembling, counting and planting faults work on.
+ */
+
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph } from "../../src/graph/graph.ts";
+import { prepareModel } from "../../src/graph/prepare.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import { lowerRegionProgram } from "../../src/lower/region-program.ts";
+import type { Program } from "../../src/program/program.ts";
+import { printProgram } from "../../src/program/program-text.ts";
+import { validateProgram } from "../../src/program/validate/validate.ts";
+import { buildNests } from "../../src/region/builders/build-nests.ts";
+import { coalesceRegion } from "../../src/region/coalesce.ts";
+import { regionsOf } from "../../src/region/regions-of.ts";
+import { applySchedule } from "../../src/schedule/apply.ts";
+import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import { AttentionFinder } from "../../src/schedule/join-attention.ts";
+import type { ScheduledRegion } from "../../src/schedule/scheduled-region.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
+import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { targets } from "../../src/target/index.ts";
+
+export interface AttentionCase {
+  readonly heads: number;
+  /** Heads of keys and values. */
+  readonly groups: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly dtype: "bf16" | "f16";
+  readonly causal: boolean;
+  /** Whether a mask is added to the scores. */
+  readonly mask: boolean;
+  /** The `attend` directive without its statement. */
+  readonly how: string;
+}
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join(" "));
+  return result.value;
+}
+
+/** The composite's one region under the schedule. */
+export function attentionRegion(c: AttentionCase): ScheduledRegion {
+  const g = new GraphBuilder("attention");
+  const input = (name: string, shape: readonly number[]) =>
+    g.input(name, { dtype: c.dtype, shape: shape.map((n) => constant(n)) });
+  const operands = [
+    input("q", [1, c.heads, c.rows, c.depth]),
+    input("k", [1, c.groups, c.columns, c.depth]),
+    input("v", [1, c.groups, c.columns, c.depth]),
+    ...(c.mask ? [input("m", [1, 1, c.rows, c.columns])] : []),
+  ];
+  const causal = c.causal ? "end" : "none";
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, mask: c.mask, softcap: 0 };
+  const graph = g.finish([g.node("attention", operands, attrs as never)]);
+  return attentionOf(graph, c.how);
+}
+
+/** The attention of a graph that ends with it. */
+export function attentionOf(graph: Graph, how: string): ScheduledRegion {
+  const model = prepareModel({ graph, weights: noWeights });
+  const nests = take(buildNests(model.graph));
+  let found: ReturnType<AttentionFinder["find"]>;
+  regionsOf(nests, (regions, grouped) => {
+    found = new AttentionFinder(regions, grouped).find(regions.length - 1);
+    return { regions, tensors: new Map() };
+  });
+  if (!found) throw new Error("the graph does not end with attention");
+  const { region } = coalesceRegion(found.region);
+  const last = region.statements.at(-1)!.name;
+  const text = `schedule "${region.name}" for "h200" { attend ${last} ${how} }`;
+  return take(applySchedule(region, take(parseSchedule(text))));
+}
+
+/** Proved. */
+export function attentionProgram(scheduled: ScheduledRegion): Program {
+  const { program } = take(lowerRegionProgram(scheduled, targets.get("h200")!));
+  return take(validateProgram(program));
+}
+
+export function attentionText(c: AttentionCase): string {
+  return printProgram(attentionProgram(attentionRegion(c)));
+}

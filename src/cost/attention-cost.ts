@@ -1,0 +1,93 @@
+/**
+ * The time of attention as one kernel (schedule/attention-form.ts), without its launch. A multiprocessor
+ * holds as many blocks as shared memory, registers and threads allow; a round of them takes for each step
+ * the most of
+ *
+ *   multiplying     both products at the rate of the instruction, and the softmax of the scores between them
+ *   near memory     keys and values as often as warps read them
+ *   far memory      keys and values at the share of the caches that a multiprocessor has
+ *   latency         of a copy, over the steps that are on the way
+ *
+ * and at its ends the latency of the first tiles and the bytes of the results.
+ */
+import { type AttentionForm, linearScore } from "../schedule/attention-form.ts";
+import { attentionBytes, isTriangular, wordsOfThread } from "../schedule/attention-limits.ts";
+import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
+import { constantValue } from "../semantics/index-expr.ts";
+import { scalarCost } from "../semantics/scalar-expr.ts";
+import type { BlockLimits } from "../target/target.ts";
+
+/** Part of the instruction's rate that a well filled multiprocessor keeps up. */
+const sustained = 0.75;
+/** Warps of a multiprocessor from which on its units have work all the time. */
+const busyWarps = 8;
+/** Registers of a thread beside results, scores and what is multiplied. */
+const plainRegisters = 48;
+/** Instructions for a score: largest, multiply-add, power (a quarter of the rate), sum, half a rounding. */
+const softmaxSlots = 8;
+/** For a row in a step, beside one for each of its results: they are scaled, as H200 shows by steps of all widths. */
+const rowSlots = 20;
+/** Of a score that is no multiple of its sum: loads and their addresses beside its operators. */
+const biasSlots = 3;
+/** Instructions of one copy into shared memory. */
+const copySlots = 6;
+/** Latency of a copy while all multiprocessors copy, over the unloaded one. */
+const loadedLatency = 2.4;
+const bytesOfElement = 2;
+const registerUnit = 8;
+
+export function attentionNanoseconds(
+  { form, directive }: ScheduledAttention,
+  limits: BlockLimits,
+): number {
+  const [rows, columns] = directive.tile;
+  const { warps, stages } = directive;
+  const { depth, width } = form;
+  const resident = residentBlocks({ form, directive }, limits);
+  if (resident === 0) return Infinity;
+  const tiles = Math.ceil(form.rows / rows);
+  const problems = form.batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const blocks = problems * tiles;
+  const perCore = Math.ceil(blocks / limits.cores);
+  const together = Math.min(resident, perCore);
+  const all = Math.ceil(form.columns / columns);
+  const ahead = isTriangular(directive, form) ? form.ahead! : form.columns;
+  const steps = Math.min(all, Math.ceil((rows * (tiles + 1)) / 2 + ahead) / columns);
+  const busy = Math.min(1, (together * warps) / busyWarps);
+  const rate = (limits.warpMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
+  const multiply = (2 * rows * columns * (depth + width)) / (rate * sustained * busy);
+  const issues = limits.warpInstructionsPerNsPerCore.value * busy;
+  const copies = (columns * (depth + width)) / Math.min(form.key.lanes, form.value.lanes);
+  const scaled = rows * (width + rowSlots);
+  const slots = rows * columns * scoreSlots(form) + scaled + copies * copySlots;
+  const softmax = slots / limits.warpThreads / issues;
+  const moved = bytesOfElement * columns * (depth + width);
+  const near = (warps * moved) / limits.sharedBytesPerNsPerCore.value;
+  const active = Math.min(limits.cores, blocks);
+  const far = (moved * active) / limits.nearBytesPerNs.value;
+  const latency = (loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
+  const step = Math.max(together * Math.max(multiply + softmax, near, far), latency);
+  const results = (together * active * rows * width * bytesOfElement) / limits.nearBytesPerNs.value;
+  const ends = 3 * limits.memoryLatencyNs.value + results;
+  return (perCore / together) * (steps * step + ends);
+}
+
+function scoreSlots({ score, scoreReads }: AttentionForm): number {
+  const linear = linearScore(score);
+  if (linear && !linear.bias) return softmaxSlots;
+  return softmaxSlots + scalarCost(score) + biasSlots * scoreReads.length;
+}
+
+function residentBlocks({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
+  const threads = limits.warpThreads * directive.warps;
+  const shared = attentionBytes(directive, form);
+  const words = plainRegisters + wordsOfThread(directive, form);
+  const needed = Math.ceil(words / registerUnit) * registerUnit;
+  if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
+  return Math.min(
+    limits.blocksPerCore,
+    Math.floor(limits.threadsPerCore / threads),
+    Math.floor(limits.registersPerCore / (threads * needed)),
+    Math.floor(limits.sharedBytesPerCore / (shared + limits.sharedBytesReserved)),
+  );
+}

@@ -1,0 +1,239 @@
+import { describe, expect, it } from "vitest";
+import { attentionOf, attentionProgram } from "../../../campaign/ptx/attention-programs.ts";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import type { Graph, ValueId } from "../../graph/graph.ts";
+import { noWeights, runGraph } from "../../interp/graph.ts";
+import { runProgram } from "../../interp/program.ts";
+import { applySchedule } from "../../schedule/apply.ts";
+import { attentionForm } from "../../schedule/attention-form.ts";
+import { parseSchedule } from "../../schedule/directive-text.ts";
+import { decodeFloat } from "../../semantics/float-codec.ts";
+import { constant } from "../../semantics/index-expr.ts";
+import { fromRef, randomRef } from "../../semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import { targets } from "../../target/index.ts";
+
+const target = targets.get("h200")!;
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+  return result.value;
+}
+
+type Type = "bf16" | "f16" | "f32";
+
+interface Shape {
+  readonly heads?: number;
+  readonly groups?: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly dtype?: Type;
+  readonly causal?: "none" | "start" | "end";
+  /** Added to the scores, or true where they count: of each row, or of each column alone. */
+  readonly mask?: "each" | "column" | "bool";
+}
+
+/** The composite as the importer emits it. */
+function attention({ heads = 1, groups = heads, dtype = "bf16", ...s }: Shape): Graph {
+  const g = new GraphBuilder("attention");
+  const input = (name: string, of: Type | "bool", shape: readonly number[]): ValueId =>
+    g.input(name, { dtype: of, shape: shape.map((d) => constant(d)) });
+  const operands = [
+    input("q", dtype, [1, heads, s.rows, s.depth]),
+    input("k", dtype, [1, groups, s.columns, s.depth]),
+    input("v", dtype, [1, groups, s.columns, s.depth]),
+  ];
+  const rows = s.mask === "column" ? 1 : s.rows;
+  if (s.mask)
+    operands.push(input("m", s.mask === "bool" ? "bool" : dtype, [1, 1, rows, s.columns]));
+  const attrs = {
+    scale: 1 / Math.sqrt(s.depth),
+    causal: s.causal ?? "none",
+    mask: s.mask !== undefined,
+    softcap: 0,
+  };
+  return g.finish([g.node("attention", operands, attrs as never)]);
+}
+
+/** Keys as columns of a matrix, scaled on both sides, results beside each other: as exporters write it. */
+function primitive(dtype: Type, [heads, length, depth]: readonly number[]): Graph {
+  const g = new GraphBuilder("attention");
+  const width = heads! * depth!;
+  const shape = [constant(length!), constant(width)];
+  const inputs = ["q", "k", "v"].map((name) => g.input(name, { dtype, shape }));
+  const parts = inputs.map((x) => {
+    const split = g.node("reshape", [x], {
+      shape: [length!, heads!, depth!].map((d) => constant(d)),
+    });
+    return g.node("transpose", [split], { permutation: [1, 0, 2] });
+  });
+  const [q, k, v] = parts as [ValueId, ValueId, ValueId];
+  const turned = g.node("transpose", [k], { permutation: [0, 2, 1] });
+  const half = depth! ** -0.25;
+  const scores = g.einsum(
+    "h s d, h d t -> h s t",
+    g.applyNumber("mul", q, half),
+    g.applyNumber("mul", turned, half),
+  );
+  const weights = g.node("softmax", [scores], { axis: 2 });
+  const mixed = g.einsum("h s t, h t e -> h s e", weights, v);
+  const back = g.node("transpose", [mixed], { permutation: [1, 0, 2] });
+  return g.finish([g.node("reshape", [back], { shape })]);
+}
+
+type Make = (dtype: Type) => Graph;
+
+const composite =
+  (s: Shape): Make =>
+  (dtype) =>
+    attention({ ...s, dtype });
+
+/**
+ * Lowered and proved, run by the interpreter, compared with the oracle of the same graph in f32: the kernel
+ * rounds weights and results alone, the narrow graph every value.
+ */
+function difference(make: Make, how: string, dtype: "bf16" | "f16" = "bf16") {
+  const graph = make(dtype);
+  const scheduled = attentionOf(graph, `by ${how}`);
+  const program = attentionProgram(scheduled);
+  expect(program.kernels.length).toBe(1);
+  const rng = new Rng(5);
+  const inputs = graph.inputs.map((id) => {
+    const { dtype: type, shape } = graph.values[id]!.type;
+    const dims = shape.map((e) => e.constant);
+    return randomRef(type, dims, rng);
+  });
+  const wide = inputs.map((x) => (x.dtype === "bool" ? x : { ...x, dtype: "f32" as const }));
+  const want = fromRef(take(runGraph(make("f32"), wide))[0]!);
+  const contents = new Map(
+    graph.inputs.map((id, i) => {
+      const { data } = fromRef(inputs[i]!);
+      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+      return [graph.values[id]!.name, bytes] as const;
+    }),
+  );
+  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
+  if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
+  const [output] = scheduled.statements.at(-1)!.statement.writes;
+  const bytes = outcome.contents.get(output!.tensor)!.slice();
+  const found = Array.from(new Uint16Array(bytes.buffer), (b) => decodeFloat(dtype, b));
+  const values = Array.from(want.data, Number);
+  const usual = Math.sqrt(values.reduce((sum, v) => sum + (v || 0) ** 2, 0) / values.length);
+  const unit = dtype === "bf16" ? 2 ** -8 : 2 ** -11;
+  const at = found.findIndex((v, i) => {
+    const off = Math.abs(v - values[i]!);
+    return Number.isNaN(values[i]) ? !Number.isNaN(v) : !(off <= unit * (Math.abs(v) + 2 * usual));
+  });
+  return at < 0 ? undefined : `element ${at} is ${found[at]}, the oracle says ${values[at]}`;
+}
+
+const small = { rows: 32, columns: 64, depth: 16 };
+
+describe("attention as one kernel", () => {
+  it("whole tiles, warps of 16 and 32 rows, two and three stages", () => {
+    for (const how of [
+      "mma tile (32, 32) warps 2 stages 2",
+      "mma tile (32, 16) warps 1 stages 3",
+      "mma tile (16, 32) warps 1 stages 2",
+    ]) {
+      expect(difference(composite(small), how)).toBeUndefined();
+    }
+  });
+
+  it("rows and columns that are no whole tiles, also odd ones", () => {
+    for (const [rows, columns] of [
+      [20, 50],
+      [33, 37],
+      [1, 40],
+    ] as const) {
+      const make = composite({ rows, columns, depth: 16 });
+      expect(difference(make, "mma tile (16, 32) warps 1 stages 2", "f16")).toBeUndefined();
+    }
+  });
+
+  it("a triangle, steps right of it left out; one that is not square", () => {
+    for (const s of [
+      { rows: 64, columns: 64, causal: "end" },
+      { rows: 50, columns: 50, causal: "start" },
+      { rows: 40, columns: 72, causal: "end" },
+      { rows: 16, columns: 40, causal: "end" },
+      { rows: 40, columns: 24, causal: "start" },
+    ] as const) {
+      const how = "mma tile (32, 16) warps 2 stages 2";
+      expect(difference(composite({ ...s, depth: 16 }), how)).toBeUndefined();
+    }
+  });
+
+  it("masks that are read, of each element or column, and of truth values", () => {
+    for (const [mask, columns] of [
+      ["each", 40],
+      ["each", 21],
+      ["column", 21],
+      ["bool", 24],
+    ] as const) {
+      const make = composite({ rows: 16, columns, depth: 16, mask });
+      expect(difference(make, "mma tile (16, 16) warps 1 stages 2")).toBeUndefined();
+    }
+  });
+
+  it("heads that share keys and values", () => {
+    const make = composite({ ...small, heads: 4, groups: 2, causal: "end" });
+    expect(difference(make, "mma tile (32, 32) warps 2 stages 2")).toBeUndefined();
+  });
+
+  it("longer heads, in panels, and such as fill none", () => {
+    for (const depth of [80, 144]) {
+      const make = composite({ rows: 16, columns: 16, depth });
+      expect(difference(make, "mma tile (16, 16) warps 1 stages 2")).toBeUndefined();
+    }
+  });
+
+  it("operands that are moved and scaled on the way are read where they were, by the one kernel there is", () => {
+    const graph = primitive("f16", [2, 24, 16]);
+    const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+    expect(regions.map((r) => r.scheduled.attention?.form.key.along)).toEqual(["@depth"]);
+  });
+});
+
+describe("attend", () => {
+  const region = () => {
+    const graph = attention(small);
+    return attentionOf(graph, "by mma tile (32, 32) warps 2 stages 2").region;
+  };
+
+  it("names what no block can be given", () => {
+    const own = region();
+    const last = own.statements.at(-1)!.name;
+    const codeOf = (how: string, statement = last): string | undefined => {
+      const text = `schedule "${own.name}" for "h200" { attend ${statement} by ${how} }`;
+      const applied = applySchedule(own, take(parseSchedule(text)));
+      return applied.ok ? undefined : applied.diagnostics[0]!.code;
+    };
+    expect(codeOf("mma tile (32, 32) warps 2 stages 2")).toBeUndefined();
+    expect(codeOf("mma tile (24, 32) warps 1 stages 2")).toBe("SCH045");
+    expect(codeOf("mma tile (32, 24) warps 1 stages 2")).toBe("SCH045");
+    expect(codeOf("mma tile (32, 32) warps 2 stages 1")).toBe("SCH045");
+    expect(codeOf("mma tile (32, 512) warps 1 stages 2")).toBe("SCH045");
+    const first = own.statements[0]!.name;
+    expect(codeOf("mma tile (32, 32) warps 2 stages 2", first)).toBe("SCH044");
+  });
+
+  it("is refused where the softmax is not of its scores", () => {
+    const own = region();
+    const statements = own.statements.map((s) =>
+      s.reduction?.monoid.name === "max"
+        ? { ...s, body: s.body.map((e) => ({ ...e, kind: "literal", value: 0 }) as never) }
+        : s,
+    );
+    expect(attentionForm({ ...own, statements })).toMatch(/folds something else/);
+    const firm = own.statements.map((s) =>
+      s.reduction?.monoid.name === "sum"
+        ? { ...s, reduction: { ...s.reduction, numericClass: "approximates" as const } }
+        : s,
+    );
+    expect(attentionForm({ ...own, statements: firm })).toMatch(/reassociated/);
+  });
+});

@@ -1,0 +1,245 @@
+/**
+ * Attention as a kernel of blocks: each block computes a tile of rows of one problem, walks the columns of its
+ * scores in steps with a ring of keys and values in shared memory, and hands the results to the epilogue.
+ *
+ *   copies of queries and of the first stages - 1 steps
+ *   for each step: wait for its copies · barrier · copies of step + stages - 1
+ *                  scores = queries x keys · weights and running sums · results += weights x values
+ *   results by their sums, epilogue, guarded where the tile sticks out
+ *
+ * The barrier does two things at once: it makes all threads' copies of this step visible, and it comes after
+ * everyone's reads of the slot that is overwritten next.
+ */
+import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
+import type { GridAxis, Kernel } from "../../program/program.ts";
+import type { Expr, Statement } from "../../program/statement.ts";
+import { columnName, rowName, widthName } from "../../schedule/attention-form.ts";
+import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { atMost, type Condition, less } from "../../semantics/condition.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mod,
+  mul,
+  variable,
+} from "../../semantics/index-expr.ts";
+import { type IndexRange, simplify } from "../../semantics/index-range.ts";
+import { Block, type Names } from "../block.ts";
+import { reduceConditions } from "../conditions.ts";
+import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
+import { type BlockPlace, copyGroup, TileCopies } from "./copies.ts";
+import { resultName, WarpFragments } from "./fragments.ts";
+import { OnlineSoftmax, type PairPlace } from "./online-softmax.ts";
+import { type AttentionPlan, firstColumn, planAttention, sharedBuffer, tripsOf } from "./plan.ts";
+
+export interface AttentionContext {
+  readonly names: Names;
+  readonly operand: (tensor: string) => Operand;
+}
+
+export function lowerAttention(
+  region: ScheduledRegion,
+  { form, directive }: ScheduledAttention,
+  name: string,
+  context: AttentionContext,
+): Kernel {
+  return new AttentionLowering(region, planAttention(form, directive), context).kernel(name);
+}
+
+const laneName = "@lane";
+
+class AttentionLowering {
+  readonly #region: ScheduledRegion;
+  readonly #plan: AttentionPlan;
+  readonly #context: AttentionContext;
+  readonly #axes: readonly GridAxis[];
+  readonly #ranges = new Map<string, IndexRange>();
+  readonly #place: BlockPlace;
+
+  constructor(region: ScheduledRegion, plan: AttentionPlan, context: AttentionContext) {
+    this.#region = region;
+    this.#plan = plan;
+    this.#context = context;
+    const axes: GridAxis[] = [];
+    const axis = (stem: string, extent: number): IndexExpr => {
+      if (extent === 1) return constant(0);
+      const own = context.names.fresh(stem);
+      axes.push({ name: own, extent: constant(extent) });
+      this.#ranges.set(own, { min: 0, max: extent - 1 });
+      return variable(own);
+    };
+    const batch = plan.form.batch.map(
+      (l) => [l.name, axis("problem", constantValue(l.extent)!)] as const,
+    );
+    // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
+    const tile = axis("down", plan.tiles);
+    const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
+    this.#axes = axes.length > 0 ? axes : one;
+    const thread = context.names.fresh("thread");
+    this.#ranges.set(thread, { min: 0, max: plan.threads - 1 });
+    this.#place = {
+      tile,
+      firstRow: mul(plan.rows, tile),
+      batch: new Map(batch),
+      thread,
+      ranges: this.#ranges,
+      operand: context.operand,
+    };
+  }
+
+  kernel(name: string): Kernel {
+    const plan = this.#plan;
+    const fragments = new WarpFragments(plan, this.#place.thread);
+    const softmax = new OnlineSoftmax(plan, fragments, this.#context.names);
+    const body = this.#body(fragments, softmax);
+    const shared = [plan.query, plan.key, plan.value].map((s) => sharedBuffer(plan, s));
+    return {
+      name,
+      grid: { unit: "blocks", axes: this.#axes, clusterSize: 1, resident: false },
+      buffers: [...shared, ...fragments.buffers, ...softmax.buffers],
+      counters: [],
+      roles: [
+        {
+          name: "main",
+          copies: 1,
+          threads: plan.threads,
+          threadVariable: this.#place.thread,
+          body,
+        },
+      ],
+      region: this.#region.region.name,
+    };
+  }
+
+  #body(fragments: WarpFragments, softmax: OnlineSoftmax): readonly Statement[] {
+    const { names } = this.#context;
+    const { stages } = this.#plan;
+    const { tile, firstRow } = this.#place;
+    const copies = new TileCopies(this.#plan, this.#place);
+    const block = new Block(names);
+    fragments.clear(block);
+    softmax.clear(block);
+    const trips = simplify(tripsOf(this.#plan, tile), this.#ranges);
+    const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
+    const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
+      // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
+      const ends = this.#plan.isTriangular ? [] : [less(trip, trips)];
+      const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
+      into.branch(isTrip, (inside) => {
+        const start = firstColumn(this.#plan, tile, trip);
+        copies.step(inside, start, mod(trip, stages), ranges);
+      });
+      into.push({ kind: "commitGroup", group: copyGroup });
+    };
+    const await_ = (into: Block): void =>
+      into.push(
+        { kind: "waitGroup", group: copyGroup, pending: stages - 2 },
+        { kind: "barrier", scope: "instance" },
+      );
+    copies.queries(block);
+    const first = names.fresh("first");
+    const ahead = new Map([[first, { min: 0, max: stages - 2 }]]);
+    block.loop(first, constant(stages - 1), { kind: "unrolled" }, (body) =>
+      copy(body, variable(first), ahead),
+    );
+    await_(block);
+    fragments.loadQueries(block);
+    const trip = names.fresh("trip");
+    const ranges = new Map([[trip, { min: 0, max: most - 1 }]]);
+    block.loop(trip, trips, { kind: "serial" }, (body) => {
+      const now = variable(trip);
+      await_(body);
+      copy(body, add(now, stages - 1), ranges);
+      const slot = mod(now, stages);
+      fragments.multiplyKeys(body, slot);
+      const column = firstColumn(this.#plan, tile, now);
+      const inside = new Map([...this.#ranges, ...ranges]);
+      const at = { firstRow, firstColumn: column, trip: now, ranges: inside };
+      softmax.step(body, at, (own, place, sums) => this.#score(own, place, sums));
+      fragments.multiplyValues(body, slot);
+    });
+    // Zeros for what is past the last trip are still on their way.
+    if (this.#plan.isTriangular) {
+      block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
+    }
+    this.#epilogue(block, fragments, softmax);
+    return block.statements;
+  }
+
+  /** A pair of neighbouring scores from their sums. */
+  #score(block: Block, place: PairPlace, sums: Expr): Expr {
+    const { form } = this.#plan;
+    const site = this.#site(block, place);
+    const operands = form.scoreReads.map((access) =>
+      loadAccess({ ...access, guard: [...access.guard, ...this.#inside(place)] }, site),
+    );
+    return lowerScalar(form.score, [sums, ...operands], site);
+  }
+
+  /** Where a pair of scores is there: of columns both, unless they are odd. */
+  #inside({ row, column, ranges }: PairPlace): readonly Condition[] {
+    const { form, rows, columns } = this.#plan;
+    const isEven = form.columns % 2 === 0;
+    const last = isEven ? add(column, 1) : add(column, variable(laneName));
+    return reduceConditions(
+      [
+        ...(form.rows % rows === 0 ? [] : [less(row, constant(form.rows))]),
+        ...(form.columns % columns === 0 ? [] : [less(last, constant(form.columns))]),
+      ],
+      ranges,
+    );
+  }
+
+  #site(block: Block, { row, column, ranges }: PairPlace): Site {
+    const lane = { name: laneName, lanes: 2 };
+    const bindings = new Map([
+      ...this.#place.batch,
+      [rowName!, row] as const,
+      [columnName!, add(column, variable(laneName))] as const,
+      [widthName!, add(column, variable(laneName))] as const,
+    ]);
+    const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
+    const within = new Map(ranges).set(laneName, { min: 0, max: 1 });
+    return {
+      ...nothing,
+      bindings,
+      ranges: within,
+      lane,
+      operand: this.#context.operand,
+      block,
+    };
+  }
+
+  #epilogue(block: Block, fragments: WarpFragments, softmax: OnlineSoftmax): void {
+    const { form, rows } = this.#plan;
+    const shares = softmax.shares(block);
+    shares.forEach((halves, i) => {
+      halves.forEach((share, half) => {
+        const row = simplify(add(this.#place.firstRow, fragments.row(i, half)), this.#ranges);
+        const isRagged = form.rows % rows !== 0;
+        const isRow = isRagged ? [atMost(add(row, 1), constant(form.rows))] : [];
+        block.branch(isRow, (body) => {
+          for (let j = 0; j < form.width / 8; j++) {
+            const sums = loadExpr(resultName!, [i, j, 2 * half], { dtype: "f32", lanes: 2 });
+            const value = applyExpr("mul", sums, splatExpr(share, 2));
+            this.#finish(body, { row, column: fragments.column(j), ranges: this.#ranges }, value);
+          }
+        });
+      });
+    });
+  }
+
+  /** The statement's epilogue on two neighbouring results, and their store. */
+  #finish(block: Block, place: PairPlace, value: Expr): void {
+    const { form } = this.#plan;
+    const site = this.#site(block, place);
+    const result = block.bind(value);
+    const operands = form.finishReads.map((access) => loadAccess(access, site));
+    form.writes.forEach((write, n) => {
+      const made = lowerScalar(form.finish[n]!, [result, ...operands], site);
+      storeWrite(write, made, [], site);
+    });
+  }
+}

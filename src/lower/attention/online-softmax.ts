@@ -1,0 +1,215 @@
+/**
+ * The running softmax of a thread's rows (Milakov and Gimelshein 2018): of each row the largest score so far,
+ * the sum of its weights by that and, in the results, the weighted values. A step with a larger score scales
+ * both. Weights are powers of two, so that a score that is a multiple of its sum costs one multiply-add:
+ *
+ *   weight = 2^(sum * scale * log2(e) - most * scale * log2(e))
+ *
+ * Rows lie across four neighbouring threads; each sums its own weights, and they add up at the end. As long
+ * as a row has met minus infinity alone its weights are zero; where that is all, zero by zero gives NaN, as
+ * the softmax itself does.
+ */
+import {
+  applyExpr,
+  callExpr,
+  castExpr,
+  extractExpr,
+  indexValue,
+  issue,
+  literalExpr,
+  loadExpr,
+  packExpr,
+  splatExpr,
+  storeTo,
+  tileAt,
+} from "../../program/expr.ts";
+import type { Buffer } from "../../program/program.ts";
+import type { Expr } from "../../program/statement.ts";
+import { linearScore } from "../../schedule/attention-form.ts";
+import { less } from "../../semantics/condition.ts";
+import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
+import type { Block, Names } from "../block.ts";
+import { freeze } from "../exchange.ts";
+import { registers, resultName, scoreName, type WarpFragments, weightName } from "./fragments.ts";
+import type { AttentionPlan } from "./plan.ts";
+
+/** Largest scores, sums of weights, and what threads tell each other. */
+const [mostName, totalName, ownName, otherName] = ["most", "totals", "own", "other"];
+
+/** What a score is made of beside its sum: a pair of them at a row and columns, from the sums. */
+export type ScorePair = (block: Block, at: PairPlace, sums: Expr) => Expr;
+
+export interface PairPlace {
+  readonly row: IndexExpr;
+  readonly column: IndexExpr;
+  readonly ranges: ReadonlyMap<string, { readonly min: number; readonly max: number }>;
+}
+
+export interface StepPlace {
+  /** First row of the tile and first column of the step. */
+  readonly firstRow: IndexExpr;
+  readonly firstColumn: IndexExpr;
+  /** Number of the trip. */
+  readonly trip: IndexExpr;
+  readonly ranges: PairPlace["ranges"];
+}
+
+export class OnlineSoftmax {
+  readonly #plan: AttentionPlan;
+  readonly #fragments: WarpFragments;
+  readonly #names: Names;
+  /** By what a stored score is multiplied for the power of two. */
+  readonly #scale: number;
+  readonly #isPlain: boolean;
+
+  constructor(plan: AttentionPlan, fragments: WarpFragments, names: Names) {
+    this.#plan = plan;
+    this.#fragments = fragments;
+    this.#names = names;
+    const linear = linearScore(plan.form.score);
+    this.#isPlain = linear !== undefined && linear.bias === undefined && linear.scale > 0;
+    this.#scale = Math.LOG2E * (this.#isPlain ? linear!.scale : 1);
+  }
+
+  get buffers(): readonly Buffer[] {
+    const { down } = this.#fragments;
+    return [
+      registers(mostName!, "f32", [down, 2]),
+      registers(totalName!, "f32", [down, 2]),
+      registers(ownName!, "f32", [1]),
+      registers(otherName!, "f32", [1]),
+    ];
+  }
+
+  clear(block: Block): void {
+    this.#eachRow((i, half) => {
+      block.push(storeTo(mostName!, [i, half], literalExpr(-Infinity, "f32")));
+      block.push(storeTo(totalName!, [i, half], literalExpr(0, "f32")));
+    });
+  }
+
+  /** From the scores of a step its weights; results and sums so far by the new largest scores. */
+  step(block: Block, place: StepPlace, score: ScorePair): void {
+    if (!this.#isPlain) this.#finishScores(block, place, score);
+    this.#mask(block, place);
+    this.#eachRow((i, half) => this.#row(block.inner(), block, i, half));
+  }
+
+  #eachRow(visit: (i: number, half: number) => void): void {
+    for (let i = 0; i < this.#fragments.down; i++) for (const half of [0, 1]) visit(i, half);
+  }
+
+  #eachPair(visit: (i: number, j: number, half: number) => void): void {
+    this.#eachRow((i, half) => {
+      for (let j = 0; j < this.#plan.columns / 8; j++) visit(i, j, half);
+    });
+  }
+
+  #pair(block: Block, i: number, j: number, half: number): Expr {
+    const value = loadExpr(scoreName!, [i, j, 2 * half], { dtype: "f32", lanes: 2 });
+    return freeze(value, this.#names, block);
+  }
+
+  #placeOf({ firstRow, firstColumn, ranges }: StepPlace, [i, j, half]: readonly number[]) {
+    const row = add(firstRow, this.#fragments.row(i!, half!));
+    return { row, column: add(firstColumn, this.#fragments.column(j!)), ranges };
+  }
+
+  /** Scores from the sums of products. */
+  #finishScores(block: Block, place: StepPlace, score: ScorePair): void {
+    this.#eachPair((i, j, half) => {
+      const own = block.inner();
+      const value = score(own, this.#placeOf(place, [i, j, half]), this.#pair(own, i, j, half));
+      block.push(...own.statements, storeTo(scoreName!, [i, j, 2 * half], value));
+    });
+  }
+
+  /** Minus infinity where a row does not meet a column, in the trips that have such. */
+  #mask(block: Block, place: StepPlace): void {
+    const { maskedTrips, form, isTriangular } = this.#plan;
+    if (maskedTrips === 0) return;
+    const never = literalExpr(-Infinity, "f32", 2);
+    block.branch([less(place.trip, constant(maskedTrips))], (inside) => {
+      this.#eachPair((i, j, half) => {
+        const { row, column } = this.#placeOf(place, [i, j, half]);
+        const own = inside.inner();
+        const at = own.bind(indexValue(column, "i32", 2, 1));
+        const upTo = (last: IndexExpr): Expr =>
+          applyExpr("lessEqual", at, splatExpr(own.bind(indexValue(last, "i32")), 2));
+        const { ahead, columns } = form;
+        const tests = [
+          ...(ahead === undefined ? [] : [upTo(add(row, ahead))]),
+          ...(isTriangular ? [] : [upTo(constant(columns - 1))]),
+        ];
+        const kept = tests.reduce(
+          (value, test) => applyExpr("select", test, value, never),
+          this.#pair(own, i, j, half),
+        );
+        inside.push(...own.statements, storeTo(scoreName!, [i, j, 2 * half], kept));
+      });
+    });
+  }
+
+  /** The weights of one row. */
+  #row(own: Block, block: Block, i: number, half: number): void {
+    const { columns, form } = this.#plan;
+    const f32 = { dtype: "f32", lanes: 1 } as const;
+    const bind = (e: Expr): Expr => freeze(e, this.#names, own);
+    const pairs = Array.from({ length: columns / 8 }, (_, j) => this.#pair(own, i, j, half));
+    const before = bind(loadExpr(mostName!, [i, half], f32));
+    let most = pairs[0]!;
+    for (const pair of pairs.slice(1)) most = bind(applyExpr("max", most, pair));
+    const mine = bind(applyExpr("max", extractExpr(most, 0), extractExpr(most, 1)));
+    const ofRow = bind(applyExpr("max", before, this.#acrossThreads(own, "max", mine)));
+    own.push(storeTo(mostName!, [i, half], ofRow));
+    const isNone = applyExpr("equal", ofRow, literalExpr(-Infinity, "f32"));
+    const base = bind(applyExpr("select", isNone, literalExpr(0, "f32"), ofRow));
+    const scale = literalExpr(this.#scale, "f32");
+    const shift = bind(applyExpr("neg", applyExpr("mul", base, scale)));
+    const power = (score: Expr): Expr =>
+      bind(callExpr("exp2.f32", callExpr("fma.f32", score, scale, shift)));
+    const change = power(before);
+    const sums: Expr[] = [];
+    pairs.forEach((pair, j) => {
+      const weights = [0, 1].map((lane) => power(extractExpr(pair, lane)));
+      weights.forEach((w, lane) => {
+        sums[lane] = sums[lane] ? bind(applyExpr("add", sums[lane], w)) : w;
+      });
+      const packed = castExpr(packExpr(weights), form.dtype, false);
+      own.push(storeTo(weightName!, [i, j >> 1, 4 * (j & 1) + 2 * half], packed));
+    });
+    const total = loadExpr(totalName!, [i, half], f32);
+    const sum = callExpr("fma.f32", total, change, applyExpr("add", sums[0]!, sums[1]!));
+    own.push(storeTo(totalName!, [i, half], sum));
+    for (let j = 0; j < form.width / 8; j++) {
+      const at = [i, j, 2 * half];
+      const old = loadExpr(resultName!, at, { dtype: "f32", lanes: 2 });
+      own.push(storeTo(resultName!, at, applyExpr("mul", old, splatExpr(change, 2))));
+    }
+    block.push(...own.statements);
+  }
+
+  /** One value of the four threads that share a row. */
+  #acrossThreads(block: Block, op: "max" | "add", value: Expr): Expr {
+    let mine = value;
+    for (const distance of [1, 2]) {
+      block.push(storeTo(ownName!, [0], mine));
+      const [other, own] = [tileAt(otherName!, [0], [1]), tileAt(ownName!, [0], [1])];
+      block.push(issue(`shuffle.xor${distance}.f32`, [other, own]));
+      const theirs = loadExpr(otherName!, [0], { dtype: "f32", lanes: 1 });
+      mine = freeze(applyExpr(op, mine, theirs), this.#names, block);
+    }
+    return mine;
+  }
+
+  /** By what the results of each row are multiplied at the end, by block of 16 rows and half of it. */
+  shares(block: Block): readonly (readonly Expr[])[] {
+    return Array.from({ length: this.#fragments.down }, (_, i) =>
+      [0, 1].map((half) => {
+        const own = loadExpr(totalName!, [i, half], { dtype: "f32", lanes: 1 });
+        const total = this.#acrossThreads(block, "add", freeze(own, this.#names, block));
+        return freeze(applyExpr("reciprocal", total), this.#names, block);
+      }),
+    );
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * What the lowering of one attention needs to know in numbers: tiles, steps and the trips that need masks,
+ * and how operands lie in shared memory. Keys and values lie as they lie in memory, in panels as wide as the
+ * widest swizzle spans, so that copies move whole vectors:
+ *
+ *   along an element   [slot, panel, column, element]
+ *   along columns      [slot, panel, element, column]
+ *
+ * Steps go from the last columns to the first: those on the diagonal, or past the end, are the first trips in
+ * every block, and the number of trips alone says where a block ends.
+ */
+import type { Buffer } from "../../program/program.ts";
+import {
+  type AttentionForm,
+  type AttentionOperand,
+  columnName,
+} from "../../schedule/attention-form.ts";
+import { isTriangular, panelElements } from "../../schedule/attention-limits.ts";
+import type { AttendDirective } from "../../schedule/directive.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import {
+  add,
+  constant,
+  floorDiv,
+  type IndexExpr,
+  mod,
+  mul,
+  sub,
+} from "../../semantics/index-expr.ts";
+
+/** An operand in shared memory. */
+export interface Staged {
+  readonly operand: AttentionOperand;
+  readonly buffer: string;
+  /** Rows of the tile (or columns of the scores), and elements of each. */
+  readonly lines: number;
+  readonly elements: number;
+  /** Whether neighbours are elements of one line. */
+  readonly isAlong: boolean;
+  readonly slots: number;
+}
+
+export interface AttentionPlan {
+  readonly form: AttentionForm;
+  readonly directive: AttendDirective;
+  readonly rows: number;
+  readonly columns: number;
+  readonly tiles: number;
+  readonly threads: number;
+  readonly warpRows: number;
+  readonly stages: number;
+  /** Whether tiles leave out the steps right of the diagonal. */
+  readonly isTriangular: boolean;
+  /** Trips in which not all rows meet all columns of the step. */
+  readonly maskedTrips: number;
+  readonly query: Staged;
+  readonly key: Staged;
+  readonly value: Staged;
+}
+
+export function planAttention(form: AttentionForm, directive: AttendDirective): AttentionPlan {
+  const [rows, columns] = directive.tile;
+  const { warps, stages } = directive;
+  const triangular = isTriangular(directive, form);
+  const staged = (
+    operand: AttentionOperand,
+    buffer: string,
+    [lines, elements, slots]: readonly [number, number, number],
+  ): Staged => {
+    const isAlong = operand.along !== columnName;
+    return { operand, buffer, lines, elements, isAlong, slots };
+  };
+  return {
+    form,
+    directive,
+    rows,
+    columns,
+    tiles: Math.ceil(form.rows / rows),
+    threads: 32 * warps,
+    warpRows: rows / warps,
+    stages,
+    isTriangular: triangular,
+    maskedTrips: maskedTrips(form, directive, triangular),
+    query: staged(form.query, "queries", [rows, form.depth, 1]),
+    key: staged(form.key, "keys", [columns, form.depth, stages]),
+    value: staged(form.value, "values", [columns, form.width, stages]),
+  };
+}
+
+function maskedTrips(
+  form: AttentionForm,
+  { tile: [rows, columns] }: AttendDirective,
+  isTriangular: boolean,
+): number {
+  const { ahead } = form;
+  if (ahead === undefined) return form.columns % columns === 0 ? 0 : 1;
+  const all = Math.ceil(form.columns / columns);
+  if (!isTriangular) return all;
+  const isEven = rows % columns === 0 && (ahead + form.columns) % columns === 0;
+  return Math.ceil((isEven ? rows : rows + columns - 2) / columns);
+}
+
+/** Trips of a tile: steps that its rows meet. */
+export function tripsOf({ form, rows, columns, ...plan }: AttentionPlan, tile: IndexExpr) {
+  const all = Math.ceil(form.columns / columns);
+  if (!plan.isTriangular) return constant(all);
+  if (plan.tiles === 1) {
+    return constant(Math.min(all, Math.ceil((rows + form.ahead!) / columns)));
+  }
+  return add(mul(rows / columns, tile), Math.floor((rows + form.ahead! + columns - 1) / columns));
+}
+
+/** The first column of a trip of a tile. */
+export function firstColumn(plan: AttentionPlan, tile: IndexExpr, trip: IndexExpr): IndexExpr {
+  return mul(plan.columns, sub(sub(tripsOf(plan, tile), trip), 1));
+}
+
+/** Elements of a row of a panel: what is shorter has no second one. */
+function panelOf({ lines, elements, isAlong }: Staged): number {
+  return Math.min(panelElements, isAlong ? elements : lines);
+}
+
+export function sharedBuffer({ form }: AttentionPlan, staged: Staged): Buffer {
+  const { buffer, lines, elements, isAlong, slots } = staged;
+  const panel = panelOf(staged);
+  const [near, far] = isAlong ? [elements, lines] : [lines, elements];
+  const shape = [slots, Math.ceil(near / panel), far, panel];
+  const bytes = (panel * dtypes[form.dtype].bits) / 8;
+  const swizzles = { 128: 128, 64: 64, 32: 32 } as const;
+  const swizzleBytes = swizzles[bytes as keyof typeof swizzles];
+  return {
+    name: buffer,
+    kind: "scratch",
+    scope: "shared",
+    dtype: form.dtype,
+    lanes: 1,
+    shape: shape.map((n) => constant(n)),
+    ...(swizzleBytes && { swizzleBytes }),
+  };
+}
+
+/** Place in a buffer of an element of a line. */
+export function sharedIndex(
+  staged: Staged,
+  slot: IndexExpr,
+  line: IndexExpr,
+  element: IndexExpr,
+): readonly IndexExpr[] {
+  const panel = panelOf(staged);
+  const [near, far] = staged.isAlong ? [element, line] : [line, element];
+  return [slot, floorDiv(near, panel), far, mod(near, panel)];
+}

@@ -1,0 +1,38 @@
+/** Programs of small attentions, which `campaign -- gpu-mutants` plants faults in. */
+import { describe, it } from "vitest";
+import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
+import { checkGolden } from "./golden-file.ts";
+
+const small = { heads: 1, groups: 1, depth: 16, dtype: "bf16", mask: false } as const;
+
+/** Every stage used twice, ragged ends, a triangle, a mask that is read. */
+const programs: readonly (readonly [string, AttentionCase])[] = [
+  [
+    "full",
+    {
+      ...{ ...small, rows: 20, columns: 72, causal: false },
+      how: "by mma tile (16, 16) warps 1 stages 2",
+    },
+  ],
+  [
+    "a triangle",
+    {
+      ...{ ...small, rows: 60, columns: 60, causal: true },
+      how: "by mma tile (32, 16) warps 2 stages 2",
+    },
+  ],
+  [
+    "a mask",
+    {
+      ...{ ...small, rows: 16, columns: 48, causal: false, mask: true },
+      how: "by mma tile (16, 16) warps 1 stages 3",
+    },
+  ],
+];
+
+describe("attention by blocks", () => {
+  it("are the programs last looked at", () => {
+    const texts = new Map(programs.map(([name, given]) => [name, attentionText(given)]));
+    checkGolden("attention.txt", "attention as the compiler lowers it to one kernel", texts);
+  });
+});
