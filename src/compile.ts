@@ -64,6 +64,7 @@ import {
 import type { Schedule } from "./schedule/directive.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/region-memory.ts";
 import type { RegionFunnel } from "./schedule/region-states.ts";
+import { replaceUnproved } from "./schedule/replace-unproved.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
@@ -284,24 +285,31 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   if (!given.ok) return given;
   const { from, model, widened, choice, warnings } = given.value;
   const prices = options.model ?? analyticalModel(target);
-  const regions = choice.schedules.map((s) => describeChoice(s, target, prices));
-  onPass("lower");
-  const plan = lowerProgram(
-    {
-      nests: widened,
-      scheduled: regions.map((c) => c.scheduled),
-      requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
-      states: statesOf(model.graph),
-    },
+  const made = (chosen: readonly ChosenSchedule[]) => {
+    const regions = chosen.map((s) => describeChoice(s, target, prices));
+    onPass("lower");
+    const scheduled = regions.map((c) => c.scheduled);
+    const requires = model.graph.constraints.map((c) => equal(c.left, c.right));
+    const states = statesOf(model.graph);
+    const plan = lowerProgram({ nests: widened, scheduled, requires, states }, target);
+    if (!plan.ok) return plan;
+    onPass("validate");
+    const valid = validateProgram(plan.value.program);
+    if (!valid.ok) return fail(notProved(valid.diagnostics));
+    const { certificate } = choice;
+    const whole = { from, model, nests: widened, regions, certificate, plan: plan.value, prices };
+    return ok(whole, [...warnings, ...plan.warnings]);
+  };
+  const first = made(choice.schedules);
+  if (first.ok || !target.blocks || first.diagnostics[0]?.code !== "SCH032") return first;
+  const { chosen, warnings: said } = replaceUnproved(choice.schedules, {
     target,
-  );
-  if (!plan.ok) return plan;
-  onPass("validate");
-  const valid = validateProgram(plan.value.program);
-  if (!valid.ok) return fail(notProved(valid.diagnostics));
-  const { certificate } = choice;
-  const made = { from, model, nests: widened, regions, certificate, plan: plan.value, prices };
-  return ok(made, [...warnings, ...plan.warnings]);
+    given: new Set(measured?.keys()),
+    isProved: (s) => isProvedAlone(s, target),
+    priceOf: (s) => finePriceOf(s, target, prices).estimateNs,
+  });
+  const second = said.length > 0 ? made(chosen) : first;
+  return second.ok ? ok(second.value, [...second.warnings, ...said]) : second;
 }
 
 /** The graph passes; half precision that may overflow becomes single, and is prepared again. */
