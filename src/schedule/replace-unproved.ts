@@ -11,6 +11,7 @@ import { enumerateBlockSchedules } from "./block-candidates.ts";
 import type { ChosenSchedule } from "./choose-schedules.ts";
 import type { Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
+import { checkSchedule } from "./legality.ts";
 import type { ScheduledRegion } from "./scheduled-region.ts";
 
 export interface ProofOptions {
@@ -56,7 +57,8 @@ function nextProved(
     const applied = applySchedule(region, schedule);
     return applied.ok ? [applied.value] : [];
   };
-  const found = alternatives.flatMap(apply).find(isProved);
+  const isRight = (s: ScheduledRegion): boolean => checkSchedule(s).ok && isProved(s);
+  const found = alternatives.flatMap(apply).find(isRight);
   if (found) return found;
   const plain = enumerateBlockSchedules(region, target)
     .filter((s) => s.directives.every((d) => d.kind !== "multiply"))
@@ -64,7 +66,7 @@ function nextProved(
     .flatMap(apply)
     .map((scheduled) => ({ scheduled, ns: priceOf(scheduled) }))
     .sort((a, b) => a.ns - b.ns);
-  return plain.slice(0, mostPlain).find((p) => isProved(p.scheduled))?.scheduled;
+  return plain.slice(0, mostPlain).find((p) => isRight(p.scheduled))?.scheduled;
 }
 
 function textOf({ directives }: Schedule): string {
