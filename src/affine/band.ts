@@ -10,7 +10,7 @@ import type { LegalityOptions, TimeSchedule } from "./legality.ts";
 import { findPoint } from "./omega.ts";
 import { minimumOfRow, negated } from "./optimum.ts";
 import { toSystem } from "./piece.ts";
-import { negateRow, type Row } from "./row.ts";
+import { combine, negateRow, type Row } from "./row.ts";
 import { type TimedPairs, timedPairs } from "./timed-pairs.ts";
 import { type Answer, answer, decide, type Truth, type Work } from "./work.ts";
 
@@ -124,7 +124,7 @@ function stepRow(pairs: TimedPairs, k: number): number[] {
   const width = pairs.columns + 1;
   const sink = pairs.sinkTime[k] ?? new Array<number>(width).fill(0);
   const source = pairs.sourceTime[k] ?? new Array<number>(width).fill(0);
-  return sink.map((v, i) => v - source[i]!);
+  return combine(1, sink, -1, source, "value");
 }
 
 /** row >= 0 made strict: row - 1 >= 0. */

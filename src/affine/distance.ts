@@ -7,7 +7,7 @@
  * so this file can only accept what is legal.
  */
 import { eliminationRow } from "./omega.ts";
-import { coefficientGcd, floorDiv, type Row, substitute } from "./row.ts";
+import { coefficientGcd, combine, floorDiv, type Row, substitute } from "./row.ts";
 import type { TimedPairs } from "./timed-pairs.ts";
 
 export interface Interval {
@@ -108,8 +108,7 @@ class StepBounds {
   /** The step of time dimension k. */
   step(k: number): Form {
     const { sinkTime, sourceTime } = this.#pairs;
-    const row = sinkTime[k]!.map((v, i) => v - sourceTime[k]![i]!);
-    return this.#form(row);
+    return this.#form(combine(1, sinkTime[k]!, -1, sourceTime[k]!, "value"));
   }
 
   bounds(form: Form): Interval {

@@ -54,6 +54,10 @@ describe("numbers near 2^53", () => {
     const third = set("{ [i] : 3i >= 9007199254740991 and i <= 3002399751580333 }");
     expect(countPoints(third)).toEqual({ kind: "known", value: 3 });
     expect(isEmpty(set(formatSet(third)))).toBe("no");
+    const apart = "-4*x - 1*y + 7881299347898391 >= 0";
+    const [low, high] = ["2251799813685247 <= x <= 2251799813685253", "-1125899906842618 <= y"];
+    const triangle = set(`{ [x, y] : ${low} and ${high} <= -1125899906842612 and ${apart} }`);
+    expect(countPoints(triangle)).toEqual({ kind: "known", value: 36 });
     const strided = set("{ [i] : (3i) mod 9007199254740991 = 1 and 0 <= i <= 100 }");
     expect(isEmpty(strided)).toBe("yes");
   });

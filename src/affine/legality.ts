@@ -12,7 +12,7 @@ import { named } from "./compare.ts";
 import type { Dependence } from "./dependence.ts";
 import { isProvedApart, isProvedLegal } from "./distance.ts";
 import { findPoint } from "./omega.ts";
-import { evaluateRow, negateRow, type Row } from "./row.ts";
+import { combine, evaluateRow, negateRow, type Row } from "./row.ts";
 import { type TimedPairs, timedPairs } from "./timed-pairs.ts";
 import type { IntegerMap, IntegerSet } from "./types.ts";
 import { touchedElement } from "./witness.ts";
@@ -154,7 +154,7 @@ function findSeparated(
 ): Violation | undefined {
   const equalities: Row[] = [...pairs.equalities];
   for (let k = 0; k <= marks.lastIndexOf("parallel"); k++) {
-    const step = pairs.sinkTime[k]!.map((v, i) => v - pairs.sourceTime[k]![i]!);
+    const step = combine(1, pairs.sinkTime[k]!, -1, pairs.sourceTime[k]!, "value");
     for (const side of marks[k] === "parallel" ? [step, negateRow(step)] : []) {
       const rows = [...pairs.inequalities, shifted(side, -1)];
       const apart = findPoint(equalities, rows, pairs.columns, work);
@@ -197,7 +197,7 @@ function findViolation(
   const probe = (extra: Row): number[] | null =>
     findPoint(equalities, [...pairs.inequalities, extra], columns, work);
   for (let k = 0; k < pairs.depth; k++) {
-    const step = pairs.sinkTime[k]!.map((v, i) => v - pairs.sourceTime[k]![i]!);
+    const step = combine(1, pairs.sinkTime[k]!, -1, pairs.sourceTime[k]!, "value");
     const early = probe(shifted(negateRow(step), -1));
     if (early) return { kind: "reversed", dimension: k, point: early };
     const kind = marks[k];

@@ -11,7 +11,7 @@
 import { findPoint, splitBounds } from "./omega.ts";
 import { evaluateAt, one, type Polynomial, substituteColumn, sumBetween } from "./polynomial.ts";
 import { copySystem } from "./quantifier.ts";
-import { floorDiv, gcd, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
+import { combine, floorDiv, gcd, negateRow, type Row, tightEquality, unitRow } from "./row.ts";
 import {
   appendLocal,
   divisionRows,
@@ -282,8 +282,9 @@ function boundOf(row: Row, column: number): number[] {
   return out;
 }
 
+/** Exactly: bounds may lie further apart than each from 0. */
 function minusRows(a: Row, b: Row): number[] {
-  return a.map((v, i) => v - b[i]!);
+  return combine(1, a, -1, b, "value");
 }
 
 /** Bound `index` beats the others: strictly those before it, so that the cases do not overlap. */
