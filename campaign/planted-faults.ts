@@ -335,7 +335,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     ],
     ["a.extent.key === b.extent.key && ", "", "fused loops of other extents"],
   ]),
-  ...inFile("src/schedule/legality.ts", scheduling, [
+  ...inFile("src/schedule/legality/legality.ts", scheduling, [
     [
       'if (one.kind === "legal") return;',
       'if (one.kind !== "unknown") return;',
@@ -343,17 +343,17 @@ export const plantedFaults: readonly PlantedFault[] = [
     ],
     ["return [...this.#gridMarks(), ...tiles];", "return tiles;", "threads are ordered"],
   ]),
-  ...inFile("src/schedule/legality-class.ts", scheduling, [
+  ...inFile("src/schedule/legality/legality-class.ts", scheduling, [
     ["{l.mode} ", "{loops.length} ", "modes of loops are not spelled"],
   ]),
-  ...inFile("src/schedule/generalise.ts", scheduling, [
+  ...inFile("src/schedule/legality/generalise.ts", scheduling, [
     [
       "if (new Set(users.map(shapeOf)).size <= 1) continue;",
       "if (users.length > 0) continue;",
       "axes of unlike digits are general",
     ],
   ]),
-  ...inFile("src/schedule/execution-order.ts", scheduling, [
+  ...inFile("src/schedule/legality/execution-order.ts", scheduling, [
     [
       "order.indexOf(f.statement) < order",
       "order.indexOf(f.statement) > order",

@@ -8,11 +8,11 @@ import { tilePricer } from "./cost/region-price.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
 import { applySchedule } from "./schedule/apply.ts";
 import { printSchedule } from "./schedule/directive-text.ts";
-import { drawStates } from "./schedule/draw-states.ts";
-import { refineStates } from "./schedule/refine-states.ts";
-import { regionStates } from "./schedule/region-states.ts";
-import { sampleRegions } from "./schedule/sample-regions.test-support.ts";
-import { TileSpace } from "./schedule/tile-space.ts";
+import { drawStates } from "./schedule/states/draw-states.ts";
+import { refineStates } from "./schedule/states/refine-states.ts";
+import { regionStates } from "./schedule/states/region-states.ts";
+import { sampleRegions } from "./schedule/states/sample-regions.test-support.ts";
+import { TileSpace } from "./schedule/states/tile-space.ts";
 import { Rng } from "./support/rng.ts";
 import { targets } from "./target/index.ts";
 

@@ -52,20 +52,20 @@ import {
   settleConstants,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
-import { blockRegions } from "./schedule/block-regions.ts";
-import { chainsFor } from "./schedule/choose-chains.ts";
-import { layoutsFor } from "./schedule/choose-layouts.ts";
+import { blockRegions } from "./schedule/blocks/block-regions.ts";
+import { chainsFor } from "./schedule/chains/choose-chains.ts";
+import { layoutsFor } from "./schedule/choice/choose-layouts.ts";
 import {
   type Certificate,
   type ChosenSchedule,
   type ChosenSchedules,
   chooseSchedules,
-} from "./schedule/choose-schedules.ts";
+} from "./schedule/choice/choose-schedules.ts";
+import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { emptyMemory, type RegionMemory } from "./schedule/region-memory.ts";
-import type { RegionFunnel } from "./schedule/region-states.ts";
-import { replaceUnproved } from "./schedule/replace-unproved.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
+import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
+import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
 import { equal } from "./semantics/condition.ts";
 import {

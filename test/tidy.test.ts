@@ -224,29 +224,32 @@ describe("order and reuse of memory", () => {
     "src/region/region-hash.ts": "spells a region",
     "src/region/statement.ts": "replaces variables",
     "src/region/uses.ts": "lists who touches what",
-    "src/schedule/block-candidates.ts": "proposes schedules, which are then decided",
-    "src/schedule/chain-space.ts": "proposes schedules, which are then decided",
-    "src/schedule/choose-layouts.ts": "lists who meets a map in which form",
-    "src/schedule/generalise.ts": "makes the region that stands for a class",
-    "src/schedule/nest-figures.ts": "counts for prices",
+    "src/schedule/blocks/block-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/chains/chain-space.ts": "proposes schedules, which are then decided",
+    "src/schedule/choice/choose-layouts.ts": "lists who meets a map in which form",
+    "src/schedule/legality/generalise.ts": "makes the region that stands for a class",
+    "src/schedule/states/nest-figures.ts": "counts for prices",
     "src/lower/attention/lower-attention.ts": "spells what attention-tree.ts had decided",
-    "src/schedule/attention-form.ts":
+    "src/schedule/attention/attention-form.ts":
       "finds what is made for one row; attention-tree.ts has affine/ decide",
-    "src/schedule/join-attention.ts":
+    "src/schedule/attention/join-attention.ts":
       "proposes regions; what may run late is item-order.ts' answer",
-    "src/schedule/join-rows.ts": "proposes regions; what may run late is item-order.ts' answer",
-    "src/schedule/rows-candidates.ts": "proposes schedules, which are then decided",
-    "src/schedule/rows-form.ts": "finds what is made for one row; rows-tree.ts has affine/ decide",
-    "src/schedule/tile-space.ts": "proposes schedules, which are then decided",
-    "src/schedule/split-products.ts": "makes two statements of one; what is between them is new",
+    "src/schedule/rows/join-rows.ts":
+      "proposes regions; what may run late is item-order.ts' answer",
+    "src/schedule/rows/rows-candidates.ts": "proposes schedules, which are then decided",
+    "src/schedule/rows/rows-form.ts":
+      "finds what is made for one row; rows-tree.ts has affine/ decide",
+    "src/schedule/states/tile-space.ts": "proposes schedules, which are then decided",
+    "src/schedule/products/split-products.ts":
+      "makes two statements of one; what is between them is new",
   };
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
   const neverRun = [
     "src/cost/price-graph.ts",
-    "src/schedule/chain-states.ts",
-    "src/schedule/cure.ts",
+    "src/schedule/chains/chain-states.ts",
+    "src/schedule/legality/cure.ts",
     "src/schedule/apply.ts",
-    "src/schedule/region-prices.ts",
+    "src/schedule/states/region-prices.ts",
   ];
 
   const comparesUses = "compares reads with writes";

@@ -10,7 +10,7 @@ import { priceRegion } from "../../src/cost/region-price.ts";
 import { lowerRegion } from "../../src/lower/lower-region.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
-import { drawStates } from "../../src/schedule/draw-states.ts";
+import { drawStates } from "../../src/schedule/states/draw-states.ts";
 import { Rng } from "../../src/support/rng.ts";
 import type { Target } from "../../src/target/target.ts";
 import { unwrap } from "../sessions/import-hints.ts";

@@ -12,7 +12,7 @@ import type { ProgramRegions } from "../../src/region/regions-of.ts";
 import { type LoadedProgram, loadProgram } from "../../src/runtime/child/executor.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
-import { checkSchedule } from "../../src/schedule/legality.ts";
+import { checkSchedule } from "../../src/schedule/legality/legality.ts";
 import type { ScheduledRegion } from "../../src/schedule/scheduled-region.ts";
 import { tensorBytes } from "../../src/semantics/tensor.ts";
 import type { Target } from "../../src/target/target.ts";

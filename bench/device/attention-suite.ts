@@ -19,7 +19,7 @@ import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
-import { enumerateBlockSchedules } from "../../src/schedule/block-candidates.ts";
+import { enumerateBlockSchedules } from "../../src/schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";

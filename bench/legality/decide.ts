@@ -4,9 +4,9 @@
  * starts; no two have the same sizes.
  */
 import { applySchedule } from "../../src/schedule/apply.ts";
-import { decideSchedule } from "../../src/schedule/legality.ts";
-import { LegalityClasses } from "../../src/schedule/legality-class.ts";
-import { drawRegion } from "../../src/schedule/model-regions.test-support.ts";
+import { drawRegion } from "../../src/schedule/choice/model-regions.test-support.ts";
+import { decideSchedule } from "../../src/schedule/legality/legality.ts";
+import { LegalityClasses } from "../../src/schedule/legality/legality-class.ts";
 import { Rng } from "../../src/support/rng.ts";
 
 const count = 1000;

@@ -14,9 +14,9 @@ import { median } from "../../src/runtime/measure/statistics.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
-import { decideSchedule } from "../../src/schedule/legality.ts";
-import { LegalityClasses } from "../../src/schedule/legality-class.ts";
-import { planTree } from "../../src/schedule/tree-schedule.ts";
+import { decideSchedule } from "../../src/schedule/legality/legality.ts";
+import { LegalityClasses } from "../../src/schedule/legality/legality-class.ts";
+import { planTree } from "../../src/schedule/tree/tree-schedule.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 
 const edge = { large: 4096, small: 64 };

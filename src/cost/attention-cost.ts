@@ -1,5 +1,5 @@
 /**
- * The time of attention as one kernel (schedule/attention-form.ts), without its launch. A multiprocessor
+ * The time of attention as one kernel (schedule/attention/attention-form.ts), without its launch. A multiprocessor
  * holds as many blocks as shared memory, registers and threads allow; a round of them takes for each step
  * the most of
  *
@@ -10,8 +10,12 @@
  *
  * and at its ends the latency of the first tiles and the bytes of the results.
  */
-import { type AttentionForm, linearScore } from "../schedule/attention-form.ts";
-import { attentionBytes, isTriangular, wordsOfThread } from "../schedule/attention-limits.ts";
+import { type AttentionForm, linearScore } from "../schedule/attention/attention-form.ts";
+import {
+  attentionBytes,
+  isTriangular,
+  wordsOfThread,
+} from "../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
 import { constantValue } from "../semantics/index-expr.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";

@@ -4,7 +4,7 @@
  * described by itself, the rest by sums. In: a region's code. Out: one row.
  */
 
-import { lineBytes } from "../schedule/footprint.ts";
+import { lineBytes } from "../schedule/states/footprint.ts";
 import type { CoreFigures } from "./core-figures.ts";
 import { type CodeWork, priceCode, priceRun, type RunPrice } from "./mix-price.ts";
 import type { CodeRun, RunMix } from "./program-work.ts";

@@ -4,13 +4,13 @@
  * tile and its reduction. Out: nanoseconds that nest-price.ts's exact figure never falls below, at a
  * fraction of its cost, so that most tiles need not be priced to be passed over.
  */
-import { laneOrder } from "../schedule/footprint.ts";
+import { laneOrder } from "../schedule/states/footprint.ts";
 import type {
   AccessFigures,
   LoopFigures,
   NestFigures,
   PackedAxis,
-} from "../schedule/nest-figures.ts";
+} from "../schedule/states/nest-figures.ts";
 import { type CoreFigures, foreseenTrips } from "./core-figures.ts";
 
 /** The exact price is summed in another order: the last bits of both may differ. */

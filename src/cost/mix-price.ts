@@ -9,13 +9,18 @@
  *   together          max(core, slowest level) + overlapLoss x min of the two
  */
 import type { Kernel } from "../program/program.ts";
-import { placedFigures } from "../schedule/chain-space.ts";
-import { loopFigures, nestFigures, packedAccess, packedAxis } from "../schedule/nest-figures.ts";
+import { placedFigures } from "../schedule/chains/chain-space.ts";
 import {
   type ScheduledRegion,
   type ScheduledStatement,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
+import {
+  loopFigures,
+  nestFigures,
+  packedAccess,
+  packedAxis,
+} from "../schedule/states/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
 import { chainNs } from "./nest-price.ts";

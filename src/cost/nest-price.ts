@@ -7,14 +7,14 @@
  *
  *   time = max(core, traffic) + overlapLoss x min(core, traffic) + what surrounds the tiles
  */
-import { distinctElements, laneOrder } from "../schedule/footprint.ts";
+import { distinctElements, laneOrder } from "../schedule/states/footprint.ts";
 import {
   type AccessFigures,
   type LoopFigures,
   type NestFigures,
   type PackedAxis,
   packedAccess,
-} from "../schedule/nest-figures.ts";
+} from "../schedule/states/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 import { type CoreFigures, foreseenTrips, vectorRegisterCount } from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";

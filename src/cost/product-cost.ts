@@ -1,5 +1,5 @@
 /**
- * The time of a product by blocks (schedule/product-form.ts), without its launch. A multiprocessor holds as
+ * The time of a product by blocks (schedule/products/product-form.ts), without its launch. A multiprocessor holds as
  * many blocks as its shared memory, registers and threads allow; they share its units, so a round of them
  * takes for each step the most of
  *
@@ -13,7 +13,7 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
-import { type ProductSide, resultColumns, resultParts } from "../schedule/product-form.ts";
+import { type ProductSide, resultColumns, resultParts } from "../schedule/products/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { applySchedule } from "../schedule/apply.ts";
-import { drawStates } from "../schedule/draw-states.ts";
-import { loopFigures, nestFigures, packedAxis } from "../schedule/nest-figures.ts";
-import { regionStates } from "../schedule/region-states.ts";
-import { sampleRegions } from "../schedule/sample-regions.test-support.ts";
-import { microLoops, outerLoops } from "../schedule/tile-choice.ts";
-import { TileSpace } from "../schedule/tile-space.ts";
+import { drawStates } from "../schedule/states/draw-states.ts";
+import { loopFigures, nestFigures, packedAxis } from "../schedule/states/nest-figures.ts";
+import { regionStates } from "../schedule/states/region-states.ts";
+import { sampleRegions } from "../schedule/states/sample-regions.test-support.ts";
+import { microLoops, outerLoops } from "../schedule/states/tile-choice.ts";
+import { TileSpace } from "../schedule/states/tile-space.ts";
 import { Rng } from "../support/rng.ts";
 import { targets } from "../target/index.ts";
 import { coreFigures } from "./core-figures.ts";

@@ -7,16 +7,16 @@
  *   bound = max(operations / peak, bytes of operands and results / nearest bandwidth)
  */
 import type { Region } from "../region/nest.ts";
-import { dotForm, dotTermsOf } from "../schedule/dot-form.ts";
+import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
+import { dotForm, dotTermsOf } from "../schedule/states/dot-form.ts";
 import {
   type LoopFigures,
   loopFigures,
   nestFigures,
   type PackedAxis,
   packedAxis,
-} from "../schedule/nest-figures.ts";
-import type { TilePrice, TilePricer } from "../schedule/region-states.ts";
-import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
+} from "../schedule/states/nest-figures.ts";
+import type { TilePrice, TilePricer } from "../schedule/states/region-states.ts";
 import type { Target } from "../target/target.ts";
 import { priceOnBlocks } from "./block-cost.ts";
 import { type CoreFigures, coreFigures } from "./core-figures.ts";

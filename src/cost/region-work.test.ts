@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { coalesceRegion } from "../region/coalesce.ts";
 import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
-import { sampleRegions } from "../schedule/sample-regions.test-support.ts";
 import { symbolRanges } from "../schedule/scheduled-region.ts";
+import { sampleRegions } from "../schedule/states/sample-regions.test-support.ts";
 import { compulsoryBytes } from "./region-work.ts";
 
 function region(text: string): Region {

@@ -1,5 +1,5 @@
 /**
- * The time of a region as one kernel over rows (schedule/rows-form.ts), without its launch. A multiprocessor
+ * The time of a region as one kernel over rows (schedule/rows/rows-form.ts), without its launch. A multiprocessor
  * holds as many blocks as their threads and registers allow; the time is about the most of
  *
  *   instructions    of all elements, of a warp's threads at once
@@ -13,7 +13,7 @@ import {
   type RowStatement,
   type RowsForm,
   sharedReads,
-} from "../schedule/rows-form.ts";
+} from "../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
   type ScheduledRows,

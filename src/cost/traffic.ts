@@ -9,8 +9,8 @@
  * still in the cache when the next trip begins: all of it where the footprints fit, nothing where they are twice
  * the capacity. A footprint whose rows lie in few sets of the cache counts for as much as the sets it fills.
  */
-import { GrowingFootprint, lineBytes } from "../schedule/footprint.ts";
-import type { AccessFigures, LoopFigures } from "../schedule/nest-figures.ts";
+import { GrowingFootprint, lineBytes } from "../schedule/states/footprint.ts";
+import type { AccessFigures, LoopFigures } from "../schedule/states/nest-figures.ts";
 import type { Target } from "../target/target.ts";
 
 export interface LevelTraffic {

@@ -5,7 +5,7 @@ import { tensorType } from "../graph/tensor-type.ts";
 import { analyseProgram, applyGroups, formRegion } from "../region/form-region.ts";
 import { defaultGroupOptions, planGroups } from "../region/groups.ts";
 import type { NestProgram, Region } from "../region/nest.ts";
-import { chooseLayouts } from "../schedule/choose-layouts.ts";
+import { chooseLayouts } from "../schedule/choice/choose-layouts.ts";
 import { Rng } from "../support/rng.ts";
 import { checkNests } from "./check-nests.ts";
 

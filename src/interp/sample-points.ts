@@ -4,7 +4,7 @@
  * than that is taken whole.
  */
 import type { Statement } from "../region/nest.ts";
-import type { TileFactor } from "../schedule/tile-factors.ts";
+import type { TileFactor } from "../schedule/states/tile-factors.ts";
 import { variablesOf } from "../semantics/index-expr.ts";
 import type { Rng } from "../support/rng.ts";
 import type { StatementSampler } from "./sample-statement.ts";

@@ -14,7 +14,6 @@ import type { Expr } from "../program/statement.ts";
 import type { Access, NestTensor } from "../region/nest.ts";
 import { isTreeOnly } from "../schedule/directive.ts";
 import { printDirective } from "../schedule/directive-text.ts";
-import { dotInstruction } from "../schedule/dot-form.ts";
 import {
   isBound,
   type PlacedTensor,
@@ -26,6 +25,7 @@ import {
   type StagedTensor,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
+import { dotInstruction } from "../schedule/states/dot-form.ts";
 import { inRange } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
 import {

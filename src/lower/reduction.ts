@@ -9,8 +9,8 @@
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { Reduction } from "../region/nest.ts";
-import { dotInstruction } from "../schedule/dot-form.ts";
 import { isBound, type ScheduledLoop } from "../schedule/scheduled-region.ts";
+import { dotInstruction } from "../schedule/states/dot-form.ts";
 import { type Condition, less } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
 import {

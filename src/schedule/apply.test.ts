@@ -6,10 +6,10 @@ import { simpleMonoid } from "../semantics/monoids.ts";
 import { apply, argument } from "../semantics/scalar-expr.ts";
 import { Rng } from "../support/rng.ts";
 import { applySchedule, openConditions } from "./apply.ts";
-import { blockedLayout } from "./blocked-layout.ts";
 import type { Directive } from "./directive.ts";
 import { parseSchedule, printSchedule } from "./directive-text.ts";
 import type { ScheduledStatement } from "./scheduled-region.ts";
+import { blockedLayout } from "./states/blocked-layout.ts";
 
 const [i, j, k] = ["i", "j", "k"].map(variable) as [
   ReturnType<typeof variable>,

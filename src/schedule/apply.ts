@@ -22,13 +22,12 @@ import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
 import { layoutFault } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
-import { attentionForm } from "./attention-form.ts";
-import { attendFault } from "./attention-limits.ts";
+import { attentionForm } from "./attention/attention-form.ts";
+import { attendFault } from "./attention/attention-limits.ts";
 import { type Directive, isTreeOnly, type Schedule } from "./directive.ts";
 import { printDirective } from "./directive-text.ts";
-import { dotAxes, dotInstruction } from "./dot-form.ts";
-import { multiplyFault, productForm } from "./product-form.ts";
-import { rowsFault, rowsForm } from "./rows-form.ts";
+import { multiplyFault, productForm } from "./products/product-form.ts";
+import { rowsFault, rowsForm } from "./rows/rows-form.ts";
 import {
   type FusedStatement,
   type PlacedTensor,
@@ -41,7 +40,8 @@ import {
   type ScheduledStatement,
   symbolRanges,
 } from "./scheduled-region.ts";
-import { planTree } from "./tree-schedule.ts";
+import { dotAxes, dotInstruction } from "./states/dot-form.ts";
+import { planTree } from "./tree/tree-schedule.ts";
 
 type Of<K extends Directive["kind"]> = Extract<Directive, { kind: K }>;
 

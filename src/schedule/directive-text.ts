@@ -36,7 +36,12 @@ import {
   type Schedule,
   swizzles,
 } from "./directive.ts";
-import { readFactors, readLoop, readNames, readTreeDirective } from "./tree-directive-reader.ts";
+import {
+  readFactors,
+  readLoop,
+  readNames,
+  readTreeDirective,
+} from "./tree/tree-directive-reader.ts";
 
 export function printSchedule(schedule: Schedule): string {
   const out = new TextWriter();

@@ -11,7 +11,7 @@ import type { Condition } from "../semantics/condition.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { IndexRanges } from "../semantics/index-range.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import type { AttentionForm } from "./attention-form.ts";
+import type { AttentionForm } from "./attention/attention-form.ts";
 import {
   type AttendDirective,
   type GridLevel,
@@ -21,9 +21,9 @@ import {
   type RowsDirective,
   type Schedule,
 } from "./directive.ts";
-import type { ProductForm } from "./product-form.ts";
-import type { RowsForm } from "./rows-form.ts";
-import type { TreeSchedule } from "./tree-schedule.ts";
+import type { ProductForm } from "./products/product-form.ts";
+import type { RowsForm } from "./rows/rows-form.ts";
+import type { TreeSchedule } from "./tree/tree-schedule.ts";
 
 /** `grid`: dealt out to threads in chunks; a level of the grid: one iteration each. */
 export type ScheduledMode = "serial" | "unroll" | "vector" | "grid" | GridLevel;

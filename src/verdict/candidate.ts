@@ -12,7 +12,7 @@ export interface Candidate {
   readonly program: Program;
   /** The schedule in the schedule language, for the record. */
   readonly schedule: string;
-  /** Where the schedule cuts loops (schedule/tile-factors.ts). */
+  /** Where the schedule cuts loops (schedule/states/tile-factors.ts). */
   readonly tiles: readonly TileFactor[];
 }
 

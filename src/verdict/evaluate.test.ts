@@ -15,7 +15,7 @@ import {
 import type { ChildRequest } from "../runtime/child/protocol.ts";
 import type { Peaks } from "../runtime/measure/roofline.ts";
 import { printSchedule } from "../schedule/directive-text.ts";
-import { tileFactors } from "../schedule/tile-factors.ts";
+import { tileFactors } from "../schedule/states/tile-factors.ts";
 import { ok, type Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
 import type { Bench, Candidate } from "./candidate.ts";

@@ -17,8 +17,8 @@ import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { createWasmSession } from "../../src/runtime/wasm/session.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
-import { ChainSpace } from "../../src/schedule/chain-space.ts";
-import { checkSchedule } from "../../src/schedule/legality.ts";
+import { ChainSpace } from "../../src/schedule/chains/chain-space.ts";
+import { checkSchedule } from "../../src/schedule/legality/legality.ts";
 import { constant, type IndexExpr } from "../../src/semantics/index-expr.ts";
 import {
   fromRef,

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Region, Statement } from "../../src/region/nest.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
-import { drawStates } from "../../src/schedule/draw-states.ts";
+import { drawStates } from "../../src/schedule/states/draw-states.ts";
 import { inRange } from "../../src/semantics/condition.ts";
 import { add, constant, type IndexExpr, mul, variable } from "../../src/semantics/index-expr.ts";
 import { simpleMonoid } from "../../src/semantics/monoids.ts";

@@ -27,7 +27,7 @@ import {
   printRegion,
 } from "../../src/region/nest-text.ts";
 import { parseSchedule, printSchedule } from "../../src/schedule/directive-text.ts";
-import { scheduleTree } from "../../src/schedule/tree.ts";
+import { scheduleTree } from "../../src/schedule/tree/tree.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { sha256 } from "../../src/support/hash.ts";
 import { checkGolden } from "./golden-file.ts";

@@ -15,7 +15,7 @@ import { runnableTargets } from "../../runtime/create-session.ts";
 import { describeDevice } from "../../runtime/device.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
-import { tileFactors } from "../../schedule/tile-factors.ts";
+import { tileFactors } from "../../schedule/states/tile-factors.ts";
 import { makeTrial, type Trial } from "../../store/trial.ts";
 import { TrialStore } from "../../store/trial-store.ts";
 import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";

@@ -8,11 +8,11 @@ import { threadInProduct } from "../../lower/product/place.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedules, printSchedule } from "../../schedule/directive-text.ts";
-import { checkSchedule } from "../../schedule/legality.ts";
-import { scheduleLoops } from "../../schedule/loops.ts";
-import { type AskedInstance, formatPlace, parseAt, placeOf } from "../../schedule/place.ts";
+import { checkSchedule } from "../../schedule/legality/legality.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
-import { scheduleTree } from "../../schedule/tree.ts";
+import { scheduleLoops } from "../../schedule/tree/loops.ts";
+import { type AskedInstance, formatPlace, parseAt, placeOf } from "../../schedule/tree/place.ts";
+import { scheduleTree } from "../../schedule/tree/tree.ts";
 import {
   attempt,
   type Diagnostic,

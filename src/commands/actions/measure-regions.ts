@@ -13,7 +13,7 @@ import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { describeProtocol } from "../../runtime/measure/sampling.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { decideSchedule } from "../../schedule/legality.ts";
+import { decideSchedule } from "../../schedule/legality/legality.ts";
 import type { Trial } from "../../store/trial.ts";
 import { TrialStore } from "../../store/trial-store.ts";
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";

@@ -2,7 +2,7 @@
 import { readLayerProblem } from "../../layers/layer-file.ts";
 import { gapPicture } from "../../report/gap-picture.ts";
 import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
-import { SearchTrace } from "../../schedule/search-trace.ts";
+import { SearchTrace } from "../../schedule/choice/search-trace.ts";
 import { checkOutcome } from "../../search/check.ts";
 import { explainConflict } from "../../search/conflict.ts";
 import type { MilpSolver } from "../../search/milp.ts";

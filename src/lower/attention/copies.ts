@@ -3,7 +3,12 @@
  * What lies outside the operands is zero.
  */
 import { issue, literalExpr, storeTo, tileAt } from "../../program/expr.ts";
-import { columnName, depthName, rowName, widthName } from "../../schedule/attention-form.ts";
+import {
+  columnName,
+  depthName,
+  rowName,
+  widthName,
+} from "../../schedule/attention/attention-form.ts";
 import { atMost, less } from "../../semantics/condition.ts";
 import {
   add,

@@ -6,7 +6,7 @@
  */
 import { issue, literalExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
-import { keepsQueries } from "../../schedule/attention-limits.ts";
+import { keepsQueries } from "../../schedule/attention/attention-limits.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import {
   add,

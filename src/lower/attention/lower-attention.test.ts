@@ -6,7 +6,7 @@ import type { Graph, ValueId } from "../../graph/graph.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { applySchedule } from "../../schedule/apply.ts";
-import { attentionForm } from "../../schedule/attention-form.ts";
+import { attentionForm } from "../../schedule/attention/attention-form.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import { decodeFloat } from "../../semantics/float-codec.ts";
 import { constant } from "../../semantics/index-expr.ts";

@@ -13,7 +13,7 @@
 import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
 import type { GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
-import { columnName, rowName, widthName } from "../../schedule/attention-form.ts";
+import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {

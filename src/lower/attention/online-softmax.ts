@@ -25,7 +25,7 @@ import {
 } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
-import { linearScore } from "../../schedule/attention-form.ts";
+import { linearScore } from "../../schedule/attention/attention-form.ts";
 import { less } from "../../semantics/condition.ts";
 import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";

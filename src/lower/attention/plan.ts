@@ -14,8 +14,8 @@ import {
   type AttentionForm,
   type AttentionOperand,
   columnName,
-} from "../../schedule/attention-form.ts";
-import { isTriangular, panelElements } from "../../schedule/attention-limits.ts";
+} from "../../schedule/attention/attention-form.ts";
+import { isTriangular, panelElements } from "../../schedule/attention/attention-limits.ts";
 import type { AttendDirective } from "../../schedule/directive.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {

@@ -5,7 +5,7 @@
  * itself, which is neither divided nor proved apart. In: an access. Out: the access through the view, and the view.
  */
 import type { Access, Write } from "../../region/nest.ts";
-import { axisOfRun, type ProductForm } from "../../schedule/product-form.ts";
+import { axisOfRun, type ProductForm } from "../../schedule/products/product-form.ts";
 import { type IndexExpr, mul, variable } from "../../semantics/index-expr.ts";
 
 /** A tensor with neighbouring axes as one. */

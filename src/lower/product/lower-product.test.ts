@@ -8,7 +8,7 @@ import { runProgram } from "../../interp/program.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../schedule/directive-text.ts";
-import { productForm } from "../../schedule/product-form.ts";
+import { productForm } from "../../schedule/products/product-form.ts";
 import { constant } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";

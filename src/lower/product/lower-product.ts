@@ -13,7 +13,7 @@
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
-import type { ProductSide } from "../../schedule/product-form.ts";
+import type { ProductSide } from "../../schedule/products/product-form.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, less } from "../../semantics/condition.ts";
 import {

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { parseRegion } from "../../region/nest-reader.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
-import { checkSchedule } from "../../schedule/legality.ts";
-import { placeOf } from "../../schedule/place.ts";
+import { checkSchedule } from "../../schedule/legality/legality.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
+import { placeOf } from "../../schedule/tree/place.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { threadInProduct } from "./place.ts";
 

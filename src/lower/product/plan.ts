@@ -9,7 +9,11 @@
  */
 import type { Buffer } from "../../program/program.ts";
 import type { MultiplyDirective } from "../../schedule/directive.ts";
-import type { ProductForm, ProductPart, ProductSide } from "../../schedule/product-form.ts";
+import type {
+  ProductForm,
+  ProductPart,
+  ProductSide,
+} from "../../schedule/products/product-form.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,

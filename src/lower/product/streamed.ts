@@ -15,7 +15,7 @@
 import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Counter, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
-import { resultColumns, resultParts } from "../../schedule/product-form.ts";
+import { resultColumns, resultParts } from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {

@@ -7,7 +7,7 @@ import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
-import { decideSchedule } from "../../schedule/legality.ts";
+import { decideSchedule } from "../../schedule/legality/legality.ts";
 import { constant, type IndexLike, toIndex, variable } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";

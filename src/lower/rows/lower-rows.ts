@@ -29,7 +29,7 @@ import {
   type RowsForm,
   rowLoop,
   sharedReads,
-} from "../../schedule/rows-form.ts";
+} from "../../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
   type ScheduledRows,

@@ -12,18 +12,18 @@ import type { KernelProblem, ProblemType } from "./problem.ts";
 /** The code that writes the kernels, from schedule to instructions. */
 export const codeOf: Readonly<Record<NonNullable<Target["emitter"]>, readonly string[]>> = {
   x64: [
-    "src/schedule/region-states.ts",
+    "src/schedule/states/region-states.ts",
     "src/lower/lower-program.ts",
     "src/emit/x64/emit-program.ts",
   ],
   wasm: [
-    "src/schedule/region-states.ts",
+    "src/schedule/states/region-states.ts",
     "src/lower/lower-program.ts",
     "src/emit/wasm/emit-program.ts",
   ],
   ptx: [
-    "src/schedule/block-candidates.ts",
-    "src/schedule/product-candidates.ts",
+    "src/schedule/blocks/block-candidates.ts",
+    "src/schedule/products/product-candidates.ts",
     "src/lower/lower-program.ts",
     "src/emit/ptx/emit-program.ts",
   ],

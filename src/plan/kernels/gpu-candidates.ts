@@ -3,7 +3,7 @@
  * mma.sync, whatever else its table lists) or to vector units; thin products stream their weights. Sizes
  * come from the architecture's data, estimates from price.ts; passes over rows are in gpu-passes.ts.
  */
-import { hasWarpTile, stagedBytes } from "../../schedule/product-candidates.ts";
+import { hasWarpTile, stagedBytes } from "../../schedule/products/product-candidates.ts";
 import type { GpuMachine } from "../../target/machine.ts";
 import type { Candidate, Tile } from "./configuration.ts";
 import { gridOf, paceOf, vectorBytesFor } from "./gpu-launch.ts";

@@ -1,0 +1,65 @@
+/** What a block can be given of attention: tiles, registers, shared memory. Pure. */
+
+import type { AttendDirective } from "../directive.ts";
+import { type AttentionForm, columnName } from "./attention-form.ts";
+
+/** Elements of a row of shared memory: as wide as the widest swizzle. */
+export const panelElements = 64;
+/** Rows of one instruction of a warp, and columns and depth of its operands in one load. */
+const unit = 16;
+/** Results and scores that a thread holds at most, in words. */
+const mostWords = 200;
+
+/** Why no block can be given such a tile, or undefined. */
+export function attendFault(d: AttendDirective, form: AttentionForm): string | undefined {
+  const [rows, columns] = d.tile;
+  const { depth, width, query, key, value } = form;
+  const numbers = [rows, columns, d.warps, d.stages];
+  if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
+    return "not all are positive integers";
+  if (rows % (unit * d.warps) !== 0)
+    return `${rows} rows for ${d.warps} warps of a multiple of ${unit}`;
+  if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
+  if (d.warps > 32) return `${d.warps} warps`;
+  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
+  if (depth % unit !== 0 || width % unit !== 0)
+    return `heads of ${depth} and ${width} elements are no multiples of ${unit}`;
+  const narrow = [query, key, value].find((o) => o.lanes < 2);
+  if (narrow) return `${narrow.access.tensor} has no vectors of 4 bytes to copy`;
+  for (const o of [key, value]) {
+    if (o.along === columnName && columns % o.lanes !== 0) return `${columns} columns in vectors`;
+  }
+  const words = wordsOfThread(d, form);
+  if (words > mostWords) return `a thread would hold ${words} words of results and scores`;
+  return isTriangular(d, form) && rows % columns !== 0 && form.rows > rows
+    ? `rows of a tile are no multiple of ${columns} columns, by which a triangle is cut`
+    : undefined;
+}
+
+/** Registers of results, scores and what is multiplied by values. */
+export function wordsOfThread({ tile, warps }: AttendDirective, form: AttentionForm): number {
+  const [rows, columns] = tile;
+  const tall = rows / warps / unit;
+  const queries = keepsQueries(form) ? (tall * form.depth) / 4 : 0;
+  return tall * ((form.width + columns) / 2 + columns / 4) + queries;
+}
+
+/** Whether a thread keeps what it multiplies by keys, or loads it from shared memory in each step. */
+export function keepsQueries({ depth }: AttentionForm): boolean {
+  return depth <= 128;
+}
+
+/** Whether steps right of the diagonal are left out: columns that no row of a tile meets. */
+export function isTriangular(_: AttendDirective, { ahead, rows, columns }: AttentionForm): boolean {
+  return ahead !== undefined && ahead >= 0 && ahead <= columns - rows;
+}
+
+/** Bytes of shared memory. */
+export function attentionBytes({ tile, stages }: AttendDirective, form: AttentionForm): number {
+  const [rows, columns] = tile;
+  const padded = (n: number): number => Math.ceil(n / panelElements) * panelElements;
+  const wide = (extent: number, along: string): number =>
+    along === columnName ? extent * padded(columns) : columns * padded(extent);
+  const step = wide(form.depth, form.key.along) + wide(form.width, form.value.along);
+  return 2 * (rows * padded(form.depth) + stages * step);
+}

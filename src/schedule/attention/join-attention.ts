@@ -1,0 +1,312 @@
+/**
+ * The two products of attention and the softmax between them, each a region of its own, as one region, so
+ * that no tensor of all scores need be. In: regions in order, prices (injected). Out: the regions, some
+ * joined, where one kernel (attention-form.ts) costs less than the kernels apart. Reads go through other
+ * names (views), and operands of the first product through what only moves or scales them for it.
+ */
+import { coalesceRegion } from "../../region/coalesce.ts";
+import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
+import { isContraction } from "../../region/groups.ts";
+import type { Access, NestProgram, Region, Statement } from "../../region/nest.ts";
+import { regionClass } from "../../region/region-hash.ts";
+import type { LayOut } from "../../region/regions-of.ts";
+import { statementRanges, substituteAccess } from "../../region/statement.ts";
+import { tensorsRead } from "../../region/uses.ts";
+import {
+  add,
+  constant,
+  floorDiv,
+  type IndexExpr,
+  indexEquals,
+  mod,
+  mul,
+} from "../../semantics/index-expr.ts";
+import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
+import {
+  apply,
+  argument,
+  bindArguments,
+  literal,
+  type ScalarExpr,
+} from "../../semantics/scalar-expr.ts";
+import { applySchedule } from "../apply.ts";
+import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
+import { decideSchedule } from "../legality/legality.ts";
+import type { ScheduledRegion } from "../scheduled-region.ts";
+import type { PricingOptions } from "../states/region-prices.ts";
+import { attentionForm } from "./attention-form.ts";
+
+/** Statements from one product to the other, at most. */
+const mostStatements = 10;
+/** Statements that an operand is read through, at most. */
+const mostMoves = 6;
+
+/** `apart` lays out the regions that are not joined. */
+export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
+  const known = new Map<string, number>();
+  const cheapest = (source: Region, isMeant: (s: ScheduledRegion) => boolean): number => {
+    const { key } = regionClass(source);
+    const price = known.get(key) ?? cheapestOf(coalesceRegion(source).region, isMeant, pricing);
+    known.set(key, price);
+    return price;
+  };
+  return (regions, nests) => {
+    const finder = new AttentionFinder(regions, nests);
+    const gone = new Set<number>();
+    const joinedAt = new Map<number, Region>();
+    for (const last of regions.keys()) {
+      const found = finder.find(last);
+      if (!found || found.members.some((at) => gone.has(at))) continue;
+      const parts = found.members.map((at) => regions[at]!);
+      const before = apart(parts, nests).regions.reduce((ns, r) => ns + cheapest(r, () => true), 0);
+      if (cheapest(found.region, (s) => s.attention !== undefined) >= before) continue;
+      for (const at of found.members) gone.add(at);
+      joinedAt.set(last, found.region);
+    }
+    const laidOut = regions.flatMap((region, at) => {
+      const joined = joinedAt.get(at);
+      if (joined) return [joined];
+      return gone.has(at) ? [] : [region];
+    });
+    return apart(laidOut, nests);
+  };
+}
+
+/** Nanoseconds of the cheapest schedule that is meant and legal. */
+function cheapestOf(
+  region: Region,
+  isMeant: (scheduled: ScheduledRegion) => boolean,
+  { target, priceOf }: PricingOptions,
+): number {
+  const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
+    const applied = applySchedule(region, schedule);
+    if (!applied.ok || !isMeant(applied.value)) return [];
+    return [{ scheduled: applied.value, ns: priceOf(applied.value) }];
+  });
+  priced.sort((a, b) => a.ns - b.ns);
+  return priced.find(({ scheduled }) => decideSchedule(scheduled).ok)?.ns ?? Infinity;
+}
+
+interface Found {
+  readonly region: Region;
+  /** Regions that it takes the place of, by number, ascending. */
+  readonly members: readonly number[];
+}
+
+/** Finds attention among the regions of one program. */
+export class AttentionFinder {
+  readonly #regions: readonly Region[];
+  readonly #program: NestProgram;
+  readonly #analysed: AnalysedProgram;
+  readonly #views: ReadonlyMap<string, string>;
+  /** Regions of one statement by what they write, all of it. */
+  readonly #makers = new Map<string, number>();
+
+  constructor(regions: readonly Region[], nests: NestProgram) {
+    this.#regions = regions;
+    this.#program = nests;
+    this.#analysed = analyseProgram(nests);
+    this.#views = new Map(
+      nests.items.flatMap((item) =>
+        item.kind === "view" ? [[item.view.tensor, item.view.of] as const] : [],
+      ),
+    );
+    for (const [at, { statements }] of regions.entries()) {
+      if (statements.length !== 1) continue;
+      for (const w of statements[0]!.writes) this.#makers.set(w.tensor, at);
+    }
+  }
+
+  /** The attention whose second product is the region, if it is one that may run as a whole. */
+  find(last: number): Found | undefined {
+    const region = this.#regions[last]!;
+    const [statement] = region.statements;
+    if (region.statements.length !== 1 || !isContraction(statement!)) return undefined;
+    for (const { tensor } of this.#plainly(statement!).reads) {
+      const kept = this.#between(last, tensor);
+      const found = kept && this.#joined(kept, last);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  #joined(kept: readonly number[], last: number): Found | undefined {
+    const first = kept.find((at) => at !== last && isContraction(this.#statement(at)));
+    const moves = new Set<number>();
+    const statements = kept.map((at) => {
+      const plain = this.#plainly(this.#statement(at));
+      return at === first ? this.#throughMoves(plain, moves) : plain;
+    });
+    const members = [...new Set([...moves, ...kept])].sort((a, b) => a - b);
+    if (!this.#mayJoin(members, last)) return undefined;
+    const region = this.#join(members, last, statements);
+    const form = attentionForm(coalesceRegion(region).region);
+    return typeof form === "string" ? undefined : { region, members };
+  }
+
+  #statement(at: number): Statement {
+    return this.#regions[at]!.statements[0]!;
+  }
+
+  /** All that is made from the results of another product on the way to one operand of the last, with both. */
+  #between(last: number, operand: string): readonly number[] | undefined {
+    const members = new Set([last]);
+    const open = [operand];
+    let products = 0;
+    for (let tensor = open.pop(); tensor !== undefined; tensor = open.pop()) {
+      const maker = this.#makers.get(tensor);
+      if (maker === undefined || maker >= last || members.has(maker)) continue;
+      if (!this.#leadsToScores(maker, mostStatements)) continue;
+      members.add(maker);
+      if (members.size > mostStatements) return undefined;
+      if (isContraction(this.#statement(maker))) products++;
+      else open.push(...tensorsRead(this.#plainly(this.#statement(maker))));
+    }
+    return products === 1 ? [...members].sort((a, b) => a - b) : undefined;
+  }
+
+  /** Whether a statement folds or maps what a product makes, within some statements, before anything else multiplies. */
+  #leadsToScores(at: number, steps: number): boolean {
+    const statement = this.#statement(at);
+    if (isContraction(statement)) return this.#isOwn(at);
+    if (steps === 0 || statement.indirects.length > 0 || !this.#isOwn(at)) return false;
+    return [...tensorsRead(this.#plainly(statement))].some((tensor) => {
+      const maker = this.#makers.get(tensor);
+      return maker !== undefined && maker < at && this.#leadsToScores(maker, steps - 1);
+    });
+  }
+
+  /** Whether nobody but later items of the program reads what a region makes: not the caller, no routine. */
+  #isOwn(at: number): boolean {
+    const { uses, program } = this.#analysed;
+    return this.#statement(at).writes.every(({ tensor }) => {
+      const readers = uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? [];
+      return readers.every((r) => program.items[r]?.kind === "statement");
+    });
+  }
+
+  /** Every reader of what the members make is one, but of the last; and nothing between needs them earlier. */
+  #mayJoin(members: readonly number[], last: number): boolean {
+    const { uses, order } = this.#analysed;
+    const items = new Set(members.map((at) => uses.statementAt.get(this.#statement(at).name)!));
+    const isInside = members
+      .filter((at) => at !== last)
+      .every((at) =>
+        this.#statement(at).writes.every(({ tensor }) =>
+          (uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? []).every((r) => items.has(r)),
+        ),
+      );
+    return isInside && order.overtaken(items, [], Math.max(...items)) === undefined;
+  }
+
+  /** The statement with its reads under the names by which tensors are written. */
+  #plainly(statement: Statement): Statement {
+    const ranges = statementRanges(statement, this.#program.symbols);
+    const plain = (access: Access): Access => this.#unview(access, ranges);
+    return {
+      ...statement,
+      reads: statement.reads.map(plain),
+      finishReads: statement.finishReads.map(plain),
+    };
+  }
+
+  #unview(access: Access, ranges: IndexRanges): Access {
+    const of = this.#views.get(access.tensor);
+    if (of === undefined || access.guard.length > 0) return access;
+    const [from, to] = [access.tensor, of].map((t) => this.#program.tensors.get(t)!.shape);
+    let rest = access.index.reduce<IndexExpr>(
+      (at, e, axis) => add(mul(at, from![axis]!), e),
+      constant(0),
+    );
+    const index: IndexExpr[] = [];
+    for (const extent of to!.toReversed()) {
+      index.unshift(simplify(mod(rest, extent), ranges));
+      rest = simplify(floorDiv(rest, extent), ranges);
+    }
+    return this.#unview({ ...access, tensor: of, index }, ranges);
+  }
+
+  /** The product over what its operands are moved or scaled from, the scales in its finish. */
+  #throughMoves(product: Statement, moves: Set<number>): Statement {
+    const ranges = statementRanges(product, this.#program.symbols);
+    let scale = 1;
+    const reads = product.reads.map((source) => {
+      let access = source;
+      for (let n = 0; n < mostMoves; n++) {
+        const at = this.#makers.get(access.tensor);
+        const next = at === undefined ? undefined : this.#moved(at, access, product, moves);
+        if (!next) break;
+        moves.add(at!);
+        scale *= next.scale;
+        const index = next.access.index.map((e) => simplify(e, ranges));
+        access = this.#unview({ ...next.access, index }, ranges);
+      }
+      return access;
+    });
+    if (scale === 1) return { ...product, reads };
+    const { writes, finish } = product;
+    const sum = apply("mul", argument(0, "f32"), literal(scale, "f32"));
+    const types = product.finishReads.map((a) => this.#program.tensors.get(a.tensor)!.dtype);
+    const others = types.map((dtype, i) => argument(i + 1, dtype));
+    const given = finish ?? writes.map(() => argument(0, "f32"));
+    return { ...product, reads, finish: given.map((e) => bindArguments(e, [sum, ...others])) };
+  }
+
+  /** Where an element comes from that a statement only moves, or multiplies by a constant, for the product. */
+  #moved(at: number, access: Access, product: Statement, moves: ReadonlySet<number>) {
+    const { reads, body, writes, loops, guard, reduction, finish, indirects } = this.#statement(at);
+    const { uses } = this.#analysed;
+    const [write] = writes;
+    const isPlain = guard.length === 0 && indirects.length === 0 && !reduction && !finish;
+    if (!isPlain || writes.length !== 1 || loops.some((l) => l.kind !== "space")) return undefined;
+    const own = new Set([product.name, ...[...moves].map((m) => this.#statement(m).name)]);
+    const readers = uses.readers.get(uses.roots.get(write!.tensor) ?? write!.tensor) ?? [];
+    const { items } = this.#program;
+    const isOwn = readers.every((r) => {
+      const item = items[r];
+      return item?.kind === "statement" && own.has(item.statement.name);
+    });
+    const factor = factorOf(body[0]!);
+    if (!isOwn || factor === undefined || reads.length !== 1 || access.guard.length > 0)
+      return undefined;
+    const [read] = reads;
+    if (read!.guard.length > 0) return undefined;
+    const places = new Map<string, IndexExpr>();
+    for (const [axis, e] of write!.index.entries()) {
+      const loop = loops.find((l) => l.name === e.key);
+      if (loop && !places.has(loop.name)) places.set(loop.name, access.index[axis]!);
+      else if (!indexEquals(e, access.index[axis]!)) return undefined;
+    }
+    if (loops.some((l) => !places.has(l.name))) return undefined;
+    return { access: substituteAccess(read!, places), scale: factor };
+  }
+
+  #join(members: readonly number[], last: number, statements: readonly Statement[]): Region {
+    const parts = members.map((at) => this.#regions[at]!);
+    const { group, ...rest } = this.#regions[last]!;
+    const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+    const used = new Set(statements.flatMap((s) => [...tensorsRead(s), ...written]));
+    const results = new Set(statements.at(-1)!.writes.map((w) => w.tensor));
+    const tensors: Region["tensors"] = new Map(
+      [...used].map((name) => {
+        const tensor = this.#program.tensors.get(name)!;
+        const isLocal = written.has(name) && !results.has(name);
+        return [name, isLocal ? { ...tensor, role: "local" as const } : tensor];
+      }),
+    );
+    const before = parts
+      .slice(0, -1)
+      .flatMap((r) => [...r.group.inlined, r.group.anchor, ...r.group.epilogue]);
+    const inlined = [...new Set([...before, ...group.inlined])];
+    return { ...rest, group: { ...group, inlined }, statements, tensors };
+  }
+}
+
+/** By what a body multiplies its one read; 1 where it moves it. */
+function factorOf(body: ScalarExpr): number | undefined {
+  if (body.kind === "argument") return 1;
+  if (body.kind !== "apply" || body.op !== "mul") return undefined;
+  const number = body.operands.find((o) => o.kind === "literal");
+  const read = body.operands.find((o) => o.kind === "argument");
+  return number?.kind === "literal" && read ? Number(number.value) : undefined;
+}

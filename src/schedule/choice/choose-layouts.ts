@@ -1,0 +1,219 @@
+/**
+ * Which regions of a model compute on feature maps that are stored in blocks of channels. In: regions in
+ * order, what else meets their tensors, prices (injected). Out: the regions, some over blocked tensors
+ * (region/channel-blocks.ts), with conversions between the two where neighbours disagree. Every region is
+ * priced in both forms by its best schedule, every tensor by what its conversion costs, and the cheapest
+ * assignment is found by search/: a factor graph with a variable per region.
+ */
+import {
+  type BlockPlan,
+  blockRegion,
+  conversionRegion,
+  isFeatureMap,
+  planBlocks,
+} from "../../region/channel-blocks.ts";
+import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
+import type { LaidOutRegions, LayOut } from "../../region/regions-of.ts";
+import { collapse } from "../../search/collapse.ts";
+import type { Problem, Transition } from "../../search/problem.ts";
+import type { Solver } from "../../search/solvers.ts";
+import { invariant } from "../../support/invariant.ts";
+import { type PricingOptions, RegionPrices } from "../states/region-prices.ts";
+import { picoseconds } from "../states/region-states.ts";
+
+export interface LayoutOptions {
+  /** Channels of a block: the lanes of a vector. */
+  readonly block: number;
+  /** Nanoseconds of a region by its cheapest schedule. */
+  readonly priceOf: (region: Region) => number;
+  readonly solver?: Solver;
+}
+
+type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
+
+interface Candidate {
+  readonly plain: Region;
+  readonly plan: BlockPlan | undefined;
+  readonly blocked: Region | undefined;
+}
+
+/** A feature map with the regions that write and read it. */
+interface SharedMap {
+  readonly tensor: RegionTensor;
+  readonly writers: number[];
+  readonly readers: number[];
+}
+
+const mostWork = 2e7;
+
+/** Blocks as long as the target's vectors; a target whose lanes are threads has none. */
+export function layoutsFor(pricing: PricingOptions, solver: Solver = collapse): LayOut | undefined {
+  const { target } = pricing;
+  if (target.blocks) return undefined;
+  const prices = new RegionPrices(pricing);
+  const priceOf = (region: Region): number => prices.priceOf(region);
+  const block = target.vectorBytes / bytesPerElement;
+  return (regions, nests) => chooseLayouts(regions, nests, { block, priceOf, solver });
+}
+
+/** Only maps of this size are blocked. */
+const bytesPerElement = 4;
+
+export function chooseLayouts(
+  regions: readonly Region[],
+  nests: NestProgram,
+  options: LayoutOptions,
+): LaidOutRegions {
+  const { block } = options;
+  const maps = sharedMaps(regions, block);
+  const meetsOthers = tensorsMetElsewhere(nests);
+  const candidates = regions.map((plain): Candidate => {
+    const plan = planBlocks(plain, block);
+    return { plain, plan, blocked: plan && blockRegion(plain, plan, block) };
+  });
+  const isBlocked = assign(candidates, maps, meetsOthers, nests, options);
+  return rebuild(candidates, maps, isBlocked, { nests, block, meetsOthers });
+}
+
+function sharedMaps(regions: readonly Region[], block: number): ReadonlyMap<string, SharedMap> {
+  const maps = new Map<string, SharedMap>();
+  for (const [at, region] of regions.entries()) {
+    const written = new Set(region.statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+    for (const [name, tensor] of region.tensors) {
+      if (tensor.role === "local" || !isFeatureMap(tensor, block)) continue;
+      const map = maps.get(name) ?? { tensor, writers: [], readers: [] };
+      maps.set(name, map);
+      (written.has(name) ? map.writers : map.readers).push(at);
+    }
+  }
+  return maps;
+}
+
+/** Tensors with another name, or that no region writes or the caller reads. */
+function tensorsMetElsewhere(nests: NestProgram): ReadonlySet<string> {
+  const found = new Set([...nests.inputs, ...nests.outputs]);
+  for (const item of nests.items) {
+    if (item.kind === "view") found.add(item.view.tensor).add(item.view.of);
+    else if (item.kind === "routine") {
+      for (const t of [...item.routine.reads, ...item.routine.writes]) found.add(t);
+    }
+  }
+  return found;
+}
+
+/** For each region whether it is blocked. */
+function assign(
+  candidates: readonly Candidate[],
+  maps: ReadonlyMap<string, SharedMap>,
+  elsewhere: ReadonlySet<string>,
+  nests: NestProgram,
+  { block, priceOf, solver = collapse }: LayoutOptions,
+): readonly boolean[] {
+  const prices = candidates.map(({ plain, blocked }) => {
+    return blocked ? [priceOf(plain), priceOf(blocked)] : [0];
+  });
+  const transitions: Transition[] = [];
+  for (const { tensor, writers, readers } of maps.values()) {
+    const [first, ...others] = writers;
+    const packs = priceOf(conversionRegion(tensor, block, "pack", nests.symbols));
+    const unpacks = priceOf(conversionRegion(tensor, block, "unpack", nests.symbols));
+    const blocks = (at: number): readonly boolean[] =>
+      prices[at]!.map((_, state) => state === 1 && candidates[at]!.plan!.maps.has(tensor.name));
+    const meets = (from: number, to: number, cost: readonly [number, number]): void => {
+      transitions.push(
+        between({ at: from, blocks: blocks(from) }, { at: to, blocks: blocks(to) }, cost),
+      );
+    };
+    if (first === undefined) {
+      for (const r of readers) addWhere(prices[r]!, blocks(r), packs);
+      continue;
+    }
+    if (elsewhere.has(tensor.name)) addWhere(prices[first]!, blocks(first), unpacks);
+    for (const w of others) meets(first, w, [forbidden, forbidden]);
+    for (const r of readers) meets(first, r, [packs, unpacks]);
+  }
+  const problem: Problem = {
+    name: "layouts",
+    variables: candidates.map(({ plain }, at) => ({
+      name: plain.name,
+      prices: Float64Array.from(prices[at]!, picoseconds),
+    })),
+    transitions,
+    budgets: [],
+    offset: 0,
+    unit: { name: "ps", perPrice: 1 },
+  };
+  const { solution } = solver(problem, { work: mostWork, gap: 0 });
+  invariant(solution, () => "plain layouts are always possible");
+  return candidates.map((_, at) => solution[at] === 1);
+}
+
+/** Nanoseconds of what may not be. */
+const forbidden = Infinity;
+
+function addWhere(prices: number[], states: readonly boolean[], ns: number): void {
+  for (const [state, holds] of states.entries()) if (holds) prices[state] = prices[state]! + ns;
+}
+
+/** A region, and in which of its states it meets a tensor in blocks. */
+interface End {
+  readonly at: number;
+  readonly blocks: readonly boolean[];
+}
+
+/** What it costs that two regions disagree: [plain to blocked, blocked to plain]. */
+function between(from: End, to: End, [packs, unpacks]: readonly [number, number]): Transition {
+  const cost = from.blocks.flatMap((a) =>
+    to.blocks.map((b) => (a === b ? 0 : picoseconds(a ? unpacks : packs))),
+  );
+  return {
+    from: from.at,
+    to: to.at,
+    columns: to.blocks.length,
+    prices: Float64Array.from(cost),
+  };
+}
+
+interface Rebuilding {
+  readonly nests: NestProgram;
+  readonly block: number;
+  readonly meetsOthers: ReadonlySet<string>;
+}
+
+/** The regions in their forms, each conversion before the first region that needs it. */
+function rebuild(
+  candidates: readonly Candidate[],
+  maps: ReadonlyMap<string, SharedMap>,
+  isBlocked: readonly boolean[],
+  { nests, block, meetsOthers }: Rebuilding,
+): LaidOutRegions {
+  const made = candidates.map(({ plain, blocked }, at) => (isBlocked[at] ? blocked! : plain));
+  const before = new Map<number, Region[]>();
+  const insert = (at: number, region: Region): void => {
+    before.set(at, [...(before.get(at) ?? []), region]);
+  };
+  for (const { tensor, writers, readers } of maps.values()) {
+    const meets = (at: number): boolean =>
+      isBlocked[at]! && candidates[at]!.plan!.maps.has(tensor.name);
+    const stored = writers.length > 0 && meets(writers[0]!);
+    const other = readers.filter((r) => meets(r) !== stored);
+    const last = Math.max(-1, ...writers) + 1;
+    if (stored && (other.length > 0 || meetsOthers.has(tensor.name))) {
+      insert(last, conversionRegion(tensor, block, "unpack", nests.symbols));
+    } else if (!stored && other.length > 0) {
+      insert(other[0]!, conversionRegion(tensor, block, "pack", nests.symbols));
+    }
+  }
+  const regions = [...made, undefined].flatMap((region, at) => [
+    ...(before.get(at) ?? []),
+    ...(region ? [region] : []),
+  ]);
+  const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
+  for (const region of regions) {
+    for (const [name, { role, ...rest }] of region.tensors) {
+      if (nests.tensors.has(name) || role === "local") continue;
+      tensors.set(name, { ...rest, role });
+    }
+  }
+  return { regions, tensors };
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { noWeights } from "../../interp/graph.ts";
+import { constant } from "../../semantics/index-expr.ts";
+import { targets } from "../../target/index.ts";
+import { parseSchedule } from "../directive-text.ts";
+import type { ScheduledRegion } from "../scheduled-region.ts";
+import { replaceUnproved } from "./replace-unproved.ts";
+
+const target = targets.get("h200")!;
+
+/** A product whose batch lies between rows and columns of the results. */
+function product() {
+  const g = new GraphBuilder("inside");
+  const input = (name: string, ...shape: number[]) =>
+    g.input(name, { dtype: "bf16", shape: shape.map((n) => constant(n)) });
+  const [x, w] = [input("x", 2, 3, 20, 32), input("w", 2, 3, 32, 32)];
+  const sums = g.einsum("n h s t, n h t e -> n s h e", x, w, "f32");
+  const how = "by mma tile (16, 32, 32) warps (1, 1) stages 2 swizzle 64";
+  const schedule = parseSchedule(`schedule "S0" for "h200" { multiply S0 ${how} }`);
+  if (!schedule.ok) throw new Error("no schedule");
+  const model = { graph: g.finish([g.cast(sums, "bf16")]), weights: noWeights };
+  return compileModel(model, { target, measured: new Map([["S0", schedule.value]]) });
+}
+
+describe("choices that are not proved", () => {
+  it("a batch inside the results is proved, ragged tiles and all", () => {
+    const compiled = product();
+    expect(compiled.ok).toBe(true);
+    if (!compiled.ok) return;
+    const [region] = compiled.value.regions;
+    expect(region!.scheduled.products).toHaveLength(1);
+    expect(compiled.warnings).toEqual([]);
+
+    const options = { target, given: new Set<string>(), priceOf: () => 1 };
+    const chosen = [{ scheduled: region!.scheduled, alternatives: region!.alternatives }];
+    const isPlain = (s: ScheduledRegion): boolean => s.products.length === 0;
+    // Where no product is proved, threads take it, and a warning says so.
+    const mended = replaceUnproved(chosen, { ...options, isProved: isPlain });
+    expect(mended.chosen[0]!.scheduled.products).toHaveLength(0);
+    expect(mended.warnings.map((w) => [w.code, w.severity])).toEqual([["SCH032", "warning"]]);
+    // What is proved, or was given, stays.
+    const same = replaceUnproved(chosen, { ...options, isProved: () => true });
+    expect(same).toEqual({ chosen, warnings: [] });
+    const given = new Set([region!.name]);
+    expect(replaceUnproved(chosen, { ...options, given, isProved: isPlain }).chosen).toEqual(
+      chosen,
+    );
+  });
+});

@@ -1,0 +1,231 @@
+/**
+ * Candidate tiles of a product by blocks: for each machine that copies asynchronously, blocks of one to
+ * eight warps, each warp with 32 or 64 rows and columns (16 where there are no more), depths and numbers of
+ * stages as far as shared memory holds them. Deterministic; prices and the choice are elsewhere.
+ */
+import type { Region } from "../../region/nest.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import type { Target } from "../../target/target.ts";
+import type { MultiplyDirective } from "../directive.ts";
+import {
+  multiplyFault,
+  type ProductForm,
+  productForm,
+  productTiles,
+  resultColumns,
+  resultParts,
+} from "./product-form.ts";
+
+/** Rows and columns of a warp, and warps down and across. */
+const warpTiles: Readonly<Record<"fma" | "mma", readonly (readonly [number, number])[]>> = {
+  fma: [
+    [32, 64],
+    [32, 32],
+    [16, 32],
+  ],
+  mma: [
+    [64, 64],
+    [64, 32],
+    [32, 64],
+    [32, 32],
+    [16, 64],
+    [16, 32],
+    [16, 16],
+  ],
+};
+const warpGrids = [
+  [4, 2],
+  [2, 4],
+  [2, 2],
+  [1, 4],
+  [4, 1],
+  [1, 2],
+  [2, 1],
+  [1, 1],
+] as const;
+const depths: Readonly<Record<"fma" | "mma", readonly number[]>> = {
+  fma: [8, 16, 32],
+  mma: [32, 64],
+};
+const stageCounts = [2, 3, 4, 6] as const;
+type Tile = readonly [rows: number, columns: number, depth: number];
+
+/** Products below so many multiplications run as other candidates do. */
+const leastWork = 4096;
+
+export function enumerateProducts(region: Region, target: Target): readonly MultiplyDirective[] {
+  const limits = target.blocks;
+  const [statement] = region.statements;
+  if (!limits || region.statements.length !== 1 || !target.capabilities.has("cp.async")) return [];
+  const form = productForm(region, statement!);
+  if (typeof form === "string" || !isWorth(form)) return [];
+  const by = form.dtype === "f32" ? "fma" : "mma";
+  const has = (name: string): boolean => target.capabilities.has(name);
+  if (by === "mma" && !(has("mma") && has("ldmatrix"))) return [];
+  const bytes = dtypes[form.dtype].bits / 8;
+  const found: MultiplyDirective[] = [];
+  for (const [tall, wide] of warpTiles[by]) {
+    for (const warps of warpGrids) {
+      const [rows, columns] = [tall * warps[0], wide * warps[1]];
+      if (
+        isUnproved(rows, form) ||
+        isWasteful(rows, form.rows.extent, tall) ||
+        isWasteful(columns, form.columns.extent, wide)
+      )
+        continue;
+      for (const depth of depths[by]) {
+        for (const stages of stageCounts) {
+          const shared = stagedBytes([rows, columns, depth], stages, bytes);
+          if (shared > limits.sharedBytesPerBlock || stages > depthSteps(form, depth) + 1) continue;
+          const swizzle = by === "fma" ? 0 : depth === 32 ? 64 : 128;
+          const tile = [rows, columns, depth] as const;
+          const d = {
+            kind: "multiply",
+            statement: statement!.name,
+            by,
+            tile,
+            warps,
+            stages,
+            swizzle,
+            group: 1,
+            results: 0,
+            blocks: 0,
+            teams: 1,
+            swapped: false,
+          } as const;
+          if (multiplyFault(d, form) === undefined) found.push(d);
+        }
+      }
+    }
+  }
+  const streamed = streamedProducts(form, statement!.name, target);
+  const turned = form.rows.extent <= fewRows ? productForm(region, statement!, true) : form;
+  if (typeof turned === "string" || turned === form) return [...found, ...streamed];
+  return [...found, ...streamed, ...streamedProducts(turned, statement!.name, target)];
+}
+
+/** Warpgroups that multiply, rows of each, columns, and tiles worked through together. */
+const groupCounts = [2, 1] as const;
+const groupRows = [64, 128] as const;
+const groupColumns = [256, 192, 160, 128, 96, 64, 48, 32, 16] as const;
+const groupStages = [16, 12, 8, 6, 5, 4, 3] as const;
+const [usualRaster, mostRaster] = [8, 16] as const;
+/** Rows up to which the columns may take their place: an instruction has 64 rows, but from 8 columns on. */
+const fewRows = 48;
+/** Parts of results in shared memory: one is filled while the other is copied out. */
+const gatherings = 2;
+
+/** None, and of the numbers that divide the tiles below each other the one that is nearest to the usual. */
+function rastersOf(tall: number): readonly number[] {
+  const whole = Array.from({ length: mostRaster - 1 }, (_, i) => i + 2).filter(
+    (n) => tall % n === 0,
+  );
+  const away = (n: number): number => Math.abs(Math.log2(n / usualRaster));
+  const best = whole.sort((a, b) => away(a) - away(b))[0];
+  return best === undefined ? [1] : [best, 1];
+}
+
+function streamedProducts(
+  form: ProductForm,
+  statement: string,
+  target: Target,
+): readonly MultiplyDirective[] {
+  if (!target.capabilities.has("wgmma")) return [];
+  const found: MultiplyDirective[] = [];
+  const depth = 64;
+  for (const count of groupCounts) {
+    for (const own of groupRows) {
+      for (const columns of groupColumns) {
+        const rows = count * own;
+        if (
+          isUnproved(rows, form) ||
+          isWasteful(rows, form.rows.extent, 64) ||
+          isWasteful(columns, form.columns.extent, 16)
+        ) {
+          continue;
+        }
+        const tile = [rows, columns, depth] as const;
+        const warps = [4 * count, 1] as const;
+        for (const turns of turnsOf({ tile, warps }, form, target)) {
+          for (const stages of groupStages) {
+            const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
+            const shared = (stages * (rows + columns) * depth + gathered) * 2 + 2048;
+            if (shared > target.blocks!.sharedBytesPerBlock) continue;
+            if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
+            for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
+              const swapped = form.isSwapped;
+              const d = { tile, warps, stages, swizzle: 128, group, swapped } as const;
+              found.push({ kind: "multiply", statement, by: "wgmma", ...d, ...turns });
+            }
+          }
+        }
+      }
+    }
+  }
+  return found.filter((d) => multiplyFault(d, form) === undefined);
+}
+
+/**
+ * Steps of the depth up to which blocks may go on from tile to tile: more of them hide the ends of a tile
+ * as well, and cost proofs time.
+ */
+const fewSteps = 32;
+
+/**
+ * A block a tile; where there are more tiles than multiprocessors, of little depth, also a block for each of
+ * these, with room for all results of a tile. Stages then come round within a tile.
+ */
+function turnsOf(
+  how: Pick<MultiplyDirective, "tile" | "warps">,
+  form: ProductForm,
+  target: Target,
+): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results">[] {
+  const isGathered = form.unwritable === undefined && resultColumns(how.tile[1]) > 0;
+  const found = [{ blocks: 0, teams: 1, results: isGathered ? gatherings : 0 }];
+  const blocks = target.blocks!.cores;
+  const isShort = depthSteps(form, 64) <= fewSteps;
+  if (!isShort || productTiles({ ...how, group: 1 }, form) <= blocks) return found;
+  return [...found, { blocks, teams: 1, results: isGathered ? resultParts(how) : 0 }];
+}
+
+/** Whether a block's tile of so many warps is among those that are tried. */
+export function hasWarpTile(
+  by: "fma" | "mma",
+  [rows, columns, depth]: Tile,
+  warps: number,
+): boolean {
+  if (!depths[by].includes(depth)) return false;
+  return warpTiles[by].some(([tall, wide]) =>
+    warpGrids.some(
+      ([down, across]) =>
+        down * across === warps && tall * down === rows && wide * across === columns,
+    ),
+  );
+}
+
+/** Bytes of shared memory that a tile is taken to need, rows padded. */
+export function stagedBytes([rows, columns, depth]: Tile, stages: number, bytes: number): number {
+  return stages * (rows + columns) * (depth * bytes + 16);
+}
+
+function depthSteps({ depth }: ProductForm, step: number): number {
+  return Math.ceil(depth.extent / step);
+}
+
+/** Rows that stick out of a part of a tensor: that the other parts make it whole is not proved then. */
+function isUnproved(tile: number, { isPart, rows }: ProductForm): boolean {
+  return isPart && rows.extent % tile !== 0;
+}
+
+/** A tile of which more than half would stick out, where a smaller one is there. */
+function isWasteful(tile: number, extent: number, least: number): boolean {
+  return tile > least && tile >= 2 * extent;
+}
+
+function isWorth({ rows, columns, depth }: ProductForm): boolean {
+  return (
+    rows.extent * columns.extent * depth.extent >= leastWork &&
+    rows.extent > 1 &&
+    columns.extent > 1
+  );
+}

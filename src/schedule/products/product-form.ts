@@ -1,0 +1,379 @@
+/**
+ * Statements that are a product of two operands summed over shared loops: matrix products, batched ones,
+ * convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
+ * results), to the columns (the second one, and neighbouring results), to the batch (both operands, or apart
+ * in the results from the rest of its part), or to the depth (reduced). As a matrix product each part is one
+ * index, its loops taken together row-major.
+ */
+import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  splitLinear,
+  substitute,
+  variable,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
+import type { MultiplyDirective } from "../directive.ts";
+
+export interface ProductPart {
+  readonly loops: readonly Loop[];
+  /** Product of the loops' extents. */
+  readonly extent: number;
+}
+
+export interface ProductSide extends ProductPart {
+  readonly access: Access;
+  readonly line: OperandLine;
+}
+
+/** Along which part neighbours are neighbours in memory, and how many of them are one aligned vector at most. */
+export interface OperandLine {
+  readonly along: "depth" | "space";
+  readonly lanes: number;
+  /** Divisions that take an element's number apart. */
+  readonly digits: number;
+}
+
+export interface ProductForm {
+  /** Element type of both operands. */
+  readonly dtype: DType;
+  readonly rows: ProductSide;
+  readonly columns: ProductSide;
+  readonly batch: ProductPart;
+  readonly depth: ProductPart;
+  /** Whether the results are only a part of their tensors, as of a concatenation. */
+  readonly isPart: boolean;
+  /** Why no tensor copy can write the results, or undefined. */
+  readonly unwritable: string | undefined;
+  /** Whether the epilogue reads operands of its own. */
+  readonly hasOperands: boolean;
+  /** Whether neighbouring results in memory are rows. */
+  readonly isSwapped: boolean;
+}
+
+/** The statement as a product, or why it is none; swapped where the second operand's loops are to be the rows. */
+export function productForm(
+  region: Region,
+  statement: Statement,
+  isSwapped = false,
+): ProductForm | string {
+  const { reads, body, reduction, writes, indirects, guard, loops } = statement;
+  const value = body[0];
+  if (!reduction || body.length !== 1 || !value || !isSum(statement)) {
+    return "it is no sum of products in f32";
+  }
+  if (reduction.numericClass === "approximates") return "its sum may not be reassociated";
+  const factors = factorsOf(value);
+  if (!factors || reads.length !== 2 || factors[0] === factors[1]) {
+    return "its body is not a product of two reads";
+  }
+  if (!areTogether(writes)) return "its results are not written plainly at one place each";
+  if (indirects.length > 0 || guard.length > 0) return "it has indirect indices or a guard";
+  if (loops.some((l) => l.kind === "scan" || constantValue(l.extent) === undefined)) {
+    return "not every loop has a constant extent";
+  }
+  if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
+  const types = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
+  if (types[0] !== types[1]) return "its operands have two types";
+  return partsOf(statement, region, isSwapped);
+}
+
+/** Results of a warp that come together, and the least depth of a step. */
+const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 64] } as const;
+/** Columns and depth of one instruction of four warps at most, and its warps. */
+const groupWarps = 4;
+const mostGroups = 3;
+const groupColumns = 256;
+const groupRows = 256;
+/** Sums that a thread holds at most. */
+const mostSums = 128;
+
+/** Why no block can be given such a tile, or undefined. */
+export function multiplyFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { dtype } = form;
+  const [rows, columns, depth] = d.tile;
+  const [down, across] = d.warps;
+  const numbers = [
+    ...[...d.tile, ...d.warps, d.stages, d.group, d.teams],
+    ...[d.results + 1, d.blocks + 1],
+  ];
+  if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
+    return "not all are positive integers";
+  if (d.by === "fma" ? dtype !== "f32" : !isNarrow(dtype))
+    return `${d.by} does not multiply ${dtype}`;
+  if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
+  const [tall, wide, deep] = units[d.by];
+  if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
+  if (columns % (wide * across) !== 0)
+    return `${columns} columns for ${across} warps of a multiple of ${wide}`;
+  if (d.by === "wgmma") {
+    const streamed = streamFault(form);
+    if (streamed !== undefined) return streamed;
+    if (across !== 1 || down % groupWarps !== 0 || down > mostGroups * groupWarps)
+      return "multiplying warps stand below each other, 4, 8 or 12";
+    if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
+    if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
+    if (depth !== deep || d.swizzle !== 128) return "a row of a stage is 64 elements, swizzle 128";
+  }
+  const fault = gatherFault(d, form) ?? turnFault(d, form);
+  if (fault !== undefined) return fault;
+  if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
+  if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
+  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
+  if ((rows * columns) / (32 * down * across) > mostSums)
+    return `more than ${mostSums} sums in a thread`;
+  return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/** Tiles of a product: of its batch, its rows and its columns; groups of rows are worked through whole. */
+export function productTiles(
+  { tile, group }: Pick<MultiplyDirective, "tile" | "group">,
+  { rows, columns, batch }: ProductForm,
+): number {
+  const tall = Math.ceil(rows.extent / tile[0]);
+  const together = Math.min(group, tall);
+  const down = together * Math.ceil(tall / together);
+  return batch.extent * down * Math.ceil(columns.extent / tile[1]);
+}
+
+/** Why blocks cannot go on from tile to tile, or warps not take turns with others. */
+function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { by, warps, blocks, teams } = d;
+  if (blocks === 0)
+    return teams > 1 ? "teams take turns where blocks go on to further tiles" : undefined;
+  if (by !== "wgmma") return "only warpgroups go on from tile to tile";
+  const tiles = productTiles(d, form);
+  if (blocks > tiles) return `${blocks} blocks for ${tiles} tiles`;
+  if (teams * warps[0] > mostGroups * groupWarps) return `${teams} teams of ${warps[0]} warps`;
+  return undefined;
+}
+
+/** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
+export function resultParts({ tile, warps }: Pick<MultiplyDirective, "tile" | "warps">): number {
+  const [rows, columns] = tile;
+  return (rows * columns) / (16 * warps[0] * resultColumns(columns));
+}
+
+/** Columns of one part of the results that tensor copies write from shared memory. */
+export function resultColumns(columns: number): number {
+  return [64, 32, 16].find((n) => columns % n === 0) ?? 0;
+}
+
+/** Why results cannot go through shared memory. */
+function gatherFault(
+  { by, tile, results }: MultiplyDirective,
+  form: ProductForm,
+): string | undefined {
+  if (results === 0) return undefined;
+  if (by !== "wgmma") return "only warpgroups gather results";
+  if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
+  const { rows, columns, hasOperands } = form;
+  const isWhole = rows.extent % tile[0] === 0 && columns.extent % tile[1] === 0;
+  if (hasOperands && !isWhole) return "the epilogue reads operands, which tiles would stick out of";
+  return form.unwritable;
+}
+
+/** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
+function streamFault({ rows, columns, batch, depth }: ProductForm): string | undefined {
+  const [deep] = depth.loops;
+  if (depth.loops.length !== 1) return "operands are no plain matrices";
+  // A tensor map's strides are multiples of 16 bytes.
+  if (depth.extent % 8 !== 0) return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
+  const isBatch = new Set(batch.loops.map((l) => l.name));
+  // What a last copy brings beyond a part of the depth is not zero.
+  if (isBatch.size > 0 && depth.extent % units.wgmma[2] !== 0)
+    return `parts of ${depth.extent} elements are no whole steps`;
+  const isPlain = ({ loops, access }: ProductSide): boolean => {
+    const start = splitLinear(access.index.at(-1)!, deep!.name);
+    return (
+      loops.length === 1 &&
+      access.guard.length === 0 &&
+      access.index.length === 2 &&
+      access.index[0]!.key === variable(loops[0]!.name).key &&
+      start?.coefficient === 1 &&
+      start.rest.constant === 0 &&
+      [...variablesOf(start.rest)].every((name) => isBatch.has(name))
+    );
+  };
+  return isPlain(rows) && isPlain(columns)
+    ? undefined
+    : "operands are no matrices with rows along the depth";
+}
+
+function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
+  const { reads, writes, loops } = statement;
+  const { dtype } = region.tensors.get(reads[0]!.tensor)!;
+  const uses = reads.map((r) => variablesOf(...r.index));
+  const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
+  const space = loops.filter((l) => l.kind === "space");
+  const inner = space.findLast((l) => nearest.includes(l.name));
+  const near = uses[0]!.has(inner?.name ?? "") && !uses[1]!.has(inner?.name ?? "") ? 0 : 1;
+  const second = isSwapped ? 1 - near : near;
+  const [column, row] = [uses[second]!, uses[1 - second]!];
+  const part = (chosen: readonly Loop[]): ProductPart => ({
+    loops: chosen,
+    extent: chosen.reduce((n, l) => n * constantValue(l.extent)!, 1),
+  });
+  if (space.some((l) => !row.has(l.name) && !column.has(l.name))) {
+    return "a loop moves neither operand";
+  }
+  const only = (mine: ReadonlySet<string>, other: ReadonlySet<string>): ProductPart =>
+    part(lastRun(space.filter((l) => mine.has(l.name) && !other.has(l.name))));
+  // Results are tiled where rows and columns run on in them: other loops are dealt out to blocks.
+  const lastRun = (own: readonly Loop[]): readonly Loop[] => {
+    const from = own.findIndex((_, i) => i + 1 === own.length || isRun(own.slice(i)));
+    return own.slice(from < 0 ? own.length : from);
+  };
+  const isRun = (own: readonly Loop[]): boolean =>
+    writes.every((w) => axisOfRun(own, w.index, region.tensors.get(w.tensor)!.shape) !== undefined);
+  const depth = part(loops.filter((l) => l.kind === "reduce"));
+  const side = (own: ProductPart, access: Access): ProductSide => {
+    const { shape } = region.tensors.get(access.tensor)!;
+    return { ...own, access, line: lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8) };
+  };
+  const rows = side(only(row, column), reads[1 - second]!);
+  const columns = side(only(column, row), reads[second]!);
+  const tiled = new Set([...rows.loops, ...columns.loops]);
+  const results = space.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const isPart = writes.some((w) => {
+    const { shape } = region.tensors.get(w.tensor)!;
+    return constantValue(mul(...shape)) !== results;
+  });
+  return {
+    dtype,
+    isPart,
+    rows,
+    columns,
+    batch: part(space.filter((l) => !tiled.has(l))),
+    depth,
+    unwritable: resultFault(statement, [rows, columns], region),
+    hasOperands: statement.finishReads.length > 0,
+    isSwapped,
+  };
+}
+
+const widestBytes = 16;
+
+function lineOf(
+  { own, depth }: { readonly own: ProductPart; readonly depth: ProductPart },
+  access: Access,
+  shape: readonly IndexExpr[],
+  bytes: number,
+): OperandLine {
+  const address = access.index.reduce<IndexExpr>(
+    (at, e, axis) => add(mul(at, shape[axis]!), e),
+    constant(0),
+  );
+  const stepOf = (part: ProductPart): number => {
+    const name = part.loops.at(-1)?.name;
+    const linear = name === undefined ? undefined : splitLinear(address, name);
+    return linear?.coefficient ?? 0;
+  };
+  const steps = { depth: stepOf(depth), space: stepOf(own) };
+  const isNearer = steps.space !== 0 && Math.abs(steps.space) < Math.abs(steps.depth);
+  const isOnly = steps.space !== 0 && (steps.depth === 0 || !isOneLine(depth, address));
+  const along = isNearer || isOnly ? "space" : "depth";
+  const { loops } = along === "depth" ? depth : own;
+  const last = loops.at(-1);
+  const digitsOf = (loops: readonly Loop[]): number => Math.max(0, loops.length - 1);
+  const digits = digitsOf(own.loops) + digitsOf(depth.loops);
+  if (!last || steps[along] !== 1) return { along, lanes: 1, digits };
+  // Loops that run through whole axes count as one, which the lowering reaches through a view.
+  const isRun = access.guard.length === 0 && axisOfRun(loops, access.index, shape) !== undefined;
+  const line = isRun ? loops : [last];
+  const guarded = access.guard.some((c) => variablesOf(c.expr).has(last.name));
+  // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
+  if (guarded || !variablesOf(access.index.at(-1)!).has(last.name)) {
+    return { along, lanes: 1, digits };
+  }
+  const start = substitute(address, new Map(line.map((l) => [l.name, constant(0)])));
+  const length = line.reduce((n, l) => n * constantValue(l.extent)!, 1);
+  const parts = [length, start.constant, ...start.terms.map((t) => t.coefficient)];
+  let lanes = widestBytes / bytes;
+  while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
+  return { along, lanes, digits: isRun ? digits - digitsOf(loops) : digits };
+}
+
+/** The axis from which on the loops, and nothing else, run through whole axes in their order. */
+export function axisOfRun(
+  loops: readonly Loop[],
+  index: readonly IndexExpr[],
+  shape: readonly IndexExpr[],
+): number | undefined {
+  const axis = index.findIndex((e) => e.key === loops[0]!.name);
+  const follows = loops.every(({ name, extent }, i) => {
+    const isWhole = i === 0 || shape[axis + i]?.key === extent.key;
+    return isWhole && index[axis + i]?.key === name;
+  });
+  return axis >= 0 && follows ? axis : undefined;
+}
+
+/** Whether the part's loops together step through memory as one would. */
+function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
+  let stride: number | undefined;
+  for (const { name, extent } of loops.toReversed()) {
+    const own = splitLinear(address, name)?.coefficient;
+    if (own === undefined || (stride !== undefined && own !== stride)) return false;
+    stride = own * constantValue(extent)!;
+  }
+  return true;
+}
+
+/** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
+function resultFault(
+  { writes }: Statement,
+  [rows, columns]: readonly [ProductSide, ProductSide],
+  region: Region,
+): string | undefined {
+  const [write] = writes;
+  if (writes.length > 1) return "there are several results";
+  const { dtype } = region.tensors.get(write!.tensor)!;
+  const read = region.tensors.get(rows.access.tensor)!.dtype;
+  if (dtype !== read || !isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
+  const [row, column] = [rows.loops[0], columns.loops[0]];
+  const isPlain =
+    rows.loops.length === 1 &&
+    columns.loops.length === 1 &&
+    write!.index.length === 2 &&
+    write!.index[0]!.key === variable(row!.name).key &&
+    write!.index[1]!.key === variable(column!.name).key;
+  if (!isPlain) return "results are no plain matrix";
+  return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";
+}
+
+function isNarrow(dtype: DType): boolean {
+  return dtype === "bf16" || dtype === "f16";
+}
+
+/** Several results, as of a fused epilogue, stand at the same index of their tensors, axes of one element apart. */
+function areTogether(writes: Statement["writes"]): boolean {
+  const placeOf = ({ index }: Statement["writes"][number]): string =>
+    index.flatMap((e) => (constantValue(e) === undefined ? [e.key] : [])).join();
+  const [first] = writes;
+  return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
+}
+
+function isSum({ reduction }: Statement): boolean {
+  const { name, components } = reduction!.monoid;
+  return name === "sum" && components.length === 1 && components[0]!.dtype === "f32";
+}
+
+/** Numbers of the two reads that are multiplied in f32. */
+function factorsOf(value: ScalarExpr): readonly [number, number] | undefined {
+  if (value.kind !== "apply" || value.op !== "mul" || value.dtype !== "f32") return undefined;
+  const [a, b] = value.operands.map((o) => {
+    const inner = o.kind === "cast" && isExactlyF32(o.operand.dtype) ? o.operand : o;
+    return inner.kind === "argument" ? inner.index : undefined;
+  });
+  return a === undefined || b === undefined ? undefined : [a, b];
+}
+
+function isExactlyF32(dtype: DType): boolean {
+  return dtype === "bf16" || dtype === "f16";
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { noWeights } from "../../interp/graph.ts";
+import { runNests } from "../../interp/nest.ts";
+import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
+import { parseRegion } from "../../region/nest-reader.ts";
+import { constant } from "../../semantics/index-expr.ts";
+import { numbersOf, randomRef } from "../../semantics/tensor.ts";
+import type { Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import { targets } from "../../target/index.ts";
+import { splitProduct } from "./split-products.ts";
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
+  return result.value;
+}
+
+const regionOf = (text: string): Region =>
+  take(parseRegion(`region r group r anchor S0 inlined () epilogue () { ${text} }`));
+
+const matrices = regionOf(`input x : f32[3, 1024] input w : f32[5, 1024] input b : f32[5]
+  output y : f32[3, 5]
+  statement S0 "" {i in 3, j in 5, reduce k in 1024} {
+    y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[j, k])) finish (relu(add(_0, b[j]))) }`);
+const windows = regionOf(`input x : f32[2, 32, 6] input w : f32[3, 32, 4] output y : f32[2, 3, 6]
+  statement S0 "" {n in 2, o in 3, p in 6, reduce c in 32, reduce q in 4} {
+    y[n, o, p] = reduce<sum, f32, reassociates>(
+      mul((x[n, c, p + q - 1] if p + q - 1 >= 0 && 6 - p - q >= 0 else 0), w[o, c, q])) }`);
+
+/** What the statements of the regions, one after another, write to y. */
+function resultOf(regions: readonly Region[], given: Region): readonly number[] {
+  const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
+  for (const { tensors: own } of regions) {
+    for (const [name, { role, ...rest }] of own) {
+      tensors.set(name, { ...rest, role: role === "local" ? "intermediate" : role });
+    }
+  }
+  const inputs = [...given.tensors.values()].filter((t) => t.role === "input");
+  const program: NestProgram = {
+    name: "r",
+    symbols: [],
+    tensors,
+    items: regions.flatMap((r) => r.statements.map((s) => ({ kind: "statement", statement: s }))),
+    inputs: inputs.map((t) => t.name),
+    outputs: ["y"],
+  };
+  const rng = new Rng(3);
+  const drawn = inputs.map(({ name, dtype, shape }) => {
+    const extents = shape.map((e) => e.constant);
+    return [name, randomRef(dtype, extents, rng)] as const;
+  });
+  const [y] = take(runNests(program, { given: new Map(drawn), symbols: new Map() }));
+  return [...numbersOf(y!)];
+}
+
+describe("a product in parts and their sum", () => {
+  it.each([
+    ["matrices", matrices, [2, 4, 8]],
+    ["windows at the edge", windows, [1]],
+  ] as const)("are the product: %s", (_, region, counts) => {
+    const want = resultOf([region], region);
+    for (const parts of counts) {
+      const [pair] = splitProduct(region, parts, 132);
+      expect(pair![1].statements[0]!.loops.at(-1)!.extent.constant).toBe(parts);
+      resultOf(pair!, region).forEach((value, i) => {
+        expect(Math.abs(value - want[i]!)).toBeLessThan(1e-4 * Math.max(1, Math.abs(want[i]!)));
+      });
+    }
+  });
+
+  it("are not tried where blocks are many, or depths short or not divided", () => {
+    expect(splitProduct(matrices, 16, 132)).toEqual([]);
+    expect(splitProduct(matrices, 3, 132)).toEqual([]);
+    expect(splitProduct(matrices, 2, 0)).toEqual([]);
+  });
+
+  it("are chosen by their prices: for few results of long sums, not for many", () => {
+    const kernels = (m: number, n: number, k: number): readonly string[] => {
+      const g = new GraphBuilder("product");
+      const type = (...dims: number[]) =>
+        ({ dtype: "bf16", shape: dims.map((d) => constant(d)) }) as const;
+      const product = g.einsum(
+        "i k, j k -> i j",
+        g.input("x", type(m, k)),
+        g.input("w", type(n, k)),
+        "f32",
+      );
+      const graph = g.finish([g.cast(product, "bf16")]);
+      const target = targets.get("h200")!;
+      const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
+      return regions.map((r) => r.scheduled.products[0]?.directive.by ?? "loops");
+    };
+    expect(kernels(64, 512, 16384)).toEqual(["wgmma", "loops"]);
+    expect(kernels(2048, 2048, 256)).toEqual(["wgmma"]);
+  });
+});

@@ -1,0 +1,172 @@
+/**
+ * Products and other folds whose results are too few to fill a machine of blocks: their depth is dealt out to
+ * several, whose partial results a second region folds and finishes (split K; Osama et al., "Stream-K", 2023,
+ * say when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
+ * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
+ */
+import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
+import { regionClass } from "../../region/region-hash.ts";
+import type { LayOut } from "../../region/regions-of.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  type IndexExpr,
+  mul,
+  substitute,
+  variable,
+} from "../../semantics/index-expr.ts";
+import { argument } from "../../semantics/scalar-expr.ts";
+import type { BlockLimits } from "../../target/target.ts";
+import { applySchedule } from "../apply.ts";
+import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
+import { checkSchedule } from "../legality/legality.ts";
+import type { PricingOptions } from "../states/region-prices.ts";
+import { productForm } from "./product-form.ts";
+
+/** Into how many parts a depth is split, at most. */
+const partCounts = [2, 4, 8, 16] as const;
+/** The same of folds, whose parts cost no more than their results. */
+const foldParts = [8, 16, 32, 64, 128] as const;
+/** The least depth of a part, of a product and of another fold. */
+const leastDepth = 128;
+const leastFold = 32;
+/** Results that a thread takes at once of a fold that is not split. */
+const resultsOfThread = 8;
+/** Results of a block's usual tile; splitting is tried where fewer tiles than cores, or little more, are there. */
+const usualTile = 64 * 64;
+const mostTiles = 2;
+
+/** For targets with blocks. */
+export function splitsFor(pricing: PricingOptions, blocks: BlockLimits): LayOut {
+  const known = new Map<string, number>();
+  const priceOf = (region: Region): number => {
+    const { key } = regionClass(region);
+    const price = known.get(key) ?? cheapest(region, pricing);
+    known.set(key, price);
+    return price;
+  };
+  return (regions) => {
+    const made = regions.map((region) => {
+      const splits = [
+        ...partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores)),
+        ...foldParts.flatMap((parts) => splitFold(region, parts, blocks)),
+      ];
+      if (splits.length === 0) return [region];
+      const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
+      const least = Math.min(...prices);
+      return least < priceOf(region) ? splits[prices.indexOf(least)]! : [region];
+    });
+    const tensors = made.flatMap((parts) => {
+      const [product] = parts;
+      if (parts.length === 1) return [];
+      const sums = product!.tensors.get(partialSums(product!.name))!;
+      return [[sums.name, { ...sums, role: "intermediate" }] as const];
+    });
+    return { regions: made.flat(), tensors: new Map(tensors) };
+  };
+}
+
+/** Nanoseconds of the cheapest schedule that is legal. */
+function cheapest(region: Region, { target, priceOf }: PricingOptions): number {
+  const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
+    const applied = applySchedule(region, schedule);
+    return applied.ok ? [{ scheduled: applied.value, ns: priceOf(applied.value) }] : [];
+  });
+  priced.sort((a, b) => a.ns - b.ns);
+  return priced.find(({ scheduled }) => checkSchedule(scheduled).ok)?.ns ?? Infinity;
+}
+
+const partialSums = (region: string): string => `${region}.parts`;
+
+/** The region as products of parts of the depth and their sum; none where that is not worth a price. */
+export function splitProduct(
+  region: Region,
+  parts: number,
+  cores: number,
+): readonly (readonly [Region, Region])[] {
+  const [statement, ...others] = region.statements;
+  if (!statement || others.length > 0) return [];
+  const form = productForm(region, statement);
+  if (typeof form === "string" || form.rows.extent < 2 || form.columns.extent < 2) return [];
+  const tiles = (form.rows.extent * form.columns.extent * form.batch.extent) / usualTile;
+  const deep = form.depth.loops[0];
+  const extent = deep && constantValue(deep.extent)!;
+  if (!extent || tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
+  return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
+}
+
+/** The same of a fold that is no product, of one value, where threads would be too few. */
+export function splitFold(
+  region: Region,
+  parts: number,
+  { cores, threadsPerCore }: BlockLimits,
+): readonly (readonly [Region, Region])[] {
+  const [statement, ...others] = region.statements;
+  const { reduction, indirects, guard, loops = [] } = statement ?? {};
+  if (!statement || !reduction || others.length > 0) return [];
+  if (reduction.numericClass === "approximates" || reduction.monoid.components.length > 1)
+    return [];
+  if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
+  if (typeof productForm(region, statement) !== "string") return [];
+  const results = loops.filter((l) => l.kind === "space").map((l) => constantValue(l.extent));
+  const deep = loops.find((l) => l.kind === "reduce");
+  const extent = deep && constantValue(deep.extent);
+  if (!extent || results.includes(undefined) || results.length === 0) return [];
+  const count = results.reduce<number>((n, e) => n * e!, 1);
+  if (count > resultsOfThread * cores * threadsPerCore || extent < parts * leastFold) return [];
+  return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
+}
+
+function splitAt(
+  region: Region,
+  statement: Statement,
+  deep: Loop,
+  parts: number,
+): readonly [Region, Region] {
+  const name = partialSums(region.name);
+  const { dtype } = statement.reduction!.monoid.components[0]!;
+  const space = statement.loops.filter((l) => l.kind === "space");
+  const at = space.map((l) => variable(l.name));
+  const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
+  const length = constantValue(deep.extent)! / parts;
+  const whole = new Map([[deep.name, add(mul(length, variable(part.name)), variable(deep.name))]]);
+  const own = (e: IndexExpr): IndexExpr => substitute(e, whole);
+  const within = (access: Access): Access => ({
+    ...access,
+    index: access.index.map(own),
+    guard: access.guard.map((c) => ({ ...c, expr: own(c.expr) })),
+  });
+  const { finish: _, ...rest } = statement;
+  const index = [variable(part.name), ...at];
+  const product: Statement = {
+    ...rest,
+    loops: [
+      part,
+      ...statement.loops.map((l) => (l === deep ? { ...l, extent: constant(length) } : l)),
+    ],
+    reads: statement.reads.map(within),
+    finishReads: [],
+    writes: [{ tensor: name, index, combine: "overwrite" }],
+  };
+  const sum: Statement = {
+    ...statement,
+    name: `${statement.name}.sum`,
+    loops: [...space, { ...part, kind: "reduce" }],
+    reads: [{ tensor: name, index, guard: [], fill: 0 }],
+    body: [argument(0, dtype)],
+  };
+  const shape = [part, ...space].map((l) => l.extent);
+  const sums = { name, dtype, shape, role: "intermediate" } as const;
+  const tensors = new Map([...region.tensors, [name, sums] as const]);
+  const used = (s: Statement): Region["tensors"] => {
+    const names = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);
+    return new Map([...tensors].filter(([tensor]) => names.includes(tensor)));
+  };
+  const lone = (s: Statement, of: string): Region => ({
+    ...{ ...region, name: of, group: { ...region.group, name: of } },
+    statements: [s],
+    tensors: used(s),
+  });
+  return [lone(product, region.name), lone(sum, `${region.name}.sum`)];
+}

@@ -1,0 +1,51 @@
+/**
+ * Candidates of kernels over rows: a row to a few threads, a warp or a block, in vectors as wide as its
+ * operands allow, kept in registers where they hold it. Deterministic; prices and the choice are elsewhere.
+ */
+import type { Region } from "../../region/nest.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import type { BlockLimits } from "../../target/target.ts";
+import { type RowsDirective, rowKeepers } from "../directive.ts";
+import { isNear, movesAlong, type RowsForm, rowsFault, rowsForm } from "./rows-form.ts";
+
+/** Threads of a row, and of a block that works on several rows. */
+const threadCounts = [8, 16, 32, 64, 128, 256, 512, 1024] as const;
+const blockThreads = [128, 256] as const;
+const vectorBytes = 16;
+
+export function enumerateRows(region: Region, limits: BlockLimits): readonly RowsDirective[] {
+  // Loops bound to threads do as well for what reads and writes a row once.
+  if (region.statements.length < 2) return [];
+  const form = rowsForm(region);
+  if (typeof form === "string") return [];
+  const statement = region.statements.at(-1)!.name;
+  const found: RowsDirective[] = [];
+  for (const lanes of laneCounts(region, form)) {
+    for (const threads of threadCounts) {
+      if (threads > threadCounts[0] && (threads * lanes) / 2 >= form.mostElements) continue;
+      if (threads > limits.threadsPerBlock) continue;
+      const rowCounts = blockThreads.map((n) => Math.max(1, n / threads));
+      for (const rows of new Set(rowCounts)) {
+        for (const keep of rowKeepers) {
+          found.push({ kind: "rows", statement, threads, lanes, rows, keep });
+        }
+      }
+    }
+  }
+  return found.filter((d) => rowsFault(d, form) === undefined);
+}
+
+/** Vectors of all operands that have their elements beside each other; the widest first, as prices may tie. */
+function laneCounts(region: Region, { statements }: RowsForm): readonly number[] {
+  const counts = new Set([1]);
+  for (const { statement } of statements) {
+    const { reads, finishReads, writes } = statement;
+    for (const access of [...reads, ...finishReads, ...writes]) {
+      const { dtype, role } = region.tensors.get(access.tensor)!;
+      if (role === "local" || !movesAlong(access) || !isNear(access)) continue;
+      const lanes = (8 * vectorBytes) / dtypes[dtype].bits;
+      if (lanes >= 1 && lanes <= vectorBytes) counts.add(lanes);
+    }
+  }
+  return [...counts].sort((a, b) => b - a);
+}

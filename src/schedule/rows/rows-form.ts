@@ -1,0 +1,203 @@
+/**
+ * Regions whose statements all run over the same rows: softmax and the norms as statistics of a row (folds)
+ * and passes over its elements (maps), and what is computed once a row. Such a region can be one kernel in
+ * which threads keep the rows that they have read. In: a region. Out: its statements in common names, what
+ * each makes for later ones, or why it has no such form.
+ */
+import type { Access, Loop, Region, Statement, Write } from "../../region/nest.ts";
+import { accessKey, renameVariables } from "../../region/statement.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import {
+  constantValue,
+  type IndexExpr,
+  splitLinear,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import { rangeOf } from "../../semantics/index-range.ts";
+import type { RowsDirective } from "../directive.ts";
+import { symbolRanges } from "../scheduled-region.ts";
+
+/** Loop over the elements of a row, and the n-th loop over rows, in the form's statements. */
+export const elementLoop = "@element";
+export const rowLoop = (n: number): string => `@row${n}`;
+
+/** What a statement makes of a row: one value from all elements, one for each, or one from others. */
+export type RowWork = "fold" | "map" | "once";
+
+export interface RowStatement {
+  readonly statement: Statement;
+  readonly work: RowWork;
+  /** The loops of the region's statement: those over rows, then that over elements. */
+  readonly loops: readonly string[];
+}
+
+export interface RowsForm {
+  readonly statements: readonly RowStatement[];
+  /** Extents of the loops over rows, outermost first. */
+  readonly rows: readonly IndexExpr[];
+  /** Elements of a row, and at most. */
+  readonly length: IndexExpr;
+  readonly mostElements: number;
+  /** Tensors that one statement makes and a later one reads: a value a row, or one an element. */
+  readonly made: ReadonlyMap<string, "row" | "element">;
+}
+
+/** What the threads of a warp exchange in one instruction. */
+export const exchangedTypes: ReadonlySet<DType> = new Set<DType>(["f32", "i32", "u32"]);
+
+/** Axes of a grid. */
+const mostRowLoops = 3;
+/** The form is asked for by candidates, prices and lowering of one region. */
+const known = new WeakMap<Region, RowsForm | string>();
+
+export function rowsForm(region: Region): RowsForm | string {
+  const made = known.get(region) ?? makeForm(region);
+  known.set(region, made);
+  return made;
+}
+
+function makeForm(region: Region): RowsForm | string {
+  const first = region.statements.find((s) => s.reduction);
+  if (!first) return "no statement folds a row";
+  const rows = first.loops.filter((l) => l.kind === "space").map((l) => l.extent);
+  const along = first.loops.find((l) => l.kind === "reduce");
+  if (!along) return `${first.name} folds over no loop`;
+  if (rows.length > mostRowLoops) return `its rows are in ${rows.length} loops`;
+  const statements: RowStatement[] = [];
+  for (const source of region.statements) {
+    const found = rowStatement(source, rows, along.extent);
+    if (typeof found === "string") return found;
+    statements.push(found);
+  }
+  const made = madeTensors(statements);
+  if (typeof made === "string") return made;
+  const mostElements = rangeOf(along.extent, symbolRanges(region)).max;
+  if (!Number.isFinite(mostElements)) return "a row has no greatest length";
+  return { statements, rows, length: along.extent, mostElements, made };
+}
+
+/** The statement with its loops named like everyone's. */
+function rowStatement(
+  source: Statement,
+  rows: readonly IndexExpr[],
+  length: IndexExpr,
+): RowStatement | string {
+  const { name, loops, guard, indirects, writes, reduction } = source;
+  if (guard.length > 0 || indirects.length > 0) return `${name} covers a part, or reads indices`;
+  if (loops.some((l) => l.kind === "scan")) return `${name} is a scan`;
+  if (writes.some((w) => w.combine !== "overwrite")) return `${name} updates in place`;
+  if (reduction?.numericClass === "approximates") return `${name} may not be reassociated`;
+  if (reduction?.monoid.components.some(({ dtype }) => !exchangedTypes.has(dtype)))
+    return `${name} folds what threads do not exchange`;
+  const space = loops.filter((l) => l.kind === "space");
+  const inner = loops.filter((l) => l.kind === "reduce");
+  const isOnce = !reduction && space.length === rows.length;
+  const elements = reduction ? inner : isOnce ? [] : space.slice(rows.length);
+  const outer = space.slice(0, rows.length);
+  // A fold with loops beside those over rows makes several values a row, like a product of rows and a matrix.
+  const isRows = reduction ? space.length === rows.length : outer.length === rows.length;
+  if (elements.length !== (isOnce ? 0 : 1) || !isRows) return `${name} has other loops`;
+  if (outer.some((l, i) => l.extent.key !== rows[i]!.key) || !isLong(elements, length))
+    return `${name} has other extents`;
+  const ordered = [...outer, ...elements];
+  const names = new Map(
+    ordered.map((l, i) => [l.name, i < rows.length ? rowLoop(i) : elementLoop]),
+  );
+  const statement = renameVariables(source, (n) => names.get(n) ?? n);
+  const work = reduction ? "fold" : isOnce ? "once" : "map";
+  return { statement, work, loops: ordered.map((l) => l.name) };
+}
+
+function isLong(loops: readonly Loop[], length: IndexExpr): boolean {
+  return loops.every((l) => l.extent.key === length.key);
+}
+
+/** Everything that is read of what the region makes is what its own row, or element, made before. */
+function madeTensors(
+  statements: readonly RowStatement[],
+): ReadonlyMap<string, "row" | "element"> | string {
+  const writers = new Map<string, { readonly write: Write; readonly at: number }>();
+  for (const [at, { statement }] of statements.entries()) {
+    for (const write of statement.writes) {
+      if (writers.has(write.tensor)) return `${write.tensor} is written twice`;
+      writers.set(write.tensor, { write, at });
+    }
+  }
+  const made = new Map<string, "row" | "element">();
+  for (const [at, { statement }] of statements.entries()) {
+    for (const read of [...statement.reads, ...statement.finishReads]) {
+      const writer = writers.get(read.tensor);
+      if (!writer) continue;
+      if (writer.at >= at) return `${statement.name} reads ${read.tensor} before it is written`;
+      if (!isSamePlace(read, writer.write))
+        return `${statement.name} reads ${read.tensor} at another place than it is written`;
+      const isElement = statements[writer.at]!.work === "map";
+      made.set(read.tensor, isElement ? "element" : "row");
+    }
+  }
+  return made;
+}
+
+function isSamePlace(read: Access, write: Write): boolean {
+  return read.guard.length === 0 && read.index.every((e, i) => e.key === write.index[i]!.key);
+}
+
+/** Whether the access is another one for another element of the row. */
+export function movesAlong({ index }: Pick<Access, "index">): boolean {
+  return variablesOf(...index).has(elementLoop);
+}
+
+/** Whether neighbours in the row are neighbours in memory. */
+export function isNear({ index }: Pick<Access, "index">): boolean {
+  const steps = index.map((e) => splitLinear(e, elementLoop)?.coefficient);
+  return steps.at(-1) === 1 && steps.slice(0, -1).every((c) => c === 0);
+}
+
+/** Elements that more than one statement reads from outside the region, each once. */
+export function sharedReads({ statements, made }: RowsForm): readonly Access[] {
+  const readers = new Map<string, { readonly access: Access; count: number }>();
+  for (const { statement } of statements) {
+    for (const [key, access] of new Map(statement.reads.map((a) => [accessKey(a), a]))) {
+      if (made.has(access.tensor) || !movesAlong(access)) continue;
+      const known = readers.get(key);
+      if (known) known.count++;
+      else readers.set(key, { access, count: 1 });
+    }
+  }
+  return [...readers.values()].filter((r) => r.count > 1).map((r) => r.access);
+}
+
+/** Vectors that a thread takes of a row, the last of which may be outside. */
+export function chunksOf({ mostElements }: RowsForm, d: RowsDirective): number {
+  return Math.ceil(mostElements / (d.threads * d.lanes));
+}
+
+/** Threads of a warp, of a block at most, and elements of a row that a thread keeps at most. */
+const warpThreads = 32;
+const mostThreads = 1024;
+const mostLanes = 16;
+export const mostKept = 64;
+
+/** Why no block can work so on rows, or undefined. */
+export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined {
+  const isPower = (n: number): boolean =>
+    Number.isSafeInteger(n) && n >= 1 && 2 ** Math.floor(Math.log2(n)) === n;
+  if (![d.threads, d.lanes].every(isPower)) return "threads and lanes are powers of two";
+  if (!Number.isSafeInteger(d.rows) || d.rows < 1) return "rows of a block are a positive integer";
+  const threads = d.threads * d.rows;
+  if (threads > mostThreads || threads % warpThreads !== 0)
+    return `${threads} threads are not 1 to ${mostThreads / warpThreads} whole warps`;
+  if (d.rows > 1 && form.rows.length === 0) return "there is one row";
+  const length = constantValue(form.length);
+  if (d.lanes > mostLanes) return `vectors have at most ${mostLanes} lanes`;
+  if (d.lanes > 1 && (length === undefined || length % d.lanes !== 0))
+    return `rows of ${form.length.key} elements are not whole vectors of ${d.lanes}`;
+  if (d.keep === "operands" && ![...form.made.values()].includes("element"))
+    return "no statement makes elements that it could compute again";
+  if (d.keep !== "memory" && length === undefined)
+    return `rows of ${form.length.key} elements have no registers of their own`;
+  const kept = chunksOf(form, d) * d.lanes;
+  if (d.keep !== "memory" && kept > mostKept)
+    return `a thread would keep ${kept} elements of its row, more than ${mostKept}`;
+  return undefined;
+}

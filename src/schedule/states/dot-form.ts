@@ -1,0 +1,141 @@
+/**
+ * Sums of products of bytes that an instruction adds four (or two) at a time: a vector loop over results and
+ * one of as many trips over the depth. In: a statement. Out: which read is unsigned and contiguous along the depth,
+ * which is the signed weight, or why there is no such form. The layout of the weights puts the four
+ * elements of each result side by side, so that one register holds those of all lanes.
+ */
+import type { Access, Region, Statement } from "../../region/nest.ts";
+import {
+  add,
+  ceilDiv,
+  constantValue,
+  floorDiv,
+  type IndexExpr,
+  mod,
+  mul,
+  splitLinear,
+  variable,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
+import type { LayoutMap } from "../../semantics/layout.ts";
+import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
+import { byteProducts, type Target } from "../../target/target.ts";
+
+/** Instructions by the products that one of their lanes sums: of bytes as they are, of bytes widened to 16 bits. */
+const dotInstructions: readonly (readonly [terms: number, name: string])[] = [
+  [4, "vpdpbusd"],
+  [2, "vpdpwssd"],
+];
+
+/** The instruction that sums so many products in each of some lanes; undefined: there is none. */
+export function dotInstruction(terms: number, lanes: number): string | undefined {
+  const name = dotInstructions.find(([each]) => each === terms)?.[1];
+  return name && `${name}.i32x${lanes}`;
+}
+
+/** Products that one lane of a target's instruction sums; undefined: it has none for whole vectors. */
+export function dotTermsOf({ capabilities, vectorBytes }: Target): number | undefined {
+  const lanes = vectorBytes / 4;
+  const found = dotInstructions.find(([terms]) => {
+    return capabilities.has(dotInstruction(terms, lanes)!);
+  });
+  return capabilities.has(byteProducts) ? found?.[0] : undefined;
+}
+
+export interface DotForm {
+  /** Numbers of the reads. */
+  readonly unsigned: number;
+  readonly signed: number;
+}
+
+/** The two reads of a sum of products u8 * i8 in i32; undefined: it is none. */
+export function dotForm(
+  region: Pick<Region, "tensors">,
+  statement: Statement,
+): DotForm | undefined {
+  const { reduction, body, reads, indirects } = statement;
+  const [root] = body;
+  if (reduction?.monoid.name !== "sum" || body.length !== 1 || indirects.length > 0)
+    return undefined;
+  if (root!.kind !== "apply" || root!.op !== "mul" || root!.dtype !== "i32") return undefined;
+  const [a, b] = root!.operands.map(widened);
+  if (a === undefined || b === undefined || reads.length !== 2) return undefined;
+  const typeOf = (read: number): string => region.tensors.get(reads[read]!.tensor)!.dtype;
+  if (typeOf(a) === "u8" && typeOf(b) === "i8") return { unsigned: a, signed: b };
+  return typeOf(a) === "i8" && typeOf(b) === "u8" ? { unsigned: b, signed: a } : undefined;
+}
+
+function widened(e: ScalarExpr): number | undefined {
+  return e.kind === "cast" && e.operand.kind === "argument" ? e.operand.index : undefined;
+}
+
+/** Axes of the weights along which a result's lanes and the depth lie; undefined: the loops do not fit. */
+export function dotAxes(
+  region: Region,
+  statement: Statement,
+  loops: { readonly lane: string; readonly depth: string; readonly terms: number },
+): { readonly tensor: string; readonly lane: number; readonly depth: number } | undefined {
+  const form = dotForm(region, statement);
+  if (!form) return undefined;
+  const data = statement.reads[form.unsigned]!;
+  const weights = statement.reads[form.signed]!;
+  const extent = statement.loops.find((l) => l.name === loops.depth)?.extent;
+  const depth = extent && constantValue(extent);
+  if (depth === undefined || depth % loops.terms !== 0) return undefined;
+  if (!isContiguous(data, loops.depth) || mentions(data, loops.lane)) return undefined;
+  if (region.tensors.get(weights.tensor)!.role !== "weight" || weights.guard.length > 0) {
+    return undefined;
+  }
+  if (variablesOf(...statement.guard.map((c) => c.expr)).has(loops.depth)) return undefined;
+  const [lane, over] = [loops.lane, loops.depth].map((name) => axisOf(weights, name));
+  if (lane === undefined || over === undefined) return undefined;
+  return { tensor: weights.tensor, lane, depth: over };
+}
+
+/** Neighbours along the last axis, and read or filled together. */
+function isContiguous({ index, guard }: Access, loop: string): boolean {
+  const steps = index.map((e) => splitLinear(e, loop)?.coefficient);
+  const near = steps.at(-1) === 1 && steps.slice(0, -1).every((step) => step === 0);
+  return near && !variablesOf(...guard.map((c) => c.expr)).has(loop);
+}
+
+function mentions({ index, guard }: Access, loop: string): boolean {
+  return variablesOf(...index, ...guard.map((c) => c.expr)).has(loop);
+}
+
+/** The one axis whose index is the loop itself. */
+function axisOf({ index }: Access, loop: string): number | undefined {
+  const axes = index.flatMap((e, axis) => (variablesOf(e).has(loop) ? [axis] : []));
+  const [axis] = axes;
+  return axes.length === 1 && index[axis!]!.key === loop ? axis : undefined;
+}
+
+/** [lane / width, …the rest, depth in fours…, width x 4]: the fours (or pairs) of a block's lanes innermost. */
+export function dotLayout(
+  shape: readonly IndexExpr[],
+  axes: { readonly lane: number; readonly depth: number; readonly terms: number },
+  width: number,
+): LayoutMap {
+  const { terms } = axes;
+  const rest = shape.flatMap((_, i) => (i === axes.lane ? [] : [i]));
+  const last = variable(`p${rest.length + 1}`);
+  const logical = shape.map((_, i) => {
+    if (i === axes.lane) return add(mul(width, variable("p0")), floorDiv(last, terms));
+    const at = variable(`p${1 + rest.indexOf(i)}`);
+    return i === axes.depth ? add(mul(terms, at), mod(last, terms)) : at;
+  });
+  const [lane, depth] = [variable(`l${axes.lane}`), variable(`l${axes.depth}`)];
+  return {
+    shape: [
+      ceilDiv(shape[axes.lane]!, width),
+      ...rest.map((i) => (i === axes.depth ? ceilDiv(shape[i]!, terms) : shape[i]!)),
+      add(terms * width),
+    ],
+    logical,
+    stored: [
+      floorDiv(lane, width),
+      ...rest.map((i) => (i === axes.depth ? floorDiv(depth, terms) : variable(`l${i}`))),
+      add(mul(terms, mod(lane, width)), mod(depth, terms)),
+    ],
+  };
+}

@@ -1,0 +1,34 @@
+/**
+ * What was found of regions while one model is compiled, for one target and number of threads. Graphs
+ * that compete for being the program differ in few regions: the others are narrowed, priced and proved
+ * once for all of them. Everything here is keyed by what a region computes, whatever its names.
+ */
+import type { KnownChain } from "../chains/chain-states.ts";
+import { LegalityClasses } from "../legality/legality-class.ts";
+import { KnownStates } from "./known-states.ts";
+
+export interface RegionMemory {
+  /** States that narrowing left. */
+  readonly states: KnownStates;
+  /** By how much the code of a tile is dearer than its coarse price (refine-states.ts). */
+  readonly tiles: Map<string, number>;
+  /** Of regions by themselves, where layouts are chosen. */
+  readonly prices: Map<string, number>;
+  /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
+  readonly chains: Map<string, readonly (readonly number[])[]>;
+  /** States of chains, by their classes. */
+  readonly chainStates: Map<string, KnownChain>;
+  /** Classes whose legality was decided. */
+  readonly classes: LegalityClasses;
+}
+
+export function emptyMemory(): RegionMemory {
+  return {
+    states: new KnownStates(),
+    tiles: new Map(),
+    prices: new Map(),
+    chains: new Map(),
+    chainStates: new Map(),
+    classes: new LegalityClasses(),
+  };
+}

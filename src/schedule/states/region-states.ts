@@ -1,0 +1,314 @@
+/**
+ * A region's superposition, narrowed in phases of which three keep their names from the systems before:
+ *
+ *   roofline    tiles whose time without any cache miss already passes the best schedule by more than the
+ *               neighbours could ever refund: all their states go at once, unpriced
+ *   symmetry    states that are the same code as another
+ *   occupancy   states that are not among the best of their interface class
+ *   code        states of tiles whose code was not made to be priced (refine-states.ts)
+ *
+ * The first two lose nothing; the third keeps `kept` of each class, so that the best of each stays. In: a
+ * region, prices (injected), a machine. Out: the states that are left, cheapest first, and the count of
+ * everything that was removed and why. Across regions the choice is search/'s (model-problem.ts).
+ */
+import type { Region } from "../../region/nest.ts";
+import type { Target } from "../../target/target.ts";
+import type { Schedule } from "../directive.ts";
+import { CheapestFirst } from "./cheapest-first.ts";
+import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
+import {
+  type MicroTile,
+  microLoops,
+  type OuterChoice,
+  outerLoops,
+  type TileChoice,
+} from "./tile-choice.ts";
+import { TileSpace } from "./tile-space.ts";
+
+/** The price of a tile: with every operand near, and under loops around it. */
+export interface TilePrice {
+  /** No more than the floor, which takes far longer to find. */
+  readonly leastNs: number;
+  /** With every operand near; where that is beyond the limit, something beyond the limit. */
+  readonly floorNs: (limitNs: number) => number;
+  /** Under loops around the tile, outermost first. */
+  readonly totalNs: (outer: readonly LoopFigures[]) => number;
+}
+
+/** Nanoseconds of one core. */
+export interface TilePricer {
+  readonly boundNs: number;
+  /** `around` are the loops outside in their own order, `micro` the reduction and the tile's own. */
+  tile(
+    figures: NestFigures,
+    loops: { readonly around: readonly LoopFigures[]; readonly micro: readonly LoopFigures[] },
+    packed: readonly PackedAxis[],
+  ): TilePrice;
+}
+
+export interface RegionState {
+  /** Absent where the machine's schedules are listed (block-candidates.ts). */
+  readonly choice?: TileChoice;
+  readonly schedule: () => Schedule;
+  /** On one core, and on the threads that the program is made for. */
+  readonly serialNs: number;
+  readonly priceNs: number;
+  /** How the region's results are dealt out to threads: what neighbours can tell. */
+  readonly shares: string;
+  /** The loop that is dealt out, of those that the region's figures name; of a tile its choice says it. */
+  readonly parallel?: number;
+}
+
+export interface RegionFunnel {
+  /** States that were named. */
+  readonly generated: number;
+  /** States that a constraint took away. */
+  readonly removed: readonly { readonly constraint: string; readonly states: number }[];
+  /** States that every hard constraint allows. */
+  readonly legal: number;
+  readonly roofline: number;
+  readonly symmetry: number;
+  readonly occupancy: number;
+  readonly code: number;
+  readonly kept: number;
+}
+
+export interface RegionStates {
+  readonly figures: NestFigures;
+  /** Cheapest first; at least one. */
+  readonly states: readonly RegionState[];
+  readonly funnel: RegionFunnel;
+}
+
+export interface NarrowingOptions {
+  readonly threads: number;
+  readonly pricer: TilePricer;
+  /** The most that neighbours could make a state cheaper than its price says. */
+  readonly refundNs: number;
+  /** States dearer than the best by more than this factor need not be found; default: what is worth measuring. */
+  readonly inSight?: number;
+}
+
+/** States that are dearer by so much are kept in sight: the price may be wrong by that, a measurement tells. */
+const worthMeasuring = 1.15;
+/** States of each interface class that the last phase keeps. */
+const kept = 20;
+/** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
+const barriersPerRegion = 4;
+
+export function regionStates(
+  region: Region,
+  target: Target,
+  options: NarrowingOptions,
+): RegionStates {
+  return new Narrowing(region, target, options).run();
+}
+
+/**
+ * About what the cheapest state costs: the best tile under the loops in their own order. A quick guide for
+ * who compares forms of a region; the price of the state that is chosen is never above it.
+ */
+export function tileEstimateNs(region: Region, target: Target, pricer: TilePricer): number {
+  const space = new TileSpace(region, target, { parallel: false });
+  const { figures, lanes } = space;
+  const { outer } = space.plain();
+  const tiles = space.microTiles().map((micro) => {
+    const around = outerLoops(figures, micro, { outer }, lanes);
+    const loops = { around, micro: microLoops(figures, micro, lanes) };
+    return { around, price: pricer.tile(figures, loops, micro.packed) };
+  });
+  // Those that may be cheap first: they say soonest what the others are too dear for.
+  tiles.sort((a, b) => a.price.leastNs - b.price.leastNs);
+  let best = Infinity;
+  for (const { around, price } of tiles) {
+    if (price.leastNs >= best) break;
+    if (price.floorNs(best) < best) best = Math.min(best, price.totalNs(around));
+  }
+  return best;
+}
+
+/** The superposition of schedules that are listed one by one, each with its price. */
+export function listedStates(
+  figures: NestFigures,
+  schedules: readonly { readonly schedule: Schedule; readonly ns: number }[],
+): RegionStates {
+  const states = schedules.map(({ schedule, ns }): RegionState => {
+    return { schedule: () => schedule, serialNs: ns, priceNs: ns, shares: "" };
+  });
+  states.sort(byPrice);
+  const kept = states.length;
+  return {
+    figures,
+    states,
+    funnel: {
+      generated: kept,
+      removed: [],
+      legal: kept,
+      roofline: 0,
+      symmetry: 0,
+      occupancy: 0,
+      code: 0,
+      kept,
+    },
+  };
+}
+
+interface PricedTile {
+  readonly micro: MicroTile;
+  readonly loops: readonly LoopFigures[];
+  readonly price: TilePrice;
+}
+
+class Narrowing {
+  readonly #space: TileSpace;
+  readonly #target: Target;
+  readonly #options: NarrowingOptions;
+  readonly #region: Region;
+  readonly #threads: number;
+  readonly #byClass = new Map<string, RegionState[]>();
+  readonly #seen = new Set<string>();
+  #bestNs = Infinity;
+  #roofline = 0;
+  #symmetry = 0;
+  #occupancy = 0;
+
+  constructor(region: Region, target: Target, options: NarrowingOptions) {
+    const threads = target.capabilities.has("threads") ? options.threads : 1;
+    this.#region = region;
+    this.#target = target;
+    this.#options = options;
+    this.#threads = threads;
+    this.#space = new TileSpace(region, target, { parallel: threads > 1 });
+  }
+
+  run(): RegionStates {
+    const { figures, lanes, funnel } = this.#space;
+    const { pricer, refundNs, inSight = worthMeasuring } = this.#options;
+    const { outer } = this.#space.plain();
+    const tiles = this.#space.microTiles().map((micro): PricedTile => {
+      const around = outerLoops(figures, micro, { outer }, lanes);
+      const loops = microLoops(figures, micro, lanes);
+      const price = pricer.tile(figures, { around, micro: loops }, micro.packed);
+      return { micro, loops, price };
+    });
+    const order = new CheapestFirst(tiles.map((t) => t.price));
+    for (;;) {
+      const i = order.next(this.#threads * (this.#bestNs * inSight + refundNs));
+      if (i === undefined) break;
+      for (const around of this.#space.outerChoices(tiles[i]!.micro)) this.#add(tiles[i]!, around);
+    }
+    for (const i of order.rest()) this.#roofline += this.#space.outerCount(tiles[i]!.micro);
+    const states = [...this.#byClass.values()].flat();
+    states.sort(byPrice);
+    return {
+      figures,
+      states,
+      funnel: {
+        generated: funnel.generated,
+        removed: [...funnel.removed].map(([constraint, n]) => ({ constraint, states: n })),
+        legal: funnel.left,
+        roofline: this.#roofline,
+        symmetry: this.#symmetry,
+        occupancy: this.#occupancy,
+        code: 0,
+        kept: states.length,
+      },
+    };
+  }
+
+  #schedule(choice: TileChoice): Schedule {
+    const directives = this.#space.speller.directives(choice);
+    return { region: this.#region.name, target: this.#target.name, directives };
+  }
+
+  #add({ micro, loops, price }: PricedTile, around: OuterChoice): void {
+    const { figures, lanes } = this.#space;
+    const outer = outerLoops(figures, micro, around, lanes);
+    const key = codeKey(outer, loops) + micro.packed.map((p) => ` ${p.tensor}.${p.axis}`).join();
+    if (this.#seen.has(key)) {
+      this.#symmetry++;
+      return;
+    }
+    this.#seen.add(key);
+    const serialNs = price.totalNs(outer);
+    const priceNs = this.#onThreads(serialNs, outer, around);
+    const shares = around.parallel === undefined ? "" : figures.loops[around.parallel]!.name;
+    const rivals = this.#byClass.get(shares) ?? [];
+    this.#byClass.set(shares, rivals);
+    this.#bestNs = Math.min(this.#bestNs, priceNs);
+    if (rivals.length === kept && picoseconds(priceNs) >= picoseconds(rivals.at(-1)!.priceNs)) {
+      this.#occupancy++;
+      return;
+    }
+    const choice: TileChoice = { ...micro, ...around };
+    const schedule = () => this.#schedule(choice);
+    insertSorted(rivals, { choice, schedule, serialNs, priceNs, shares });
+    if (rivals.length > kept) {
+      rivals.pop();
+      this.#occupancy++;
+    }
+  }
+
+  #onThreads(serialNs: number, [first]: readonly LoopFigures[], around: OuterChoice): number {
+    if (around.parallel === undefined || !first) return serialNs;
+    return onThreads(serialNs, first.trips, { target: this.#target, threads: this.#threads });
+  }
+}
+
+/** The slowest thread's share of so many trips, and what meeting costs. */
+export function onThreads(
+  serialNs: number,
+  trips: number,
+  { target, threads }: { readonly target: Target; readonly threads: number },
+): number {
+  const share = Math.ceil(trips / threads) / trips;
+  return serialNs * share + barriersPerRegion * target.barrierNs.value;
+}
+
+function byPrice(a: RegionState, b: RegionState): number {
+  return picoseconds(a.priceNs) - picoseconds(b.priceNs) || compareText(a.shares, b.shares);
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Prices are compared as integers, so that the choice does not hang on the last bit of a sum. */
+export function picoseconds(ns: number): number {
+  return Math.round(ns * 1000);
+}
+
+/** Behind all that are as cheap: among equal prices the earlier candidate stays first. */
+function insertSorted(states: RegionState[], state: RegionState): void {
+  const price = picoseconds(state.priceNs);
+  let at = states.length;
+  while (at > 0 && picoseconds(states[at - 1]!.priceNs) > price) at--;
+  states.splice(at, 0, state);
+}
+
+/**
+ * Equal for loops that run the same code in the same order: loops of one trip are none, and a loop that
+ * continues the one around it is one with it.
+ */
+function codeKey(outer: readonly LoopFigures[], micro: readonly LoopFigures[]): string {
+  let key = "";
+  let [lastOrigin, lastUnit, lastMode, lastAt] = [-1, 0, "", 0];
+  const count = outer.length + micro.length;
+  for (let i = 0; i < count; i++) {
+    const { origin, unit, trips, mode } = i < outer.length ? outer[i]! : micro[i - outer.length]!;
+    if (trips === 1 && mode !== "vector") continue;
+    const continues =
+      lastOrigin === origin &&
+      mode === "serial" &&
+      lastMode !== "unroll" &&
+      lastUnit === unit * trips;
+    if (continues) key = key.slice(0, lastAt);
+    else lastMode = mode;
+    lastOrigin = origin;
+    lastUnit = unit;
+    lastAt = key.length;
+    key += `${origin}.${unit}.${mode === "serial" || mode === "grid" ? "" : trips}.${lastMode} `;
+  }
+  return key;
+}
