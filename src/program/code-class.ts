@@ -17,9 +17,10 @@ export function codeClass(program: Program): string {
     count(name);
     if (source !== undefined) count(JSON.stringify(source));
   }
-  for (const { name, region } of program.kernels) {
+  for (const { name, region, buffers, counters } of program.kernels) {
     count(name);
     count(JSON.stringify(region));
+    for (const own of [...buffers, ...counters]) count(own.name);
   }
   return printProgram(program).replace(token, (found) => short.get(found) ?? found);
 }
