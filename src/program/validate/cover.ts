@@ -32,6 +32,7 @@ import { childBodies, mapBodies, mapStatements, substituteStatements } from "../
 import type { Facts } from "./facts.ts";
 import { coversByListing } from "./listed-cover.ts";
 import { splitByResidue } from "./residues.ts";
+import { leastElements, mostWritten, mostWrittenBy } from "./write-counts.ts";
 
 /** Elements lo <= index < hi along each axis. */
 export interface Box {
@@ -69,6 +70,7 @@ export function covers(
   const budget = { steps: maxSteps };
   const writing = apartFrom(facts, skeletonOf(body, name));
   const q = { buffer: name, lanes, isPrivate, box, facts, budget };
+  if (mostWrittenBy(writing, name) < leastElements(box) * lanes) return isEmpty(q);
   if (coversList(writing, q) || coversByResidues(writing, q, 0)) return true;
   return !isPrivate && coversByListing(writing, lanes, box);
 }
@@ -288,6 +290,7 @@ function windowOf(s: Statement, q: Question, axis: number): Window | undefined {
 
 function coversOne(s: Statement, q: Question): boolean {
   if (q.budget.steps-- <= 0 || !buffersWritten(s).has(q.buffer)) return false;
+  if (mostWritten(s, q.buffer) < leastElements(q.box) * q.lanes) return false;
   switch (s.kind) {
     case "store":
       return s.buffer === q.buffer && storeCovers(s, q);

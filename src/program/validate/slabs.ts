@@ -8,9 +8,10 @@
 import { add, constant, floorDiv, type IndexExpr, mul } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
-import { covers } from "./cover.ts";
+import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import type { Access } from "./sequential.ts";
+import { leastElements, mostWrittenBy } from "./write-counts.ts";
 
 /** What one launch writes of a buffer. */
 export interface Part {
@@ -84,32 +85,54 @@ function slabOf(part: Part, starts: readonly IndexExpr[], before: string): Slab 
 }
 
 function slabsCover(slabs: readonly Slab[], facts: Facts): boolean {
+  const stretches = stretchesOf(slabs, facts);
+  // Counting is cheap, and says of most lists of which parts are missing that they are.
+  return (
+    stretches?.every(isLargeEnough) === true &&
+    stretches.every(({ part, box }) => covers(part.body, part.buffer, box, facts))
+  );
+}
+
+interface Stretch {
+  readonly part: Part;
+  readonly box: Box;
+}
+
+/** What each slab must write so that together they leave nothing out: up to where the next one begins. */
+function stretchesOf(slabs: readonly Slab[], facts: Facts): readonly Stretch[] | undefined {
   const [first] = slabs;
-  if (!first) return false;
+  if (!first) return undefined;
   const total = mul(first.part.buffer.shape[first.axis]!, first.inner);
   const left = new Set(slabs);
+  const stretches: Stretch[] = [];
   let at = constant(0);
   while (!facts.atLeast(at, total)) {
     const here = at;
     const slab = [...left].find((s) => s.lo.key === here.key);
-    if (!slab) return false;
+    if (!slab) return undefined;
     left.delete(slab);
     const ends = [...left].flatMap((s) => (facts.atLeast(s.lo, add(here, 1)) ? [s.lo] : []));
     const next = ends.find((e) => ends.every((other) => facts.atLeast(other, e))) ?? total;
-    if (!reaches(slab, next, facts)) return false;
+    const stretch = stretchOf(slab, next);
+    if (!stretch) return undefined;
+    stretches.push(stretch);
     at = next;
   }
-  return true;
+  return stretches;
 }
 
-/** Whether the slab is written up to `end`. */
-function reaches({ part, axis, inner, lo }: Slab, end: IndexExpr, facts: Facts): boolean {
+/** The slab up to `end`. */
+function stretchOf({ part, axis, inner, lo }: Slab, end: IndexExpr): Stretch | undefined {
   const { shape } = part.buffer;
   const [from, to] = [lo, end].map((e) => floorDiv(e, inner));
-  if (mul(to!, inner).key !== end.key) return false;
+  if (mul(to!, inner).key !== end.key) return undefined;
   const box = {
     lo: shape.map((_, i) => (i === axis ? from! : constant(0))),
     hi: shape.map((extent, i) => (i === axis ? to! : extent)),
   };
-  return covers(part.body, part.buffer, box, facts);
+  return { part, box };
+}
+
+function isLargeEnough({ part: { body, buffer }, box }: Stretch): boolean {
+  return mostWrittenBy(body, buffer.name) >= leastElements(box) * buffer.lanes;
 }
