@@ -32,7 +32,7 @@ import { childBodies, mapBodies, mapStatements, substituteStatements } from "../
 import type { Facts } from "./facts.ts";
 import { coversByListing } from "./listed-cover.ts";
 import { splitByResidue } from "./residues.ts";
-import { leastElements, mostWritten, mostWrittenBy } from "./write-counts.ts";
+import { leastElements, mayCover, mostWritten } from "./write-limits.ts";
 
 /** Elements lo <= index < hi along each axis. */
 export interface Box {
@@ -70,7 +70,7 @@ export function covers(
   const budget = { steps: maxSteps };
   const writing = apartFrom(facts, skeletonOf(body, name));
   const q = { buffer: name, lanes, isPrivate, box, facts, budget };
-  if (mostWrittenBy(writing, name) < leastElements(box) * lanes) return isEmpty(q);
+  if (!mayCover(writing, buffer, box, facts.ranges)) return isEmpty(q);
   if (coversList(writing, q) || coversByResidues(writing, q, 0)) return true;
   return !isPrivate && coversByListing(writing, lanes, box);
 }

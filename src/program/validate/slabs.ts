@@ -11,7 +11,7 @@ import type { Statement } from "../statement.ts";
 import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import type { Access } from "./sequential.ts";
-import { leastElements, mostWrittenBy } from "./write-counts.ts";
+import { mayCover } from "./write-limits.ts";
 
 /** What one launch writes of a buffer. */
 export interface Part {
@@ -86,9 +86,11 @@ function slabOf(part: Part, starts: readonly IndexExpr[], before: string): Slab 
 
 function slabsCover(slabs: readonly Slab[], facts: Facts): boolean {
   const stretches = stretchesOf(slabs, facts);
-  // Counting is cheap, and says of most lists of which parts are missing that they are.
+  if (!stretches) return false;
+  // What a part could reach is cheap to say, and shows of most lists of which parts are missing that they are.
+  const { ranges } = facts;
   return (
-    stretches?.every(isLargeEnough) === true &&
+    stretches.every(({ part, box }) => mayCover(part.body, part.buffer, box, ranges)) &&
     stretches.every(({ part, box }) => covers(part.body, part.buffer, box, facts))
   );
 }
@@ -131,8 +133,4 @@ function stretchOf({ part, axis, inner, lo }: Slab, end: IndexExpr): Stretch | u
     hi: shape.map((extent, i) => (i === axis ? to! : extent)),
   };
   return { part, box };
-}
-
-function isLargeEnough({ part: { body, buffer }, box }: Stretch): boolean {
-  return mostWrittenBy(body, buffer.name) >= leastElements(box) * buffer.lanes;
 }

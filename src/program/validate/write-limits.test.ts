@@ -1,10 +1,11 @@
-/** Counts of written elements against running the statements: never too small, and exact where nothing overlaps. */
+/** Limits of written elements against running the statements: never too small, and exact where nothing overlaps. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as ix from "../../semantics/index-expr.ts";
 import { literalExpr } from "../expr.ts";
+import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
-import { leastElements, mostWrittenBy } from "./write-counts.ts";
+import { leastElements, mayCover, mostWrittenBy } from "./write-limits.ts";
 
 const names = ["i", "j", "k"] as const;
 
@@ -19,6 +20,11 @@ function store(buffer: string, index: readonly ix.IndexLike[], lanes = 1): State
 
 function loop(variable: string, extent: ix.IndexLike, body: readonly Statement[]): Statement {
   return { kind: "for", variable, extent: ix.toIndex(extent), mode: { kind: "serial" }, body };
+}
+
+function described(name: string): Buffer {
+  const shape = [ix.constant(99), ix.constant(99)];
+  return { name, kind: "scratch", scope: "memory", dtype: "f32", lanes: 1, shape };
 }
 
 /** Places that a run writes, as text. */
@@ -87,6 +93,15 @@ test("is never less than what a run writes", () => {
         for (const buffer of ["b", "c"]) {
           const places = new Set(placesOf(whole, buffer, new Map()));
           expect(mostWrittenBy(whole, buffer)).toBeGreaterThanOrEqual(places.size);
+          if (places.size === 0) continue;
+          // What is written is a box only where every place between its ends was written.
+          const at = [...places].map((p) => p.split(",").map(Number));
+          const [lo, hi] = [Math.min, Math.max].map((end) =>
+            [0, 1].map((axis) => end(...at.map((p) => p[axis]!))),
+          );
+          const box = { lo: lo!.map(ix.constant), hi: hi!.map((h) => ix.constant(h + 1)) };
+          const isBox = places.size > 0 && leastElements(box) === places.size;
+          if (isBox) expect(mayCover(whole, described(buffer), box, new Map())).toBe(true);
         }
       },
     ),
@@ -121,4 +136,23 @@ test("a box has the product of its widths, an unknown width counts once", () => 
   expect(leastElements({ lo: [zero, zero], hi: [six, six] })).toBe(36);
   expect(leastElements({ lo: [zero, zero], hi: [six, ix.variable("N")] })).toBe(6);
   expect(leastElements({ lo: [six], hi: [zero] })).toBe(0);
+});
+
+test("what ends before the box does not cover it", () => {
+  const [i, j] = [ix.variable("i"), ix.variable("j")];
+  const body = [
+    loop("i", 4, [
+      loop("j", 6, [loop("k", 9, [store("b", [ix.add(i, 1), ix.add(j, ix.variable("k"))])])]),
+    ]),
+  ];
+  const may = (lo: number, hi: number): boolean =>
+    mayCover(
+      body,
+      described("b"),
+      { lo: [lo, 0].map(ix.constant), hi: [hi, 9].map(ix.constant) },
+      new Map(),
+    );
+  expect(may(1, 5)).toBe(true);
+  expect(may(0, 5)).toBe(false);
+  expect(may(1, 6)).toBe(false);
 });
