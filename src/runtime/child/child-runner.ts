@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { shortRunFlags } from "../engine-flags.ts";
 import { type ChildReply, type ChildRequest, readReply } from "./protocol.ts";
 
 export type ChildOutcome =
@@ -42,7 +43,8 @@ function defaultEntry(): string {
 }
 
 function flagsFor(entry: string): readonly string[] {
-  const engine = process.execArgv.filter((a) => a.startsWith("--experimental-wasm"));
+  const own = process.execArgv.filter((a) => a.startsWith("--experimental-wasm"));
+  const engine = [...own, ...shortRunFlags()];
   return entry.endsWith(".ts") ? [...engine, "--import", import.meta.resolve("tsx")] : engine;
 }
 
