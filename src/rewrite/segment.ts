@@ -172,15 +172,16 @@ export function labelNodes(graph: Graph): readonly number[] {
   });
 }
 
-/** Equal numbers for inputs, weights and computed values of equal types. */
+/**
+ * Equal numbers for weights and for all other values of equal types: what the first block of a model takes from
+ * outside the others take from the one before.
+ */
 function valueKinds(graph: Graph): readonly number[] {
-  const given = new Map<ValueId, string>(graph.inputs.map((id) => [id, "input"]));
-  for (const { value } of graph.weights) given.set(value, "weight");
+  const weights = new Set(graph.weights.map(({ value }) => value));
   const numbers = new Numbering();
-  return graph.values.map(({ type }, id) => {
-    const kind = given.get(id) ?? "";
-    return numbers.of(`${kind} ${printType(type)}`);
-  });
+  return graph.values.map(({ type }, id) =>
+    numbers.of(`${weights.has(id) ? "weight" : ""} ${printType(type)}`),
+  );
 }
 
 class Numbering {
