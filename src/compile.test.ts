@@ -1,11 +1,13 @@
 /** Rewriting as a pass of the compiler: what the search prices lower is kept, and it is the same program. */
 import { describe, expect, it } from "vitest";
-import { type CompiledModel, compileModel, firstMade, isToldApart } from "./compile.ts";
+import { type CompiledModel, compileModel } from "./compile.ts";
+import { isToldApart } from "./cost/told-apart.ts";
 import { GraphBuilder } from "./graph/builder.ts";
 import type { Graph, Model, ValueId } from "./graph/graph.ts";
 import { printGraph } from "./graph/graph-text.ts";
 import { tensorType } from "./graph/tensor-type.ts";
 import { noWeights, runGraph } from "./interp/graph.ts";
+import { firstMade } from "./rewrite/first-made.ts";
 import { type RuleRow, row } from "./rewrite/rule-row.ts";
 import { randomRef } from "./semantics/tensor.ts";
 import { diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";

@@ -25,31 +25,37 @@ import { GraphPricer } from "./cost/price-graph.ts";
 import { OperatorPricer } from "./cost/price-operators.ts";
 import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
+import { isToldApart, type PricedRegion } from "./cost/told-apart.ts";
 import type { Graph, Model } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
-import { foldBatchNorm } from "./graph/transforms/fold-batch-norm.ts";
-import { keepWide, type WideValue } from "./graph/transforms/keep-wide.ts";
+import { keepWide, keptWide, type WideValue } from "./graph/transforms/keep-wide.ts";
+import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
-import { lowerProgram } from "./lower/lower-program.ts";
+import {
+  type LoweredScan,
+  type LoweringInput,
+  lowerProgram,
+  nestsWithSteps,
+  requiresOfRegions,
+} from "./lower/lower-program.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
-import type { NestProgram, Region } from "./region/nest.ts";
+import type { NestProgram, Region, Routine } from "./region/nest.ts";
 import { regionHash } from "./region/region-hash.ts";
 import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
-import { approximatePhases, defaultPhases, type RewriteMode } from "./rewrite/families/index.ts";
-import { givenComposites } from "./rewrite/given-composites.ts";
-import { hasQuantisedWeights } from "./rewrite/quantised-weights.ts";
+import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
+import { firstMade, leftOut } from "./rewrite/first-made.ts";
+import { chooseExport, type GraphToExport } from "./rewrite/graph-to-export.ts";
 import {
   type Candidate,
   lowerToCore,
   type RewriteOptions,
   type Rewritten,
   rewriteModel,
-  settleConstants,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
 import { blockRegions } from "./schedule/blocks/block-regions.ts";
@@ -67,7 +73,8 @@ import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
-import { equal } from "./semantics/condition.ts";
+import { type Condition, equal } from "./semantics/condition.ts";
+import { rangeOf } from "./semantics/index-range.ts";
 import {
   type Diagnostic,
   diagnostic,
@@ -123,6 +130,8 @@ export interface CompiledModel {
   /** How far from the best choice of all the chosen schedules can be, as priced. */
   readonly certificate: Certificate;
   readonly plan: MemoryPlan;
+  /** What holds of the symbols of regions: what the program requires, and that steps are in range. */
+  readonly regionRequires: readonly Condition[];
   /** What the prices were made with. */
   readonly prices: CostModel;
   /** What rewriting found, when it was asked for. */
@@ -148,7 +157,15 @@ export interface Competitor {
 
 /** The graph passes, with those that only this target gains by. */
 export function prepareFor(model: Model, target: Target): Model {
-  return prepareModel(model, { integerProducts: target.capabilities.has(byteProducts) });
+  return prepareModel(model, {
+    integerProducts: target.capabilities.has(byteProducts),
+    repeatsSteps: repeatsSteps(target),
+  });
+}
+
+/** Whether programs repeat the steps of scans: those of processors. */
+function repeatsSteps(target: Target): boolean {
+  return target.blocks === undefined;
 }
 
 /** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
@@ -163,42 +180,14 @@ export function rewriteFor(
   return rewriteModel(model, { ...rest, pricer: new GraphPricer(target, core) });
 }
 
-export interface GraphToExport {
-  readonly model: Model;
-  /** Of the import and of what is written, one operator after another at the target's rates. */
-  readonly importNs: number;
-  readonly exportNs: number;
-}
-
-/**
- * The graph to write for other runtimes, which take one operator after another: the cheapest, with the
- * composites that the import came with wherever they are still there; as it was imported where nothing is
- * cheaper by more than prices tell apart, or where its weights are quantised.
- */
+/** As chooseExport (rewrite/), by the prices of a target. */
 export function graphToExport(
   imported: Model,
   target: Target,
   { onPass = () => {}, rules = [] }: Pick<CompileOptions, "onPass" | "rules"> = {},
 ): Result<GraphToExport> {
-  const given = { name: "given", rules: givenComposites(imported.graph), iterations: 1 };
-  // At first, whatever becomes of the budget, and again where rules have moved them.
-  const phases = [given, ...defaultPhases, given];
-  const pricer = new OperatorPricer(target);
   onPass("rewrite");
-  const options = { pricer, phases, onTie: "rewritten", ownRules: rules } as const;
-  const found = rewriteModel(prepareModel(imported), options);
-  if (!found.ok) return found;
-  const model = settleConstants(found.value.best.model);
-  // Every runtime folds batch norms by itself.
-  const [before, after] = [foldBatchNorm(imported.graph).graph, model.graph].map((graph) =>
-    pricer.totalNs(eliminateDeadCode(graph)),
-  ) as [number, number];
-  const isWorth =
-    after < (1 - leastSavingOfOperators) * before && !hasQuantisedWeights(imported.graph);
-  const chosen = isWorth
-    ? { model, importNs: before, exportNs: after }
-    : { model: imported, importNs: before, exportNs: before };
-  return ok(chosen, found.warnings);
+  return chooseExport(imported, { pricer: new OperatorPricer(target), rules });
 }
 
 function improve(
@@ -221,18 +210,6 @@ function improve(
 const forSearch = { wholes: 3, count: 2 };
 /** Stands for any number above one. */
 const defaultThreads = 2;
-/** Share of a program's price that prices do not tell apart: a graph that saves no more is not worth it. */
-const leastSaving = 0.002;
-/**
- * The same of the regions that differ. Measured on the models of the benches: what was priced lower by less
- * came out between 1 % slower and 1 % faster, what was priced lower by more up to 4 % faster.
- */
-const leastOfChanged = 0.01;
-/**
- * Of a graph for other runtimes. Measured in onnxruntime on the models of the benches: what was priced lower by
- * less came out up to 3 % slower, and never faster beyond noise.
- */
-const leastSavingOfOperators = 0.02;
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
@@ -283,21 +260,23 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
   const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);
   if (!given.ok) return given;
-  const { from, model, widened, choice, warnings } = given.value;
+  const { from, model, choice, warnings } = given.value;
   const prices = options.model ?? analyticalModel(target);
   const made = (chosen: readonly ChosenSchedule[]) => {
-    const regions = chosen.map((s) => describeChoice(s, target, prices));
+    const all = [...chosen, ...stepSchedules(given.value)];
+    const regions = all.map((s) => describeChoice(s, target, prices));
     onPass("lower");
-    const scheduled = regions.map((c) => c.scheduled);
-    const requires = model.graph.constraints.map((c) => equal(c.left, c.right));
-    const states = statesOf(model.graph);
-    const plan = lowerProgram({ nests: widened, scheduled, requires, states }, target);
+    const lowering = loweringOf(given.value, chosen);
+    const plan = lowerProgram(lowering, target);
     if (!plan.ok) return plan;
     onPass("validate");
     const valid = validateProgram(plan.value.program);
     if (!valid.ok) return fail(notProved(valid.diagnostics));
     const { certificate } = choice;
-    const whole = { from, model, nests: widened, regions, certificate, plan: plan.value, prices };
+    const nests = nestsWithSteps(lowering);
+    const regionRequires = requiresOfRegions(lowering);
+    const found = { from, model, nests, regions, regionRequires, certificate };
+    const whole = { ...found, plan: plan.value, prices };
     return ok(whole, [...warnings, ...plan.warnings]);
   };
   const first = made(choice.schedules);
@@ -310,6 +289,31 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   });
   const second = said.length > 0 ? made(chosen) : first;
   return second.ok ? ok(second.value, [...second.warnings, ...said]) : second;
+}
+
+/** What is lowered of a graph, with the steps of its scans. */
+function loweringOf(
+  { model, widened, scans }: ScheduledGraph,
+  chosen: readonly ChosenSchedule[],
+): LoweringInput {
+  const steps = [...scans].map(([id, { plan, step }]): [number, LoweredScan] => [
+    id,
+    { plan, step: loweringOf(step, step.choice.schedules) },
+  ]);
+  return {
+    nests: widened,
+    scheduled: chosen.map((s) => s.scheduled),
+    requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
+    states: statesOf(model.graph),
+    scans: new Map(steps),
+  };
+}
+
+function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
+  return [...scans.values()].flatMap(({ step }) => [
+    ...step.choice.schedules,
+    ...stepSchedules(step),
+  ]);
 }
 
 /** The graph passes; half precision that may overflow becomes single, and is prepared again. */
@@ -333,24 +337,6 @@ function prepareWide(
   return { model: isChanged ? prepareFor(widened, target) : model, wide };
 }
 
-/** Rows of the warning about values that are kept wide. */
-const mostWideRows = 20;
-
-function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
-  if (wide.length === 0) return [];
-  const rows = wide.slice(0, mostWideRows).map(({ value, origin, range }) => {
-    const [low, high] = [range.low, range.high].map((x) => x.toPrecision(2));
-    return `${value} (${origin}): about ${low} to ${high}`;
-  });
-  const more = wide.length - rows.length;
-  const message = `${wide.length} values may leave the range of f16; they are kept in f32`;
-  const found = diagnostic("GRF015", message, {
-    notes: more > 0 ? [...rows, `and ${more} more`] : rows,
-    help: "nothing is lost but some time; scale the activations, or export the model in f32 or bf16",
-  });
-  return [{ ...found, severity: "warning" }];
-}
-
 /**
  * Graphs that the search is given: those that rewriting says are cheaper, each once however its composites
  * were written, and the import.
@@ -372,12 +358,19 @@ function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly C
 /** A graph with its regions scheduled. */
 interface ScheduledGraph {
   readonly from: Candidate;
+  /** Scans whose steps are tasks, by the number of their node. */
+  readonly scans: ReadonlyMap<number, ScheduledScan>;
   readonly model: Model;
   readonly widened: NestProgram;
   readonly choice: ChosenSchedules;
   /** Of the whole program, with regions that had no choice. */
   readonly pricePs: number;
   readonly warnings: readonly Diagnostic[];
+}
+
+interface ScheduledScan {
+  readonly plan: ScanSteps;
+  readonly step: ScheduledGraph;
 }
 
 /** Each graph scheduled, without those that are refused: the import, which is the last, is the answer. */
@@ -414,12 +407,6 @@ function preferred(
   return [worth.reduce((a, b) => (b.pricePs < a.pricePs ? b : a)), unchanged];
 }
 
-/** A region by what it computes, and its price on one core. */
-export interface PricedRegion {
-  readonly key: string;
-  readonly ns: number;
-}
-
 function regionPrices(
   { choice }: ScheduledGraph,
   { target, model }: CompileOptions,
@@ -431,57 +418,41 @@ function regionPrices(
   }));
 }
 
-/**
- * Whether prices tell a program from one that saves a share of its price: a price errs by a share of what
- * it prices, so what counts is how much is saved of the regions that the other does not have.
- */
-export function isToldApart(
-  saved: number,
-  before: readonly PricedRegion[],
-  after: readonly PricedRegion[],
-): boolean {
-  const left = new Map<string, number>();
-  for (const { key } of after) left.set(key, (left.get(key) ?? 0) + 1);
-  let [all, changed] = [0, 0];
-  for (const { key, ns } of before) {
-    all += ns;
-    const others = left.get(key) ?? 0;
-    if (others > 0) left.set(key, others - 1);
-    else changed += ns;
+/** The steps of scans, each scheduled as a graph of its own. */
+function scheduleScans(
+  from: Candidate,
+  routines: readonly Routine[],
+  { options, memory }: { readonly options: CompileOptions; readonly memory: RegionMemory },
+): Result<ReadonlyMap<number, ScheduledScan>> {
+  const { graph, weights } = from.model;
+  const scans = new Map<number, ScheduledScan>();
+  for (const { node: id, name } of routines) {
+    const node = graph.nodes.find((n) => n.id === id)!;
+    if (node.op !== "scan" || !hasSteps(node) || !repeatsSteps(options.target)) continue;
+    const plan = stepsOf(graph, node);
+    const step = { ...from, model: { graph: eliminateDeadCode(plan.graph), weights } };
+    const made = scheduleGraph(step, options, memory, `${name}.`);
+    if (!made.ok) return made;
+    scans.set(id, { plan, step: made.value });
   }
-  return saved > Math.max(leastSaving, leastOfChanged * (changed / all));
+  return ok(scans);
 }
 
-/** What the first graph makes that is not refused; the last one's refusal is the answer. */
-export function firstMade<G, T>(graphs: readonly G[], make: (graph: G) => Result<T>): Result<T> {
-  const warnings: Diagnostic[] = [];
-  for (const graph of graphs.slice(0, -1)) {
-    const made = make(graph);
-    if (made.ok) return ok(made.value, [...warnings, ...made.warnings]);
-    warnings.push(leftOut(made.diagnostics));
-  }
-  const made = make(graphs.at(-1)!);
-  return made.ok ? ok(made.value, [...warnings, ...made.warnings]) : made;
-}
-
-function leftOut(refusals: readonly Diagnostic[]): Diagnostic {
-  const found = diagnostic("GRF016", "a cheaper graph that rewriting found is not used", {
-    notes: refusals.slice(0, 3).map(formatDiagnostic),
-    help: "the model runs as it was given; report it, or compile with --rewrite off",
-  });
-  return { ...found, severity: "warning" };
-}
-
+/** Names of statements begin with `prefix`. */
 function scheduleGraph(
   from: Candidate,
   options: CompileOptions,
   memory: RegionMemory,
+  prefix = "",
 ): Result<ScheduledGraph> {
   const { target, threads = defaultThreads, onPass = () => {} } = options;
   const model = { ...from.model, graph: separateOutputs(from.model.graph) };
   onPass("nests");
-  const nests = buildNests(model.graph);
+  const nests = buildNests(model.graph, prefix);
   if (!nests.ok) return nests;
+  const routines = nests.value.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
+  const scans = scheduleScans({ ...from, model }, routines, { options, memory });
+  if (!scans.ok) return scans;
   onPass("groups");
   const prices = options.model ?? analyticalModel(target);
   const { core } = prices;
@@ -525,9 +496,16 @@ function scheduleGraph(
   const fixedNs = schedules
     .filter((s) => !s.funnel)
     .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
-  const pricePs = certificate.objectivePs + Math.round(1000 * fixedNs);
+  const steps = [...scans.value.values()].map(({ plan, step }) => {
+    const ranges = new Map(model.graph.symbols.map((s) => [s.name, s]));
+    return rangeOf(plan.count, ranges).max * step.pricePs;
+  });
+  const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
+    (a, b) => a + b,
+  );
   const { warnings } = nests;
-  return ok({ from, model, widened, choice: choice.value, pricePs, warnings });
+  const made = { from, model, widened, choice: choice.value, scans: scans.value };
+  return ok({ ...made, pricePs, warnings });
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */

@@ -229,6 +229,7 @@ describe("order and reuse of memory", () => {
     "src/schedule/choice/choose-layouts.ts": "lists who meets a map in which form",
     "src/schedule/legality/generalise.ts": "makes the region that stands for a class",
     "src/schedule/states/nest-figures.ts": "counts for prices",
+    "src/lower/lower-program.ts": "puts scans where item-order.ts left them",
     "src/lower/attention/lower-attention.ts": "spells what attention-tree.ts had decided",
     "src/schedule/attention/attention-form.ts":
       "finds what is made for one row; attention-tree.ts has affine/ decide",

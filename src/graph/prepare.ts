@@ -15,6 +15,7 @@ import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
+import { hoistScanWeights } from "./transforms/scan-steps.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
 const foldLimits = { elements: 2 ** 22, flops: 2 ** 27 };
@@ -24,6 +25,9 @@ const fourierLimits = { elements: 2 ** 22 };
 
 /** Copies of one body, and nodes in all, up to which control flow becomes straight code. */
 const inlineLimits = { trips: 64, nodes: 5_000 };
+
+/** Steps of a scan up to which copies are better than tasks that are repeated. */
+const mostCopiedSteps = 8;
 
 type Pass = (graph: Graph, weights: WeightStore) => Rebuilt;
 
@@ -36,6 +40,8 @@ const foldButDequantized: Pass = (graph, weights) =>
 export interface PrepareOptions {
   /** Products of quantised values are computed on their bytes: the machine has an instruction for it. */
   readonly integerProducts?: boolean;
+  /** Programs repeat the steps of scans: only short ones are copied out. */
+  readonly repeatsSteps?: boolean;
 }
 
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
@@ -47,8 +53,11 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     (graph) => expandFourier(graph, fourierLimits),
     fold,
   ]);
-  const straight = withoutControlFlow(expanded);
-  const { graph, weights } = runPasses(straight, [eliminateCommonSubexpressions]);
+  const straight = withoutControlFlow(expanded, options);
+  const { graph, weights } = runPasses(straight, [
+    ...(options.repeatsSteps ? [hoistScanWeights] : []),
+    eliminateCommonSubexpressions,
+  ]);
   return { graph: eliminateDeadCode(graph), weights };
 }
 
@@ -63,12 +72,13 @@ function runPasses(model: Model, passes: readonly Pass[]): Model {
 }
 
 /** Copies and folds in turns: what a copy computes may decide the condition or count of another. */
-function withoutControlFlow(model: Model): Model {
+function withoutControlFlow(model: Model, { repeatsSteps }: PrepareOptions): Model {
+  const limits = repeatsSteps ? { ...inlineLimits, steps: mostCopiedSteps } : inlineLimits;
   let nodes = inlineLimits.nodes;
   let current = model;
   for (;;) {
     const graph = eliminateDeadCode(current.graph);
-    const inlined = inlineControl(graph, { ...inlineLimits, nodes });
+    const inlined = inlineControl(graph, { ...limits, nodes });
     if (inlined.count === 0) return current;
     nodes -= inlined.nodes;
     const weights = withConstants(current.weights, inlined.constants);

@@ -1,20 +1,21 @@
 /**
  * All regions of a model as one program: buffers for the tensors that kernels touch, the kernels in
- * order, each after the one before. Routines (what no nest expresses) have no builder for CPU targets
- * yet and are refused by name.
+ * order, each after the one before. Of routines (what no nest expresses) scans become tasks that are
+ * repeated (lower-steps.ts); the others have no builder for CPU targets yet and are refused by name.
  */
 
 import type { Buffer, Kernel, Program, Task } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
-import type { NestProgram } from "../region/nest.ts";
+import type { NestProgram, Routine } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
-import type { Condition } from "../semantics/condition.ts";
+import { type Condition, less } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
 import { constant, variable } from "../semantics/index-expr.ts";
 import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
-import { type Diagnostic, diagnostic, fail, type Result } from "../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
+import { type LoweredPart, launch, repeatSteps, type StepPlan } from "./lower-steps.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
 import { productViews } from "./product/lower-product.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
@@ -26,59 +27,138 @@ export interface LoweringInput {
   readonly scheduled: readonly ScheduledRegion[];
   readonly requires: readonly Condition[];
   readonly states: Program["states"];
+  /** Scans by the number of their node. */
+  readonly scans?: ReadonlyMap<number, LoweredScan>;
+}
+
+/** A scan with its step, whose nests name what they take from around it as it is called there. */
+export interface LoweredScan {
+  readonly plan: StepPlan;
+  readonly step: LoweringInput;
 }
 
 export function lowerProgram(input: LoweringInput, target: Target): Result<MemoryPlan> {
   const { nests, scheduled } = input;
-  const routines = nests.items.filter((i) => i.kind === "routine");
-  if (routines.length > 0)
-    return fail(...routines.map((r) => unsupported(r.routine.origin, target)));
-  const kernels: Kernel[] = [];
-  for (const region of scheduled) {
-    const lowered = lowerRegion(region, target);
-    if (!lowered.ok) return lowered;
-    kernels.push(...lowered.value);
-  }
-  const views = planViews(nests);
-  for (const { from, to } of views.copies) kernels.push(copyKernel(nests, from, to));
-  const buffers = makeBuffers(input, kernels, views);
-  const tasks = kernels.map(
-    (k): Task => ({
-      kind: "launch",
-      kernel: k.name,
-      after: "previous",
-      bindings: [],
-      waits: [],
-      signals: [],
-    }),
-  );
+  const part = lowerPart(input, target);
+  if (!part.ok) return part;
   const program: Program = {
     name: nests.name,
     target: target.name,
     parameters: nests.symbols.map(({ name, range }) => ({ name, ...range })),
     requires: input.requires,
-    buffers,
-    counters: [],
-    kernels,
-    tasks,
+    ...{ buffers: part.value.buffers, counters: [] },
+    ...{ kernels: part.value.kernels, tasks: part.value.tasks },
     states: input.states,
   };
-  return planMemory(program, inPlaceChoices(scheduled, views), target);
+  return planMemory(program, inPlaceChoices(scheduled, planViews(nests)), target);
+}
+
+/** The nests with the tensors and views of the steps of scans. */
+export function nestsWithSteps({ nests, scans = new Map() }: LoweringInput): NestProgram {
+  const steps = [...scans.values()].map(({ step }) => nestsWithSteps(step));
+  return {
+    ...nests,
+    tensors: new Map([...steps.flatMap((s) => [...s.tensors]), ...nests.tensors]),
+    items: [...nests.items, ...steps.flatMap((s) => s.items.filter((i) => i.kind === "view"))],
+  };
+}
+
+/** What holds of the symbols of its regions: what the program asks for, and that steps are in range. */
+export function requiresOfRegions({
+  requires,
+  scans = new Map(),
+}: LoweringInput): readonly Condition[] {
+  const steps = [...scans.values()].flatMap(({ plan, step }) => [
+    less(variable(plan.variable), plan.count),
+    ...requiresOfRegions(step),
+  ]);
+  return [...requires, ...steps];
+}
+
+/** What runs by itself in its place: the kernels of a region, or a scan. */
+interface Piece {
+  readonly kernels: readonly Kernel[];
+  readonly tasks: readonly Task[];
+  /** Tensors that others may read, by the name of their storage. */
+  readonly writes: ReadonlySet<string>;
+}
+
+function lowerPart(input: LoweringInput, target: Target): Result<LoweredPart> {
+  const { nests, scheduled, scans = new Map() } = input;
+  const routines = nests.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
+  const unknown = routines.filter((r) => !scans.has(r.node));
+  if (unknown.length > 0) return fail(...unknown.map((r) => unsupported(r.origin, target)));
+  const views = planViews(nests);
+  const ownerOf = (tensor: string): string => views.root.get(tensor) ?? tensor;
+  const pieces: Piece[] = [];
+  for (const region of scheduled) {
+    const lowered = lowerRegion(region, target);
+    if (!lowered.ok) return lowered;
+    const written = region.region.statements.flatMap((s) => s.writes.map((w) => w.tensor));
+    pieces.push(pieceOf(lowered.value, written.map(ownerOf)));
+  }
+  const inside: Buffer[] = [];
+  for (const routine of routines) {
+    const lowered = lowerScan(scans.get(routine.node)!, { routine, nests, target });
+    if (!lowered.ok) return lowered;
+    const reads = new Set(routine.reads.map(ownerOf));
+    // Where it stands among the nests: after all that it reads, and nothing that reads it comes before.
+    const last = pieces.findLastIndex((p) => [...p.writes].some((t) => reads.has(t)));
+    const { kernels, tasks, buffers } = lowered.value;
+    pieces.splice(last + 1, 0, { kernels, tasks, writes: new Set(routine.writes.map(ownerOf)) });
+    inside.push(...buffers);
+  }
+  for (const { from, to } of views.copies) pieces.push(pieceOf([copyKernel(nests, from, to)], []));
+  const kernels = pieces.flatMap((p) => p.kernels);
+  const roots = inside.flatMap((b) => (b.viewOf === undefined ? [] : [b.viewOf]));
+  const buffers = makeBuffers(input, kernels, { views, roots });
+  const made = new Map(buffers.map((b) => [b.name, b]));
+  for (const b of inside) {
+    const root = b.viewOf && (made.get(b.viewOf)?.viewOf ?? b.viewOf);
+    if (!made.has(b.name)) made.set(b.name, root === undefined ? b : { ...b, viewOf: root });
+  }
+  return ok({ kernels, tasks: pieces.flatMap((p) => p.tasks), buffers: [...made.values()] });
+}
+
+function pieceOf(kernels: readonly Kernel[], writes: readonly string[]): Piece {
+  return { kernels, tasks: kernels.map((k) => launch(k.name)), writes: new Set(writes) };
+}
+
+/** A scan's tasks, with the buffers that only its step knows. */
+function lowerScan(
+  { plan, step }: LoweredScan,
+  at: { readonly routine: Routine; readonly nests: NestProgram; readonly target: Target },
+): Result<LoweredPart> {
+  const { routine, nests, target } = at;
+  const part = lowerPart(step, target);
+  if (!part.ok) return part;
+  const tensorOf = (name: string) => (nests.tensors.get(name) ?? step.nests.tensors.get(name))!;
+  const { outputs } = step.nests;
+  const made = repeatSteps(plan, part.value, { name: routine.name, outputs, tensorOf });
+  const own = made.buffers.filter((b) => !nests.tensors.has(b.name));
+  return ok({ ...made, buffers: own.map(asScratch) });
+}
+
+/** What a step gives is no output of the program. */
+function asScratch({ source, ...buffer }: Buffer): Buffer {
+  if (buffer.kind === "output") return { ...buffer, kind: "scratch" };
+  return source === undefined ? buffer : { ...buffer, source };
 }
 
 function unsupported(origin: string, target: Target): Diagnostic {
   return diagnostic("SCH015", `target ${target.name} has no program for ${origin}`, {
-    help: "write it in other operators; loops and recurrent layers are copied out when --shape bounds them by 64 steps",
+    help: "write it in other operators; loops are copied out when --shape bounds them by 64 trips",
   });
 }
 
 function makeBuffers(
   input: LoweringInput,
   kernels: readonly Kernel[],
-  views: ViewPlan,
+  { views, roots }: { readonly views: ViewPlan; readonly roots: readonly string[] },
 ): readonly Buffer[] {
   const { nests, scheduled } = input;
-  const touched = new Set(kernels.flatMap((k) => [...buffersOf(k.roles.flatMap((r) => r.body))]));
+  const stored = kernels.flatMap((k) => [...buffersOf(k.roles.flatMap((r) => r.body))]);
+  const touched = new Set([...stored, ...roots]);
   const made = new Map<string, Buffer>();
   const add = (name: string): void => {
     const root = views.root.get(name);

@@ -93,7 +93,7 @@ export interface Checking {
 }
 
 export async function checkRegions(
-  { regions, plan }: CompiledModel,
+  { regions, regionRequires }: CompiledModel,
   target: Target,
   { seed, progress, runner = new ChildRunner() }: Checking,
 ): Promise<Result<CheckedRegions>> {
@@ -108,7 +108,7 @@ export async function checkRegions(
   try {
     for (const [i, region] of regions.entries()) {
       progress(`check ${i + 1} of ${regions.length}: ${region.name}`);
-      const lowered = lowerRegionProgram(region.scheduled, target, plan.program.requires);
+      const lowered = lowerRegionProgram(region.scheduled, target, regionRequires);
       if (!lowered.ok) return lowered;
       await checks.add(region, lowered.value.program);
     }

@@ -121,8 +121,8 @@ class Contest {
     const applied = applySchedule(region.scheduled.region, schedule);
     const legal = applied.ok ? decideSchedule(applied.value) : applied;
     if (!legal.ok) return undefined;
-    const requires = this.#compiled.plan.program.requires;
-    const lowered = lowerRegionProgram(legal.value, this.#target, requires);
+    const { regionRequires } = this.#compiled;
+    const lowered = lowerRegionProgram(legal.value, this.#target, regionRequires);
     if (!lowered.ok) return undefined;
     return candidateOf({ ...region, scheduled: legal.value }, lowered.value.program);
   }

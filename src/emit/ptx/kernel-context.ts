@@ -41,7 +41,11 @@ export class KernelContext {
   readonly kernel: string;
   /** The statement being printed, for diagnostics. */
   statement = "";
-  readonly #addresses = new WeakMap<readonly ix.IndexExpr[], ix.IndexExpr>();
+  /** The last place that an index array was asked about: two accesses may share one. */
+  readonly #addresses = new WeakMap<
+    readonly ix.IndexExpr[],
+    { readonly place: MemoryPlace; readonly address: ix.IndexExpr }
+  >();
 
   constructor(fields: {
     code: PtxCode;
@@ -87,13 +91,13 @@ export class KernelContext {
     return bits / 8;
   }
 
-  /** Address of an element's first byte, before any swizzle. Index arrays are nodes: one result each. */
+  /** Address of an element's first byte, before any swizzle. */
   address(place: MemoryPlace, index: readonly ix.IndexExpr[]): ix.IndexExpr {
     const known = this.#addresses.get(index);
-    if (known) return known;
+    if (known?.place === place) return known.address;
     const bytes = this.elementBytes(place.buffer) * place.buffer.lanes;
     const address = ix.add(place.base, ix.mul(bytes, flatIndex(place.buffer, index)));
-    this.#addresses.set(index, address);
+    this.#addresses.set(index, { place, address });
     return address;
   }
 

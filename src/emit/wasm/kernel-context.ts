@@ -39,7 +39,11 @@ export class KernelContext {
   readonly parking: ix.IndexExpr;
   /** The statement being printed, for diagnostics. */
   statement = "";
-  readonly #addresses = new WeakMap<readonly ix.IndexExpr[], ix.IndexExpr>();
+  /** The last place that an index array was asked about: two accesses may share one. */
+  readonly #addresses = new WeakMap<
+    readonly ix.IndexExpr[],
+    { readonly place: MemoryPlace; readonly address: ix.IndexExpr }
+  >();
 
   constructor(fields: {
     f: FunctionBuilder;
@@ -74,14 +78,14 @@ export class KernelContext {
     return place;
   }
 
-  /** Address of the first byte of an element of at least one (packed-memory.ts has the others). Index arrays are nodes of the program: one result each. */
+  /** Address of the first byte of an element of at least one (packed-memory.ts has the others). */
   address(place: MemoryPlace, index: readonly ix.IndexExpr[]): ix.IndexExpr {
     const known = this.#addresses.get(index);
-    if (known) return known;
+    if (known?.place === place) return known.address;
     const { buffer, base } = place;
     const bytes = storageBytes(buffer.dtype);
     const address = ix.add(base, ix.mul(bytes * buffer.lanes, flatIndex(buffer, index)));
-    this.#addresses.set(index, address);
+    this.#addresses.set(index, { place, address });
     return address;
   }
 

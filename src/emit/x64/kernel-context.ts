@@ -44,7 +44,11 @@ export class KernelContext {
   readonly kernel: string;
   /** The statement being printed, for diagnostics. */
   statement = "";
-  readonly #addresses = new WeakMap<readonly ix.IndexExpr[], ix.IndexExpr>();
+  /** The last place that an index array was asked about: two accesses may share one. */
+  readonly #addresses = new WeakMap<
+    readonly ix.IndexExpr[],
+    { readonly place: MemoryPlace; readonly address: ix.IndexExpr }
+  >();
 
   constructor(fields: ContextFields) {
     this.f = fields.f;
@@ -69,15 +73,15 @@ export class KernelContext {
     return place;
   }
 
-  /** Address of an element's first byte. Index arrays are nodes of the program: one result each. */
+  /** Address of an element's first byte. */
   address(place: MemoryPlace, index: readonly ix.IndexExpr[]): ix.IndexExpr {
     const known = this.#addresses.get(index);
-    if (known) return known;
+    if (known?.place === place) return known.address;
     const { buffer, base } = place;
     const bytes = storageBytes(buffer.dtype);
     if (bytes < 1) this.refuse(`packed elements of ${buffer.dtype}`, "unpack the weights ahead");
     const address = ix.add(base, ix.mul(bytes * buffer.lanes, flatIndex(buffer, index)));
-    this.#addresses.set(index, address);
+    this.#addresses.set(index, { place, address });
     return address;
   }
 

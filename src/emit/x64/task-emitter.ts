@@ -12,6 +12,7 @@ import {
   type TaskOf,
   withTables,
 } from "../../program/launches.ts";
+import { meetingsOf } from "../../program/meetings.ts";
 import {
   type Kernel,
   type Program,
@@ -49,11 +50,13 @@ interface TaskContext {
 export class TaskEmitter {
   readonly #context: TaskContext;
   readonly #indices: TaskIndices;
+  readonly #meetings: ReadonlySet<Task>;
 
   constructor(context: TaskContext) {
     this.#context = context;
     const { buffers, kernels } = context.program;
     this.#indices = new TaskIndices(buffers, kernels);
+    this.#meetings = meetingsOf(context.program);
   }
 
   emit(): void {
@@ -72,7 +75,7 @@ export class TaskEmitter {
     switch (task.kind) {
       case "launch":
         f.mark(`launch ${task.kernel}`);
-        if (task.after === "previous" || task.waits.length > 0) this.#barrier();
+        if (this.#meetings.has(task)) this.#barrier();
         this.#launch(task, tables);
         return;
       case "if": {
@@ -88,6 +91,7 @@ export class TaskEmitter {
         this.#while(task, tables);
         return;
       case "repeat":
+        if (this.#meetings.has(task)) this.#barrier();
         this.#repeat(task, tables);
         return;
       case "stop":

@@ -10,7 +10,8 @@
  *         one before once the loop has ended; only without collected outputs, whose extent is then
  *         known at run time alone.
  *   scan  of a known number of steps: as many copies. Of a symbolic number with a bound: the sequences
- *         are padded to the bound, steps past the end keep the state, and the outputs are cut.
+ *         are padded to the bound, steps past the end keep the state, and the outputs are cut. Where
+ *         programs repeat tasks, scans of more than a few steps stay (scan-steps.ts).
  */
 import { constantValue, type IndexExpr, sub, toIndex } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
@@ -23,6 +24,8 @@ import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 export interface InlineLimits {
   /** Copies of one body. */
   readonly trips: number;
+  /** Copies of the body of a scan, where programs can repeat its steps; absent: as of any body. */
+  readonly steps?: number;
   /** Nodes that are added in all. */
   readonly nodes: number;
 }
@@ -49,6 +52,7 @@ export function inlineControl(graph: Graph, limits: InlineLimits): Inlined {
 
 interface Budget {
   readonly trips: number;
+  readonly steps?: number;
   nodes: number;
   count: number;
 }
@@ -187,6 +191,7 @@ function inlineScan(
   const { body, carried, sequences } = attrs;
   const { trips, extent } = scanSteps(site, attrs);
   const rows = inputs.slice(carried, carried + sequences);
+  if (budget.steps !== undefined && trips > budget.steps && isCopyable(body)) return undefined;
   if (extent && !(isSpeculative(body) && sameExtents(b, rows, attrs.inputAxes))) return undefined;
   if (!isCopyable(body) || !affords(budget, trips, body)) return undefined;
   const captures = inputs.slice(carried + sequences);

@@ -14,6 +14,7 @@ import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { decodeTableOf } from "../../semantics/float-codec.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
+import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { GraphBuilder } from "../builder.ts";
 import type { Graph, Model, Node, ValueId, Weight } from "../graph.ts";
@@ -218,4 +219,23 @@ function wideAttributes({ attrs }: Node): Node["attrs"] {
   return accumulator === "f16" || accumulator === "bf16"
     ? ({ ...attrs, accumulator: "f32" } as never)
     : attrs;
+}
+
+/** Rows of the warning about values that are kept wide. */
+const mostWideRows = 20;
+
+/** The warning about values that are kept wide; none where there are none. */
+export function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
+  if (wide.length === 0) return [];
+  const rows = wide.slice(0, mostWideRows).map(({ value, origin, range }) => {
+    const [low, high] = [range.low, range.high].map((x) => x.toPrecision(2));
+    return `${value} (${origin}): about ${low} to ${high}`;
+  });
+  const more = wide.length - rows.length;
+  const message = `${wide.length} values may leave the range of f16; they are kept in f32`;
+  const found = diagnostic("GRF015", message, {
+    notes: more > 0 ? [...rows, `and ${more} more`] : rows,
+    help: "nothing is lost but some time; scale the activations, or export the model in f32 or bf16",
+  });
+  return [{ ...found, severity: "warning" }];
 }

@@ -7,6 +7,7 @@
  */
 import { add, constant, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Buffer, Kernel, Program, Task } from "../program.ts";
+import type { Statement } from "../statement.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import { KnownLaunches, type LaunchQuestion, type ProvedLaunch } from "./known-launches.ts";
@@ -180,13 +181,39 @@ class TaskCheck {
     const inside = copyState(state);
     const ends = this.#list(task.body, inside, { facts, tables });
     this.#loops.push({ from, to: this.#launches.length });
+    this.#gather(task, { inside, state, around });
     if (!around.facts.atLeast(task.count, 1)) return true;
     for (const root of inside.ready) state.ready.add(root);
     return ends;
   }
 
-  #launch(task: Extract<Task, { kind: "launch" }>, state: State, around: Around): void {
+  /** Buffers of which each trip writes a part, and all trips together the whole. */
+  #gather(
+    { variable, count }: Extract<Task, { kind: "repeat" }>,
+    at: { readonly inside: State; readonly state: State; readonly around: Around },
+  ): void {
+    const { inside, state, around } = at;
+    for (const [root, parts] of inside.partial) {
+      if (inside.ready.has(root)) continue;
+      const before = state.partial.get(root) ?? [];
+      const isWhole = parts.slice(before.length).some(({ body, buffer }) => {
+        const trips: Statement = {
+          ...{ kind: "for", variable, extent: count, body },
+          mode: { kind: "serial" },
+        };
+        return covers([trips], buffer, wholeOf(buffer), around.facts);
+      });
+      if (isWhole) this.#makeReady(root, state);
+    }
+  }
+
+  #makeReady(root: string, state: State): void {
     const { buffers } = this.#program;
+    state.ready.add(root);
+    for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
+  }
+
+  #launch(task: Extract<Task, { kind: "launch" }>, state: State, around: Around): void {
     const kernel = this.#kernels.get(task.kernel)!;
     const view = viewLaunch({
       program: this.#program,
@@ -201,10 +228,7 @@ class TaskCheck {
     const { footprint, completes } = proved;
     const isWhole = [...footprint.writes].every((r) => state.ready.has(r) || completes.has(r));
     if (question && !known && isWhole && this.#report.isClean) this.#known.keep(question, proved);
-    for (const root of completes) {
-      state.ready.add(root);
-      for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
-    }
+    for (const root of completes) this.#makeReady(root, state);
     this.#launches.push({ position: this.#launches.length, view, footprint, completes });
   }
 

@@ -12,10 +12,10 @@ import { readThroughViews } from "../views.ts";
 import { NestContext } from "./context.ts";
 import { type NestBuilder, nestBuilders } from "./table.ts";
 
-/** The nests of a graph; diagnostics name nodes that have none. */
-export function buildNests(graph: Graph): Result<NestProgram> {
+/** The nests of a graph; diagnostics name nodes that have none. Names of statements begin with `prefix`. */
+export function buildNests(graph: Graph, prefix = ""): Result<NestProgram> {
   return attempt(() => {
-    const context = new NestContext(graph);
+    const context = new NestContext(graph, prefix);
     for (const node of graph.nodes) buildNode(context, node);
     const outputs = ownOutputs(context);
     const inputs = graph.inputs.map((v) => context.name(v));

@@ -46,10 +46,12 @@ export class NestContext {
   readonly #constants = new Map<ValueId, RefTensor>();
   readonly #roots = new Map<string, string>();
   readonly #claimed = new Set<string>();
+  readonly #prefix: string;
   #statements = 0;
 
-  constructor(graph: Graph) {
+  constructor(graph: Graph, prefix = "") {
     this.graph = graph;
+    this.#prefix = prefix;
     this.symbolRanges = new Map(graph.symbols.map((s) => [s.name, { min: s.min, max: s.max }]));
     for (const { value, source } of graph.weights) {
       if (source.kind === "inline") this.#constants.set(value, toRef(source.tensor));
@@ -113,7 +115,7 @@ export class NestContext {
   }
 
   nextStatementName(): string {
-    return `S${this.#statements++}`;
+    return `${this.#prefix}S${this.#statements++}`;
   }
 
   /**

@@ -1,0 +1,148 @@
+/**
+ * A scan as tasks: what is carried is copied into the buffers that hold it, then the tasks of one step are
+ * repeated, and at the end of each the next values are copied over the old ones and what is collected into
+ * its row. The number of the step is an index variable that kernels of the step leave free; launches bind it.
+ */
+import type { Buffer, Kernel, Task } from "../program/program.ts";
+import type { Expr, Statement } from "../program/statement.ts";
+import { exprIndices, ownExprs, ownIndices, visitExpr, visitStatements } from "../program/walk.ts";
+import type { NestTensor } from "../region/nest.ts";
+import { zeroOf } from "../semantics/dtype.ts";
+import { constant, type IndexExpr, variable, variablesOf } from "../semantics/index-expr.ts";
+import { threadAxis } from "./lower-region.ts";
+
+/** What is carried and collected, by names of tensors around the scan; the step's own by position. */
+export interface StepPlan {
+  /** The index variable that is the number of the step, and how many there are. */
+  readonly variable: string;
+  readonly count: IndexExpr;
+  readonly carried: readonly {
+    readonly initial: string;
+    readonly state: string;
+    readonly next: number;
+  }[];
+  readonly collected: readonly {
+    readonly element: number;
+    readonly into: string;
+    readonly axis: number;
+    readonly position: IndexExpr;
+  }[];
+}
+
+/** Kernels, tasks and buffers of a part of a program. */
+export interface LoweredPart {
+  readonly kernels: readonly Kernel[];
+  readonly tasks: readonly Task[];
+  readonly buffers: readonly Buffer[];
+}
+
+/**
+ * The tasks of all steps. `outputs` are the step's results by position; `tensorOf` finds tensors of the step
+ * and around it.
+ */
+export function repeatSteps(
+  plan: StepPlan,
+  step: LoweredPart,
+  at: {
+    readonly name: string;
+    readonly outputs: readonly string[];
+    readonly tensorOf: (name: string) => NestTensor;
+  },
+): LoweredPart {
+  const { name, outputs, tensorOf } = at;
+  const start = copies(
+    `start.${name}`,
+    plan.carried.map(({ initial, state }) => copy(tensorOf(initial), state)),
+  );
+  const ends = [
+    ...plan.collected.map(({ element, into, axis, position }) =>
+      copy(tensorOf(outputs[element]!), into, { axis, position }),
+    ),
+    ...plan.carried.map(({ state, next }) => copy(tensorOf(outputs[next]!), state)),
+  ];
+  const end = copies(`step.${name}`, ends);
+  const kernels = [...(plan.carried.length > 0 ? [start] : []), ...step.kernels, end];
+  const byName = new Map(kernels.map((k) => [k.name, k]));
+  const body = bindVariable([...step.tasks, launch(end.name)], plan.variable, byName);
+  const repeat: Task = {
+    ...{ kind: "repeat", variable: plan.variable, count: plan.count },
+    ...{ tables: [], body },
+  };
+  const before = plan.carried.length > 0 ? [launch(start.name)] : [];
+  return { kernels, tasks: [...before, repeat], buffers: step.buffers };
+}
+
+export function launch(kernel: string): Task {
+  return { kind: "launch", kernel, after: "previous", bindings: [], waits: [], signals: [] };
+}
+
+/** Launches of kernels that mention the variable bind it to the one of the repeat around them. */
+function bindVariable(
+  tasks: readonly Task[],
+  name: string,
+  kernels: ReadonlyMap<string, Kernel>,
+): readonly Task[] {
+  const within = (list: readonly Task[]) => bindVariable(list, name, kernels);
+  const bind = (task: Task): Task => {
+    if (task.kind === "stop") return task;
+    if (task.kind === "if") return { ...task, then: within(task.then), else: within(task.else) };
+    if (task.kind !== "launch") return { ...task, body: within(task.body) };
+    if (!mentions(kernels.get(task.kernel)!, name)) return task;
+    return { ...task, bindings: [...task.bindings, [name, variable(name)]] };
+  };
+  return tasks.map(bind);
+}
+
+function mentions({ roles }: Kernel, name: string): boolean {
+  let found = false;
+  const look = (indices: readonly IndexExpr[]): void => {
+    found ||= variablesOf(...indices).has(name);
+  };
+  for (const { body } of roles) {
+    visitStatements(body, (s) => {
+      look(ownIndices(s));
+      for (const e of ownExprs(s)) visitExpr(e, (x) => look(exprIndices(x)));
+    });
+  }
+  return found;
+}
+
+/** The elements of a tensor into another buffer; `row` says where along a further axis. */
+function copy(
+  { name, dtype, shape }: NestTensor,
+  to: string,
+  row?: { readonly axis: number; readonly position: IndexExpr },
+): (prefix: string) => Statement {
+  return (prefix) => {
+    const loops = shape.map((extent, i) => ({ name: `${prefix}${i}`, extent }));
+    const index = loops.map((l) => variable(l.name));
+    const into = row
+      ? [...index.slice(0, row.axis), row.position, ...index.slice(row.axis)]
+      : index;
+    const value: Expr = {
+      ...{ kind: "load", dtype, lanes: 1, buffer: name, index },
+      ...{ guard: [], fill: zeroOf(dtype) },
+    };
+    return loops.reduceRight<Statement>(
+      (inner, l) => ({
+        ...{ kind: "for", variable: l.name, extent: l.extent },
+        ...{ mode: { kind: "serial" }, body: [inner] },
+      }),
+      { kind: "store", buffer: to, index: into, value },
+    );
+  };
+}
+
+/** One kernel, of one thread, for all copies. */
+function copies(name: string, all: readonly ((prefix: string) => Statement)[]): Kernel {
+  const axes = [{ name: threadAxis, extent: constant(1) }];
+  const body = all.map((make, i) => make(`c${i}x`));
+  return {
+    name,
+    grid: { unit: "threads", axes, clusterSize: 1, resident: false },
+    buffers: [],
+    counters: [],
+    roles: [{ name: "main", copies: 1, threads: 1, body }],
+    region: name,
+  };
+}

@@ -1,0 +1,117 @@
+/** Scans whose steps are tasks that the program repeats: what the oracle says, on every machine here. */
+import { expect, it } from "vitest";
+import { compileModel } from "../../src/compile.ts";
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph, OpAttrs } from "../../src/graph/graph.ts";
+import { weightReader } from "../../src/graph/prepare.ts";
+import { tensorType } from "../../src/graph/tensor-type.ts";
+import { noWeights, runGraph } from "../../src/interp/graph.ts";
+import { createSession, runnableTargets } from "../../src/runtime/create-session.ts";
+import { type IndexLike, toIndex } from "../../src/semantics/index-expr.ts";
+import { fromRef, type RefTensor, refTensor, toRef } from "../../src/semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+
+function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+}
+
+function random(rng: Rng, ...shape: readonly number[]): RefTensor {
+  const count = shape.reduce((a, b) => a * b, 1);
+  return refTensor(
+    "f32",
+    shape,
+    Array.from({ length: count }, () => Math.fround(rng.normal() / 2)),
+  );
+}
+
+const machines = runnableTargets().names.filter((name) => targets.get(name)!.emitter !== "ptx");
+
+/** Each list of inputs by one program a machine, on one thread and on two. */
+async function check(graph: Graph, runs: readonly (readonly RefTensor[])[]): Promise<void> {
+  const expected = runs.map((inputs) => unwrap(runGraph(graph, inputs)));
+  for (const name of [machines[0]!, machines.at(-1)!]) {
+    const target = targets.get(name)!;
+    const { model, nests, plan } = unwrap(compileModel({ graph, weights: noWeights }, { target }));
+    expect(plan.program.tasks.some((task) => task.kind === "repeat")).toBe(true);
+    for (const threads of [1, 2]) {
+      const options = { threads, weight: weightReader(model), title: (n: string) => n };
+      const session = unwrap(createSession(plan.program, target, options));
+      for (const [r, inputs] of runs.entries()) {
+        session.poison();
+        const feeds = graph.inputs.map((id, i) => [graph.values[id]!.name, fromRef(inputs[i]!)]);
+        const outputs = unwrap(session.run(Object.fromEntries(feeds)));
+        for (const [o, want] of expected[r]!.entries()) {
+          const found = toRef(outputs[nests.outputs[o]!]!);
+          expect(found.shape).toEqual(want.shape);
+          for (const [i, value] of Array.from(want.data, Number).entries()) {
+            expect(Number(found.data[i])).toBeCloseTo(value, 4);
+          }
+        }
+      }
+      await session.dispose();
+    }
+  }
+}
+
+interface Direction {
+  readonly axes: readonly [number, number];
+  readonly reversed: readonly [boolean, boolean];
+}
+
+/** state <- tanh(state W + row), collecting state and state - row; W is a constant of the body. */
+function scanGraph(count: IndexLike, { axes, reversed }: Direction, b: GraphBuilder): Graph {
+  const shape = axes[0] === 0 ? [count, 5] : [5, count];
+  const rows = b.input("rows", { dtype: "f32", shape: shape.map(toIndex) });
+  const state = b.input("state", tensorType("f32", 5));
+  const inputs = ["s", "x"].map((name) => ({ name, type: tensorType("f32", 5) }));
+  const body = b.subgraph("step", inputs, (w, [s, x]) => {
+    const weights = w.constant(fromRef(random(new Rng(9), 5, 5)), "W");
+    const next = w.apply("tanh", w.add(w.einsum("i, i j -> j", s!, weights), x!));
+    return [next, next, w.sub(next, x!)];
+  });
+  const attrs: OpAttrs["scan"] = {
+    ...{ body, carried: 1, sequences: 1, inputAxes: [axes[0]], inputReversed: [reversed[0]] },
+    ...{ outputAxes: [axes[1], 0], outputReversed: [reversed[1], false] },
+  };
+  return b.finish(b.nodes("scan", [state, rows], attrs));
+}
+
+const directions: readonly Direction[] = [
+  { axes: [0, 0], reversed: [false, false] },
+  { axes: [1, 0], reversed: [true, false] },
+  { axes: [0, 1], reversed: [false, true] },
+];
+
+it.each(directions)("any number of steps: %j", async (direction) => {
+  const rng = new Rng(1);
+  const b = new GraphBuilder("scan");
+  const graph = scanGraph(b.symbol("N", 1, 40), direction, b);
+  const rows = (n: number) => (direction.axes[0] === 0 ? random(rng, n, 5) : random(rng, 5, n));
+  await check(
+    graph,
+    [1, 23, 40].map((n) => [rows(n), random(rng, 5)]),
+  );
+});
+
+it("a scan in a scan, more steps than are copied out", async () => {
+  const rng = new Rng(2);
+  const b = new GraphBuilder("nested");
+  const planes = b.input("planes", tensorType("f32", 12, 10, 3));
+  const state = b.input("state", tensorType("f32", 3));
+  const plain = { inputReversed: [false], outputReversed: [false] };
+  const once = { carried: 1, sequences: 1, inputAxes: [0], outputAxes: [0], ...plain };
+  const of = (name: string, ...shape: number[]) => ({ name, type: tensorType("f32", ...shape) });
+  const body = b.subgraph("outer", [of("s", 3), of("plane", 10, 3)], (w, [s, plane]) => {
+    const inner = w.subgraph("inner", [of("t", 3), of("row", 3)], (v, [t, row]) => {
+      const next = v.apply("tanh", v.add(t!, row!));
+      return [next, v.mul(next, row!)];
+    });
+    const [last, all] = w.nodes("scan", [s!, plane!], { body: inner, ...once });
+    return [last!, w.reduce("sum", all!, [0], false)];
+  });
+  const graph = b.finish(b.nodes("scan", [state, planes], { body, ...once }));
+  await check(graph, [[random(rng, 12, 10, 3), random(rng, 3)]]);
+});
