@@ -269,14 +269,30 @@ export const plantedFaults: readonly PlantedFault[] = [
     [...emitter, ...threads],
     [
       [
-        'if (task.after === "previous" || task.waits.length > 0) this.#barrier();',
-        "",
+        "if (this.#meetings.has(task)) this.#barrier();\n        this.#launch",
+        "this.#launch",
         "no barrier between launches",
       ],
       [
         'get(f.param(1)).op("i32.add").set(instance)',
         'i32Const(1).op("i32.add").set(instance)',
         "threads share instances",
+      ],
+    ],
+  ),
+  ...inFile(
+    "src/program/meetings.ts",
+    ["src/program/validate/repeated-parts.test.ts"],
+    [
+      [
+        "if (isWaiting(task) && alone && isOne)",
+        "if (isWaiting(task) && alone)",
+        "who is dealt out waits for nobody",
+      ],
+      [
+        "if (isOne && !alone)",
+        "if (isOne && alone)",
+        "a repeat does not wait for what comes before",
       ],
     ],
   ),
