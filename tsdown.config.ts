@@ -29,6 +29,7 @@ const node = defineConfig({
     search: "src/search/index.ts",
     cli: "src/cli/main.ts",
     "candidate-child": "src/runtime/child/entry.ts",
+    "portable-child": "src/cli/portable-entry.ts",
   },
   platform: "node",
   clean: true,

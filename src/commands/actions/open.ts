@@ -48,7 +48,10 @@ interface OpenRequest {
   readonly options: OpenOptions;
 }
 
-function readRequest(args: OpenArgs, context: CommandContext): Result<OpenRequest> {
+export function readRequest(
+  args: OpenArgs,
+  context: Pick<CommandContext, "progress">,
+): Result<OpenRequest> {
   const source = readModelFile(args.model);
   if (!source.ok) return source;
   const assigned = readAssignments("--shape", args.shape);

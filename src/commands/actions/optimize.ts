@@ -1,7 +1,7 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
 import type { SearchReport } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
-import { type ArtifactContent, writeArtifact } from "../../artifact/write-artifact.ts";
+import { writeArtifact } from "../../artifact/write-artifact.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { emitHere } from "../../runtime/emit-here.ts";
@@ -13,17 +13,19 @@ import { targets } from "../../target/index.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import type { OpenModel } from "../library/open-model.ts";
+import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
+import { PortableChild, type WithPortable } from "./portable-child.ts";
 import { printTable } from "./table.ts";
 
 /**
  * The code of each program that runs here: a program that cannot be emitted is found now, and loading
  * the artifact on this machine has nothing left to do.
  */
-function emitFor(artifact: ArtifactContent, bytes: Uint8Array): Result<void> {
+function emitFor({ artifact, emitted }: WithPortable, bytes: Uint8Array): Result<void> {
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
   const store = openKeptModels();
@@ -31,7 +33,8 @@ function emitFor(artifact: ArtifactContent, bytes: Uint8Array): Result<void> {
   for (const [name, { program }] of artifact.targets) {
     if (!runnable.includes(name)) continue;
     const target = targets.get(name)!;
-    const code = emitHere(program, target);
+    const known = emitted.get(name);
+    const code = known ? ok(known) : emitHere(program, target);
     if (!code.ok) return code;
     if (store) keepModel(store, container.value, { artifact, program, target, code: code.value });
   }
@@ -58,8 +61,10 @@ const measuringThreads = 2;
 async function openMeasured(
   args: OptimizeArgs,
   context: CommandContext,
+  portable: PortableChild | undefined,
 ): Promise<Result<{ readonly opened: OpenModel; readonly measured?: MeasuredRegions }>> {
-  const first = openPath({ ...args, portable: true }, context);
+  const own = { ...args, portable: portable === undefined };
+  const first = openPath(own, context);
   if (!first.ok) return first;
   const { origin, target } = first.value;
   const { budget: seconds } = args;
@@ -68,11 +73,10 @@ async function openMeasured(
     return ok({ opened: first.value }, first.warnings);
   const threads = args.threads ?? measuringThreads;
   const how = { seconds, threads, seed: args.seed ?? 0 };
+  await portable?.settle();
   const measured = await measureRegions(origin.compiled, target, how, context);
   const again =
-    measured.better.size > 0
-      ? openPath({ ...args, portable: true, measured: measured.better }, context)
-      : first;
+    measured.better.size > 0 ? openPath({ ...own, measured: measured.better }, context) : first;
   if (!again.ok) return again;
   return ok({ opened: again.value, measured }, [...again.warnings, ...measured.warnings]);
 }
@@ -93,22 +97,29 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
   // The process that checks gets ready while the model is compiled.
   const runner = new ChildRunner();
   if (["auto", "cpu", ...runnableTargets().names].includes(args.target)) runner.warm();
+  const portable = PortableChild.isWorth(args) ? new PortableChild(args) : undefined;
   try {
-    return await optimizeWith(runner, args, context);
+    return await optimizeWith({ runner, portable }, args, context);
   } finally {
+    portable?.end();
     await runner.dispose();
   }
 };
 
+interface Processes {
+  readonly runner: ChildRunner;
+  readonly portable: PortableChild | undefined;
+}
+
 async function optimizeWith(
-  runner: ChildRunner,
+  { runner, portable }: Processes,
   args: OptimizeArgs,
   context: CommandContext,
 ): Promise<Result<CommandResult>> {
-  const opened = await openMeasured(args, context);
+  const opened = await openMeasured(args, context, portable);
   if (!opened.ok) return opened;
   const { measured } = opened.value;
-  const { artifact, target, origin } = opened.value.opened;
+  const { artifact: own, target, origin } = opened.value.opened;
   if (!origin) {
     return fail(
       diagnostic("CLI001", `${args.model} is an artifact already`, {
@@ -122,10 +133,17 @@ async function optimizeWith(
   if (!checked.ok) return checked;
   const { faults, warnings, reports } = checked.value;
   if (faults.length > 0) return fail(...faults);
+  const wish = args.calibration ?? "auto";
+  const compileHere = () => compilePortable(origin.imported, wish);
+  const whole = portable
+    ? await portable.addTo(own, compileHere)
+    : ok({ artifact: own, emitted: new Map() });
+  if (!whole.ok) return whole;
+  const { artifact } = whole.value;
   const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
   const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
   context.progress("emit");
-  const emitted = emitFor(artifact, bytes);
+  const emitted = emitFor(whole.value, bytes);
   if (!emitted.ok) return emitted;
   context.progress("write");
   const written = writeAtomically(output, bytes);
@@ -178,5 +196,9 @@ async function optimizeWith(
       ]),
     ),
   ].join("\n");
-  return ok({ data, text, target: target.name }, [...opened.warnings, ...warnings]);
+  return ok({ data, text, target: target.name }, [
+    ...opened.warnings,
+    ...whole.warnings,
+    ...warnings,
+  ]);
 }

@@ -25,7 +25,6 @@ import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { constantValue } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -36,6 +35,13 @@ import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } fro
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
 import { type GivenSizes, importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
+import {
+  addPortable,
+  codeOf,
+  compilePortable,
+  portableTarget,
+  viewsOf,
+} from "./portable-program.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 import { searchReport } from "./search-report.ts";
 import { unboundedSymbols } from "./unbounded-symbols.ts";
@@ -224,9 +230,6 @@ function chooseTarget({ targetNames }: Container, wanted: string): Result<Target
 /** Emitters that a whole model can be compiled with; the other targets are for planning. */
 const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64", "ptx"] as const);
 
-/** What every engine with SIMD runs. */
-const portableTarget = "wasm";
-
 /** Why what `cpu` stands for is no machine code here. */
 function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
   if (asked !== "cpu" || found.emitter === "x64") return [];
@@ -262,15 +265,26 @@ export function findTarget(name: string): Result<Target> {
 function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
   const target = findTarget(options.target);
   if (!target.ok) return target;
+  const imported = importModel(source, options);
+  if (!imported.ok) return imported;
+  const made = compileImported(imported.value, target.value, options);
+  return made.ok
+    ? ok(made.value, [...target.warnings, ...imported.warnings, ...made.warnings])
+    : made;
+}
+
+/** From the bytes of an ONNX model to a graph whose extents have bounds, with its states linked. */
+export function importModel(
+  source: ModelBytes,
+  options: Pick<OpenOptions, "shapes" | "values" | "states" | "onPass">,
+): Result<ImportedModel> {
   options.onPass?.("import");
   const read = importBytes(source, options);
   if (!read.ok) return read;
   const imported = linkStates(read.value, options.states ?? {});
   if (!imported.ok) return imported;
   const open = unboundedSymbols(imported.value.graph);
-  if (open) return fail(open);
-  const made = compileImported(imported.value, target.value, options);
-  return made.ok ? ok(made.value, [...target.warnings, ...read.warnings, ...made.warnings]) : made;
+  return open ? fail(open) : ok(imported.value, read.warnings);
 }
 
 /** From a graph whose extents have bounds to its program, as an artifact would hold it. */
@@ -296,81 +310,39 @@ export function compileImported(
   if (!compiled.ok) return compiled;
   const { model } = compiled.value;
   const code = codeOf(compiled.value);
-  const missing: Diagnostic[] = [...calibration.warnings];
-  const all = [{ target, code, compiled: compiled.value, origin: used?.origin }];
-  if (options.portable && target.name !== portableTarget) {
-    // What runs where the processor or the host does not let the machine code run.
-    // All programs of an artifact share one graph.
-    const shared = compiled.value.rewritten ? model : imported;
-    const portable = targets.get(portableTarget)!;
-    // A file that was named is one target's.
-    const own = findCalibration(portable, wish === "auto" ? wish : "off");
-    if (!own.ok) return own;
-    missing.push(...own.warnings);
-    const prices = own.value && { model: own.value.model };
-    const other = compileModel(shared, { target: portable, ...prices });
-    const tooLarge = !other.ok && other.diagnostics.every((d) => d.code === "MEM002");
-    if (!other.ok && !tooLarge) return other;
-    if (other.ok) {
-      const origin = own.value?.origin;
-      all.push({ target: portable, code: codeOf(other.value), compiled: other.value, origin });
-    } else missing.push(...other.diagnostics.map(withoutPortable));
-  }
   const meta = {
     producer: version,
     seed: options.seed,
     ...portNames(imported, model.graph),
-    views: allViews(all.map((a) => a.compiled)),
-    searches: all.map((a) => searchReport(a.target.name, a.compiled, a.origin)),
+    views: viewsOf(compiled.value),
+    searches: [searchReport(target.name, compiled.value, used?.origin)],
     ...approximated(compiled.value),
   };
-  const artifact: ArtifactContent = {
+  const own: ArtifactContent = {
     meta,
     graph: model.graph,
-    targets: new Map(all.map((a) => [a.target.name, a.code])),
+    targets: new Map([[target.name, code]]),
     weights: model.weights,
   };
+  const warnings: Diagnostic[] = [...calibration.warnings];
+  let artifact = own;
+  if (options.portable && target.name !== portableTarget) {
+    // All programs of an artifact share one graph.
+    const shared = compiled.value.rewritten ? model : imported;
+    const portable = compilePortable(shared, wish);
+    if (!portable.ok) return portable;
+    warnings.push(...portable.warnings);
+    artifact = addPortable(own, portable.value);
+  }
   const origin = { imported, compiled: compiled.value };
   const ports = describePorts(artifact.graph, meta);
   const start = startable(artifact, code.program);
-  return ok({ artifact, target, code, ports, start, origin }, [...missing, ...compiled.warnings]);
+  return ok({ artifact, target, code, ports, start, origin }, [...warnings, ...compiled.warnings]);
 }
 
 /** What rules that approximate may have changed; nothing where none did. */
 function approximated({ errorBound }: CompiledModel): { readonly errorBound?: number } {
   return errorBound > 0 ? { errorBound } : {};
-}
-
-/** Too large for WebAssembly's memory: the artifact then runs where its machine code does. */
-function withoutPortable(d: Diagnostic): Diagnostic {
-  const notes = [...d.notes, `the artifact has no program for ${portableTarget}`];
-  return { ...d, severity: "warning", notes };
-}
-
-function codeOf({ regions, plan }: CompiledModel): TargetCode {
-  return { program: plan.program, schedules: regions.map((r) => r.scheduled.schedule) };
-}
-
-function allViews(compiled: readonly CompiledModel[]): ArtifactMeta["views"] {
-  const byName = new Map(compiled.flatMap(viewsOf).map((view) => [view.name, view]));
-  return [...byName.values()];
-}
-
-/** Weights that the program reads under another shape than the graph gives them. */
-function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta["views"] {
-  const known = new Set(graph.weights.map((w) => graph.values[w.value]!.name));
-  const bases = new Map(
-    nests.items.flatMap((i) => (i.kind === "view" ? [[i.view.tensor, i.view.of] as const] : [])),
-  );
-  const found = new Map<string, ArtifactMeta["views"][number]>();
-  for (const { kind, source } of plan.program.buffers) {
-    if (kind !== "weight" || source === undefined || known.has(source)) continue;
-    let of = source;
-    while (!known.has(of) && bases.has(of)) of = bases.get(of)!;
-    const shape = nests.tensors.get(source)!.shape.map((e) => constantValue(e)!);
-    found.set(source, { name: source, of, shape });
-  }
-  return [...found.values()];
 }
 
 /** The program with its weights in memory, ready to run on `threads` threads. */

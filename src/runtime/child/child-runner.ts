@@ -42,7 +42,8 @@ function defaultEntry(): string {
   return fileURLToPath(new URL(built ? "./candidate-child.js" : "./entry.ts", import.meta.url));
 }
 
-function flagsFor(entry: string): readonly string[] {
+/** Arguments of the engine for a process that runs an entry. */
+export function flagsFor(entry: string): readonly string[] {
   const own = process.execArgv.filter((a) => a.startsWith("--experimental-wasm"));
   const engine = [...own, ...shortRunFlags()];
   return entry.endsWith(".ts") ? [...engine, "--import", import.meta.resolve("tsx")] : engine;

@@ -1,0 +1,92 @@
+/**
+ * The program for WebAssembly that an artifact carries beside its machine code, for processors and hosts that
+ * do not let that run. Both programs are made of the same graph, each with its own target's prices, and
+ * neither needs the other: they may be compiled at the same time.
+ */
+import type { ArtifactMeta, SearchReport, TargetCode } from "../../artifact/artifact.ts";
+import type { ArtifactContent } from "../../artifact/write-artifact.ts";
+import { type CompiledModel, compileModel } from "../../compile.ts";
+import type { Model } from "../../graph/graph.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
+import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { targets } from "../../target/index.ts";
+import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
+import { searchReport } from "./search-report.ts";
+
+/** What every engine with SIMD runs. */
+export const portableTarget = "wasm";
+
+export interface PortableProgram {
+  readonly code: TargetCode;
+  readonly views: ArtifactMeta["views"];
+  readonly search: SearchReport;
+}
+
+/**
+ * @param wish a calibration file that was named is one target's: other than `auto`, none is used here
+ * @returns undefined, with warnings, where the model is too large for WebAssembly's memory
+ */
+export function compilePortable(
+  model: Model,
+  wish: CalibrationWish,
+): Result<PortableProgram | undefined> {
+  const target = targets.get(portableTarget)!;
+  const calibration = findCalibration(target, wish === "auto" ? wish : "off");
+  if (!calibration.ok) return calibration;
+  const { warnings, value: used } = calibration;
+  const compiled = compileModel(model, { target, ...(used && { model: used.model }) });
+  if (!compiled.ok) {
+    const isTooLarge = compiled.diagnostics.every((d) => d.code === "MEM002");
+    if (!isTooLarge) return compiled;
+    return ok(undefined, [...warnings, ...compiled.diagnostics.map(withoutPortable)]);
+  }
+  const search = searchReport(target.name, compiled.value, used?.origin);
+  const program = { code: codeOf(compiled.value), views: viewsOf(compiled.value), search };
+  return ok(program, warnings);
+}
+
+/** Too large for WebAssembly's memory: the artifact then runs where its machine code does. */
+function withoutPortable(d: Diagnostic): Diagnostic {
+  const notes = [...d.notes, `the artifact has no program for ${portableTarget}`];
+  return { ...d, severity: "warning", notes };
+}
+
+/** The artifact with the program, where there is one, behind its own. */
+export function addPortable(
+  artifact: ArtifactContent,
+  portable: PortableProgram | undefined,
+): ArtifactContent {
+  if (!portable) return artifact;
+  const { meta } = artifact;
+  const views = new Map([...meta.views, ...portable.views].map((view) => [view.name, view]));
+  return {
+    ...artifact,
+    meta: {
+      ...meta,
+      views: [...views.values()],
+      searches: [...(meta.searches ?? []), portable.search],
+    },
+    targets: new Map([...artifact.targets, [portableTarget, portable.code]]),
+  };
+}
+
+export function codeOf({ regions, plan }: CompiledModel): TargetCode {
+  return { program: plan.program, schedules: regions.map((r) => r.scheduled.schedule) };
+}
+
+/** Weights that the program reads under another shape than the graph gives them. */
+export function viewsOf({ model: { graph }, nests, plan }: CompiledModel): ArtifactMeta["views"] {
+  const known = new Set(graph.weights.map((w) => graph.values[w.value]!.name));
+  const bases = new Map(
+    nests.items.flatMap((i) => (i.kind === "view" ? [[i.view.tensor, i.view.of] as const] : [])),
+  );
+  const found = new Map<string, ArtifactMeta["views"][number]>();
+  for (const { kind, source } of plan.program.buffers) {
+    if (kind !== "weight" || source === undefined || known.has(source)) continue;
+    let of = source;
+    while (!known.has(of) && bases.has(of)) of = bases.get(of)!;
+    const shape = nests.tensors.get(source)!.shape.map((e) => constantValue(e)!);
+    found.set(source, { name: source, of, shape });
+  }
+  return [...found.values()];
+}
