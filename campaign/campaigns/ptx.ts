@@ -158,6 +158,22 @@ const attentions: readonly AttentionCase[] = [
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },
+  {
+    ...{ ...square, depth: 64, dtype: "bf16", causal: false },
+    how: "by wgmma tile (192, 128) warps 12 stages 2",
+  },
+  {
+    ...{ ...square, groups: 2, depth: 128, dtype: "f16", causal: true },
+    how: "by wgmma tile (128, 128) warps 8 stages 2",
+  },
+  {
+    ...{ ...square, depth: 256, dtype: "bf16", causal: false },
+    how: "by wgmma tile (128, 80) warps 8 stages 2",
+  },
+  {
+    ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
+    how: "by wgmma tile (64, 64) warps 4 stages 4",
+  },
 ];
 
 const suite: readonly Entry[] = [
@@ -180,7 +196,7 @@ const suite: readonly Entry[] = [
   ...attentions.map((given) => ({
     name: `attention ${given.dtype} ${given.depth} ${given.how}`,
     text: () => attentionText(given),
-    claims: targets,
+    claims: given.how.startsWith("by wgmma") ? ["sm_90a"] : targets,
   })),
   { name: "row norm", text: () => rowNormProgram(4096), claims: targets },
   { name: "odd kernels", text: () => oddProgram, claims: targets },

@@ -123,6 +123,11 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace("wgmma.m64", "wgmma.set.m64"),
   },
   {
+    what: "results not scaled",
+    line: /^\s*store results\[0, 0\] = mul\(load/,
+    change: drop,
+  },
+  {
     what: "swizzle of another span",
     // Threads find what threads have put under any swizzle; copies and matrix units know one.
     only: "bulk.",

@@ -39,24 +39,68 @@ const copySlots = 6;
 const loadedLatency = 2.4;
 const bytesOfElement = 2;
 const registerUnit = 8;
+/**
+ * A step of warpgroups (H200, within a tenth over heads of 64 to 256 and tiles of 64 to 192 columns): waits and
+ * hand-overs, both products at the rate of the instruction over this part of it, and the softmax of one of
+ * the groups, since the others' is hidden behind products.
+ */
+const [groupStepNs, groupSustained] = [430, 1.19] as const;
+const groupRows = 64;
+/** Part of the rate of memory at which results go there in pairs, half a sector at a time. */
+const scatteredShare = 0.38;
 
-export function attentionNanoseconds(
-  { form, directive }: ScheduledAttention,
-  limits: BlockLimits,
-): number {
+export function attentionNanoseconds(attention: ScheduledAttention, limits: BlockLimits): number {
+  const { by } = attention.directive;
+  return by === "wgmma" ? byGroups(attention, limits) : byWarps(attention, limits);
+}
+
+/** One block a multiprocessor: registers go round to its groups. */
+function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
+  const [rows, columns] = directive.tile;
+  const { depth, width } = form;
+  if (attentionBytes(directive, form) > limits.sharedBytesPerBlock) return Infinity;
+  const blocks = problemsOf(form) * Math.ceil(form.rows / rows);
+  const rate = (limits.groupMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
+  const multiply = (2 * rows * columns * (depth + width)) / (rate * groupSustained);
+  const slots = groupRows * columns * scoreSlots(form);
+  const softmax = slots / limits.warpThreads / limits.warpInstructionsPerNsPerCore.value;
+  const active = Math.min(limits.cores, blocks);
+  const far = (bytesOfElement * columns * (depth + width) * active) / limits.nearBytesPerNs.value;
+  const latency = (loadedLatency * limits.memoryLatencyNs.value) / directive.stages;
+  const step = Math.max(groupStepNs + multiply + softmax, far, latency);
+  const results = bytesOfElement * active * rows * width;
+  const ends =
+    2 * limits.memoryLatencyNs.value + results / (scatteredShare * limits.memoryBytesPerNs.value);
+  const rounds = blocks / limits.cores;
+  // Blocks of a triangle are unlike: no round of them ends together.
+  const whole = isTriangular(directive, form) ? Math.max(1, rounds + 0.5) : Math.ceil(rounds);
+  return whole * (stepsOf({ form, directive }) * step + ends);
+}
+
+function problemsOf({ batch }: AttentionForm): number {
+  return batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
+}
+
+/** Steps of a block on the average. */
+function stepsOf({ form, directive }: ScheduledAttention): number {
+  const [rows, columns] = directive.tile;
+  const all = Math.ceil(form.columns / columns);
+  if (!isTriangular(directive, form)) return all;
+  const tiles = Math.ceil(form.rows / rows);
+  return Math.min(all, Math.ceil((rows * (tiles + 1)) / 2 + form.ahead!) / columns);
+}
+
+function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
   const [rows, columns] = directive.tile;
   const { warps, stages } = directive;
   const { depth, width } = form;
   const resident = residentBlocks({ form, directive }, limits);
   if (resident === 0) return Infinity;
   const tiles = Math.ceil(form.rows / rows);
-  const problems = form.batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
-  const blocks = problems * tiles;
+  const blocks = problemsOf(form) * tiles;
   const perCore = Math.ceil(blocks / limits.cores);
   const together = Math.min(resident, perCore);
-  const all = Math.ceil(form.columns / columns);
-  const ahead = isTriangular(directive, form) ? form.ahead! : form.columns;
-  const steps = Math.min(all, Math.ceil((rows * (tiles + 1)) / 2 + ahead) / columns);
+  const steps = stepsOf({ form, directive });
   const busy = Math.min(1, (together * warps) / busyWarps);
   const rate = (limits.warpMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
   const multiply = (2 * rows * columns * (depth + width)) / (rate * sustained * busy);

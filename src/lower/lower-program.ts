@@ -14,6 +14,7 @@ import { constant, variable } from "../semantics/index-expr.ts";
 import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
+import { attentionViews } from "./attention/lower-attention.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { type LoweredPart, launch, repeatSteps, type StepPlan } from "./lower-steps.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
@@ -180,7 +181,7 @@ function makeBuffers(
       const buffer = tensorBuffer(input, name, undefined, layout);
       if (touched.has(buffer.name)) made.set(buffer.name, buffer);
     }
-    for (const { name, of, shape } of productViews(region)) {
+    for (const { name, of, shape } of [...productViews(region), ...attentionViews(region)]) {
       if (made.has(name) || !touched.has(name)) continue;
       add(of);
       const viewOf = views.root.get(of) ?? of;

@@ -62,6 +62,21 @@ const right8x16: FragmentMap = {
   register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e1, 8))),
 };
 
+/** A of m64nNk16 where each of 128 threads holds a part of it: 8 elements. */
+const left64x16: FragmentMap = {
+  extents: [64, 16],
+  thread: ix.add(
+    ix.mul(32, ix.floorDiv(e0, 16)),
+    ix.mul(4, ix.mod(e0, 8)),
+    ix.floorDiv(ix.mod(e1, 8), 2),
+  ),
+  register: ix.add(
+    ix.mod(e1, 2),
+    ix.mul(2, ix.floorDiv(ix.mod(e0, 16), 8)),
+    ix.mul(4, ix.floorDiv(e1, 8)),
+  ),
+};
+
 type OperandParts = Pick<TileOperand, "name" | "access" | "dtype" | "extents"> &
   Partial<Pick<TileOperand, "scopes" | "layout" | "mayHangOver">>;
 
@@ -100,11 +115,15 @@ function applyOf(op: ScalarOp, ...operands: readonly Expr[]): Expr {
 }
 
 /** d[e0, e1] += sum over k < depth of f32(a[e0, k]) * f32(b[e1, k]), each step rounded to f32. */
-function multiplyAccumulate(input: DType, depth: number): Statement {
+function multiplyAccumulate(
+  input: DType,
+  depth: number,
+  right: readonly ix.IndexExpr[] = [e1, k],
+): Statement {
   const product = applyOf(
     "mul",
     toF32(loadOf("a", [e0, k], input)),
-    toF32(loadOf("b", [e1, k], input)),
+    toF32(loadOf("b", right, input)),
   );
   const sum = applyOf("add", loadOf("d", [e0, e1], "f32"), product);
   const body: Statement = { kind: "store", buffer: "d", index: [e0, e1], value: sum };
@@ -136,6 +155,29 @@ function wgmma(n: number, input: DType, variant: "add" | "set"): TileIntrinsic {
     completion: "group",
     proxy: "async",
     body: [...(set ? [zeroAccumulator] : []), multiplyAccumulate(input, 16)],
+  };
+}
+
+/** Columns of a panel of an operand whose rows lie along the depth: as wide as its swizzle. */
+const panel = 64;
+
+/** D += A B by the four warps of a role copy, A as their threads hold it, B in panels of columns, [panel, k, column]. */
+function wgmmaHeld(n: number, input: DType): TileIntrinsic {
+  const extents = [n / panel, 16, panel];
+  const right = [ix.floorDiv(e1, panel), k, ix.mod(e1, panel)];
+  return {
+    kind: "tile",
+    name: `wgmma.held.m64n${n}k16.f32.${input}`,
+    needs: `wgmma.${input}`,
+    operands: [
+      fragment("d", "readWrite", "f32", wgmmaAccumulator(n)),
+      fragment("a", "read", input, left64x16),
+      operand({ name: "b", access: "read", dtype: input, extents, layout: "swizzle128" }),
+    ],
+    collective: "copy",
+    completion: "group",
+    proxy: "async",
+    body: [multiplyAccumulate(input, 16, right)],
   };
 }
 
@@ -343,5 +385,8 @@ export const tileRows: readonly TileIntrinsic[] = [
   ...halves.map(mma),
   ...halves.flatMap((dtype) =>
     widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
+  ),
+  ...halves.flatMap((dtype) =>
+    widths.filter((n) => n % panel === 0).map((n) => wgmmaHeld(n, dtype)),
   ),
 ];

@@ -21,6 +21,7 @@ import {
 import { loopRange, provesLess, simplify } from "../semantics/index-range.ts";
 import { layoutFault } from "../semantics/layout.ts";
 import { attempt, type Result, reject } from "../support/diagnostic.ts";
+import type { DiagnosticCode } from "../support/diagnostic-codes.ts";
 import { unreachable } from "../support/invariant.ts";
 import { attentionForm } from "./attention/attention-form.ts";
 import { attendFault } from "./attention/attention-limits.ts";
@@ -405,47 +406,65 @@ function multiply(state: ScheduledRegion, d: Of<"multiply">): ScheduledProduct {
   });
 }
 
-/** The directive says all about the loops of every statement. */
-function rows(state: ScheduledRegion, d: Of<"rows">): ScheduledRows {
+/** What a directive for a whole region needs to know of it, and how it refuses. */
+interface WholeRegion<D, F> {
+  readonly form: F | string;
+  /** Why the numbers cannot be. */
+  readonly fault: (directive: D, form: F) => string | undefined;
+  readonly none: { readonly code: DiagnosticCode; readonly what: string; readonly help: string };
+  readonly unfit: { readonly code: DiagnosticCode; readonly what: string; readonly help: string };
+}
+
+/** The directive says all about the loops of every statement: it stands alone, on the last one. */
+function wholeRegion<D extends Directive & { readonly statement: string }, F extends object>(
+  state: ScheduledRegion,
+  d: D,
+  { form, fault, none, unfit }: WholeRegion<D, F>,
+): { readonly form: F; readonly directive: D } {
   lookup(state, d, d.statement);
-  const form = rowsForm(state.region);
-  const isLast = state.region.statements.at(-1)!.name === d.statement;
-  const others = state.schedule.directives.length > 1;
-  const beside = others ? "it stands beside other directives" : "it is not the last statement";
-  if (typeof form === "string" || others || !isLast) {
-    const why = typeof form === "string" ? form : beside;
-    return reject("SCH042", `the statements up to ${d.statement} are no rows for blocks: ${why}`, {
-      at: printDirective(d),
+  const at = printDirective(d);
+  const refuse = ({ code, what, help }: typeof none, why: string): never =>
+    reject(code, `${what}: ${why}`, { at, help });
+  if (typeof form === "string") return refuse(none, form);
+  if (state.schedule.directives.length > 1)
+    return refuse(none, "it stands beside other directives");
+  if (state.region.statements.at(-1)!.name !== d.statement)
+    return refuse(none, "it is not the last statement");
+  const why = fault(d, form);
+  return why === undefined ? { form, directive: d } : refuse(unfit, why);
+}
+
+function rows(state: ScheduledRegion, d: Of<"rows">): ScheduledRows {
+  return wholeRegion(state, d, {
+    form: rowsForm(state.region),
+    fault: rowsFault,
+    none: {
+      code: "SCH042",
+      what: `the statements up to ${d.statement} are no rows for blocks`,
       help: "bind loops to blocks, groups and threads instead",
-    });
-  }
-  const fault = rowsFault(d, form);
-  if (fault === undefined) return { form, directive: d };
-  return reject("SCH043", `no block works so on rows: ${fault}`, {
-    at: printDirective(d),
-    help: "change threads, lanes or rows, or keep rows in memory",
+    },
+    unfit: {
+      code: "SCH043",
+      what: "no block works so on rows",
+      help: "change threads, lanes or rows, or keep rows in memory",
+    },
   });
 }
 
-/** The directive says all about the loops of every statement. */
 function attend(state: ScheduledRegion, d: Of<"attend">): ScheduledAttention {
-  lookup(state, d, d.statement);
-  const form = attentionForm(state.region);
-  const isLast = state.region.statements.at(-1)!.name === d.statement;
-  const others = state.schedule.directives.length > 1;
-  const beside = others ? "it stands beside other directives" : "it is not the last statement";
-  if (typeof form === "string" || others || !isLast) {
-    const why = typeof form === "string" ? form : beside;
-    return reject("SCH044", `the statements up to ${d.statement} are no attention: ${why}`, {
-      at: printDirective(d),
+  return wholeRegion(state, d, {
+    form: attentionForm(state.region),
+    fault: attendFault,
+    none: {
+      code: "SCH044",
+      what: `the statements up to ${d.statement} are no attention`,
       help: "bind loops to blocks, groups and threads instead, or multiply by itself",
-    });
-  }
-  const fault = attendFault(d, form);
-  if (fault === undefined) return { form, directive: d };
-  return reject("SCH045", `no block works so on attention: ${fault}`, {
-    at: printDirective(d),
-    help: "change rows, columns, warps or stages",
+    },
+    unfit: {
+      code: "SCH045",
+      what: "no block works so on attention",
+      help: "change rows, columns, warps or stages",
+    },
   });
 }
 

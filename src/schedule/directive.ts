@@ -165,8 +165,8 @@ export interface RowsDirective {
   readonly keep: RowKeeper;
 }
 
-/** Who multiplies: the threads of a warp together. */
-export const attenders = ["mma"] as const;
+/** Who multiplies: the threads of a warp together, or of a warpgroup, to which one thread streams keys and values. */
+export const attenders = ["mma", "wgmma"] as const;
 export type Attender = (typeof attenders)[number];
 
 export interface AttendDirective {
@@ -176,7 +176,7 @@ export interface AttendDirective {
   readonly by: Attender;
   /** Rows of a block, and columns of the scores that it works on in a step. */
   readonly tile: readonly [number, number];
-  /** Warps of a block, below each other. */
+  /** Warps of a block that multiply, below each other. */
   readonly warps: number;
   /** Steps whose keys and values shared memory holds at once. */
   readonly stages: number;

@@ -28,6 +28,13 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
       how: "by mma tile (16, 16) warps 1 stages 3",
     },
   ],
+  [
+    "by a warpgroup",
+    {
+      ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false },
+      how: "by wgmma tile (64, 16) warps 4 stages 2",
+    },
+  ],
 ];
 
 describe("attention by blocks", () => {

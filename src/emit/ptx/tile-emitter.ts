@@ -117,7 +117,9 @@ export class TileEmitter {
 
   emit(s: Issue, cell: CellAddress): void {
     const row = this.#row(s);
-    if (row.name.startsWith("wgmma.")) this.#wgmma(s, row, row.name.includes(".set.") ? "0" : "1");
+    if (row.name.startsWith("wgmma.held.")) this.#wgmmaHeld(s, row);
+    else if (row.name.startsWith("wgmma."))
+      this.#wgmma(s, row, row.name.includes(".set.") ? "0" : "1");
     else if (row.name.startsWith("mma.")) this.#mma(s, row);
     else if (row.name.startsWith("ldmatrix.")) this.#moveMatrix(s, row, "load");
     else if (row.name.startsWith("stmatrix.")) this.#moveMatrix(s, row, "store");
@@ -196,7 +198,7 @@ export class TileEmitter {
       if (row?.name.startsWith("bulk.") && place.space === "global") {
         for (const e of operand.index) uses.push({ expr: withoutConstant(e), bits: 32 });
       } else if (row?.name.startsWith("wgmma.")) {
-        const low = this.#descriptorLow(place, operand);
+        const low = this.#descriptorLow(place, operand, row);
         if (low) uses.push({ expr: withoutConstant(low), bits: 32 });
       } else {
         const address = withoutConstant(this.#tileAddress(place, operand, row));
@@ -241,14 +243,36 @@ export class TileEmitter {
     this.#parts.counts.mma++;
   }
 
+  /** Before the first multiplication of a batch, and after registers were written. */
+  #fence(): void {
+    if (!this.#isFenced) this.#context.code.emit("wgmma.fence.sync.aligned");
+    this.#isFenced = true;
+  }
+
+  /** The left operand from registers, the right one with its rows along the depth. */
+  #wgmmaHeld(s: Issue, row: TileIntrinsic): void {
+    const { code } = this.#context;
+    this.#fence();
+    const [, , shape, , input] = row.name.split(".");
+    const [d, a] = [0, 1].map((i) => {
+      const [count] = row.operands[i]!.extents as readonly number[];
+      return list(this.#fragment(this.#tile(s, i), count!));
+    });
+    const b = this.#descriptor(this.#tile(s, 2), row);
+    const keeps = code.op("setp.ne.s32", "p", "1", "0");
+    code.emit(
+      `wgmma.mma_async.sync.aligned.${shape}.f32.${input}.${input} ${d}, ${a}, ${b}, ${keeps}, 1, 1, 1`,
+    );
+    this.#parts.counts.wgmma++;
+  }
+
   #wgmma(s: Issue, row: TileIntrinsic, scale: Operand): void {
     const { code } = this.#context;
-    if (!this.#isFenced) code.emit("wgmma.fence.sync.aligned");
-    this.#isFenced = true;
+    this.#fence();
     const [shape, , input] = row.name.replace(".set.", ".").split(".").slice(1);
     const count = (row.operands[0]!.extents as readonly number[])[0]!;
     const d = list(this.#fragment(this.#tile(s, 0), count));
-    const [a, b] = [this.#descriptor(this.#tile(s, 1)), this.#descriptor(this.#tile(s, 2))];
+    const [a, b] = [1, 2].map((i) => this.#descriptor(this.#tile(s, i), row));
     const keeps = scale.startsWith("%") ? scale : code.op("setp.ne.s32", "p", scale, "0");
     code.emit(
       `wgmma.mma_async.sync.aligned.${shape}.f32.${input}.${input} ${d}, ${a}, ${b}, ${keeps}, 1, 1, 0, 0`,
@@ -257,7 +281,7 @@ export class TileEmitter {
   }
 
   /** Address and strides of a tile of shared memory: rows of as many bytes as the swizzle spans. */
-  #descriptor(tile: Tile): Operand {
+  #descriptor(tile: Tile, row: TileIntrinsic): Operand {
     const { code, scope } = this.#context;
     const place = this.#memory(tile);
     const span = place.swizzleBytes;
@@ -268,7 +292,7 @@ export class TileEmitter {
         "stage the operand in rows as wide as its swizzle",
       );
     }
-    const low = this.#descriptorLow(place, tile);
+    const low = this.#descriptorLow(place, tile, row);
     if (!low) this.#context.refuse(`a matrix operand at ${tile.buffer} that is not aligned to 16`);
     const layouts = { 128: 1, 64: 2, 32: 3 } as const;
     const high = (span * 8) / 16 + layouts[span] * 2 ** 30;
@@ -282,13 +306,21 @@ export class TileEmitter {
     return ((ix.constantValue(shape.at(-1) ?? ix.constant(0)) ?? 0) * dtypes[dtype].bits) / 8;
   }
 
-  /** The low word over index variables: the address in units of 16 bytes and the template. */
-  #descriptorLow(place: MemoryPlace, tile: Tile): ix.IndexExpr | undefined {
+  /**
+   * The low word over index variables: the address in units of 16 bytes and the template, with the step from
+   * panel to panel where the operand has such.
+   */
+  #descriptorLow(place: MemoryPlace, tile: Tile, row: TileIntrinsic): ix.IndexExpr | undefined {
     const address = this.#context.address(place, tile.index);
     const inside = ix.add(address, ix.negate(ix.variable(sharedVariable)));
     const coefficients = [inside.constant, ...inside.terms.map((t) => t.coefficient)];
     if (coefficients.some((c) => c % 16 !== 0)) return undefined;
-    return ix.add(ix.variable(descriptorVariable), ix.floorDiv(inside, 16));
+    const low = ix.add(ix.variable(descriptorVariable), ix.floorDiv(inside, 16));
+    if (!row.name.startsWith("wgmma.held.")) return low;
+    const step = ix.constantValue(rowMajorStrides(place.buffer.shape).at(-3)!);
+    if (step === undefined) return undefined;
+    const units = (step * this.#context.elementBytes(place.buffer)) / 16;
+    return ix.add(low, (units - 1) * descriptorTemplate);
   }
 
   /** Where each lane's row of a 16 x 16 tile begins, or the tile itself. */

@@ -23,27 +23,14 @@ import {
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
-import type { Operand } from "../operands.ts";
-import { type AttentionPlan, type Staged, sharedIndex } from "./plan.ts";
-
-/** Where a block stands: its tile and first row, loops of the form over it, the thread's number. */
-export interface BlockPlace {
-  readonly tile: IndexExpr;
-  readonly firstRow: IndexExpr;
-  readonly batch: ReadonlyMap<string, IndexExpr>;
-  readonly thread: string;
-  readonly ranges: IndexRanges;
-  readonly operand: (tensor: string) => Operand;
-}
-
-/** The group under which all copies of a kernel complete. */
-export const copyGroup = "copy";
+import { copyGroup } from "../tiles.ts";
+import { type AttentionPlace, type AttentionPlan, type Staged, sharedIndex } from "./plan.ts";
 
 export class TileCopies {
   readonly #plan: AttentionPlan;
-  readonly #place: BlockPlace;
+  readonly #place: AttentionPlace;
 
-  constructor(plan: AttentionPlan, place: BlockPlace) {
+  constructor(plan: AttentionPlan, place: AttentionPlace) {
     this.#plan = plan;
     this.#place = place;
   }

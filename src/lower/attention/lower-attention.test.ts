@@ -5,6 +5,7 @@ import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, ValueId } from "../../graph/graph.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
+import { printProgram } from "../../program/program-text.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
@@ -195,6 +196,40 @@ describe("attention as one kernel", () => {
     const graph = primitive("f16", [2, 24, 16]);
     const { regions } = take(compileModel({ graph, weights: noWeights }, { target }));
     expect(regions.map((r) => r.scheduled.attention?.form.key.along)).toEqual(["@depth"]);
+  });
+});
+
+describe("attention by warpgroups", () => {
+  it("two groups, rows and columns that are no whole tiles", () => {
+    const make = composite({ rows: 70, columns: 40, depth: 64 });
+    expect(difference(make, "wgmma tile (128, 16) warps 8 stages 2", "f16")).toBeUndefined();
+  });
+
+  it("a triangle, steps right of it left out, blocks of different length", () => {
+    const make = composite({ rows: 70, columns: 70, depth: 64, causal: "end" });
+    expect(difference(make, "wgmma tile (64, 32) warps 4 stages 2")).toBeUndefined();
+  });
+
+  it("a mask that is read, longer heads in panels, one step", () => {
+    const make = composite({ rows: 20, columns: 16, depth: 128, mask: "each" });
+    expect(difference(make, "wgmma tile (64, 16) warps 4 stages 2")).toBeUndefined();
+  });
+
+  it("operands between whose lines those of other heads stand, through a view", () => {
+    const make: Make = (dtype) => {
+      const g = new GraphBuilder("attention");
+      const shape = [40, 2, 64].map((n) => constant(n));
+      const inputs = ["q", "k", "v"].map((name) => g.input(name, { dtype, shape }));
+      const turned = inputs.map((x) => g.node("transpose", [x], { permutation: [1, 0, 2] }));
+      const [q, k, v] = turned as [ValueId, ValueId, ValueId];
+      const scores = g.einsum("h s d, h t d -> h s t", q, k);
+      const weights = g.node("softmax", [g.applyNumber("mul", scores, 1 / 8)], { axis: 2 });
+      return g.finish([g.einsum("h s t, h t e -> h s e", weights, v)]);
+    };
+    const how = "wgmma tile (64, 32) warps 4 stages 2";
+    const text = printProgram(attentionProgram(attentionOf(make("bf16"), `by ${how}`)));
+    expect(text).toMatch(/k\.j1 : scratch memory bf16 \[40, 128\] view k/);
+    expect(text).toMatch(/k\.j1\[32, 64\*problem\d+\] box \[32, 64\]/);
   });
 });
 

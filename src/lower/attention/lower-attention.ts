@@ -29,10 +29,20 @@ import { type IndexRange, simplify } from "../../semantics/index-range.ts";
 import { Block, type Names } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
-import { type BlockPlace, copyGroup, TileCopies } from "./copies.ts";
-import { resultName, WarpFragments } from "./fragments.ts";
+import { copyGroup } from "../tiles.ts";
+import { TileCopies } from "./copies.ts";
 import { OnlineSoftmax, type PairPlace } from "./online-softmax.ts";
-import { type AttentionPlan, firstColumn, planAttention, sharedBuffer, tripsOf } from "./plan.ts";
+import {
+  type AttentionPlace,
+  type AttentionPlan,
+  firstColumn,
+  planAttention,
+  sharedBuffer,
+  tripsOf,
+} from "./plan.ts";
+import { type LineView, lineAccess, StreamedAttention } from "./streamed.ts";
+import { resultName, ThreadParts } from "./thread-parts.ts";
+import { WarpProducts } from "./warp-products.ts";
 
 export interface AttentionContext {
   readonly names: Names;
@@ -48,7 +58,17 @@ export function lowerAttention(
   return new AttentionLowering(region, planAttention(form, directive), context).kernel(name);
 }
 
+/** Views through which the tensor copies of a region's attention access memory. */
+export function attentionViews({ region, attention }: ScheduledRegion): readonly LineView[] {
+  if (attention?.directive.by !== "wgmma") return [];
+  const shapeOf = (tensor: string) => region.tensors.get(tensor)!.shape;
+  const { query, key, value } = attention.form;
+  return [query, key, value].flatMap((operand) => lineAccess({ operand }, shapeOf).view ?? []);
+}
+
 const laneName = "@lane";
+
+type KernelParts = Pick<Kernel, "buffers" | "counters" | "roles">;
 
 class AttentionLowering {
   readonly #region: ScheduledRegion;
@@ -56,7 +76,9 @@ class AttentionLowering {
   readonly #context: AttentionContext;
   readonly #axes: readonly GridAxis[];
   readonly #ranges = new Map<string, IndexRange>();
-  readonly #place: BlockPlace;
+  readonly #place: AttentionPlace;
+  /** Number of the copy of the role that multiplies. */
+  readonly #group: string;
 
   constructor(region: ScheduledRegion, plan: AttentionPlan, context: AttentionContext) {
     this.#region = region;
@@ -78,6 +100,8 @@ class AttentionLowering {
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
     this.#axes = axes.length > 0 ? axes : one;
     const thread = context.names.fresh("thread");
+    this.#group = context.names.fresh("group");
+    this.#ranges.set(this.#group, { min: 0, max: plan.groups - 1 });
     this.#ranges.set(thread, { min: 0, max: plan.threads - 1 });
     this.#place = {
       tile,
@@ -91,35 +115,70 @@ class AttentionLowering {
 
   kernel(name: string): Kernel {
     const plan = this.#plan;
-    const fragments = new WarpFragments(plan, this.#place.thread);
-    const softmax = new OnlineSoftmax(plan, fragments, this.#context.names);
-    const body = this.#body(fragments, softmax);
+    const group = plan.groups === 1 ? 0 : variable(this.#group);
+    const parts = new ThreadParts(plan, this.#place.thread, group);
+    const softmax = new OnlineSoftmax(plan, parts, this.#context.names);
+    const how =
+      plan.directive.by === "wgmma"
+        ? this.#byGroups(parts, softmax)
+        : this.#byWarps(parts, softmax);
     const shared = [plan.query, plan.key, plan.value].map((s) => sharedBuffer(plan, s));
     return {
       name,
       grid: { unit: "blocks", axes: this.#axes, clusterSize: 1, resident: false },
-      buffers: [...shared, ...fragments.buffers, ...softmax.buffers],
-      counters: [],
-      roles: [
-        {
-          name: "main",
-          copies: 1,
-          threads: plan.threads,
-          threadVariable: this.#place.thread,
-          body,
-        },
-      ],
+      ...how,
+      buffers: [...shared, ...parts.buffers, ...how.buffers, ...softmax.buffers],
       region: this.#region.region.name,
     };
   }
 
-  #body(fragments: WarpFragments, softmax: OnlineSoftmax): readonly Statement[] {
+  #byGroups(parts: ThreadParts, softmax: OnlineSoftmax): KernelParts {
+    const { tensors } = this.#region.region;
+    const shapeOf = (tensor: string) => tensors.get(tensor)!.shape;
+    const { names } = this.#context;
+    const stream = new StreamedAttention(this.#plan, this.#place, {
+      ...{ names, shapeOf, group: this.#group },
+    });
+    const block = new Block(names);
+    parts.clear(block, resultName, this.#plan.form.width);
+    softmax.clear(block);
+    stream.consume(block, {
+      weigh: (body, step, ranges) => this.#weigh(body, softmax, step, ranges),
+      scale: (body) => softmax.scale(body),
+      narrow: (body) => softmax.narrow(body),
+    });
+    this.#epilogue(block, parts, softmax);
+    return { buffers: [], ...stream.parts(block.statements) };
+  }
+
+  /** Weights and sums of a step. */
+  #weigh(
+    block: Block,
+    softmax: OnlineSoftmax,
+    step: IndexExpr,
+    ranges: ReadonlyMap<string, IndexRange>,
+  ): void {
+    const { tile, firstRow } = this.#place;
+    const at = { firstRow, firstColumn: firstColumn(this.#plan, tile, step), trip: step, ranges };
+    softmax.weigh(block, at, (own, place, sums) => this.#score(own, place, sums));
+  }
+
+  #byWarps(parts: ThreadParts, softmax: OnlineSoftmax): KernelParts {
+    const products = new WarpProducts(this.#plan, parts);
+    const { threads } = this.#plan;
+    const { thread: threadVariable } = this.#place;
+    const body = this.#body(parts, products, softmax);
+    const role = { name: "main", copies: 1, threads, threadVariable, body };
+    return { buffers: products.buffers, counters: [], roles: [role] };
+  }
+
+  #body(parts: ThreadParts, products: WarpProducts, softmax: OnlineSoftmax): readonly Statement[] {
     const { names } = this.#context;
     const { stages } = this.#plan;
-    const { tile, firstRow } = this.#place;
+    const { tile } = this.#place;
     const copies = new TileCopies(this.#plan, this.#place);
     const block = new Block(names);
-    fragments.clear(block);
+    parts.clear(block, resultName, this.#plan.form.width);
     softmax.clear(block);
     const trips = simplify(tripsOf(this.#plan, tile), this.#ranges);
     const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
@@ -145,7 +204,7 @@ class AttentionLowering {
       copy(body, variable(first), ahead),
     );
     await_(block);
-    fragments.loadQueries(block);
+    products.loadQueries(block);
     const trip = names.fresh("trip");
     const ranges = new Map([[trip, { min: 0, max: most - 1 }]]);
     block.loop(trip, trips, { kind: "serial" }, (body) => {
@@ -153,18 +212,17 @@ class AttentionLowering {
       await_(body);
       copy(body, add(now, stages - 1), ranges);
       const slot = mod(now, stages);
-      fragments.multiplyKeys(body, slot);
-      const column = firstColumn(this.#plan, tile, now);
-      const inside = new Map([...this.#ranges, ...ranges]);
-      const at = { firstRow, firstColumn: column, trip: now, ranges: inside };
-      softmax.step(body, at, (own, place, sums) => this.#score(own, place, sums));
-      fragments.multiplyValues(body, slot);
+      products.multiplyKeys(body, slot);
+      this.#weigh(body, softmax, now, new Map([...this.#ranges, ...ranges]));
+      softmax.scale(body);
+      softmax.narrow(body);
+      products.multiplyValues(body, slot);
     });
     // Zeros for what is past the last trip are still on their way.
     if (this.#plan.isTriangular) {
       block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
     }
-    this.#epilogue(block, fragments, softmax);
+    this.#epilogue(block, parts, softmax);
     return block.statements;
   }
 
@@ -212,19 +270,19 @@ class AttentionLowering {
     };
   }
 
-  #epilogue(block: Block, fragments: WarpFragments, softmax: OnlineSoftmax): void {
+  #epilogue(block: Block, parts: ThreadParts, softmax: OnlineSoftmax): void {
     const { form, rows } = this.#plan;
     const shares = softmax.shares(block);
     shares.forEach((halves, i) => {
       halves.forEach((share, half) => {
-        const row = simplify(add(this.#place.firstRow, fragments.row(i, half)), this.#ranges);
+        const row = simplify(add(this.#place.firstRow, parts.row(i, half)), this.#ranges);
         const isRagged = form.rows % rows !== 0;
         const isRow = isRagged ? [atMost(add(row, 1), constant(form.rows))] : [];
         block.branch(isRow, (body) => {
           for (let j = 0; j < form.width / 8; j++) {
-            const sums = loadExpr(resultName!, [i, j, 2 * half], { dtype: "f32", lanes: 2 });
+            const sums = loadExpr(resultName, parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
             const value = applyExpr("mul", sums, splatExpr(share, 2));
-            this.#finish(body, { row, column: fragments.column(j), ranges: this.#ranges }, value);
+            this.#finish(body, { row, column: parts.column(j), ranges: this.#ranges }, value);
           }
         });
       });

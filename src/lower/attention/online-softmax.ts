@@ -30,11 +30,13 @@ import { less } from "../../semantics/condition.ts";
 import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
 import { freeze } from "../exchange.ts";
-import { registers, resultName, scoreName, type WarpFragments, weightName } from "./fragments.ts";
+import { registerTile } from "../tiles.ts";
 import type { AttentionPlan } from "./plan.ts";
+import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
-/** Largest scores, sums of weights, and what threads tell each other. */
-const [mostName, totalName, ownName, otherName] = ["most", "totals", "own", "other"];
+/** Largest scores, sums of weights, by what both change, and what threads tell each other. */
+const [mostName, totalName, changeName] = ["most", "totals", "changes"];
+const [ownName, otherName] = ["own", "other"];
 
 /** What a score is made of beside its sum: a pair of them at a row and columns, from the sums. */
 export type ScorePair = (block: Block, at: PairPlace, sums: Expr) => Expr;
@@ -49,22 +51,22 @@ export interface StepPlace {
   /** First row of the tile and first column of the step. */
   readonly firstRow: IndexExpr;
   readonly firstColumn: IndexExpr;
-  /** Number of the trip. */
+  /** Number of the step. */
   readonly trip: IndexExpr;
   readonly ranges: PairPlace["ranges"];
 }
 
 export class OnlineSoftmax {
   readonly #plan: AttentionPlan;
-  readonly #fragments: WarpFragments;
+  readonly #parts: ThreadParts;
   readonly #names: Names;
   /** By what a stored score is multiplied for the power of two. */
   readonly #scale: number;
   readonly #isPlain: boolean;
 
-  constructor(plan: AttentionPlan, fragments: WarpFragments, names: Names) {
+  constructor(plan: AttentionPlan, parts: ThreadParts, names: Names) {
     this.#plan = plan;
-    this.#fragments = fragments;
+    this.#parts = parts;
     this.#names = names;
     const linear = linearScore(plan.form.score);
     this.#isPlain = linear !== undefined && linear.bias === undefined && linear.scale > 0;
@@ -72,12 +74,13 @@ export class OnlineSoftmax {
   }
 
   get buffers(): readonly Buffer[] {
-    const { down } = this.#fragments;
+    const { down } = this.#parts;
     return [
-      registers(mostName!, "f32", [down, 2]),
-      registers(totalName!, "f32", [down, 2]),
-      registers(ownName!, "f32", [1]),
-      registers(otherName!, "f32", [1]),
+      registerTile(mostName!, "f32", [down, 2]),
+      registerTile(totalName!, "f32", [down, 2]),
+      registerTile(changeName!, "f32", [down, 2]),
+      registerTile(ownName!, "f32", [1]),
+      registerTile(otherName!, "f32", [1]),
     ];
   }
 
@@ -88,15 +91,39 @@ export class OnlineSoftmax {
     });
   }
 
-  /** From the scores of a step its weights; results and sums so far by the new largest scores. */
-  step(block: Block, place: StepPlace, score: ScorePair): void {
+  /** From the scores of a step its weights, in their place, and sums by the new largest scores. */
+  weigh(block: Block, place: StepPlace, score: ScorePair): void {
     if (!this.#isPlain) this.#finishScores(block, place, score);
     this.#mask(block, place);
     this.#eachRow((i, half) => this.#row(block.inner(), block, i, half));
   }
 
+  /** Results so far by the new largest scores. */
+  scale(block: Block): void {
+    this.#eachRow((i, half) => {
+      const own = block.inner();
+      const change = loadExpr(changeName!, [i, half], { dtype: "f32", lanes: 1 });
+      const factor = splatExpr(freeze(change, this.#names, own), 2);
+      for (let j = 0; j < this.#plan.form.width / 8; j++) {
+        const at = this.#parts.pair(i, j, half);
+        const old = loadExpr(resultName, at, { dtype: "f32", lanes: 2 });
+        own.push(storeTo(resultName, at, applyExpr("mul", old, factor)));
+      }
+      block.push(...own.statements);
+    });
+  }
+
+  /** Weights as the next product takes them. */
+  narrow(block: Block): void {
+    this.#eachPair((i, j, half) => {
+      const wide = loadExpr(scoreName, this.#parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
+      const narrow = castExpr(wide, this.#plan.form.dtype, false);
+      block.push(storeTo(weightName, [i, j >> 1, 4 * (j & 1) + 2 * half], narrow));
+    });
+  }
+
   #eachRow(visit: (i: number, half: number) => void): void {
-    for (let i = 0; i < this.#fragments.down; i++) for (const half of [0, 1]) visit(i, half);
+    for (let i = 0; i < this.#parts.down; i++) for (const half of [0, 1]) visit(i, half);
   }
 
   #eachPair(visit: (i: number, j: number, half: number) => void): void {
@@ -106,13 +133,13 @@ export class OnlineSoftmax {
   }
 
   #pair(block: Block, i: number, j: number, half: number): Expr {
-    const value = loadExpr(scoreName!, [i, j, 2 * half], { dtype: "f32", lanes: 2 });
+    const value = loadExpr(scoreName, this.#parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
     return freeze(value, this.#names, block);
   }
 
   #placeOf({ firstRow, firstColumn, ranges }: StepPlace, [i, j, half]: readonly number[]) {
-    const row = add(firstRow, this.#fragments.row(i!, half!));
-    return { row, column: add(firstColumn, this.#fragments.column(j!)), ranges };
+    const row = add(firstRow, this.#parts.row(i!, half!));
+    return { row, column: add(firstColumn, this.#parts.column(j!)), ranges };
   }
 
   /** Scores from the sums of products. */
@@ -120,7 +147,7 @@ export class OnlineSoftmax {
     this.#eachPair((i, j, half) => {
       const own = block.inner();
       const value = score(own, this.#placeOf(place, [i, j, half]), this.#pair(own, i, j, half));
-      block.push(...own.statements, storeTo(scoreName!, [i, j, 2 * half], value));
+      block.push(...own.statements, storeTo(scoreName, this.#parts.pair(i, j, half), value));
     });
   }
 
@@ -145,14 +172,14 @@ export class OnlineSoftmax {
           (value, test) => applyExpr("select", test, value, never),
           this.#pair(own, i, j, half),
         );
-        inside.push(...own.statements, storeTo(scoreName!, [i, j, 2 * half], kept));
+        inside.push(...own.statements, storeTo(scoreName, this.#parts.pair(i, j, half), kept));
       });
     });
   }
 
   /** The weights of one row. */
   #row(own: Block, block: Block, i: number, half: number): void {
-    const { columns, form } = this.#plan;
+    const { columns } = this.#plan;
     const f32 = { dtype: "f32", lanes: 1 } as const;
     const bind = (e: Expr): Expr => freeze(e, this.#names, own);
     const pairs = Array.from({ length: columns / 8 }, (_, j) => this.#pair(own, i, j, half));
@@ -175,17 +202,11 @@ export class OnlineSoftmax {
       weights.forEach((w, lane) => {
         sums[lane] = sums[lane] ? bind(applyExpr("add", sums[lane], w)) : w;
       });
-      const packed = castExpr(packExpr(weights), form.dtype, false);
-      own.push(storeTo(weightName!, [i, j >> 1, 4 * (j & 1) + 2 * half], packed));
+      own.push(storeTo(scoreName, this.#parts.pair(i, j, half), packExpr(weights)));
     });
     const total = loadExpr(totalName!, [i, half], f32);
     const sum = callExpr("fma.f32", total, change, applyExpr("add", sums[0]!, sums[1]!));
-    own.push(storeTo(totalName!, [i, half], sum));
-    for (let j = 0; j < form.width / 8; j++) {
-      const at = [i, j, 2 * half];
-      const old = loadExpr(resultName!, at, { dtype: "f32", lanes: 2 });
-      own.push(storeTo(resultName!, at, applyExpr("mul", old, splatExpr(change, 2))));
-    }
+    own.push(storeTo(totalName!, [i, half], sum), storeTo(changeName!, [i, half], change));
     block.push(...own.statements);
   }
 
@@ -204,7 +225,7 @@ export class OnlineSoftmax {
 
   /** By what the results of each row are multiplied at the end, by block of 16 rows and half of it. */
   shares(block: Block): readonly (readonly Expr[])[] {
-    return Array.from({ length: this.#fragments.down }, (_, i) =>
+    return Array.from({ length: this.#parts.down }, (_, i) =>
       [0, 1].map((half) => {
         const own = loadExpr(totalName!, [i, half], { dtype: "f32", lanes: 1 });
         const total = this.#acrossThreads(block, "add", freeze(own, this.#names, block));

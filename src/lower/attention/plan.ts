@@ -27,6 +27,15 @@ import {
   mul,
   sub,
 } from "../../semantics/index-expr.ts";
+import type { Operand } from "../operands.ts";
+import { type BlockPlace, groupThreads, sharedTile } from "../tiles.ts";
+
+/** Where a block stands: its tile and first row, loops of the form over it. */
+export interface AttentionPlace extends BlockPlace {
+  readonly tile: IndexExpr;
+  readonly firstRow: IndexExpr;
+  readonly operand: (tensor: string) => Operand;
+}
 
 /** An operand in shared memory. */
 export interface Staged {
@@ -46,7 +55,9 @@ export interface AttentionPlan {
   readonly rows: number;
   readonly columns: number;
   readonly tiles: number;
+  /** Threads of a copy of the role that multiplies, its copies, and rows of a warp. */
   readonly threads: number;
+  readonly groups: number;
   readonly warpRows: number;
   readonly stages: number;
   /** Whether tiles leave out the steps right of the diagonal. */
@@ -60,7 +71,7 @@ export interface AttentionPlan {
 
 export function planAttention(form: AttentionForm, directive: AttendDirective): AttentionPlan {
   const [rows, columns] = directive.tile;
-  const { warps, stages } = directive;
+  const { by, warps, stages } = directive;
   const triangular = isTriangular(directive, form);
   const staged = (
     operand: AttentionOperand,
@@ -76,7 +87,8 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     rows,
     columns,
     tiles: Math.ceil(form.rows / rows),
-    threads: 32 * warps,
+    threads: by === "wgmma" ? groupThreads : 32 * warps,
+    groups: by === "wgmma" ? warps / 4 : 1,
     warpRows: rows / warps,
     stages,
     isTriangular: triangular,
@@ -120,23 +132,16 @@ function panelOf({ lines, elements, isAlong }: Staged): number {
   return Math.min(panelElements, isAlong ? elements : lines);
 }
 
+/** Of rows of so many bytes. */
+const swizzles: Readonly<Record<number, 32 | 64 | 128>> = { 32: 32, 64: 64, 128: 128 };
+
 export function sharedBuffer({ form }: AttentionPlan, staged: Staged): Buffer {
   const { buffer, lines, elements, isAlong, slots } = staged;
   const panel = panelOf(staged);
   const [near, far] = isAlong ? [elements, lines] : [lines, elements];
   const shape = [slots, Math.ceil(near / panel), far, panel];
   const bytes = (panel * dtypes[form.dtype].bits) / 8;
-  const swizzles = { 128: 128, 64: 64, 32: 32 } as const;
-  const swizzleBytes = swizzles[bytes as keyof typeof swizzles];
-  return {
-    name: buffer,
-    kind: "scratch",
-    scope: "shared",
-    dtype: form.dtype,
-    lanes: 1,
-    shape: shape.map((n) => constant(n)),
-    ...(swizzleBytes && { swizzleBytes }),
-  };
+  return sharedTile(buffer, form.dtype, shape, swizzles[bytes] ?? 0);
 }
 
 /** Place in a buffer of an element of a line. */

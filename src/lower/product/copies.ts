@@ -19,16 +19,14 @@ import {
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block } from "../block.ts";
 import { reduceConditions, substituteConditions } from "../conditions.ts";
+import { type BlockPlace, copyGroup } from "../tiles.ts";
 import { flatColumn, flatDepth, flatRow } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, type StagedSide, sharedIndex } from "./plan.ts";
 
-/** Where a block stands: its tile's first row and column, loops of the batch, the thread's number. */
-export interface BlockPlace {
+/** The first row and column of a block's tile. */
+export interface ProductPlace extends BlockPlace {
   readonly left: IndexExpr;
   readonly right: IndexExpr;
-  readonly batch: ReadonlyMap<string, IndexExpr>;
-  readonly thread: string;
-  readonly ranges: IndexRanges;
   /** Of blocks that go on from tile to tile. */
   readonly turns: Turns | undefined;
 }
@@ -39,9 +37,6 @@ export interface Turns {
   readonly count: IndexExpr;
 }
 
-/** The group under which all copies of a kernel complete. */
-export const copyGroup = "copy";
-
 interface Copy {
   readonly source: readonly IndexExpr[];
   readonly target: readonly IndexExpr[];
@@ -50,9 +45,9 @@ interface Copy {
 
 export class StageCopies {
   readonly #plan: ProductPlan;
-  readonly #place: BlockPlace;
+  readonly #place: ProductPlace;
 
-  constructor(plan: ProductPlan, place: BlockPlace) {
+  constructor(plan: ProductPlan, place: ProductPlace) {
     this.#plan = plan;
     this.#place = place;
   }

@@ -32,11 +32,12 @@ import { type IndexRange, simplify } from "../../semantics/index-range.ts";
 import { Block, type Names } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
+import { copyGroup, groupThreads } from "../tiles.ts";
 import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
-import { type BlockPlace, copyGroup, StageCopies, type Turns } from "./copies.ts";
+import { type ProductPlace, StageCopies, type Turns } from "./copies.ts";
 import { type FlatView, flatColumn, flatRow, flattenAccess } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
-import { groupThreads, StreamedProduct } from "./streamed.ts";
+import { StreamedProduct } from "./streamed.ts";
 
 export interface ProductContext {
   readonly names: Names;
@@ -99,7 +100,7 @@ class ProductLowering {
   readonly #context: FlatContext;
   readonly #axes: readonly GridAxis[];
   readonly #ranges = new Map<string, IndexRange>();
-  readonly #place: BlockPlace;
+  readonly #place: ProductPlace;
   readonly #thread: string;
   readonly #writes: NestStatement["writes"];
   readonly #finishReads: NestStatement["finishReads"];

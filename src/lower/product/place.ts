@@ -1,9 +1,10 @@
 /** Which thread of its warp holds the sum that an iteration of a product adds to: asked of what is lowered. */
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { constantValue, evaluate, variable } from "../../semantics/index-expr.ts";
+import { groupThreads } from "../tiles.ts";
 import { accumulatorsOf, type ResultPiece } from "./accumulators.ts";
 import { type ProductPlan, planProduct } from "./plan.ts";
-import { copiesOf, groupThreads, streamedPieces } from "./streamed.ts";
+import { copiesOf, streamedPieces } from "./streamed.ts";
 
 export interface ThreadPlace {
   /** Number of the warp in its block, of those that multiply, and of the thread in it. */

@@ -15,14 +15,8 @@ import type {
   ProductSide,
 } from "../../schedule/products/product-form.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import {
-  add,
-  constant,
-  constantValue,
-  floorDiv,
-  type IndexExpr,
-  mod,
-} from "../../semantics/index-expr.ts";
+import { add, constantValue, floorDiv, type IndexExpr, mod } from "../../semantics/index-expr.ts";
+import { sharedTile } from "../tiles.ts";
 
 export interface StagedSide {
   readonly side: ProductSide;
@@ -95,16 +89,7 @@ export function sharedBuffer(plan: ProductPlan, staged: StagedSide): Buffer {
     along === "depth"
       ? [stages, extent, depth + pad]
       : [stages, extent / panel, depth, panel + pad];
-  const { swizzle } = directive;
-  return {
-    name: buffer,
-    kind: "scratch",
-    scope: "shared",
-    dtype: form.dtype,
-    lanes: 1,
-    shape: shape.map((n) => constant(n)),
-    ...(swizzle !== 0 && { swizzleBytes: swizzle }),
-  };
+  return sharedTile(buffer, form.dtype, shape, directive.swizzle);
 }
 
 /** Unused elements after each row that no swizzle spreads over the banks: 16 bytes. */

@@ -13,7 +13,7 @@
  * Results are stored by the threads that hold them, or gathered and copied to memory like operands.
  */
 import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
-import type { Buffer, Counter, Kernel } from "../../program/program.ts";
+import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import { resultColumns, resultParts } from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
@@ -30,12 +30,19 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
+import {
+  arrive,
+  groupThreads,
+  onOne,
+  phaseCounter,
+  registerTile,
+  sharedTile,
+  shareRegisters,
+} from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
-import type { BlockPlace } from "./copies.ts";
+import type { ProductPlace } from "./copies.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer } from "./plan.ts";
 
-/** Threads of a warpgroup. */
-export const groupThreads = 128;
 /** Rows and depth of one instruction. */
 const groupRows = 64;
 const groupDepth = 16;
@@ -61,24 +68,18 @@ export interface ResultTarget {
 }
 const [full, empty, order] = ["full", "empty", "order"];
 
-/** Registers of a thread that copies and of one that multiplies, by warpgroups that multiply: 512 in all. */
-const shares: Readonly<Record<number, readonly [number, number]>> = {
-  1: [40, 232],
-  2: [24, 240],
-  3: [32, 160],
-};
 /** Sums of a thread up to which an equal share of the registers is enough. */
 const fewSums = 64;
 
 export class StreamedProduct {
   readonly #plan: ProductPlan;
-  readonly #place: BlockPlace;
+  readonly #place: ProductPlace;
   readonly #step: string;
   /** Index variable of a warpgroup that multiplies. */
   readonly copy: string;
   readonly copies: number;
 
-  constructor(plan: ProductPlan, place: BlockPlace, names: Names) {
+  constructor(plan: ProductPlan, place: ProductPlace, names: Names) {
     this.#plan = plan;
     this.#place = place;
     this.#step = names.fresh("step");
@@ -89,22 +90,7 @@ export class StreamedProduct {
   /** Buffers, counters and roles; `consume` is what a warpgroup does. */
   parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
     const { left, right, columns, stages, directive } = this.#plan;
-    const shape = [this.#instructions, columns / 2].map((n) => constant(n));
-    const sums: Buffer = {
-      name: "sums",
-      kind: "scratch",
-      scope: "register",
-      dtype: "f32",
-      lanes: 1,
-      shape,
-    };
-    const counter = (name: string, cells: number, arrivals: number): Counter => ({
-      name,
-      scope: "shared",
-      protocol: "phase",
-      shape: [constant(cells)],
-      arrivals,
-    });
+    const sums = registerTile("sums", "f32", [this.#instructions, columns / 2]);
     const { thread } = this.#place;
     const [few, many] = this.#registers();
     const consumer = { copies: this.copies, threads: groupThreads, threadVariable: thread };
@@ -116,10 +102,10 @@ export class StreamedProduct {
         ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
       ],
       counters: [
-        counter(full!, stages, 1),
-        counter(empty!, stages, this.copies / directive.teams),
+        phaseCounter(full!, [stages], 1),
+        phaseCounter(empty!, [stages], this.copies / directive.teams),
         ...(directive.teams > 1
-          ? [counter(order!, directive.teams, this.copies / directive.teams)]
+          ? [phaseCounter(order!, [directive.teams], this.copies / directive.teams)]
           : []),
       ],
       roles: [
@@ -142,8 +128,8 @@ export class StreamedProduct {
   #registers(): readonly [readonly Statement[], readonly Statement[]] {
     const { rows, columns, directive } = this.#plan;
     if ((rows * columns) / (32 * directive.warps[0]) <= fewSums) return [[], []];
-    const [few, many] = shares[this.copies]!;
-    return [[issue(`setmaxnreg.dec.${few}`, [])], [issue(`setmaxnreg.inc.${many}`, [])]];
+    const [few, many] = shareRegisters(this.copies);
+    return [[few], [many]];
   }
 
   /** The body for each tile of the block. */
@@ -232,14 +218,7 @@ export class StreamedProduct {
     for (let k = 0; k < depth; k += groupDepth) {
       for (let i = 0; i < this.#instructions; i++) steps.push(this.#instruction(i, k));
     }
-    const arrive = (counter: string, at: IndexExpr): Statement => ({
-      kind: "signal",
-      counter,
-      index: [at],
-      amount: constant(1),
-      scope: "instance",
-    });
-    const free = (slot: IndexExpr): Statement => arrive(empty!, slot);
+    const free = (slot: IndexExpr): Statement => arrive(empty!, [slot]);
     steps.push({ kind: "commitGroup", group: multiplying });
     steps.push({
       kind: "if",
@@ -264,7 +243,7 @@ export class StreamedProduct {
       { kind: "wait", counter: order!, index: [mod(turn, teams)], value },
       this.#loop(steps),
       done,
-      ...onOne(thread, [freed, arrive(order!, mod(add(turn, 1), teams))]),
+      ...onOne(thread, [freed, arrive(order!, [mod(add(turn, 1), teams)])]),
     ];
   }
 
@@ -394,21 +373,9 @@ function gatherBuffers(
   copies: number,
 ): readonly Buffer[] {
   const wide = resultColumns(columns);
-  const buffer = { kind: "scratch", dtype: form.dtype, lanes: 1 } as const;
-  const extents = (...shape: readonly number[]) => shape.map((n) => constant(n));
+  const shape = [copies, directive.results, groupRows, wide];
   return [
-    {
-      ...buffer,
-      name: gathered,
-      scope: "shared",
-      shape: extents(copies, directive.results, groupRows, wide),
-      swizzleBytes: gatherSwizzles[wide]!,
-    },
-    { ...buffer, name: packed, scope: "register", shape: extents(8) },
+    sharedTile(gathered, form.dtype, shape, gatherSwizzles[wide]!),
+    registerTile(packed, form.dtype, [8]),
   ];
-}
-
-function onOne(thread: string, body: readonly Statement[]): readonly Statement[] {
-  const conditions = [equal(variable(thread), constant(0))];
-  return [{ kind: "if", conditions, then: body, else: [] }];
 }

@@ -7,6 +7,7 @@
 import type { Condition } from "../../semantics/condition.ts";
 import {
   atomOperands,
+  constant,
   constantValue,
   type IndexExpr,
   mod,
@@ -17,6 +18,8 @@ import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, exprIndices, ownExprs, visitExpr } from "../walk.ts";
+import type { Facts } from "./facts.ts";
+import type { LaunchView } from "./launch-view.ts";
 
 /** Trips [0, head) and the last `tail` ones differ; between them the body repeats every `period`. */
 export interface LoopPeriod {
@@ -27,9 +30,81 @@ export interface LoopPeriod {
 
 const mostPeriod = 64;
 
+type Loop = Extract<Statement, { kind: "for" }>;
+
+/**
+ * How the serial loops of a kernel come round by their variable and number of trips: loops of one variable run
+ * side by side in several roles, and repeat together.
+ */
+export class LoopPeriods {
+  readonly #loops = new Map<string, { readonly loop: Loop; readonly ranges: IndexRanges }[]>();
+  readonly #known = new Map<string, LoopPeriod | undefined>();
+
+  constructor({ kernel, facts }: Pick<LaunchView, "kernel" | "facts">) {
+    for (const role of kernel.roles) {
+      let around = facts;
+      for (const [name, count] of [
+        [role.copyVariable, role.copies],
+        [role.threadVariable, role.threads],
+      ] as const) {
+        if (name !== undefined) around = around.withVariable(name, constant(count));
+      }
+      this.#visit(role.body, around);
+    }
+  }
+
+  #visit(body: readonly Statement[], around: Facts): void {
+    for (const s of body) {
+      const inside = s.kind === "for" ? around.withVariable(s.variable, s.extent) : around;
+      if (s.kind === "for" && s.mode.kind === "serial") {
+        const known = this.#loops.get(s.variable) ?? [];
+        this.#loops.set(s.variable, [...known, { loop: s, ranges: inside.ranges }]);
+      }
+      for (const child of childBodies(s)) this.#visit(child, inside);
+    }
+  }
+
+  /** Undefined where one of them has none. */
+  of(variable: string, trips: number): LoopPeriod | undefined {
+    const key = `${variable} < ${trips}`;
+    if (this.#known.has(key)) return this.#known.get(key);
+    const all = (this.#loops.get(variable) ?? []).map(({ loop, ranges }) =>
+      periodOfLoop(loop, trips, ranges),
+    );
+    const found = all.reduce((a, b) => a && b && together(a, b));
+    this.#known.set(key, found);
+    return found;
+  }
+
+  /** Variables of the loops of an extent. */
+  variablesOf(extent: IndexExpr): readonly string[] {
+    return [...this.#loops].flatMap(([name, loops]) =>
+      loops.some(({ loop }) => loop.extent.key === extent.key) ? [name] : [],
+    );
+  }
+
+  /**
+   * The least number of trips from which on everything goes as with so many: periods in the middle are left
+   * out, of which enough stay that their state is seen to come back.
+   */
+  alike(variable: string, trips: number): number {
+    const found = this.of(variable, trips);
+    if (!found) return trips;
+    const { period, head, tail } = found;
+    const least = head + tail + (jumpPeriods + 1) * period;
+    const fewer = least + ((trips - least) % period);
+    const other = trips > fewer && fewer >= least ? this.of(variable, fewer) : undefined;
+    const same = other && other.period === period && other.head === head && other.tail === tail;
+    return same ? fewer : trips;
+  }
+}
+
+/** Periods that are run before the rest is left out: the state is the same after the last of them. */
+export const jumpPeriods = 2;
+
 /** The period of a loop's body, or undefined where none is found. */
 export function periodOfLoop(
-  loop: Extract<Statement, { kind: "for" }>,
+  loop: Loop,
   trips: number,
   ranges: IndexRanges,
 ): LoopPeriod | undefined {
@@ -38,7 +113,7 @@ export function periodOfLoop(
 }
 
 /** One loop that repeats as both do. */
-export function together(a: LoopPeriod, b: LoopPeriod): LoopPeriod {
+function together(a: LoopPeriod, b: LoopPeriod): LoopPeriod {
   const [head, tail] = [Math.max(a.head, b.head), Math.max(a.tail, b.tail)];
   return { period: lcm(a.period, b.period), head, tail };
 }

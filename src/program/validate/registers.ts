@@ -6,7 +6,12 @@
  * its variable are decided, then any later one.
  */
 import type { Condition } from "../../semantics/condition.ts";
-import { constantValue, evaluate, variablesOf } from "../../semantics/index-expr.ts";
+import {
+  constantValue,
+  evaluate,
+  type IndexExpr,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Buffer, Role } from "../program.ts";
 import type { Expr, Statement } from "../statement.ts";
@@ -113,19 +118,30 @@ class RegisterWalk {
   #elements({ buffer: name, index }: Place, lanes: number): readonly string[] {
     const buffer = this.#private.get(name);
     if (!buffer) return [];
+    const elements = privateElements(buffer, index, lanes);
     const at = constantIndex(index);
-    const shape = buffer.shape.map((e) => constantValue(e));
-    if (!at || shape.some((n) => n === undefined)) {
+    if (!elements || !at) {
       this.#report.add("PRG011", `index of private buffer ${name}`, this.#where);
       return [];
     }
-    const flat = at.reduce((sum, i, axis) => sum * shape[axis]! + i, 0);
+    const shape = buffer.shape.map((e) => constantValue(e)!);
     const outside = at.some((i, axis) => i < 0 || i >= shape[axis]!);
-    const count = Math.ceil(lanes / buffer.lanes);
-    const last = at.at(-1) ?? 0;
-    if (outside || last + count > (shape.at(-1) ?? 1)) {
-      this.#report.add("PRG010", `[${at}] and ${count} elements of ${name}`, this.#where);
+    if (outside || (at.at(-1) ?? 0) + elements.length > (shape.at(-1) ?? 1)) {
+      this.#report.add("PRG010", `[${at}] and ${elements.length} elements of ${name}`, this.#where);
     }
-    return Array.from({ length: count }, (_, i) => `${name}:${flat + i}`);
+    return elements.map((i) => `${name}:${i}`);
   }
+}
+
+/** Numbers of the elements that `lanes` lanes from the index on fill; undefined where they vary. */
+export function privateElements(
+  { shape, lanes: own }: Buffer,
+  index: readonly IndexExpr[],
+  lanes: number,
+): readonly number[] | undefined {
+  const at = constantIndex(index);
+  const extents = shape.map((e) => constantValue(e));
+  if (!at || extents.some((n) => n === undefined)) return undefined;
+  const flat = at.reduce((sum, i, axis) => sum * extents[axis]! + i, 0);
+  return Array.from({ length: Math.ceil(lanes / own) }, (_, i) => flat + i);
 }

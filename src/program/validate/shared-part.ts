@@ -1,8 +1,7 @@
 /**
  * What a cooperative kernel does in shared scope and to its counters, and nothing else: what is left when
  * stores to memory, arithmetic and registers of one thread are taken out. Blocks that do the same there form a class,
- * and one block (or cluster) of each class is enough to be run. Registers stay where an asynchronous
- * instruction works on them, for then their order is a question too.
+ * and one block (or cluster) of each class is enough to be run.
  *
  * A copy that is guarded, `if c { issue cp.async d, s } else { store d = zero }`, stands as the copy alone:
  * whatever is ordered for the asynchronous write is ordered for the plain one, which is seen no later.
@@ -12,6 +11,7 @@ import {
   constantValue,
   evaluate,
   type IndexExpr,
+  mod,
   substitute,
   variablesOf,
 } from "../../semantics/index-expr.ts";
@@ -29,6 +29,7 @@ import {
   visitStatements,
 } from "../walk.ts";
 import type { LaunchView } from "./launch-view.ts";
+import { LoopPeriods } from "./periods.ts";
 
 /** The view with the kernel reduced, and one instance of each class; undefined where blocks differ by more. */
 export interface SharedPart {
@@ -43,11 +44,12 @@ const mostSubstitutions = 1 << 16;
 
 export function sharedPart(view: LaunchView): SharedPart | undefined {
   const kept = keptBuffers(view.kernel);
-  const prune = new Pruning(view.kernel, kept);
+  const prune = new Pruning(kept);
   const roles = view.kernel.roles.map((r) => ({ ...r, body: prune.list(r.body) }));
   const kernel = withoutBlocks({ ...view.kernel, roles });
-  const instances = classes(kernel);
-  return instances && { view: { ...view, kernel }, instances, kept };
+  const reduced = { ...view, kernel };
+  const instances = classes(kernel, new LoopPeriods(reduced));
+  return instances && { view: reduced, instances, kept };
 }
 
 /** Of blocks whose number is open, where none does anything of its own, one. */
@@ -61,29 +63,16 @@ function withoutBlocks(kernel: Kernel): Kernel {
   return { ...kernel, grid: { ...kernel.grid, axes: one } };
 }
 
-/** Shared buffers, and private ones that asynchronous instructions read or write. */
+/** Shared buffers: registers are one thread's (register-order.ts). */
 function keptBuffers(kernel: Kernel): ReadonlySet<string> {
-  const kept = new Set(kernel.buffers.filter((b) => b.scope === "shared").map((b) => b.name));
-  for (const role of kernel.roles) {
-    visitStatements(role.body, (s) => {
-      if (s.kind !== "intrinsic" || s.completion.kind === "sync") return;
-      for (const o of s.operands) {
-        if (o.kind === "tile" && kernel.buffers.some((b) => b.name === o.buffer))
-          kept.add(o.buffer);
-      }
-    });
-  }
-  return kept;
+  return new Set(kernel.buffers.filter((b) => b.scope === "shared").map((b) => b.name));
 }
 
 class Pruning {
   readonly #kept: ReadonlySet<string>;
-  readonly #registers: ReadonlySet<string>;
 
-  constructor(kernel: Kernel, kept: ReadonlySet<string>) {
+  constructor(kept: ReadonlySet<string>) {
     this.#kept = kept;
-    const registers = kernel.buffers.filter((b) => b.scope === "register");
-    this.#registers = new Set(registers.map((b) => b.name));
   }
 
   list(body: readonly Statement[]): readonly Statement[] {
@@ -119,16 +108,9 @@ class Pruning {
     }
   }
 
-  /** Branches that only read registers stand without their conditions: reading more is no easier to order. */
   #around(s: Statement): readonly Statement[] {
     const inside = mapBodies(s, (b) => this.list(b));
-    const all = childBodies(inside).flat();
-    if (s.kind !== "for" && all.every((inner) => this.#readsRegisters(inner))) return all;
     return childBodies(inside).some((b) => b.length > 0) ? [inside] : [];
-  }
-
-  #readsRegisters(s: Statement): boolean {
-    return s.kind === "let" && s.value.kind === "load" && this.#registers.has(s.value.buffer);
   }
 
   /** The loads of a value from kept buffers, each by itself. */
@@ -145,17 +127,23 @@ class Pruning {
 /** Whatever of the statements places, counts or control depend on. */
 function expressionsOf(body: readonly Statement[]): readonly IndexExpr[] {
   const found: IndexExpr[] = [];
-  visitStatements(body, (s) => {
-    if (s.kind === "intrinsic") {
-      const row = findTileIntrinsic(s.intrinsic)!;
-      s.operands.forEach((o, i) => {
-        const near = !row.operands[i]?.scopes.includes("memory");
-        if (o.kind === "tile" && near) found.push(...o.index);
-      });
-      if (s.completion.kind === "signals") found.push(...s.completion.index);
-    } else found.push(...ownIndices(s));
-    for (const value of ownExprs(s)) visitExpr(value, (e) => found.push(...exprIndices(e)));
-  });
+  visitStatements(body, (s) => found.push(...ownExpressions(s)));
+  return found;
+}
+
+/** The same of one statement, without what is inside it. */
+function ownExpressions(s: Statement): readonly IndexExpr[] {
+  const found: IndexExpr[] = [];
+  if (s.kind === "intrinsic") {
+    const row = findTileIntrinsic(s.intrinsic)!;
+    s.operands.forEach((o, i) => {
+      const near = !row.operands[i]?.scopes.includes("memory");
+      if (o.kind === "tile" && near) found.push(...o.index);
+    });
+    if (s.completion.kind === "signals") found.push(...s.completion.index);
+  } else if (s.kind === "wait") found.push(...s.index, mod(s.value, 2));
+  else found.push(...ownIndices(s));
+  for (const value of ownExprs(s)) visitExpr(value, (e) => found.push(...exprIndices(e)));
   return found;
 }
 
@@ -163,7 +151,7 @@ function expressionsOf(body: readonly Statement[]): readonly IndexExpr[] {
  * One instance a class, each with the rest of its cluster; undefined where they are too many. Blocks are alike
  * that say the same once the numbers of their axes are put in.
  */
-function classes(kernel: Kernel): readonly number[] | undefined {
+function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | undefined {
   const { axes, clusterSize } = kernel.grid;
   const names = axes.map((a) => a.name);
   const extents = axes.map((a) => constantValue(a.extent) ?? Infinity);
@@ -178,6 +166,7 @@ function classes(kernel: Kernel): readonly number[] | undefined {
   }
   const parts = [...telling.values()];
   const extent = lastExtent(kernel, telling);
+  const counts = extentsOf(kernel, telling, periods);
   const isMixed = parts.some((e) => [...variablesOf(e)].some((name) => !names.includes(name)));
   const used = variablesOf(...parts);
   // Without clusters, axes that tell nothing stand at their beginning.
@@ -194,7 +183,16 @@ function classes(kernel: Kernel): readonly number[] | undefined {
       const at = placeOf(first + rank, names, open);
       const told = parts.filter((e) => e.key !== extent);
       if (extent !== undefined) trips = evaluate(telling.get(extent)!, at);
-      keys.push(told.map((e) => (isMixed ? substitute(e, at).key : evaluate(e, at))).join());
+      keys.push(
+        told
+          .map((e) => {
+            if (isMixed) return substitute(e, at).key;
+            const value = evaluate(e, at);
+            const count = counts.get(e.key);
+            return count === undefined ? value : periods.alike(count, value);
+          })
+          .join(),
+      );
     }
     const key = keys.join(";");
     const known = found.get(key);
@@ -223,6 +221,30 @@ function lastExtent(kernel: Kernel, telling: ReadonlyMap<string, IndexExpr>): st
   const { key } = last.extent;
   const elsewhere = [...expressionsOf(role.body.slice(0, end)), ...expressionsOf(last.body)];
   return telling.has(key) && elsewhere.every((e) => e.key !== key) ? key : undefined;
+}
+
+/**
+ * The variables of loops whose extents tell blocks apart and are nothing but extents, each of loops of one
+ * variable: of such numbers of trips those are alike between which whole periods lie.
+ */
+function extentsOf(
+  kernel: Kernel,
+  telling: ReadonlyMap<string, IndexExpr>,
+  periods: LoopPeriods,
+): ReadonlyMap<string, string> {
+  const [loops, others] = [new Set<string>(), new Set<string>()];
+  for (const role of kernel.roles) {
+    visitStatements(role.body, (s) => {
+      if (s.kind === "for") loops.add(s.extent.key);
+      else for (const e of ownExpressions(s)) others.add(e.key);
+    });
+  }
+  return new Map(
+    [...telling].flatMap(([key, e]) => {
+      const names = loops.has(key) && !others.has(key) ? periods.variablesOf(e) : [];
+      return names.length === 1 ? [[key, names[0]!] as const] : [];
+    }),
+  );
 }
 
 function instanceAt(

@@ -4,7 +4,8 @@
  *
  *   memory     each role alone, as if its threads never met (memory-part.ts): bounds, coverage, and no two
  *              threads or blocks at one element of which one writes
- *   registers  written before they are read (registers.ts)
+ *   registers  written before they are read (registers.ts), and by nobody else while asynchronous work has
+ *              them (register-order.ts)
  *   shared     one block of each class of blocks that do the same in shared scope (shared-part.ts), run with
  *              vector clocks (protocol-run.ts) over the first and last trips of each long loop. The trips
  *              between are proved by induction: the body repeats with a period (periods.ts), and the state
@@ -21,6 +22,7 @@ import { childBodies, mapStatements, visitStatements } from "../walk.ts";
 import { type LaunchView, someStatement } from "./launch-view.ts";
 import { memoryPart, writesMemory } from "./memory-part.ts";
 import { ProtocolRun } from "./protocol-run.ts";
+import { checkRegisterOrder } from "./register-order.ts";
 import { checkRegisters } from "./registers.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
@@ -63,6 +65,7 @@ export function checkSplit(
   if (writers.length > 1) return refuse(view, report, "several roles write memory");
   const footprints = kernel.roles.map((role) => {
     checkRegisters(view, role, report);
+    checkRegisterOrder(view, role, report);
     const whole = memoryPart(view, role);
     const tiled = tiledBuffers(whole);
     const part = tiled.size > 0 ? withoutStores(whole, tiled) : whole;

@@ -5,18 +5,16 @@
  * Values are not computed: an access is a list of byte ranges of an object.
  */
 import { dtypes } from "../../semantics/dtype.ts";
-import { constant, type IndexExpr } from "../../semantics/index-expr.ts";
-import { rangeOf } from "../../semantics/index-range.ts";
+import type { IndexExpr } from "../../semantics/index-expr.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { TileIntrinsic, TileOperand } from "../intrinsics.ts";
 import type { Buffer, Kernel, Role } from "../program.ts";
 import { printStatements } from "../program-text.ts";
 import type { Completion, Expr, IntrinsicOperand, Statement } from "../statement.ts";
-import { childBodies, ownExprs, visitExpr } from "../walk.ts";
+import { ownExprs, visitExpr } from "../walk.ts";
 import { compileIndex, type IndexReader } from "./compile-index.ts";
-import type { Facts } from "./facts.ts";
 import { type LaunchView, rootOf } from "./launch-view.ts";
-import { type LoopPeriod, periodOfLoop, together } from "./periods.ts";
+import { jumpPeriods, LoopPeriods } from "./periods.ts";
 import type { Report } from "./report.ts";
 import { placeOf } from "./shared-part.ts";
 
@@ -163,18 +161,12 @@ interface Again {
   readonly events: (readonly TraceEvent[])[];
 }
 
-const mostExtents = 2; // Numbers of trips of one loop in different blocks.
-
-function periodKey(s: Extract<Statement, { kind: "for" }>, trips: number): string {
-  return `${s.variable} < ${trips}`;
-}
-
 class Tracer {
   readonly #view: LaunchView;
   readonly #report: Report;
   readonly #objects = new Map<string, ObjectInfo>();
   readonly #part: TracedPart | undefined;
-  readonly #periods = new Map<string, LoopPeriod | undefined>();
+  readonly #periods: LoopPeriods | undefined;
   readonly #readers = new WeakMap<IndexExpr, IndexReader>();
   #events = 0;
 
@@ -182,7 +174,7 @@ class Tracer {
     this.#view = view;
     this.#report = report;
     this.#part = part;
-    if (part) for (const role of view.kernel.roles) this.#findPeriods(role);
+    this.#periods = part && new LoopPeriods(view);
   }
 
   get #kernel(): Kernel {
@@ -340,7 +332,7 @@ class Tracer {
   }
 
   #again(s: Extract<Statement, { kind: "for" }>, trips: number): Again | undefined {
-    const found = this.#periods.get(periodKey(s, trips));
+    const found = this.#periods?.of(s.variable, trips);
     return found && { ...found, end: trips - found.tail, events: [] };
   }
 
@@ -354,43 +346,12 @@ class Tracer {
     s: Extract<Statement, { kind: "for" }>,
     trips: number,
   ): { readonly from: number; readonly to: number; readonly period: number } | undefined {
-    const found = this.#periods.get(periodKey(s, trips));
+    const found = this.#periods?.of(s.variable, trips);
     if (!found) return undefined;
     const { period, head, tail } = found;
-    const from = head + 2 * period;
+    const from = head + jumpPeriods * period;
     const to = from + Math.floor((trips - tail - from) / period) * period;
     return to > from ? { from, to, period } : undefined;
-  }
-
-  /** Loops of one name and extent run side by side in several roles and repeat together. */
-  #findPeriods(role: Role): void {
-    let { facts } = this.#view;
-    for (const [name, count] of [
-      [role.copyVariable, role.copies],
-      [role.threadVariable, role.threads],
-    ] as const) {
-      if (name !== undefined) facts = facts.withVariable(name, constant(count));
-    }
-    const visit = (body: readonly Statement[], around: Facts): void => {
-      for (const s of body) {
-        const inside = s.kind === "for" ? around.withVariable(s.variable, s.extent) : around;
-        if (s.kind === "for" && s.mode.kind === "serial") this.#findPeriod(s, inside);
-        for (const child of childBodies(s)) visit(child, inside);
-      }
-    };
-    visit(role.body, facts);
-  }
-
-  #findPeriod(s: Extract<Statement, { kind: "for" }>, inside: Facts): void {
-    const { min, max } = rangeOf(s.extent, inside.ranges);
-    if (!Number.isFinite(max)) return;
-    const few = Array.from({ length: mostExtents + 1 }, (_, i) => min + i);
-    for (const trips of new Set([...few, max].filter((n) => n >= 1 && n <= max))) {
-      const key = periodKey(s, trips);
-      const own = periodOfLoop(s, trips, inside.ranges);
-      const known = this.#periods.get(key);
-      this.#periods.set(key, !this.#periods.has(key) ? own : own && known && together(own, known));
-    }
   }
 
   #sync(

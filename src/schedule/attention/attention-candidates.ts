@@ -1,6 +1,6 @@
 /**
- * Candidate tiles of attention as one kernel: rows of a block by its warps, columns of a step and stages as
- * far as shared memory and registers hold them. Deterministic; prices and the choice are elsewhere.
+ * Candidate tiles of attention as one kernel: rows of a block by its warps or warpgroups, columns of a step and
+ * stages as far as shared memory and registers hold them. Deterministic; prices and the choice are elsewhere.
  */
 import type { Region } from "../../region/nest.ts";
 import type { Target } from "../../target/target.ts";
@@ -13,6 +13,15 @@ const warpRows = [16, 32] as const;
 const warpCounts = [1, 2, 4, 8] as const;
 const columnCounts = [32, 64, 128] as const;
 const stageCounts = [2, 3] as const;
+/**
+ * The same of warpgroups, 64 rows each; more columns leave less room to hide the softmax, and stages that are
+ * no power of two cost divisions in every step (H200).
+ */
+const groupCounts = [1, 2, 3] as const;
+const groupColumns = [32, 48, 64, 80, 96, 112, 128] as const;
+const groupStages = [2, 4] as const;
+/** Warps of a warpgroup. */
+const groupWarps = 4;
 
 export function enumerateAttention(region: Region, target: Target): readonly AttendDirective[] {
   const limits = target.blocks;
@@ -36,7 +45,25 @@ export function enumerateAttention(region: Region, target: Target): readonly Att
       }
     }
   }
+  if (has("wgmma")) found.push(...streamed(statement, form));
   return found.filter((d) => isPossible(d, form, limits.sharedBytesPerBlock));
+}
+
+function streamed(statement: string, form: AttentionForm): readonly AttendDirective[] {
+  const found: AttendDirective[] = [];
+  for (const groups of groupCounts) {
+    const warps = groupWarps * groups;
+    if (16 * warps >= 2 * Math.max(64, form.rows)) continue;
+    for (const columns of groupColumns) {
+      if (columns >= 2 * Math.max(32, form.columns)) continue;
+      for (const stages of groupStages) {
+        if (stages > 2 && columns * stages > 2 * form.columns) continue;
+        const tile = [16 * warps, columns] as const;
+        found.push({ kind: "attend", statement, by: "wgmma", tile, warps, stages });
+      }
+    }
+  }
+  return found;
 }
 
 function isPossible(d: AttendDirective, form: AttentionForm, most: number): boolean {

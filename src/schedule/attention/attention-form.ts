@@ -42,7 +42,19 @@ export interface AttentionOperand {
   /** The loop along which neighbours are neighbours in memory, and how many are one aligned vector. */
   readonly along: string;
   readonly lanes: number;
+  /** How a tensor copy finds a tile of it; undefined where it cannot. */
+  readonly box?: OperandBox;
 }
+
+/** Lines stand along one axis of the tensor, their elements along those behind it. */
+export interface OperandBox {
+  readonly axis: number;
+  /** Whether the axis has the operand's lines and nothing else, so that zeros are what follows them. */
+  readonly isWhole: boolean;
+}
+
+/** Axes of a tensor copy, and the step of each but the last in bytes. */
+const [boxAxes, boxBytes] = [5, 16] as const;
 
 export interface AttentionForm {
   readonly dtype: "bf16" | "f16";
@@ -355,9 +367,24 @@ class FormReader {
       const parts = [length, rest.constant, ...rest.terms.map((t) => t.coefficient)];
       let lanes = most;
       while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
-      return { access, along, lanes };
+      const box = along === first ? this.#box(access, second, extents) : undefined;
+      return { access, along, lanes, ...(box && { box }) };
     }
     return refuse(`neighbours in ${access.tensor} are not along one of its loops`);
+  }
+
+  #box({ tensor, index }: Access, line: string, extents: Readonly<Record<string, number>>) {
+    const { shape, dtype } = this.#region.tensors.get(tensor)!;
+    const axes = index.flatMap((e, i) => (variablesOf(e).has(line) ? [i] : []));
+    const [axis] = axes;
+    if (axis === undefined || axes.length > 1 || axis + 2 > boxAxes) return undefined;
+    if (axis === index.length - 1 || splitLinear(index[axis]!, line)?.coefficient !== 1)
+      return undefined;
+    const step = shape.slice(axis + 1).reduce((n, e) => n * constantValue(e)!, 1);
+    if (((step * dtypes[dtype].bits) / 8) % boxBytes !== 0) return undefined;
+    const isWhole =
+      index[axis]!.key === line && constantValue(shape[axis]!) === extents[`${line.slice(1)}s`];
+    return { axis, isWhole };
   }
 }
 

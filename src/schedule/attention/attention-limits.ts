@@ -10,18 +10,34 @@ const unit = 16;
 /** Results and scores that a thread holds at most, in words. */
 const mostWords = 200;
 
+/** Threads' words of a block's warpgroups by how many multiply, with room for what else they hold. */
+const groupWords: Readonly<Record<number, number>> = { 1: 200, 2: 208, 3: 128 };
+/** Columns of one instruction of a warpgroup. */
+const mostColumns = 256;
+/** Alignment and counters of a stream. */
+const streamBytes = 1280;
+
 /** Why no block can be given such a tile, or undefined. */
 export function attendFault(d: AttendDirective, form: AttentionForm): string | undefined {
   const [rows, columns] = d.tile;
-  const { depth, width, query, key, value } = form;
   const numbers = [rows, columns, d.warps, d.stages];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
+  if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
+  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
+  const fault = d.by === "wgmma" ? groupFault(d, form) : warpFault(d, form);
+  if (fault !== undefined) return fault;
+  return isTriangular(d, form) && rows % columns !== 0 && form.rows > rows
+    ? `rows of a tile are no multiple of ${columns} columns, by which a triangle is cut`
+    : undefined;
+}
+
+function warpFault(d: AttendDirective, form: AttentionForm): string | undefined {
+  const [rows, columns] = d.tile;
+  const { depth, width, query, key, value } = form;
   if (rows % (unit * d.warps) !== 0)
     return `${rows} rows for ${d.warps} warps of a multiple of ${unit}`;
-  if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
   if (d.warps > 32) return `${d.warps} warps`;
-  if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
   if (depth % unit !== 0 || width % unit !== 0)
     return `heads of ${depth} and ${width} elements are no multiples of ${unit}`;
   const narrow = [query, key, value].find((o) => o.lanes < 2);
@@ -30,17 +46,35 @@ export function attendFault(d: AttendDirective, form: AttentionForm): string | u
     if (o.along === columnName && columns % o.lanes !== 0) return `${columns} columns in vectors`;
   }
   const words = wordsOfThread(d, form);
-  if (words > mostWords) return `a thread would hold ${words} words of results and scores`;
-  return isTriangular(d, form) && rows % columns !== 0 && form.rows > rows
-    ? `rows of a tile are no multiple of ${columns} columns, by which a triangle is cut`
-    : undefined;
+  if (words <= mostWords) return undefined;
+  return `a thread would hold ${words} words of results and scores`;
+}
+
+function groupFault(d: AttendDirective, form: AttentionForm): string | undefined {
+  const [rows, columns] = d.tile;
+  const { depth, width, query, key, value } = form;
+  const most = groupWords[d.warps / 4];
+  if (most === undefined || rows !== unit * d.warps)
+    return `${rows} rows for ${d.warps} warps: one to three groups of 4 warps have 64 rows each`;
+  if (columns > mostColumns || width > mostColumns)
+    return `${columns} columns and ${width} elements: an instruction has ${mostColumns}`;
+  if (depth % panelElements !== 0 || width % panelElements !== 0)
+    return `heads of ${depth} and ${width} elements are no multiples of ${panelElements}`;
+  const unboxed = [query, key, value].find((o) => !o.box);
+  if (unboxed) return `a tensor copy finds no tile of ${unboxed.access.tensor}`;
+  const mixed = [key, value].find((o) => !o.box!.isWhole);
+  if (mixed && form.columns % columns !== 0)
+    return `behind the lines of ${mixed.access.tensor} there are others, not zeros`;
+  const words = wordsOfThread(d, form);
+  if (words <= most) return undefined;
+  return `a thread would hold ${words} words of results and scores`;
 }
 
 /** Registers of results, scores and what is multiplied by values. */
-export function wordsOfThread({ tile, warps }: AttendDirective, form: AttentionForm): number {
+export function wordsOfThread({ by, tile, warps }: AttendDirective, form: AttentionForm): number {
   const [rows, columns] = tile;
   const tall = rows / warps / unit;
-  const queries = keepsQueries(form) ? (tall * form.depth) / 4 : 0;
+  const queries = by === "mma" && keepsQueries(form) ? (tall * form.depth) / 4 : 0;
   return tall * ((form.width + columns) / 2 + columns / 4) + queries;
 }
 
@@ -55,11 +89,12 @@ export function isTriangular(_: AttendDirective, { ahead, rows, columns }: Atten
 }
 
 /** Bytes of shared memory. */
-export function attentionBytes({ tile, stages }: AttendDirective, form: AttentionForm): number {
+export function attentionBytes({ by, tile, stages }: AttendDirective, form: AttentionForm): number {
   const [rows, columns] = tile;
   const padded = (n: number): number => Math.ceil(n / panelElements) * panelElements;
   const wide = (extent: number, along: string): number =>
     along === columnName ? extent * padded(columns) : columns * padded(extent);
   const step = wide(form.depth, form.key.along) + wide(form.width, form.value.along);
-  return 2 * (rows * padded(form.depth) + stages * step);
+  const own = by === "wgmma" ? streamBytes : 0;
+  return 2 * (rows * padded(form.depth) + stages * step) + own;
 }
