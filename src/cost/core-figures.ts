@@ -4,6 +4,7 @@
  * target. Out: defaults by first principles; nothing here is fitted to a workload.
  */
 import type { Target } from "../target/target.ts";
+import type { LevelTraffic } from "./traffic.ts";
 
 export interface CoreFigures {
   /** Instructions of any kind per nanosecond. */
@@ -45,9 +46,37 @@ export interface CoreFigures {
   readonly nsPerByte1: number;
   readonly nsPerByte2: number;
   readonly nsPerByte3: number;
+  /** Nanoseconds of waiting per byte in short runs lying apart, from each level, which nothing hides. */
+  readonly stallNsPerByte1: number;
+  readonly stallNsPerByte2: number;
+  readonly stallNsPerByte3: number;
 }
 
 export type CoreFigure = keyof CoreFigures;
+
+/** Nanoseconds of moving bytes out of each level, beside the arithmetic, and of waiting for those that lie apart. */
+export interface TrafficNs {
+  readonly levels: readonly number[];
+  readonly stall: number;
+}
+
+/** What all of a kernel's traffic takes. */
+export function trafficNs(levels: readonly LevelTraffic[], c: CoreFigures): TrafficNs {
+  const rates = [c.nsPerByte1, c.nsPerByte2, c.nsPerByte3];
+  const stalls = [c.stallNsPerByte1, c.stallNsPerByte2, c.stallNsPerByte3];
+  const factor = c.scatterFactor;
+  return {
+    levels: levels.map(({ bytes, scattered }, i) => (bytes + factor * scattered) * (rates[i] ?? 0)),
+    stall: levels.reduce((ns, { scattered }, i) => ns + scattered * (stalls[i] ?? 0), 0),
+  };
+}
+
+/** Arithmetic and streams run beside each other, most of the shorter hidden by the longer; waiting comes on top. */
+export function together(coreNs: number, { levels, stall }: TrafficNs, c: CoreFigures): number {
+  const slowest = levels.reduce((a, b) => Math.max(a, b), 0);
+  const hidden = Math.min(coreNs, slowest);
+  return Math.max(coreNs, slowest) + c.overlapLoss * hidden + stall;
+}
 
 /** Trips up to which branch prediction knows where a loop ends. */
 export const foreseenTrips = 32;
@@ -55,6 +84,12 @@ export const foreseenTrips = 32;
 /** Registers that a core has for vectors, those of a tile and those of its operands. */
 export function vectorRegisterCount(target: Target): number {
   return target.vectorRegisters > 16 ? 32 : 16;
+}
+
+/** Machine code runs fast enough to wait for lines that no prefetcher brings; measured waits are figures of their own. */
+function scatterFactorOf({ compiledByEngine, memory }: Target): number {
+  if (memory.some((level) => level.stallNsPerByte)) return 0;
+  return compiledByEngine ? 0.5 : 2;
 }
 
 export function coreFigures(target: Target): CoreFigures {
@@ -66,13 +101,15 @@ export function coreFigures(target: Target): CoreFigures {
     const found = target.memory[Math.min(i, target.memory.length - 1)]!;
     return 1 / found.bytesPerNsPerCore.value;
   };
+  const stall = (i: number): number => target.memory[i]?.stallNsPerByte?.value ?? 0;
   const engine = target.compiledByEngine === true;
+  const rates = target.coreRates;
   return {
-    issuePerNs: vector * (engine ? 1.5 : 0.75),
+    issuePerNs: rates?.issuePerNs.value ?? vector * (engine ? 1.5 : 0.75),
     // An engine's multiplies and adds are instructions of their own, which a core issues side by side.
     arithmeticPerNs: engine ? multiplyAdds : Math.min(multiplyAdds, vector * 0.6),
-    loadsPerNs: vector * (engine ? 0.6 : 0.32),
-    storesPerNs: vector * 0.22,
+    loadsPerNs: rates?.loadsPerNs.value ?? vector * (engine ? 0.6 : 0.32),
+    storesPerNs: rates?.storesPerNs.value ?? vector * 0.22,
     // Without a fused instruction only the addition is part of the chain.
     latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 0.52),
     loopInstructions: engine ? 1.2 : 0.4,
@@ -82,17 +119,20 @@ export function coreFigures(target: Target): CoreFigures {
     // Engines load and spread an element by one instruction.
     splatInstructions: engine ? 0.1 : 0.5,
     guardInstructions: engine ? 2 : 0.6,
-    spillInstructions: engine ? 3.5 : 2.5,
+    // Our own allocator loads an operand again; an engine stores it first.
+    spillInstructions: engine ? 3.5 : 1.2,
     // An allocator of our own puts away what is not part of a chain.
     reloadNs: engine ? 1.9 : 0,
     loadsAhead: engine ? 1 : 0,
     callFactor: engine ? 6.5 : 2,
-    overlapLoss: 0.4,
-    // Machine code runs fast enough to wait for lines that no prefetcher brings.
-    scatterFactor: engine ? 0.5 : 2,
+    overlapLoss: rates?.overlapLoss.value ?? 0.4,
+    scatterFactor: scatterFactorOf(target),
     windowInstructions: 128,
     nsPerByte1: level(1),
     nsPerByte2: level(2),
     nsPerByte3: level(3),
+    stallNsPerByte1: stall(1),
+    stallNsPerByte2: stall(2),
+    stallNsPerByte3: stall(3),
   };
 }

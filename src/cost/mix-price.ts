@@ -6,7 +6,7 @@
  *
  *   a run of code     max(issue, arithmetic, loads, stores, chain x its exposed share)
  *   a level           (bytes + scattered x penalty) / rate
- *   together          max(core, slowest level) + overlapLoss x min of the two
+ *   together          max(core, slowest level) + overlapLoss x min of the two + stalls
  */
 import type { Kernel } from "../program/program.ts";
 import { placedFigures } from "../schedule/chains/chain-space.ts";
@@ -22,7 +22,7 @@ import {
   packedAxis,
 } from "../schedule/states/nest-figures.ts";
 import type { Target } from "../target/target.ts";
-import { type CoreFigures, vectorRegisterCount } from "./core-figures.ts";
+import { type CoreFigures, together, trafficNs, vectorRegisterCount } from "./core-figures.ts";
 import { chainNs } from "./nest-price.ts";
 import { type CodeRun, kernelWork } from "./program-work.ts";
 import { type LevelTraffic, Traffic } from "./traffic.ts";
@@ -89,16 +89,24 @@ function placedAround(
 export function priceCode(work: CodeWork, c: CoreFigures): CodePrice {
   let core = 0;
   for (const run of work.runs) core += priceRun(run, c).total;
-  const rates = [c.nsPerByte1, c.nsPerByte2, c.nsPerByte3];
-  const traffic = rates.map((rate, level) =>
-    work.traffic.reduce((ns, levels) => {
+  const { levels: traffic, stall } = trafficNs(sumOf(work.traffic), c);
+  return { core, traffic, total: together(core, { levels: traffic, stall }, c) };
+}
+
+/** Traffic of all statements, by level. */
+function sumOf(statements: CodeWork["traffic"]): readonly LevelTraffic[] {
+  const depth = Math.max(0, ...statements.map((levels) => levels.length));
+  return Array.from({ length: depth }, (_, level) => {
+    let [bytes, scattered, written] = [0, 0, 0];
+    for (const levels of statements) {
       const found = levels[level];
-      return found ? ns + (found.bytes + c.scatterFactor * found.scattered) * rate : ns;
-    }, 0),
-  );
-  const slowest = Math.max(...traffic);
-  const hidden = Math.min(core, slowest);
-  return { core, traffic, total: Math.max(core, slowest) + c.overlapLoss * hidden };
+      if (!found) continue;
+      bytes += found.bytes;
+      scattered += found.scattered;
+      written += found.written;
+    }
+    return { bytes, scattered, written };
+  });
 }
 
 /** Trips up to which branch prediction knows where a loop ends. */

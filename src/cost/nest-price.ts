@@ -5,7 +5,7 @@
  * the loops. Nothing is measured for the workload and nothing is lowered, but the terms follow what lower/
  * makes of a schedule: full tiles, shorter trips of a ragged loop, padded lanes, guarded edges.
  *
- *   time = max(core, traffic) + overlapLoss x min(core, traffic) + what surrounds the tiles
+ *   time = max(core, traffic) + overlapLoss x min(core, traffic) + stalls + what surrounds the tiles
  */
 import { distinctElements, laneOrder } from "../schedule/states/footprint.ts";
 import {
@@ -16,7 +16,14 @@ import {
   packedAccess,
 } from "../schedule/states/nest-figures.ts";
 import type { Target } from "../target/target.ts";
-import { type CoreFigures, foreseenTrips, vectorRegisterCount } from "./core-figures.ts";
+import {
+  type CoreFigures,
+  foreseenTrips,
+  type TrafficNs,
+  together,
+  trafficNs,
+  vectorRegisterCount,
+} from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
 import { crowdedOut } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
@@ -83,11 +90,9 @@ export class NestPricer {
     return this.combine(core, around, this.traffic(loops, packed));
   }
 
-  combine(core: number, around: number, traffic: readonly number[]): PriceTerms {
-    const slowest = traffic.reduce((a, b) => Math.max(a, b), 0);
-    const hidden = Math.min(core, slowest);
-    const total = Math.max(core, slowest) + this.#core.overlapLoss * hidden + around;
-    return { core, around, traffic, total };
+  combine(core: number, around: number, traffic: TrafficNs): PriceTerms {
+    const total = together(core, traffic, this.#core) + around;
+    return { core, around, traffic: traffic.levels, total };
   }
 
   /**
@@ -330,18 +335,12 @@ export class NestPricer {
     } else mix.stores += points;
   }
 
-  /** Nanoseconds of traffic from each level of memory into the one before it. */
-  traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): readonly number[] {
-    const { nsPerByte1, nsPerByte2, nsPerByte3, scatterFactor } = this.#core;
-    const rates = [nsPerByte1, nsPerByte2, nsPerByte3];
+  traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): TrafficNs {
     const accesses = this.accesses(packed);
     const known = this.#traffic.get(accesses);
     const model = known ?? new Traffic(accesses, this.#target);
     if (!known) this.#traffic.set(accesses, model);
-    const levels = model.of(loops);
-    return levels.map(
-      ({ bytes, scattered }, level) => (bytes + scatterFactor * scattered) * (rates[level] ?? 0),
-    );
+    return trafficNs(model.of(loops), this.#core);
   }
 }
 

@@ -19,6 +19,22 @@ export interface MemoryLevel {
   readonly capacityBytes?: Sourced;
   /** Bytes per nanosecond (GB/s) for one core. */
   readonly bytesPerNsPerCore: Sourced;
+  /**
+   * Nanoseconds of waiting for each byte out of this level that comes in short runs lying apart, beside what
+   * is moved: no prefetcher follows them, and arithmetic hides them in part. Absent: none was measured.
+   */
+  readonly stallNsPerByte?: Sourced;
+}
+
+/** What one core of a CPU sustains beside arithmetic. */
+export interface CoreRates {
+  /** Instructions of any kind per nanosecond. */
+  readonly issuePerNs: Sourced;
+  /** Loads and stores of whole vectors, and loads that spread one element. */
+  readonly loadsPerNs: Sourced;
+  readonly storesPerNs: Sourced;
+  /** Share of the shorter of arithmetic and streaming that the longer one does not hide. */
+  readonly overlapLoss: Sourced;
 }
 
 /** Limits of a machine whose grids are made of blocks of threads, and what it has of each at once. */
@@ -80,6 +96,8 @@ export interface Target {
   readonly f32FlopsPerNsPerCore: Sourced;
   /** Vector instructions of any kind that one core sustains per nanosecond. */
   readonly vectorOpsPerNsPerCore: Sourced;
+  /** Where they were measured; elsewhere they are shares of the vector instructions. */
+  readonly coreRates?: CoreRates;
   /** Nanoseconds from a multiply-add's operands to its result, for chains of one accumulator. */
   readonly multiplyAddLatencyNs: Sourced;
   /** Cost of one barrier between phases of a program: two threads, or all blocks of a grid. */

@@ -175,4 +175,45 @@ describe("allocateRegisters", () => {
       }
     }
   });
+
+  /** Sums of products of loaded operands, each used again once others have been; `between` follows the first uses. */
+  function reused(between: (f: FunctionCode) => void): FunctionCode {
+    const f = newFunction();
+    const sums = Array.from({ length: 12 }, () => f.vec(bits));
+    for (const a of sums) f.emit("vxorps", a, a, a);
+    inCounted(f, 3, () => {
+      const read = Array.from({ length: 8 }, (_, i) => {
+        const [loaded, r] = [f.vec(bits), f.vec(bits)];
+        f.emit("vmovups", loaded, word(inputs + 32 * i)).emit("vmovups", r, loaded);
+        return r;
+      });
+      for (const [i, a] of sums.entries()) {
+        f.emit("vfmadd231ps", a, read[i % 8]!, read[(i + 1) % 8]!);
+      }
+      between(f);
+      for (const [i, a] of sums.entries()) {
+        f.emit("vfmadd231ps", a, read[i % 8]!, read[(i + 3) % 8]!);
+      }
+    });
+    for (const [i, a] of sums.entries()) f.emit("vmovups", word(results + 32 * i), a);
+    return f.emit("ret");
+  }
+
+  test("operands that registers have no room for are loaded again, not put on the stack", () => {
+    const f = reused(() => {});
+    const { instructions, spills, reloads } = allocateRegisters(f, file);
+    expect([spills, stackInLoop(instructions)]).toEqual([0, 0]);
+    expect(reloads).toBeGreaterThan(0);
+    expect(resultsOf(instructions, 12, 1)).toEqual(resultsOf(f.body, 12, 1));
+  });
+
+  test("what is written over in between is not loaded again", () => {
+    const f = reused((g) => {
+      const zero = g.vec(bits);
+      g.emit("vxorps", zero, zero, zero);
+      for (let i = 0; i < 8; i++) g.emit("vmovups", word(inputs + 32 * i), zero);
+    });
+    const { instructions } = allocateRegisters(f, file);
+    expect(resultsOf(instructions, 12, 1)).toEqual(resultsOf(f.body, 12, 1));
+  });
 });

@@ -1,8 +1,8 @@
 /**
  * Registers for a function: linear scan over the intervals of liveness.ts. Where registers run out, the
  * interval whose uses cost least goes to the stack; an instruction that uses it then loads it into a
- * short-lived register of its own, or repeats the load of a constant, and the scan starts again; sums
- * live apart from what is done to them behind their loops (split-sums.ts) before one goes there. What lives
+ * short-lived register of its own, or repeats the load of a constant, and the scan starts again; operands that
+ * straight code has too many of are loaded again before (reload-operands.ts); sums live apart from what is done to them behind their loops (split-sums.ts) before one goes there. What lives
  * across a call goes to the stack too, because calls keep nothing.
  */
 import { invariant } from "../../support/invariant.ts";
@@ -17,6 +17,7 @@ import {
   type RegisterBits,
   sized,
 } from "./operand.ts";
+import { type Recipe, reloadsOf } from "./reload-operands.ts";
 import { splitsOf } from "./split-sums.ts";
 
 export interface RegisterFile {
@@ -32,7 +33,7 @@ export interface AllocatedFunction {
   readonly frameBytes: number;
   /** Registers that had to go to the stack. */
   readonly spills: number;
-  /** Constants whose load was moved to their uses. */
+  /** Constants whose load was moved to their uses, and operands that are loaded once more. */
   readonly reloads: number;
 }
 
@@ -80,6 +81,7 @@ class Allocator {
   #spills = 0;
   #reloads = 0;
   #isSplit = false;
+  #isReloaded = false;
   readonly #bodyLength: number;
 
   constructor(code: FunctionCode, file: RegisterFile) {
@@ -97,6 +99,9 @@ class Allocator {
       const intervals = intervalsOf(this.#body, this.#accesses, this.#nextRegister);
       const { homes, spilled } = this.#scan(intervals);
       if (spilled.length === 0) return this.#finish(homes);
+      if (!this.#isReloaded && spilled.some((s) => s.register.class === "vec")) {
+        if (this.#reloadOperands()) continue;
+      }
       if (this.#isSplit || !spilled.some((s) => s.isSum)) this.#rewrite(spilled);
       else this.#splitSums();
     }
@@ -218,6 +223,49 @@ class Allocator {
     this.#body = body;
     this.#accesses = accesses;
     this.#sources = sources;
+  }
+
+  /** Operands of straight code that has too many are loaded again; false: there are none. */
+  #reloadOperands(): boolean {
+    this.#isReloaded = true;
+    const reloads = reloadsOf(this.#body, this.#accesses, {
+      registerCount: this.#nextRegister,
+      registers: this.#file.vectors,
+    });
+    if (reloads.length === 0) return false;
+    const names = new Map<number, Register>();
+    const body: PlacedInstruction[] = [];
+    const sources: number[] = [];
+    let next = 0;
+    this.#body.forEach((instruction, i) => {
+      for (; reloads[next]?.at === i; next++) {
+        const { register, recipe } = reloads[next]!;
+        names.set(register.id, this.#repeat(recipe, body));
+        this.#reloads++;
+      }
+      const isLater = this.#accesses[i]!.reads.some((r) => names.has(r.id));
+      body.push(isLater ? renamed(instruction, names) : instruction);
+      while (sources.length < body.length) sources.push(this.#sources[i]!);
+    });
+    this.#body = body;
+    this.#accesses = body.map(accessesOf);
+    this.#sources = sources;
+    return true;
+  }
+
+  /** The same instructions on registers of their own; gives what the last one makes. */
+  #repeat(recipe: Recipe, out: PlacedInstruction[]): Register {
+    const own = new Map<number, Register>();
+    let made: Register | undefined;
+    for (const step of recipe) {
+      const [to] = step.operands;
+      invariant(to?.kind === "register", () => `${step.op} makes no register`);
+      made = { ...to, id: this.#nextRegister++, bits: wholeBits(to, this.#file) };
+      own.set(to.id, made);
+      out.push(renamed(step, own));
+    }
+    invariant(made, () => "nothing to repeat");
+    return made;
   }
 
   /** Sums that leave their loops have another register from there on. */
