@@ -26,7 +26,7 @@ import { OperatorPricer } from "./cost/price-operators.ts";
 import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import { isToldApart, type PricedRegion } from "./cost/told-apart.ts";
-import type { Graph, Model } from "./graph/graph.ts";
+import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
@@ -166,6 +166,11 @@ export function prepareFor(model: Model, target: Target): Model {
 /** Whether programs repeat the steps of scans: those of processors. */
 function repeatsSteps(target: Target): boolean {
   return target.blocks === undefined;
+}
+
+/** Whether a node of a prepared graph with a body is part of programs all the same. */
+export function isRepeated(node: Node, target: Target): node is NodeOf<"scan"> {
+  return node.op === "scan" && hasSteps(node) && repeatsSteps(target);
 }
 
 /** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
@@ -428,7 +433,7 @@ function scheduleScans(
   const scans = new Map<number, ScheduledScan>();
   for (const { node: id, name } of routines) {
     const node = graph.nodes.find((n) => n.id === id)!;
-    if (node.op !== "scan" || !hasSteps(node) || !repeatsSteps(options.target)) continue;
+    if (!isRepeated(node, options.target)) continue;
     const plan = stepsOf(graph, node);
     const step = { ...from, model: { graph: eliminateDeadCode(plan.graph), weights } };
     const made = scheduleGraph(step, options, memory, `${name}.`);

@@ -41,6 +41,12 @@ describe("a model without bounds", () => {
     expect(session.compiled).toBe(3);
   });
 
+  it("runs what is empty: keys before the first token", () => {
+    const { model } = opened(sampleModel(), roomy);
+    expect(model.run({ "x:0": rows(0) })["y:0"]!.shape).toEqual([0, 40]);
+    expect(model.run({ "x:0": rows(2) })["y:0"]!.shape).toEqual([2, 40]);
+  });
+
   it("keeps as many programs as it may, those that were used last", () => {
     const { model, session } = opened(sampleModel(), { ...roomy, programs: 2 });
     for (const m of [1, 2, 1, 3, 1]) model.run({ "x:0": rows(m) });

@@ -158,16 +158,20 @@ export class SpecialisingSession implements RunningModel {
 
   /** Values of the symbols of the inputs' shapes, by name. */
   #sizesOf(feeds: Feeds): Result<Sizes> {
-    const given: GivenShape[] = [];
+    const shapes: GivenShape[] = [];
     for (const [i, { name, value }] of this.#meta.inputs.entries()) {
       const feed = feeds[value];
       if (!feed) return fail(missing(name));
       const { shape } = this.#graph.values[this.#graph.inputs[i]!]!.type;
-      given.push({ port: { name, shape }, shape: feed.shape });
+      shapes.push({ port: { name, shape }, shape: feed.shape });
     }
-    const used = new Set(given.flatMap((g) => [...variablesOf(...g.port.shape)]));
-    const parameters = this.#graph.symbols.filter((s) => used.has(s.name));
-    const bound = bindParameters({ parameters, requires: [] }, given);
+    const used = new Set(shapes.flatMap((g) => [...variablesOf(...g.port.shape)]));
+    const given = Object.keys(this.#options.shapes).map((name) => spellName(name, "dim"));
+    // What nobody gave a range may be empty: keys and values before the first token are.
+    const parameters = this.#graph.symbols
+      .filter((s) => used.has(s.name))
+      .map((s) => (s.max === Infinity && !given.includes(s.name) ? { ...s, min: 0 } : s));
+    const bound = bindParameters({ parameters, requires: [] }, shapes);
     if (!bound.ok) return bound;
     const order = [...bound.value].sort(([a], [b]) => (a < b ? -1 : 1));
     return ok(new Map(order));

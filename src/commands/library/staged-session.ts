@@ -1,18 +1,19 @@
 /**
- * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression): programs for what lies between,
- * each for any size up to the bound, and between them the reference of the one operator, which tells how
- * many there are in this run. A program that would get an empty tensor is not run: its references are,
+ * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression) or when a loop ends, or that draws numbers: programs for
+ * what lies between, each for any size up to the bound, and between them the reference of the one operator,
+ * which tells how many there are in this run. A program that would get an empty tensor is not run: its references are,
  * which cost nothing then.
  */
-import { prepareFor } from "../../compile.ts";
-import type { Graph, Model, WeightStore } from "../../graph/graph.ts";
+import { isRepeated, prepareFor } from "../../compile.ts";
+import type { Graph, Model, Node, WeightStore } from "../../graph/graph.ts";
+import { subgraphsOf } from "../../graph/op-table.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { runGraph } from "../../interp/graph.ts";
 import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
 import { memoryBytes } from "../../runtime/storage-sizes.ts";
 import { elementCount } from "../../semantics/shape.ts";
 import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import { importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
 import { compileImported, findTarget, type OpenOptions, startSession } from "./open-model.ts";
@@ -45,8 +46,8 @@ export function stageModel(
   const open = unboundedSymbols(read.value.graph);
   if (open) return fail(open);
   const { graph, weights } = prepareFor(read.value, target.value);
-  const parts = splitAtData(graph);
-  if (parts.length === 1) return undefined;
+  const parts = splitAtData(graph, (node) => isRepeated(node, target.value));
+  if (!parts) return undefined;
   const stages: Stage[] = [];
   for (const part of parts) {
     const stage = part.kind === "data" ? ok(undefined) : startPart({ ...part, weights }, options);
@@ -55,7 +56,18 @@ export function stageModel(
   }
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
-  return ok({ face, session: new StagedSession(graph, stages) }, read.warnings);
+  const bodies = parts.flatMap((p) => (p.kind === "data" ? p.graph.nodes : []));
+  const slow = bodies.filter((node) => subgraphsOf(node).length > 0);
+  const session = new StagedSession(graph, stages);
+  return ok({ face, session }, [...read.warnings, ...slow.map(onReference)]);
+}
+
+/** Control flow that ends where data say so: told, because the reference takes its time. */
+function onReference(node: Node): Diagnostic {
+  const found = diagnostic("SCH015", `${node.op} of ${node.origin ?? "the model"} has no program`, {
+    help: "its body runs on the reference, in every trip; bound its trips by 64 to have it copied out",
+  });
+  return { ...found, severity: "warning" };
 }
 
 function startPart(

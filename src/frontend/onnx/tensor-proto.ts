@@ -73,7 +73,8 @@ export function readStringTensor(proto: TensorProto, at: string): StringTensor |
 }
 
 /** Non-negative extents whose product stays exact (limited like that of every tensor). */
-function readDims(dims: readonly bigint[], what: string, at: string): number[] {
+/** Extents of a tensor of a file. */
+export function readDims(dims: readonly bigint[], what: string, at: string): number[] {
   const shape = dims.map(Number);
   let count = 1;
   for (const extent of shape) count *= Math.max(extent, 1);

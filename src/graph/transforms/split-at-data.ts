@@ -1,8 +1,8 @@
 /**
- * A graph cut where sizes are decided by data (positions of non-zero elements, boxes that survive): parts
- * that run one after another, each a graph of its own. A part of kind `data` is one such node; in the parts
- * behind it the size is a symbol of the inputs' shapes like any other, from 1 up to the bound that the node
- * gives. Values go from part to part under their names.
+ * A graph cut where sizes are decided by data (positions of non-zero elements, boxes that survive), where
+ * numbers are drawn and where control flow is left that no program holds: parts that run one after another, each a graph of its own. A
+ * part of kind `data` is one such node; in the parts behind it the size is a symbol of the inputs' shapes
+ * like any other, from 1 up to the bound that the node gives. Values go from part to part under their names.
  */
 import { variablesOf } from "../../semantics/index-expr.ts";
 import { type AnyAttrs, attrParts } from "../attr-schema.ts";
@@ -16,10 +16,13 @@ export interface GraphPart {
   readonly graph: Graph;
 }
 
-/** In the order they run; one part where no data decide a size. */
-export function splitAtData(graph: Graph): readonly GraphPart[] {
-  const cuts = new Set(graph.nodes.filter((node) => isCut(node, graph)));
-  if (cuts.size === 0) return [{ kind: "program", graph }];
+/** In the order they run; undefined where there is nothing to cut at. */
+export function splitAtData(
+  graph: Graph,
+  hasProgram: (node: Node) => boolean,
+): readonly GraphPart[] | undefined {
+  const cuts = new Set(graph.nodes.filter((node) => isCut(node, graph) && !hasProgram(node)));
+  if (cuts.size === 0) return undefined;
   const levels = levelsOf(graph, cuts);
   const last = Math.max(...levels.values());
   const parts: GraphPart[] = [];
@@ -35,8 +38,8 @@ export function splitAtData(graph: Graph): readonly GraphPart[] {
 }
 
 function isCut(node: Node, graph: Graph): boolean {
-  const { dataDependentShape, hasSubgraph } = traitsOf(node, graph);
-  return dataDependentShape === true && hasSubgraph !== true;
+  const { dataDependentShape, hasSubgraph, random } = traitsOf(node, graph);
+  return dataDependentShape === true || hasSubgraph === true || random === true;
 }
 
 /** How many cuts lie before each node, on the path with the most. */
@@ -59,13 +62,20 @@ function levelsOf(graph: Graph, cuts: ReadonlySet<Node>): ReadonlyMap<Node, numb
   return levels;
 }
 
-/** Symbols that nodes mention. */
+/** Symbols that nodes mention, in their bodies too. */
 function symbolsOf(nodes: readonly Node[], graph: Graph): readonly string[] {
-  const shapes = nodes.flatMap((node) => [
-    ...[...node.inputs, ...node.outputs].flatMap((id) => graph.values[id]!.type.shape),
-    ...attrParts(schemaOf(node.op), node.attrs as AnyAttrs).dims,
-  ]);
-  return [...variablesOf(...shapes)];
+  const found = new Set<string>();
+  for (const node of nodes) {
+    const { dims, graphs } = attrParts(schemaOf(node.op), node.attrs as AnyAttrs);
+    const ids = [...node.inputs, ...node.outputs];
+    const shapes = ids.flatMap((id) => graph.values[id]!.type.shape);
+    for (const name of variablesOf(...shapes, ...dims)) found.add(name);
+    for (const body of graphs) {
+      const own = new Set(body.symbols.map((s) => s.name));
+      for (const name of symbolsOf(body.nodes, body)) if (!own.has(name)) found.add(name);
+    }
+  }
+  return [...found];
 }
 
 /** These nodes as a graph: what they take from outside goes in, what is used outside comes out. */

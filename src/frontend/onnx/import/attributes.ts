@@ -8,6 +8,7 @@ import {
   type AttributeProto,
   AttributeProto_AttributeType as AttributeType,
   type GraphProto,
+  type SparseTensorProto,
   type TensorProto,
 } from "../generated/onnx_pb.ts";
 
@@ -62,6 +63,10 @@ export class Attributes {
 
   tensor(name: string): TensorProto | undefined {
     return this.#get(name, AttributeType.TENSOR)?.t;
+  }
+
+  sparse(name: string): SparseTensorProto | undefined {
+    return this.#get(name, AttributeType.SPARSE_TENSOR)?.sparseTensor;
   }
 
   graph(name: string): GraphProto | undefined {

@@ -22,6 +22,7 @@ import type { ReadExternal } from "../external-data.ts";
 import type { GraphProto, ModelProto, TensorProto, ValueInfoProto } from "../generated/onnx_pb.ts";
 import { type InputValue, isTensor, type OutputForm } from "../host-value.ts";
 import { readModelFile } from "../model-file.ts";
+import { readSparseTensor } from "../sparse-tensor.ts";
 import { readStringTensor, readTensorProto, viewBytes } from "../tensor-proto.ts";
 import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
 import { Assembly, spellName } from "./assembly.ts";
@@ -141,13 +142,6 @@ class ModelImport {
   }
 
   #bindInitializers(graph: GraphProto, scope: Scope): void {
-    if (graph.sparseInitializer.length > 0) {
-      this.#collect(() =>
-        reject("ONX014", `the graph has ${graph.sparseInitializer.length} sparse initializers`, {
-          help: "export the model with dense weights",
-        }),
-      );
-    }
     for (const tensor of graph.initializer) {
       const at = `initializer ${JSON.stringify(tensor.name)}`;
       this.#collect(
@@ -155,6 +149,17 @@ class ModelImport {
           if (!scope.bind(tensor.name, this.#readTensor(tensor, at))) duplicate(tensor.name, at);
         },
         () => scope.bind(tensor.name, "failed"),
+      );
+    }
+    for (const sparse of graph.sparseInitializer) {
+      const name = sparse.values?.name ?? "";
+      const at = `initializer ${JSON.stringify(name)}`;
+      this.#collect(
+        () => {
+          const dense = constantOperand(readSparseTensor(sparse, at), name);
+          if (!scope.bind(name, dense)) duplicate(name, at);
+        },
+        () => scope.bind(name, "failed"),
       );
     }
   }

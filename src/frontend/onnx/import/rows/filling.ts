@@ -11,6 +11,7 @@ import {
 } from "../../../../semantics/index-expr.ts";
 import { simplify } from "../../../../semantics/index-range.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
+import { readSparseTensor } from "../../sparse-tensor.ts";
 import { readStringTensor, readTensorProto } from "../../tensor-proto.ts";
 import type { NodeView } from "../node-view.ts";
 import { type Bound, constantFromRef, constantOperand, type Operand } from "../operand.ts";
@@ -43,6 +44,8 @@ function constantNode(node: NodeView): Bound {
     if (tensor.kind === "inline") return constantOperand(tensor.tensor, name);
     node.refuse("a Constant with external data", "inline contents");
   }
+  const sparse = attributes.sparse("sparse_value");
+  if (sparse) return constantOperand(readSparseTensor(sparse, node.origin.at), name);
   const f32 = (shape: readonly number[], data: readonly number[]) =>
     constantFromRef(refTensor("f32", shape, data.map(Math.fround)), name);
   const i64 = (shape: readonly number[], data: readonly number[]) =>
@@ -57,8 +60,8 @@ function constantNode(node: NodeView): Bound {
   const texts = attributes.strings("value_strings");
   if (texts) return { kind: "strings", shape: [texts.length], elements: texts };
   return node.refuse(
-    "a Constant without a dense value",
-    "value, value_float(s), value_int(s), value_string(s)",
+    "a Constant without a value",
+    "value, sparse_value, value_float(s), value_int(s), value_string(s)",
   );
 }
 

@@ -123,7 +123,6 @@ function resize(node: NodeView): Operand {
   const coordinates = readCoordinates(node, old);
   const crop = coordinates === "tf_crop_and_resize";
   const kept = dropUnchanged(x.type.shape, sortTarget(target), crop);
-  if (kept.axes.length === 0) return x;
   const region = crop ? node.numbers(1, "roi") : [];
   const attrs: ResizeAttrs = {
     mode: attributes.choice("mode", "nearest", "linear", "cubic"),
@@ -147,7 +146,7 @@ function resize(node: NodeView): Operand {
       regionEnd: sortByAxis(target.axes, region.slice(region.length / 2)),
     }),
   };
-  return node.emit("resize", [x], attrs);
+  return kept.axes.length === 0 ? x : node.emit("resize", [x], attrs);
 }
 
 function readCoordinates(node: NodeView, old: boolean): ResizeAttrs["coordinates"] {
@@ -175,9 +174,10 @@ function upsample(node: NodeView): Operand {
   const given = node.version < 9 ? node.attributes.floats("scales") : node.numbers(1, "scales");
   const scales = (given ?? []).map((v) => exactScale(node, v));
   const kept = dropUnchanged(shape, fromScales(node, shape, axes, scales), false);
+  const mode = node.attributes.choice("mode", "nearest", "linear");
   if (kept.axes.length === 0) return x;
   return node.emit("resize", [x], {
-    mode: node.attributes.choice("mode", "nearest", "linear"),
+    mode,
     coordinates: "asymmetric",
     nearest: "floor",
     cubicCoefficient: -0.75,
