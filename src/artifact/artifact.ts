@@ -67,6 +67,8 @@ const searchSchema = z.strictObject({
       estimateNs: z.number(),
       /** Time that no schedule can stay below. */
       boundNs: z.number(),
+      /** What takes it, on machines of blocks of threads. */
+      boundBy: z.enum(["arithmetic", "shared cache", "memory"]).optional(),
       /** States that were named, and what is left of them after each constraint and phase. */
       generated: count,
       removed: z.array(z.strictObject({ constraint: z.string(), states: count })),

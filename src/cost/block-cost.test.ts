@@ -1,26 +1,33 @@
 import { describe, expect, it } from "vitest";
+import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import { applySchedule } from "../schedule/apply.ts";
+import { enumerateBlockSchedules } from "../schedule/blocks/block-candidates.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
 import type { Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
-import { priceRegion } from "./region-price.ts";
+import { priceRegion, regionBoundNs } from "./region-price.ts";
 
 function value<T>(result: Result<T>): T {
   if (result.ok) return result.value;
   throw new Error(result.diagnostics[0]!.message);
 }
 
-/** Price of 128 x 768 sums over 3072, a weight read with its rows or its columns by neighbours. */
-function priced(weight: string, directives: string): number {
-  const region = value(
+/** 128 x 768 sums over 3072 of a type. */
+function sums(dtype: string, weight: string): Region {
+  return value(
     parseRegion(`region r group r anchor S0 inlined () epilogue () {
-      input x : f32[128, 3072] weight w : f32[3072, 768] weight t : f32[768, 3072]
-      output y : f32[128, 768]
+      input x : ${dtype}[128, 3072] weight w : ${dtype}[3072, 768] weight t : ${dtype}[768, 3072]
+      output y : ${dtype}[128, 768]
       statement S0 "" {i in 128, j in 768, reduce k in 3072} {
         y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], ${weight}))
       } }`),
   );
+}
+
+/** Price of 128 x 768 sums over 3072, a weight read with its rows or its columns by neighbours. */
+function priced(weight: string, directives: string): number {
+  const region = sums("f32", weight);
   const schedule = value(parseSchedule(`schedule "r" for "h200" { ${directives} }`));
   return priceRegion(value(applySchedule(region, schedule)), targets.get("h200")!).estimateNs;
 }
@@ -35,5 +42,43 @@ describe("prices of loops on blocks of threads", () => {
   it("count the lines that a warp touches: neighbours far apart take one each", () => {
     expect(priced("w[k, j]", shared)).toBeGreaterThan(4 * priced("t[j, k]", shared));
     expect(priced("t[j, k]", spread)).toBeGreaterThan(4 * priced("w[k, j]", spread));
+  });
+});
+
+describe("the bound on blocks of threads", () => {
+  const target = targets.get("h200")!;
+  const { memoryBytesPerNs, nearBytes } = target.blocks!;
+
+  it("is that of the whole device, and no candidate is priced below it", () => {
+    for (const [dtype, weight] of [
+      ["f32", "t[j, k]"],
+      ["bf16", "t[j, k]"],
+      ["f16", "w[k, j]"],
+    ] as const) {
+      const region = sums(dtype, weight);
+      const boundNs = regionBoundNs(region, target);
+      // 604 million operations at 67 TFLOP/s or at a thousand.
+      expect(boundNs).toBeGreaterThan(100);
+      expect(boundNs).toBeLessThan(dtype === "f32" ? 12_000 : 2000);
+      const schedules = enumerateBlockSchedules(region, target);
+      expect(schedules.length).toBeGreaterThan(10);
+      for (const schedule of schedules) {
+        const price = priceRegion(value(applySchedule(region, schedule)), target);
+        expect(price.boundNs).toBe(boundNs);
+        expect(price.estimateNs).toBeGreaterThanOrEqual(boundNs);
+      }
+    }
+  });
+
+  it("counts bytes that the shared cache cannot hold at the rate of memory", () => {
+    const rows = 2 ** 18;
+    const region = value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : f32[${rows}, 1024] output y : f32[${rows}, 1024]
+        statement S0 "" {i in ${rows}, j in 1024} { y[i, j] = (add(x[i, j], x[i, j])) } }`),
+    );
+    const bytes = 2 * rows * 1024 * 4;
+    const boundNs = regionBoundNs(region, target);
+    expect(boundNs).toBeCloseTo((bytes - nearBytes) / memoryBytesPerNs.value / 1.15, 0);
   });
 });

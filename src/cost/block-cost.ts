@@ -29,15 +29,9 @@ import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
+import { blockBound } from "./block-bound.ts";
 import { productNanoseconds } from "./product-cost.ts";
-import {
-  bodyFlops,
-  compulsoryBytes,
-  longestOf,
-  pointsOf,
-  product,
-  type RegionPrice,
-} from "./region-work.ts";
+import { compulsoryBytes, longestOf, product, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
 
 /** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
@@ -70,34 +64,19 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   const { attention, rows } = scheduled;
   let estimateNs = rows ? limits.launchNs.value + rowsNanoseconds(scheduled, rows, limits) : 0;
   if (attention) estimateNs = limits.launchNs.value + attentionNanoseconds(attention, limits);
-  let flops = 0;
-  for (const s of scheduled.statements) {
-    if (rows || attention) {
-      flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
-      continue;
-    }
+  for (const s of rows || attention ? [] : scheduled.statements) {
     const product = scheduled.products.find((p) => p.directive.statement === s.statement.name);
     if (product) {
       estimateNs += limits.launchNs.value + productNanoseconds(product, s.statement, limits);
-      flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
       continue;
     }
     estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();
     if (!guests.has(s.statement.name)) estimateNs += limits.launchNs.value;
-    flops += pointsOf(s.statement, ranges) * bodyFlops(s.statement);
   }
   const bytes = compulsoryBytes(scheduled.region, ranges);
   const isNear = bytes <= limits.nearBytes;
   const rate = isNear ? limits.nearBytesPerNs.value : limits.memoryBytesPerNs.value;
-  const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
-  const vectorFlops = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
-  const { warpMatrixFlopsPerNs, groupMatrixFlopsPerNs } = limits;
-  const matrixFlops = [warpMatrixFlopsPerNs, groupMatrixFlopsPerNs].flatMap((rates) =>
-    Object.values(rates).map((r) => r.value),
-  );
-  const isMatrix = attention || scheduled.products.some((p) => p.directive.by !== "fma");
-  const flopsPerNs = isMatrix ? Math.max(vectorFlops, ...matrixFlops) : vectorFlops;
-  const boundNs = Math.max(bytes / rate, flops / flopsPerNs) / 1.15;
+  const boundNs = blockBound(scheduled.region, limits).ns;
   return { estimateNs: longestOf(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
 }
 

@@ -18,6 +18,7 @@ import {
 } from "../schedule/states/nest-figures.ts";
 import type { TilePrice, TilePricer } from "../schedule/states/region-states.ts";
 import type { Target } from "../target/target.ts";
+import { blockBound } from "./block-bound.ts";
 import { priceOnBlocks } from "./block-cost.ts";
 import { type CoreFigures, coreFigures } from "./core-figures.ts";
 import { type CoreTerms, NestPricer } from "./nest-price.ts";
@@ -98,7 +99,9 @@ class PricedLoops implements TilePrice {
   }
 }
 
+/** A time that no schedule of the region beats: of one core, and of the whole device where grids are of blocks. */
 export function regionBoundNs(region: Region, target: Target): number {
+  if (target.blocks) return blockBound(region, target.blocks).ns;
   const ranges = symbolRanges(region);
   const terms = dotTermsOf(target);
   let flops = 0;

@@ -7,7 +7,9 @@ import { writeAtomically } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Target } from "../../target/target.ts";
 import type { Action } from "../command.ts";
+import { type BlockKernel, blockKernels, describeKernel } from "../library/block-kernels.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
@@ -41,16 +43,25 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   const drawn = args.svg === undefined ? ok([]) : writePictures(opened.value, search, args.svg);
   if (!drawn.ok) return drawn;
   const pictures = drawn.value;
+  const kernels = blockKernels(opened.value.code.program, target);
+  if (!kernels.ok) return kernels;
+  const ofRegion = (region: RegionSearch): readonly BlockKernel[] =>
+    kernels.value.filter((k) => k.region === region.name);
   const text = [
     describeCertificate(search),
     describePrices(search),
     "",
-    args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened.value),
+    args.region === undefined
+      ? printAll(shown.value)
+      : printOne(shown.value[0]!, opened.value, ofRegion),
     ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),
   ].join("\n");
   const data = {
     ...search,
-    regions: shown.value,
+    regions: shown.value.map((region) => {
+      const own = ofRegion(region);
+      return own.length > 0 ? { ...region, kernels: own } : region;
+    }),
     ...(pictures.length > 0 && { pictures }),
   };
   return ok({ data, text, target: target.name }, opened.warnings);
@@ -120,7 +131,11 @@ function printAll(regions: readonly RegionSearch[]): string {
   return printTable([...head, "estimate ms", "of roofline"], rows);
 }
 
-function printOne(region: RegionSearch, { code }: OpenModel): string {
+function printOne(
+  region: RegionSearch,
+  { code, target }: OpenModel,
+  kernelsOf: (region: RegionSearch) => readonly BlockKernel[],
+): string {
   const [roofline, symmetry, occupancy, priced] = phaseShares(region);
   const steps: (readonly [string, number, string])[] = [
     ["states named", region.generated, ""],
@@ -141,7 +156,22 @@ function printOne(region: RegionSearch, { code }: OpenModel): string {
       steps.map(([step, states, of]) => [step, String(states), of]),
     ),
     "",
-    `estimate ${(region.estimateNs / 1e6).toFixed(4)} ms, roofline ${(region.boundNs / 1e6).toFixed(4)} ms`,
+    ...describeBound(region, target),
+    ...kernelsOf(region).flatMap(describeKernel),
     ...(schedule ? ["", printSchedule(schedule).trimEnd()] : []),
   ].join("\n");
+}
+
+/** What the region takes as priced, and what no schedule of it beats. */
+function describeBound({ estimateNs, boundNs, boundBy }: RegionSearch, target: Target): string[] {
+  const ms = (ns: number): string => `${(ns / 1e6).toFixed(4)} ms`;
+  const by = boundBy === undefined ? "" : ` (${boundBy})`;
+  const lines = [
+    `estimate ${ms(estimateNs)}, roofline ${ms(boundNs)}${by}: the estimate is at ${share(boundNs, estimateNs)} of it`,
+  ];
+  const { blocks } = target;
+  if (!blocks) return lines;
+  const alone = blocks.launchNs.value + blocks.memoryLatencyNs.value;
+  if (alone <= boundNs) return lines;
+  return [...lines, `bound by latency: a launch and a load from memory alone take ${ms(alone)}`];
 }

@@ -1,6 +1,7 @@
 /** How the schedules of a compiled model were chosen, as artifacts and reports have it. */
 import type { SearchReport } from "../../artifact/artifact.ts";
 import type { CompiledModel } from "../../compile.ts";
+import { blockBound } from "../../cost/block-bound.ts";
 import { codeWork } from "../../cost/mix-price.ts";
 import { priceParts } from "../../cost/price-parts.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
@@ -13,6 +14,7 @@ export function searchReport(
   calibration?: CalibrationOrigin,
 ): SearchReport {
   const { regions, certificate } = compiled;
+  const limits = targets.get(target)?.blocks;
   const { solver, reason, objectivePs, boundPs, gap, trace, ...counts } = certificate;
   return {
     target,
@@ -39,8 +41,9 @@ export function searchReport(
       const removed = funnel ? funnel.removed.map((r) => ({ ...r })) : [];
       const phases = { roofline, symmetry, occupancy, code };
       const parts = partsOf(scheduled, estimateNs, compiled);
+      const boundBy = limits && blockBound(scheduled.region, limits).by;
       const found = { name, estimateNs, boundNs, generated, removed, legal, ...phases, kept };
-      return { ...found, ...(parts && { parts }) };
+      return { ...found, ...(boundBy && { boundBy }), ...(parts && { parts }) };
     }),
   };
 }
