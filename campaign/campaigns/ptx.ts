@@ -160,11 +160,11 @@ const attentions: readonly AttentionCase[] = [
   },
   {
     ...{ ...square, depth: 64, dtype: "bf16", causal: false },
-    how: "by wgmma tile (192, 128) warps 12 stages 2",
+    how: "by wgmma tile (192, 128) warps 12 stages 2 gathered",
   },
   {
     ...{ ...square, groups: 2, depth: 128, dtype: "f16", causal: true },
-    how: "by wgmma tile (128, 128) warps 8 stages 2",
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
   },
   {
     ...{ ...square, depth: 256, dtype: "bf16", causal: false },

@@ -44,10 +44,12 @@ const registerUnit = 8;
  * hand-overs, both products at the rate of the instruction over this part of it, and the softmax of one of
  * the groups, since the others' is hidden behind products.
  */
-const [groupStepNs, groupSustained] = [430, 1.19] as const;
+const [groupStepNs, groupSustained] = [400, 1.19] as const;
 const groupRows = 64;
 /** Part of the rate of memory at which results go there in pairs, half a sector at a time. */
 const scatteredShare = 0.38;
+/** And of results that are copied out in whole lines. */
+const gatheredShare = 0.8;
 
 export function attentionNanoseconds(attention: ScheduledAttention, limits: BlockLimits): number {
   const { by } = attention.directive;
@@ -69,8 +71,8 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   const latency = (loadedLatency * limits.memoryLatencyNs.value) / directive.stages;
   const step = Math.max(groupStepNs + multiply + softmax, far, latency);
   const results = bytesOfElement * active * rows * width;
-  const ends =
-    2 * limits.memoryLatencyNs.value + results / (scatteredShare * limits.memoryBytesPerNs.value);
+  const share = directive.gathered ? gatheredShare : scatteredShare;
+  const ends = 2 * limits.memoryLatencyNs.value + results / (share * limits.memoryBytesPerNs.value);
   const rounds = blocks / limits.cores;
   // Blocks of a triangle are unlike: no round of them ends together.
   const whole = isTriangular(directive, form) ? Math.max(1, rounds + 0.5) : Math.ceil(rounds);

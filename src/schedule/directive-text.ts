@@ -86,7 +86,7 @@ export function printDirective(d: Directive): string {
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
     case "attend":
-      return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}`;
+      return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}${d.gathered ? " gathered" : ""}`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -253,7 +253,8 @@ function readAttend(reader: TextReader): Directive {
   const warps = reader.number("warps of a block");
   reader.expect("stages");
   const stages = reader.number("a number of stages");
-  return { kind: "attend", statement, by, tile: [rows!, columns!], warps, stages };
+  const gathered = reader.accept("gathered");
+  return { kind: "attend", statement, by, tile: [rows!, columns!], warps, stages, gathered };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

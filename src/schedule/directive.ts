@@ -180,6 +180,8 @@ export interface AttendDirective {
   readonly warps: number;
   /** Steps whose keys and values shared memory holds at once. */
   readonly stages: number;
+  /** Whether results are gathered in shared memory and copied out in whole lines, or stored by each thread. */
+  readonly gathered: boolean;
 }
 
 export interface Schedule {

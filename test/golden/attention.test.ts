@@ -32,7 +32,7 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     "by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false },
-      how: "by wgmma tile (64, 16) warps 4 stages 2",
+      how: "by wgmma tile (64, 16) warps 4 stages 2 gathered",
     },
   ],
 ];

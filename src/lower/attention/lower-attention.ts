@@ -23,6 +23,7 @@ import {
   type IndexExpr,
   mod,
   mul,
+  sub,
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
@@ -62,8 +63,11 @@ export function lowerAttention(
 export function attentionViews({ region, attention }: ScheduledRegion): readonly LineView[] {
   if (attention?.directive.by !== "wgmma") return [];
   const shapeOf = (tensor: string) => region.tensors.get(tensor)!.shape;
-  const { query, key, value } = attention.form;
-  return [query, key, value].flatMap((operand) => lineAccess({ operand }, shapeOf).view ?? []);
+  const { query, key, value, writes, result } = attention.form;
+  const results = attention.directive.gathered ? [{ access: writes[0]!, box: result! }] : [];
+  return [query, key, value, ...results].flatMap(
+    ({ access, box }) => lineAccess({ access, ...(box && { box }) }, shapeOf).view ?? [],
+  );
 }
 
 const laneName = "@lane";
@@ -96,7 +100,9 @@ class AttentionLowering {
       (l) => [l.name, axis("problem", constantValue(l.extent)!)] as const,
     );
     // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
-    const tile = axis("down", plan.tiles);
+    const below = axis("down", plan.tiles);
+    // Those of a triangle with the most steps first: the last ones to end are short.
+    const tile = plan.isTriangular ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
     this.#axes = axes.length > 0 ? axes : one;
     const thread = context.names.fresh("thread");
@@ -147,8 +153,9 @@ class AttentionLowering {
       scale: (body) => softmax.scale(body),
       narrow: (body) => softmax.narrow(body),
     });
-    this.#epilogue(block, parts, softmax);
-    return { buffers: [], ...stream.parts(block.statements) };
+    if (this.#plan.directive.gathered) this.#gather(block, stream, parts, softmax);
+    else this.#epilogue(block, parts, softmax);
+    return stream.parts(block.statements);
   }
 
   /** Weights and sums of a step. */
@@ -287,6 +294,32 @@ class AttentionLowering {
         });
       });
     });
+  }
+
+  #gather(
+    block: Block,
+    stream: StreamedAttention,
+    parts: ThreadParts,
+    softmax: OnlineSoftmax,
+  ): void {
+    const { form } = this.#plan;
+    const [shares] = softmax.shares(block);
+    stream.gather(block, parts.warpRow, (body, half, j) => {
+      const sums = loadExpr(resultName, parts.pair(0, j, half), { dtype: "f32", lanes: 2 });
+      const value = applyExpr("mul", sums, splatExpr(shares![half]!, 2));
+      const row = simplify(add(this.#place.firstRow, parts.row(0, half)), this.#ranges);
+      const site = this.#site(body, { row, column: parts.column(j), ranges: this.#ranges });
+      const guarded = form.finishReads.map((access) =>
+        loadAccess({ ...access, guard: [...access.guard, ...this.#isRow(row)] }, site),
+      );
+      return lowerScalar(form.finish[0]!, [body.bind(value), ...guarded], site);
+    });
+  }
+
+  /** Where a row of the tile is one of the operand. */
+  #isRow(row: IndexExpr): readonly Condition[] {
+    const { form, rows } = this.#plan;
+    return form.rows % rows === 0 ? [] : [less(row, constant(form.rows))];
   }
 
   /** The statement's epilogue on two neighbouring results, and their store. */

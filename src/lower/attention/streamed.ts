@@ -14,13 +14,14 @@
  *
  * Weights are the left operand as their threads hold them. Rows and columns that hang over are zeros.
  */
-import { issue, tileAt } from "../../program/expr.ts";
-import type { Kernel } from "../../program/program.ts";
-import type { Statement } from "../../program/statement.ts";
-import type { Access } from "../../region/nest.ts";
+import { issue, storeTo, tileAt } from "../../program/expr.ts";
+import type { Buffer, Kernel } from "../../program/program.ts";
+import type { Expr, Statement } from "../../program/statement.ts";
+import type { Access, Write } from "../../region/nest.ts";
 import {
   columnName,
   depthName,
+  type OperandBox,
   rowName,
   widthName,
 } from "../../schedule/attention/attention-form.ts";
@@ -40,7 +41,14 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
 import type { Block, Names } from "../block.ts";
-import { arrive, groupThreads, onOne, phaseCounter, shareRegisters } from "../tiles.ts";
+import {
+  arrive,
+  groupThreads,
+  onOne,
+  phaseCounter,
+  registerTile,
+  shareRegisters,
+} from "../tiles.ts";
 import {
   type AttentionPlace,
   type AttentionPlan,
@@ -55,6 +63,14 @@ import { resultName, scoreName, weightName } from "./thread-parts.ts";
 const [groupRows, groupDepth] = [64, 16] as const;
 /** The group of multiplications; whether queries are there; stages that are full and empty. */
 const multiplying = "mma";
+/** The group of copies to memory, the registers that one matrix store takes, and what they are in order. */
+const [copied, packedName] = ["copies", "packed"] as const;
+const corners = [
+  [0, 0],
+  [0, 1],
+  [1, 0],
+  [1, 1],
+] as const;
 const [ready, full, empty] = ["ready", "full", "empty"] as const;
 
 /** A tensor with the axes behind its lines as one. */
@@ -66,11 +82,11 @@ export interface LineView {
 
 type Shapes = (tensor: string) => readonly IndexExpr[];
 
-/** An operand's access by lines and elements, with the view that it goes through if it does. */
-export function lineAccess(
-  { operand: { access, box } }: Pick<Staged, "operand">,
+/** An access by lines and elements, with the view that it goes through if it does. */
+export function lineAccess<T extends Access | Write>(
+  { access, box }: { readonly access: T; readonly box?: OperandBox },
   shapeOf: Shapes,
-): { readonly access: Access; readonly view?: LineView } {
+): { readonly access: T; readonly view?: LineView } {
   const { tensor, index } = access;
   const axis = box!.axis + 1;
   if (axis === index.length - 1) return { access };
@@ -117,14 +133,16 @@ export class StreamedAttention {
     this.#further = simplify(sub(tripsOf(plan, place.tile), 1), place.ranges);
   }
 
-  /** Counters and roles; `consume` is what a warpgroup does. */
-  parts(consume: readonly Statement[]): Pick<Kernel, "counters" | "roles"> {
-    const { groups, stages } = this.#plan;
+  /** Buffers of its own, counters and roles; `consume` is what a warpgroup does. */
+  parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
+    const { groups, stages, directive, form } = this.#plan;
+    const packed: readonly Buffer[] = [registerTile(packedName, form.dtype, [8])];
     const { thread } = this.#place;
     const [few, many] = shareRegisters(groups);
     const role = { threads: groupThreads, threadVariable: thread };
     const copyVariable = this.#context.group;
     return {
+      buffers: directive.gathered ? packed : [],
       counters: [
         phaseCounter(ready, [1], 1),
         phaseCounter(full, [2, stages], 1),
@@ -186,7 +204,7 @@ export class StreamedAttention {
     signals: { readonly counter: string; readonly index: readonly IndexExpr[] },
   ): readonly Statement[] {
     const { batch, ranges } = this.#place;
-    const { access } = lineAccess(staged, this.#context.shapeOf);
+    const { access } = lineAccess(staged.operand, this.#context.shapeOf);
     const completion = { kind: "signals", ...signals, scope: "instance" } as const;
     const box = [staged.lines, panelElements];
     return Array.from({ length: staged.elements / panelElements }, (_, panel) => {
@@ -230,6 +248,52 @@ export class StreamedAttention {
     block.push(...this.#loop(body.statements));
     this.#multiplyValues(block, this.#further);
     this.#await(block, 0);
+  }
+
+  /**
+   * Results by way of where the queries were, each group its own rows, and from there to memory, whole lines at
+   * a time: what hangs over is dropped. `value` gives two neighbours of a half of a block of 16 rows.
+   */
+  gather(
+    block: Block,
+    warpRow: IndexExpr,
+    value: (block: Block, half: number, j: number) => Expr,
+  ): void {
+    const { query, form } = this.#plan;
+    const { thread, batch, firstRow, ranges } = this.#place;
+    for (let column = 0; column < form.width; column += 16) {
+      // A thread's eight results of 16 columns, in the order of its registers.
+      for (const [near, half] of corners) {
+        const pair = value(block, half, column / 8 + near);
+        block.push(storeTo(packedName, [4 * near + 2 * half], pair));
+      }
+      const at = sharedIndex(query, constant(0), warpRow, constant(column));
+      const tile = tileAt(query.buffer, at, [16, 16]);
+      block.push(issue(`stmatrix.x4.${form.dtype}`, [tile, tileAt(packedName, [0], [8])]));
+    }
+    block.push({ kind: "fence", scope: "shared" }, { kind: "barrier", scope: "copy" });
+    const [write] = form.writes;
+    const { access } = lineAccess({ access: write!, box: form.result! }, this.#context.shapeOf);
+    const own = mul(groupRows, variable(this.#context.group));
+    const box = [groupRows, panelElements];
+    const copies = Array.from({ length: form.width / panelElements }, (_, panel) => {
+      const bindings = new Map([
+        ...batch,
+        [rowName!, add(firstRow, own)] as const,
+        [widthName!, constant(panel * panelElements)] as const,
+      ]);
+      const to = access.index.map((e) => simplify(substitute(e, bindings), ranges));
+      const from = tileAt(query.buffer, [0, panel, own, 0], box);
+      const group = { kind: "group", group: copied } as const;
+      return issue("bulk.store.2d", [tileAt(access.tensor, to, box), from], group);
+    });
+    block.push(
+      ...onOne(thread, [
+        ...copies,
+        { kind: "commitGroup", group: copied },
+        { kind: "waitGroup", group: copied, pending: 0 },
+      ]),
+    );
   }
 
   #await(block: Block, pending: number): void {

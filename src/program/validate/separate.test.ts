@@ -9,7 +9,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { Rng } from "../../support/rng.ts";
 import { Facts } from "./facts.ts";
-import { lieApart, type Place } from "./separate.ts";
+import { lieApart, originsOf, type Place, signatureOf } from "./separate.ts";
 
 const extents = { t: 4, g: 3, b: 2 } as const;
 const N = 2;
@@ -65,5 +65,20 @@ describe("lieApart", () => {
       if (says) proved++;
     }
     expect(proved / apart).toBeGreaterThan(0.6);
+  });
+});
+
+describe("signatureOf", () => {
+  it("tells instances apart by steps in either direction, wider than what lies between", () => {
+    const spread = ["t", "g"].map((name) => ({ name, identity: name, required: true }));
+    for (const step of [4, -4]) {
+      const index = add(mul(step, variable("t")), variable("g"), 12);
+      const signature = (span: number): string | undefined => {
+        const place = { ...placeOf(index, span), spread };
+        return signatureOf(place, originsOf([place]));
+      };
+      expect(signature(1)).toBeDefined();
+      expect(signature(3)).toBeUndefined();
+    }
   });
 });

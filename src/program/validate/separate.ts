@@ -2,7 +2,7 @@
  * Separation: accesses by different grid instances, role copies or threads touch different elements.
  *
  * An access along an axis has the form c v + (terms of variables already known equal) + origin + rest,
- * with 0 <= rest and rest + span <= c: two accesses of this form that touch one element agree in v.
+ * with 0 <= rest and rest + span <= |c|: two accesses of this form that touch one element agree in v.
  * Applied to one variable after another (and to serial loops around, where that helps), this shows that
  * only the same instance touches an element twice; of a loop of one trip there is only one. All
  * accesses to a buffer must have the same form: that is their signature. The origin is a constant that
@@ -147,7 +147,7 @@ function windowOf(
 ): string | undefined {
   const { place, axis } = at;
   const linear = splitLinear(e, v.name);
-  if (!linear || linear.coefficient <= 0) return undefined;
+  if (!linear || linear.coefficient === 0) return undefined;
   const origin = at.origins[axis] ?? 0;
   let rest = sub(linear.rest, origin);
   const fixed: string[] = [];
@@ -166,7 +166,8 @@ function windowOf(
     rest = part.rest;
   }
   const span = place.spans[axis]!;
-  const inside = facts.atLeast(rest, 0) && facts.atLeast(linear.coefficient - span, rest);
+  const width = Math.abs(linear.coefficient);
+  const inside = facts.atLeast(rest, 0) && facts.atLeast(width - span, rest);
   if (!inside || variablesOf(rest).has(v.name)) return undefined;
   return `${v.identity}@${axis}:${linear.coefficient}+${origin}+${fixed.sort().join("+")}`;
 }

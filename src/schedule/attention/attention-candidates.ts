@@ -6,7 +6,7 @@ import type { Region } from "../../region/nest.ts";
 import type { Target } from "../../target/target.ts";
 import type { AttendDirective } from "../directive.ts";
 import { type AttentionForm, attentionForm } from "./attention-form.ts";
-import { attendFault, attentionBytes } from "./attention-limits.ts";
+import { attendFault, attentionBytes, mayGather } from "./attention-limits.ts";
 
 /** Rows of a warp, warps of a block, columns of a step. */
 const warpRows = [16, 32] as const;
@@ -40,7 +40,15 @@ export function enumerateAttention(region: Region, target: Target): readonly Att
         for (const stages of stageCounts) {
           if (stages > 2 && columns * stages > 2 * form.columns) continue;
           const tile = [tall * warps, columns] as const;
-          found.push({ kind: "attend", statement, by: "mma", tile, warps, stages });
+          found.push({
+            kind: "attend",
+            statement,
+            by: "mma",
+            tile,
+            warps,
+            stages,
+            gathered: false,
+          });
         }
       }
     }
@@ -59,7 +67,9 @@ function streamed(statement: string, form: AttentionForm): readonly AttendDirect
       for (const stages of groupStages) {
         if (stages > 2 && columns * stages > 2 * form.columns) continue;
         const tile = [16 * warps, columns] as const;
-        found.push({ kind: "attend", statement, by: "wgmma", tile, warps, stages });
+        const d = { kind: "attend", statement, by: "wgmma", tile, warps, stages } as const;
+        const plain = { ...d, gathered: false };
+        found.push({ ...plain, gathered: mayGather(plain, form) });
       }
     }
   }

@@ -76,6 +76,10 @@ export interface AttentionForm {
   readonly finish: readonly ScalarExpr[];
   readonly finishReads: readonly Access[];
   readonly writes: readonly Write[];
+  /** How a tensor copy finds a tile of the results, where there is one result. */
+  readonly result?: OperandBox;
+  /** Type of the first result. */
+  readonly finishType: DType;
   /** Statements by what their loops are called in the form. */
   readonly names: ReadonlyMap<string, ReadonlyMap<string, IndexExpr>>;
 }
@@ -175,6 +179,8 @@ class FormReader {
       this.#names.set(statement, new Map([...at].map(([loop, e]) => [loop, substitute(e, names)])));
     }
     const finish = last.finish ?? [argument(0, "f32")];
+    const writes = last.writes.map(rename);
+    const result = this.#resultBox(writes, { rows });
     return {
       dtype,
       batch,
@@ -187,7 +193,9 @@ class FormReader {
       ...(masked.ahead !== undefined && { ahead: masked.ahead }),
       finish: finish.map((e) => substituteScalar(substituteScalar(e, named), names)),
       finishReads: last.finishReads.map((a) => access(inForm(a))),
-      writes: last.writes.map(rename),
+      writes,
+      ...(result && { result }),
+      finishType: this.#region.tensors.get(writes[0]!.tensor)!.dtype,
       names: this.#names,
     };
   }
@@ -373,7 +381,13 @@ class FormReader {
     return refuse(`neighbours in ${access.tensor} are not along one of its loops`);
   }
 
-  #box({ tensor, index }: Access, line: string, extents: Readonly<Record<string, number>>) {
+  #resultBox([only, ...others]: readonly Write[], extents: Readonly<Record<string, number>>) {
+    if (!only || others.length > 0) return undefined;
+    const isAlong = splitLinear(only.index.at(-1)!, widthName!)?.coefficient === 1;
+    return isAlong ? this.#box(only, rowName!, extents) : undefined;
+  }
+
+  #box({ tensor, index }: Access | Write, line: string, extents: Readonly<Record<string, number>>) {
     const { shape, dtype } = this.#region.tensors.get(tensor)!;
     const axes = index.flatMap((e, i) => (variablesOf(e).has(line) ? [i] : []));
     const [axis] = axes;

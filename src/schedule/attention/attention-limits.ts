@@ -45,6 +45,7 @@ function warpFault(d: AttendDirective, form: AttentionForm): string | undefined 
   for (const o of [key, value]) {
     if (o.along === columnName && columns % o.lanes !== 0) return `${columns} columns in vectors`;
   }
+  if (d.gathered) return "threads of warps store results themselves";
   const words = wordsOfThread(d, form);
   if (words <= mostWords) return undefined;
   return `a thread would hold ${words} words of results and scores`;
@@ -65,9 +66,19 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   const mixed = [key, value].find((o) => !o.box!.isWhole);
   if (mixed && form.columns % columns !== 0)
     return `behind the lines of ${mixed.access.tensor} there are others, not zeros`;
+  if (d.gathered && !mayGather(d, form)) return "no tensor copy stores its results";
   const words = wordsOfThread(d, form);
   if (words <= most) return undefined;
   return `a thread would hold ${words} words of results and scores`;
+}
+
+/** Whether results may leave by tensor copies, from where the queries were: whole tiles, or what hangs over is dropped. */
+export function mayGather({ tile }: AttendDirective, form: AttentionForm): boolean {
+  const { result, rows, depth, width, dtype, finishType } = form;
+  const isEven = rows % tile[0] === 0;
+  return (
+    result !== undefined && (result.isWhole || isEven) && depth === width && dtype === finishType
+  );
 }
 
 /** Registers of results, scores and what is multiplied by values. */
