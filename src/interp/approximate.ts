@@ -42,6 +42,12 @@ const correctlyRounded: ReadonlySet<ScalarOp> = new Set<ScalarOp>([
 /** Roundings of a function that programs approximate: emitters promise 4 units in the last place. */
 const approximatedRoundings = 5;
 
+/** Roundings of its result that an operation counts. */
+export function roundingsOf(op: ScalarOp): number {
+  if (unrounded.has(op)) return 0;
+  return correctlyRounded.has(op) ? 1 : approximatedRoundings;
+}
+
 /** Spacing of a float type's values at 1, and its smallest positive value; 0 where values are exact. */
 export function spacingOf(dtype: DType): { readonly relative: number; readonly least: number } {
   const { format, kind } = dtypes[dtype];
@@ -99,7 +105,7 @@ function compileApply(
   const { op, dtype } = expr;
   const meaning = meaningOf(op, types, fold && isFloatDType(dtype) ? "f64" : dtype);
   const reorders = fold && (op === "add" || op === "sub");
-  const roundings = unrounded.has(op) ? 0 : correctlyRounded.has(op) ? 1 : approximatedRoundings;
+  const roundings = roundingsOf(op);
   return (args, point) => {
     const given = operands.map((operand) => operand(args, point));
     const value = meaning(given.map((x) => x.value));

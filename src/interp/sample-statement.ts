@@ -24,7 +24,9 @@ import {
 } from "./approximate.ts";
 import type { Environment } from "./compiled-index.ts";
 import { compileForm, type LinearForm } from "./linear-form.ts";
+import type { NumberFrame } from "./number-approximate.ts";
 import { type ProductBody, productOf } from "./product-body.ts";
+import { SampleNumbers } from "./sample-numbers.ts";
 
 /** A tensor whose elements can be asked for one by one. */
 export interface SampleSource {
@@ -34,6 +36,8 @@ export interface SampleSource {
   readonly element: (offset: number) => ScalarValue;
   /** For values that are themselves computed: with their error. */
   readonly approximate?: (offset: number) => Approximate;
+  /** The same of a type whose values are numbers, into a slot of a frame. */
+  readonly numbers?: (offset: number, frame: NumberFrame, slot: number) => void;
   /** The elements as an array that repeats: element i is `data[(i + phase) % data.length]`. */
   readonly repeats?: { readonly data: Float64Array; readonly phase: number };
 }
@@ -84,6 +88,7 @@ export class StatementSampler {
   readonly #finish: readonly ApproximateFunction[] | undefined;
   readonly #needsPoint: boolean;
   readonly #product: ProductFold | undefined;
+  readonly #numbers: SampleNumbers | undefined;
   /** Room for the terms of one row of the innermost fold. */
   #terms = new Float64Array(0);
 
@@ -126,6 +131,7 @@ export class StatementSampler {
     this.#finish = finish?.map((e) => compileApproximate(e));
     this.#needsPoint = [...statement.body, ...(finish ?? [])].some(hasIndexValue);
     this.#product = this.#asProduct();
+    this.#numbers = SampleNumbers.of(statement, (tensor) => sourceOf(tensor).dtype);
   }
 
   /** Extents of the loops that are not folded, each for the values of those before it. */
@@ -147,6 +153,7 @@ export class StatementSampler {
   /** What the point writes; nothing outside the guard. */
   valuesAt(point: readonly number[]): readonly SampledElement[] {
     if (!this.#enter(point)) return [];
+    if (this.#numbers) return this.#sampledNumbers(this.#numbers);
     const at = this.#point();
     const values = this.#statement.reduction
       ? this.#fold(at)
@@ -158,6 +165,85 @@ export class StatementSampler {
       offset: offset.value(this.#env),
       ...results[i]!,
     }));
+  }
+
+  /**
+   * What one of the writes is at a point, a number, into a slot of a frame; false outside the guard.
+   * @param which the number of the write
+   */
+  numberAt(point: readonly number[], which: number, into: NumberFrame, slot: number): boolean {
+    if (!this.#numbers) {
+      const element = this.valuesAt(point)[which];
+      if (element) into.set(slot, Number(element.value), element.error);
+      return element !== undefined;
+    }
+    if (!this.#enter(point)) return false;
+    const { values, errors } = this.#compute(this.#numbers);
+    into.set(slot, values[which]!, errors[which]!);
+    return true;
+  }
+
+  #sampledNumbers(numbers: SampleNumbers): readonly SampledElement[] {
+    const { values, errors } = this.#compute(numbers);
+    return this.#writes.map(({ tensor, offset }, i) => ({
+      tensor,
+      offset: offset.value(this.#env),
+      value: values[i]!,
+      error: errors[i]!,
+    }));
+  }
+
+  #compute(numbers: SampleNumbers): NumberFrame {
+    const { reduction } = this.#statement;
+    if (this.#product) {
+      const { dtype } = reduction!.monoid.components[0]!;
+      const { value, error } = this.#foldProducts(this.#product, dtype);
+      numbers.results.set(0, Number(value), error);
+    } else if (reduction) {
+      numbers.start();
+      this.#stepNumbers(numbers, 0);
+      numbers.endFold();
+    } else {
+      this.#readNumbers(this.#reads, numbers.reads, 0);
+      numbers.evaluate();
+    }
+    numbers.finish((frame, from) => this.#readNumbers(this.#finishReads, frame, from));
+    return numbers.results;
+  }
+
+  #stepNumbers(numbers: SampleNumbers, depth: number): void {
+    const loop = this.#folds[depth];
+    if (!loop) {
+      if (!holds(this.#innerGuard, this.#env)) return;
+      for (const load of this.#innerLoads) load();
+      this.#readNumbers(this.#reads, numbers.reads, 0);
+      numbers.step();
+      return;
+    }
+    const extent = loop.extent.value(this.#env);
+    for (let i = 0; i < extent; i++) {
+      this.#env[loop.slot] = i;
+      this.#stepNumbers(numbers, depth + 1);
+    }
+  }
+
+  #readNumbers(readers: readonly Reader[], frame: NumberFrame, from: number): void {
+    for (let i = 0; i < readers.length; i++) {
+      const { guard, offset, fill, source } = readers[i]!;
+      if (!holds(guard, this.#env)) {
+        frame.set(from + i, fill as number, 0);
+        continue;
+      }
+      const at = offset.value(this.#env);
+      if (source.numbers) source.numbers(at, frame, from + i);
+      else {
+        const { value, error } = source.approximate?.(at) ?? {
+          value: source.element(at),
+          error: 0,
+        };
+        frame.set(from + i, value as number, error);
+      }
+    }
   }
 
   #bind(point: readonly number[]): void {

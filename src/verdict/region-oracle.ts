@@ -5,9 +5,11 @@
  * updates that meet a sampled element in order.
  */
 import { type Approximate, compileApproximate } from "../interp/approximate.ts";
+import { NumberFrame } from "../interp/number-approximate.ts";
 import { allPoints, samplePoints, type TileFactor, writesAgain } from "../interp/sample-points.ts";
 import { type SampleSource, StatementSampler } from "../interp/sample-statement.ts";
 import type { Region, Statement } from "../region/nest.ts";
+import { isBigDType } from "../semantics/dtype.ts";
 import { constantValue, evaluate } from "../semantics/index-expr.ts";
 import { apply, argument } from "../semantics/scalar-expr.ts";
 import { elementCount } from "../semantics/shape.ts";
@@ -15,6 +17,7 @@ import type { RefData } from "../semantics/tensor.ts";
 import { reject } from "../support/diagnostic.ts";
 import { unreachable } from "../support/invariant.ts";
 import type { Rng } from "../support/rng.ts";
+import { ComputedElements } from "./computed-elements.ts";
 
 /** An element with what it must be, within its error. */
 export interface ExpectedElement extends Approximate {
@@ -48,6 +51,13 @@ const scatterSamples = 256;
 
 type Found = (tensor: string) => (offset: number) => Approximate["value"];
 
+/** A statement that writes a tensor, as its write `which`, and the point of an offset. */
+interface Maker {
+  readonly statement: Statement;
+  readonly which: number;
+  readonly pointOf: (offset: number) => readonly number[] | undefined;
+}
+
 interface Sampled {
   readonly statement: Statement;
   readonly sampler: StatementSampler;
@@ -58,7 +68,12 @@ export class RegionOracle {
   readonly #options: OracleOptions;
   readonly #sampled: Sampled[] = [];
   readonly #scattered = new Map<string, ReadonlySet<number>>();
-  readonly #computed = new Map<string, Map<number, Approximate>>();
+  /** Of types whose values are numbers, and of the others. */
+  readonly #computed = new Map<string, ComputedElements>();
+  readonly #computedBig = new Map<string, Map<number, Approximate>>();
+  readonly #makers = new Map<string, readonly Maker[]>();
+  /** One element on its way from a frame to an object. */
+  readonly #one = new NumberFrame(1);
   readonly #samplers = new Map<Statement, StatementSampler>();
   #found: Found = (tensor) => unreachable(tensor as never, "an element before the run");
   readonly plan: SamplePlan;
@@ -142,7 +157,8 @@ export class RegionOracle {
       const made = region.statements.some((s) => s.writes.some((w) => w.tensor === tensor));
       if (!made) return { ...base, ...this.#givenSource(tensor) };
       const approximate = (at: number): Approximate => this.#computedAt(tensor, at);
-      return { ...base, approximate, element: (at) => approximate(at).value };
+      const computed = { ...base, approximate, element: (at: number) => approximate(at).value };
+      return isBigDType(dtype) ? computed : { ...computed, numbers: this.#numbersOf(tensor) };
     });
   }
 
@@ -169,27 +185,68 @@ export class RegionOracle {
 
   /** A value that the region itself computes, from the statement that writes it. */
   #computedAt(tensor: string, offset: number): Approximate {
-    const known = this.#computed.get(tensor)?.get(offset);
+    if (isBigDType(this.#options.region.tensors.get(tensor)!.dtype)) {
+      return this.#computedBigAt(tensor, offset);
+    }
+    this.#numbersOf(tensor)(offset, this.#one, 0);
+    return { value: this.#one.values[0]!, error: this.#one.errors[0]! };
+  }
+
+  #computedBigAt(tensor: string, offset: number): Approximate {
+    const known = this.#computedBig.get(tensor)?.get(offset);
     if (known) return known;
     const value = this.#compute(tensor, offset);
-    const values = this.#computed.get(tensor) ?? new Map<number, Approximate>();
-    this.#computed.set(tensor, values.set(offset, value));
+    const values = this.#computedBig.get(tensor) ?? new Map<number, Approximate>();
+    this.#computedBig.set(tensor, values.set(offset, value));
     return value;
   }
 
+  /** The same of a type whose values are numbers, into a slot of a frame. */
+  #numbersOf(tensor: string): NonNullable<SampleSource["numbers"]> {
+    const known = this.#computed.get(tensor) ?? new ComputedElements();
+    this.#computed.set(tensor, known);
+    const makers = this.#makersOf(tensor);
+    return (offset, frame, slot) => {
+      if (known.read(offset, frame, slot)) return;
+      for (const { statement, which, pointOf } of makers) {
+        const point = pointOf(offset);
+        if (!point || !this.#samplerOf(statement).numberAt(point, which, frame, slot)) continue;
+        known.write(offset, frame, slot);
+        return;
+      }
+      this.#notByItself(tensor, offset);
+    };
+  }
+
   #compute(tensor: string, offset: number): Approximate {
-    const { region } = this.#options;
-    const index = unflatten(offset, this.shapeOf(tensor));
-    for (const statement of region.statements) {
-      if (writesAgain(statement)) continue;
-      const which = statement.writes.findIndex((w) => w.tensor === tensor);
-      const point = which < 0 ? undefined : pointWriting(statement, which, index);
-      const values = point ? this.#samplerOf(statement).valuesAt(point) : [];
-      const value = values[which];
-      if (value) return { value: value.value, error: value.error };
+    for (const { statement, which, pointOf } of this.#makersOf(tensor)) {
+      const point = pointOf(offset);
+      const found = point && this.#samplerOf(statement).valuesAt(point)[which];
+      if (found) return { value: found.value, error: found.error };
     }
+    return this.#notByItself(tensor, offset);
+  }
+
+  #makersOf(tensor: string): readonly Maker[] {
+    const known = this.#makers.get(tensor) ?? this.#findMakers(tensor);
+    this.#makers.set(tensor, known);
+    return known;
+  }
+
+  #findMakers(tensor: string): readonly Maker[] {
+    const shape = this.shapeOf(tensor);
+    return this.#options.region.statements.flatMap((statement) => {
+      if (writesAgain(statement)) return [];
+      const which = statement.writes.findIndex((w) => w.tensor === tensor);
+      return which < 0
+        ? []
+        : [{ statement, which, pointOf: pointWriting(statement, which, shape) }];
+    });
+  }
+
+  #notByItself(tensor: string, offset: number): never {
     return reject("VER004", `element ${offset} of ${tensor} cannot be computed by itself`, {
-      at: `region ${region.name}`,
+      at: `region ${this.#options.region.name}`,
       help: "verify the whole model instead: wavetile verify",
     });
   }
@@ -273,31 +330,31 @@ function evaluable(e: Parameters<typeof evaluate>[0], symbols: ReadonlyMap<strin
   return e.terms.every((t) => t.atoms.every((a) => a.kind === "variable" && symbols.has(a.name)));
 }
 
-/** The point whose write is at `index`, where each axis is a loop or a constant. */
+/** The point whose write is at an offset, where each axis is a loop or a constant; the array is used again. */
 function pointWriting(
   { loops, writes }: Statement,
   which: number,
-  index: readonly number[],
-): readonly number[] | undefined {
-  const at = new Map<string, number>();
-  for (const [axis, e] of writes[which]!.index.entries()) {
-    const fixed = constantValue(e);
-    if (fixed !== undefined && fixed !== index[axis]) return undefined;
-    if (fixed === undefined) at.set(e.key, index[axis]!);
-  }
-  const point = loops.filter((l) => l.kind !== "reduce").map((l) => at.get(l.name));
-  const known = point.filter((p) => p !== undefined);
-  return known.length === point.length && at.size === point.length ? known : undefined;
-}
-
-function unflatten(offset: number, shape: readonly number[]): readonly number[] {
-  const index: number[] = [];
-  let rest = offset;
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    index.unshift(rest % shape[axis]!);
-    rest = Math.floor(rest / shape[axis]!);
-  }
-  return index;
+  shape: readonly number[],
+): Maker["pointOf"] {
+  const axisOf = new Map<string, number>();
+  const { index } = writes[which]!;
+  const fixed = index.map((e) => constantValue(e));
+  for (const [axis, e] of index.entries()) if (fixed[axis] === undefined) axisOf.set(e.key, axis);
+  const axes = loops.filter((l) => l.kind !== "reduce").map((l) => axisOf.get(l.name));
+  const known = axes.filter((axis) => axis !== undefined);
+  if (known.length < axes.length || axisOf.size !== axes.length) return () => undefined;
+  const at = shape.map(() => 0);
+  const point = known.map(() => 0);
+  return (offset) => {
+    let rest = offset;
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      at[axis] = rest % shape[axis]!;
+      rest = Math.floor(rest / shape[axis]!);
+      if (fixed[axis] !== undefined && fixed[axis] !== at[axis]) return undefined;
+    }
+    for (let i = 0; i < known.length; i++) point[i] = at[known[i]!]!;
+    return point;
+  };
 }
 
 function setOf(sets: Map<string, Set<number>>, key: string): Set<number> {
