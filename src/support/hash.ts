@@ -42,24 +42,31 @@ function expandBlock(view: DataView, at: number, schedule: Int32Array): void {
 }
 
 function compressBlock(state: Int32Array, schedule: Int32Array): void {
-  let [a, b, c, d, e, f, g, h] = state as unknown as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
+  // One variable each: an array of them would be made anew in every round.
+  let [a, b, c, d] = [state[0]!, state[1]!, state[2]!, state[3]!];
+  let [e, f, g, h] = [state[4]!, state[5]!, state[6]!, state[7]!];
   for (let i = 0; i < 64; i++) {
     const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + roundConstants[i]! + schedule[i]!) | 0;
     const s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-    [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
+    h = g;
+    g = f;
+    f = e;
+    e = (d + t1) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (t1 + t2) | 0;
   }
-  for (const [i, x] of [a, b, c, d, e, f, g, h].entries()) state[i] = state[i]! + x;
+  state[0]! += a;
+  state[1]! += b;
+  state[2]! += c;
+  state[3]! += d;
+  state[4]! += e;
+  state[5]! += f;
+  state[6]! += g;
+  state[7]! += h;
 }
 
 export function sha256(bytes: Uint8Array): string {
