@@ -12,8 +12,6 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { type CompiledRegion, compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
-import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
@@ -22,10 +20,15 @@ import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateBlockSchedules } from "../../src/schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
-import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
-import { constant } from "../../src/semantics/index-expr.ts";
-import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
+import {
+  type AttentionCase,
+  attentionGraph,
+  elementsOf,
+  type OperandNumber,
+  OperandPool,
+  worstError,
+} from "./attention-case.ts";
 import { take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
@@ -36,17 +39,6 @@ for (let i = 2; i < process.argv.length; i++) {
 const seconds = Number(given.get("--seconds") ?? 0.4);
 const measured = Number(given.get("--measure") ?? 0);
 const dtype = given.get("--type") === "f16" ? "f16" : "bf16";
-
-interface AttentionCase {
-  readonly name: string;
-  readonly batch: number;
-  readonly heads: number;
-  readonly groups: number;
-  readonly rows: number;
-  readonly columns: number;
-  readonly depth: number;
-  readonly causal: boolean;
-}
 
 const [tokens, channels] = [16384, 2048];
 
@@ -60,25 +52,7 @@ const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
   ),
 );
 
-function graphOf(c: AttentionCase): Graph {
-  const g = new GraphBuilder("attention");
-  const input = (name: string, shape: readonly number[]) =>
-    g.input(name, { dtype, shape: shape.map((d) => constant(d)) });
-  const q = input("q", [c.batch, c.heads, c.rows, c.depth]);
-  const k = input("k", [c.batch, c.groups, c.columns, c.depth]);
-  const v = input("v", [c.batch, c.groups, c.columns, c.depth]);
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none" };
-  return g.finish([g.node("attention", [q, k, v], { ...attrs, mask: false, softcap: 0 } as never)]);
-}
-
-const period = 4_194_301;
-const rng = new Rng(1);
-const stored = Uint16Array.from({ length: period }, () => encodeFloat(dtype, rng.normal()));
-
-/** Operands begin at different places of the pool. */
-function valueAt(operand: number, index: number): number {
-  return decodeFloat(dtype, stored[(index + 1009 * operand) % period]!);
-}
+const pool = new OperandPool(dtype);
 
 /** Answers one line for each line: prepares a case, or times a batch of it. */
 const peerText = `
@@ -169,7 +143,7 @@ function othersOf(regions: readonly CompiledRegion[]): readonly Schedule[] {
 
 /** The chosen schedule, or another one, which is no row of the suite. */
 async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly CompiledRegion[]> {
-  const graph = graphOf(c);
+  const graph = attentionGraph(c, dtype);
   const plain = take(compileModel({ graph, weights: noWeights }, { target }));
   const use = other ?? askedFor(plain.regions);
   const compiled = use
@@ -184,26 +158,15 @@ async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly Com
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
-    const counts = [c.rows * c.heads, c.columns * c.groups, c.columns * c.groups];
     model.graph.inputs.forEach((id, operand) => {
-      const count = c.batch * counts[operand]! * c.depth;
-      const at = instance.memory.addressOf(model.graph.values[id]!.name);
-      for (let from = 0; from < count; ) {
-        const start = (from + 1009 * operand) % period;
-        const length = Math.min(period - start, count - from);
-        const part = stored.subarray(start, start + length);
-        device.upload(
-          at + BigInt(2 * from),
-          new Uint8Array(part.buffer, part.byteOffset, part.byteLength),
-        );
-        from += length;
-      }
+      const count = elementsOf(c, operand as OperandNumber);
+      pool.upload(device, instance.memory.addressOf(model.graph.values[id]!.name), operand, count);
     });
     const y = instance.memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 2 * c.batch * c.heads * c.rows * c.depth);
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
-    const error = worstError(c, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
+    const error = worstError(c, pool, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
     if (!(error <= 1)) failed++;
     const ask = { ...c, type: dtype };
     const ready = await peer.ask({ op: "case", ...ask });
@@ -265,47 +228,6 @@ function askedFor(regions: readonly CompiledRegion[]): Schedule | undefined {
       `schedule "${scheduled.region.name}" for "${target.name}" { attend ${last} ${text} }`,
     ),
   );
-}
-
-/** The largest difference from float64 at sampled rows, in units of what rounding allows. */
-function worstError(c: AttentionCase, read: (at: number, bytes: Uint8Array) => void): number {
-  const draw = new Rng(3);
-  let worst = 0;
-  for (let sample = 0; sample < 6; sample++) {
-    const problem = sample === 0 ? 0 : draw.integer(0, c.batch * c.heads - 1);
-    const row = [0, c.rows - 1][sample] ?? draw.integer(0, c.rows - 1);
-    const group =
-      Math.floor(problem / c.heads) * c.groups +
-      Math.floor(((problem % c.heads) * c.groups) / c.heads);
-    const first = problem * c.rows + row;
-    const met = c.causal ? row + 1 + c.columns - c.rows : c.columns;
-    const scores = Float64Array.from({ length: met }, (_, t) => {
-      let s = 0;
-      for (let d = 0; d < c.depth; d++)
-        s += valueAt(0, first * c.depth + d) * valueAt(1, (group * c.columns + t) * c.depth + d);
-      return s / Math.sqrt(c.depth);
-    });
-    const most = scores.reduce((a, b) => Math.max(a, b));
-    const weights = scores.map((s) => Math.exp(s - most));
-    const total = weights.reduce((a, b) => a + b);
-    const want = Float64Array.from({ length: c.depth }, (_, e) => {
-      let s = 0;
-      for (let t = 0; t < met; t++)
-        s += weights[t]! * valueAt(2, (group * c.columns + t) * c.depth + e);
-      return s / total;
-    });
-    const bytes = new Uint8Array(2 * c.depth);
-    read(first * c.depth, bytes);
-    const raw = new Uint16Array(bytes.buffer);
-    const usual = Math.sqrt(want.reduce((s, v) => s + v * v, 0) / c.depth);
-    const unit = dtype === "f16" ? 2 ** -10 : 2 ** -7;
-    for (let e = 0; e < c.depth; e++) {
-      const off = Math.abs(decodeFloat(dtype, raw[e]!) - want[e]!);
-      const error = off / (unit * (Math.abs(want[e]!) + usual));
-      worst = Number.isNaN(error) ? Infinity : Math.max(worst, error);
-    }
-  }
-  return worst;
 }
 
 function quantile(times: number[], q: number): number {

@@ -24,7 +24,7 @@ import type { BlockLimits } from "../target/target.ts";
 /** Part of the instruction's rate that a well filled multiprocessor keeps up. */
 const sustained = 0.75;
 /** Warps of a multiprocessor from which on its units have work all the time. */
-const busyWarps = 8;
+const busyWarps = 6;
 /** Registers of a thread beside results, scores and what is multiplied. */
 const plainRegisters = 48;
 /** Instructions for a score: largest, multiply-add, power (a quarter of the rate), sum, half a rounding. */

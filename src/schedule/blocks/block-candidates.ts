@@ -127,7 +127,10 @@ class BlockCandidates {
     const { reads } = this.#statement;
     const steps = reads.map((a) => splitLinear(a.index.at(-1)!, reduce)?.coefficient);
     if (!steps.includes(1)) return [1];
-    return this.#lanesOf(reduce).filter((n) => n === 1 || this.#extent(reduce) >= 32 * n);
+    const possible = this.#lanesOf(reduce);
+    let widest = Math.max(...possible);
+    while (widest > 1 && this.#extent(reduce) < 32 * widest) widest /= 2;
+    return [...new Set([...possible.filter((n) => n <= widest), widest])];
   }
 
   #inWarps(

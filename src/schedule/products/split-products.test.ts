@@ -10,7 +10,7 @@ import { numbersOf, randomRef } from "../../semantics/tensor.ts";
 import type { Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
-import { splitProduct } from "./split-products.ts";
+import { splitFold, splitProduct } from "./split-products.ts";
 
 function take<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
@@ -68,6 +68,18 @@ describe("a product in parts and their sum", () => {
         expect(Math.abs(value - want[i]!)).toBeLessThan(1e-4 * Math.max(1, Math.abs(want[i]!)));
       });
     }
+  });
+
+  it("of a single row are those of a fold", () => {
+    const row = regionOf(`input x : f32[1024] input w : f32[1024, 5] output y : f32[5]
+      statement S0 "" {j in 5, reduce k in 1024} {
+        y[j] = reduce<sum, f32, reassociates>(mul(x[k], w[k, j])) }`);
+    const want = resultOf([row], row);
+    const [pair] = splitFold(row, 8, targets.get("h200")!.blocks!);
+    resultOf(pair!, row).forEach((value, i) => {
+      expect(Math.abs(value - want[i]!)).toBeLessThan(1e-4 * Math.max(1, Math.abs(want[i]!)));
+    });
+    expect(splitFold(matrices, 8, targets.get("h200")!.blocks!)).toEqual([]);
   });
 
   it("are not tried where blocks are many, or depths short or not divided", () => {

@@ -96,7 +96,7 @@ export function splitProduct(
   return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
 }
 
-/** The same of a fold that is no product, of one value, where threads would be too few. */
+/** The same of a fold of one value that is no product, or one of a single row or column, where threads would be too few. */
 export function splitFold(
   region: Region,
   parts: number,
@@ -108,7 +108,8 @@ export function splitFold(
   if (reduction.numericClass === "approximates" || reduction.monoid.components.length > 1)
     return [];
   if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
-  if (typeof productForm(region, statement) !== "string") return [];
+  const form = productForm(region, statement);
+  if (typeof form !== "string" && form.rows.extent > 1 && form.columns.extent > 1) return [];
   const results = loops.filter((l) => l.kind === "space").map((l) => constantValue(l.extent));
   const deep = loops.find((l) => l.kind === "reduce");
   const extent = deep && constantValue(deep.extent);

@@ -1,0 +1,116 @@
+/**
+ * One attention of the suites on a device: its graph, operands of random values that the host knows without
+ * keeping them, and the largest difference of results from float64 at sampled rows.
+ */
+import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph } from "../../src/graph/graph.ts";
+import type { CudaDevice } from "../../src/runtime/cuda/device.ts";
+import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
+import { constant } from "../../src/semantics/index-expr.ts";
+import { Rng } from "../../src/support/rng.ts";
+
+export interface AttentionCase {
+  readonly name: string;
+  readonly batch: number;
+  readonly heads: number;
+  /** Heads of keys and values. */
+  readonly groups: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly causal: boolean;
+}
+
+/** Queries, keys, values. */
+export type OperandNumber = 0 | 1 | 2;
+
+export function attentionGraph(c: AttentionCase, dtype: "bf16" | "f16"): Graph {
+  const g = new GraphBuilder("attention");
+  const input = (name: string, shape: readonly number[]) =>
+    g.input(name, { dtype, shape: shape.map((d) => constant(d)) });
+  const q = input("q", [c.batch, c.heads, c.rows, c.depth]);
+  const k = input("k", [c.batch, c.groups, c.columns, c.depth]);
+  const v = input("v", [c.batch, c.groups, c.columns, c.depth]);
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none" };
+  return g.finish([g.node("attention", [q, k, v], { ...attrs, mask: false, softcap: 0 } as never)]);
+}
+
+export function elementsOf(c: AttentionCase, operand: OperandNumber): number {
+  const lines = operand === 0 ? c.rows * c.heads : c.columns * c.groups;
+  return c.batch * lines * c.depth;
+}
+
+const period = 4_194_301;
+
+/** Normal values that come again after a prime number of them; operands begin at different places. */
+export class OperandPool {
+  readonly dtype: "bf16" | "f16";
+  readonly #stored: Uint16Array;
+
+  constructor(dtype: "bf16" | "f16") {
+    this.dtype = dtype;
+    const rng = new Rng(1);
+    this.#stored = Uint16Array.from({ length: period }, () => encodeFloat(dtype, rng.normal()));
+  }
+
+  valueAt(operand: number, index: number): number {
+    return decodeFloat(this.dtype, this.#stored[(index + 1009 * operand) % period]!);
+  }
+
+  upload(device: CudaDevice, at: bigint, operand: number, count: number): void {
+    for (let from = 0; from < count; ) {
+      const start = (from + 1009 * operand) % period;
+      const length = Math.min(period - start, count - from);
+      const { buffer, byteOffset, byteLength } = this.#stored.subarray(start, start + length);
+      device.upload(at + BigInt(2 * from), new Uint8Array(buffer, byteOffset, byteLength));
+      from += length;
+    }
+  }
+}
+
+/** The largest difference from float64 at sampled rows, in units of what rounding allows. */
+export function worstError(
+  c: AttentionCase,
+  pool: OperandPool,
+  read: (at: number, bytes: Uint8Array) => void,
+): number {
+  const { dtype } = pool;
+  const valueAt = (operand: number, index: number): number => pool.valueAt(operand, index);
+  const draw = new Rng(3);
+  let worst = 0;
+  for (let sample = 0; sample < 6; sample++) {
+    const problem = sample === 0 ? 0 : draw.integer(0, c.batch * c.heads - 1);
+    const row = [0, c.rows - 1][sample] ?? draw.integer(0, c.rows - 1);
+    const group =
+      Math.floor(problem / c.heads) * c.groups +
+      Math.floor(((problem % c.heads) * c.groups) / c.heads);
+    const first = problem * c.rows + row;
+    const met = c.causal ? row + 1 + c.columns - c.rows : c.columns;
+    const scores = Float64Array.from({ length: met }, (_, t) => {
+      let s = 0;
+      for (let d = 0; d < c.depth; d++)
+        s += valueAt(0, first * c.depth + d) * valueAt(1, (group * c.columns + t) * c.depth + d);
+      return s / Math.sqrt(c.depth);
+    });
+    const most = scores.reduce((a, b) => Math.max(a, b));
+    const weights = scores.map((s) => Math.exp(s - most));
+    const total = weights.reduce((a, b) => a + b);
+    const want = Float64Array.from({ length: c.depth }, (_, e) => {
+      let s = 0;
+      for (let t = 0; t < met; t++)
+        s += weights[t]! * valueAt(2, (group * c.columns + t) * c.depth + e);
+      return s / total;
+    });
+    const bytes = new Uint8Array(2 * c.depth);
+    read(first * c.depth, bytes);
+    const raw = new Uint16Array(bytes.buffer);
+    const usual = Math.sqrt(want.reduce((s, v) => s + v * v, 0) / c.depth);
+    const unit = dtype === "f16" ? 2 ** -10 : 2 ** -7;
+    for (let e = 0; e < c.depth; e++) {
+      const off = Math.abs(decodeFloat(dtype, raw[e]!) - want[e]!);
+      const error = off / (unit * (Math.abs(want[e]!) + usual));
+      worst = Number.isNaN(error) ? Infinity : Math.max(worst, error);
+    }
+  }
+  return worst;
+}

@@ -1,0 +1,172 @@
+/**
+ * Attention of one token over a cache of keys and values of 64 MB and more, as the compiler makes it, against
+ * the rate at which the device reads that cache. Correctness first (outputs poisoned, float64 at sampled rows),
+ * then times of ours and of a kernel that only reads the same keys and values, in turns, each after 512 MB of
+ * other memory were read, so that neither finds its operands in the cache. Losses are shown like wins.
+ * Usage: node decode-suite.mjs [--type bf16|f16] [--only TEXT] [--rounds N]
+ */
+import { compileModel } from "../../src/compile.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
+import { probeCuda } from "../../src/runtime/cuda/features.ts";
+import { CudaLaunch } from "../../src/runtime/cuda/launch.ts";
+import { loadModule } from "../../src/runtime/cuda/module.ts";
+import { createEvent } from "../../src/runtime/cuda/stream.ts";
+import { printDirective } from "../../src/schedule/directive-text.ts";
+import { targets } from "../../src/target/index.ts";
+import {
+  type AttentionCase,
+  attentionGraph,
+  elementsOf,
+  OperandPool,
+  worstError,
+} from "./attention-case.ts";
+import { take } from "./ptx-launch.ts";
+
+const given = new Map<string, string>();
+for (let i = 2; i + 1 < process.argv.length; i += 2)
+  given.set(process.argv[i]!, process.argv[i + 1]!);
+const rounds = Number(given.get("--rounds") ?? 15);
+const dtype = given.get("--type") === "f16" ? "f16" : "bf16";
+
+/** Problems, heads, heads of keys and values, tokens of the cache, elements of a head. */
+const shapes = [
+  [8, 32, 32, 4096, 128],
+  [64, 16, 16, 2048, 64],
+  [16, 32, 8, 8192, 128],
+  [32, 64, 8, 4096, 128],
+  [4, 32, 8, 16384, 128],
+  [4, 32, 8, 4096, 128],
+  [1, 32, 8, 131072, 128],
+  [1, 32, 32, 16384, 128],
+] as const;
+
+const cases: readonly AttentionCase[] = shapes.map(([batch, heads, groups, columns, depth]) => {
+  const name = `${batch} x ${heads}/${groups} heads of ${depth}, ${columns} tokens`;
+  return { name, batch, heads, groups, rows: 1, columns, depth, causal: false };
+});
+
+/** Every thread reads 16 vectors of 16 bytes; what it makes of them is stored never. */
+const [vectors, threads] = [16, 256];
+const blockBytes = 16 * vectors * threads;
+const loaded = Array.from({ length: 4 * vectors }, (_, i) => `%r${i + 4}`);
+const readerText = `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry reader(.param .u64 from, .param .u64 to)
+{
+  .reg .b32 %r<${4 * vectors + 4}>;
+  .reg .b64 %d<6>;
+  .reg .pred %p;
+  ld.param.u64 %d0, [from];
+  ld.param.u64 %d4, [to];
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d1, %r0, ${blockBytes};
+  mul.wide.u32 %d2, %r1, 16;
+  add.s64 %d3, %d0, %d1;
+  add.s64 %d3, %d3, %d2;
+${Array.from({ length: vectors }, (_, i) => `  ld.global.nc.v4.b32 {${loaded.slice(4 * i, 4 * i + 4).join(", ")}}, [%d3+${16 * threads * i}];`).join("\n")}
+  mov.b32 %r2, 0;
+${loaded.map((r) => `  xor.b32 %r2, %r2, ${r};`).join("\n")}
+  setp.eq.s32 %p, %r2, 0x9e3779b9;
+  @%p st.global.b32 [%d4], %r2;
+  ret;
+}
+`;
+
+const features = take(probeCuda());
+const target = targets.get(features.targets[0]!)!;
+const pool = new OperandPool(dtype);
+const otherBytes = 2 ** 29;
+
+const shares: number[] = [];
+let failed = 0;
+const only = given.get("--only");
+for (const c of cases.filter((one) => only === undefined || one.name.includes(only))) {
+  try {
+    shares.push(runCase(c));
+  } catch (error) {
+    failed++;
+    console.log(`FAILED ${c.name}: ${String((error as Error).message).slice(0, 600)}`);
+  }
+}
+
+/** The rate of ours over that of the reader. */
+function runCase(c: AttentionCase): number {
+  const graph = attentionGraph(c, dtype);
+  const { plan, nests, regions, model } = take(
+    compileModel({ graph, weights: noWeights }, { target }),
+  );
+  const device = take(features.open());
+  const { kernels } = take(loadModule(device, readerText, { kernels: ["reader"] }));
+  const [other, sink] = [otherBytes, 256].map((bytes) => take(device.allocate(bytes)));
+  const readerOf = (from: bigint, bytes: number): CudaLaunch => {
+    const grid = [Math.floor(bytes / blockBytes), 1, 1] as const;
+    const config = { grid, block: [threads, 1, 1] as const, sharedBytes: 0 };
+    return new CudaLaunch(device, kernels.get("reader")!, config, [
+      { kind: "u64", value: from },
+      { kind: "u64", value: sink!.address },
+    ]);
+  };
+  device.fill(other!.address, 0x11, otherBytes);
+  const flush = readerOf(other!.address, otherBytes);
+  const events = [createEvent(device), createEvent(device)] as const;
+  const instance = take(createCudaInstance(plan.program, target, { device }));
+  try {
+    const { stream, memory } = instance;
+    const [, k, v] = model.graph.inputs.map((id, operand) => {
+      const at = memory.addressOf(model.graph.values[id]!.name);
+      pool.upload(device, at, operand, elementsOf(c, operand as 0 | 1 | 2));
+      return at;
+    });
+    const y = memory.addressOf(nests.outputs[0]!);
+    device.fill(y, 0xff, 2 * elementsOf(c, 0));
+    take(instance.repeat({}, 1));
+    stream.synchronize();
+    const error = worstError(c, pool, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
+    // Apart, the two products round scores and weights as the graph says, to as many bits as their operands.
+    const allowed = regions.length === 1 ? 1 : 4;
+    if (!(error <= allowed)) failed++;
+    const bytes = 2 * elementsOf(c, 1);
+    const readers = [k!, v!].map((at) => readerOf(at, bytes));
+    const sides = [
+      { run: () => void take(instance.repeat({}, 1)), times: [] as number[] },
+      {
+        run: () => {
+          for (const r of readers) r.launch(stream.handle);
+        },
+        times: [] as number[],
+      },
+    ];
+    for (let round = 0; round < rounds + 2; round++) {
+      for (const { run, times } of sides) {
+        flush.launch(stream.handle);
+        events[0].record(stream);
+        run();
+        events[1].record(stream);
+        const ms = events[1].since(events[0]);
+        if (round >= 2) times.push(ms);
+      }
+    }
+    const [ours, peer] = sides.map(({ times }) => times.sort((a, b) => a - b)[times.length >> 1]!);
+    const rate = (ms: number): string => (((2 * bytes) / ms) * 1e-6).toFixed(0);
+    const schedule = regions
+      .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
+      .join(" | ");
+    const price = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
+    console.log(
+      `${error <= allowed ? "  " : "WRONG "}${c.name}: ${((2 * bytes) / 2 ** 20).toFixed(0)} MB, ${(1000 * ours!).toFixed(1)} us (priced ${price.toFixed(1)}), ${rate(ours!)} GB/s, ${(peer! / ours!).toFixed(3)} x reading (${rate(peer!)}), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
+    );
+    return peer! / ours!;
+  } finally {
+    for (const memory of [other, sink]) device.free(memory!);
+    instance.dispose();
+  }
+}
+
+const geomean = Math.exp(shares.reduce((s, x) => s + Math.log(x), 0) / Math.max(1, shares.length));
+console.log(
+  `${shares.length} cases, geomean ${geomean.toFixed(3)} x reading, worst ${Math.min(...shares).toFixed(3)}, ${failed} failed`,
+);
+process.exitCode = failed === 0 ? 0 : 1;
