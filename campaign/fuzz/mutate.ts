@@ -9,8 +9,10 @@ import {
   type NodeProto,
   NodeProtoSchema,
   OperatorSetIdProtoSchema,
+  SparseTensorProtoSchema,
   StringStringEntryProtoSchema,
   TensorProto_DataLocation,
+  TensorProtoSchema,
   TypeProto_SequenceSchema,
   TypeProtoSchema,
 } from "../../src/frontend/onnx/generated/onnx_pb.ts";
@@ -71,6 +73,18 @@ const changes: Readonly<Record<string, Change>> = {
     const dim =
       type?.case === "tensorType" ? somewhere(type.value.shape?.dim ?? [], rng) : undefined;
     if (dim) dim.value = { case: "dimValue", value: rng.pick(extremes) };
+  },
+  sparse: (graph, _model, rng) => {
+    const values = somewhere(graph.initializer, rng);
+    if (!values) return;
+    const count = rng.integer(0, 3);
+    const places = Array.from({ length: count }, () => rng.pick([...extremes, 2n, 3n]));
+    graph.initializer = graph.initializer.filter((t) => t !== values);
+    const indices = create(TensorProtoSchema, {
+      ...{ dims: [BigInt(count)], dataType: 7, int64Data: places },
+    });
+    const dims = rng.integer(0, 1) === 0 ? values.dims : [rng.pick(extremes), rng.pick(extremes)];
+    graph.sparseInitializer = [create(SparseTensorProtoSchema, { values, indices, dims })];
   },
   wrongType: (graph, _model, rng) => {
     const tensor = somewhere(graph.initializer, rng);

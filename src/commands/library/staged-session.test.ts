@@ -188,6 +188,11 @@ describe("sizes that data decide", () => {
     expect(rows(1, 3n)).toEqual({ all: [2, 4, 8], last: [9] });
     expect(rows(90, 9n)).toEqual({ all: [180], last: [181] });
     expect(rows(5, 0n)).toEqual({ all: [], last: [6] });
+    const endless = model.tryRun({
+      x: of([0], 1),
+      n: tensor("i64", [], new BigInt64Array([2n ** 40n])),
+    });
+    expect(endless).toMatchObject({ ok: false, diagnostics: [{ code: "RUN007" }] });
     const told = tryLoad(bytes, { threads: 1, target: "wasm" });
     expect(told).toMatchObject({ warnings: [{ code: "SCH015", severity: "warning" }] });
     if (told.ok) open.push(told.value);

@@ -2,7 +2,7 @@
  * References of if, loop and scan. Bodies are run by the interpreter of graphs through the context;
  * the order of their inputs and outputs stands in core-ops.ts.
  */
-import { DiagnosticError } from "../../support/diagnostic.ts";
+import { DiagnosticError, reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { splitAtAxis } from "../shape.ts";
 import { type RefTensor, refTensor, zeroRef } from "../tensor.ts";
@@ -67,12 +67,31 @@ function collect(
   );
 }
 
+/** Nothing but data may end a loop: trips, and elements that are kept of them, that a run can afford. */
+const mostTrips = 2 ** 14;
+const mostKept = 2 ** 24;
+
+/** Counts what a loop takes; gives it up where that is more than it may. */
+function tripCounter(): (trip: number, kept: readonly RefTensor[]) => void {
+  let elements = 0;
+  return (trip, kept) => {
+    for (const { data } of kept) elements += data.length;
+    const what = elements > mostKept ? "kept more elements" : "made more trips";
+    if (trip + 1 < mostTrips && elements <= mostKept) return;
+    const most = elements > mostKept ? mostKept : mostTrips;
+    reject("RUN007", `a loop ${what} than it may, ${most}`, {
+      help: "let its condition end it sooner, or split the model before it",
+    });
+  };
+}
+
 export const loop: Reference<"loop"> = ({ body, carried }, inputs, context) => {
   const trips = Number(inputs[0]!.data[0]);
   const captures = inputs.slice(2 + carried);
   let condition = inputs[1]!;
   let state = inputs.slice(2, 2 + carried);
   const collected: RefTensor[][] = [];
+  const count = tripCounter();
   const bodyInputs = (iteration: number) => [
     refTensor("i64", [], [iteration]),
     condition,
@@ -83,12 +102,14 @@ export const loop: Reference<"loop"> = ({ body, carried }, inputs, context) => {
     const outputs = run(context, body, bodyInputs(i));
     condition = outputs[0]!;
     state = outputs.slice(1, 1 + carried);
-    collected.push(outputs.slice(1 + carried));
+    const kept = outputs.slice(1 + carried);
+    collected.push(kept);
+    count(i, kept);
   }
   const types = () => context.subgraphOutputTypes(body, bodyInputs(0)).slice(1 + carried);
-  const count = collected[0]?.length ?? types().length;
-  const lists = Array.from({ length: count }, (_, c) => collected.map((outputs) => outputs[c]!));
-  return [...state, ...collect(lists, new Array<number>(count).fill(0), types)];
+  const results = collected[0]?.length ?? types().length;
+  const lists = Array.from({ length: results }, (_, c) => collected.map((outputs) => outputs[c]!));
+  return [...state, ...collect(lists, new Array<number>(results).fill(0), types)];
 };
 
 export const scan: Reference<"scan"> = (attrs, inputs, context) => {
