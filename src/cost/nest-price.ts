@@ -25,7 +25,7 @@ import {
   vectorRegisterCount,
 } from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
-import { crowdedOut } from "./program-work.ts";
+import { crowdedOut, widenedSpill } from "./program-work.ts";
 import { Traffic } from "./traffic.ts";
 
 /** Nanoseconds of one core by cause; `total` is what they come to together. */
@@ -243,7 +243,8 @@ export class NestPricer {
     if (reduces) end.other += points * Math.max(1, components);
     if (reduceLane && !isDot) end.other += points * lanes * 3;
     const spills = this.#spills({ kept, ahead, copies, reduces });
-    step.memory += spills * c.spillInstructions;
+    const perSpill = arePairs && !this.#target.compiledByEngine ? widenedSpill : 1;
+    step.memory += spills * perSpill * c.spillInstructions;
     if (!reduces) {
       step.add(end);
       return step.ns(c) + 0;

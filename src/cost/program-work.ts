@@ -253,6 +253,7 @@ class MixCounter {
   #splats = 0;
   #laneMoves = 0;
   #tests = 0;
+  #sumsPairs = false;
   readonly #updates = new Map<string, number>();
   /** Uses up to the last store to memory, and after it: those of loads that go first, and the others. */
   readonly #done: RegisterUse[] = [];
@@ -295,7 +296,9 @@ class MixCounter {
       splats: this.#splats,
       laneMoves: this.#laneMoves,
       tests: this.#tests,
-      spills: loadsFirst ? crowdedOut(wanted, registers) : spillsOf(uses, registers - 1),
+      spills: loadsFirst
+        ? crowdedOut(wanted, registers)
+        : spillsOf(uses, registers - 1) * (this.#sumsPairs ? widenedSpill : 1),
       alive,
       control,
       chain,
@@ -373,6 +376,7 @@ class MixCounter {
         return;
       }
       case "call":
+        this.#sumsPairs ||= isOfPairs(e.intrinsic);
         this.#arithmetic += isOfPairs(e.intrinsic) ? 2 * chunks : chunks;
         return;
       case "cast":
@@ -423,6 +427,9 @@ export function crowdedOut(wanted: number, registers: number): number {
   const room = registers - keptBack;
   return wanted > room ? wanted - room + keptBack : 0;
 }
+
+/** Loads that an operand of pairs that was widened counts for where it is made again: it is spread and widened too. */
+export const widenedSpill = 3;
 
 /** Registers that a product and its sum pass through. */
 const keptBack = 2;

@@ -90,6 +90,13 @@ export function loadChunk(
     f.emit(piece, r, at);
     return r;
   }
+  const single = keepsBits(dtype) ? shortLoads[bytes] : undefined;
+  if (single) {
+    // A whole register out of a stack slot would wait for the short store into it.
+    const word = f.gpr(32);
+    f.emit(single, word, at).emit("vmovd", sized(r, 128), word);
+    return r;
+  }
   const whole = bytes === stored ? at : copied(context, at, bytes);
   const c = context.vectorCode(chunk.bits, "f32");
   switch (dtype) {
@@ -110,6 +117,9 @@ export function loadChunk(
 
 /** Moves of the low 4 or 8 bytes of a register. */
 const shortMoves: Readonly<Record<number, string>> = { 4: "vmovss", 8: "vmovsd" };
+
+/** Loads of one or two bytes into a general register, the rest of it cleared. */
+const shortLoads: Readonly<Record<number, string>> = { 1: "movzx8", 2: "movzx16" };
 
 /** Lanes stand in memory as they do in registers. */
 function keepsBits(dtype: DType): boolean {

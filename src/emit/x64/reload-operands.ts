@@ -54,8 +54,8 @@ interface Vector {
 
 /** Instructions that copy a whole register. */
 const copies = new Set(["vmovaps", "vmovups"]);
-/** A load and one widening. */
-const mostSteps = 2;
+/** A second instruction costs what a place on the stack does. */
+const mostSteps = 1;
 
 class StraightCode {
   readonly #body: readonly PlacedInstruction[];
