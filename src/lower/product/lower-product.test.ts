@@ -127,6 +127,17 @@ describe("products by blocks", () => {
     expect(difference({ ...shape, dtype: "bf16" }, stream)).toBeUndefined();
   });
 
+  it("by warpgroups, results gathered with an epilogue's operands: whole tiles, ragged ones, in turns", () => {
+    const stream = "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128";
+    const shape = { equation: "i k, j k -> i j", left: [64, 72], dtype: "bf16" } as const;
+    expect(
+      difference({ ...shape, right: [96, 72], bias: 96 }, `${stream} results 1`),
+    ).toBeUndefined();
+    const ragged = { ...shape, left: [72, 72], right: [56, 72], bias: 56 } as const;
+    expect(difference(ragged, `${stream} results 1`)).toBeUndefined();
+    expect(difference(ragged, `${stream} group 2 results 1 blocks 3`)).toBeUndefined();
+  });
+
   it("by warpgroups that go on from tile to tile: one more tile than blocks", () => {
     const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
     const shape = { equation: "i k, j k -> i j", left: [72, 72], right: [40, 72] } as const;

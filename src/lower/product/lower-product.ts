@@ -15,7 +15,7 @@ import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
 import type { ProductSide } from "../../schedule/products/product-form.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
-import { atMost, less } from "../../semantics/condition.ts";
+import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
   add,
   ceilDiv,
@@ -205,9 +205,21 @@ class ProductLowering {
     const { dtype } = this.#region.region.tensors.get(tensor)!;
     const value = (block: Block, { row, column, ...piece }: ResultPiece): Expr => {
       const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
-      return this.#finished(this.#site(block, at, piece.lanes), piece.value)[0]!;
+      const site = this.#site(block, at, piece.lanes);
+      return this.#finished(site, piece.value, this.#inside(at, piece.lanes))[0]!;
     };
     stream.gather(body, { tensor, dtype, value });
+  }
+
+  /** What of a tile lies in the result: copies to memory drop the rest, loads must not reach it. */
+  #inside([row, column]: readonly [IndexExpr, IndexExpr], lanes: number): readonly Condition[] {
+    const { form, rows, columns } = this.#plan;
+    return [
+      ...(form.rows.extent % rows === 0 ? [] : [less(row, constant(form.rows.extent))]),
+      ...(form.columns.extent % columns === 0
+        ? []
+        : [atMost(add(column, lanes), constant(form.columns.extent))]),
+    ];
   }
 
   #body(sums: Accumulators): readonly Statement[] {
@@ -319,10 +331,12 @@ class ProductLowering {
   }
 
   /** What the epilogue makes of sums, one value a write. */
-  #finished(site: Site, value: Expr): readonly Expr[] {
+  #finished(site: Site, value: Expr, inside: readonly Condition[] = []): readonly Expr[] {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const sums = site.block.bind(value);
-    const operands = this.#finishReads.map((access) => loadAccess(access, site));
+    const operands = this.#finishReads.map((access) =>
+      loadAccess({ ...access, guard: [...access.guard, ...inside] }, site),
+    );
     if (!statement.finish) return [sums];
     return statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site));
   }

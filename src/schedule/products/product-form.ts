@@ -51,8 +51,6 @@ export interface ProductForm {
   readonly isPart: boolean;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
-  /** Whether the epilogue reads operands of its own. */
-  readonly hasOperands: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
 }
@@ -173,9 +171,6 @@ function gatherFault(
   if (results === 0) return undefined;
   if (by !== "wgmma") return "only warpgroups gather results";
   if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
-  const { rows, columns, hasOperands } = form;
-  const isWhole = rows.extent % tile[0] === 0 && columns.extent % tile[1] === 0;
-  if (hasOperands && !isWhole) return "the epilogue reads operands, which tiles would stick out of";
   return form.unwritable;
 }
 
@@ -253,7 +248,6 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     batch: part(space.filter((l) => !tiled.has(l))),
     depth,
     unwritable: resultFault(statement, [rows, columns], region),
-    hasOperands: statement.finishReads.length > 0,
     isSwapped,
   };
 }
