@@ -145,13 +145,26 @@ function graphOf({ m, n, k, epilogue }: EpilogueCase): Graph {
 
 const period = 4_194_301;
 const rng = new Rng(1);
-const stored = Uint16Array.from({ length: period }, () => encodeFloat("bf16", rng.normal()));
+const drawn = Float32Array.from({ length: period }, () => rng.normal());
+const stored = Uint16Array.from(drawn, (v) => encodeFloat("bf16", v));
+const weights = new Map<number, Uint16Array>();
 const operands = ["x", "w", "b", "r"];
 
-/** Operands begin at different places of the pool. */
-function valueAt(operand: string, index: number): number {
-  const place = operands.indexOf(operand);
-  return decodeFloat("bf16", stored[(index + 1009 * place) % period]!);
+/** What operands repeat: weights are N(0, 1 / depth), as layers have them, so that sums are of the size of their operands. */
+function poolOf(operand: string, k: number): Uint16Array {
+  if (operand !== "w") return stored;
+  const known = weights.get(k);
+  if (known) return known;
+  const made = Uint16Array.from(drawn, (v) => encodeFloat("bf16", v / Math.sqrt(k)));
+  weights.set(k, made);
+  return made;
+}
+
+/** Operands begin at different places of their pool. */
+function reader(operand: string, k: number): (index: number) => number {
+  const pool = poolOf(operand, k);
+  const place = 1009 * operands.indexOf(operand);
+  return (index) => decodeFloat("bf16", pool[(index + place) % period]!);
 }
 
 const peerText = `
@@ -161,7 +174,7 @@ config.max_autotune_gemm_backends = "ATEN,TRITON"
 def prepare(m):
     torch._dynamo.reset()
     make = lambda *s: torch.randn(*s, device="cuda", dtype=torch.bfloat16)
-    x, w, b, r = make(m["m"], m["k"]), make(m["n"], m["k"]), make(m["n"]), make(m["m"], m["n"])
+    x, w, b, r = make(m["m"], m["k"]), make(m["n"], m["k"]) / m["k"] ** 0.5, make(m["n"]), make(m["m"], m["n"])
     body = {}
     exec("def f(x, w, b, r):\\n    s = x @ w.t()\\n    return " + m["torch"], {"F": F}, body)
     compiled = torch.compile(body["f"], mode="max-autotune-no-cudagraphs")
@@ -179,6 +192,7 @@ def prepare(m):
 /** The largest difference from float64 at sampled rows, in units of what rounding allows. */
 function worstError(c: EpilogueCase, read: (at: number, bytes: Uint8Array) => void): number {
   const { m, n, k, epilogue } = c;
+  const [xAt, wAt, bAt, rAt] = operands.map((name) => reader(name, k));
   const draw = new Rng(3);
   let worst = 0;
   for (let sample = 0; sample < 12; sample++) {
@@ -190,11 +204,11 @@ function worstError(c: EpilogueCase, read: (at: number, bytes: Uint8Array) => vo
       const j = [0, n - 1][place] ?? draw.integer(0, n - 1);
       let [sum, size] = [0, 0];
       for (let p = 0; p < k; p++) {
-        const term = valueAt("x", i * k + p) * valueAt("w", j * k + p);
+        const term = xAt!(i * k + p) * wAt!(j * k + p);
         sum += term;
         size += Math.abs(term);
       }
-      const [b, r] = [valueAt("b", j), valueAt("r", i * n + j)];
+      const [b, r] = [bAt!(j), rAt!(i * n + j)];
       const { exact } = epilogues[epilogue]!;
       const want = exact(sum, b, r);
       // Sums of n terms in f32, in any order, and what the epilogue makes of that difference.
@@ -260,7 +274,7 @@ async function runCase(
       for (let from = 0; from < count; ) {
         const start = (from + 1009 * operands.indexOf(name)) % period;
         const length = Math.min(period - start, count - from);
-        const { buffer, byteOffset, byteLength } = stored.subarray(start, start + length);
+        const { buffer, byteOffset, byteLength } = poolOf(name, k).subarray(start, start + length);
         device.upload(at + BigInt(2 * from), new Uint8Array(buffer, byteOffset, byteLength));
         from += length;
       }
