@@ -88,7 +88,7 @@ const exp2: ValueIntrinsic = {
 };
 
 export const valueRows: readonly ValueIntrinsic[] = [
-  ...[1, 4, 8, 16].map((lanes) => fma("f32", lanes)),
+  ...[1, 2, 4, 8, 16].map((lanes) => fma("f32", lanes)),
   ...[1, 2, 4, 8].map((lanes) => fma("f64", lanes)),
   ...[4, 8, 16].map((lanes) => dot(vpdpbusd, lanes)),
   ...[4, 8, 16].map((lanes) => dot(vpdpwssd, lanes)),
