@@ -3,9 +3,10 @@
  * captured as a CUDA graph): layers of BERT, ViT and Llama in bf16 with sums in f32. Correctness first
  * (outputs poisoned, float64 at sampled rows), then times of both, interleaved in short rounds on random
  * data. Losses are shown like wins.
- * Usage: node epilogue-suite.mjs [--only TEXT] [--seconds S] [--python PATH] [--json]
+ * `--also "by wgmma tile …; …"` times such directives beside the choice.
+ * Usage: node epilogue-suite.mjs [--only TEXT] [--also HOW] [--seconds S] [--python PATH] [--json]
  */
-import { compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph, ValueId } from "../../src/graph/graph.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
@@ -13,7 +14,7 @@ import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
-import { printDirective } from "../../src/schedule/directive-text.ts";
+import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { erf } from "../../src/semantics/erf.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
@@ -257,12 +258,28 @@ async function runCase(
   c: EpilogueCase,
   ready: Promise<{ readonly error?: string }>,
 ): Promise<void> {
-  const { m, n, k } = c;
-  const { plan, nests, regions, model } = take(
-    compileModel({ graph: graphOf(c), weights: noWeights }, { target }),
-  );
+  const chosen = take(compileModel({ graph: graphOf(c), weights: noWeights }, { target }));
   const { error: refused } = await ready;
   if (refused !== undefined) throw new Error(`peer: ${refused}`);
+  await measure(c, chosen, true);
+  const region = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0)!.name;
+  for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
+    const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
+    const measured = new Map([[region, take(parseSchedule(text))]]);
+    const options = { target, measured };
+    const other = compileModel({ graph: graphOf(c), weights: noWeights }, options);
+    if (other.ok) await measure(c, other.value, false);
+    else console.error(`  ${how}: ${other.diagnostics[0]!.message}`);
+  }
+}
+
+/** @param isRow whether it is the choice, which is a row of the suite */
+async function measure(
+  c: EpilogueCase,
+  { plan, nests, regions, model }: CompiledModel,
+  isRow: boolean,
+): Promise<void> {
+  const { m, n, k } = c;
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
@@ -305,7 +322,7 @@ async function runCase(
       .join(" | ");
     const [low, ratio, high] = [0.1, 0.5, 0.9].map((q) => quantile(ratios, q));
     const row = { case: nameOf(c), ours: us(mine), peer: us(its), schedule };
-    rows.push({ ...row, ratio: ratio!, low: low!, high: high! });
+    if (isRow) rows.push({ ...row, ratio: ratio!, low: low!, high: high! });
     const priced = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     console.error(
       `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${us(mine).toFixed(1)} us (priced ${priced.toFixed(1)}), ` +

@@ -176,6 +176,11 @@ const attentions: readonly AttentionCase[] = [
   },
 ];
 
+const gated = [
+  "by wgmma tile (128, 128, 64) warps (8, 1) stages 6 swizzle 128 group 8 results 2",
+  "by wgmma tile (128, 160, 64) warps (8, 1) stages 5 swizzle 128 group 8 results 5 blocks 40",
+] as const;
+
 const suite: readonly Entry[] = [
   gemm("128x256 in clusters of 2", {}),
   gemm("128x256", { cluster: 1, clusters: 132 }),
@@ -188,6 +193,16 @@ const suite: readonly Entry[] = [
   { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
+  // Divisions of many results must not become calls beside wgmma; loads of operands stay inside the result.
+  ...gated.map((how) => ({
+    name: `gated product ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [1000, 320], right: [776, 320], dtype: "bf16" },
+        ...{ how, behind: "gate" },
+      }),
+    claims: ["sm_90a"],
+  })),
   ...rows.map((given) => ({
     name: `${given.op} ${given.dtype} ${given.how}`,
     text: () => rowsText(given),

@@ -19,6 +19,8 @@ export interface ProductCase {
   readonly dtype: "f32" | "bf16" | "f16";
   /** The `multiply` directive without its statement. */
   readonly how: string;
+  /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
+  readonly behind?: "relu" | "gate";
   /** Name of the target; its architecture claims the instructions. */
   readonly target?: string;
 }
@@ -28,14 +30,18 @@ function take<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** The program of a product, with a bias and relu behind it. */
+/** The program of a product with what is behind it. */
 export function productProgram(given: ProductCase): Program {
-  const { equation, left, right, dtype, how, target: name = "h200" } = given;
+  const { equation, left, right, dtype, how, behind, target: name = "h200" } = given;
   const g = new GraphBuilder("product");
   const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
   const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
+  const gate = behind === "gate" ? g.input("gate", type([left[0]!, right[0]!])) : undefined;
   const sums = g.einsum(equation, x, w, "f32");
-  const graph = g.finish([g.cast(g.apply("relu", sums), dtype)]);
+  const made = gate
+    ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))
+    : g.apply("relu", sums);
+  const graph = g.finish([g.cast(made, dtype)]);
   const schedule = take(parseSchedule(`schedule "S0" for "${name}" { multiply S0 ${how} }`));
   const target = targets.get(name)!;
   const measured = new Map([["S0", schedule]]);

@@ -13,7 +13,12 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
-import { type ProductSide, resultColumns, resultParts } from "../schedule/products/product-form.ts";
+import {
+  type ProductSide,
+  resultColumns,
+  resultParts,
+  takesRegisters,
+} from "../schedule/products/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
@@ -44,8 +49,6 @@ const hangingCopies = 2;
 const gatheredShare = 0.8;
 /** Instructions of one copy into shared memory, and for each further digit of its place and each of its guards. */
 const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
-/** Sums of a thread from which on warpgroups take registers from the one that copies: all of them. */
-const manySums = 64;
 /** From the last product of a tile to the first of the next one, without what the threads do with sums (H200). */
 const tileTurn = 400;
 /** Warps of a warpgroup, and rows of its instruction. */
@@ -62,7 +65,7 @@ export function productNanoseconds(
   const [rows, columns, depth] = directive.tile;
   const { warpThreads, cores } = limits;
   const bytes = dtypes[form.dtype].bits / 8;
-  const resident = residentBlocks(directive, bytes, limits);
+  const resident = residentBlocks({ form, directive }, bytes, limits);
   if (resident === 0) return Infinity;
   // A last group that is not full is worked through like the others.
   const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
@@ -193,18 +196,18 @@ function nearBytes({ tile, warps, by }: ScheduledProduct["directive"], bytes: nu
 }
 
 function residentBlocks(
-  { by, tile, warps, stages, results, teams }: ScheduledProduct["directive"],
+  { form, directive }: ScheduledProduct,
   bytes: number,
   limits: BlockLimits,
 ): number {
+  const { by, tile, warps, stages, results, teams } = directive;
   const [rows, columns, depth] = tile;
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
   const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
   const shared = (stages * (rows + columns) * (depth + pad) + gathered) * bytes;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
-  const isGreedy = by === "wgmma" && sums > manySums;
-  const needed = isGreedy
+  const needed = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit
     : Math.ceil((plainRegisters[by] + sums) / registerUnit) * registerUnit;
   if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;

@@ -85,6 +85,17 @@ export function emitEntry(request: EntryRequest): PtxKernel {
   return new EntryEmitter(request).emit();
 }
 
+/** Whether sums of wgmma are in registers on their way. */
+function multipliesInGroups({ roles }: Kernel): boolean {
+  let found = false;
+  for (const { body } of roles) {
+    visitStatements(body, (s) => {
+      found ||= s.kind === "intrinsic" && s.intrinsic.startsWith("wgmma");
+    });
+  }
+  return found;
+}
+
 /** Prefixes of variables that hold addresses. */
 const bufferVariable = (name: string): string => `@buffer:${name}`;
 const counterVariable = (name: string): string => `@counter:${name}`;
@@ -93,7 +104,7 @@ const localVariable = (name: string): string => `@local:${name}`;
 class EntryEmitter {
   readonly #request: EntryRequest;
   readonly #kernel: Kernel;
-  readonly #code = new PtxCode();
+  readonly #code: PtxCode;
   readonly #threads: ThreadLayout;
   readonly #memory: MemoryLayout;
   readonly #parameters: ParameterList;
@@ -113,6 +124,7 @@ class EntryEmitter {
   constructor(request: EntryRequest) {
     this.#request = request;
     this.#kernel = request.kernel;
+    this.#code = new PtxCode({ isCallFree: multipliesInGroups(request.kernel) });
     this.#threads = layOutThreads(request.kernel);
     this.#memory = layOutMemory(request.kernel, request.architecture);
     this.#parameters = new ParameterList(request.entry, this.#code);

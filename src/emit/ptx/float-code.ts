@@ -9,9 +9,12 @@ export class FloatCode {
   readonly bits: 32 | 64;
   readonly kind: "r" | "d";
   readonly #type: string;
+  /** Divisions and roots within 2 units in the last place, in a few instructions; else rounded correctly. */
+  readonly #isShort: boolean;
 
   constructor(code: PtxCode, bits: 32 | 64) {
     this.code = code;
+    this.#isShort = code.isCallFree && bits === 32;
     this.bits = bits;
     this.kind = bits === 32 ? "r" : "d";
     this.#type = `f${bits}`;
@@ -32,7 +35,9 @@ export class FloatCode {
   sub = (a: Number, b: Number): Operand => this.op("sub.rn", a, b);
   mul = (a: Number, b: Number): Operand => this.op("mul.rn", a, b);
   fma = (a: Number, b: Number, c: Number): Operand => this.op("fma.rn", a, b, c);
-  div = (a: Number, b: Number): Operand => this.op("div.rn", a, b);
+  div = (a: Number, b: Number): Operand => this.op(this.#isShort ? "div.full" : "div.rn", a, b);
+  sqrt = (a: Number): Operand => this.op(this.#isShort ? "sqrt.approx" : "sqrt.rn", a);
+  reciprocal = (a: Number): Operand => this.op(this.#isShort ? "rcp.approx" : "rcp.rn", a);
   neg = (a: Number): Operand => this.op("neg", a);
   abs = (a: Number): Operand => this.op("abs", a);
 

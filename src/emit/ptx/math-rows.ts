@@ -230,7 +230,7 @@ function atan64(c: FloatCode, x: Operand): Operand {
   const size = c.abs(x);
   const inverted = c.test("gt", size, 1);
   const inner = c.select(inverted, c.div(1, size), size);
-  const halve = (y: Operand): Operand => c.div(y, c.add(1, c.op("sqrt.rn", c.fma(y, y, 1))));
+  const halve = (y: Operand): Operand => c.div(y, c.add(1, c.sqrt(c.fma(y, y, 1))));
   const y = halve(halve(inner));
   const z = c.mul(y, y);
   const terms = Array.from({ length: 14 }, (_, i) => (i % 2 ? -1 : 1) / (2 * i + 1));
@@ -249,10 +249,6 @@ function atan2(c: FloatCode, y: Operand, x: Operand): Operand {
   const negative = c.code.op("setp.lt.s64", "p", x, "0");
   const angle = c.select(negative, c.sub(Math.PI, first), first);
   return c.select(unordered, Number.NaN, c.copySign(angle, y));
-}
-
-function sqrt(c: FloatCode, x: Operand): Operand {
-  return c.op("sqrt.rn", x);
 }
 
 /** e^x - 1: Taylor series where the difference would lose digits. */
@@ -299,14 +295,14 @@ function log1p(c: FloatCode, x: Operand): Operand {
 function asinh64(c: FloatCode, x: Operand): Operand {
   const size = c.abs(x);
   const z = c.mul(size, size);
-  const near = log1p(c, c.add(size, c.div(z, c.add(1, sqrt(c, c.add(z, 1))))));
+  const near = log1p(c, c.add(size, c.div(z, c.add(1, c.sqrt(c.add(z, 1))))));
   const far = c.add(logarithm(c, size), Math.LN2);
   return c.copySign(c.select(c.test("gt", size, 2 ** 28), far, near), x);
 }
 
 function acosh64(c: FloatCode, x: Operand): Operand {
   const t = c.sub(x, 1);
-  const near = log1p(c, c.add(t, sqrt(c, c.fma(t, t, c.add(t, t)))));
+  const near = log1p(c, c.add(t, c.sqrt(c.fma(t, t, c.add(t, t)))));
   const far = c.add(logarithm(c, x), Math.LN2);
   const real = c.select(c.test("gt", x, 2 ** 28), far, near);
   return c.select(c.test("ge", x, 1), real, Number.NaN);
@@ -320,7 +316,7 @@ function atanh64(c: FloatCode, x: Operand): Operand {
 
 /** asin x = atan2(x, sqrt((1 - x)(1 + x))) */
 function legOf(c: FloatCode, x: Operand): Operand {
-  return sqrt(c, c.mul(c.sub(1, x), c.add(1, x)));
+  return c.sqrt(c.mul(c.sub(1, x), c.add(1, x)));
 }
 
 /** Integers to which a float is equal: whether it is one, and whether it is odd. */

@@ -19,9 +19,18 @@ const types: Readonly<Record<RegisterClass, string>> = {
 };
 
 export class PtxCode {
+  /**
+   * Nothing may become a function of the assembler's: beside wgmma, whose sums are in registers on their way, a call makes
+   * each instruction wait for the one before (C7509).
+   */
+  readonly isCallFree: boolean;
   readonly #lines: string[] = [];
   readonly #used: Record<RegisterClass, number> = { p: 0, h: 0, r: 0, d: 0 };
   #labels = 0;
+
+  constructor({ isCallFree = false } = {}) {
+    this.isCallFree = isCallFree;
+  }
 
   fresh(kind: RegisterClass): Operand {
     return `%${kind}${this.#used[kind]++}`;

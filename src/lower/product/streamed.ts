@@ -15,7 +15,11 @@
 import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
-import { resultColumns, resultParts } from "../../schedule/products/product-form.ts";
+import {
+  resultColumns,
+  resultParts,
+  takesRegisters,
+} from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
@@ -67,9 +71,6 @@ export interface ResultTarget {
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
 const [full, empty, order] = ["full", "empty", "order"];
-
-/** Sums of a thread up to which an equal share of the registers is enough. */
-const fewSums = 64;
 
 export class StreamedProduct {
   readonly #plan: ProductPlan;
@@ -126,8 +127,8 @@ export class StreamedProduct {
   }
 
   #registers(): readonly [readonly Statement[], readonly Statement[]] {
-    const { rows, columns, directive } = this.#plan;
-    if ((rows * columns) / (32 * directive.warps[0]) <= fewSums) return [[], []];
+    const { form, directive } = this.#plan;
+    if (!takesRegisters(directive, form)) return [[], []];
     const [few, many] = shareRegisters(this.copies);
     return [[few], [many]];
   }

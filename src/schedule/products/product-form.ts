@@ -51,6 +51,8 @@ export interface ProductForm {
   readonly isPart: boolean;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
+  /** Whether the epilogue reads operands of its own. */
+  readonly hasOperands: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
 }
@@ -152,6 +154,18 @@ function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined 
   return undefined;
 }
 
+/** Values of a thread up to which an equal share of the registers is enough; operands are half as many as sums. */
+const [fewValues, ofOperands] = [64, 0.5] as const;
+
+/** Whether warpgroups take registers from the one that copies for them. */
+export function takesRegisters(
+  { by, tile, warps }: Pick<MultiplyDirective, "by" | "tile" | "warps">,
+  { hasOperands }: Pick<ProductForm, "hasOperands">,
+): boolean {
+  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
+  return by === "wgmma" && sums * (hasOperands ? 1 + ofOperands : 1) > fewValues;
+}
+
 /** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
 export function resultParts({ tile, warps }: Pick<MultiplyDirective, "tile" | "warps">): number {
   const [rows, columns] = tile;
@@ -248,6 +262,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     batch: part(space.filter((l) => !tiled.has(l))),
     depth,
     unwritable: resultFault(statement, [rows, columns], region),
+    hasOperands: statement.finishReads.length > 0,
     isSwapped,
   };
 }
