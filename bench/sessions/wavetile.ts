@@ -23,6 +23,7 @@ import { ownVersion } from "../installed.ts";
 import { workOfGraph } from "./graph-work.ts";
 import { importOptions, unwrap } from "./import-hints.ts";
 import type { ModelHints, RegionRow, Runtime, Session } from "./session.ts";
+import { openStaged } from "./staged.ts";
 import { describeValue, fromStored, toStored } from "./stored-tensors.ts";
 
 /** Profiled runs a region's median is taken from. */
@@ -65,10 +66,15 @@ function openSession(
 ): Session {
   const imported = unwrap(importOnnx(model, importOptions(hints)));
   const target = chooseTarget(targetName);
-  const compiled = unwrap(compileModel(imported, { target, rewrite }));
-  const before = prepareFor(imported, target).graph;
-  const work = { imported: workOfGraph(before), run: workOfGraph(compiled.model.graph) };
-  return { ...openCompiled(imported, compiled, { target, threads }), work };
+  const before = workOfGraph(prepareFor(imported, target).graph);
+  const compiled = compileModel(imported, { target, rewrite });
+  if (!compiled.ok) {
+    const opening = { target, threads, rewrite };
+    const { session, work } = openStaged(imported, compiled.diagnostics, opening);
+    return { ...session, work: { imported: before, run: work } };
+  }
+  const work = { imported: before, run: workOfGraph(compiled.value.model.graph) };
+  return { ...openCompiled(imported, compiled.value, { target, threads }), work };
 }
 
 /** A session of a program that was compiled for this machine. */

@@ -20,6 +20,12 @@ const context: CommandContext = {
 };
 
 async function explained(name: string, nodes: readonly NodeSpec[]) {
+  const made = await tried(name, nodes);
+  if (!made.ok) throw new Error(JSON.stringify(made.diagnostics));
+  return made.value;
+}
+
+function tried(name: string, nodes: readonly NodeSpec[]) {
   const shapes = { x: [64, 4], y: [4, 64], z: [64, 4] };
   const inputs = Object.entries(shapes).map(([x, shape]) => ({
     name: x,
@@ -29,12 +35,7 @@ async function explained(name: string, nodes: readonly NodeSpec[]) {
   const model = join(folder, name);
   const weights = { one: tensorOf("f32", [1], Float32Array.of(1)) };
   writeFileSync(model, writeModel({ opset: 17, inputs, outputs: ["r"], weights, nodes }));
-  const made = await explainModel(
-    { model, target: "wasm", shape: [], state: [], rewrite: true },
-    context,
-  );
-  if (!made.ok) throw new Error(JSON.stringify(made.diagnostics));
-  return made.value;
+  return explainModel({ model, target: "wasm", shape: [], state: [], rewrite: true }, context);
 }
 
 it("names the chain of rules, prices before and after, and the graph that is kept", async () => {
@@ -68,4 +69,24 @@ it("says that the import is kept where nothing is cheaper", async () => {
   ]);
   expect(text).toContain("which is kept");
   expect(data.keptPriceNs).toBe(data.importPriceNs);
+});
+
+it("explains the stages of a model in which data decide sizes, each by itself", async () => {
+  const { text, data } = await explained("staged.onnx", [
+    { op: "MatMul", inputs: ["x", "y"], outputs: ["xy"] },
+    { op: "MatMul", inputs: ["xy", "z"], outputs: ["xyz"] },
+    { op: "NonZero", inputs: ["xyz"], outputs: ["places"] },
+    { op: "Add", inputs: ["places", "places"], outputs: ["r"] },
+  ]);
+  expect(text).toMatch(/^data decide sizes: 3 stages .*; 1 are as they are \(nonZero\)/);
+  expect(text).toMatch(/stage 1, 2 nodes:\nimport [\d.]+ ms, rewritten [\d.]+ ms/);
+  expect(text).toContain("stage 3, ");
+  expect(data).toMatchObject({ stages: [{}, { op: "nonZero" }, {}] });
+});
+
+it("refuses what no stages help", async () => {
+  const refused = await tried("sampled.onnx", [
+    { op: "RandomNormalLike", inputs: ["nothing"], outputs: ["r"] },
+  ]);
+  expect(refused.ok).toBe(false);
 });

@@ -2,16 +2,60 @@
  * What rewriting did to an ONNX model's graph on a target, and why it is the same graph: the graphs that the
  * search was given with their prices as scheduled, and for each distinct part the rules that lead to the
  * candidate taken, prices before and after, the runners-up. Prices of parts are those that rewriting goes by.
+ * A model that runs in stages is rewritten stage by stage, and so it is told.
  */
 import type { Competitor } from "../../compile.ts";
+import type { Graph } from "../../graph/graph.ts";
 import type { PartReport } from "../../rewrite/rewrite-model.ts";
+import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
-import type { CommandResult } from "../command.ts";
-import type { OpenModel } from "../library/open-model.ts";
+import type { Target } from "../../target/target.ts";
+import type { CommandContext, CommandResult } from "../command.ts";
+import { findTarget, importModel, type OpenModel, openModel } from "../library/open-model.ts";
+import { type OpenStages, openStages } from "../library/stages.ts";
+import { type OpenArgs, readRequest } from "./open.ts";
 import { printTable } from "./table.ts";
 
-/** @param opened an ONNX model that was rewritten with reasons kept */
-export function explainRewrite({ origin, target }: OpenModel): CommandResult {
+export function explainRewriting(
+  args: Omit<OpenArgs, "rewrite">,
+  context: CommandContext,
+): Result<CommandResult> {
+  const request = readRequest({ ...args, rewrite: "on", explainRewrite: true }, context);
+  if (!request.ok) return request;
+  const { source, options } = request.value;
+  const opened = openModel(source, options);
+  if (opened.ok) return ok(explainRewrite(opened.value), opened.warnings);
+  if (opened.diagnostics.some((d) => d.code !== "SCH015")) return opened;
+  const target = findTarget(args.target);
+  if (!target.ok) return target;
+  const imported = importModel(source, options);
+  if (!imported.ok) return imported;
+  const stages = openStages(imported.value, target.value, options);
+  if (!stages) return fail(...opened.diagnostics);
+  if (!stages.ok) return stages;
+  const warnings = [...target.warnings, ...imported.warnings, ...stages.warnings];
+  return ok(explainStages(stages.value, target.value), warnings);
+}
+
+function explainStages({ stages }: OpenStages, target: Target): CommandResult {
+  const told = stages.map(({ graph, opened }, i) =>
+    opened
+      ? explainStage(graph, explainRewrite(opened), i + 1)
+      : { data: { op: graph.nodes[0]!.op, origin: graph.nodes[0]!.origin } },
+  );
+  const asTheyAre = stages.filter((s) => !s.opened).map((s) => s.graph.nodes[0]!.op);
+  const text = [
+    `data decide sizes: ${stages.length} stages run one after another, each rewritten by itself; ${asTheyAre.length} are as they are (${[...new Set(asTheyAre)].join(", ")})`,
+    ...told.flatMap((t) => ("text" in t ? [t.text] : [])),
+  ].join("\n\n");
+  return { data: { stages: told.map((t) => t.data) }, text, target: target.name };
+}
+
+function explainStage({ nodes }: Graph, { data, text }: CommandResult, at: number) {
+  return { data, text: `stage ${at}, ${nodes.length} nodes:\n${text}` };
+}
+
+function explainRewrite({ origin, target }: OpenModel): CommandResult {
   const compiled = origin?.compiled;
   invariant(compiled?.rewritten, () => "the model was not rewritten");
   const { competitors, rewritten, threads } = compiled;

@@ -13,7 +13,7 @@ import { type BlockKernel, blockKernels, describeKernel } from "../library/block
 import type { OpenModel } from "../library/open-model.ts";
 import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
-import { explainRewrite } from "./explain-rewrite.ts";
+import { explainRewriting } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { searchOf } from "./search-of.ts";
 import { printTable } from "./table.ts";
@@ -27,12 +27,8 @@ interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
 }
 
 export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
-  const rewriting = rewrite ? ({ rewrite: "on", explainRewrite: true } as const) : {};
-  const opened = openPath({ ...args, ...rewriting }, context);
-  if (opened.ok && rewrite) {
-    const explained = explainRewrite(opened.value);
-    return ok(explained, opened.warnings);
-  }
+  if (rewrite) return explainRewriting(args, context);
+  const opened = openPath(args, context);
   if (!opened.ok) return opened;
   const { target, artifact } = opened.value;
   const found = searchOf(artifact.meta, target);

@@ -4,10 +4,8 @@
  * which tells how many there are in this run. A program that would get an empty tensor is not run: its references are,
  * which cost nothing then.
  */
-import { isRepeated, prepareFor } from "../../compile.ts";
-import type { Graph, Model, Node, WeightStore } from "../../graph/graph.ts";
+import type { Graph, Node, WeightStore } from "../../graph/graph.ts";
 import { subgraphsOf } from "../../graph/op-table.ts";
-import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { runGraph } from "../../interp/graph.ts";
 import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
 import { memoryBytes } from "../../runtime/storage-sizes.ts";
@@ -16,8 +14,9 @@ import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import { importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
-import { compileImported, findTarget, type OpenOptions, startSession } from "./open-model.ts";
+import { findTarget, type OpenOptions, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
+import { type OpenStages, openStages } from "./stages.ts";
 import { unboundedSymbols } from "./unbounded-symbols.ts";
 
 interface Stage {
@@ -45,21 +44,32 @@ export function stageModel(
   if (!target.ok) return target;
   const open = unboundedSymbols(read.value.graph);
   if (open) return fail(open);
-  const { graph, weights } = prepareFor(read.value, target.value);
-  const parts = splitAtData(graph, (node) => isRepeated(node, target.value));
-  if (!parts) return undefined;
-  const stages: Stage[] = [];
-  for (const part of parts) {
-    const stage = part.kind === "data" ? ok(undefined) : startPart({ ...part, weights }, options);
-    if (!stage.ok) return stage;
-    stages.push({ graph: part.graph, weights, bytes: 0, ...stage.value });
-  }
+  const opened = openStages(read.value, target.value, options);
+  if (!opened?.ok) return opened;
+  const { graph, stages: parts } = opened.value;
+  const session = startStages(opened.value, options.threads);
+  if (!session.ok) return session;
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
-  const bodies = parts.flatMap((p) => (p.kind === "data" ? p.graph.nodes : []));
+  const bodies = parts.flatMap((p) => (p.opened ? [] : p.graph.nodes));
   const slow = bodies.filter((node) => subgraphsOf(node).length > 0);
-  const session = new StagedSession(graph, stages);
-  return ok({ face, session }, [...read.warnings, ...slow.map(onReference)]);
+  const warnings = [...read.warnings, ...opened.warnings, ...slow.map(onReference)];
+  return ok({ face, session: session.value }, warnings);
+}
+
+/** Each program loaded, with the references between them. */
+export function startStages(
+  { graph, weights, stages: parts }: OpenStages,
+  threads: number,
+): Result<StagedSession> {
+  const stages: Stage[] = [];
+  for (const { graph: own, opened } of parts) {
+    const session = opened ? startSession(opened, threads) : undefined;
+    if (session && !session.ok) return session;
+    const bytes = opened ? memoryBytes(opened.start.program) : 0;
+    stages.push({ graph: own, weights, bytes, ...(session && { session: session.value }) });
+  }
+  return ok(new StagedSession(graph, stages));
 }
 
 /** Control flow that ends where data say so: told, because the reference takes its time. */
@@ -68,22 +78,6 @@ function onReference(node: Node): Diagnostic {
     help: "its body runs on the reference, in every trip; bound its trips by 64 to have it copied out",
   });
   return { ...found, severity: "warning" };
-}
-
-function startPart(
-  { graph, weights }: Model,
-  options: OpenOptions & { readonly threads: number },
-): Result<Required<Pick<Stage, "session" | "bytes">>> {
-  const target = findTarget(options.target);
-  if (!target.ok) return target;
-  const names = (ids: readonly number[]) => ids.map((id) => graph.values[id]!.name);
-  const [inputNames, outputNames] = [names(graph.inputs), names(graph.outputs)];
-  const part = { graph, weights, inputNames, outputNames, outputs: [] };
-  const compiled = compileImported(part, target.value, options);
-  if (!compiled.ok) return compiled;
-  const session = startSession(compiled.value, options.threads);
-  if (!session.ok) return session;
-  return ok({ session: session.value, bytes: memoryBytes(compiled.value.start.program) });
 }
 
 export class StagedSession implements RunningModel {
