@@ -18,6 +18,7 @@ import {
   type Register,
   type RegisterBits,
   type RegisterClass,
+  sized,
 } from "./operand.ts";
 
 /** rsp: stack slots lie from it upwards. */
@@ -49,6 +50,12 @@ export interface FunctionParts {
   readonly reservedBytes: number;
 }
 
+/** A constant in a register, and the place in the prologue where it is loaded. */
+interface LoadedConstant {
+  readonly register: Register;
+  readonly at: number;
+}
+
 export class FunctionCode {
   readonly name: string;
   readonly entry: Label;
@@ -62,7 +69,7 @@ export class FunctionCode {
   #slotTop: number;
   readonly #reserved: number;
   #depth = 0;
-  readonly #loaded = new Map<string, Register>();
+  readonly #loaded = new Map<string, LoadedConstant>();
   readonly #newLabel: () => Label;
 
   constructor(name: string, parts: FunctionParts) {
@@ -152,46 +159,46 @@ export class FunctionCode {
 
   /** A register with a 32-bit pattern in every lane. */
   splat32(pattern: number, bits: RegisterBits): Register {
-    const key = `${pattern >>> 0}/${bits}`;
-    const known = this.#loaded.get(key);
-    if (known) return known;
-    const register = this.vec(bits);
-    if (pattern === 0) this.#ahead("vxorps", register, register, register);
-    else this.#ahead("vbroadcastss", register, this.constants.word(pattern));
-    this.#loaded.set(key, register);
-    return register;
+    return this.#held(`${pattern >>> 0}`, bits, (register) =>
+      pattern === 0
+        ? { op: "vxorps", operands: [register, register, register] }
+        : { op: "vbroadcastss", operands: [register, this.constants.word(pattern)] },
+    );
   }
 
   /** As splat32, of 64 bits. */
   splat64(pattern: bigint, bits: RegisterBits): Register {
-    const key = `q${pattern}/${bits}`;
-    const known = this.#loaded.get(key);
-    if (known) return known;
-    const register = this.vec(bits);
-    if (pattern === 0n) this.#ahead("vxorps", register, register, register);
-    else if (bits === 128) this.#ahead("vmovups", register, this.constants.pair(pattern));
-    else this.#ahead("vbroadcastsd", register, this.constants.pair(pattern));
-    this.#loaded.set(key, register);
-    return register;
+    return this.#held(`q${pattern}`, bits, (register) => {
+      if (pattern === 0n) return { op: "vxorps", operands: [register, register, register] };
+      const op = register.bits === 128 ? "vmovups" : "vbroadcastsd";
+      return { op, operands: [register, this.constants.pair(pattern)] };
+    });
   }
 
   /** A register that holds these bytes. */
   constantVector(bytes: Uint8Array, bits: RegisterBits): Register {
-    const key = `b${bytes.join()}/${bits}`;
-    const known = this.#loaded.get(key);
-    if (known) return known;
-    const register = this.vec(bits);
-    this.#ahead("vmovups", register, this.constants.bytes(bytes));
-    this.#loaded.set(key, register);
-    return register;
+    return this.#held(`b${bytes.join()}/${bits}`, bits, (register) => {
+      return { op: "vmovups", operands: [register, this.constants.bytes(bytes)] };
+    });
   }
 
   mark(text: string): void {
     this.marks.push({ at: this.body.length, text });
   }
 
-  #ahead(op: string, ...operands: readonly Operand[]): void {
-    this.prologue.push({ op, operands, depth: 0 });
+  /** A constant in one register for all widths: as wide as the widest that is asked for. */
+  #held(
+    key: string,
+    bits: RegisterBits,
+    load: (into: Register) => Pick<PlacedInstruction, "op" | "operands">,
+  ): Register {
+    const known = this.#loaded.get(key);
+    if (known && known.register.bits >= bits) return sized(known.register, bits);
+    const register = known ? sized(known.register, bits) : this.vec(bits);
+    const at = known?.at ?? this.prologue.length;
+    this.prologue[at] = { ...load(register), depth: 0 };
+    this.#loaded.set(key, { register, at });
+    return register;
   }
 }
 

@@ -24,6 +24,7 @@ import { findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
 import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
+import { joinLanes, takeLane } from "./single-lanes.ts";
 import { patternOfF32, patternOfF64 } from "./vector-code.ts";
 import { findVectorApply, findVectorCast } from "./vector-ops.ts";
 
@@ -363,10 +364,15 @@ export class ValueEmitter {
     return isFloat(e.dtype) ? c.op("vcvtdq2ps", sum) : sum;
   }
 
-  /** Makes a vector on the stack from what `lane` gives for each lane, and reads a chunk of it. */
+  /** A chunk of a vector from what `lane` gives for each lane; of small and of wide lanes on the stack. */
   #filled(e: Expr, chunk: number, lane: (lane: number) => Register): Register {
     const { f } = this.#context;
     const holding = findHolding(e.dtype)!;
+    if (holding === "f32" || (holding === "i32" && e.dtype !== "bool")) {
+      const { first, lanes, bits } = this.#chunks(e)[chunk]!;
+      const held = Array.from({ length: lanes }, (_, l) => lane(first + l));
+      return joinLanes(f, held, { bits, evex: this.#context.features.evex });
+    }
     const bytes = laneBytes(holding);
     let slot = this.#onStack.get(e);
     if (!slot) {
@@ -405,6 +411,11 @@ export class ValueEmitter {
     if (e.kind === "splat") return this.#lane(e.operand, lane % e.operand.lanes);
     const { f } = this.#context;
     const holding = findHolding(e.dtype) ?? this.#context.refuse(`values of type ${e.dtype}`);
+    if (holding === "f32" && !this.#onStack.has(e)) {
+      const chunk = this.#chunks(e).findIndex((c) => lane < c.first + c.lanes);
+      const { first } = this.#chunks(e)[chunk]!;
+      return takeLane(f, this.value(e, chunk), lane - first, this.#context.features.evex);
+    }
     const from = offsetBy(this.#spread(e), lane * laneBytes(holding));
     if (isFloat(e.dtype)) return loadScalar(this.#context, holding as DType, from);
     if (e.dtype !== "bool") return loadScalar(this.#context, e.dtype, from);
