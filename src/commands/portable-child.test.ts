@@ -39,7 +39,7 @@ async function withProcess(entry: string) {
     here++;
     return compilePortable(origin!.imported, "auto");
   };
-  const whole = unwrap(await portable.addTo(artifact, compileHere));
+  const whole = unwrap(await portable.addTo({ artifact, emitted: new Map() }, compileHere));
   return { ...whole, here };
 }
 

@@ -101,29 +101,92 @@ export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   const make = tensor.data.constructor as new (n: number) => typeof tensor.data;
   const data = new make(count);
-  const axes = layout.logical.map((e, axis) => ({
-    tables: positionTables(e, shape),
-    constant: e.constant,
-    extent: tensor.shape[axis]!,
-  }));
-  const at = new Array<number>(shape.length).fill(0);
-  for (let i = 0; i < count; i++) {
-    const source = logicalOffset(axes, at);
-    if (source >= 0) data[i] = tensor.data[source]!;
-    for (let axis = at.length - 1; axis >= 0; axis--) {
-      at[axis] = at[axis]! + 1;
-      if (at[axis]! < shape[axis]!) break;
-      at[axis] = 0;
-    }
-  }
+  new PackedRows(layout, shape, tensor.shape).copy(tensor.data, data);
   return { dtype: tensor.dtype, shape, data };
 }
 
+type Elements = Tensor["data"];
+
 /** A logical index as a constant and what each stored position adds to it. */
 interface PackedIndex {
-  readonly constant: number;
   readonly tables: readonly Float64Array[];
+  readonly constant: number;
   readonly extent: number;
+  /** Elements from one index to the next. */
+  readonly stride: number;
+}
+
+/** Stored rows, the runs of positions along the last stored axis: what the other axes add is found once a row. */
+class PackedRows {
+  readonly #still: readonly PackedIndex[];
+  readonly #moving: readonly PackedIndex[];
+  /** Extents of the stored axes but the last. */
+  readonly #outer: readonly number[];
+  /** Where the elements of a row are in the logical tensor; no number for those outside. */
+  readonly #offsets: Float64Array;
+
+  constructor(layout: LayoutMap, stored: readonly number[], logical: readonly number[]) {
+    this.#outer = stored.slice(0, -1);
+    this.#offsets = new Float64Array(stored.at(-1) ?? 1);
+    const axes = layout.logical.map((e, axis) => ({
+      tables: positionTables(e, stored),
+      constant: e.constant,
+      extent: logical[axis]!,
+      stride: logical.slice(axis + 1).reduce((a, b) => a * b, 1),
+    }));
+    const moves = ({ tables }: PackedIndex): boolean =>
+      tables.at(-1)?.some((s) => s !== 0) ?? false;
+    this.#moving = axes.filter(moves);
+    this.#still = axes.filter((axis) => !moves(axis));
+  }
+
+  /** Writes every element that is stored to `to`, which holds zeros. */
+  copy(from: Elements, to: Elements): void {
+    const outer = this.#outer;
+    const offsets = this.#offsets;
+    const at = new Array<number>(outer.length).fill(0);
+    for (let start = 0; start < to.length; start += offsets.length) {
+      if (this.#locate(at)) {
+        for (let i = 0; i < offsets.length; i++) {
+          const offset = offsets[i]!;
+          if (offset >= 0) to[start + i] = from[offset]!;
+        }
+      }
+      for (let axis = outer.length - 1; axis >= 0; axis--) {
+        at[axis] = at[axis]! + 1;
+        if (at[axis]! < outer[axis]!) break;
+        at[axis] = 0;
+      }
+    }
+  }
+
+  /** Finds the offsets of the row at these positions; false where it is outside as a whole. */
+  #locate(at: readonly number[]): boolean {
+    const offsets = this.#offsets;
+    let base = 0;
+    for (const axis of this.#still) {
+      const index = indexAt(axis, at);
+      if (index < 0 || index >= axis.extent) return false;
+      base += index * axis.stride;
+    }
+    offsets.fill(base);
+    for (const axis of this.#moving) {
+      const { extent, stride, tables } = axis;
+      const steps = tables[at.length]!;
+      const start = indexAt(axis, at);
+      for (let i = 0; i < offsets.length; i++) {
+        const index = start + steps[i]!;
+        offsets[i] = index < 0 || index >= extent ? Number.NaN : offsets[i]! + index * stride;
+      }
+    }
+    return true;
+  }
+}
+
+function indexAt({ constant, tables }: PackedIndex, at: readonly number[]): number {
+  let index = constant;
+  for (let axis = 0; axis < at.length; axis++) index += tables[axis]![at[axis]!]!;
+  return index;
 }
 
 /** Per stored axis, what the terms of a separable index come to at each position. */
@@ -139,16 +202,4 @@ function positionTables(expr: IndexExpr, shape: readonly number[]): readonly Flo
     }
   }
   return tables;
-}
-
-/** Row-major offset of the logical element at a stored position; -1 outside the logical shape. */
-function logicalOffset(axes: readonly PackedIndex[], at: readonly number[]): number {
-  let offset = 0;
-  for (const { constant, tables, extent } of axes) {
-    let index = constant;
-    for (let axis = 0; axis < tables.length; axis++) index += tables[axis]![at[axis]!]!;
-    if (index < 0 || index >= extent) return -1;
-    offset = offset * extent + index;
-  }
-  return offset;
 }

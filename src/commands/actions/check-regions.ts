@@ -10,7 +10,6 @@ import { codeClass } from "../../program/code-class.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { regionClass, regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
-import { InTurns } from "../../runtime/child/in-turns.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { describeDevice } from "../../runtime/device.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
@@ -103,7 +102,7 @@ export async function checkRegions(
   }
   // The validator has had the whole program: compile.ts.
   const validate: Bench["validate"] = (p) => ok(p);
-  const bench: Bench = { runner: new InTurns(runner), validate, threads, seed, deadlineMs };
+  const bench: Bench = { runner, validate, threads, seed, deadlineMs };
   const checks = new RegionChecks(bench);
   try {
     for (const [i, region] of regions.entries()) {
@@ -138,8 +137,11 @@ interface RegionCheck {
   evaluation?: Evaluation;
 }
 
+/** Regions that are checked side by side: the child runs some while the oracle computes another. */
+const atOnce = 4;
+
 /**
- * Two regions at a time: while the child runs one the oracle computes the other. Code that was checked
+ * Several regions at a time. Code that was checked
  * under other names is not run again, unless something was wrong with it.
  */
 class RegionChecks {
@@ -161,7 +163,7 @@ class RegionChecks {
     if (sameAs) return;
     const own = this.#checks.at(-1)!;
     this.#first.set(key, own);
-    if (this.#running.length > 1) await this.#running.shift();
+    if (this.#running.length === atOnce) await this.#running.shift();
     this.#running.push(this.#evaluate(own));
   }
 

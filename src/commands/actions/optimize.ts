@@ -1,4 +1,5 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
+
 import type { SearchReport } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
@@ -25,18 +26,25 @@ import { printTable } from "./table.ts";
  * The code of each program that runs here: a program that cannot be emitted is found now, and loading
  * the artifact on this machine has nothing left to do.
  */
-function emitFor({ artifact, emitted }: WithPortable, bytes: Uint8Array): Result<void> {
+function emitRunnable({ artifact, emitted }: WithPortable): Result<WithPortable> {
+  const runnable = runnableTargets().names;
+  const all = new Map(emitted);
+  for (const [name, { program }] of artifact.targets) {
+    if (all.has(name) || !runnable.includes(name)) continue;
+    const code = emitHere(program, targets.get(name)!);
+    if (!code.ok) return code;
+    all.set(name, code.value);
+  }
+  return ok({ artifact, emitted: all });
+}
+
+function keepCode({ artifact, emitted }: WithPortable, bytes: Uint8Array): Result<void> {
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
   const store = openKeptModels();
-  const runnable = runnableTargets().names;
-  for (const [name, { program }] of artifact.targets) {
-    if (!runnable.includes(name)) continue;
-    const target = targets.get(name)!;
-    const known = emitted.get(name);
-    const code = known ? ok(known) : emitHere(program, target);
-    if (!code.ok) return code;
-    if (store) keepModel(store, container.value, { artifact, program, target, code: code.value });
+  for (const [name, code] of store ? emitted : []) {
+    const { program } = artifact.targets.get(name)!;
+    keepModel(store!, container.value, { artifact, program, target: targets.get(name)!, code });
   }
   return ok(undefined);
 }
@@ -129,23 +137,27 @@ async function optimizeWith(
   }
   const { seed = 0 } = args;
   const checking = { seed, progress: context.progress, runner };
-  const checked = await checkRegions(origin.compiled, target, checking);
+  const checks = checkRegions(origin.compiled, target, checking);
+  // While the child runs the first regions, which it has been sent by the next turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  const code = emitRunnable({ artifact: own, emitted: new Map() });
+  const checked = await checks;
   if (!checked.ok) return checked;
+  if (!code.ok) return code;
   const { faults, warnings, reports } = checked.value;
   if (faults.length > 0) return fail(...faults);
   const wish = args.calibration ?? "auto";
   const compileHere = () => compilePortable(origin.imported, wish);
-  const whole = portable
-    ? await portable.addTo(own, compileHere)
-    : ok({ artifact: own, emitted: new Map() });
+  const whole = portable ? await portable.addTo(code.value, compileHere) : code;
   if (!whole.ok) return whole;
-  const { artifact } = whole.value;
-  const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
-  const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
-  context.progress("emit");
-  const emitted = emitFor(whole.value, bytes);
+  const emitted = emitRunnable(whole.value);
   if (!emitted.ok) return emitted;
+  const { artifact } = emitted.value;
+  const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
   context.progress("write");
+  const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
+  const keeping = keepCode(emitted.value, bytes);
+  if (!keeping.ok) return keeping;
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
   const regions = origin.compiled.regions.map((r, i) => ({

@@ -73,17 +73,18 @@ export class PortableChild {
     await this.#child.answer();
   }
 
-  /** Adds the program to the artifact of the model that both were made of. */
+  /** Adds the program to the artifact of the model that both were made of, and its code to that of the other. */
   async addTo(
-    artifact: ArtifactContent,
+    own: WithPortable,
     compileHere: () => Result<PortableProgram | undefined>,
   ): Promise<Result<WithPortable>> {
     const answer = (await this.#child.answer()) ?? compiledHere(compileHere());
     if (!answer.ok) return answer;
     const { program, emitted } = answer.value;
-    const whole = addPortable(artifact, program);
-    const known = new Map(emitted ? [[portableTarget, emitted]] : []);
-    return ok({ artifact: whole, emitted: known }, answer.warnings);
+    const artifact = addPortable(own.artifact, program);
+    const known = new Map(own.emitted);
+    if (emitted) known.set(portableTarget, emitted);
+    return ok({ artifact, emitted: known }, answer.warnings);
   }
 
   end(): void {

@@ -89,6 +89,30 @@ describe("a child that runs candidates", () => {
     expect(runner.generation).toBe(1);
   });
 
+  it("answers what it is asked at once in turn, each with its own answer", async () => {
+    runner = new ChildRunner();
+    const protocol = { rounds: 3, warmUp: 1, leastSampleNs: 1000 };
+    const asked = [load(program(copy)), run, { kind: "time", ids: [1], protocol }, read] as const;
+    const answers = await Promise.all(asked.map((request) => runner!.request(request, 20_000)));
+    const kinds = answers.map((a) => (a.kind === "answered" ? a.reply.kind : a));
+    expect(kinds).toEqual(["done", "done", "samples", "bytes"]);
+  });
+
+  it("loses what waits behind a run that does not end, and says which was the cause", async () => {
+    runner = new ChildRunner();
+    const endless = `for i < 2000000000 { for j < 2000000000 { for l < 2000000000 {
+      store y[0] = add(load.f32 y[0], load.f32 x[0]) } } }`;
+    await runner.request(load(program(endless)), 20_000);
+    const [cause, lost] = await Promise.all([
+      runner.request(run, 300),
+      runner.request(read, 20_000),
+    ]);
+    expect(cause).toEqual({ kind: "hung", afterMs: 300 });
+    expect(lost).toEqual({ kind: "crashed", how: "what it had been asked before" });
+    expect(await runner.request(load(program(copy)), 20_000)).toMatchObject({ kind: "answered" });
+    expect(runner.generation).toBe(2);
+  });
+
   it("reports the first element that nobody wrote", async () => {
     runner = new ChildRunner();
     await runner.request(load(program("store y[0] = load.f32 x[0]")), 20_000);

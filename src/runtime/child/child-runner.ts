@@ -1,13 +1,13 @@
 /**
- * A child process that runs candidates, as its owner sees it: one request at a time, each under a
- * watchdog. A crash, a hang, an answer that is none, memory that ran out: each is an outcome, the child
- * is ended, and the next request starts a fresh one, which knows no programs. The owner lives.
+ * A child process that runs candidates, as its owner sees it: it answers requests one after another, each
+ * under a watchdog. A crash, a hang, an answer that is none, memory that ran out: each is an outcome, the child
+ * is ended with all that waited for it, and the next request starts a fresh one, which knows no programs. The
+ * owner lives.
  */
 import { fork, type ChildProcess as NodeChild } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Diagnostic } from "../../support/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
 import { shortRunFlags } from "../engine-flags.ts";
 import { type ChildReply, type ChildRequest, readReply } from "./protocol.ts";
 
@@ -19,6 +19,16 @@ export type ChildOutcome =
   | { readonly kind: "crashed"; readonly how: string }
   | { readonly kind: "hung"; readonly afterMs: number }
   | { readonly kind: "garbled"; readonly what: string };
+
+type LostOutcome = Exclude<ChildOutcome, { readonly kind: "answered" | "refused" }>;
+
+interface Waiting {
+  readonly sequence: number;
+  readonly request: ChildRequest;
+  /** Counted from where the child comes to it. */
+  readonly deadlineMs: number;
+  readonly resolve: (outcome: ChildOutcome) => void;
+}
 
 /** Where candidates run; the child process is one, a test's fake another. */
 export interface CandidateRunner {
@@ -54,7 +64,9 @@ export class ChildRunner implements CandidateRunner {
   #child: NodeChild | undefined;
   #lastWords = "";
   #sequence = 0;
-  #busy = false;
+  /** Sent and not answered, in the order of their answers. */
+  #waiting: Waiting[] = [];
+  #watchdog: NodeJS.Timeout | undefined;
   generation = 0;
   readonly #endWithParent = (): void => {
     this.#child?.kill("SIGKILL");
@@ -75,22 +87,23 @@ export class ChildRunner implements CandidateRunner {
     this.#child ??= this.#start();
   }
 
-  async request(request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
-    invariant(!this.#busy, () => "a child is asked one thing at a time");
-    this.#busy = true;
-    try {
-      const child = this.#child ?? this.#start();
-      const outcome = await this.#exchange(child, request, deadlineMs);
-      if (outcome.kind !== "answered" && outcome.kind !== "refused") await this.#end();
-      return outcome;
-    } finally {
-      this.#busy = false;
-    }
+  /** Requests of several who do not wait for each other are queued in the child, which is never idle then. */
+  request(request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
+    const child = this.#child ?? this.#start();
+    const sequence = ++this.#sequence;
+    return new Promise((resolve) => {
+      this.#waiting.push({ sequence, request, deadlineMs, resolve });
+      if (this.#waiting.length === 1) this.#watch();
+      child.send({ sequence, body: request }, (error) => {
+        if (error && child === this.#child)
+          void this.#lose({ kind: "crashed", how: error.message });
+      });
+    });
   }
 
   async dispose(): Promise<void> {
     process.off("exit", this.#endWithParent);
-    await this.#end();
+    await this.#lose({ kind: "crashed", how: "it was ended" });
   }
 
   #start(): NodeChild {
@@ -103,6 +116,13 @@ export class ChildRunner implements CandidateRunner {
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#lastWords = (this.#lastWords + text).slice(-stderrBytes);
     });
+    child.on("message", (message) => this.#hear(child, message));
+    child.on("exit", (code, signal) => {
+      if (child === this.#child) void this.#lose(this.#deathOf(code, signal));
+    });
+    child.on("error", ({ message }) => {
+      if (child === this.#child) void this.#lose({ kind: "crashed", how: message });
+    });
     child.unref();
     child.channel?.unref();
     (child.stderr as unknown as { unref(): void } | null)?.unref();
@@ -111,38 +131,47 @@ export class ChildRunner implements CandidateRunner {
     return child;
   }
 
-  #exchange(child: NodeChild, request: ChildRequest, deadlineMs: number): Promise<ChildOutcome> {
-    const sequence = ++this.#sequence;
-    return new Promise((resolve) => {
-      // The timer keeps the owner alive until the answer; the child itself does not.
-      const timer = setTimeout(() => finish({ kind: "hung", afterMs: deadlineMs }), deadlineMs);
-      const onMessage = (message: unknown): void => {
-        const reply = readReply(message, sequence, request);
-        if (!reply) finish({ kind: "garbled", what: describe(message) });
-        else if (reply.kind !== "failed") finish({ kind: "answered", reply });
-        else finish({ kind: "refused", diagnostics: reply.diagnostics });
-      };
-      const onExit = (code: number | null, signal: string | null): void => {
-        finish(this.#deathOf(code, signal));
-      };
-      const onError = (error: Error): void => finish({ kind: "crashed", how: error.message });
-      const finish = (outcome: ChildOutcome): void => {
-        clearTimeout(timer);
-        child.off("message", onMessage).off("exit", onExit).off("error", onError);
-        resolve(outcome);
-      };
-      child.on("message", onMessage).on("exit", onExit).on("error", onError);
-      if (child.exitCode !== null || child.signalCode !== null) {
-        onExit(child.exitCode, child.signalCode);
-        return;
-      }
-      child.send({ sequence, body: request }, (error) => {
-        if (error) onError(error);
-      });
-    });
+  /** The answer to the request that waits longest. */
+  #hear(child: NodeChild, message: unknown): void {
+    const [first] = this.#waiting;
+    if (child !== this.#child || !first) return;
+    const reply = readReply(message, first.sequence, first.request);
+    if (!reply) {
+      void this.#lose({ kind: "garbled", what: describe(message) });
+      return;
+    }
+    this.#waiting.shift();
+    this.#watch();
+    first.resolve(
+      reply.kind === "failed"
+        ? { kind: "refused", diagnostics: reply.diagnostics }
+        : { kind: "answered", reply },
+    );
   }
 
-  #deathOf(code: number | null, signal: string | null): ChildOutcome {
+  /** The time of the request that the child has come to. */
+  #watch(): void {
+    clearTimeout(this.#watchdog);
+    const [first] = this.#waiting;
+    if (!first) return;
+    // The timer keeps the owner alive until the answer; the child itself does not.
+    const lose = () => void this.#lose({ kind: "hung", afterMs: first.deadlineMs });
+    this.#watchdog = setTimeout(lose, first.deadlineMs);
+  }
+
+  /** Ends the child. What waited longest is the cause, the others are lost with it. */
+  async #lose(outcome: LostOutcome): Promise<void> {
+    const [first, ...others] = this.#waiting;
+    this.#waiting = [];
+    clearTimeout(this.#watchdog);
+    await this.#end();
+    first?.resolve(outcome);
+    for (const { resolve } of others) {
+      resolve({ kind: "crashed", how: "what it had been asked before" });
+    }
+  }
+
+  #deathOf(code: number | null, signal: string | null): LostOutcome {
     const how = signal ? `signal ${signal}` : `exit code ${code}`;
     const words = this.#lastWords.trim();
     if (/heap out of memory|Array buffer allocation failed/.test(words)) {

@@ -20,8 +20,13 @@ async function answer(request: ChildRequest): Promise<ChildReply> {
   }
 }
 
-process.on("message", async ({ sequence, body }: Envelope<ChildRequest>) => {
-  const reply: Envelope<ChildReply> = { sequence, body: await answer(body) };
-  process.send?.(reply);
+/** Requests are answered in their order, also where one takes several turns of the event loop. */
+let last = Promise.resolve();
+
+process.on("message", ({ sequence, body }: Envelope<ChildRequest>) => {
+  last = last.then(async () => {
+    const reply: Envelope<ChildReply> = { sequence, body: await answer(body) };
+    process.send?.(reply);
+  });
 });
 process.on("disconnect", () => process.exit(0));
