@@ -65,7 +65,9 @@ it("has egg's counts of the math rules, with constant folding and conditions, in
   const graph = new EGraph({ analysis: foldConstants });
   for (const text of microTerms) addPattern(graph, text);
   const report = run(graph, mathRules, 7);
-  expect(report.iterations.at(-1)).toMatchObject({ nodes: 52432, classes: 20449 });
+  expect(report.iterations.map(({ nodes, classes }) => `${nodes}/${classes}`)).toEqual(
+    "137/53 321/100 611/194 1420/438 3643/1176 10397/3939 52432/20449".split(" "),
+  );
 });
 
 const sumRules: RuleText[] = [
