@@ -16,7 +16,7 @@ import {
   extractTree,
 } from "../../src/egraph/index.ts";
 import { loadHighs } from "../../test/highs.ts";
-import { type Campaign, type Finding, passed } from "../campaign.ts";
+import type { Campaign, Finding } from "../campaign.ts";
 import {
   type GymGraph,
   gymNames,
@@ -45,6 +45,7 @@ export const extraction: Campaign = {
   summary: "cheapest terms of the extraction-gym's e-graphs, judged, bounded and in time",
   targets: ["own", "highs"],
   defaultCount: graphs,
+  names: () => (prepareGym() === undefined ? gymNames() : []),
   open: async (target) => {
     const missing = prepareGym();
     if (missing !== undefined) throw new Refusal(missing, exitCodes.environment);
@@ -65,7 +66,7 @@ export const extraction: Campaign = {
       if (exact.best.cost < found.dagCost - 1e-6)
         return failed(name, `HiGHS has ${exact.best.cost}`);
       if (exact.best.cost < found.lowerBound - 1e-6) return failed(name, "the bound is wrong");
-      return passed;
+      return passedWith(found);
     };
   },
 };
@@ -128,8 +129,15 @@ function distinctFinding(name: string, problem: ExtractionProblem, best: Extract
     const judged = evaluateChoice(problem, choice);
     return !judged.ok || judged.dagCost !== dagCost;
   });
-  return wrong ? failed(name, "one of the k results is no solution") : passed;
+  return wrong ? failed(name, "one of the k results is no solution") : passedWith(best);
 }
+
+function passedWith({ dagCost, lowerBound, gap }: Extraction): Finding {
+  const note = `${figure(dagCost)}, at least ${figure(lowerBound)}, gap ${(100 * gap).toFixed(1)} %`;
+  return { kind: "passed", note };
+}
+
+const figure = (cost: number): string => String(Number(cost.toPrecision(7)));
 
 function failed(name: string, reason: string): Finding {
   return { kind: "failed", reason: `${name}: ${reason}` };

@@ -13,12 +13,16 @@ const archive = fileURLToPath(
 );
 const unpacked = fileURLToPath(new URL("../../.cache/extraction-gym/", import.meta.url));
 
-/** Unpacks the archive once; what is missing, as a sentence, or undefined. */
+let isUnpacked = false;
+
+/** Unpacks the archive, once a process; what is missing, as a sentence, or undefined. */
 export function prepareGym(): string | undefined {
+  if (isUnpacked) return undefined;
   if (!existsSync(archive)) return "../shared/datasets/extraction-gym.tar.xz is not here";
   mkdirSync(unpacked, { recursive: true });
   const run = spawnSync("tar", ["-xJf", archive, "-C", unpacked], { encoding: "utf8" });
-  return run.status === 0 ? undefined : `cannot unpack the extraction-gym: ${run.stderr}`;
+  isUnpacked = run.status === 0;
+  return isUnpacked ? undefined : `cannot unpack the extraction-gym: ${run.stderr}`;
 }
 
 /** `family/name` of every graph, in the order of names. */

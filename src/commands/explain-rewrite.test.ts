@@ -49,6 +49,7 @@ it("names the chain of rules, prices before and after, and the graph that is kep
   expect(text).toContain("(kept)");
   expect(text).toMatch(/rule +uses/);
   expect(text).toContain("at the price that rewriting goes by");
+  expect(text).toMatch(/cheapest term [\d.]+ ms .*, none is below [\d.]+ \(gap 0\.0 %\)/);
   expect(data.keptPriceNs).toBeLessThan(data.importPriceNs as number);
 });
 

@@ -19,7 +19,13 @@ import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
 import { withOwnRules } from "./own-rules.ts";
 import { askParts, type Part, type PartQuestion } from "./part.ts";
-import { type RulePhase, type RuleSet, readRuleSet, rewritePart } from "./rewrite-part.ts";
+import {
+  type ExtractionReport,
+  type RulePhase,
+  type RuleSet,
+  readRuleSet,
+  rewritePart,
+} from "./rewrite-part.ts";
 import type { RuleRow } from "./rule-row.ts";
 import {
   countRegions,
@@ -83,6 +89,8 @@ export interface PartReport {
   readonly nodes: number;
   readonly eNodes: number;
   readonly stop: SaturationReport["stop"];
+  /** How near extraction came to the best term that saturation found; absent where rules contradict each other. */
+  readonly extraction?: ExtractionReport;
   /** The price of the part as it was: asked for where it is shown. */
   readonly priceNs: () => number;
   /** By how much each candidate of other regions is priced below it, in the order of extraction. */
@@ -294,12 +302,13 @@ function answerPart(
   const better = priced
     .filter((p) => isTaken(p.saved, settings))
     .sort((a, b) => picoseconds(b.saved) - picoseconds(a.saved));
-  const { report, nodes, warnings } = rewritten;
+  const { report, nodes, warnings, extraction } = rewritten;
   const told: PartReport = {
     segments: question.segments,
     nodes: graph.nodes.length,
     eNodes: nodes,
     stop: report.stop,
+    ...(extraction && { extraction }),
     priceNs: () => totalNs(before.value, pricer),
     savedNs: priced.map((p) => p.saved),
     chains: rewritten.chains.length > 0 ? priced.map((p) => p.chain) : [],

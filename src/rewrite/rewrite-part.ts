@@ -59,6 +59,12 @@ export interface PartOptions {
   readonly read?: ReadElements;
 }
 
+/** Sums of the prices of single nodes, in picoseconds: of the best graph, and what no graph can be below. */
+export interface ExtractionReport {
+  readonly cost: number;
+  readonly lowerBound: number;
+}
+
 export interface PartResult {
   /** Distinct graphs, the cheapest by the guide first; none where saturation failed. */
   readonly graphs: readonly Graph[];
@@ -66,8 +72,8 @@ export interface PartResult {
   readonly chains: readonly (readonly ChainStep[])[];
   readonly report: SaturationReport;
   readonly nodes: number;
-  /** By the guide, in picoseconds: the best graph, and what no graph can be below. */
-  readonly guide: { readonly cost: number; readonly lowerBound: number };
+  /** Absent where saturation failed. */
+  readonly extraction?: ExtractionReport;
   readonly warnings: readonly Diagnostic[];
 }
 
@@ -80,15 +86,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {
-    const guideOfNone = { cost: 0, lowerBound: 0 };
-    return {
-      graphs: [],
-      chains: [],
-      report,
-      nodes,
-      guide: guideOfNone,
-      warnings: report.diagnostics,
-    };
+    return { graphs: [], chains: [], report, nodes, warnings: report.diagnostics };
   }
   const roots = graph.outputs.map((id) => ids.get(id)!);
   const price = guide(egraph, options.priceOp);
@@ -105,7 +103,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
     : [];
   // A budget that ends exploration leaves what was found, which holds.
   const warnings = report.diagnostics;
-  return { graphs, chains, report, nodes, guide: { cost, lowerBound }, warnings };
+  return { graphs, chains, report, nodes, extraction: { cost, lowerBound }, warnings };
 }
 
 /** What nodes of the part itself cost of their price where little is to be changed. */

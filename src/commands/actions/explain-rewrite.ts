@@ -7,6 +7,7 @@
 import type { Competitor } from "../../compile.ts";
 import type { Graph } from "../../graph/graph.ts";
 import type { PartReport } from "../../rewrite/rewrite-model.ts";
+import type { ExtractionReport } from "../../rewrite/rewrite-part.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
@@ -116,7 +117,7 @@ function takenOf({ before, prices }: DescribedPart, rank: number | undefined): n
 const picoseconds = (ns: number): number => Math.round(1000 * ns);
 
 function describePart(part: DescribedPart, rank: number | undefined): string {
-  const { segments, nodes, eNodes, stop, before, prices, chains, origins } = part;
+  const { segments, nodes, eNodes, stop, extraction, before, prices, chains, origins } = part;
   const taken = takenOf(part, rank);
   const others = prices.filter((_, i) => i !== taken).map(milliseconds);
   const times = segments.length === 1 ? "" : `, ${segments.length} times alike`;
@@ -134,7 +135,14 @@ function describePart(part: DescribedPart, rank: number | undefined): string {
     [title, "uses"],
     chain.map(({ rule, uses }) => [`  ${rule}`, String(uses)]),
   );
-  return [head, price, ...(chain.length > 0 ? [table] : []), ""].join("\n");
+  const found = extraction === undefined ? [] : [describeExtraction(extraction)];
+  return [head, ...found, price, ...(chain.length > 0 ? [table] : []), ""].join("\n");
+}
+
+function describeExtraction({ cost, lowerBound }: ExtractionReport): string {
+  const gap = cost === lowerBound ? 0 : (cost - lowerBound) / cost;
+  const [found, least] = [cost, lowerBound].map((ps) => milliseconds(ps / 1000));
+  return `  cheapest term ${found} ms by prices of single nodes, none is below ${least} (gap ${(100 * gap).toFixed(1)} %)`;
 }
 
 function cheapestOf(prices: readonly number[]): number | undefined {
