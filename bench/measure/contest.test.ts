@@ -63,9 +63,9 @@ describe("runContest", () => {
       estimate: { oursNs: 100, peerNs: 250, ratio: 2.5, low: 2.5, high: 2.5, n: 4 },
     });
     const shape = contest.log.map((entry) => entry.split(" ")[0]).join(" ");
-    const round = "refresh A B";
+    const rounds = "refresh A B refresh B A";
     const checks = "refresh check refresh check";
-    expect(shape).toBe(`${checks} A B A B ${[round, round, round, round].join(" ")}`);
+    expect(shape).toBe(`${checks} A B A B ${[rounds, rounds].join(" ")}`);
     const drawn = contest.log.filter((entry) => entry.startsWith("refresh"));
     expect(new Set(drawn).size).toBe(drawn.length);
   });

@@ -1,6 +1,6 @@
 /**
  * One case of a bench: two sides that do the same work. Correctness first, then warm-up, then
- * interleaved rounds A B A B on fresh random data, and a time below what the machine can do is
+ * interleaved rounds A B B A on fresh random data, and a time below what the machine can do is
  * refused. Two sides that are one program are timed as one. The clock is injected.
  */
 

@@ -1,4 +1,4 @@
-/** Times a model on random inputs; against onnxruntime in turns, A B A B, on the same inputs and threads. */
+/** Times a model on random inputs; against onnxruntime in turns, A B B A, on the same inputs and threads. */
 import { readBytes } from "../../runtime/files/files.ts";
 import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";

@@ -22,7 +22,7 @@ describe("sampleInTurns", () => {
       [10, 10],
       [400, 400],
     ]);
-    expect(log.join(" ")).toBe("a1 b1 a2 b2 a3 b3 - a10 b1 - a10 b1");
+    expect(log.join(" ")).toBe("a1 b1 a2 b2 a3 b3 - a10 b1 - b1 a10");
     expect(describeProtocol(protocol)).toContain("2 rounds");
   });
 

@@ -1,7 +1,8 @@
 /**
  * The measurement protocol, which benches, `wavetile bench` and the trials of schedules share: each side
- * is warmed up, then the sides take turns (A B A B), each repeated within its turn until a sample is long
- * enough for the clock. A drift of the machine meets all sides alike. The clock is injected.
+ * is warmed up, then the sides take turns (A B B A: who begins meets caches full of something else and pays for
+ * what was left to be collected), each repeated within its turn until a sample is long enough for the clock.
+ * A drift of the machine meets all sides alike. The clock is injected.
  */
 import { invariant } from "../../support/invariant.ts";
 
@@ -59,9 +60,8 @@ export async function sampleInTurns(
   const affordable = Math.max(leastRounds, Math.floor(longNs / roundNs));
   for (let round = 0; round < Math.min(rounds, affordable); round++) {
     refresh();
-    for (const [i, side] of sides.entries()) {
-      samples[i]!.push(await timeOf(side, repeats[i]!, clock));
-    }
+    const order = round % 2 === 0 ? [...sides.keys()] : [...sides.keys()].reverse();
+    for (const i of order) samples[i]!.push(await timeOf(sides[i]!, repeats[i]!, clock));
   }
   return samples;
 }
