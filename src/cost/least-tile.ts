@@ -11,7 +11,9 @@ import type {
   NestFigures,
   PackedAxis,
 } from "../schedule/states/nest-figures.ts";
+import type { Target } from "../target/target.ts";
 import { type CoreFigures, foreseenTrips } from "./core-figures.ts";
+import { keptVectors, putAway, type RegisterRoom, registerRoom } from "./put-away.ts";
 
 /** The exact price is summed in another order: the last bits of both may differ. */
 export const roundings = 1 - 1e-9;
@@ -31,13 +33,15 @@ export interface PointWork {
   readonly tested: readonly number[];
   /** Iterations of all space loops. */
   readonly points: number;
+  readonly room: RegisterRoom;
 }
 
 export function pointWork(
   figures: NestFigures,
   { callFactor }: CoreFigures,
-  isFused: boolean,
+  target: Target,
 ): PointWork {
+  const isFused = target.capabilities.has("fma");
   const { combine, reduces, isProduct, loops, accesses } = figures;
   const body = figures.body + figures.bodyCalls * (callFactor - 1);
   const product = body - 1 + (isFused ? 1 : 2);
@@ -56,6 +60,7 @@ export function pointWork(
       (l) => loops[l]!.kind === "space",
     ),
     points: loops.reduce((n, l) => (l.kind === "reduce" ? n : n * l.extent), 1),
+    room: registerRoom(target, figures.literals),
   };
 }
 
@@ -103,15 +108,39 @@ export function leastTileNs(
   const wholeLoads = whole > 0 ? leastLoads(figures, work, { micro, packed, core: c }) : noLoads;
   const loads = Math.max(steps * work.reads.length, whole * wholeLoads.loads);
   const others = whole * wholeLoads.others;
+  const step = { points: width / lanes, copies, loads: wholeLoads, core: c };
+  const spills = whole > 0 ? leastSpills(figures, work, step) : 0;
+  const memory = whole * spills * c.spillInstructions;
   const { control, aroundNs } = reductionControl(figures, work, { micro, core: c });
   const inside = Math.max(
     arithmetic / c.arithmeticPerNs,
-    loads / c.loadsPerNs,
-    (arithmetic + loads + others + steps * control) / c.issuePerNs,
+    (loads + memory / 2) / c.loadsPerNs,
+    memory / 2 / c.storesPerNs,
+    (arithmetic + loads + memory + others + steps * control) / c.issuePerNs,
   );
   if (!figures.reduces) return roundings * Math.max(ends, inside);
-  const chained = figures.combine > 0 ? steps * copies * c.latencyNs : 0;
+  const reloads = whole * Math.min(copies, spills / 2) * c.reloadNs;
+  const chained = figures.combine > 0 ? steps * copies * c.latencyNs + reloads : 0;
   return roundings * (Math.max(inside, chained) + ends + tiles * (aroundNs + c.latencyNs));
+}
+
+interface LeastStep {
+  readonly points: number;
+  readonly copies: number;
+  readonly loads: LeastLoads;
+  readonly core: CoreFigures;
+}
+
+/** Vectors that a step of a whole tile puts away, if it loads no more than it must. */
+function leastSpills(
+  figures: NestFigures,
+  { room }: PointWork,
+  { points, copies, loads, core }: LeastStep,
+): number {
+  const { reduces } = figures;
+  const near = Math.min(loads.narrowest, points);
+  const ahead = near + core.loadsAhead * Math.max(0, loads.vectors - near);
+  return putAway({ kept: keptVectors(points, figures), ahead, copies, reduces }, room);
 }
 
 /** Instructions of loop control in a step, and what the loops of a reduction take in a tile beside its steps. */
@@ -154,9 +183,12 @@ function wholeTiles({ loops }: NestFigures, micro: readonly LoopFigures[]): numb
 interface LeastLoads {
   readonly loads: number;
   readonly others: number;
+  /** Operands, of all reads and of the one with the fewest in one copy of the step. */
+  readonly vectors: number;
+  readonly narrowest: number;
 }
 
-const noLoads: LeastLoads = { loads: 0, others: 0 };
+const noLoads: LeastLoads = { loads: 0, others: 0, vectors: 0, narrowest: 0 };
 
 /** Vectors that a step of a whole tile loads: along each axis as many as one loop alone makes. */
 function leastLoads(
@@ -168,26 +200,38 @@ function leastLoads(
   const vector = micro.findLast((l) => l.mode === "vector");
   let loads = 0;
   let others = 0;
+  let vectors = 0;
+  let narrowest = Infinity;
   for (const access of reads) {
     const { axes, guarded, guardLoops } = access;
     let own = 1;
-    for (const { steps, extent } of axes) {
+    let still = 1;
+    for (const { steps, extent, divisor } of axes) {
+      // Several trips may meet one element of an axis that divides.
+      if (divisor !== 1) continue;
       let most = 1;
-      for (const l of micro) {
-        if (l.mode === "unroll" && l.trips > most && steps[l.origin] !== 0) most = l.trips;
+      let mostStill = 1;
+      for (const { mode, origin, trips } of micro) {
+        if (mode !== "unroll" || steps[origin] === 0) continue;
+        most = Math.max(most, trips);
+        if (figures.loops[origin]!.kind === "space") mostStill = Math.max(mostStill, trips);
       }
       own *= Math.min(most, extent);
+      still *= Math.min(mostStill, extent);
     }
+    vectors += own;
+    narrowest = Math.min(narrowest, still);
     const isGathered = isApart(access, vector, packed);
     const isTested = guarded && vector !== undefined && guardLoops.includes(vector.origin);
     const each = isGathered || isTested ? vector!.trips : 1;
     const share = isGathered ? 1 : edges;
     const gather = each > 1 ? c.gatherInstructions - 1 : 0;
+    if (isSpread(access, vector, packed)) others += (1 - share) * own * c.splatInstructions;
     loads += own * (1 - share + share * each);
     others += share * own * each * gather;
     if (guarded) others += edges * own * each * c.guardInstructions;
   }
-  return { loads, others };
+  return { loads, others, vectors, narrowest };
 }
 
 /** Whether lanes take elements one by one; an operand that is packed has them side by side. */
@@ -199,6 +243,17 @@ function isApart(
   if (vector === undefined || vector.trips === 1) return false;
   if (packed.some((p) => p.tensor === access.tensor)) return false;
   return access.scattered || laneOrder(access, vector.origin) === "apart";
+}
+
+/** Whether one element is what all lanes read. */
+function isSpread(
+  access: AccessFigures,
+  vector: LoopFigures | undefined,
+  packed: readonly PackedAxis[],
+): boolean {
+  if (vector === undefined || vector.trips === 1) return false;
+  if (access.scattered || packed.some((p) => p.tensor === access.tensor)) return false;
+  return laneOrder(access, vector.origin) === "uniform";
 }
 
 /** Share of the tiles that padding touches: the first and the last along each loop that is tested. */

@@ -22,10 +22,10 @@ import {
   type TrafficNs,
   together,
   trafficNs,
-  vectorRegisterCount,
 } from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
-import { crowdedOut, widenedSpill } from "./program-work.ts";
+import { widenedSpill } from "./program-work.ts";
+import { keptVectors, putAway } from "./put-away.ts";
 import { Traffic } from "./traffic.ts";
 
 /** Nanoseconds of one core by cause; `total` is what they come to together. */
@@ -69,7 +69,6 @@ export class NestPricer {
   readonly #figures: NestFigures;
   readonly #core: CoreFigures;
   readonly #target: Target;
-  readonly #registers: number;
   readonly #fused: boolean;
   readonly #packed = new Map<string, StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
@@ -79,9 +78,8 @@ export class NestPricer {
     this.#figures = figures;
     this.#core = core;
     this.#target = target;
-    this.#registers = vectorRegisterCount(target);
     this.#fused = target.capabilities.has("fma");
-    this.#work = pointWork(figures, core, this.#fused);
+    this.#work = pointWork(figures, core, target);
   }
 
   price(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): PriceTerms {
@@ -196,7 +194,7 @@ export class NestPricer {
     edge: boolean,
   ): number {
     const c = this.#core;
-    const { reduces, combine, bodyCalls, finishCalls, isProduct, components } = this.#figures;
+    const { reduces, combine, bodyCalls, finishCalls, isProduct } = this.#figures;
     const body = this.#figures.body + bodyCalls * (c.callFactor - 1);
     const finish = this.#figures.finish + finishCalls * (c.callFactor - 1);
     const lane = variant.tile.find((l) => l.mode === "vector")?.origin;
@@ -211,7 +209,7 @@ export class NestPricer {
     const copies = copied.reduce((n, l) => n * l.trips, 1);
     const inner = copied.length === 0 ? still : [...still, ...copied];
     const context = { laneOf, lanes, edge, variant };
-    const kept = points * Math.max(1, components) + this.#figures.literals + 2;
+    const kept = keptVectors(points, this.#figures);
     let narrowest = Infinity;
     let loaded = 0;
     // What a later copy of the step uses again is kept until then.
@@ -240,9 +238,9 @@ export class NestPricer {
       else if (a.use === "write") this.#store(a, points, { ...context, laneOf: lane }, end);
     }
     end.arithmetic += points * finish;
-    if (reduces) end.other += points * Math.max(1, components);
+    if (reduces) end.other += points * Math.max(1, this.#figures.components);
     if (reduceLane && !isDot) end.other += points * lanes * 3;
-    const spills = this.#spills({ kept, ahead, copies, reduces });
+    const spills = putAway({ kept, ahead, copies, reduces }, this.#work.room);
     const perSpill = arePairs && !this.#target.compiledByEngine ? widenedSpill : 1;
     step.memory += spills * perSpill * c.spillInstructions;
     if (!reduces) {
@@ -272,17 +270,6 @@ export class NestPricer {
       isInner = false;
     }
     return ns + end.ns(c) + c.latencyNs;
-  }
-
-  /** Values of a step that are put away and fetched again. */
-  #spills({ kept, ahead, copies, reduces }: StepValues): number {
-    if (this.#target.compiledByEngine) {
-      const others = 2 + (reduces ? this.#figures.literals : 0);
-      return crowdedOut(kept - others + ahead, this.#registers);
-    }
-    // An accumulator without a register is fetched and put back by every copy, an operand once.
-    const homeless = Math.max(0, kept - this.#registers) * copies;
-    return homeless + Math.max(0, ahead - Math.max(0, this.#registers - kept));
   }
 
   /** Pointers that an access needs: copies whose distance is known only at run time have one each. */
@@ -348,14 +335,6 @@ export class NestPricer {
 /** Additions to one sum, some of which pass through memory where values are put away. */
 export function chainNs(additions: number, spills: number, c: CoreFigures): number {
   return additions * c.latencyNs + Math.min(additions, spills / 2) * c.reloadNs;
-}
-
-/** Vectors of one step: kept all along, loaded ahead; copies of the step, and whether it is of a reduction. */
-interface StepValues {
-  readonly kept: number;
-  readonly ahead: number;
-  readonly copies: number;
-  readonly reduces: boolean;
 }
 
 interface LoadContext {
