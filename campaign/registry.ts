@@ -14,6 +14,7 @@ import { instructionLegality } from "./campaigns/instruction-legality.ts";
 import { kernelLimits } from "./campaigns/kernel-limits.ts";
 import { models } from "./campaigns/models.ts";
 import { mutants } from "./campaigns/mutants.ts";
+import { peerOps } from "./campaigns/peer-ops.ts";
 import { placement } from "./campaigns/placement.ts";
 import { ptx } from "./campaigns/ptx.ts";
 import { randomOps } from "./campaigns/random-ops.ts";
@@ -35,6 +36,7 @@ export const campaigns: readonly Campaign[] = [
   models,
   bigModels,
   randomOps,
+  peerOps,
   convNets,
   placement,
   kernelLimits,

@@ -40,6 +40,10 @@ export function inlineProducer(
   if (consumer.indirects.some((v) => v.access.tensor === tensor)) {
     return refused(`${consumer.name} reads indices from ${tensor}`);
   }
+  const inFinish = consumer.finishReads.some((a) => a.tensor === tensor);
+  if (inFinish && consumer.reduction && producer.indirects.length > 0) {
+    return refused(`${consumer.name} loads indices for what it folds, not for what it makes of it`);
+  }
   const reader = new Inliner(program, consumer, { producer, axes });
   const body = reader.replace(consumer.reads, consumer.body, 0);
   const finish = reader.replace(consumer.finishReads, consumer.finish ?? [], consumer.body.length);

@@ -1,31 +1,5 @@
-/**
- * Cases for operators of com.microsoft: attributes, operands and results of one node each. An operand is
- * a shape (random float32), or says its type and values; a weight is constant in the model.
- */
-import type { NodeSpec } from "../../src/frontend/onnx/model-writer.ts";
-
-export interface OperandSpec {
-  readonly shape: readonly number[];
-  readonly dtype?: "f32" | "i32" | "i64" | "u8" | "i8";
-  /** Element values; random ones between the ends of `range` otherwise. */
-  readonly values?: readonly number[];
-  readonly range?: readonly [number, number];
-  readonly weight?: boolean;
-}
-
-/** Name, element type, and the rank where it is not that of the first operand. */
-export type OutputSpec = readonly [name: string, dtype: "f32" | "u8" | "i32", rank?: number];
-
-export interface MicrosoftCase {
-  readonly node: Omit<NodeSpec, "inputs" | "outputs" | "domain"> & { readonly domain?: string };
-  readonly operands: readonly (readonly number[] | OperandSpec | undefined)[];
-  /** An undefined result is not asked for. */
-  readonly outputs?: readonly (OutputSpec | undefined)[];
-  /** Results that are defined in every place; all of them otherwise. */
-  readonly compared?: readonly string[];
-  /** Largest difference allowed of real results; quantised ones may differ by one step of rounding. */
-  readonly tolerance?: number;
-}
+/** Cases for operators of com.microsoft: attributes, operands and results of one node each. */
+import type { OperandSpec, OperatorCase } from "../../campaign/operators/operator-case.ts";
 
 const scalar = (value: number): OperandSpec => ({ shape: [], values: [value] });
 const byte = (value: number): OperandSpec => ({ shape: [], dtype: "u8", values: [value] });
@@ -50,7 +24,7 @@ const attentionOutputs = [
 ] as const;
 const none = undefined;
 
-const elementwise: readonly MicrosoftCase[] = [
+const elementwise: readonly OperatorCase[] = [
   { node: { op: "Gelu" }, operands: [[3, 5]] },
   { node: { op: "BiasGelu" }, operands: [[3, 5], [5]] },
   { node: { op: "FastGelu" }, operands: [[3, 5], [5]] },
@@ -80,7 +54,7 @@ const elementwise: readonly MicrosoftCase[] = [
   },
 ];
 
-const norms: readonly MicrosoftCase[] = [
+const norms: readonly OperatorCase[] = [
   {
     node: { op: "SkipLayerNormalization", attributes: { epsilon: 1e-5 } },
     operands: [[2, 3, 8], [2, 3, 8], [8], [8], [8]],
@@ -119,7 +93,7 @@ const norms: readonly MicrosoftCase[] = [
   },
 ];
 
-const attention: readonly MicrosoftCase[] = [
+const attention: readonly OperatorCase[] = [
   {
     node: { op: "MultiHeadAttention", attributes: { num_heads: 2n } },
     operands: [[2, 3, 8], [2, 5, 8], [2, 5, 8], [24], none, [2, 2, 3, 5]],
@@ -175,7 +149,7 @@ const attention: readonly MicrosoftCase[] = [
 ];
 
 const grouped = { num_heads: 4n, kv_num_heads: 2n };
-const groupedCases: readonly MicrosoftCase[] = [
+const groupedCases: readonly OperatorCase[] = [
   // The first step: nothing is in the cache.
   {
     node: { op: "GroupQueryAttention", attributes: grouped },
@@ -256,7 +230,7 @@ const groupedCases: readonly MicrosoftCase[] = [
   },
 ];
 
-const quantized: readonly MicrosoftCase[] = [
+const quantized: readonly OperatorCase[] = [
   {
     node: { op: "QLinearAdd" },
     operands: [...quantizedPair, bytes(5), scalar(0.03), byte(100), scalar(0.05), byte(128)],
@@ -342,7 +316,7 @@ const quantized: readonly MicrosoftCase[] = [
 
 const blocks = { K: 40n, N: 5n, block_size: 16n };
 const blockScales: OperandSpec = { shape: [15], range: [0.01, 0.1], weight: true };
-const packedCases: readonly MicrosoftCase[] = [
+const packedCases: readonly OperatorCase[] = [
   {
     node: { op: "MatMulNBits", attributes: { ...blocks, bits: 4n } },
     operands: [[2, 3, 40], packed(5, 3, 8), blockScales],
@@ -373,7 +347,7 @@ const packedCases: readonly MicrosoftCase[] = [
   },
 ];
 
-export const microsoftCases: readonly MicrosoftCase[] = [
+export const microsoftCases: readonly OperatorCase[] = [
   ...elementwise,
   ...norms,
   ...attention,

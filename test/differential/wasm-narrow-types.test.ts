@@ -82,3 +82,30 @@ function castGraph(from: DType, to: DType, count: number) {
   const input = builder.input("x", tensorType(from, count));
   return builder.finish([builder.node("cast", [input], { to, saturate: true })]);
 }
+
+test("a weight of four bits that alone is read from its memory", async () => {
+  const builder = new GraphBuilder("packed");
+  const at = builder.input("at", tensorType("i64", 3));
+  const codes = refTensor(
+    "u4",
+    [64, 512],
+    Array.from({ length: 64 * 512 }, (_, i) => (i * 7) % 16),
+  );
+  const table = builder.weight("codes", tensorType("u4", 64, 512));
+  const rows = builder.node("gather", [table, at], { axis: 0 });
+  const graph = builder.finish([builder.node("cast", [rows], { to: "f32", saturate: false })]);
+  const weights = { read: () => fromRef(codes) };
+  const picked = refTensor("i64", [3], [5, 0, 63]);
+  const expected = runGraph(graph, [picked], weights);
+  const compiled = compileModel({ graph, weights }, { target: targets.get("wasm")! });
+  if (!expected.ok || !compiled.ok) throw new Error(JSON.stringify([expected, compiled]));
+  const { model, nests, plan } = compiled.value;
+  const features = { ...probeWasmFeatures(), threads: false };
+  const options = { weight: weightReader(model), threads: 1, features, host: nodeWorkerHost };
+  const session = createWasmSession(plan.program, options);
+  if (!session.ok) throw new Error(JSON.stringify(session));
+  const found = session.value.run({ at: fromRef(picked) });
+  if (!found.ok) throw new Error(JSON.stringify(found));
+  expect(found.value[nests.outputs[0]!]!.data).toEqual(fromRef(expected.value[0]!).data);
+  await session.value.dispose();
+});

@@ -361,7 +361,11 @@ export class KernelEmitter {
     use: (e: ix.IndexExpr) => unknown,
   ): void {
     const place = this.#context.place(buffer);
-    if (place.kind !== "memory" || isPacked(place.buffer.dtype)) return;
+    if (place.kind !== "memory") return;
+    if (isPacked(place.buffer.dtype)) {
+      for (const e of [place.base, ...index]) use(ix.withoutConstant(e));
+      return;
+    }
     use(this.#context.scope.splitAddress(this.#context.address(place, index)).sum);
   }
 }

@@ -259,8 +259,11 @@ function swiGlu(node: NodeView): Operand {
   return node.emit("mul", [node.emit("mul", [a, gate], {}), b], {});
 }
 
-/** A depthwise convolution that looks back only, with the last k - 1 inputs as its state. */
-function causalConvolution(node: NodeView): readonly Operand[] {
+/**
+ * A depthwise convolution of [b, c, t] that looks back only; its state is the inputs that the next step
+ * looks back to, (k - 1) * dilation of them.
+ */
+export function causalConvolution(node: NodeView, dilation: number): readonly Operand[] {
   const [x, weights, bias, past] = [
     node.input(0),
     node.input(1),
@@ -271,12 +274,12 @@ function causalConvolution(node: NodeView): readonly Operand[] {
   node.checkRank(weights, 3, "weights");
   if (bias) node.checkRank(bias, 1, "a bias");
   const [batch, channels] = x.type.shape;
-  const back = node.fixedExtent(weights.type.shape[2]!, "the window") - 1;
+  const back = (node.fixedExtent(weights.type.shape[2]!, "the window") - 1) * dilation;
   const groups = node.fixedExtent(channels!, "the number of channels");
   const shape = [batch!, channels!, constant(back)];
   const before = past ?? node.emit("broadcast", [node.splat(x.type.dtype, 0)], { shape });
   const padded = back === 0 ? x : node.emit("concat", [before, x], { axis: 2 });
-  const window = { strides: [1], dilations: [1], padLow: [0], padHigh: [0] };
+  const window = { strides: [1], dilations: [dilation], padLow: [0], padHigh: [0] };
   const raw = node.emit("convolution", [padded, weights], { ...window, groups });
   const biased = bias
     ? node.emit("add", [raw, node.reshape(bias, [bias.type.shape[0]!, one])], {})
@@ -307,6 +310,6 @@ export const attentionRows = {
   Attention: { since: [23, 24, 25, 26], convert: attention },
   RotaryEmbedding: { since: [23], convert: rotaryEmbedding },
   SwiGLU: { since: [28], convert: swiGlu },
-  CausalConvWithState: { since: [27], convert: causalConvolution },
+  CausalConvWithState: { since: [27], convert: (node) => causalConvolution(node, 1) },
   TensorScatter: { since: [24], convert: tensorScatter },
 } satisfies OperatorTable;

@@ -1,6 +1,7 @@
 /**
  * LinearAttention: a state matrix per head, decayed, corrected and written at each step, read by the
- * query (ONNX, "LinearAttention"). It becomes a core scan over time in f32.
+ * query (ONNX, "LinearAttention"). It becomes a core scan over time in f32. Queries, keys and states may
+ * differ in their number of heads: whichever has fewer serves several of the others, in order.
  */
 import { GraphBuilder } from "../../../../graph/builder.ts";
 import type { Graph, TensorType, ValueId } from "../../../../graph/graph.ts";
@@ -20,6 +21,18 @@ function overTime(node: NodeView, x: Operand, heads: number): Operand {
   return node.cast(node.transpose(split, [1, 0, 2, 3]), "f32");
 }
 
+/** [t, b, n, d] with each of the n heads repeated until there are `heads`. */
+function repeated(node: NodeView, x: Operand, heads: number): Operand {
+  const [t, b, own, depth] = x.type.shape as [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
+  const count = node.fixedExtent(own, "the number of heads");
+  if (count === heads) return x;
+  if (heads % count !== 0) node.refuse(`${count} heads that serve ${heads}`, "a divisor");
+  const single = node.reshape(x, [t, b, own, one, depth]);
+  const shape = [t, b, own, constant(heads / count), depth];
+  const wide = node.emit("broadcast", [single], { shape });
+  return node.reshape(wide, [t, b, constant(heads), depth]);
+}
+
 interface Sequences {
   readonly query: Operand;
   readonly key: Operand;
@@ -37,9 +50,13 @@ function readSequences(node: NodeView, queryHeads: number, heads: number): Seque
   for (const i of [0, 1, 2]) node.checkRank(node.input(i), 3, "a sequence");
   const beta = delta ? node.input(5) : undefined;
   const betaHeads = beta && constantValue(beta.type.shape[2] ?? one) === 1 ? 1 : heads;
+  const query = overTime(node, node.input(0), queryHeads);
+  const depth = node.fixedExtent(query.type.shape[3]!, "the key size");
+  const keyWidth = node.fixedExtent(node.input(1).type.shape[2]!, "the hidden size");
+  const key = overTime(node, node.input(1), keyWidth / depth);
   return {
-    query: overTime(node, node.input(0), queryHeads),
-    key: overTime(node, node.input(1), heads),
+    query: repeated(node, query, Math.max(queryHeads, heads)),
+    key: repeated(node, key, heads),
     value: overTime(node, node.input(2), heads),
     decay: gated ? overTime(node, node.input(4), heads) : undefined,
     beta: beta && overTime(node, beta, betaHeads),
@@ -78,15 +95,16 @@ function buildStep(
   return b.finish([next, output]);
 }
 
-function linearAttention(node: NodeView): readonly Operand[] {
+export function linearAttention(node: NodeView): readonly Operand[] {
   const { attributes } = node;
   attributes.ignore("chunk_size");
   const [queryHeads, heads] = [
     attributes.int("q_num_heads") ?? 0,
     attributes.int("kv_num_heads") ?? 0,
   ];
-  if (heads < 1 || queryHeads < 1 || queryHeads % heads !== 0) {
-    attributes.refuse("q_num_heads", queryHeads, `a multiple of kv_num_heads (${heads})`);
+  const most = Math.max(queryHeads, heads);
+  if (heads < 1 || queryHeads < 1 || most % heads !== 0 || most % queryHeads !== 0) {
+    attributes.refuse("q_num_heads", queryHeads, `a multiple or a divisor of ${heads}`);
   }
   const parts = readSequences(node, queryHeads, heads);
   const [depth, width] = [parts.key, parts.value].map((x) => x.type.shape[3]!);
@@ -102,7 +120,7 @@ function linearAttention(node: NodeView): readonly Operand[] {
   );
   const body = buildStep(node, { dtype: "f32", shape }, parts, {
     scale,
-    group: queryHeads / heads,
+    group: most / heads,
   });
   const zeros = sequences.map(() => 0);
   const [state, outputs] = node.emitAll("scan", [start, ...sequences], {
@@ -117,7 +135,7 @@ function linearAttention(node: NodeView): readonly Operand[] {
   const { dtype } = node.input(0).type;
   const byBatch = node.transpose(outputs!, [1, 0, 2, 3]);
   const [b, t] = byBatch.type.shape;
-  const channels = queryHeads * node.fixedExtent(width!, "the value size");
+  const channels = most * node.fixedExtent(width!, "the value size");
   const flat = node.reshape(byBatch, [b!, t!, constant(channels)]);
   return [node.cast(flat, dtype), node.cast(state!, past?.type.dtype ?? dtype)];
 }

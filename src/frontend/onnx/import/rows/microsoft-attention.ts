@@ -20,7 +20,7 @@ import { matMul } from "./linear.ts";
 import { sliceAxis } from "./slicing.ts";
 
 /** The attribute, or 1 / sqrt(head size) where it is 0 or not there. */
-function scaleOf(node: NodeView, query: Operand): number {
+export function scaleOf(node: NodeView, query: Operand): number {
   const given = node.attributes.float("scale") ?? 0;
   return given === 0
     ? 1 / Math.sqrt(node.fixedExtent(query.type.shape[3]!, "the head size"))
@@ -48,7 +48,7 @@ function behind(node: NodeView, past: Operand | undefined, x: Operand): Operand 
 }
 
 /** An additive mask: `filter` where `allowed` is false. */
-function additive(node: NodeView, allowed: Operand, like: Operand, filter: number): Operand {
+export function additive(node: NodeView, allowed: Operand, like: Operand, filter: number): Operand {
   const { dtype } = like.type;
   return node.emit("select", [allowed, node.splat(dtype, 0), node.splat(dtype, filter)], {});
 }
@@ -57,7 +57,7 @@ function additive(node: NodeView, allowed: Operand, like: Operand, filter: numbe
  * What a padding mask allows, over [b, h, s, t]. By rank and extent: lengths [b], ends and starts [2 b],
  * keys [b, t] or pairs [b, s, t] that are 0 where nothing is to be seen.
  */
-function paddingMask(node: NodeView, mask: Operand, parts: Heads): Operand {
+export function paddingMask(node: NodeView, mask: Operand, parts: Heads): Operand {
   const { shape, dtype } = mask.type;
   const batch = parts.query.type.shape[0]!;
   const columns = parts.key.type.shape[2]!;
@@ -79,7 +79,7 @@ function paddingMask(node: NodeView, mask: Operand, parts: Heads): Operand {
   return node.refuse(`a mask of rank ${shape.length}`, "rank 1, 2 or 3");
 }
 
-interface Heads {
+export interface Heads {
   /** [b, heads, s, d] */
   readonly query: Operand;
   /** [b, heads, t, d], what was before included. */
@@ -165,7 +165,7 @@ function unpack(node: NodeView, x: Operand, parts: number): readonly Operand[] {
 }
 
 /** Operand `index` with its part of the bias; keys and values of rank 4 are ready. */
-function biased(node: NodeView, index: number): Operand {
+export function biased(node: NodeView, index: number): Operand {
   const x = node.input(index);
   const bias = node.optional(3);
   if (!bias || x.type.shape.length !== 3) return x;
@@ -211,7 +211,7 @@ function rotaryEmbedding(node: NodeView): Operand {
 }
 
 /** Query, new keys and new values of a grouped layer: apart, or behind each other in one operand. */
-function groupedParts(node: NodeView): readonly [Operand, Operand, Operand] {
+export function groupedParts(node: NodeView): readonly [Operand, Operand, Operand] {
   const { attributes } = node;
   const heads = attributes.int("num_heads") ?? 0;
   const groups = attributes.int("kv_num_heads") ?? 0;
@@ -238,8 +238,8 @@ function groupedParts(node: NodeView): readonly [Operand, Operand, Operand] {
  */
 function groupQueryAttention(node: NodeView): readonly Operand[] {
   const { attributes } = node;
-  if (attributes.flag("smooth_softmax", false)) attributes.refuse("smooth_softmax", 1, "0");
-  if (node.inputs[11]) node.refuse("head sinks", "softmax over the keys alone");
+  const window = attributes.flag("sliding_window_cache", false);
+  if (window) attributes.refuse("sliding_window_cache", 1, "0: a cache of all keys");
   const quantized = ["k_quant_type", "v_quant_type"].map((name) =>
     attributes.choice(name, "NONE", "PER_TENSOR", "PER_CHANNEL"),
   );
@@ -253,20 +253,30 @@ function groupQueryAttention(node: NodeView): readonly Operand[] {
   const past = node.emit("max", [before, node.splat("i64", 0)], {});
   const [, row] = positions(node, one, rows!);
   const at = node.emit("add", [row, past], {});
-  const turn = rotation(node, at);
+  const turn = rotation(node, at, { tables: [7, 8], positions: node.optional(9) });
   const key = appended(node, { past: node.optional(3), fresh: turn(newKey), at, total });
   const value = appended(node, { past: node.optional(4), fresh: newValue, at, total });
   const y = groupedScores(node, { query: turn(query), key, value }, at);
   return [joinHeads(node, y), key, value];
 }
 
+/** Where a node has the tables of its rotation, and positions of its own. */
+interface RotationOperands {
+  readonly tables: readonly [cosines: number, sines: number];
+  readonly positions: Operand | undefined;
+}
+
 /** Rotates heads by the positions `at`, or by those that the model gives. */
-function rotation(node: NodeView, at: Operand): (x: Operand) => Operand {
+export function rotation(
+  node: NodeView,
+  at: Operand,
+  given: RotationOperands,
+): (x: Operand) => Operand {
   const { attributes } = node;
   const interleaved = attributes.flag("rotary_interleaved", false);
   if (!attributes.flag("do_rotary", false)) return (x) => x;
-  const ids = node.optional(9) ?? at;
-  const tables = [7, 8].map((i) => rotaryTable(node, node.input(i), ids));
+  const ids = given.positions ?? at;
+  const tables = given.tables.map((i) => rotaryTable(node, node.input(i), ids));
   const rotaryDims = 2 * node.fixedExtent(tables[0]!.type.shape[3]!, "the size of the table");
   return (x) => node.emit("rotaryEmbedding", [x, ...tables], { interleaved, rotaryDims });
 }
@@ -281,7 +291,7 @@ interface Appended {
 }
 
 /** The cache with the new rows in their places; it is as long as the cache was, or the longest row. */
-function appended(node: NodeView, { past, fresh, at, total }: Appended): Operand {
+export function appended(node: NodeView, { past, fresh, at, total }: Appended): Operand {
   const { ranges } = node.emitter.assembly.symbols;
   const { dtype, shape } = fresh.type;
   const [b, groups, rows, d] = shape;
@@ -320,7 +330,44 @@ function groupedScores(node: NodeView, { query, key, value }: Heads, at: Operand
     : allowed;
   const softcap = attributes.float("softcap") ?? 0;
   const attrs = { scale: scaleOf(node, query), causal: "none" as const, mask: true, softcap };
-  return node.emit("attention", [query, key, value, mask], attrs);
+  const sink = headSink(node, query);
+  const operands = sink
+    ? withSink(node, { query, key, value }, { mask, sink })
+    : [query, key, value, mask];
+  return node.emit("attention", operands, attrs);
+}
+
+/** The score that each head gives to nothing, [1, h, 1, 1]: an operand, or 0 for all with smooth_softmax. */
+function headSink(node: NodeView, query: Operand): Operand | undefined {
+  const smooth = node.attributes.flag("smooth_softmax", false);
+  const given = node.optional(11);
+  const heads = query.type.shape[1]!;
+  const shape = [one, heads, one, one];
+  if (given) return node.reshape(given, shape);
+  return smooth ? node.emit("broadcast", [node.splat(query.type.dtype, 0)], { shape }) : undefined;
+}
+
+/** The operands with one more key: all zeros, so that its score is the mask's and it adds no value. */
+function withSink(
+  node: NodeView,
+  { query, key, value }: Heads,
+  { mask, sink }: { readonly mask: Operand; readonly sink: Operand },
+): readonly Operand[] {
+  const { dtype } = query.type;
+  const longer = (x: Operand) => {
+    const [b, g, , d] = x.type.shape as [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
+    const zero = node.emit("broadcast", [node.splat(dtype, 0)], { shape: [b, g, one, d] });
+    return node.emit("concat", [x, zero], { axis: 2 });
+  };
+  const scores =
+    mask.type.dtype === "bool" ? additive(node, mask, query, Number.NEGATIVE_INFINITY) : mask;
+  const [b, h, s] = query.type.shape as [IndexExpr, IndexExpr, IndexExpr];
+  const full = [b, h, s, mask.type.shape[3]!];
+  const parts = [
+    node.emit("broadcast", [scores], { shape: full }),
+    node.emit("broadcast", [sink], { shape: [b, h, s, one] }),
+  ];
+  return [query, longer(key), longer(value), node.emit("concat", parts, { axis: 3 })];
 }
 
 export const microsoftAttentionRows = {

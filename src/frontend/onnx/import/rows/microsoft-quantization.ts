@@ -6,15 +6,14 @@
  */
 import type { DType } from "../../../../semantics/dtype.ts";
 import { constant, constantValue, type IndexExpr } from "../../../../semantics/index-expr.ts";
-import { tensorBytes, tensorFromBytes } from "../../../../semantics/tensor.ts";
 import { type NodeView, one } from "../node-view.ts";
-import { lazyConstant, type Operand } from "../operand.ts";
+import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { matMul } from "./linear.ts";
 import { projectedAttention } from "./microsoft-attention.ts";
+import { columns, decodedBlocks, packedTypes, unpacked } from "./packed-weights.ts";
 import { pool } from "./pooling.ts";
 import { dequantizeLinear, quantizeLinear } from "./quantization.ts";
-import { sliceAxis } from "./slicing.ts";
 
 type Layer = (node: NodeView, x: Operand) => Operand;
 
@@ -162,33 +161,6 @@ function quantizedAttention(node: NodeView): readonly Operand[] {
   return projectedAttention(node.withInputs(inputs));
 }
 
-const packedTypes: Readonly<Record<number, DType>> = { 2: "u2", 4: "u4", 8: "u8" };
-
-/** The bytes of a constant as numbers of fewer bits, first the low ones, in rows of `shape`. */
-function unpacked(
-  node: NodeView,
-  index: number,
-  { bits, shape }: { readonly bits: number; readonly shape: readonly number[] },
-): Operand {
-  const packed = node.input(index);
-  const dtype = packedTypes[bits];
-  if (!dtype) return node.attributes.refuse("bits", bits, "2, 4, 8");
-  if (packed.kind !== "constant" || packed.type.dtype !== "u8")
-    return node.refuse("packed weights of a run, or not of u8", "a u8 constant");
-  const bytes = packed.shape.reduce((a, b) => a * b, 1);
-  const wanted = (shape.reduce((a, b) => a * b, 1) * bits) / 8;
-  if (bytes !== wanted) node.refuse(`${bytes} bytes for [${shape}] of ${bits} bits`, `${wanted}`);
-  const { read } = packed.source;
-  return lazyConstant({ dtype, shape }, packed.name, () =>
-    tensorFromBytes(dtype, shape, tensorBytes(read())),
-  );
-}
-
-/** The first `size` columns of a matrix. */
-function columns(node: NodeView, x: Operand, size: number): Operand {
-  return sliceAxis(node, x, { axis: 1, start: constant(0), step: 1, size: constant(size) });
-}
-
 /** A W' + bias, where W [N, K] has a scale and a zero point for each block of a row. */
 function matMulNBits(node: NodeView): Operand {
   const { attributes } = node;
@@ -258,6 +230,15 @@ function blockReals(node: NodeView, { weights, scales, zeros, block }: Blocks): 
   return node.emit("sub", [raised, columns(node, flat, width)], {});
 }
 
+/** A W' (or A W) with W [N, K] as codes of four bits that stand for the sixteen numbers of a table. */
+function matMulBnb4(node: NodeView): Operand {
+  const { attributes } = node;
+  attributes.ignore("training_mode");
+  const weights = decodedBlocks(node);
+  const transposed = attributes.flag("transB", true);
+  return matMul(node, node.input(0), transposed ? node.transpose(weights, [1, 0]) : weights);
+}
+
 /** Rows of a quantised table, picked first and dequantised then. */
 function gatherBlockQuantized(node: NodeView): Operand {
   const { attributes } = node;
@@ -318,5 +299,6 @@ export const microsoftQuantizationRows = {
   MatMulIntegerToFloat: { since: [1], convert: integerMatMulToFloat },
   QAttention: { since: [1], convert: quantizedAttention },
   MatMulNBits: { since: [1], convert: matMulNBits },
+  MatMulBnb4: { since: [1], convert: matMulBnb4 },
   GatherBlockQuantized: { since: [1], convert: gatherBlockQuantized },
 } satisfies OperatorTable;

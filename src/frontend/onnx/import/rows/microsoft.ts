@@ -1,14 +1,19 @@
 /**
  * Operators of com.microsoft that exporters and ONNX Runtime's optimizer put into transformers: fused
  * forms of arithmetic that exists, so each is that arithmetic again. Their definitions are those of
- * ONNX Runtime's ContribOperators page; test/differential/microsoft-ops.test.ts compares with it.
+ * ONNX Runtime's ContribOperators page; test/differential/peer-ops.test.ts compares with it.
  */
-import type { NodeView } from "../node-view.ts";
+import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { convolution, gemm, matMul } from "./linear.ts";
 import { microsoftAttentionRows } from "./microsoft-attention.ts";
+import { microsoftBiasRows } from "./microsoft-biases.ts";
+import { microsoftCacheAttentionRows } from "./microsoft-cache-attention.ts";
+import { microsoftExpertRows } from "./microsoft-experts.ts";
 import { microsoftQuantizationRows } from "./microsoft-quantization.ts";
+import { microsoftStateSpaceRows } from "./microsoft-state-space.ts";
+import { trilu } from "./movement.ts";
 
 type Approximation = "none" | "tanh";
 
@@ -92,9 +97,8 @@ function biasAdd(node: NodeView): Operand {
 }
 
 /** Groups of a channels-last picture, with SiLU behind where `activation` is 1. */
-function channelsLastGroupNorm(node: NodeView): Operand {
+function channelsLastGroupNorm(node: NodeView, x = node.input(0)): Operand {
   const { attributes } = node;
-  const x = node.input(0);
   node.checkRank(x, 4, "an operand");
   if (!attributes.flag("channels_last", true)) attributes.refuse("channels_last", 0, "1");
   const groups = attributes.int("groups") ?? 0;
@@ -104,6 +108,17 @@ function channelsLastGroupNorm(node: NodeView): Operand {
   const y = node.emit("groupNorm", [turned, ...scaled], { groups, epsilon });
   const back = node.transpose(y, [0, 2, 3, 1]);
   return attributes.flag("activation", false) ? node.emit("silu", [back], {}) : back;
+}
+
+/** The same of x + skip (+ bias), and that sum; a skip is a picture or one number for each channel. */
+function skipGroupNorm(node: NodeView): readonly Operand[] {
+  const [x, skip, bias] = [node.input(0), node.input(3), node.optional(4)];
+  const { shape } = skip.type;
+  const [n, c] = [shape[0]!, shape.at(-1)!];
+  const wide = shape.length === 2 ? node.reshape(skip, [n, one, one, c]) : skip;
+  const added = node.emit("add", [x, wide], {});
+  const sum = bias ? node.emit("add", [added, bias], {}) : added;
+  return [channelsLastGroupNorm(node, sum), sum];
 }
 
 /** What `activation` names, over the parameters of the attribute. */
@@ -153,9 +168,15 @@ export const microsoftRows = {
   SkipSimplifiedLayerNormalization: { since: [1], convert: skipNorm("rmsNorm") },
   EmbedLayerNormalization: { since: [1], convert: embedLayerNorm },
   BiasAdd: { since: [1], convert: biasAdd },
-  GroupNorm: { since: [1], convert: channelsLastGroupNorm },
+  GroupNorm: { since: [1], convert: (node) => channelsLastGroupNorm(node) },
+  SkipGroupNorm: { since: [1], convert: skipGroupNorm },
+  Trilu: { since: [1], convert: trilu },
   FusedConv: { since: [1], convert: fusedConvolution },
   FusedGemm: { since: [1], convert: fusedGemm },
   ...microsoftAttentionRows,
+  ...microsoftBiasRows,
+  ...microsoftCacheAttentionRows,
+  ...microsoftExpertRows,
+  ...microsoftStateSpaceRows,
   ...microsoftQuantizationRows,
 } satisfies OperatorTable;

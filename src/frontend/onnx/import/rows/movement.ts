@@ -207,7 +207,7 @@ function readBlockSize(node: NodeView): number {
     : node.attributes.refuse("blocksize", size, "1 to 2^20");
 }
 
-function trilu(node: NodeView): Operand {
+export function trilu(node: NodeView): Operand {
   const diagonal = node.optional(1) ? (node.integers(1, "k")[0] ?? 0) : 0;
   return node.emit("trilu", [node.input(0)], {
     upper: node.attributes.flag("upper", true),
