@@ -9,8 +9,6 @@ import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { CudaLaunch } from "../../src/runtime/cuda/launch.ts";
-import { loadModule } from "../../src/runtime/cuda/module.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
 import { printDirective } from "../../src/schedule/directive-text.ts";
 import { targets } from "../../src/target/index.ts";
@@ -21,6 +19,7 @@ import {
   OperandPool,
   worstError,
 } from "./attention-case.ts";
+import { PlainReader } from "./plain-reader.ts";
 import { take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
@@ -46,35 +45,6 @@ const cases: readonly AttentionCase[] = shapes.map(([batch, heads, groups, colum
   return { name, batch, heads, groups, rows: 1, columns, depth, causal: false };
 });
 
-/** Every thread reads 16 vectors of 16 bytes; what it makes of them is stored never. */
-const [vectors, threads] = [16, 256];
-const blockBytes = 16 * vectors * threads;
-const loaded = Array.from({ length: 4 * vectors }, (_, i) => `%r${i + 4}`);
-const readerText = `.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry reader(.param .u64 from, .param .u64 to)
-{
-  .reg .b32 %r<${4 * vectors + 4}>;
-  .reg .b64 %d<6>;
-  .reg .pred %p;
-  ld.param.u64 %d0, [from];
-  ld.param.u64 %d4, [to];
-  mov.u32 %r0, %ctaid.x;
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %d1, %r0, ${blockBytes};
-  mul.wide.u32 %d2, %r1, 16;
-  add.s64 %d3, %d0, %d1;
-  add.s64 %d3, %d3, %d2;
-${Array.from({ length: vectors }, (_, i) => `  ld.global.nc.v4.b32 {${loaded.slice(4 * i, 4 * i + 4).join(", ")}}, [%d3+${16 * threads * i}];`).join("\n")}
-  mov.b32 %r2, 0;
-${loaded.map((r) => `  xor.b32 %r2, %r2, ${r};`).join("\n")}
-  setp.eq.s32 %p, %r2, 0x9e3779b9;
-  @%p st.global.b32 [%d4], %r2;
-  ret;
-}
-`;
-
 const features = take(probeCuda());
 const target = targets.get(features.targets[0]!)!;
 const pool = new OperandPool(dtype);
@@ -99,18 +69,10 @@ function runCase(c: AttentionCase): number {
     compileModel({ graph, weights: noWeights }, { target }),
   );
   const device = take(features.open());
-  const { kernels } = take(loadModule(device, readerText, { kernels: ["reader"] }));
-  const [other, sink] = [otherBytes, 256].map((bytes) => take(device.allocate(bytes)));
-  const readerOf = (from: bigint, bytes: number): CudaLaunch => {
-    const grid = [Math.floor(bytes / blockBytes), 1, 1] as const;
-    const config = { grid, block: [threads, 1, 1] as const, sharedBytes: 0 };
-    return new CudaLaunch(device, kernels.get("reader")!, config, [
-      { kind: "u64", value: from },
-      { kind: "u64", value: sink!.address },
-    ]);
-  };
-  device.fill(other!.address, 0x11, otherBytes);
-  const flush = readerOf(other!.address, otherBytes);
+  const other = take(device.allocate(otherBytes));
+  const reader = new PlainReader(device);
+  device.fill(other.address, 0x11, otherBytes);
+  const flush = reader.launchOf(other.address, otherBytes);
   const events = [createEvent(device), createEvent(device)] as const;
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
@@ -129,7 +91,7 @@ function runCase(c: AttentionCase): number {
     const allowed = regions.length === 1 ? 1 : 4;
     if (!(error <= allowed)) failed++;
     const bytes = 2 * elementsOf(c, 1);
-    const readers = [k!, v!].map((at) => readerOf(at, bytes));
+    const readers = [k!, v!].map((at) => reader.launchOf(at, bytes));
     const sides = [
       { run: () => void take(instance.repeat({}, 1)), times: [] as number[] },
       {
@@ -160,7 +122,8 @@ function runCase(c: AttentionCase): number {
     );
     return peer! / ours!;
   } finally {
-    for (const memory of [other, sink]) device.free(memory!);
+    reader.free();
+    device.free(other);
     instance.dispose();
   }
 }

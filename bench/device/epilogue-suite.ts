@@ -13,14 +13,13 @@ import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { createEvent } from "../../src/runtime/cuda/stream.ts";
 import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { erf } from "../../src/semantics/erf.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
-import { TorchPeer } from "./torch-peer.ts";
+import { type InTurns, summary, TorchPeer, timeInTurns } from "./torch-peer.ts";
 
 const given = new Map<string, string>();
 for (let i = 2; i < process.argv.length; i++) {
@@ -223,16 +222,8 @@ function worstError(c: EpilogueCase, read: (at: number, bytes: Uint8Array) => vo
   return worst;
 }
 
-const quantile = (times: readonly number[], q: number): number =>
-  [...times].sort((a, b) => a - b)[Math.floor(q * (times.length - 1))]!;
-
-interface Row {
+interface Row extends InTurns {
   readonly case: string;
-  readonly ours: number;
-  readonly peer: number;
-  readonly ratio: number;
-  readonly low: number;
-  readonly high: number;
   readonly schedule: string;
 }
 
@@ -302,41 +293,25 @@ async function measure(
     instance.stream.synchronize();
     const off = worstError(c, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
     if (!(off <= 1)) failed++;
-    const events = [createEvent(device), createEvent(device)] as const;
     const flops = 2 * m * n * k;
-    const runs = Math.max(4, Math.min(40, Math.round(1e11 / flops)));
-    const [ours, theirs] = [[] as number[], [] as number[]];
-    const begin = performance.now();
-    while (performance.now() - begin < 1000 * seconds || ours.length < 9) {
-      events[0].record(instance.stream);
-      for (let i = 0; i < runs; i++) take(instance.repeat({}, 1));
-      events[1].record(instance.stream);
-      ours.push(events[1].since(events[0]) / runs);
-      theirs.push(await peer.time(runs));
-    }
-    const [mine, its] = [ours.slice(2), theirs.slice(2)];
-    const ratios = its.map((t, i) => t / mine[i]!);
-    const us = (times: readonly number[]): number => 1000 * quantile(times, 0.5);
+    const turns = await timeInTurns(instance, peer, { flops, seconds });
     const schedule = regions
       .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
       .join(" | ");
-    const [low, ratio, high] = [0.1, 0.5, 0.9].map((q) => quantile(ratios, q));
-    const row = { case: nameOf(c), ours: us(mine), peer: us(its), schedule };
-    if (isRow) rows.push({ ...row, ratio: ratio!, low: low!, high: high! });
+    const { ours, peer: its, ratio, low, high } = turns;
+    if (isRow) rows.push({ case: nameOf(c), ...turns, schedule });
     const priced = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     console.error(
-      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${us(mine).toFixed(1)} us (priced ${priced.toFixed(1)}), ` +
-        `${(flops / us(mine) / 1e6).toFixed(0)} TFLOP/s, ${ratio!.toFixed(3)} [${low!.toFixed(3)}, ${high!.toFixed(3)}] x inductor ` +
-        `(${us(its).toFixed(1)} us), error ${off.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
+      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${ours.toFixed(1)} us (priced ${priced.toFixed(1)}), ` +
+        `${(flops / ours / 1e6).toFixed(0)} TFLOP/s, ${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] x inductor ` +
+        `(${its.toFixed(1)} us), error ${off.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
     );
   } finally {
     instance.dispose();
   }
 }
 
-const logs = rows.reduce((sum, row) => sum + Math.log(row.ratio), 0);
-const geomean = Math.exp(logs / Math.max(1, rows.length));
-const worst = Math.min(...rows.map((row) => row.ratio));
+const { geomean, worst } = summary(rows);
 if (given.has("--json")) console.log(JSON.stringify({ rows, geomean, worst, failed }));
 console.log(
   `${rows.length} cases, geomean ${geomean.toFixed(3)} x inductor, worst ${worst.toFixed(3)}, ${failed} failed`,

@@ -4,6 +4,9 @@
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import type { CudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
+import { createEvent } from "../../src/runtime/cuda/stream.ts";
+import { take } from "./ptx-launch.ts";
 
 export interface PeerAnswer {
   /** Of one run. */
@@ -46,6 +49,84 @@ export class TorchPeer {
   end(): void {
     this.#child.stdin.end();
   }
+}
+
+/** Medians in microseconds, and of the ratios of neighbouring batches, peer over ours, the outer tenths as well. */
+export interface InTurns {
+  readonly ours: number;
+  readonly peer: number;
+  readonly ratio: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+const quantile = (times: readonly number[], q: number): number =>
+  [...times].sort((a, b) => a - b)[Math.floor(q * (times.length - 1))]!;
+
+interface Timing {
+  readonly flops: number;
+  readonly seconds: number;
+}
+
+/** Runs of a batch: some tenths of a millisecond. */
+const runsOf = (flops: number): number => Math.max(4, Math.min(40, Math.round(1e11 / flops)));
+
+/** Milliseconds of a run, of a batch of so many. */
+function batchesOf(instance: CudaInstance): (runs: number) => number {
+  const [start, end] = [createEvent(instance.device), createEvent(instance.device)];
+  return (runs) => {
+    start.record(instance.stream);
+    for (let i = 0; i < runs; i++) take(instance.repeat({}, 1));
+    end.record(instance.stream);
+    return end.since(start) / runs;
+  };
+}
+
+/** The median of batches of ours, in microseconds. */
+export function timeAlone(instance: CudaInstance, { flops, seconds }: Timing): number {
+  const batch = batchesOf(instance);
+  const times: number[] = [];
+  const begin = performance.now();
+  while (performance.now() - begin < 1000 * seconds || times.length < 9)
+    times.push(batch(runsOf(flops)));
+  return 1000 * quantile(times.slice(2), 0.5);
+}
+
+/** Batches of ours and of the peer's in turns for so many seconds; the first two only warm the clocks. */
+export async function timeInTurns(
+  instance: CudaInstance,
+  peer: TorchPeer,
+  { flops, seconds }: Timing,
+): Promise<InTurns> {
+  const runs = runsOf(flops);
+  const batch = batchesOf(instance);
+  const [ours, theirs] = [[] as number[], [] as number[]];
+  const begin = performance.now();
+  while (performance.now() - begin < 1000 * seconds || ours.length < 9) {
+    ours.push(batch(runs));
+    theirs.push(await peer.time(runs));
+  }
+  const [mine, its] = [ours.slice(2), theirs.slice(2)];
+  const ratios = its.map((t, i) => t / mine[i]!);
+  return {
+    ours: 1000 * quantile(mine, 0.5),
+    peer: 1000 * quantile(its, 0.5),
+    ratio: quantile(ratios, 0.5),
+    low: quantile(ratios, 0.1),
+    high: quantile(ratios, 0.9),
+  };
+}
+
+/** Geometric mean of the ratios, and the least. */
+export function summary(rows: readonly { readonly ratio: number }[]): {
+  readonly geomean: number;
+  readonly worst: number;
+} {
+  const logs = rows.reduce((sum, row) => sum + Math.log(row.ratio), 0);
+  return {
+    geomean: Math.exp(logs / Math.max(1, rows.length)),
+    worst: Math.min(...rows.map((row) => row.ratio)),
+  };
 }
 
 const answering = `

@@ -113,6 +113,8 @@ function parse(text: string): Program | undefined {
 }
 
 function bytesOf(count: number, dtype: string, rng: Rng): Uint8Array {
+  if (dtype === "f8e4m3fn")
+    return Uint8Array.from({ length: count }, () => encodeFloat(dtype, rng.normal()));
   if (dtype === "bf16") {
     const values = Uint16Array.from({ length: count }, () => encodeFloat("bf16", rng.normal()));
     return new Uint8Array(values.buffer);

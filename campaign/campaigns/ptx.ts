@@ -176,6 +176,13 @@ const attentions: readonly AttentionCase[] = [
   },
 ];
 
+/** Operands of 8 bits: columns in two parts, rows in two, columns as rows. */
+const ofBytes = [
+  ["(128, 192, 128) warps (8, 1) stages 4 swizzle 128 group 8 results 2", "f8e4m3fn"],
+  ["(256, 128, 128) warps (8, 1) stages 4 swizzle 128 results 2 blocks 12", "f8e5m2"],
+  ["(256, 16, 128) warps (8, 1) stages 6 swizzle 128 swapped", "f8e4m3fn"],
+] as const;
+
 const gated = [
   "by wgmma tile (128, 128, 64) warps (8, 1) stages 6 swizzle 128 group 8 results 2",
   "by wgmma tile (128, 160, 64) warps (8, 1) stages 5 swizzle 128 group 8 results 5 blocks 40",
@@ -193,6 +200,15 @@ const suite: readonly Entry[] = [
   { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
+  ...ofBytes.map(([how, of]) => ({
+    name: `product of ${of} ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [1000, 336], right: [776, 336], dtype: "bf16" },
+        ...{ of, how: `by wgmma tile ${how}` },
+      }),
+    claims: ["sm_90a"],
+  })),
   // Divisions of many results must not become calls beside wgmma; loads of operands stay inside the result.
   ...gated.map((how) => ({
     name: `gated product ${how}`,

@@ -8,6 +8,7 @@ import { noWeights } from "../../src/interp/graph.ts";
 import type { Program } from "../../src/program/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import type { DType } from "../../src/semantics/dtype.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
@@ -17,6 +18,8 @@ export interface ProductCase {
   readonly left: readonly number[];
   readonly right: readonly number[];
   readonly dtype: "f32" | "bf16" | "f16";
+  /** Of the operands, where it is not that of the results. */
+  readonly of?: "f8e4m3fn" | "f8e5m2";
   /** The `multiply` directive without its statement. */
   readonly how: string;
   /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
@@ -32,11 +35,15 @@ function take<T>(result: Result<T>): T {
 
 /** The program of a product with what is behind it. */
 export function productProgram(given: ProductCase): Program {
-  const { equation, left, right, dtype, how, behind, target: name = "h200" } = given;
+  const { equation, left, right, dtype, of = dtype, how, behind, target: name = "h200" } = given;
   const g = new GraphBuilder("product");
-  const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
-  const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
-  const gate = behind === "gate" ? g.input("gate", type([left[0]!, right[0]!])) : undefined;
+  const type = (dtype: DType, shape: readonly number[]) => ({
+    dtype,
+    shape: shape.map((n) => constant(n)),
+  });
+  const [x, w] = [g.input("x", type(of, left)), g.input("w", type(of, right))];
+  const isGated = behind === "gate";
+  const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
   const sums = g.einsum(equation, x, w, "f32");
   const made = gate
     ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))

@@ -18,7 +18,7 @@ import {
 export const valueCount = 4096;
 export const valueTypes: readonly DType[] = [
   ...(["f32", "f64", "f16", "bf16", "i32", "u32", "i64", "u64"] as const),
-  ...(["i16", "u16", "i8", "u8", "bool"] as const),
+  ...(["i16", "u16", "i8", "u8", "bool", "f8e4m3fn", "f8e5m2"] as const),
 ];
 const lanes = [1, 2, 3, 4, 8, 16];
 
@@ -34,6 +34,9 @@ export interface ValueCase {
   readonly ulp: number;
   readonly limit?: number;
 }
+
+/** Floats of 8 bits are moved and converted. */
+const isOnlyConverted = (d: DType): boolean => isFloat(d) && dtypes[d].bits === 8;
 
 export const isFloat = (d: DType): boolean => dtypes[d].kind === "float";
 const exactOps = new Set<ScalarOp>([
@@ -78,7 +81,7 @@ const bitwise = new Set<ScalarOp>([
 /** Whether the operator has a meaning on the dtype. */
 function applies(op: ScalarOp, dtype: DType): boolean {
   const { kind } = dtypes[dtype];
-  if (op === "select") return false;
+  if (op === "select" || isOnlyConverted(dtype)) return false;
   if (kind === "bool") {
     return (
       logical.has(op) ||
@@ -184,7 +187,8 @@ export function programText(cases: readonly ValueCase[]): string {
 
 export function casesOf(dtype: DType): readonly ValueCase[] {
   const ops = (Object.keys(scalarOps) as ScalarOp[]).filter((op) => applies(op, dtype));
-  const wide: readonly ScalarOp[] = dtype === "bool" ? ["and"] : ["add", "less"];
+  const several: readonly ScalarOp[] = dtype === "bool" ? ["and"] : ["add", "less"];
+  const wide = isOnlyConverted(dtype) ? [] : several;
   return [
     ...ops.map((op) => opCase(op, dtype, 1)),
     ...lanes.slice(1).flatMap((n) => wide.map((op) => opCase(op, dtype, n))),

@@ -181,6 +181,24 @@ describe("what plan kernels calls written today", () => {
     expect([...seen].sort()).toEqual(["fma", "mma"]);
   });
 
+  it("as a gated product divides without calls and has registers for what its epilogue reads", () => {
+    const how = "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2";
+    const shapes = { left: [256, 128], right: [256, 128], equation: "i k, j k -> i j" } as const;
+    const textOf = (behind: "relu" | "gate"): string => {
+      const program = productProgram({ ...shapes, dtype: "bf16", how, behind });
+      const { machine } = targets.get("h200")!;
+      if (machine?.kind !== "gpu") throw new Error("an h200 is a GPU");
+      return take(emitPtx(program, machine.architecture)).text;
+    };
+    const gated = textOf("gate");
+    expect(gated).toContain("wgmma.mma_async");
+    expect(gated).toContain("div.full.f32");
+    expect(gated).not.toContain("div.rn.f32");
+    expect(gated).toContain("setmaxnreg.inc");
+    // 64 sums by themselves leave room.
+    expect(textOf("relu")).not.toContain("setmaxnreg");
+  });
+
   it("is linked to code that is there", () => {
     for (const path of Object.values(codeOf).flat()) {
       expect(existsSync(new URL(`../../${path}`, import.meta.url)), path).toBe(true);

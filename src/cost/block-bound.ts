@@ -40,10 +40,12 @@ export function blockBound(region: Region, limits: BlockLimits): BlockBound {
 function mostFlops(region: Region, { reads }: Statement, limits: BlockLimits): number {
   const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
   const vector = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
-  const isHalf = reads.some(({ tensor }) => dtypes[region.tensors.get(tensor)!.dtype].bits <= 16);
-  if (!isHalf) return vector;
+  const types = reads.map(({ tensor }) => region.tensors.get(tensor)!.dtype);
+  if (types.every((t) => dtypes[t].bits > 16)) return vector;
   const rates = [limits.warpMatrixFlopsPerNs, limits.groupMatrixFlopsPerNs].flatMap((r) =>
-    Object.values(r).map(({ value }) => value),
+    Object.entries(r).flatMap(([type, { value }]) =>
+      types.some((t) => t === type) ? [value] : [],
+    ),
   );
   return Math.max(2 * vector, ...rates);
 }

@@ -17,12 +17,13 @@ import {
   type ProductSide,
   resultColumns,
   resultParts,
+  sumsApart,
   takesRegisters,
 } from "../schedule/products/product-form.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
-import { dtypes } from "../semantics/dtype.ts";
+import { type DType, dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
-import type { BlockLimits } from "../target/target.ts";
+import type { BlockLimits, MatrixRates } from "../target/target.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
 const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
@@ -78,6 +79,9 @@ export function productNanoseconds(
   const busy = Math.min(1, (together * directive.teams * warps[0] * warps[1]) / busyWarps);
   const multiply =
     (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
+  // One warpgroup adds while others multiply.
+  const alone = Math.max(1, (directive.teams * warps[0]) / groupWarps);
+  const apart = sumsApart(form) ? addingNanoseconds(directive, limits) / alone : 0;
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
   const address =
     addressInstructions({ form, directive }, warpThreads) /
@@ -94,7 +98,7 @@ export function productNanoseconds(
   const round = Math.max(
     missed[by] *
       steps *
-      Math.max(together * Math.max(multiply + address, read, copy), latency, step),
+      Math.max(together * Math.max(multiply + apart + address, read, copy), latency, step),
     far / rounds,
   );
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
@@ -102,7 +106,7 @@ export function productNanoseconds(
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
   const isRaw = statement.finish === undefined;
-  const each = isRaw ? 4 : bytes;
+  const each = isRaw ? 4 : dtypes[form.result].bits / 8;
   const results = statement.writes.length * together * active * rows * columns * each;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = results / (share * limits.memoryBytesPerNs.value);
@@ -175,13 +179,20 @@ function farNanoseconds(
   return (bytes * form.batch.extent) / limits.memoryBytesPerNs.value;
 }
 
+/** What threads take to add the sums of a step to theirs: one addition each. */
+function addingNanoseconds(
+  { tile }: Pick<MultiplyDirective, "tile">,
+  { warpThreads, warpInstructionsPerNsPerCore }: BlockLimits,
+): number {
+  return (tile[0] * tile[1]) / warpThreads / warpInstructionsPerNsPerCore.value;
+}
+
 /** Floating-point operations of a multiprocessor a nanosecond. */
-function rateOf(by: Multiplier, dtype: string, limits: BlockLimits): number {
+function rateOf(by: Multiplier, dtype: DType, limits: BlockLimits): number {
   const { warpThreads, warpInstructionsPerNsPerCore, cores } = limits;
   if (by === "fma") return 2 * warpThreads * warpInstructionsPerNsPerCore.value;
   const rates = by === "mma" ? limits.warpMatrixFlopsPerNs : limits.groupMatrixFlopsPerNs;
-  const whole = dtype === "bf16" || dtype === "f16" ? rates[dtype] : undefined;
-  return (whole?.value ?? 0) / cores;
+  return (rates[dtype as keyof MatrixRates]?.value ?? 0) / cores;
 }
 
 /** Bytes of shared memory that the threads of a block read in a step: each warp its rows and columns. */
@@ -205,7 +216,8 @@ function residentBlocks(
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
   const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
-  const shared = (stages * (rows + columns) * (depth + pad) + gathered) * bytes;
+  const staged = stages * (rows + columns) * (depth + pad) * bytes;
+  const shared = staged + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const needed = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit

@@ -5,7 +5,7 @@
  * Fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
  * wgmma.mma_async.m64nNk16" (accumulator D).
  */
-import type { DType } from "../semantics/dtype.ts";
+import { type DType, dtypes } from "../semantics/dtype.ts";
 import * as ix from "../semantics/index-expr.ts";
 import type { ScalarOp } from "../semantics/scalar-expr.ts";
 import type { FragmentMap, TileIntrinsic, TileOperand } from "./intrinsics.ts";
@@ -138,23 +138,25 @@ const zeroAccumulator: Statement = {
   value: { kind: "literal", dtype: "f32", lanes: 1, value: 0 },
 };
 
-/** D += A B^T by the four warps of a role copy of 128 threads; `set` forgets the old D. */
+/** D += A B^T by the four warps of a role copy of 128 threads, 32 bytes of the depth; `set` forgets the old D. */
 function wgmma(n: number, input: DType, variant: "add" | "set"): TileIntrinsic {
   const set = variant === "set";
   const layout = "swizzle128";
+  const { bits } = dtypes[input];
+  const depth = 256 / bits;
   return {
     kind: "tile",
-    name: `wgmma.${set ? "set." : ""}m64n${n}k16.f32.${input}`,
-    needs: `wgmma.${input}`,
+    name: `wgmma.${set ? "set." : ""}m64n${n}k${depth}.f32.${input}`,
+    needs: bits === 8 ? "wgmma.fp8" : `wgmma.${input}`,
     operands: [
       fragment("d", set ? "write" : "readWrite", "f32", wgmmaAccumulator(n)),
-      operand({ name: "a", access: "read", dtype: input, extents: [64, 16], layout }),
-      operand({ name: "b", access: "read", dtype: input, extents: [n, 16], layout }),
+      operand({ name: "a", access: "read", dtype: input, extents: [64, depth], layout }),
+      operand({ name: "b", access: "read", dtype: input, extents: [n, depth], layout }),
     ],
     collective: "copy",
     completion: "group",
     proxy: "async",
-    body: [...(set ? [zeroAccumulator] : []), multiplyAccumulate(input, 16)],
+    body: [...(set ? [zeroAccumulator] : []), multiplyAccumulate(input, depth)],
   };
 }
 
@@ -362,6 +364,7 @@ function setRegisters(direction: "dec" | "inc", count: number): TileIntrinsic {
 const ranks = [1, 2, 3, 4, 5];
 const widths = Array.from({ length: 32 }, (_, i) => 8 * (i + 1));
 const halves = ["bf16", "f16"] as const;
+const bytes = ["f8e4m3fn", "f8e5m2"] as const;
 const matrixMoves: readonly MatrixMove[] = [
   { side: "left", transposed: false },
   { side: "right", transposed: false },
@@ -383,7 +386,7 @@ export const tileRows: readonly TileIntrinsic[] = [
   ),
   ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
   ...halves.map(mma),
-  ...halves.flatMap((dtype) =>
+  ...[...halves, ...bytes].flatMap((dtype) =>
     widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
   ),
   ...halves.flatMap((dtype) =>

@@ -4,7 +4,7 @@
  */
 import { predicted, type Sourced } from "./figure.ts";
 import type { CpuMachine, GpuMachine, Machine } from "./machine.ts";
-import type { BlockLimits, MemoryLevel, Target } from "./target.ts";
+import type { BlockLimits, MatrixRates, MemoryLevel, Target } from "./target.ts";
 
 /** What a data file says beside the machine itself. */
 export interface MachineFile {
@@ -138,16 +138,21 @@ function blockLimits(machine: GpuMachine): BlockLimits {
 /** Where whole warpgroups multiply, single warps reach a part of the peak: 0.3 of it on an H200, of 0.8. */
 const warpShare = 0.4;
 
-function matrixRates(
-  machine: GpuMachine,
-  by: "mma" | "wgmma",
-): BlockLimits["warpMatrixFlopsPerNs"] {
+/** Types that programs multiply by each. */
+const halves = ["bf16", "f16"] as const;
+const multiplied = { mma: halves, wgmma: [...halves, "f8e4m3fn", "f8e5m2"] } as const;
+
+function isHalf(dtype: keyof MatrixRates): dtype is "bf16" | "f16" {
+  return dtype === "bf16" || dtype === "f16";
+}
+
+function matrixRates(machine: GpuMachine, by: "mma" | "wgmma"): MatrixRates {
   const { features } = machine.architecture;
   if (!features.includes(by) || !features.includes("ldmatrix")) return {};
   const share = by === "mma" && features.includes("wgmma") ? warpShare : 1;
-  const rates: { bf16?: Sourced; f16?: Sourced } = {};
-  for (const dtype of ["bf16", "f16"] as const) {
-    const peak = machine.matrixTeraops[dtype]?.value;
+  const rates: { -readonly [D in keyof MatrixRates]: Sourced } = {};
+  for (const dtype of multiplied[by]) {
+    const peak = machine.matrixTeraops[isHalf(dtype) ? dtype : "fp8"]?.value;
     if (peak === undefined) continue;
     const why = `${share} x ${peak} TFLOP/s for ${by}`;
     rates[dtype] = predicted(share * peak * 1000, why);

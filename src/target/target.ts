@@ -37,6 +37,11 @@ export interface CoreRates {
   readonly overlapLoss: Sourced;
 }
 
+/** Rates of matrix instructions by the type of what they multiply, with sums in f32. */
+export type MatrixRates = Readonly<
+  Partial<Record<"bf16" | "f16" | "f8e4m3fn" | "f8e5m2", Sourced>>
+>;
+
 /** Limits of a machine whose grids are made of blocks of threads, and what it has of each at once. */
 export interface BlockLimits {
   /** Threads in lockstep: what they load together is one request where it lies together. */
@@ -56,9 +61,9 @@ export interface BlockLimits {
   readonly sharedBytesPerNsPerCore: Sourced;
   readonly warpInstructionsPerNsPerCore: Sourced;
   /** Whole device, through matrix instructions of single warps; by element type. */
-  readonly warpMatrixFlopsPerNs: Readonly<Partial<Record<"bf16" | "f16", Sourced>>>;
+  readonly warpMatrixFlopsPerNs: MatrixRates;
   /** Whole device, through matrix instructions of four warps. */
-  readonly groupMatrixFlopsPerNs: Readonly<Partial<Record<"bf16" | "f16", Sourced>>>;
+  readonly groupMatrixFlopsPerNs: MatrixRates;
   /** Whole device. */
   readonly memoryBytesPerNs: Sourced;
   readonly nearBytesPerNs: Sourced;

@@ -76,6 +76,17 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups, elements of 8 bits",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 272],
+      right: [40, 272],
+      dtype: "bf16",
+      of: "f8e4m3fn",
+      how: "by wgmma tile (64, 48, 128) warps (4, 1) stages 2 swizzle 128 results 2",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

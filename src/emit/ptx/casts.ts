@@ -5,6 +5,7 @@
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
+import { isByteFloat, narrowByte, widenByte } from "./byte-floats.ts";
 import { FloatCode } from "./float-code.ts";
 import { normalized } from "./integer-ops.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
@@ -22,12 +23,25 @@ export function castScalar(
   if (isNarrowFloat(from)) {
     return castScalar(code, ["f32", to], saturate, widen(code, from, 1, [x])[0]!);
   }
+  if (isByteFloat(from)) return castScalar(code, ["f32", to], saturate, widenByte(code, from, x));
+  if (isByteFloat(to)) return narrowByte(code, to, saturate, towardByte(code, from, x));
   if (to === "bool") return nonZero(code, from, x);
   if (isFloat(from)) {
     if (isFloat(to)) return floatToFloat(code, from === "f64", to, x);
     return saturate ? saturated(code, from, to, x) : wrapped(code, from, to, x);
   }
   return isFloat(to) ? integerToFloat(code, from, to, x) : resized(code, [from, to], saturate, x);
+}
+
+/** As f32, such that rounding it to a few bits is the rounding of what it was. */
+function towardByte(code: PtxCode, from: DType, x: Operand): Operand {
+  if (from === "f32") return x;
+  if (from === "f64") return oddRounded(code, "f64", x);
+  const wide = dtypes[from].bits === 64;
+  const sign = isUnsigned(from) ? "u" : "s";
+  // Integers of up to 32 bits that f32 does not hold lie beyond both formats' largest value.
+  if (!wide) return code.op(`cvt.rn.f32.${sign}32`, "r", x);
+  return oddRounded(code, from, x);
 }
 
 function fromBool(code: PtxCode, to: DType, x: Operand): Operand {

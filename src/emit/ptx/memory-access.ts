@@ -6,6 +6,7 @@
 import type { DType } from "../../semantics/dtype.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
+import { isByteFloat } from "./byte-floats.ts";
 import { withoutConstant } from "./index-scope.ts";
 import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
@@ -212,7 +213,8 @@ function unpack(code: PtxCode, dtype: DType, raw: Registers, bytes: number): Reg
   if (size >= 4) return raw;
   const floating = dtype === "f16" || dtype === "bf16";
   if (floating) return bytes === 2 ? raw : lanesOf(code, dtype, bytes / 2, raw);
-  const sign = isUnsigned(dtype) || dtype === "bool" ? "u" : "s";
+  const isPattern = dtype === "bool" || isByteFloat(dtype);
+  const sign = isUnsigned(dtype) || isPattern ? "u" : "s";
   const each = Math.min(4, bytes) / size;
   const integers = raw.flatMap((word) => {
     const source = word.startsWith("%h") ? code.op("cvt.u32.u16", "r", word) : word;

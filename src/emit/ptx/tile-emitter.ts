@@ -32,6 +32,9 @@ export const descriptorVariable = "@descriptor";
 /** Bits 16-29 of a descriptor: a leading offset that swizzled layouts do not read. */
 export const descriptorTemplate = 1 << 16;
 
+/** Types of 8 bits as instructions spell them. */
+const byteFloats: Readonly<Record<string, string>> = { f8e4m3fn: "e4m3", f8e5m2: "e5m2" };
+
 export type MutableCounts = { -readonly [K in keyof PtxCounts]: number };
 
 export interface TileParts {
@@ -274,8 +277,11 @@ export class TileEmitter {
     const d = list(this.#fragment(this.#tile(s, 0), count));
     const [a, b] = [1, 2].map((i) => this.#descriptor(this.#tile(s, i), row));
     const keeps = scale.startsWith("%") ? scale : code.op("setp.ne.s32", "p", scale, "0");
+    const type = byteFloats[input!] ?? input;
+    // Which way operands lie is said of 16-bit elements alone.
+    const along = type === input ? ", 0, 0" : "";
     code.emit(
-      `wgmma.mma_async.sync.aligned.${shape}.f32.${input}.${input} ${d}, ${a}, ${b}, ${keeps}, 1, 1, 0, 0`,
+      `wgmma.mma_async.sync.aligned.${shape}.f32.${type}.${type} ${d}, ${a}, ${b}, ${keeps}, 1, 1${along}`,
     );
     this.#parts.counts.wgmma++;
   }

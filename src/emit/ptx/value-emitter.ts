@@ -7,6 +7,7 @@ import type { Expr } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { invariant } from "../../support/invariant.ts";
+import { isByteFloat } from "./byte-floats.ts";
 import { castScalar } from "./casts.ts";
 import { floatApply, isPredicate } from "./float-ops.ts";
 import { boolApply, integerApply } from "./integer-ops.ts";
@@ -284,6 +285,7 @@ export class ValueEmitter {
     const { code } = this.#context;
     const from = e.operands[0]!.dtype;
     let result: Operand | undefined;
+    if (isByteFloat(from)) this.#context.refuse(`${e.op} of ${from}`, "cast to f32 in the model");
     if (from === "bool") result = boolApply(code, e.op, operands);
     else if (isFloat(from)) {
       const own = isNarrowFloat(from) ? narrowApply(code, e.op, from, operands) : undefined;

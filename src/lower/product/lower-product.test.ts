@@ -9,6 +9,7 @@ import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../schedule/directive-text.ts";
 import { productForm } from "../../schedule/products/product-form.ts";
+import type { DType } from "../../semantics/dtype.ts";
 import { constant } from "../../semantics/index-expr.ts";
 import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
@@ -28,14 +29,19 @@ interface Shape {
   readonly right: readonly number[];
   readonly bias?: number;
   readonly dtype?: "f32" | "bf16";
+  /** Of the operands, where it is not that of the result. */
+  readonly of?: "f8e4m3fn" | "f8e5m2";
   /** What goes into the last step of the epilogue is a result too. */
   readonly isKept?: boolean;
 }
 
-function graphOf({ equation, left, right, bias, dtype = "f32", isKept }: Shape): Graph {
+function graphOf({ equation, left, right, bias, dtype = "f32", of, isKept }: Shape): Graph {
   const g = new GraphBuilder("product");
-  const type = (shape: readonly number[]) => ({ dtype, shape: shape.map((n) => constant(n)) });
-  const [x, w] = [g.input("x", type(left)), g.input("w", type(right))];
+  const type = (shape: readonly number[], own: DType = dtype) => ({
+    dtype: own,
+    shape: shape.map((n) => constant(n)),
+  });
+  const [x, w] = [g.input("x", type(left, of)), g.input("w", type(right, of))];
   const b = bias === undefined ? undefined : g.input("b", type([bias]));
   const product = g.cast(g.einsum(equation, x, w, "f32"), dtype);
   if (b === undefined) return g.finish([product]);
@@ -153,6 +159,17 @@ describe("products by blocks", () => {
     const shape = { equation: "i k, j k -> i j", left: [40, 72], right: [72, 72] } as const;
     const how = `${stream} results 1 blocks 1 teams 2`;
     expect(difference({ ...shape, dtype: "bf16" }, how)).toBeUndefined();
+  });
+
+  it("by warpgroups, elements of 8 bits: sums of each step added by threads, ragged, in turns", () => {
+    const stream = "by wgmma tile (64, 48, 128) warps (4, 1) stages 2 swizzle 128";
+    const shape = { equation: "i k, j k -> i j", left: [72, 272], dtype: "bf16" } as const;
+    const kinds = [
+      [{ of: "f8e4m3fn", right: [56, 272], bias: 56 }, `${stream} results 1`],
+      [{ of: "f8e5m2", right: [56, 272] }, `${stream} group 2 results 1 blocks 3`],
+      [{ of: "f8e4m3fn", right: [20, 272], bias: 20 }, `${stream} blocks 1`],
+    ] as const;
+    for (const [kind, how] of kinds) expect(difference({ ...shape, ...kind }, how)).toBeUndefined();
   });
 
   it("by warpgroups with the columns as rows: few rows, an epilogue", () => {

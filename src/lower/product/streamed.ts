@@ -8,16 +8,18 @@
  * Blocks may go on from tile to tile: the producer then runs ahead into the next one while results are stored.
  * Teams of warpgroups may take turns, so that one multiplies while another stores; they hand on the turn by a
  * third counter, `order`.
- * One group of multiplications stays in flight over the turn of the loop. Registers go from the warpgroup that
+ * One group of multiplications stays in flight over the turn of the loop; where the unit's own sums are not
+ * exact enough, those of a step are awaited and added by the threads. Registers go from the warpgroup that
  * only copies to those that hold sums (setmaxnreg). Copies bring zeros for what lies outside the operands.
  * Results are stored by the threads that hold them, or gathered and copied to memory like operands.
  */
-import { issue, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
+import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Kernel } from "../../program/program.ts";
-import type { Expr, Statement } from "../../program/statement.ts";
+import type { Expr, IntrinsicOperand, Statement } from "../../program/statement.ts";
 import {
   resultColumns,
   resultParts,
+  sumsApart,
   takesRegisters,
 } from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
@@ -47,13 +49,16 @@ import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer } from "./plan.ts";
 
-/** Rows and depth of one instruction. */
+/** Rows of one instruction, and bits of its depth. */
 const groupRows = 64;
-const groupDepth = 16;
+const groupBits = 256;
 
 const multiplying = "mma";
 const copied = "copies";
 const [gathered, packed] = ["gathered", "packed"];
+const [summed, partial] = ["sums", "partial"];
+/** Sums that are added at once. */
+const together = 4;
 /** Of rows of so many elements of 16 bits. */
 const gatherSwizzles: Readonly<Record<number, 32 | 64 | 128>> = { 16: 32, 32: 64, 64: 128 };
 /** Neighbouring blocks of eight columns, and rows eight apart. */
@@ -71,6 +76,9 @@ export interface ResultTarget {
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
 const [full, empty, order] = ["full", "empty", "order"];
+
+/** Until all multiplications are done. */
+const noneLeft: Statement = { kind: "waitGroup", group: multiplying, pending: 0 };
 
 export class StreamedProduct {
   readonly #plan: ProductPlan;
@@ -91,7 +99,12 @@ export class StreamedProduct {
   /** Buffers, counters and roles; `consume` is what a warpgroup does. */
   parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
     const { left, right, columns, stages, directive } = this.#plan;
-    const sums = registerTile("sums", "f32", [this.#instructions, columns / 2]);
+    const sums = [
+      registerTile(summed!, "f32", [this.#instructions, columns / 2]),
+      ...(sumsApart(this.#plan.form)
+        ? [registerTile(partial!, "f32", partialShape(this.#plan))]
+        : []),
+    ];
     const { thread } = this.#place;
     const [few, many] = this.#registers();
     const consumer = { copies: this.copies, threads: groupThreads, threadVariable: thread };
@@ -99,7 +112,7 @@ export class StreamedProduct {
     return {
       buffers: [
         ...[left, right].map((s) => sharedBuffer(this.#plan, s)),
-        sums,
+        ...sums,
         ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
       ],
       counters: [
@@ -211,59 +224,134 @@ export class StreamedProduct {
 
   /** All steps of a warpgroup, with the sums at the end. */
   multiply(): readonly Statement[] {
-    const { depth, stages } = this.#plan;
-    const step = variable(this.#step);
-    const steps: Statement[] = [
+    const { stages, form } = this.#plan;
+    const isApart = sumsApart(form);
+    const steps: readonly Statement[] = [
       { kind: "wait", counter: full!, index: [this.#slot()], value: floorDiv(this.#count, stages) },
+      ...(isApart ? this.#stepApart() : this.#stepInFlight()),
     ];
-    for (let k = 0; k < depth; k += groupDepth) {
-      for (let i = 0; i < this.#instructions; i++) steps.push(this.#instruction(i, k));
-    }
-    const free = (slot: IndexExpr): Statement => arrive(empty!, [slot]);
-    steps.push({ kind: "commitGroup", group: multiplying });
-    steps.push({
-      kind: "if",
-      conditions: [atMost(1, step)],
-      then: [
-        { kind: "waitGroup", group: multiplying, pending: 1 },
-        ...onOne(this.#place.thread, [free(this.#slot(stages - 1))]),
-      ],
-      else: [],
-    });
     const { turns, thread } = this.#place;
     const { teams } = this.#plan.directive;
-    const done: Statement = { kind: "waitGroup", group: multiplying, pending: 0 };
-    if (!turns) return [this.#loop(steps), done];
+    const done: readonly Statement[] = isApart ? [] : [noneLeft];
+    const before = isApart ? this.#cleared() : [];
+    if (!turns) return [...before, this.#loop(steps), ...done];
     const last = new Map([[this.#step, constant(this.#plan.steps - 1)]]);
-    const freed = free(substitute(this.#slot(), last));
-    if (teams === 1) return [this.#loop(steps), done, ...onOne(thread, [freed])];
+    const freed = isApart ? [] : [arrive(empty!, [substitute(this.#slot(), last)])];
+    if (teams === 1)
+      return [...before, this.#loop(steps), ...done, ...freed.flatMap((f) => onOne(thread, [f]))];
     // A team that did not wait for the phases of the other's tiles learns of them by being let go.
     const turn = variable(turns.variable);
     const value = floorDiv(add(turn, 2 * teams - 1), teams);
     return [
+      ...before,
       { kind: "wait", counter: order!, index: [mod(turn, teams)], value },
       this.#loop(steps),
-      done,
-      ...onOne(thread, [freed, arrive(order!, [mod(add(turn, 1), teams)])]),
+      ...done,
+      ...onOne(thread, [...freed, arrive(order!, [mod(add(turn, 1), teams)])]),
     ];
   }
 
-  /** The first step forgets what the registers held. */
-  #instruction(i: number, k: number): Statement {
-    const { columns, form, left, right } = this.#plan;
-    const row = add(mul(groupRows * this.#instructions, this.#member), groupRows * i);
-    const operands = [
-      tileAt("sums", [i, 0], [columns / 2]),
-      tileAt(left.buffer, [this.#slot(), row, k], [groupRows, groupDepth]),
-      tileAt(right.buffer, [this.#slot(), 0, k], [columns, groupDepth]),
-    ];
-    const group = { kind: "group", group: multiplying } as const;
-    const name = `m64n${columns}k16.f32.${form.dtype}`;
-    const next = issue(`wgmma.${name}`, operands, group);
-    if (k > 0) return next;
-    const first = issue(`wgmma.set.${name}`, operands, group);
+  get #groupDepth(): number {
+    return groupBits / dtypes[this.#plan.form.dtype].bits;
+  }
+
+  /** The multiplications of a step, which stay in flight; the stage of the step before is given back. */
+  #stepInFlight(): readonly Statement[] {
+    const { depth, stages } = this.#plan;
+    const steps: Statement[] = [];
     const conditions = [equal(variable(this.#step), constant(0))];
-    return { kind: "if", conditions, then: [first], else: [next] };
+    for (let k = 0; k < depth; k += this.#groupDepth) {
+      for (let i = 0; i < this.#instructions; i++) {
+        const sums = tileAt(summed!, [i, 0], [this.#plan.columns / 2]);
+        const piece = { row: i, first: 0, width: this.#plan.columns };
+        const next = this.#instruction(sums, piece, k, false);
+        // The first step forgets what the registers held.
+        const first = { kind: "if", conditions, else: [next] } as const;
+        steps.push(k > 0 ? next : { ...first, then: [this.#instruction(sums, piece, k, true)] });
+      }
+    }
+    steps.push({ kind: "commitGroup", group: multiplying });
+    steps.push({
+      kind: "if",
+      conditions: [atMost(1, variable(this.#step))],
+      then: [
+        { kind: "waitGroup", group: multiplying, pending: 1 },
+        ...onOne(this.#place.thread, [arrive(empty!, [this.#slot(stages - 1)])]),
+      ],
+      else: [],
+    });
+    return steps;
+  }
+
+  /**
+   * Sums of a step by themselves, which threads add to theirs: where its columns come in two parts, the first
+   * while the second is multiplied. (Sums that are on their way over the turn of the loop may not be read: C7514.)
+   */
+  #stepApart(): readonly Statement[] {
+    const { depth } = this.#plan;
+    const parts = partsOf(this.#plan);
+    const steps: Statement[] = [];
+    for (let row = 0; row < this.#instructions; row++) {
+      const pieces = this.#pieces(row);
+      pieces.forEach((piece, part) => {
+        for (let k = 0; k < depth; k += this.#groupDepth)
+          steps.push(this.#instruction(this.#partial(part), piece, k, k === 0));
+        steps.push({ kind: "commitGroup", group: multiplying });
+      });
+      pieces.forEach((piece, part) => {
+        steps.push({ kind: "waitGroup", group: multiplying, pending: parts - 1 - part });
+        if (row + 1 === this.#instructions && part + 1 === parts)
+          steps.push(...onOne(this.#place.thread, [arrive(empty!, [this.#slot()])]));
+        steps.push(...this.#added(piece, part));
+      });
+    }
+    return steps;
+  }
+
+  #pieces(row: number): readonly Piece[] {
+    const parts = partsOf(this.#plan);
+    const width = this.#plan.columns / parts;
+    return Array.from({ length: parts }, (_, part) => ({ row, first: part * width, width }));
+  }
+
+  #partial(part: number): IntrinsicOperand {
+    return tileAt(partial!, [part, 0], [this.#plan.columns / 2 / partsOf(this.#plan)]);
+  }
+
+  #added({ row, first, width }: Piece, part: number): readonly Statement[] {
+    const type = { dtype: "f32", lanes: together } as const;
+    const found: Statement[] = [];
+    for (let at = 0; at < width / 2; at += together) {
+      const to = [row, first / 2 + at];
+      const operands = [loadExpr(summed!, to, type), loadExpr(partial!, [part, at], type)];
+      found.push(storeTo(summed!, to, { kind: "apply", op: "add", ...type, operands }));
+    }
+    return found;
+  }
+
+  #cleared(): readonly Statement[] {
+    const zero = literalExpr(0, "f32", together);
+    const found: Statement[] = [];
+    for (let row = 0; row < this.#instructions; row++)
+      for (let at = 0; at < this.#plan.columns / 2; at += together)
+        found.push(storeTo(summed!, [row, at], zero));
+    return found;
+  }
+
+  /** @param forgets what the registers held */
+  #instruction(sums: IntrinsicOperand, piece: Piece, k: number, forgets: boolean): Statement {
+    const { form, left, right } = this.#plan;
+    const { first, width } = piece;
+    const row = add(mul(groupRows * this.#instructions, this.#member), groupRows * piece.row);
+    const deep = this.#groupDepth;
+    const operands = [
+      sums,
+      tileAt(left.buffer, [this.#slot(), row, k], [groupRows, deep]),
+      tileAt(right.buffer, [this.#slot(), first, k], [width, deep]),
+    ];
+    const name = `m64n${width}k${deep}.f32.${form.dtype}`;
+    const group = { kind: "group", group: multiplying } as const;
+    return issue(`wgmma.${forgets ? "set." : ""}${name}`, operands, group);
   }
 
   /**
@@ -350,7 +438,7 @@ export function streamedPieces(
           row: add(start, warp, inRow, groupRows * i + 8 * half),
           column: add(inColumn, 8 * j),
           lanes: 2,
-          value: loadExpr("sums", [i, 4 * j + 2 * half], { dtype: "f32", lanes: 2 }),
+          value: loadExpr(summed!, [i, 4 * j + 2 * half], { dtype: "f32", lanes: 2 }),
         });
       }
     }
@@ -363,7 +451,28 @@ export function copiesOf({ directive }: ProductPlan): number {
   return (directive.teams * directive.warps[0]) / 4;
 }
 
-/** Instructions of 64 rows that one warpgroup issues for each 16 of the depth. */
+/** What one instruction adds to: 64 rows of a warpgroup's, and columns. */
+interface Piece {
+  /** In units of 64. */
+  readonly row: number;
+  readonly first: number;
+  readonly width: number;
+}
+
+/**
+ * Parts of the columns in which sums of a step are made. Halves keep the unit busy while threads add; beside
+ * several rows of instructions they would be read too often (two operands of 64 are all that shared memory gives).
+ */
+function partsOf(plan: ProductPlan): number {
+  return instructionsOf(plan) === 1 && plan.columns % 16 === 0 ? 2 : 1;
+}
+
+function partialShape(plan: ProductPlan): readonly number[] {
+  const parts = partsOf(plan);
+  return [parts, plan.columns / 2 / parts];
+}
+
+/** Instructions of 64 rows that one warpgroup issues for each 32 bytes of the depth. */
 function instructionsOf({ rows, directive }: ProductPlan): number {
   return rows / (16 * directive.warps[0]);
 }
@@ -376,7 +485,7 @@ function gatherBuffers(
   const wide = resultColumns(columns);
   const shape = [copies, directive.results, groupRows, wide];
   return [
-    sharedTile(gathered, form.dtype, shape, gatherSwizzles[wide]!),
-    registerTile(packed, form.dtype, [8]),
+    sharedTile(gathered, form.result, shape, gatherSwizzles[wide]!),
+    registerTile(packed, form.result, [8]),
   ];
 }

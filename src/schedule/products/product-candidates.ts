@@ -14,6 +14,7 @@ import {
   productTiles,
   resultColumns,
   resultParts,
+  streamedDepth,
 } from "./product-form.ts";
 
 /** Rows and columns of a warp, and warps down and across. */
@@ -132,7 +133,8 @@ function streamedProducts(
 ): readonly MultiplyDirective[] {
   if (!target.capabilities.has("wgmma")) return [];
   const found: MultiplyDirective[] = [];
-  const depth = 64;
+  const depth = streamedDepth(form.dtype);
+  const bytes = dtypes[form.dtype].bits / 8;
   for (const count of groupCounts) {
     for (const own of groupRows) {
       for (const columns of groupColumns) {
@@ -149,7 +151,8 @@ function streamedProducts(
         for (const turns of turnsOf({ tile, warps }, form, target)) {
           for (const stages of groupStages) {
             const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
-            const shared = (stages * (rows + columns) * depth + gathered) * 2 + 2048;
+            const staged = stages * (rows + columns) * depth * bytes;
+            const shared = staged + (gathered * dtypes[form.result].bits) / 8 + 2048;
             if (shared > target.blocks!.sharedBytesPerBlock) continue;
             if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
@@ -183,7 +186,7 @@ function turnsOf(
   const isGathered = form.unwritable === undefined && resultColumns(how.tile[1]) > 0;
   const found = [{ blocks: 0, teams: 1, results: isGathered ? gatherings : 0 }];
   const blocks = target.blocks!.cores;
-  const isShort = depthSteps(form, 64) <= fewSteps;
+  const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
   if (!isShort || productTiles({ ...how, group: 1 }, form) <= blocks) return found;
   return [...found, { blocks, teams: 1, results: isGathered ? resultParts(how) : 0 }];
 }

@@ -49,9 +49,11 @@ export interface ProductForm {
   readonly depth: ProductPart;
   /** Whether the results are only a part of their tensors, as of a concatenation. */
   readonly isPart: boolean;
+  /** Element type of the first of the results. */
+  readonly result: DType;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
-  /** Whether the epilogue reads operands of its own. */
+  /** Whether the epilogue reads an element of its own for each result, not only for each row or column. */
   readonly hasOperands: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
@@ -85,14 +87,16 @@ export function productForm(
 }
 
 /** Results of a warp that come together, and the least depth of a step. */
-const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 64] } as const;
+const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 0] } as const;
+/** Bytes of an operand's row in a stage of a stream, as wide as its swizzle, and units of tensor copies. */
+const [streamedBytes, copiedBytes] = [128, 16] as const;
 /** Columns and depth of one instruction of four warps at most, and its warps. */
 const groupWarps = 4;
 const mostGroups = 3;
 const groupColumns = 256;
 const groupRows = 256;
-/** Sums that a thread holds at most. */
-const mostSums = 128;
+/** Sums that a thread holds at most, and with those of a step beside them. */
+const [mostSums, mostAndPartial] = [128, 192] as const;
 
 /** Why no block can be given such a tile, or undefined. */
 export function multiplyFault(d: MultiplyDirective, form: ProductForm): string | undefined {
@@ -105,10 +109,12 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   ];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
-  if (d.by === "fma" ? dtype !== "f32" : !isNarrow(dtype))
+  const isTaken = d.by === "fma" ? dtype === "f32" : isNarrow(dtype);
+  if (!isTaken && !(d.by === "wgmma" && isByteFloat(dtype)))
     return `${d.by} does not multiply ${dtype}`;
   if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
-  const [tall, wide, deep] = units[d.by];
+  const [tall, wide] = units[d.by];
+  const deep = d.by === "wgmma" ? streamedDepth(dtype) : units[d.by][2];
   if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
   if (columns % (wide * across) !== 0)
     return `${columns} columns for ${across} warps of a multiple of ${wide}`;
@@ -119,16 +125,32 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
       return "multiplying warps stand below each other, 4, 8 or 12";
     if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
     if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
-    if (depth !== deep || d.swizzle !== 128) return "a row of a stage is 64 elements, swizzle 128";
+    if (depth !== deep || d.swizzle !== 128)
+      return `a row of a stage is ${deep} elements, swizzle 128`;
   }
   const fault = gatherFault(d, form) ?? turnFault(d, form);
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
-  if ((rows * columns) / (32 * down * across) > mostSums)
-    return `more than ${mostSums} sums in a thread`;
+  const sums = (rows * columns) / (32 * down * across);
+  if (sums > mostSums) return `more than ${mostSums} sums in a thread`;
+  if (sumsApart(form) && sums + columns / 2 > mostAndPartial)
+    return `more than ${mostAndPartial} sums and parts of sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/** Elements of an operand's row in a stage of a stream. */
+export function streamedDepth(dtype: DType): number {
+  return (8 * streamedBytes) / dtypes[dtype].bits;
+}
+
+/**
+ * Whether threads add up the sums of the steps: of products of 8 bits, the matrix unit keeps only some 14 bits
+ * of a sum (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3.2).
+ */
+export function sumsApart({ dtype }: Pick<ProductForm, "dtype">): boolean {
+  return isByteFloat(dtype);
 }
 
 /** Tiles of a product: of its batch, its rows and its columns; groups of rows are worked through whole. */
@@ -160,10 +182,11 @@ const [fewValues, ofOperands] = [64, 0.5] as const;
 /** Whether warpgroups take registers from the one that copies for them. */
 export function takesRegisters(
   { by, tile, warps }: Pick<MultiplyDirective, "by" | "tile" | "warps">,
-  { hasOperands }: Pick<ProductForm, "hasOperands">,
+  form: Pick<ProductForm, "hasOperands" | "dtype">,
 ): boolean {
   const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
-  return by === "wgmma" && sums * (hasOperands ? 1 + ofOperands : 1) > fewValues;
+  const values = sums * (form.hasOperands ? 1 + ofOperands : 1);
+  return by === "wgmma" && values + (sumsApart(form) ? tile[1] / 2 : 0) > fewValues;
 }
 
 /** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
@@ -189,14 +212,15 @@ function gatherFault(
 }
 
 /** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
-function streamFault({ rows, columns, batch, depth }: ProductForm): string | undefined {
+function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): string | undefined {
   const [deep] = depth.loops;
   if (depth.loops.length !== 1) return "operands are no plain matrices";
   // A tensor map's strides are multiples of 16 bytes.
-  if (depth.extent % 8 !== 0) return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
+  if ((depth.extent * dtypes[dtype].bits) % (8 * copiedBytes) !== 0)
+    return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
   const isBatch = new Set(batch.loops.map((l) => l.name));
   // What a last copy brings beyond a part of the depth is not zero.
-  if (isBatch.size > 0 && depth.extent % units.wgmma[2] !== 0)
+  if (isBatch.size > 0 && depth.extent % streamedDepth(dtype) !== 0)
     return `parts of ${depth.extent} elements are no whole steps`;
   const isPlain = ({ loops, access }: ProductSide): boolean => {
     const start = splitLinear(access.index.at(-1)!, deep!.name);
@@ -261,8 +285,12 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     columns,
     batch: part(space.filter((l) => !tiled.has(l))),
     depth,
+    result: region.tensors.get(writes[0]!.tensor)!.dtype,
     unwritable: resultFault(statement, [rows, columns], region),
-    hasOperands: statement.finishReads.length > 0,
+    hasOperands: statement.finishReads.some((r) => {
+      const used = variablesOf(...r.index);
+      return [rows, columns].every(({ loops: own }) => own.some((l) => used.has(l.name)));
+    }),
     isSwapped,
   };
 }
@@ -343,8 +371,7 @@ function resultFault(
   const [write] = writes;
   if (writes.length > 1) return "there are several results";
   const { dtype } = region.tensors.get(write!.tensor)!;
-  const read = region.tensors.get(rows.access.tensor)!.dtype;
-  if (dtype !== read || !isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
+  if (!isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
   const [row, column] = [rows.loops[0], columns.loops[0]];
   const isPlain =
     rows.loops.length === 1 &&
@@ -358,6 +385,10 @@ function resultFault(
 
 function isNarrow(dtype: DType): boolean {
   return dtype === "bf16" || dtype === "f16";
+}
+
+function isByteFloat(dtype: DType): boolean {
+  return dtype === "f8e4m3fn" || dtype === "f8e5m2";
 }
 
 /** Several results, as of a fused epilogue, stand at the same index of their tensors, axes of one element apart. */
@@ -384,5 +415,5 @@ function factorsOf(value: ScalarExpr): readonly [number, number] | undefined {
 }
 
 function isExactlyF32(dtype: DType): boolean {
-  return dtype === "bf16" || dtype === "f16";
+  return isNarrow(dtype) || isByteFloat(dtype);
 }
