@@ -70,6 +70,7 @@ import {
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
+import { dotDataOf } from "./schedule/states/dot-form.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
@@ -83,7 +84,7 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
-import { byteProducts, costlyHalves, type Target } from "./target/target.ts";
+import { costlyHalves, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
@@ -157,8 +158,9 @@ export interface Competitor {
 
 /** The graph passes, with those that only this target gains by. */
 export function prepareFor(model: Model, target: Target): Model {
+  const data = dotDataOf(target);
   return prepareModel(model, {
-    integerProducts: target.capabilities.has(byteProducts),
+    ...(data && { integerProducts: data }),
     repeatsSteps: repeatsSteps(target),
   });
 }

@@ -24,7 +24,7 @@ import {
   trafficNs,
 } from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
-import { widenedSpill } from "./program-work.ts";
+import { dotArithmetic, widenedLoadArithmetic } from "./program-work.ts";
 import { keptVectors, putAway } from "./put-away.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -212,6 +212,10 @@ export class NestPricer {
     const kept = keptVectors(points, this.#figures);
     let narrowest = Infinity;
     let loaded = 0;
+    // Lanes of results and of the depth together: dot products, of pairs where the depth has two.
+    const isDot = lane !== undefined && reduceLane !== undefined;
+    const arePairs = isDot && reduceLane.trips === 2;
+    let weights = 0;
     // What a later copy of the step uses again is kept until then.
     let again = 0;
     for (const a of accesses) {
@@ -219,17 +223,15 @@ export class NestPricer {
       const count = this.#load(a, inner, context, step);
       const each = inner === still ? count : distinctElements(a, still);
       loaded += count;
+      if (laneOrder(a, laneOf) !== "uniform") weights += count;
       again += (copies * each - count) / Math.max(1, copies - 1);
       narrowest = Math.min(narrowest, each);
     }
     const near = Math.min(narrowest, points) + (this.#target.compiledByEngine ? 0 : again);
     const ahead = near + c.loadsAhead * Math.max(0, loaded - near);
-    // Lanes of results and of the depth together: dot products. Those of pairs are two instructions, and
-    // operands that no engine widens as it loads them one more each.
-    const isDot = lane !== undefined && reduceLane !== undefined;
-    const arePairs = isDot && reduceLane.trips === 2;
-    if (arePairs && !this.#target.compiledByEngine) step.arithmetic += loaded;
-    const dot = arePairs ? 2 : 1;
+    const loadsFirst = this.#target.compiledByEngine === true;
+    if (arePairs) step.arithmetic += widenedLoadArithmetic({ loadsFirst }) * weights;
+    const dot = arePairs ? dotArithmetic({ loadsFirst }) : 1;
     const product = isDot ? dot : body - 1 + (this.#fused ? 1 : 2);
     const perPoint = isProduct ? product : body + combine;
     step.arithmetic += copies * points * (reduces ? perPoint : body);
@@ -241,8 +243,7 @@ export class NestPricer {
     if (reduces) end.other += points * Math.max(1, this.#figures.components);
     if (reduceLane && !isDot) end.other += points * lanes * 3;
     const spills = putAway({ kept, ahead, copies, reduces }, this.#work.room);
-    const perSpill = arePairs && !this.#target.compiledByEngine ? widenedSpill : 1;
-    step.memory += spills * perSpill * c.spillInstructions;
+    step.memory += spills * c.spillInstructions;
     if (!reduces) {
       step.add(end);
       return step.ns(c) + 0;

@@ -253,7 +253,6 @@ class MixCounter {
   #splats = 0;
   #laneMoves = 0;
   #tests = 0;
-  #sumsPairs = false;
   readonly #updates = new Map<string, number>();
   /** Uses up to the last store to memory, and after it: those of loads that go first, and the others. */
   readonly #done: RegisterUse[] = [];
@@ -296,9 +295,7 @@ class MixCounter {
       splats: this.#splats,
       laneMoves: this.#laneMoves,
       tests: this.#tests,
-      spills: loadsFirst
-        ? crowdedOut(wanted, registers)
-        : spillsOf(uses, registers - 1) * (this.#sumsPairs ? widenedSpill : 1),
+      spills: loadsFirst ? crowdedOut(wanted, registers) : spillsOf(uses, registers - 1),
       alive,
       control,
       chain,
@@ -376,12 +373,11 @@ class MixCounter {
         return;
       }
       case "call":
-        this.#sumsPairs ||= isOfPairs(e.intrinsic);
-        this.#arithmetic += isOfPairs(e.intrinsic) ? 2 * chunks : chunks;
+        this.#arithmetic += isOfPairs(e.intrinsic) ? dotArithmetic(this.#options) * chunks : chunks;
         return;
       case "cast":
-        // Bytes that are loaded wide are part of the load.
         if (e.dtype !== "i16" || e.operand.kind !== "load") this.#arithmetic += chunks;
+        else this.#arithmetic += widenedLoadArithmetic(this.#options) * chunks;
         return;
       case "splat":
         this.#splats += chunks;
@@ -428,8 +424,18 @@ export function crowdedOut(wanted: number, registers: number): number {
   return wanted > room ? wanted - room + keptBack : 0;
 }
 
-/** Loads that an operand of pairs that was widened counts for where it is made again: it is spread and widened too. */
-export const widenedSpill = 3;
+/**
+ * Arithmetic of a sum of pairs, in multiply-adds: the products and the addition. A core has twice as many units for
+ * these as for multiply-adds of floats; what an engine compiles waits for its instructions instead.
+ */
+export function dotArithmetic({ loadsFirst }: Pick<WorkOptions, "loadsFirst">): number {
+  return loadsFirst ? 2 : 1;
+}
+
+/** The same of bytes that are widened as they are loaded: an engine's loads do that by themselves. */
+export function widenedLoadArithmetic({ loadsFirst }: Pick<WorkOptions, "loadsFirst">): number {
+  return loadsFirst ? 0 : 0.5;
+}
 
 /** Registers that a product and its sum pass through. */
 const keptBack = 2;

@@ -107,7 +107,7 @@ export function regionBoundNs(region: Region, target: Target): number {
   let flops = 0;
   for (const s of region.statements) {
     // A lane of a dot product does a multiply-add for each of its terms.
-    const isDot = terms !== undefined && dotForm(region, s) !== undefined;
+    const isDot = terms !== undefined && dotForm(region, s, terms) !== undefined;
     flops += pointsOf(s, ranges) * (isDot ? 2 / terms : bodyFlops(s));
   }
   const bytes = compulsoryBytes(region, ranges);

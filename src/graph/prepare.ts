@@ -13,7 +13,7 @@ import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
-import { integerProducts } from "./transforms/integer-products.ts";
+import { integerProducts, type ProductData } from "./transforms/integer-products.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
 
@@ -38,14 +38,17 @@ const foldButDequantized: Pass = (graph, weights) =>
   foldConstants(graph, { ...foldLimits, weights, leave: (node) => node.op === "dequantize" });
 
 export interface PrepareOptions {
-  /** Products of quantised values are computed on their bytes: the machine has an instruction for it. */
-  readonly integerProducts?: boolean;
+  /** Products of quantised values are sums of integers: the machine has an instruction for such data. */
+  readonly integerProducts?: ProductData;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
 }
 
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
-  const onBytes = options.integerProducts ? [foldButDequantized, integerProducts] : [];
+  const { integerProducts: data } = options;
+  const onBytes: readonly Pass[] = data
+    ? [foldButDequantized, (graph, weights) => integerProducts(graph, weights, data)]
+    : [];
   const expanded = runPasses(model, [
     foldBatchNorm,
     ...onBytes,

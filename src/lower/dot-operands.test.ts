@@ -103,6 +103,7 @@ describe("dot products of bytes", () => {
   it.each([
     ["both are signed", product("i8", "i8", 24), 4],
     ["the weights are unsigned", product("u8", "u8", 24), 4],
+    ["data are wider than the instruction takes", product("i16", "i8", 24), 4],
     ["groups have three elements", product("u8", "i8", 24), 3],
     ["groups do not divide the depth", product("u8", "i8", 22), 4],
   ])("are refused where %s", (_, region, terms) => {
@@ -116,6 +117,15 @@ describe("dot products of bytes", () => {
     const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
     expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
     expect(text).toContain('"dtype":"u8","lanes":2');
+    expect(text).toContain('"kind":"cast","dtype":"i16","lanes":8');
+  });
+
+  it("widen weights beside pairs of 16 bits", () => {
+    const applied = scheduled(product("i16", "i8", 22), 2, 4);
+    const lowered = applied.ok ? lowerRegion(applied.value, wasm) : applied;
+    const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
+    expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
+    expect(text).toContain('"dtype":"i16","lanes":2');
     expect(text).toContain('"kind":"cast","dtype":"i16","lanes":8');
   });
 
@@ -159,7 +169,7 @@ describe("the layout of their weights", () => {
   });
 
   it.each([2, 4])("is read back from the schedule: %i a lane", (terms) => {
-    const region = product("u8", "i8", 24);
+    const region = product(terms === 4 ? "u8" : "i16", "i8", 24);
     const layout = dotLayout(region.tensors.get("w")!.shape, { lane: 1, depth: 0, terms }, 16);
     const depth = { axis: 0, terms };
     expect(packedAxis("w", layout)).toEqual({ tensor: "w", axis: 1, width: 16, depth });

@@ -1,6 +1,6 @@
 /**
- * The two operands of a dot product of bytes: four (or two) neighbours along the depth for all lanes, and
- * the packed weights of all lanes, the four of a lane side by side; pairs are widened to 16 bits. In: the statement and where its loops
+ * The two operands of a dot product: four bytes (or two numbers of 16 bits) that are neighbours along the depth for
+ * all lanes, and the packed weights of all lanes, the four of a lane side by side; pairs of these are widened. In: the statement and where its loops
  * stand, with the loop of the four terms still free. Out: the values, bound in the block.
  */
 import type { Expr } from "../program/statement.ts";
@@ -16,7 +16,7 @@ const bytesAsTheyAre = 4;
 
 type DotSite = Site & { readonly depth: LaneLoop };
 
-/** Unsigned first, as the instruction has them; the four are spread as they are loaded. */
+/** Data first, as the instruction has them; the four are spread as they are loaded. */
 export function dotOperands(statement: Statement, site: DotSite): readonly [Expr, Expr] {
   const { lane, depth } = site;
   invariant(lane, () => "dot products have lanes of results");
@@ -26,17 +26,22 @@ export function dotOperands(statement: Statement, site: DotSite): readonly [Expr
     access,
     dtype: site.operand(access.tensor).dtype,
   }));
-  const data = typed.find((t) => t.dtype === "u8");
   const weights = typed.find((t) => t.dtype === "i8");
-  invariant(data && weights, () => `${statement.name} multiplies no u8 by i8`);
-  const four = load(data.access, at, { lanes: depth.lanes, dtype: "u8", steps: [0, 1] });
+  const data = typed.find((t) => t !== weights);
+  invariant(data && weights, () => `${statement.name} multiplies nothing by i8`);
+  const { dtype } = data;
+  const few = load(data.access, at, { lanes: depth.lanes, dtype, steps: [0, 1] });
   const count = lane.lanes * depth.lanes;
-  const all: Expr = { kind: "splat", dtype: "u8", lanes: count, operand: four };
+  const all: Expr = { kind: "splat", dtype, lanes: count, operand: few };
   const packed = load(weights.access, at, { lanes: count, dtype: "i8", steps: [depth.lanes, 1] });
-  if (depth.lanes === bytesAsTheyAre) return [site.block.bind(all), site.block.bind(packed)];
-  const widened = (operand: Expr): Expr =>
-    site.block.bind({ kind: "cast", dtype: "i16", lanes: count, saturate: false, operand });
-  return [widened(all), widened(packed)];
+  const areBytes = depth.lanes === bytesAsTheyAre;
+  const [left, right] = areBytes ? [all, packed] : [widened(all), widened(packed)];
+  return [site.block.bind(left), site.block.bind(right)];
+}
+
+function widened(operand: Expr): Expr {
+  if (operand.dtype === "i16") return operand;
+  return { kind: "cast", dtype: "i16", lanes: operand.lanes, saturate: false, operand };
 }
 
 interface Wanted {

@@ -13,7 +13,7 @@
  * What was refused is kept with its reason. Whether the choice is good is search/'s business: the
  * alternatives are `candidateGroups`.
  */
-import { dtypes } from "../semantics/dtype.ts";
+import { dtypes, isIntegerDType } from "../semantics/dtype.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -188,8 +188,8 @@ class Planner {
   }
 
   /**
-   * Whether bytes are only made wider here: for contractions, which can do so where they read them, or of
-   * a tensor that others read as it is, for one reader, which then reads a quarter.
+   * Whether short numbers are only made wider here: for contractions, which can do so where they read them, or
+   * of a tensor that others read as it is, for one reader, which then reads a quarter or half.
    */
   #isWidenedLater(name: string): boolean {
     const { uses, program } = this.#analysed;
@@ -207,7 +207,9 @@ class Planner {
     const [from, ...others] = statement.reads;
     if (!from || others.length > 0 || readers.length > 1) return false;
     const [source, result] = [from.tensor, tensor].map((t) => program.tensors.get(t)!.dtype);
-    const isWider = dtypes[source!].bits === 8 && dtypes[result!].bits >= 32;
+    const isShort =
+      dtypes[source!].bits === 8 || (isIntegerDType(source!) && dtypes[source!].bits === 16);
+    const isWider = isShort && dtypes[result!].bits >= 32;
     return isWider && (uses.readers.get(from.tensor)?.length ?? 0) > 1;
   }
 

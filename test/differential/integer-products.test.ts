@@ -10,7 +10,7 @@ import type { Graph, ValueId, WeightStore } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
 import { expandComposites } from "../../src/graph/transforms/expand-composites.ts";
-import { integerProducts } from "../../src/graph/transforms/integer-products.ts";
+import { integerProducts, type ProductData } from "../../src/graph/transforms/integer-products.ts";
 import { verifyGraph } from "../../src/graph/verify.ts";
 import { runGraph } from "../../src/interp/graph.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -231,11 +231,11 @@ const kinds = [
 ] as const;
 
 describe.each(kinds)("%s on bytes", (_, make, most) => {
-  it("are what the graph says", () => {
+  it.each<ProductData>(["u8", "i16"])("are what the graph says, as %s", (data) => {
     fc.assert(
       fc.property(fc.nat(), window, (seed, w) => {
         const made = make(seed, w);
-        const { graph, constants } = integerProducts(made.graph, made.weights);
+        const { graph, constants } = integerProducts(made.graph, made.weights, data);
         expect(verifyGraph(graph)).toEqual([]);
         const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
         expectNear(numbersOf(oracle({ ...made, graph, weights })), oracle(made), most);

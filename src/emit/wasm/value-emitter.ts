@@ -5,7 +5,7 @@
  */
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { dtypes, isIntegerDType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Local } from "./function-builder.ts";
@@ -144,7 +144,7 @@ export class ValueEmitter {
           this.#pushSplat(e);
           return;
         }
-        if (this.#pushSplatOfBytes(e)) return;
+        if (this.#pushSplatOfFew(e)) return;
         this.keep(e.operand);
         this.#fillLanes(e, (lane) => this.#pushExtract(e.operand, lane % e.operand.lanes));
         break;
@@ -222,14 +222,15 @@ export class ValueEmitter {
     f.op(splatOp(shape));
   }
 
-  /** Two or four neighbouring bytes for all lanes are one load. */
-  #pushSplatOfBytes({ operand, lanes }: ExprOf<"splat">): boolean {
+  /** Neighbours for all lanes are one load where they have two bytes or four. */
+  #pushSplatOfFew({ operand, lanes }: ExprOf<"splat">): boolean {
     const { f, scope } = this.#context;
     const { dtype } = operand;
     const bytes = operand.lanes * storageBytes(dtype);
     if (operand.kind !== "load" || this.#kept.has(operand)) return false;
     const place = this.#context.place(operand.buffer);
-    const isOne = storageBytes(dtype) === 1 && this.#context.chunks(dtype, lanes) === 1;
+    const keepsBits = isIntegerDType(dtype) && dtypes[dtype].bits >= 8;
+    const isOne = keepsBits && this.#context.chunks(dtype, lanes) === 1;
     if (place.kind !== "memory" || !isOne || (bytes !== 2 && bytes !== 4)) return false;
     this.#underGuard(operand, lanes, () => {
       const address = this.#context.address(place, operand.index);

@@ -1,7 +1,8 @@
 /**
- * Conversions of vectors of 32-bit lanes to bytes. In: a register of lanes. Out: a 128-bit register with
- * one byte a lane at its low end. EVEX has instructions that narrow (VPMOVDB and its saturating forms);
- * under VEX the two halves are packed, which saturates twice: to 16 bits and then to 8.
+ * Conversions of vectors of 32-bit lanes to bytes and to 16 bits. In: a register of lanes. Out: a register of
+ * half as many bits, 128 at least, with one element a lane at its low end. EVEX has instructions that narrow
+ * (VPMOVDB, VPMOVDW and their saturating forms); under VEX the two halves are packed, which saturates: to 16
+ * bits, and then to 8.
  */
 import type { DType } from "../../semantics/dtype.ts";
 import { isUnsigned } from "./lanes.ts";
@@ -17,6 +18,7 @@ export function findNarrowing(
   saturate: boolean,
   { evex }: Features,
 ): Narrow | undefined {
+  if (to === "i16" && from === "i32") return (c, x) => integerToWord(c, x, saturate);
   if (to !== "i8" && to !== "u8") return undefined;
   if (from === "f32" && saturate) return to === "u8" ? floatToUnsigned : floatToSigned;
   if (from !== "i32" && from !== "u32") return undefined;
@@ -33,14 +35,31 @@ function narrowed(c: VectorCode, op: string, x: Register): Register {
   return r;
 }
 
-/** Both halves side by side with signed saturation to 16 bits, then to bytes. */
-function packed(c: VectorCode, x: Register, to: "i8" | "u8"): Register {
+/** Both halves side by side with signed saturation to 16 bits. */
+function words(c: VectorCode, x: Register): Register {
   const { f } = c;
-  const [low, high, words, bytes] = [sized(x, 128), f.vec(128), f.vec(128), f.vec(128)];
+  const [low, high, made] = [sized(x, 128), f.vec(128), f.vec(128)];
   if (c.bits === 256) f.emit("vextractf128", high, x, 1);
-  f.emit("vpackssdw", words, low, c.bits === 256 ? high : low);
-  f.emit(isUnsigned(to) ? "vpackuswb" : "vpacksswb", bytes, words, words);
+  f.emit("vpackssdw", made, low, c.bits === 256 ? high : low);
+  return made;
+}
+
+/** To 16 bits with saturation, then to bytes. */
+function packed(c: VectorCode, x: Register, to: "i8" | "u8"): Register {
+  const bytes = c.f.vec(128);
+  const pairs = words(c, x);
+  c.f.emit(isUnsigned(to) ? "vpackuswb" : "vpacksswb", bytes, pairs, pairs);
   return bytes;
+}
+
+/** Without saturation the low halves, extended first so that packing keeps them. */
+function integerToWord(c: VectorCode, x: Register, saturate: boolean): Register {
+  if (c.evex) {
+    const r = c.f.vec(c.bits === 512 ? 256 : 128);
+    c.f.emit(saturate ? "vpmovsdw" : "vpmovdw", r, x);
+    return r;
+  }
+  return words(c, saturate ? x : c.sar(c.shl(x, 16), 16));
 }
 
 /** NaN becomes zero, as it is no number that is greater than zero. */

@@ -5,8 +5,10 @@
  *
  *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
  *
- * Where x is padded it is padded with z, which stands for zero. Signed data are taken as unsigned, x and z
- * both 128 more, since the instructions multiply unsigned by signed bytes. A convolution of each channel by itself
+ * Where x is padded it is padded with z, which stands for zero. Instructions for bytes multiply unsigned by
+ * signed ones: signed data are taken as unsigned there, x and z both 128 more. Those for numbers of 16 bits
+ * are given x - z, which is widened once where x is computed and not wherever it is multiplied; what else
+ * reads x reads that. A convolution of each channel by itself
  * has no sums for such an instruction: it is computed in f32, exactly, on the bytes as they are. What is
  * quantised behind a product is multiplied by the reciprocal of its scale. Sums are exact where those of
  * rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
@@ -27,11 +29,14 @@ const terms = 4;
 /** Nodes between a product and where it is quantised. */
 const longestChain = 12;
 
-export function integerProducts(graph: Graph, weights: WeightStore): Rebuilt {
+/** What a machine's instruction for products of bytes is given as data: bytes, or numbers of 16 bits. */
+export type ProductData = "u8" | "i16";
+
+export function integerProducts(graph: Graph, weights: WeightStore, data: ProductData): Rebuilt {
   const readers = new Map<Graph, Operands>();
   return rebuildGraph(graph, {
     node: (site) => {
-      const operands = readers.get(site.old) ?? new Operands(site.old, weights);
+      const operands = readers.get(site.old) ?? new Operands(site.old, weights, data);
       readers.set(site.old, operands);
       const value = replaced(site, operands);
       return value === undefined ? undefined : [value];
@@ -42,13 +47,19 @@ export function integerProducts(graph: Graph, weights: WeightStore): Rebuilt {
 /** What a graph's values are made of. */
 class Operands {
   readonly producers: ReadonlyMap<ValueId, Node>;
+  /** What data are multiplied as. */
+  readonly data: ProductData;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
+  /** Quantised values that products read. */
+  readonly #multiplied: ReadonlySet<ValueId>;
 
-  constructor(graph: Graph, weights: WeightStore) {
+  constructor(graph: Graph, weights: WeightStore, data: ProductData) {
     this.#graph = graph;
     this.#weights = weights;
+    this.data = data;
     this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
+    this.#multiplied = new Set(graph.nodes.flatMap((n) => this.#dataOf(n)));
   }
 
   typeOf(id: ValueId): Graph["values"][number]["type"] {
@@ -69,6 +80,21 @@ class Operands {
     const node = this.producers.get(id);
     return node?.op === "dequantize" && node.attrs.blockSize === undefined ? node : undefined;
   }
+
+  /** Whether a quantised value is there in 16 bits, without its zero point, for a product. */
+  isWidened(id: ValueId): boolean {
+    return this.data === "i16" && this.#multiplied.has(id);
+  }
+
+  #dataOf(node: Node): readonly ValueId[] {
+    if (node.op !== "convolution" && node.op !== "contract") return [];
+    const [left, right] = node.inputs.map((id) => this.dequantized(id));
+    if (!left || !right || !isWhole(left, this)) return [];
+    const weights = this.constant(right.inputs[0]!);
+    const sumsChannels =
+      node.op === "contract" || (node.attrs.groups === 1 && (weights?.shape[1] ?? 0) >= leastDepth);
+    return weights && sumsChannels ? [left.inputs[0]!] : [];
+  }
 }
 
 function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
@@ -80,6 +106,8 @@ function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
     case "convInteger":
     case "matMulInteger":
       return ofIntegers(site, node, operands);
+    case "dequantize":
+      return ofWidened(site, node, operands);
     case "quantize":
       return quantizedProduct(site, node, operands);
     default:
@@ -147,6 +175,38 @@ function isSingle(operands: Operands, id: ValueId | undefined): boolean {
   return id === undefined || operands.typeOf(id).shape.every((d) => constantValue(d) === 1);
 }
 
+/** Bytes with one scale and one zero point. */
+function isWhole(
+  { attrs, inputs: [x, ...rest] }: NodeOf<"dequantize">,
+  operands: Operands,
+): boolean {
+  if (attrs.axis !== undefined || attrs.blockSize !== undefined) return false;
+  return isByte(operands.typeOf(x!).dtype) && rest.every((id) => isSingle(operands, id));
+}
+
+/** A quantised value minus its zero point, in 16 bits. */
+function widened({ b, newValue }: RebuildSite, operands: Operands, { x, zero }: Bytes): ValueId {
+  const value = newValue(x);
+  if (knownZero(operands, zero) === 0) return b.cast(value, "i16");
+  const point = b.cast(b.reshape(newValue(zero!), []), "i32");
+  const difference = b.sub(b.cast(value, "i32"), point);
+  return b.node("cast", [difference], { to: "i16", saturate: true });
+}
+
+/** Real values of what a product reads too: from the same 16 bits. */
+function ofWidened(
+  site: RebuildSite,
+  node: NodeOf<"dequantize">,
+  operands: Operands,
+): ValueId | undefined {
+  const [x, s, zero] = node.inputs as [ValueId, ValueId, ValueId | undefined];
+  if (node.attrs.to !== "f32" || !operands.isWidened(x) || !isWhole(node, operands))
+    return undefined;
+  const { b, newValue } = site;
+  const scale = b.cast(b.reshape(newValue(s), []), "f32");
+  return b.mul(b.cast(widened(site, operands, { x, zero }), "f32"), scale);
+}
+
 type ProductNode = NodeOf<"convolution"> | NodeOf<"contract">;
 
 function ofDequantized(
@@ -158,8 +218,7 @@ function ofDequantized(
   if (!left || !right || operands.typeOf(node.outputs[0]!).dtype !== "f32") return undefined;
   const [x, s, zero] = left.inputs as [ValueId, ValueId, ValueId | undefined];
   const [w, t, y] = right.inputs as [ValueId, ValueId, ValueId | undefined];
-  const whole = left.attrs.axis === undefined && isSingle(operands, s) && isSingle(operands, zero);
-  if (!whole || !isByte(operands.typeOf(x).dtype)) return undefined;
+  if (!isWhole(left, operands)) return undefined;
   const weights = weightsOf(operands, w, y, right.attrs.axis);
   if (!weights) return undefined;
   const made = new ProductMaker(site, operands, { x, zero }, weights);
@@ -214,6 +273,7 @@ type Window = Omit<NodeOf<"convolution">["attrs"], "accumulator">;
 
 /** Writes the nodes of one product. */
 class ProductMaker {
+  readonly #site: RebuildSite;
   readonly #b: GraphBuilder;
   readonly #newValue: RebuildSite["newValue"];
   readonly #operands: Operands;
@@ -223,12 +283,14 @@ class ProductMaker {
   readonly #shift: number;
 
   constructor(site: RebuildSite, operands: Operands, bytes: Bytes, weights: Weights) {
+    this.#site = site;
     this.#b = site.b;
     this.#newValue = site.newValue;
     this.#operands = operands;
     this.#bytes = bytes;
     this.#weights = weights;
-    this.#shift = operands.typeOf(bytes.x).dtype === "i8" ? 128 : 0;
+    const isSigned = operands.typeOf(bytes.x).dtype === "i8";
+    this.#shift = operands.data === "u8" && isSigned ? 128 : 0;
   }
 
   /** Shape in which scales along an axis of the weights meet the result; undefined: they do not. */
@@ -354,12 +416,18 @@ class ProductMaker {
     return b.sub(value, b.mul(total, this.#zeroPoint(accumulator, accumulator)));
   }
 
-  /** The bytes as they are multiplied: unsigned, where an instruction for bytes sums the products. */
+  /** The data as they are multiplied: unsigned, where an instruction for bytes sums the products. */
   #data(accumulator: Accumulator): ValueId {
     const b = this.#b;
+    if (this.#isWithoutZero(accumulator)) return widened(this.#site, this.#operands, this.#bytes);
     const x = this.#newValue(this.#bytes.x);
     const by = this.#shiftOf(accumulator);
     return by === 0 ? x : b.cast(b.applyNumber("add", b.cast(x, "i32"), by), "u8");
+  }
+
+  /** Whether the zero point has left the data before they are multiplied. */
+  #isWithoutZero(accumulator: Accumulator): boolean {
+    return accumulator === "i32" && this.#operands.data === "i16";
   }
 
   #shiftOf(accumulator: Accumulator): number {
@@ -368,6 +436,7 @@ class ProductMaker {
 
   /** What stands for zero in the data; undefined: it is not known ahead. */
   #knownZero(accumulator: Accumulator): number | undefined {
+    if (this.#isWithoutZero(accumulator)) return 0;
     const known = knownZero(this.#operands, this.#bytes.zero);
     return known === undefined ? undefined : known + this.#shiftOf(accumulator);
   }

@@ -68,8 +68,8 @@ const mostScatteredLanes = 4;
 const mostCopies = 48;
 /** Longest reduce loop that is copied out whole. */
 const longestCopied = 7;
-/** What lanes hold: as wide as the arithmetic, or bytes that are widened where they are read. */
-const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i8", "u8", "bool"]);
+/** What lanes hold: as wide as the arithmetic, or shorter and widened where they are read. */
+const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i16", "i8", "u8", "bool"]);
 const vectorCounts = [1, 2, 3, 4, 6] as const;
 const rowCounts = [2, 3, 4, 5, 6, 8] as const;
 const pairCounts = [2, 3, 4, 6] as const;

@@ -172,6 +172,7 @@ vpmovsxwd RM v,h/m both 66.38.WIG0 23 half
 vpmovzxwd RM v,h/m both 66.38.WIG0 33 half
 vpmovdb MR q/m,v evex F3.38.W0 31 quarter
 vpmovdw MR h/m,v evex F3.38.W0 33 half
+vpmovsdw MR h/m,v evex F3.38.W0 23 half
 vpmovsdb MR q/m,v evex F3.38.W0 21 quarter
 vpmovusdb MR q/m,v evex F3.38.W0 11 quarter
 vpmovm2d RM v,k evex F3.38.W0 38 -
