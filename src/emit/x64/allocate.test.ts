@@ -21,6 +21,16 @@ function newFunction(): FunctionCode {
   });
 }
 
+test("vectors that nothing reads are not computed", () => {
+  const f = newFunction();
+  const [kept, first, second] = [f.vec(bits), f.vec(bits), f.vec(bits)];
+  f.emit("vmovups", kept, word(inputs)).emit("vmovups", first, word(inputs + 32));
+  f.emit("vaddps", second, first, kept).emit("vmulps", f.vec(bits), second, first);
+  f.emit("vmovups", word(results), kept);
+  const { instructions } = allocateRegisters(f, file);
+  expect(instructions.map((i) => i.op)).toEqual(["vmovups", "vmovups"]);
+});
+
 interface Shape {
   readonly sums: number;
   readonly operands: number;

@@ -6,6 +6,7 @@
  * across a call goes to the stack too, because calls keep nothing.
  */
 import { invariant } from "../../support/invariant.ts";
+import { readInstructions } from "./dead-code.ts";
 import type { FunctionCode, PlacedInstruction } from "./function-code.ts";
 import { type Access, accessesOf, type Interval, intervalsOf } from "./liveness.ts";
 import {
@@ -86,9 +87,14 @@ class Allocator {
 
   constructor(code: FunctionCode, file: RegisterFile) {
     this.#file = file;
-    this.#body = [...code.prologue, ...code.body];
-    this.#accesses = this.#body.map(accessesOf);
-    this.#sources = this.#body.map((_, i) => Math.max(0, i - code.prologue.length));
+    const body = [...code.prologue, ...code.body];
+    const accesses = body.map(accessesOf);
+    const stays = readInstructions(body, accesses);
+    this.#body = body.filter((_, i) => stays[i]);
+    this.#accesses = accesses.filter((_, i) => stays[i]);
+    this.#sources = body
+      .map((_, i) => Math.max(0, i - code.prologue.length))
+      .filter((_, i) => stays[i]);
     this.#nextRegister = code.registerCount;
     this.#frameBytes = code.slotBytes;
     this.#bodyLength = code.body.length;

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { parseProgram } from "../../program/program-parse.ts";
 import { probeNativeFeatures } from "../../runtime/native/features.ts";
 import { createNativeInstance } from "../../runtime/native/native-instance.ts";
-import { castScalar } from "../../semantics/scalar-meaning.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { castScalar, numberMeaningOf } from "../../semantics/scalar-meaning.ts";
 import { invariant } from "../../support/invariant.ts";
 import { targets } from "../../target/index.ts";
 
@@ -32,21 +33,25 @@ interface Case {
   readonly saturate: boolean;
 }
 
-/** The elements converted and stored, and converted back to where they came from. */
-function convert(c: Case): readonly [ArrayLike<number>, ArrayLike<number>, ArrayLike<number>] {
+interface Loop {
+  readonly target: string;
+  readonly from: Wide;
+  readonly outputs: readonly (readonly [name: string, dtype: DType])[];
+  readonly trips: number;
+  readonly body: readonly string[];
+}
+
+/** The buffers that a loop over `i` writes from the samples in x. */
+function run({ target, from, outputs, trips, body }: Loop): readonly ArrayBuffer[] {
   invariant(native.ok, () => "machine code runs here");
-  const cast = `cast.${c.to}${c.saturate ? ".saturate" : ""}`;
-  const text = `program p for "${c.target}" {
-  buffer x : input memory ${c.from} [${count}]
-  buffer y : output memory ${c.to} [${count}]
-  buffer z : output memory ${c.from} [${count}]
+  const text = `program p for "${target}" {
+  buffer x : input memory ${from} [${count}]
+  ${outputs.map(([name, dtype]) => `buffer ${name} : output memory ${dtype} [${count}]`).join("\n  ")}
   kernel k region "k" {
     grid threads (t < 1)
     role main copies 1 threads 1 {
-      for i < ${count / c.lanes} {
-        let n = ${cast}(load.${c.from}x${c.lanes} x[${c.lanes}*i])
-        store y[${c.lanes}*i] = n
-        store z[${c.lanes}*i] = cast.${c.from}(load.${c.to}x${c.lanes} y[${c.lanes}*i])
+      for i < ${trips} {
+        ${body.join("\n        ")}
       }
     }
   }
@@ -55,16 +60,33 @@ function convert(c: Case): readonly [ArrayLike<number>, ArrayLike<number>, Array
   const program = parseProgram(text);
   invariant(program.ok, () => JSON.stringify(program));
   const options = { system: native.value.system, threads: 1, parallelism: 1, guards: true };
-  const made = createNativeInstance(program.value, targets.get(c.target)!, options);
+  const made = createNativeInstance(program.value, targets.get(target)!, options);
   invariant(made.ok, () => JSON.stringify(made));
-  const x = samples(c.from);
-  made.value.bytes("x").set(new Uint8Array(x.buffer));
+  made.value.bytes("x").set(new Uint8Array(samples(from).buffer));
   invariant(made.value.runSync({}).ok, () => "the program runs");
-  const bytes = (name: string): ArrayBuffer => Uint8Array.from(made.value.bytes(name)).buffer;
-  const y = c.to === "i8" ? new Int8Array(bytes("y")) : new Uint8Array(bytes("y"));
-  const z = new arrays[c.from](bytes("z"));
+  const written = outputs.map(([name]) => Uint8Array.from(made.value.bytes(name)).buffer);
   made.value.dispose();
-  return [x, y, z];
+  return written;
+}
+
+/** The elements converted and stored, and converted back to where they came from. */
+function convert(c: Case): readonly [ArrayLike<number>, ArrayLike<number>, ArrayLike<number>] {
+  const cast = `cast.${c.to}${c.saturate ? ".saturate" : ""}`;
+  const [y, z] = run({
+    ...c,
+    outputs: [
+      ["y", c.to],
+      ["z", c.from],
+    ],
+    trips: count / c.lanes,
+    body: [
+      `let n = ${cast}(load.${c.from}x${c.lanes} x[${c.lanes}*i])`,
+      `store y[${c.lanes}*i] = n`,
+      `store z[${c.lanes}*i] = cast.${c.from}(load.${c.to}x${c.lanes} y[${c.lanes}*i])`,
+    ],
+  });
+  const narrow = c.to === "i8" ? new Int8Array(y!) : new Uint8Array(y!);
+  return [samples(c.from), narrow, new arrays[c.from](z!)];
 }
 
 const cases = (native.ok ? native.value.targets : [])
@@ -87,5 +109,35 @@ describe.skipIf(!native.ok)("conversions to bytes and back", () => {
     const want = Array.from(x, (v) => Number(castScalar(v, c.to, c.saturate)) + 0);
     expect(Array.from(y)).toEqual(want);
     expect(Array.from(z)).toEqual(want.map((v) => Number(castScalar(v, c.from, false)) + 0));
+  });
+});
+
+const machines = (native.ok ? native.value.targets : []).filter((t) => t.startsWith("x64"));
+
+describe.skipIf(!native.ok)("floats that are bytes in between", () => {
+  const again = [8, 16].flatMap((lanes) =>
+    (["f32", "i32", "i16"] as const).flatMap((to) =>
+      ["v", "r"].flatMap((name) => machines.map((target) => ({ target, lanes, to, name }))),
+    ),
+  );
+  it.each(again)("as $to on $target, $lanes lanes of $name", ({ target, lanes, to, name }) => {
+    const [z] = run({
+      target,
+      from: "f32",
+      outputs: [["z", to]],
+      trips: count / lanes,
+      body: [
+        `let v = load.f32x${lanes} x[${lanes}*i]`,
+        `let r = round(v)`,
+        `let n = cast.u8.saturate(${name})`,
+        `store z[${lanes}*i] = cast.${to}(n)`,
+      ],
+    });
+    const found = to === "i16" ? new Int16Array(z!) : new arrays[to](z!);
+    const rounded = numberMeaningOf("round", "f32");
+    const want = Array.from(samples("f32"), (v) =>
+      Number(castScalar(name === "r" ? rounded(v, 0, 0) : v, "u8", true)),
+    );
+    expect(Array.from(found, (v) => v + 0)).toEqual(want.map((v) => v + 0));
   });
 });

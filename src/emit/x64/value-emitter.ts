@@ -33,6 +33,8 @@ type ExprOf<K extends Expr["kind"]> = Extract<Expr, { kind: K }>;
 export class ValueEmitter {
   readonly #context: KernelContext;
   readonly #bound = new Map<string, readonly Register[]>();
+  /** What the names that are bound stand for. */
+  readonly #meant = new Map<string, Expr>();
   /** Values computed for the current statement. */
   readonly #done = new Map<Expr, Register[]>();
   /** Vectors of the current statement that lie on the stack, lane by lane. */
@@ -49,10 +51,12 @@ export class ValueEmitter {
       this.copy(r, this.value(value, chunk));
     });
     this.#bound.set(name, registers);
+    this.#meant.set(name, value);
   }
 
   forget(name: string): void {
     invariant(this.#bound.delete(name), () => `value ${name} is not bound`);
+    this.#meant.delete(name);
   }
 
   endStatement(): void {
@@ -301,6 +305,8 @@ export class ValueEmitter {
     const { bits, first } = this.#chunks(e)[chunk]!;
     const row = findVectorCast(operand.dtype, dtype, saturate, this.#context.features);
     if (row) return row(this.#context.vectorCode(bits, "f32"), this.value(operand, chunk));
+    const again = this.#widenedAgain(e, chunk);
+    if (again) return again;
     const widen = this.#widening(e);
     if (widen) return this.#widened(e, widen, first, bits);
     const single = this.#chunks(operand).length === 1 && this.#chunks(e).length === 1;
@@ -312,6 +318,41 @@ export class ValueEmitter {
     return this.#filled(e, chunk, (lane) =>
       castScalar(this.#context, [operand.dtype, dtype], saturate, this.#lane(operand, lane)),
     );
+  }
+
+  /** What a name stands for, where its operand is a name too and stays what it is. */
+  #meaning(e: Expr): Expr {
+    const meant = e.kind === "local" ? this.#meant.get(e.name) : undefined;
+    const isSettled =
+      (meant?.kind === "cast" && meant.operand.kind === "local") ||
+      (meant?.kind === "apply" && meant.operands.every((o) => o.kind === "local"));
+    return isSettled ? meant! : e;
+  }
+
+  /** A float that saturated to a byte and is wide again: it is capped, and never packed. */
+  #widenedAgain({ operand, dtype, lanes }: ExprOf<"cast">, chunk: number): Register | undefined {
+    const byte = this.#meaning(operand);
+    if (byte.kind !== "cast" || byte.dtype !== "u8" || !byte.saturate) return undefined;
+    const { operand: float } = byte;
+    if (float.dtype !== "f32" || (dtype !== "f32" && dtype !== "i32" && dtype !== "i16")) {
+      return undefined;
+    }
+    const chunks = this.#context.chunks("f32", lanes);
+    if (dtype === "i16" && chunks.length > 1) return undefined;
+    const c = this.#context.vectorCode(chunks[chunk]!.bits, "f32");
+    const rounded = this.#meaning(float);
+    const how = rounded.kind === "apply" && rounded.op === "round" ? "round" : "trunc";
+    const x = this.value(
+      how === "round" ? (rounded as ExprOf<"apply">).operands[0]! : float,
+      chunk,
+    );
+    const capped = c.minOrSecond(c.maxOrSecond(x, c.constant(0)), c.constant(255));
+    if (dtype === "f32") return c.rounded(capped, how);
+    // The control word rounds to nearest, as arithmetic does.
+    const integer = c.op(how === "round" ? "vcvtps2dq" : "vcvttps2dq", capped);
+    return dtype === "i32"
+      ? integer
+      : findNarrowing("i32", dtype, true, this.#context.features)!(c, integer);
   }
 
   /** The instruction that widens an 8 or 16-bit operand, where that is the cast. */

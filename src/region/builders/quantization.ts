@@ -79,10 +79,10 @@ function isZero(e: ScalarExpr): boolean {
   return e.kind === "literal" && Number(e.value) === 0;
 }
 
-/** x - zero point, exact for integers: in i32, for 32-bit operands in i64. */
+/** x - zero point, exact for integers: those of 16 bits and less as floats, others in i64. */
 function difference(x: ScalarExpr, zeroPoint: ScalarExpr, dtype: DType): ScalarExpr {
-  const integer = isIntegerDType(x.dtype);
-  const wide: DType = !integer ? dtype : dtypes[x.dtype].bits < 32 ? "i32" : "i64";
+  const isLong = isIntegerDType(x.dtype) && dtypes[x.dtype].bits > 16;
+  const wide: DType = isLong ? "i64" : dtype;
   const shifted = apply("sub", cast(x, wide, false), cast(zeroPoint, wide, false));
   return cast(shifted, dtype, false);
 }
