@@ -37,3 +37,21 @@ it("prices a composite below the operators of its definition", () => {
   const own = pricer();
   expect(own.totalNs(graph)).toBeLessThan(own.totalNs(expandComposites(graph).graph));
 });
+
+it("prices a branch that data decide as a call and the cheapest of its bodies", () => {
+  const type = tensorType("f32", 64, 256);
+  const branch = (ops: number): Graph => {
+    const b = new GraphBuilder("branch");
+    let x = b.input("x", type);
+    for (let i = 0; i < ops; i++) x = b.apply("exp", x);
+    return b.finish([x]);
+  };
+  const b = new GraphBuilder("either");
+  const condition = b.input("condition", tensorType("bool"));
+  const x = b.input("x", type);
+  const y = b.node("if", [condition, x], { then: branch(5), else: branch(2) });
+  const own = pricer();
+  const call = own.totalNs(b.finish([y])) - own.totalNs(branch(2));
+  expect(call).toBeGreaterThan(0);
+  expect(call).toBeLessThan(own.totalNs(branch(1)));
+});

@@ -8,7 +8,7 @@ import { definitionGraph } from "../graph/builder.ts";
 import type { CompositeKind } from "../graph/composite-table.ts";
 import { compulsoryBytes, flopsOf, graphFlops, rangesOf } from "../graph/counts.ts";
 import type { Graph, Node, OpAttrs, OpKind } from "../graph/graph.ts";
-import { infoOf, isComposite } from "../graph/op-table.ts";
+import { infoOf, isComposite, subgraphsOf } from "../graph/op-table.ts";
 import { bytesOf } from "../graph/tensor-type.ts";
 import { add, type IndexExpr, toIndex } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
@@ -51,6 +51,11 @@ export class OperatorPricer {
   }
 
   #nodeNs(node: Node, graph: Graph, ranges: IndexRanges): number {
+    const bodies = subgraphsOf(node);
+    // Data decide which of several runs: a graph that computes all of them has to beat the cheapest.
+    if (bodies.length > 1) {
+      return this.#callNs + Math.min(...bodies.map((body) => this.totalNs(body)));
+    }
     const bytes = node.op === "reshape" ? toIndex(0) : compulsoryBytes(node, graph);
     return this.#price(flopsOf(node, graph), bytes, ranges);
   }

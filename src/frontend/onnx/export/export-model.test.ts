@@ -103,6 +103,48 @@ test.each(channelSumCases)("a sum of shape $bias on a convolution comes back ($e
   checkRoundTrip(graph, 1, 7);
 });
 
+/** Products of matrices, in any order of axes, with something added. */
+const productCases: readonly {
+  readonly product: string;
+  readonly added?: readonly number[];
+  readonly dtype?: "f16";
+  readonly operators: readonly string[];
+}[] = [
+  { product: "i k, k j -> i j", operators: ["MatMul"] },
+  { product: "i k, k j -> i j", added: [5], operators: ["Gemm"] },
+  { product: "i k, j k -> i j", operators: ["Gemm"] },
+  { product: "i k, j k -> i j", added: [5], operators: ["Gemm"] },
+  { product: "k i, j k -> i j", added: [3, 1], operators: ["Gemm"] },
+  { product: "k i, k j -> j i", added: [5, 3], operators: ["Gemm"] },
+  { product: "i k, k j -> i j", added: [2, 3, 5], operators: ["MatMul", "Add"] },
+  {
+    product: "i k, j k -> i j",
+    added: [5],
+    dtype: "f16",
+    operators: ["Transpose", "MatMul", "Add"],
+  },
+  { product: "i k, j k -> i", added: [3], operators: ["ReduceSum", "MatMul", "Add"] },
+];
+
+test.each(productCases)("$product with $added added is $operators", (c) => {
+  const { product, added, dtype = "f32", operators } = c;
+  const extents: Readonly<Record<string, number>> = { i: 3, j: 5, k: 4 };
+  const b = new GraphBuilder("product");
+  const [left, right] = product.split(" -> ")[0]!.split(", ");
+  const operands = [left!, right!].map((labels, i) =>
+    b.input(`x${i}`, tensorType(dtype, ...labels.split(" ").map((l) => extents[l]!))),
+  );
+  const summand = added && b.input("c", tensorType(dtype, ...added));
+  const made = b.einsum(product, operands[0]!, operands[1]!);
+  const y = summand === undefined ? made : b.add(summand, made);
+  const graph = b.finish([y]);
+  const { bytes } = unwrap(exportOnnx({ graph, weights: noWeights }));
+  const found = unwrap(readModelFile(bytes)).graph!.node.map((n) => n.opType);
+  expect(found).toEqual(expect.arrayContaining([...operators]));
+  expect(found.includes("Gemm")).toBe(operators.includes("Gemm"));
+  if (dtype !== "f16") checkRoundTrip(graph, 1, 3);
+});
+
 /** One op over one or two inputs of these shapes; N is 4. */
 const calls: readonly (readonly [string, (b: GraphBuilder) => readonly number[]])[] = [
   [

@@ -22,11 +22,11 @@ import { attempt, type Result } from "../../../support/diagnostic.ts";
 import type { TensorProto } from "../generated/onnx_pb.ts";
 import { writeModel } from "../model-writer.ts";
 import { writeExternalTensorProto, writeTensorProto } from "../tensor-proto.ts";
-import { type ChannelSum, channelSums } from "./channel-sums.ts";
 import type { ExportRow } from "./export-row.ts";
 import { ExportSpace, type Initializer } from "./export-space.ts";
 import { exportTable } from "./export-table.ts";
 import { GraphSink, type ValueNames, valueSpec, type WriteNodes } from "./graph-sink.ts";
+import { type OperandSum, operandSums } from "./operand-sums.ts";
 
 export interface ExportOptions {
   /** Names of inputs and outputs, in order; by default those of the graph. */
@@ -106,19 +106,19 @@ function writerOf(weights: WeightStore, titles: ReadonlyMap<ValueId, string>): W
           : space.weight(name, type, () => weights.read(source.key));
       names.set(value, written);
     }
-    const { byNode, covered } = channelSums(graph);
+    const { byNode, covered } = operandSums(graph);
     for (const node of graph.nodes) {
       if (covered.has(node)) continue;
       const sum = byNode.get(node);
-      const written = sum ? withBias(sum, node) : node;
+      const written = sum ? withOperand(sum, node) : node;
       writeNode(written as NodeOf<OpKind>, { graph, names, titles, sink });
     }
   };
 }
 
-/** The convolution as it is written in place of an addition to it. */
-function withBias({ convolution, bias }: ChannelSum, { outputs }: Node): NodeOf<"convolution"> {
-  return { ...convolution, inputs: [...convolution.inputs, bias], outputs };
+/** What is written in place of an addition to it. */
+function withOperand({ node, operand }: OperandSum, { outputs }: Node): Node {
+  return { ...node, inputs: [...node.inputs, operand], outputs };
 }
 
 interface Writing {
