@@ -27,6 +27,7 @@ const mixRow = z.strictObject({
   alive: amount,
   control: amount,
   chain: amount,
+  additions: amount,
 });
 
 const workRow = z.strictObject({

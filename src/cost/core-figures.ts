@@ -16,6 +16,8 @@ export interface CoreFigures {
   readonly storesPerNs: number;
   /** From the operands of a multiply-add (or the multiply and the add) to its result. */
   readonly latencyNs: number;
+  /** The same of an addition by itself. */
+  readonly additionNs: number;
   /** Issue slots of an instruction of loop control: a counter, a pointer that moves. */
   readonly loopInstructions: number;
   /** Instructions to set up pointers and bounds where a loop begins, per access that moves. */
@@ -92,6 +94,9 @@ function scatterFactorOf({ compiledByEngine, memory }: Target): number {
   return compiledByEngine ? 0.5 : 2;
 }
 
+/** The addition's share of the latencies of a multiplication and an addition. */
+const additionShare = 0.52;
+
 export function coreFigures(target: Target): CoreFigures {
   // All that a core issues in a nanosecond, three of them vector arithmetic or memory at most.
   const vector = target.vectorOpsPerNsPerCore.value;
@@ -104,6 +109,7 @@ export function coreFigures(target: Target): CoreFigures {
   const stall = (i: number): number => target.memory[i]?.stallNsPerByte?.value ?? 0;
   const engine = target.compiledByEngine === true;
   const rates = target.coreRates;
+  const fused = target.capabilities.has("fma");
   return {
     issuePerNs: rates?.issuePerNs.value ?? vector * (engine ? 1.5 : 0.75),
     // An engine's multiplies and adds are instructions of their own, which a core issues side by side.
@@ -111,11 +117,15 @@ export function coreFigures(target: Target): CoreFigures {
     loadsPerNs: rates?.loadsPerNs.value ?? vector * (engine ? 0.6 : 0.32),
     storesPerNs: rates?.storesPerNs.value ?? vector * 0.22,
     // Without a fused instruction only the addition is part of the chain.
-    latencyNs: target.multiplyAddLatencyNs.value * (target.capabilities.has("fma") ? 1 : 0.52),
+    latencyNs: target.multiplyAddLatencyNs.value * (fused ? 1 : additionShare),
+    additionNs:
+      target.additionLatencyNs?.value ??
+      target.multiplyAddLatencyNs.value * (fused ? 1 : additionShare),
     loopInstructions: engine ? 1.2 : 0.4,
     setupInstructions: 1.5,
     loopEndNs: 0.5,
-    gatherInstructions: engine ? 3.5 : 5,
+    // Our own emitter inserts it into a register.
+    gatherInstructions: engine ? 3.5 : 2,
     // Engines load and spread an element by one instruction.
     splatInstructions: engine ? 0.1 : 0.5,
     guardInstructions: engine ? 2 : 0.6,

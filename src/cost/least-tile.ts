@@ -34,6 +34,8 @@ export interface PointWork {
   /** Iterations of all space loops. */
   readonly points: number;
   readonly room: RegisterRoom;
+  /** A step of the reduction multiplies and adds in one operation. */
+  readonly isFusedProduct: boolean;
 }
 
 export function pointWork(
@@ -61,6 +63,7 @@ export function pointWork(
     ),
     points: loops.reduce((n, l) => (l.kind === "reduce" ? n : n * l.extent), 1),
     room: registerRoom(target, figures.literals),
+    isFusedProduct: isFused && isProduct,
   };
 }
 
@@ -119,8 +122,9 @@ export function leastTileNs(
     (arithmetic + loads + memory + others + steps * control) / c.issuePerNs,
   );
   if (!figures.reduces) return roundings * Math.max(ends, inside);
+  const linkNs = work.isFusedProduct ? c.latencyNs : c.additionNs;
   const reloads = whole * Math.min(copies, spills / 2) * c.reloadNs;
-  const chained = figures.combine > 0 ? steps * copies * c.latencyNs + reloads : 0;
+  const chained = figures.combine > 0 ? steps * copies * linkNs + reloads : 0;
   return roundings * (Math.max(inside, chained) + ends + tiles * (aroundNs + c.latencyNs));
 }
 

@@ -142,7 +142,7 @@ export function priceRun({ mix, executions, chains, entries }: CodeRun, c: CoreF
   const stores = (mix.stores + mix.spills) / c.storesPerNs;
   // A chain that is short beside what a core looks ahead runs beside the chains after it.
   const length = instructions * Math.max(1, executions / Math.max(1, chains));
-  const chain = chainNs(mix.chain, mix.spills, c) * Math.min(1, length / c.windowInstructions);
+  const chain = chainNs(mix, c) * Math.min(1, length / c.windowInstructions);
   const each = Math.max(issue, arithmetic, loads, stores, chain);
   const unforeseen = entries > 0 ? Math.min(1, executions / entries / foreseenTrips) : 0;
   const total = executions * each + entries * c.loopEndNs * unforeseen;

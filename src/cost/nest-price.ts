@@ -24,7 +24,7 @@ import {
   trafficNs,
 } from "./core-figures.ts";
 import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
-import { dotArithmetic, widenedLoadArithmetic } from "./program-work.ts";
+import { dotArithmetic, type RunMix, widenedLoadArithmetic } from "./program-work.ts";
 import { keptVectors, putAway } from "./put-away.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -249,7 +249,7 @@ export class NestPricer {
       return step.ns(c) + 0;
     }
     // Chains of one accumulator: each copy waits for the one before.
-    const chain = combine > 0 ? chainNs(copies, spills, c) : 0;
+    const chain = combine > 0 ? this.#chainNs(copies, spills) : 0;
     let ns = Math.max(step.ns(c), chain);
     let isInner = true;
     for (let i = split.reduce.length - 1; i >= 0; i--) {
@@ -271,6 +271,12 @@ export class NestPricer {
       isInner = false;
     }
     return ns + end.ns(c) + c.latencyNs;
+  }
+
+  /** A step's links of a chain: multiply-adds where they are fused, additions elsewhere. */
+  #chainNs(copies: number, spills: number): number {
+    const additions = this.#work.isFusedProduct ? 0 : copies;
+    return chainNs({ chain: copies, additions, spills }, this.#core);
   }
 
   /** Pointers that an access needs: copies whose distance is known only at run time have one each. */
@@ -333,9 +339,13 @@ export class NestPricer {
   }
 }
 
-/** Additions to one sum, some of which pass through memory where values are put away. */
-export function chainNs(additions: number, spills: number, c: CoreFigures): number {
-  return additions * c.latencyNs + Math.min(additions, spills / 2) * c.reloadNs;
+/** Updates of one sum, of which `additions` multiply nothing; where values are put away some pass through memory. */
+export function chainNs(
+  { chain, additions, spills }: Pick<RunMix, "chain" | "additions" | "spills">,
+  c: CoreFigures,
+): number {
+  const links = (chain - additions) * c.latencyNs + additions * c.additionNs;
+  return links + Math.min(chain, spills / 2) * c.reloadNs;
 }
 
 interface LoadContext {

@@ -31,8 +31,9 @@ export interface RunMix {
   readonly alive: number;
   /** Pointers that a trip moves, and the loop's own counter. */
   readonly control: number;
-  /** Operations one after the other on the same accumulator. */
+  /** Operations one after the other on the same accumulator, and those of them that multiply nothing. */
   readonly chain: number;
+  readonly additions: number;
 }
 
 export interface CodeRun {
@@ -238,6 +239,14 @@ function tripsLookedAt(trips: number): readonly { trip: number; weight: number }
 /** Operators from this cost on are functions evaluated by series. */
 const leastSeriesCost = 10;
 
+/** How often a straight run of code updates one accumulator. */
+interface Updates {
+  readonly all: number;
+  readonly additions: number;
+}
+
+const noUpdates: Updates = { all: 0, additions: 0 };
+
 /** A use of a value that wants a register, in program order. */
 interface RegisterUse {
   readonly value: string;
@@ -253,7 +262,7 @@ class MixCounter {
   #splats = 0;
   #laneMoves = 0;
   #tests = 0;
-  readonly #updates = new Map<string, number>();
+  readonly #updates = new Map<string, Updates>();
   /** Uses up to the last store to memory, and after it: those of loads that go first, and the others. */
   readonly #done: RegisterUse[] = [];
   #ahead: RegisterUse[] = [];
@@ -281,8 +290,8 @@ class MixCounter {
   }
 
   finish(control: number): RunMix {
-    let chain = 0;
-    for (const n of this.#updates.values()) chain = Math.max(chain, n);
+    let longest: Updates = noUpdates;
+    for (const one of this.#updates.values()) if (one.all > longest.all) longest = one;
     const uses = [...this.#done, ...this.#ahead, ...this.#uses];
     const { registers, loadsFirst } = this.#options;
     const alive = mostAlive(uses);
@@ -298,7 +307,8 @@ class MixCounter {
       spills: loadsFirst ? crowdedOut(wanted, registers) : spillsOf(uses, registers - 1),
       alive,
       control,
-      chain,
+      chain: longest.all,
+      additions: longest.additions,
     };
   }
 
@@ -346,8 +356,12 @@ class MixCounter {
     this.#uses.push({ value: key, defines: true });
     if (s.value.kind === "literal" || s.value.kind === "splat") {
       this.begins = true;
-      this.#updates.set(key, 0);
-    } else this.#updates.set(key, (this.#updates.get(key) ?? 0) + 1);
+      this.#updates.set(key, noUpdates);
+    } else {
+      const { all, additions } = this.#updates.get(key) ?? noUpdates;
+      const isAddition = s.value.kind === "call" ? 0 : 1;
+      this.#updates.set(key, { all: all + 1, additions: additions + isAddition });
+    }
   }
 
   #expr(e: Expr): void {

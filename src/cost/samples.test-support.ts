@@ -20,6 +20,7 @@ export function randomWork(rng: Rng): CodeWork {
       spills: chance(0.2) ? count(6) : 0,
       control: 2 + count(3),
       chain: count(4),
+      additions: 0,
       alive: 2 + count(20),
     },
     executions,

@@ -133,7 +133,7 @@ class AccessTrack {
     let size = this.#footprint.bytes();
     let run = this.#runBytes();
     this.#note(depths, { size, run, jump });
-    this.scatter = this.#scatterUnder(run, running);
+    this.scatter = this.#scatterUnder(run, running, still);
     for (let depth = depths - 1; depth >= 0; depth--) {
       const loop = running[depth]!;
       if (this.#moves[loop.origin]) {
@@ -191,7 +191,11 @@ class AccessTrack {
     return span;
   }
 
-  #scatterUnder(inner: number, running: readonly LoopFigures[]): number {
+  #scatterUnder(
+    inner: number,
+    running: readonly LoopFigures[],
+    still: readonly LoopFigures[],
+  ): number {
     let span = inner;
     for (const loop of running.toReversed()) {
       const step = this.#stepOf(loop);
@@ -200,9 +204,19 @@ class AccessTrack {
     }
     const run = Math.max(lineBytes, span);
     const next = running.findLast((l) => this.#stepOf(l) > run);
-    const jump = next ? this.#stepOf(next) : Infinity;
+    const jump = next ? this.#nearest(next, run, still) : Infinity;
     const short = Math.min(1, shortRunBytes / run) ** 2;
     return short * Math.min(1, jump / pageBytes);
+  }
+
+  /** How far the next run lies that a loop brings: its copies in the code come before its next trip. */
+  #nearest(loop: LoopFigures, run: number, still: readonly LoopFigures[]): number {
+    let jump = this.#stepOf(loop);
+    for (const copied of still) {
+      const step = this.#stepOf(copied);
+      if (copied.origin === loop.origin && step > run) jump = Math.min(jump, step);
+    }
+    return jump;
   }
 }
 

@@ -105,6 +105,8 @@ export interface Target {
   readonly coreRates?: CoreRates;
   /** Nanoseconds from a multiply-add's operands to its result, for chains of one accumulator. */
   readonly multiplyAddLatencyNs: Sourced;
+  /** The same of an addition by itself, where it is shorter. */
+  readonly additionLatencyNs?: Sourced;
   /** Cost of one barrier between phases of a program: two threads, or all blocks of a grid. */
   readonly barrierNs: Sourced;
   /** Largest addressable memory of one program. */

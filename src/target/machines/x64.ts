@@ -7,9 +7,8 @@
 import { byteProducts, costlyHalves, halfLanes, type Target } from "../target.ts";
 
 const measuredAvx2 = "read loops and multiply-adds on one 3.4 GHz Zen 3 core (2026)";
-/** Medians over schedules of convolutions and products on the same core, held against their prices. */
-const ranked =
-  "what ranks 900 schedules of 14 convolutions and products best, one Zen 3 core (2026)";
+/** Those that `npx tsx bench/correlation/fit-rates.ts` finds to rank schedules best. */
+const ranked = "bench/correlation/fit-rates.ts on one Zen 3 core (2026)";
 const measured = "hand-encoded kernels on one 4.4 GHz Zen 5 core (2026)";
 
 function multiplyAdds(f32Lanes: readonly number[]): readonly string[] {
@@ -102,6 +101,7 @@ const avx2: Target = {
       name: "L2",
       capacityBytes: { value: 512 * 1024, source: "Zen 2 and Zen 3 cores", origin: "datasheet" },
       bytesPerNsPerCore: { value: 103, source: measuredAvx2, origin: "measured" },
+      stallNsPerByte: { value: 0.005, source: ranked, origin: "measured" },
     },
     {
       name: "L3",
@@ -140,6 +140,7 @@ const avx2: Target = {
     origin: "predicted",
   },
   multiplyAddLatencyNs: { value: 1.2, source: "4 cycles at 3.4 GHz", origin: "predicted" },
+  additionLatencyNs: { value: 0.9, source: "3 cycles at 3.4 GHz", origin: "predicted" },
 };
 
 export const x64Targets: readonly Target[] = [vnni, avx512, avx2];
