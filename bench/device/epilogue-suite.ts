@@ -260,7 +260,7 @@ async function runCase(
     const options = { target, measured };
     const other = compileModel({ graph: graphOf(c), weights: noWeights }, options);
     if (other.ok) await measure(c, other.value, false);
-    else console.error(`  ${how}: ${other.diagnostics[0]!.message}`);
+    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
   }
 }
 

@@ -5,7 +5,8 @@
  * (`use_fast_accum=False`); `--fast` has it keep all of a sum in the matrix unit, in some 14 bits. `--type
  * f8e5m2` checks and times ours alone, which torch does not multiply.
  * `--also "by wgmma tile …; …"` times such directives beside the choice.
- * Usage: node fp8-suite.mjs [--type f8e4m3fn|f8e5m2] [--fast] [--only TEXT] [--also HOW] [--seconds S] [--python PATH] [--json]
+ * `--shapes "300x200x400;…"` takes other shapes, as for a sanitizer.
+ * Usage: node fp8-suite.mjs [--shapes S] [--type f8e4m3fn|f8e5m2] [--fast] [--only TEXT] [--also HOW] [--seconds S] [--python PATH] [--json]
  */
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -32,7 +33,7 @@ const dtype = given.get("--type") === "f8e5m2" ? "f8e5m2" : "f8e4m3fn";
 
 type Case = readonly [m: number, n: number, k: number];
 
-const cases: readonly Case[] = [
+const layers: readonly Case[] = [
   [2048, 2048, 2048],
   [4096, 4096, 4096],
   [8192, 8192, 8192],
@@ -46,6 +47,9 @@ const cases: readonly Case[] = [
   [4096, 7168, 16384],
   [8192, 4096, 14336],
 ];
+
+const asked = given.get("--shapes")?.split(";");
+const cases = asked?.map((text) => text.split("x").map(Number) as unknown as Case) ?? layers;
 
 const nameOf = (c: Case): string => c.join("x");
 
@@ -161,7 +165,7 @@ async function runCase(c: Case): Promise<void> {
     const measured = new Map([[region, take(parseSchedule(text))]]);
     const other = compileModel({ graph: graphOf(c), weights: noWeights }, { target, measured });
     if (other.ok) await measure(c, other.value, false);
-    else console.error(`  ${how}: ${other.diagnostics[0]!.message}`);
+    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
   }
 }
 

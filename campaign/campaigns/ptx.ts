@@ -186,6 +186,7 @@ const ofBytes = [
 const gated = [
   "by wgmma tile (128, 128, 64) warps (8, 1) stages 6 swizzle 128 group 8 results 2",
   "by wgmma tile (128, 160, 64) warps (8, 1) stages 5 swizzle 128 group 8 results 5 blocks 40",
+  "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 results 2 ahead",
 ] as const;
 
 const suite: readonly Entry[] = [

@@ -93,23 +93,29 @@ export function productNanoseconds(
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
   const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
   const steps = Math.ceil(form.depth.extent / depth);
-  const far = lines * farNanoseconds({ form, directive }, limits, cores * together);
+  const results = rounds * together * active * rows * columns;
+  // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
+  const reads = (results * form.operandBits) / 8 / limits.memoryBytesPerNs.value;
+  const beside = directive.ahead ? reads : 0;
+  const far = lines * farNanoseconds({ form, directive }, limits, cores * together) + beside;
+  const waited = (reads - beside) / rounds / scatteredShare;
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
-  const round = Math.max(
-    missed[by] *
-      steps *
-      Math.max(together * Math.max(multiply + apart + address, read, copy), latency, step),
-    far / rounds,
-  );
+  const round =
+    Math.max(
+      missed[by] *
+        steps *
+        Math.max(together * Math.max(multiply + apart + address, read, copy), latency, step),
+      far / rounds,
+    ) + waited;
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
   const slots = (together * rows * columns * (finish + 2)) / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
   const isRaw = statement.finish === undefined;
   const each = isRaw ? 4 : dtypes[form.result].bits / 8;
-  const results = statement.writes.length * together * active * rows * columns * each;
+  const stored = (statement.writes.length * results * each) / rounds;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
-  const stores = results / (share * limits.memoryBytesPerNs.value);
+  const stores = stored / (share * limits.memoryBytesPerNs.value);
   if (directive.blocks === 0) return rounds * (round + stores + ends);
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
   return ends + stores + rounds * perTile({ directive, round, stores, finished });

@@ -81,7 +81,7 @@ export function printDirective(d: Directive): string {
       const results = d.results === 0 ? "" : ` results ${d.results}`;
       const blocks = d.blocks === 0 ? "" : ` blocks ${d.blocks}`;
       const teams = d.teams === 1 ? "" : ` teams ${d.teams}`;
-      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${d.swapped ? " swapped" : ""}`;
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${d.ahead ? " ahead" : ""}${d.swapped ? " swapped" : ""}`;
     }
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
@@ -222,9 +222,10 @@ function readMultiply(reader: TextReader): Directive {
   const results = reader.accept("results") ? reader.number() : 0;
   const blocks = reader.accept("blocks") ? reader.number() : 0;
   const teams = reader.accept("teams") ? reader.number() : 1;
+  const ahead = reader.accept("ahead");
   const swapped = reader.accept("swapped");
   const warps = [down!, across!] as const;
-  const parts = { tile, warps, stages, swizzle, group, results, blocks, teams, swapped };
+  const parts = { tile, warps, stages, swizzle, group, results, blocks, teams, ahead, swapped };
   return { kind: "multiply", statement, by, ...parts };
 }
 

@@ -143,6 +143,8 @@ export interface MultiplyDirective {
   readonly teams: number;
   /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
   readonly swapped: boolean;
+  /** Whether threads load what the epilogue reads for each result before they multiply. */
+  readonly ahead: boolean;
 }
 
 /**

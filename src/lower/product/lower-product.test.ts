@@ -31,11 +31,22 @@ interface Shape {
   readonly dtype?: "f32" | "bf16";
   /** Of the operands, where it is not that of the result. */
   readonly of?: "f8e4m3fn" | "f8e5m2";
+  /** A tensor like the result is added as well. */
+  readonly isResidual?: true;
   /** What goes into the last step of the epilogue is a result too. */
   readonly isKept?: boolean;
 }
 
-function graphOf({ equation, left, right, bias, dtype = "f32", of, isKept }: Shape): Graph {
+function graphOf({
+  equation,
+  left,
+  right,
+  bias,
+  dtype = "f32",
+  of,
+  isKept,
+  isResidual,
+}: Shape): Graph {
   const g = new GraphBuilder("product");
   const type = (shape: readonly number[], own: DType = dtype) => ({
     dtype: own,
@@ -43,7 +54,9 @@ function graphOf({ equation, left, right, bias, dtype = "f32", of, isKept }: Sha
   });
   const [x, w] = [g.input("x", type(left, of)), g.input("w", type(right, of))];
   const b = bias === undefined ? undefined : g.input("b", type([bias]));
-  const product = g.cast(g.einsum(equation, x, w, "f32"), dtype);
+  const r = isResidual && g.input("r", type([left[0]!, right[0]!]));
+  const sums = g.cast(g.einsum(equation, x, w, "f32"), dtype);
+  const product = r ? g.add(sums, r) : sums;
   if (b === undefined) return g.finish([product]);
   const sum = g.add(product, b);
   return g.finish([...(isKept ? [sum] : []), g.apply("relu", sum)]);
@@ -144,6 +157,15 @@ describe("products by blocks", () => {
     expect(difference(ragged, `${stream} group 2 results 1 blocks 3`)).toBeUndefined();
   });
 
+  it("by warpgroups, operands of the results loaded ahead: ragged, in turns", () => {
+    const stream = "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128";
+    const equation = "i k, j k -> i j";
+    const shape = { equation, left: [72, 72], right: [56, 72], dtype: "bf16" } as const;
+    const residual = { ...shape, bias: 56, isResidual: true } as const;
+    expect(difference(residual, `${stream} results 1 ahead`)).toBeUndefined();
+    expect(difference(residual, `${stream} group 2 results 1 blocks 3 ahead`)).toBeUndefined();
+  });
+
   it("by warpgroups that go on from tile to tile: one more tile than blocks", () => {
     const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
     const shape = { equation: "i k, j k -> i j", left: [72, 72], right: [40, 72] } as const;
@@ -239,7 +261,14 @@ describe("the directive", () => {
   };
 
   it("parses back", () => {
-    const more = ["", " group 4", " results 2", " group 2 results 3", " swapped"];
+    const more = [
+      "",
+      " group 4",
+      " results 2",
+      " group 2 results 3",
+      " results 2 ahead",
+      " swapped",
+    ];
     for (const how of [...more, " blocks 132", " results 2 blocks 7 teams 2 swapped"]) {
       const schedule = scheduleOf(
         `by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128${how}`,

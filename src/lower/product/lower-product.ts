@@ -13,7 +13,7 @@
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
-import type { ProductSide } from "../../schedule/products/product-form.ts";
+import { isOfResult, type ProductSide } from "../../schedule/products/product-form.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
@@ -193,10 +193,27 @@ class ProductLowering {
     const stream = new StreamedProduct(this.#plan, this.#place, names);
     this.#ranges.set(stream.copy, { min: 0, max: stream.copies - 1 });
     const body = new Block(names);
+    if (this.#plan.directive.ahead) this.#loadAhead(body, stream.pieces());
     body.push(...stream.multiply());
     if (this.#plan.directive.results > 0) this.#gather(body, stream);
     else this.#epilogue(body, stream.pieces());
     return this.#whole(name, stream.parts(stream.perTile(body.statements)));
+  }
+
+  /** Loads what the epilogue reads for each piece of the results: where it asks again, they are there. */
+  #loadAhead(block: Block, pieces: readonly ResultPiece[]): void {
+    const { rows, columns } = this.#plan.form;
+    const own = this.#finishReads.filter((r) => isOfResult(r, rows, columns));
+    for (const { row, column, lanes } of pieces) {
+      const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
+      const site = this.#site(block, at, lanes);
+      for (const access of own) this.#operand(access, site, this.#inside(at, lanes));
+    }
+  }
+
+  /** What an epilogue reads, and only inside. */
+  #operand(access: Access, site: Site, inside: readonly Condition[]): Expr {
+    return loadAccess({ ...access, guard: [...access.guard, ...inside] }, site);
   }
 
   #gather(body: Block, stream: StreamedProduct): void {
@@ -334,9 +351,7 @@ class ProductLowering {
   #finished(site: Site, value: Expr, inside: readonly Condition[] = []): readonly Expr[] {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const sums = site.block.bind(value);
-    const operands = this.#finishReads.map((access) =>
-      loadAccess({ ...access, guard: [...access.guard, ...inside] }, site),
-    );
+    const operands = this.#finishReads.map((access) => this.#operand(access, site, inside));
     if (!statement.finish) return [sums];
     return statement.finish.map((e) => lowerScalar(e, [sums, ...operands], site));
   }

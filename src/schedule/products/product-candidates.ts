@@ -92,6 +92,7 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
             results: 0,
             blocks: 0,
             teams: 1,
+            ahead: false,
             swapped: false,
           } as const;
           if (multiplyFault(d, form) === undefined) found.push(d);
@@ -158,7 +159,11 @@ function streamedProducts(
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
               const swapped = form.isSwapped;
               const d = { tile, warps, stages, swizzle: 128, group, swapped } as const;
-              found.push({ kind: "multiply", statement, by: "wgmma", ...d, ...turns });
+              const how = { kind: "multiply", statement, by: "wgmma", ...d, ...turns } as const;
+              // What is read at the end is waited for: it comes before, where registers hold it.
+              const early = { ...how, ahead: true };
+              const isHeld = multiplyFault(early, form) === undefined;
+              found.push(isHeld ? early : { ...how, ahead: false });
             }
           }
         }

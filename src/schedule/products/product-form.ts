@@ -53,8 +53,8 @@ export interface ProductForm {
   readonly result: DType;
   /** Why no tensor copy can write the results, or undefined. */
   readonly unwritable: string | undefined;
-  /** Whether the epilogue reads an element of its own for each result, not only for each row or column. */
-  readonly hasOperands: boolean;
+  /** Bits that the epilogue reads for each result by itself, not only for its row or column. */
+  readonly operandBits: number;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
 }
@@ -128,7 +128,7 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
     if (depth !== deep || d.swizzle !== 128)
       return `a row of a stage is ${deep} elements, swizzle 128`;
   }
-  const fault = gatherFault(d, form) ?? turnFault(d, form);
+  const fault = gatherFault(d, form) ?? turnFault(d, form) ?? aheadFault(d, form);
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
@@ -182,11 +182,24 @@ const [fewValues, ofOperands] = [64, 0.5] as const;
 /** Whether warpgroups take registers from the one that copies for them. */
 export function takesRegisters(
   { by, tile, warps }: Pick<MultiplyDirective, "by" | "tile" | "warps">,
-  form: Pick<ProductForm, "hasOperands" | "dtype">,
+  form: Pick<ProductForm, "operandBits" | "dtype">,
 ): boolean {
   const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
-  const values = sums * (form.hasOperands ? 1 + ofOperands : 1);
+  const values = sums * (form.operandBits > 0 ? 1 + ofOperands : 1);
   return by === "wgmma" && values + (sumsApart(form) ? tile[1] / 2 : 0) > fewValues;
+}
+
+/** Why what the epilogue reads cannot be loaded before the products. */
+function aheadFault(
+  { by, tile, warps, results, ahead }: MultiplyDirective,
+  form: ProductForm,
+): string | undefined {
+  if (!ahead) return undefined;
+  if (by !== "wgmma" || results === 0) return "only warpgroups that gather results load ahead";
+  if (form.operandBits === 0) return "the epilogue reads nothing for each result";
+  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
+  const held = (sums * form.operandBits) / 32 + (sumsApart(form) ? tile[1] / 2 : 0);
+  return sums + held > mostAndPartial ? "registers do not hold the operands" : undefined;
 }
 
 /** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
@@ -287,12 +300,17 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     depth,
     result: region.tensors.get(writes[0]!.tensor)!.dtype,
     unwritable: resultFault(statement, [rows, columns], region),
-    hasOperands: statement.finishReads.some((r) => {
-      const used = variablesOf(...r.index);
-      return [rows, columns].every(({ loops: own }) => own.some((l) => used.has(l.name)));
-    }),
+    operandBits: statement.finishReads
+      .filter((r) => isOfResult(r, rows, columns))
+      .reduce((sum, { tensor }) => sum + dtypes[region.tensors.get(tensor)!.dtype].bits, 0),
     isSwapped,
   };
+}
+
+/** Whether each result reads an element of its own. */
+export function isOfResult(read: Access, rows: ProductPart, columns: ProductPart): boolean {
+  const used = variablesOf(...read.index);
+  return [rows, columns].every(({ loops }) => loops.some((l) => used.has(l.name)));
 }
 
 const widestBytes = 16;
