@@ -51,6 +51,7 @@ import {
   storeWrite,
 } from "./operands.ts";
 import { ReductionLowering } from "./reduction.ts";
+import { TileLoads } from "./tile-loads.ts";
 
 /** What all statements of a kernel share while they are lowered. */
 export interface KernelContext {
@@ -349,10 +350,11 @@ export class NestLowering {
       new ReductionLowering(this, statement.reduction, shape, unguarded).lower(place);
       return;
     }
+    const loads = new TileLoads(this.plan.scheduled, shape.tile);
     this.forEachPoint(shape.tile, place, (point, inside) => {
       const site = { ...this.site(inside, point.loops, shape.lane), unguarded };
       this.withIndirects(site, (bound) => {
-        const args = statement.reads.map((access) => loadAccess(access, bound));
+        const args = loads.of(bound);
         const values = statement.body.map((e) => lowerScalar(e, args, bound));
         this.finish(values, shape.storeGuard, bound);
       });

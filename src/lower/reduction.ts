@@ -28,14 +28,8 @@ import { dotOperands } from "./dot-operands.ts";
 import { combinePairwise, exchangeInHalves, freeze } from "./exchange.ts";
 import type { NestLowering, Place, TilePoint } from "./nest-lowering.ts";
 import { isLocalLoop } from "./nest-plan.ts";
-import {
-  type LaneLoop,
-  loadAccess,
-  lowerScalar,
-  multiplyOperands,
-  type Site,
-  splatOf,
-} from "./operands.ts";
+import { type LaneLoop, lowerScalar, multiplyOperands, type Site, splatOf } from "./operands.ts";
+import { TileLoads } from "./tile-loads.ts";
 
 /** Threads bound to a reduction are a warp (lower-region.ts). */
 const threadsOfWarp = 32;
@@ -170,14 +164,16 @@ export class ReductionLowering {
 
   /** accumulator = combine(accumulator, body) for each point of the tile. */
   #update(place: Place, lane: LaneLoop | undefined): void {
-    const { statement } = this.#nest.plan.scheduled;
+    const { scheduled } = this.#nest.plan;
+    const { statement } = scheduled;
+    const loads = new TileLoads(scheduled, this.#shape.tile);
     this.#forEachPoint(place, (point, inside) => {
       const site = {
         ...this.#nest.site(inside, point.loops, lane),
         unguarded: this.#unguarded,
       };
       this.#nest.withIndirects(site, (bound) => {
-        const args = statement.reads.map((access) => loadAccess(access, bound));
+        const args = loads.of(bound);
         const values = statement.body.map((e) => lowerScalar(e, args, bound));
         this.#combineInto(point, values, bound);
       });
