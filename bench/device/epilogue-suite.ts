@@ -253,7 +253,9 @@ async function runCase(
   const { error: refused } = await ready;
   if (refused !== undefined) throw new Error(`peer: ${refused}`);
   await measure(c, chosen, true);
-  const region = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0)!.name;
+  const product = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0);
+  if (!product) return;
+  const region = product.name;
   for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
     const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
     const measured = new Map([[region, take(parseSchedule(text))]]);

@@ -159,7 +159,9 @@ async function runCase(c: Case): Promise<void> {
   if (ready?.error !== undefined) throw new Error(`peer: ${ready.error}`);
   const chosen = take(compileModel({ graph: graphOf(c), weights: noWeights }, { target }));
   await measure(c, chosen, true);
-  const region = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0)!.name;
+  const product = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0);
+  if (!product) return;
+  const region = product.name;
   for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
     const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
     const measured = new Map([[region, take(parseSchedule(text))]]);

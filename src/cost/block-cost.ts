@@ -56,6 +56,11 @@ const bytesAhead = 112;
 const loadsAhead = 28;
 /** Latency of memory while all multiprocessors load, over the unloaded one: 0.8 us on an H200. */
 const loadedLatency = 1.6;
+/**
+ * Of the near cache, what stays in it from one run to the next: half of it is far from each multiprocessor, and
+ * what both halves read is in both.
+ */
+const nearShare = 0.5;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
@@ -128,7 +133,7 @@ class BlockPrice {
     const { cores, memoryLatencyNs, memoryBytesPerNs, nearBytes } = this.#limits;
     const { reads, finishReads } = this.#s.statement;
     const bytes = compulsoryBytes(this.#region.region, this.#ranges);
-    if (bytes <= nearBytes) return 0;
+    if (bytes <= nearShare * nearBytes) return 0;
     const isLoop = this.#s.loops.some((l) => isRunning(l) && l.kind === "reduce");
     const trip = this.#onTheWay(reads, true);
     const ahead = Math.min(bytesAhead, loadsAhead * trip);
