@@ -181,7 +181,6 @@ export function findVectorCast(
   if (target === "i8x16" && e.saturate && (from === "f32" || from === "i32")) {
     return spellNarrowing(context, e);
   }
-  if (to === "i16" && e.saturate && from === "i32") return spellHalving(context, e);
   return undefined;
 }
 
@@ -248,6 +247,15 @@ function spellWidening(
 function spellNarrowing({ f }: KernelContext, e: Extract<Expr, { kind: "cast" }>): CastSpelling {
   const sign = isUnsigned(e.dtype) ? "u" : "s";
   const last = Math.ceil(e.lanes / 4) - 1;
+  const narrow = (left: Push, right: Push | undefined, op: PlainOp): void => {
+    left();
+    if (right) right();
+    else {
+      const copy = f.local("v128");
+      f.tee(copy).get(copy).release(copy);
+    }
+    f.op(op);
+  };
   return (push, chunk) => {
     const quarter = (n: number) => () => {
       push(4 * chunk + n);
@@ -255,32 +263,7 @@ function spellNarrowing({ f }: KernelContext, e: Extract<Expr, { kind: "cast" }>
     };
     const has = (n: number): boolean => 4 * chunk + n <= last;
     const half = (n: number) => () =>
-      pushPacked(f, [quarter(n), has(n + 1) ? quarter(n + 1) : undefined], "i16x8.narrow_i32x4_s");
-    pushPacked(f, [half(0), has(2) ? half(2) : undefined], `i8x16.narrow_i16x8_${sign}`);
+      narrow(quarter(n), has(n + 1) ? quarter(n + 1) : undefined, "i16x8.narrow_i32x4_s");
+    narrow(half(0), has(2) ? half(2) : undefined, `i8x16.narrow_i16x8_${sign}`);
   };
-}
-
-/** i32 to i16, saturating: two chunks become one. */
-function spellHalving({ f }: KernelContext, e: Extract<Expr, { kind: "cast" }>): CastSpelling {
-  const chunks = Math.ceil(e.lanes / 4);
-  return (push, chunk) => {
-    const [low, high] = [2 * chunk, 2 * chunk + 1];
-    const right = high < chunks ? () => push(high) : undefined;
-    pushPacked(f, [() => push(low), right], "i16x8.narrow_i32x4_s");
-  };
-}
-
-/** Two vectors in half the bits; the first twice where there is no second. */
-function pushPacked(
-  f: KernelContext["f"],
-  [left, right]: readonly [Push, Push | undefined],
-  op: PlainOp,
-): void {
-  left();
-  if (right) right();
-  else {
-    const copy = f.local("v128");
-    f.tee(copy).get(copy).release(copy);
-  }
-  f.op(op);
 }

@@ -12,7 +12,8 @@ const count = 1024;
 
 const arrays = { f32: Float32Array, i32: Int32Array, u32: Uint32Array } as const;
 type Wide = keyof typeof arrays;
-type Narrow = "i8" | "u8";
+const narrowArrays = { i8: Int8Array, u8: Uint8Array, i16: Int16Array } as const;
+type Narrow = keyof typeof narrowArrays;
 
 /** Around the ends of the bytes' ranges and of the 32-bit ones, and whatever else bits spell. */
 function samples(from: Wide): Float32Array | Int32Array | Uint32Array {
@@ -85,15 +86,14 @@ function convert(c: Case): readonly [ArrayLike<number>, ArrayLike<number>, Array
       `store z[${c.lanes}*i] = cast.${c.from}(load.${c.to}x${c.lanes} y[${c.lanes}*i])`,
     ],
   });
-  const narrow = c.to === "i8" ? new Int8Array(y!) : new Uint8Array(y!);
-  return [samples(c.from), narrow, new arrays[c.from](z!)];
+  return [samples(c.from), new narrowArrays[c.to](y!), new arrays[c.from](z!)];
 }
 
 const cases = (native.ok ? native.value.targets : [])
   .filter((target) => target.startsWith("x64"))
   .flatMap((target) =>
     (["f32", "i32", "u32"] as const).flatMap((from) =>
-      (["i8", "u8"] as const).flatMap((to) =>
+      (["i8", "u8", "i16"] as const).flatMap((to) =>
         [4, 8, 16, 32].flatMap((lanes) =>
           [true, false].map((saturate): Case => ({ target, from, to, lanes, saturate })),
         ),
@@ -103,7 +103,7 @@ const cases = (native.ok ? native.value.targets : [])
   // What a float beyond the range becomes is not said without saturation.
   .filter((c) => c.saturate || c.from !== "f32");
 
-describe.skipIf(!native.ok)("conversions to bytes and back", () => {
+describe.skipIf(!native.ok)("conversions to short numbers and back", () => {
   it.each(cases)("$target $from to $to, $lanes lanes, saturating: $saturate", (c) => {
     const [x, y, z] = convert(c);
     const want = Array.from(x, (v) => Number(castScalar(v, c.to, c.saturate)) + 0);

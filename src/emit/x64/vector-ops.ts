@@ -32,6 +32,12 @@ function sameRow(ops: readonly ScalarOp[], row: VectorRow): Partial<Record<Scala
   return Object.fromEntries(ops.map((op) => [op, row]));
 }
 
+/** Lanes of 16 bits wrap like these. */
+const wordRows: Partial<Record<ScalarOp, VectorRow>> = {
+  add: (c, [a, b]) => c.op("vpaddw", a!, b!),
+  sub: (c, [a, b]) => c.op("vpsubw", a!, b!),
+};
+
 function integerRow(op: ScalarOp, unsigned: boolean): VectorRow | undefined {
   const sign = unsigned ? "ud" : "sd";
   const rows: Partial<Record<ScalarOp, VectorRow>> = {
@@ -67,6 +73,7 @@ export function findVectorApply(e: Extract<Expr, { kind: "apply" }>): VectorRow 
   const comparison = comparisons[op];
   if (comparison !== undefined) return compareRow(comparison, dtype);
   if (holding === "i32") return integerRow(op, isUnsigned(dtype));
+  if (holding === "i16") return wordRows[op];
   if (!isFloat(dtype)) return undefined;
   if (op === "isNan") {
     return holding === "f32" ? (c, [a]) => c.lanesOf(c.compare("unordered", a!, a!)) : undefined;

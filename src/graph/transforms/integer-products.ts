@@ -188,9 +188,7 @@ function isWhole(
 function widened({ b, newValue }: RebuildSite, operands: Operands, { x, zero }: Bytes): ValueId {
   const value = newValue(x);
   if (knownZero(operands, zero) === 0) return b.cast(value, "i16");
-  const point = b.cast(b.reshape(newValue(zero!), []), "i32");
-  const difference = b.sub(b.cast(value, "i32"), point);
-  return b.node("cast", [difference], { to: "i16", saturate: true });
+  return b.sub(b.cast(value, "i16"), b.cast(b.reshape(newValue(zero!), []), "i16"));
 }
 
 /** Real values of what a product reads too: from the same 16 bits. */

@@ -129,6 +129,7 @@ vpackssdw RVM v,v,v/m both 66.0F.WIG0 6B full4
 vpackuswb RVM v,v,v/m both 66.0F.WIG0 67 full
 vpacksswb RVM v,v,v/m both 66.0F.WIG0 63 full
 vpaddw RVM v,v,v/m both 66.0F.WIG0 FD full
+vpsubw RVM v,v,v/m both 66.0F.WIG0 F9 full
 vpmaddwd RVM v,v,v/m both 66.0F.WIG0 F5 full
 vpaddd RVM v,v,v/m both 66.0F.WIG0 FE full4
 vpaddq RVM v,v,v/m both 66.0F.WIG1 D4 full8
