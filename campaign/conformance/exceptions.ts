@@ -13,8 +13,6 @@ const reasons = {
   decodedPictures: "ImageDecoder: picture formats are not decoded",
   ownRandomNumbers: "the expected numbers are those of the suite's random generator",
   bitsOfFloats: "BitCast between floats and integers has no op",
-  treeEnsembles: "TreeEnsemble is not imported",
-  deformableConvolution: "DeformConv is not imported",
   roundedSteps: "the expected value is rounded once, the model's own steps round each time",
   noisyExpectation: "the expected zeros hold rounding noise above the suite's tolerance",
   dataDependentSizes: "sizes that data decide have no machine code",
@@ -25,10 +23,6 @@ type Row = readonly [name: string, fails: "both" | Stage, why: keyof typeof reas
 
 /** Every row, in the order of names. */
 export const exceptions: readonly Row[] = [
-  ["node/test_ai_onnx_ml_tree_ensemble_set_membership", "both", "treeEnsembles"],
-  ["node/test_ai_onnx_ml_tree_ensemble_single_tree", "both", "treeEnsembles"],
-  ["node/test_basic_deform_conv_with_padding", "both", "deformableConvolution"],
-  ["node/test_basic_deform_conv_without_padding", "both", "deformableConvolution"],
   ["node/test_bernoulli", "both", "ownRandomNumbers"],
   ["node/test_bernoulli_double", "both", "ownRandomNumbers"],
   ["node/test_bernoulli_double_expanded", "both", "ownRandomNumbers"],
@@ -46,8 +40,6 @@ export const exceptions: readonly Row[] = [
   ["node/test_compress_1", "wasm", "dataDependentSizes"],
   ["node/test_compress_default_axis", "wasm", "dataDependentSizes"],
   ["node/test_compress_negative_axis", "wasm", "dataDependentSizes"],
-  ["node/test_deform_conv_with_mask_bias", "both", "deformableConvolution"],
-  ["node/test_deform_conv_with_multiple_offset_groups", "both", "deformableConvolution"],
   ["node/test_dft_inverse", "both", "noisyExpectation"],
   ["node/test_dft_inverse_opset19", "both", "noisyExpectation"],
   ["node/test_image_decoder_decode_bmp_rgb", "both", "decodedPictures"],

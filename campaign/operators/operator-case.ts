@@ -26,6 +26,8 @@ export interface OperandSpec {
   readonly values?: readonly number[];
   readonly range?: readonly [number, number];
   readonly weight?: boolean;
+  /** Axes whose extents the model leaves open, up to twice what they are in this case. */
+  readonly open?: readonly number[];
   /** The result that the peer writes over this operand. */
   readonly becomes?: string;
 }
@@ -56,6 +58,8 @@ const domainVersions = { "com.microsoft": 1, "ai.onnx.ml": 3 };
 interface DrawnCase {
   readonly bytes: Uint8Array;
   readonly feeds: Tensors;
+  /** Bounds of the extents that are open. */
+  readonly shapes: Readonly<Record<string, string>>;
   /** Results that the peer writes over inputs. */
   readonly becomes: readonly (readonly [result: string, input: string])[];
 }
@@ -67,7 +71,9 @@ function draw(c: OperatorCase, seed: number): DrawnCase {
   const tensors = specs.map((spec) => spec && filled(spec, rng));
   const fed = specs.map((spec, i) => spec && !spec.weight && `x${i}`);
   const inputs = specs.flatMap((spec, i): ValueSpec[] =>
-    fed[i] && spec ? [{ name: fed[i], dtype: spec.dtype ?? "f32", shape: spec.shape }] : [],
+    fed[i] && spec
+      ? [{ name: fed[i], dtype: spec.dtype ?? "f32", shape: declaredShape(spec, fed[i]) }]
+      : [],
   );
   const weights: Record<string, Stored> = {};
   for (const [i, spec] of specs.entries()) if (spec?.weight) weights[`x${i}`] = tensors[i]!;
@@ -88,7 +94,15 @@ function draw(c: OperatorCase, seed: number): DrawnCase {
   const feeds = fed.flatMap((name, i): [string, Tensor][] =>
     name ? [[name, fromStored(tensors[i]!)]] : [],
   );
-  return { bytes: writeModel(spec), feeds: Object.fromEntries(feeds), becomes };
+  const bounds = specs.flatMap((spec, i): [string, string][] =>
+    (spec?.open ?? []).map((axis) => [`x${i}_${axis}`, `1..${2 * spec!.shape[axis]!}`]),
+  );
+  const shapes = Object.fromEntries(bounds);
+  return { bytes: writeModel(spec), feeds: Object.fromEntries(feeds), becomes, shapes };
+}
+
+function declaredShape({ shape, open = [] }: OperandSpec, name: string) {
+  return shape.map((extent, axis) => (open.includes(axis) ? `${name}_${axis}` : extent));
 }
 
 function isShape(o: readonly number[] | OperandSpec | undefined): o is readonly number[] {
@@ -120,7 +134,7 @@ export async function disagreement(c: OperatorCase, seed: number): Promise<strin
   const theirs = only(await runPeer(drawn));
   const ours = await Promise.all(
     [oracleRuntime, wavetileRuntime("wasm", 1)].map(async (runtime) => {
-      const session = await runtime.open(drawn.bytes);
+      const session = await runtime.open(drawn.bytes, { shapes: drawn.shapes });
       const found = await session.run(drawn.feeds);
       await session.release();
       return only(found);

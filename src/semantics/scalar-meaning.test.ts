@@ -75,6 +75,8 @@ describe("integer operators", () => {
     ["pow", "i32", 3, 21, 1870418611],
     ["pow", "i32", -1, -3, -1],
     ["pow", "i32", 2, -1, 0],
+    ["pow", "i32", 2, Number.POSITIVE_INFINITY, 0],
+    ["pow", "i32", 1, Number.POSITIVE_INFINITY, 1],
     ["shiftLeft", "u8", 0x81, 1, 2],
     ["shiftLeft", "u32", 1, 32, 0],
     ["shiftRight", "i8", -5, 1, -3],

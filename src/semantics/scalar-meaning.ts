@@ -73,12 +73,15 @@ const numberMeanings = {
   select: (a, b, c) => (a !== 0 ? b : c),
 } satisfies Partial<Record<ScalarOp, NumberMeaning>>;
 
-/** base^exponent modulo 2^32; a negative exponent truncates the fraction. */
+/**
+ * base^exponent modulo 2^32; a negative exponent truncates the fraction, one beyond every integer of 32
+ * bits (infinity too) counts as 2^32.
+ */
 function integerPower(base: number, exponent: number): number {
   if (exponent < 0) return base === 1 || base === -1 ? base ** (exponent & 1) : 0;
   let result = 1;
   let square = base;
-  for (let left = exponent; left > 0; left = Math.floor(left / 2)) {
+  for (let left = Math.min(exponent, 2 ** 32); left > 0; left = Math.floor(left / 2)) {
     if (left % 2 === 1) result = Math.imul(result, square);
     square = Math.imul(square, square);
   }

@@ -4,6 +4,7 @@
  * by onnxruntime-node where that computes the operators.
  */
 import { describe, expect, it } from "vitest";
+import { places, runCompiled } from "../../campaign/campaigns/random-ops.ts";
 import { openPeer } from "../../src/commands/library/onnxruntime.ts";
 import { compileModel } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
@@ -141,6 +142,21 @@ describe("a layer norm as single operators in f16", () => {
     if (scale === 1) expectClose(values, numbersOf(theirs));
     await peer.release();
   });
+});
+
+/** On a GPU kernels compute in half; here run block by block by the interpreter of programs. */
+it("the same compiled for a GPU: what may leave the range is flagged and computed in f32", async () => {
+  const bytes = writeModel(layerNorm("f16", "Mul"));
+  const source = unwrap(importOnnx(bytes));
+  const made = compileModel(source, { target: targets.get("h200")! });
+  const flagged = made.ok ? made.warnings.filter((d) => d.code === "GRF015") : [];
+  expect(flagged.flatMap((d) => d.notes).join("\n")).toMatch(/^square \(.*\): about 0\.0 to/m);
+  // Deviations around 800, whose squares are ten times the largest half.
+  const x = large(800);
+  const found = await runCompiled(source, [toRef(x)], places["cuda-interp"](1));
+  const wanted = wide((dtype) => layerNorm(dtype, "Mul"), x);
+  expect(Math.max(...numbersOf(toRef(x)).map(Math.abs)) ** 2).toBeGreaterThan(10 * 65504);
+  expectClose(numbersOf(found[0]!), wanted);
 });
 
 it("scores of attention that leave the range", () => {

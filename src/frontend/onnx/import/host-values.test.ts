@@ -202,6 +202,22 @@ test.each([0, -3])("parts of size %i are refused", (size) => {
   expect(found.ok ? [] : found.diagnostics.map((d) => d.code)).toEqual(["ONX009"]);
 });
 
+// ONNX, SplitToSequence: "keepdims" is ignored where "split" is given, be it a size or a list of them.
+test.each([
+  ["a size", scalar(1), [1]],
+  ["a list", i64(1, 1, 1, 1), [1]],
+  ["nothing", undefined, []],
+] as const)("keepdims 0, split by %s", (_how, split, shape) => {
+  const inputs = ["x", ...(split ? ["split"] : [])];
+  const nodes: NodeSpec[] = [
+    { op: "SplitToSequence", inputs, outputs: ["s"], attributes: { keepdims: 0n } },
+    { op: "SequenceAt", inputs: ["s", "at"], outputs: ["y"] },
+  ];
+  const weights = { at: scalar(2), ...(split && { split }) };
+  const [y] = run(model(nodes, ["y"], { weights }));
+  expect(isTensor(y!) && y.shape).toEqual(shape);
+});
+
 test("what cannot be decided at import is refused", () => {
   const at: NodeSpec[] = [
     { op: "SequenceConstruct", inputs: ["x", "x"], outputs: ["s"] },

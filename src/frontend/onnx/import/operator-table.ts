@@ -7,6 +7,7 @@ import { attentionRows } from "./rows/attention.ts";
 import { controlRows } from "./rows/control.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import { fillingRows } from "./rows/filling.ts";
+import { irregularRows } from "./rows/irregular.ts";
 import { linearRows } from "./rows/linear.ts";
 import { linearAlgebraRows } from "./rows/linear-algebra.ts";
 import { linearAttentionRows } from "./rows/linear-attention.ts";
@@ -33,6 +34,7 @@ const standard: OperatorTable = {
   ...reductionRows,
   ...linearRows,
   ...poolingRows,
+  ...irregularRows,
   ...movementRows,
   ...slicingRows,
   ...fillingRows,

@@ -7,6 +7,8 @@ import { type NodeView, one } from "../node-view.ts";
 import { type Bound, constantFromRef, constantOperand, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { encodeAny, StringCodes } from "../string-codes.ts";
+import { classicalRows } from "./classical-models.ts";
+import { treeEnsembleRows } from "./tree-ensembles.ts";
 
 /** A list from the attributes NAME_strings, NAME_int64s, NAME_floats or NAME_tensor. */
 function readList(node: NodeView, name: "keys" | "values"): Bound | undefined {
@@ -92,4 +94,6 @@ export const machineLearningRows = {
   LabelEncoder: { since: [1, 2, 4], convert: labelEncoder },
   ArrayFeatureExtractor: { since: [1], convert: arrayFeatures },
   Binarizer: { since: [1], convert: binarizer },
+  ...classicalRows,
+  ...treeEnsembleRows,
 } satisfies OperatorTable;

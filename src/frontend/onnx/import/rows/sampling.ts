@@ -7,13 +7,16 @@ import {
   type IndexExpr,
   indexEquals,
   mul,
+  sub,
 } from "../../../../semantics/index-expr.ts";
+import { reject } from "../../../../support/diagnostic.ts";
 import { onnxTypeOf } from "../../data-types.ts";
 import { multipliesSafely } from "../extent-limits.ts";
 import type { NodeView } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { fromNumber, type SymbolicNumber } from "../symbolic-number.ts";
+import { sliceAxis } from "./slicing.ts";
 
 /** Extents along the resized axes, with the scales where those are what the model gave. */
 interface Target {
@@ -277,6 +280,48 @@ function bernoulli(node: NodeView): Operand {
   return node.cast(node.emit("less", [drawn, x], {}), dtype);
 }
 
+/**
+ * Classes drawn by unnormalised log-probabilities [b, classes]: a uniform number below their sum lies in
+ * the part of one class when the classes stand in a row. Without a seed the seed is 0.
+ */
+function multinomial(node: NodeView): Operand {
+  const { attributes } = node;
+  const x = node.input(0);
+  node.checkRank(x, 2, "log-probabilities");
+  const [batch, classes] = x.type.shape as [IndexExpr, IndexExpr];
+  const count = attributes.int("sample_size") ?? 1;
+  if (count < 1) attributes.refuse("sample_size", count, "1 or more");
+  const dtype = node.dtype(attributes.int("dtype") ?? 6);
+  const seed = Math.trunc(attributes.float("seed") ?? 0);
+  const wide = node.cast(x, "f32");
+  const top = node.emit("reduce", [wide], { kind: "max", axes: [1], keepDims: true });
+  const likely = node.emit("exp", [node.emit("sub", [wide, top], {})], {});
+  const along = { kind: "sum", axis: 1, exclusive: false, reverse: false } as const;
+  const ends = node.emit("cumulative", [likely], along);
+  const last = sub(classes, 1);
+  const whole = sliceAxis(node, ends, { axis: 1, start: last, step: 1, size: constant(1) });
+  const shape = [batch, constant(count)];
+  const drawn = node.emit("randomUniform", [], { shape, dtype: "f32", a: 0, b: 1, seed });
+  const place = node.emit("mul", [drawn, whole], {});
+  const [rows, columns] = [
+    node.reshape(ends, [batch, constant(1), classes]),
+    node.reshape(place, [batch, constant(count), constant(1)]),
+  ];
+  const passed = node.cast(node.emit("lessEqual", [rows, columns], {}), "i32");
+  const index = node.emit("reduce", [passed], { kind: "sum", axes: [2], keepDims: false });
+  // Rounding may put a number at the very end of the row.
+  const limit = node.cast(node.indices([last], []), "i32");
+  return node.cast(node.emit("min", [index, limit], {}), dtype);
+}
+
+/** The size of a picture stands in its bytes, and no program decodes them. */
+function imageDecoder(node: NodeView): never {
+  return reject("ONX009", "pictures in a file format are not decoded", {
+    at: node.origin.at,
+    help: "decode the picture before the model runs and feed the result: cut ImageDecoder off and declare its output as an input, u8 [height, width, channels]",
+  });
+}
+
 export const samplingRows = {
   Resize: { since: [10, 11, 13, 18, 19], convert: resize },
   Upsample: { since: [7, 9], convert: upsample },
@@ -284,6 +329,8 @@ export const samplingRows = {
   AffineGrid: { since: [20], convert: affineGrid },
   RoiAlign: { since: [10, 16, 22], convert: roiAlign },
   Bernoulli: { since: [15, 22], convert: bernoulli },
+  Multinomial: { since: [7, 22], convert: multinomial },
+  ImageDecoder: { since: [20, 26], convert: imageDecoder },
   RandomUniform: { since: [1, 22], convert: random("randomUniform", false) },
   RandomNormal: { since: [1, 22], convert: random("randomNormal", false) },
   RandomUniformLike: { since: [1, 22], convert: random("randomUniform", true) },

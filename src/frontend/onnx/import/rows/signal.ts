@@ -3,12 +3,16 @@
 import { dtypes } from "../../../../semantics/dtype.ts";
 import { roundToFloat } from "../../../../semantics/float-codec.ts";
 import {
+  add,
   constant,
   constantValue,
+  floorDiv,
   type IndexExpr,
+  max,
   mul,
   sub,
 } from "../../../../semantics/index-expr.ts";
+import { simplify } from "../../../../semantics/index-range.ts";
 import { refTensor } from "../../../../semantics/tensor.ts";
 import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
@@ -56,6 +60,24 @@ function realInverse(
   return sliceAxis(node, signal, { axis: last, start: sub(one, 1), step: 1, size: one });
 }
 
+/** Where the samples of each frame stand, [frames, length]; a signal shorter than a frame has none. */
+function framePositions(
+  node: NodeView,
+  samples: IndexExpr,
+  { step, length }: { readonly step: number; readonly length: number },
+): Operand {
+  const known = constantValue(samples);
+  const last = floorDiv(sub(samples, length), step);
+  const { ranges } = node.emitter.assembly.symbols;
+  const frames = simplify(max(0, add(last, 1)), ranges);
+  if (known !== undefined && known < length)
+    node.refuse(`${known} samples in frames of ${length}`, "at least one frame");
+  const count = node.emit("iota", [], { shape: [frames, one], axis: 0, dtype: "i64" });
+  const within = node.emit("iota", [], { shape: [one, constant(length)], axis: 1, dtype: "i64" });
+  const start = node.emit("mul", [count, node.splat("i64", step)], {});
+  return node.emit("add", [start, within], {});
+}
+
 /** Overlapping frames of the signal [b, n, 1 or 2], weighted and transformed: [b, frames, bins, 2]. */
 function shortTimeTransform(node: NodeView): Operand {
   const signal = node.input(0);
@@ -64,15 +86,9 @@ function shortTimeTransform(node: NodeView): Operand {
   const window = node.optional(2);
   const given = node.optional(3) ? node.indexList(3, "frame_length")[0] : window?.type.shape[0];
   const length = node.fixedExtent(given ?? one, "the frame length");
-  const samples = node.fixedExtent(signal.type.shape[1]!, "the length of the signal");
-  const frames = Math.floor((samples - length) / Math.max(1, step ?? 1)) + 1;
-  if (!step || step < 1 || length < 1 || frames < 1 || frames * length > largestWindow) {
-    node.refuse(`${frames} frames of ${length} samples`, "at least one frame");
-  }
-  const positions = Array.from({ length: frames * length }, (_, i) => {
-    return Math.floor(i / length) * step + (i % length);
-  });
-  const index = constantFromRef(refTensor("i64", [frames, length], positions));
+  if (!step || step < 1 || length < 1 || length > largestWindow || step > largestWindow)
+    node.refuse(`frames of ${length} samples, every ${step}`, "positive numbers");
+  const index = framePositions(node, signal.type.shape[1]!, { step, length });
   const framed = node.emit("gather", [signal, index], { axis: 1 });
   const weighted = window
     ? node.emit("mul", [framed, node.reshape(window, [constant(length), one])], {})
