@@ -48,7 +48,7 @@ function readAxes(
   return axes as unknown as readonly [SpatialAxis, SpatialAxis];
 }
 
-/** Coordinates along one axis, from -1 to 1 between the outer edges, as [n, groups, kh, kw, oh, ow, 1]. */
+/** Where taps stand along one axis, in pixels, as [n groups, 1, places]. */
 function coordinates(node: NodeView, offsets: Operand, axis: SpatialAxis, at: 0 | 1): Operand {
   const { dtype, shape } = offsets.type;
   const [n, groups, kh, kw, , oh, ow] = shape as [
@@ -81,10 +81,57 @@ function coordinates(node: NodeView, offsets: Operand, axis: SpatialAxis, at: 0 
     size: one,
   });
   const moved = node.emit("add", [node.reshape(part, [n, groups, kh, kw, oh, ow]), regular], {});
-  const twice = node.emit("add", [node.emit("mul", [moved, number(2)], {}), number(1)], {});
-  const extent = node.cast(node.indices([axis.extent], []), dtype);
-  const centred = node.emit("sub", [node.emit("div", [twice, extent], {}), number(1)], {});
-  return node.reshape(centred, [n, groups, kh, kw, oh, ow, one]);
+  return node.reshape(moved, [mul(n, groups), one, mul(kh, kw, oh, ow)]);
+}
+
+/** Pixels around places between them. */
+interface Neighbour {
+  /** The pixel, as a real number. */
+  readonly pixel: Operand;
+  readonly weight: Operand;
+  readonly isInside: Operand;
+}
+
+/** The pixels before and behind each place along one axis, and how much of each is taken. */
+function neighbours(node: NodeView, place: Operand, extent: IndexExpr): readonly Neighbour[] {
+  const number = (value: number) => node.splat(place.type.dtype, value);
+  const before = node.emit("floor", [place], {});
+  const behind = node.emit("sub", [place, before], {});
+  const limit = node.cast(node.indices([extent], []), place.type.dtype);
+  return [0, 1].map((step) => {
+    const pixel = step === 0 ? before : node.emit("add", [before, number(1)], {});
+    const isInside = node.emit(
+      "and",
+      [node.emit("lessEqual", [number(0), pixel], {}), node.emit("less", [pixel, limit], {})],
+      {},
+    );
+    const weight = step === 1 ? behind : node.emit("sub", [number(1), behind], {});
+    return { pixel, weight, isInside };
+  });
+}
+
+/** Data [b, c, h, w] at places [b, 1, p] between pixels, with zeros outside: [b, c, p]. */
+function sampledBetween(node: NodeView, data: Operand, y: Operand, x: Operand): Operand {
+  const { dtype, shape } = data.type;
+  const [b, c, h, w] = shape as [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
+  const flat = node.reshape(data, [b, c, mul(h, w)]);
+  const full = [b, c, y.type.shape[2]!];
+  const width = node.indices([w], []);
+  const corners = neighbours(node, y, h).flatMap((row) =>
+    neighbours(node, x, w).map((column): Operand => {
+      const isInside = node.emit("and", [row.isInside, column.isInside], {});
+      const known = (pixel: Operand) =>
+        node.cast(node.emit("select", [isInside, pixel, node.splat(dtype, 0)], {}), "i64");
+      const start = node.emit("mul", [known(row.pixel), width], {});
+      const at = node.emit("add", [start, known(column.pixel)], {});
+      const index = node.emit("broadcast", [at], { shape: full });
+      const value = node.emit("gatherElements", [flat, index], { axis: 2 });
+      const weight = node.emit("mul", [row.weight, column.weight], {});
+      const part = node.emit("mul", [value, weight], {});
+      return node.emit("select", [isInside, part, node.splat(dtype, 0)], {});
+    }),
+  );
+  return corners.reduce((sum, part) => node.emit("add", [sum, part], {}));
 }
 
 /**
@@ -108,19 +155,12 @@ function deformableConvolution(node: NodeView): Operand {
   const [kh, kw] = axes.map((a) => a.window) as [number, number];
   const taps = constant(kh * kw);
   const offsets = node.reshape(given, [n, own, constant(kh), constant(kw), constant(2), oh, ow]);
-  // Grids give the innermost coordinate first.
-  const pair = [coordinates(node, offsets, axes[1], 1), coordinates(node, offsets, axes[0], 0)];
-  const rows = mul(taps, oh);
-  const images = mul(n, own);
-  const grid = node.reshape(node.emit("concat", pair, { axis: 6 }), [
-    images,
-    rows,
-    ow,
-    constant(2),
-  ]);
-  const data = node.reshape(x, [images, constant(channels / og), h, w]);
-  const attrs = { mode: "linear", padding: "zeros", alignCorners: false } as const;
-  const sampled = node.emit("gridSample", [data, grid], attrs);
+  const [y0, x0] = axes.map((axis, i) => coordinates(node, offsets, axis, i as 0 | 1)) as [
+    Operand,
+    Operand,
+  ];
+  const data = node.reshape(x, [mul(n, own), constant(channels / og), h, w]);
+  const sampled = sampledBetween(node, data, y0, x0);
   const mask = node.optional(4);
   const split = node.reshape(sampled, [n, own, constant(channels / og), taps, oh, ow]);
   const masked = mask
