@@ -148,6 +148,7 @@ describe("rewriting", () => {
       "warning",
       'rule "lie"',
     ]);
+    expect(result.warnings[0]?.notes).toContain("rules that had changed something: lie");
     expect(result.value.best.model).toBe(model);
   });
 

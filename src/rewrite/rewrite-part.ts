@@ -86,7 +86,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {
-    return { graphs: [], chains: [], report, nodes, warnings: report.diagnostics };
+    return { graphs: [], chains: [], report, nodes, warnings: withSuspects(report) };
   }
   const roots = graph.outputs.map((id) => ids.get(id)!);
   const price = guide(egraph, options.priceOp);
@@ -104,6 +104,13 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   // A budget that ends exploration leaves what was found, which holds.
   const warnings = report.diagnostics;
   return { graphs, chains, report, nodes, extraction: { cost, lowerBound }, warnings };
+}
+
+/** Numbers may contradict each other far behind the rule that is false: all that changed anything are named. */
+function withSuspects({ diagnostics, rules }: SaturationReport): readonly Diagnostic[] {
+  const names = new Set(rules.flatMap(({ rule, changes }) => (changes > 0 ? [rule] : [])));
+  const note = `rules that had changed something: ${[...names].join(", ")}`;
+  return diagnostics.map((d) => ({ ...d, notes: [...d.notes, note] }));
 }
 
 /** What nodes of the part itself cost of their price where little is to be changed. */
