@@ -10,6 +10,12 @@ const f32 = (shape: readonly number[]): Tensor =>
     shape,
     Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => ((i % 7) - 3) / 4),
   );
+const u8 = (shape: readonly number[]): Tensor =>
+  tensorOf(
+    "u8",
+    shape,
+    Uint8Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => (i * 37) % 256),
+  );
 const i64 = (...values: readonly number[]): Tensor =>
   tensorOf("i64", [values.length], BigInt64Array.from(values.map(BigInt)));
 const x = { name: "x", dtype: "f32", shape: ["N", 3, 8, 8] } as const;
@@ -118,7 +124,65 @@ export function externalModel(location: string, offset = 0, length = 16): Uint8A
   });
 }
 
+/** Tables in attributes and weights in parts of bytes: lists that have to fit together. */
+const tables: ModelSpec = {
+  opset: 22,
+  domains: { "com.microsoft": 1, "ai.onnx.ml": 3 },
+  inputs: [
+    { name: "a", dtype: "f32", shape: ["M", 32] },
+    { name: "routes", dtype: "f32", shape: ["M", 2] },
+    { name: "p", dtype: "f32", shape: [1, 2, 5, 5] },
+  ],
+  outputs: ["trees", "mixed", "decoded", "bent"],
+  weights: {
+    up: u8([2, 32, 16]),
+    down: u8([2, 32, 16]),
+    scales: f32([2, 32]),
+    codes: u8([64]),
+    absmax: f32([8]),
+    w: f32([3, 2, 2, 2]),
+    offsets: f32([1, 8, 4, 4]),
+  },
+  nodes: [
+    {
+      domain: "ai.onnx.ml",
+      op: "TreeEnsembleRegressor",
+      inputs: ["a"],
+      outputs: ["trees"],
+      attributes: {
+        n_targets: 1n,
+        nodes_treeids: [0n, 0n, 0n, 1n],
+        nodes_nodeids: [0n, 1n, 2n, 0n],
+        nodes_featureids: [3n, 0n, 0n, 0n],
+        nodes_values: [0.5, 0, 0, 0],
+        nodes_modes: ["BRANCH_LEQ", "LEAF", "LEAF", "LEAF"],
+        nodes_truenodeids: [1n, 0n, 0n, 0n],
+        nodes_falsenodeids: [2n, 0n, 0n, 0n],
+        target_treeids: [0n, 0n, 1n],
+        target_nodeids: [1n, 2n, 0n],
+        target_ids: [0n, 0n, 0n],
+        target_weights: [1, -1, 0.25],
+      },
+    },
+    {
+      domain: "com.microsoft",
+      op: "QMoE",
+      inputs: ["a", "routes", "up", "scales", "", "down", "scales"],
+      outputs: ["mixed"],
+      attributes: { k: 1n, activation_type: "silu", expert_weight_bits: 4n },
+    },
+    {
+      domain: "com.microsoft",
+      op: "MatMulBnb4",
+      inputs: ["a", "codes", "absmax"],
+      outputs: ["decoded"],
+      attributes: { K: 32n, N: 4n, block_size: 16n, quant_type: 1n },
+    },
+    { op: "DeformConv", inputs: ["p", "w", "offsets"], outputs: ["bent"] },
+  ],
+};
+
 export const baseModels: readonly Uint8Array[] = [
-  ...[convolution, shapes, control, values].map(writeModel),
+  ...[convolution, shapes, control, values, tables].map(writeModel),
   externalModel("data.bin"),
 ];
