@@ -7,7 +7,7 @@ import type { InputSpec, ModelCase, ModelRow } from "./table.ts";
 
 export const exportedRows: readonly ModelRow[] = [
   ...sentenceRows("bert-base", "bert-base-fp16"),
-  ...sentenceRows("minilm-l6", "minilm-l6-fp16"),
+  ...sentenceRows("minilm-l6", "minilm-l6-fp16", "minilm-l6-dynamic"),
   ...textRows("gpt-2", "gpt-2-fp16"),
   stepRow("gpt-2-step"),
   ...["vit-b" as const, "vit-b-fp16" as const].map((name) =>

@@ -15,6 +15,7 @@ const termsOf: Readonly<Record<string, (weights: readonly Dims[]) => number>> = 
   Conv: ([w]) => product(w!.slice(1)),
   ConvTranspose: ([w]) => product(w!) / w![1]!,
   MatMul: ([w]) => w!.at(-2) ?? w![0]!,
+  MatMulInteger: ([w]) => w!.at(-2) ?? w![0]!,
   Gemm: ([w]) => Math.max(...w!),
   LSTM: ([w, r]) => w!.at(-1)! + r!.at(-1)!,
   GRU: ([w, r]) => w!.at(-1)! + r!.at(-1)!,

@@ -11,6 +11,7 @@ import {
   fusedAttention,
   gelu,
   joinHeads,
+  type LinearShape,
   layerNorm,
   linear,
   paddingMask,
@@ -26,6 +27,8 @@ export interface BertShape {
   readonly inner: number;
   readonly vocabulary: number;
   readonly positions: number;
+  /** Products with weights are of bytes, the data quantised when it runs. */
+  readonly isDynamic?: boolean;
 }
 
 export const bertBase: BertShape = {
@@ -73,21 +76,21 @@ function layer(b: ModelBuilder, s: BertShape, x: ValueName, mask: ValueName): Va
   const attended = b.within("attention", () => {
     const own = b.within("self", () => selfAttention(b, s, x, mask));
     return b.within("output", () => {
-      const dense = linear(b, "dense", own, { from: s.width, to: s.width });
+      const dense = linear(b, "dense", own, sized(s, s.width, s.width));
       return layerNorm(b, "LayerNorm", b.op("Add", [dense, x]), norm);
     });
   });
   const inner = b.within("intermediate", () => {
-    return gelu(b, linear(b, "dense", attended, { from: s.width, to: s.inner }));
+    return gelu(b, linear(b, "dense", attended, sized(s, s.width, s.inner)));
   });
   return b.within("output", () => {
-    const dense = linear(b, "dense", inner, { from: s.inner, to: s.width });
+    const dense = linear(b, "dense", inner, sized(s, s.inner, s.width));
     return layerNorm(b, "LayerNorm", b.op("Add", [dense, attended]), norm);
   });
 }
 
 function selfAttention(b: ModelBuilder, s: BertShape, x: ValueName, mask: ValueName): ValueName {
-  const square = { from: s.width, to: s.width };
+  const square = sized(s, s.width, s.width);
   const heads = { count: s.heads, size: s.width / s.heads };
   const [q, k, v] = ["query", "key", "value"].map((name) => linear(b, name, x, square));
   const operands = {
@@ -99,4 +102,8 @@ function selfAttention(b: ModelBuilder, s: BertShape, x: ValueName, mask: ValueN
   };
   const attend = b.opset >= 17 ? fusedAttention : eagerAttention;
   return joinHeads(b, attend(b, operands), heads);
+}
+
+function sized({ isDynamic = false }: BertShape, from: number, to: number): LinearShape {
+  return { from, to, isDynamic };
 }

@@ -13,6 +13,7 @@ import { tensorOf } from "../../../src/frontend/onnx/model-writer.ts";
 import { erf } from "../../../src/semantics/erf.ts";
 import { fanIn } from "./layers.ts";
 import type { ModelBuilder, ValueName } from "./model-builder.ts";
+import { quantizeRows } from "./quantize-rows.ts";
 
 /** Mean and variance of the elements of a value. */
 interface Moments {
@@ -189,18 +190,4 @@ function rectified({ mean, variance }: Moments): Moments {
 function spreadOf({ mean, variance }: Moments): readonly [number, number] {
   const spread = rangeDeviations * Math.sqrt(variance);
   return [mean - spread, mean + spread];
-}
-
-/** Symmetric int8 with one scale for each `terms` values in a row. */
-function quantizeRows(
-  values: Float32Array,
-  terms: number,
-): { readonly values: Int8Array; readonly scales: Float32Array } {
-  const scales = new Float32Array(values.length / terms);
-  for (let i = 0; i < values.length; i++) {
-    const row = Math.floor(i / terms);
-    scales[row] = Math.max(scales[row]!, Math.abs(values[i]!) / 127);
-  }
-  const rounded = Int8Array.from(values, (x, i) => Math.round(x / scales[Math.floor(i / terms)]!));
-  return { values: rounded, scales };
 }

@@ -22,10 +22,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const small = { ...miniLm, layers: 1, width: 48, inner: 96, vocabulary: 50, positions: 16 };
-const recipe = (opset: number, precision: Precision): Recipe => ({
+const recipe = (opset: number, precision: Precision, isDynamic = false): Recipe => ({
   opset,
   precision,
-  build: (b) => buildBert(b, small),
+  build: (b) => buildBert(b, { ...small, isDynamic }),
 });
 
 describe("exported models", () => {
@@ -41,14 +41,15 @@ describe("exported models", () => {
   });
 
   test.each([
-    [14, "f32"],
-    [14, "f16"],
-    [14, "f16-converted"],
-    [17, "f16"],
+    [14, "f32", false],
+    [14, "f16", false],
+    [14, "f16-converted", false],
+    [17, "f16", false],
+    [17, "f32", true],
   ] as const)(
-    "of operator set %i in %s import and run in onnxruntime",
-    async (opset, precision) => {
-      const path = exportModel("small", recipe(opset, precision), folder);
+    "of operator set %i in %s, quantised when they run: %s, import and run in onnxruntime",
+    async (opset, precision, isDynamic) => {
+      const path = exportModel("small", recipe(opset, precision, isDynamic), folder);
       const { bytes, readExternal } = unwrap(readModelFile(path));
       expect(unwrap(importOnnx(bytes, { readExternal })).inputNames).toHaveLength(3);
       const session = await ortNodeRuntime(1).open(bytes, { path });

@@ -3,8 +3,9 @@
  * transformers of this folder. Which form of a layer norm is written follows the operator set, as
  * there: an operator from 17 on, before that ReduceMean, Sub, Pow, Sqrt and Div.
  */
-import type { ValueSpec } from "../../../src/frontend/onnx/model-writer.ts";
+import { tensorOf, type ValueSpec } from "../../../src/frontend/onnx/model-writer.ts";
 import type { ModelBuilder, ValueName } from "./model-builder.ts";
+import { quantizeRows } from "./quantize-rows.ts";
 
 /** Weights of a layer that sums `terms` products: N(0, 1/terms). */
 export function fanIn(terms: number): { readonly deviation: number } {
@@ -15,15 +16,37 @@ export interface LinearShape {
   readonly from: number;
   readonly to: number;
   readonly bias?: boolean;
+  /** As onnxruntime's `quantize_dynamic` writes it: int8 weights with one scale, data quantised when it runs. */
+  readonly isDynamic?: boolean;
 }
 
 /** torch.nn.Linear on three axes: MatMul with the folded transpose of the weight, then the bias. */
 export function linear(b: ModelBuilder, path: string, x: ValueName, shape: LinearShape): ValueName {
-  const { from, to, bias = true } = shape;
+  const { from, to, bias = true, isDynamic = false } = shape;
   return b.within(path, () => {
-    const product = b.op("MatMul", [x, b.weight("weight_t", [from, to], fanIn(from))]);
+    const product = isDynamic
+      ? dynamicProduct(b, x, shape)
+      : b.op("MatMul", [x, b.weight("weight_t", [from, to], fanIn(from))]);
     return bias ? b.op("Add", [b.weight("bias", [to], fanIn(from)), product]) : product;
   });
+}
+
+/** Values that were quantised for an earlier product: the quantiser writes each once. */
+const quantizedOf = new WeakMap<ModelBuilder, Map<ValueName, readonly ValueName[]>>();
+
+function dynamicProduct(b: ModelBuilder, x: ValueName, { from, to }: LinearShape): ValueName {
+  const known = quantizedOf.get(b) ?? new Map<ValueName, readonly ValueName[]>();
+  quantizedOf.set(b, known);
+  const data = known.get(x) ?? b.ops("DynamicQuantizeLinear", [x], {}, 3);
+  known.set(x, data);
+  const [bytes, scale, zero] = data as [ValueName, ValueName, ValueName];
+  const drawn = b.drawn(b.pathOf("weight_t"), [from, to], fanIn(from));
+  const { values, scales } = quantizeRows(drawn, drawn.length);
+  const weight = b.buffer("weight_t_quantized", tensorOf("i8", [from, to], values));
+  const weightScale = b.buffer("weight_t_scale", tensorOf("f32", [], scales));
+  const weightZero = b.buffer("weight_t_zero_point", tensorOf("i8", [], new Int8Array(1)));
+  const sums = b.op("MatMulInteger", [bytes, weight, zero, weightZero]);
+  return b.op("Mul", [b.cast(sums, "f32"), b.op("Mul", [scale, weightScale])]);
 }
 
 export interface NormShape {

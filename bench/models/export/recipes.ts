@@ -26,6 +26,11 @@ export const recipes = {
   "bert-base-fp16": { opset: 14, precision: "f16-converted", build: (b) => buildBert(b, bertBase) },
   "minilm-l6": { opset: 17, precision: "f32", build: (b) => buildBert(b, miniLm) },
   "minilm-l6-fp16": { opset: 17, precision: "f16", build: (b) => buildBert(b, miniLm) },
+  "minilm-l6-dynamic": {
+    opset: 17,
+    precision: "f32",
+    build: (b) => buildBert(b, { ...miniLm, isDynamic: true }),
+  },
   "gpt-2": { opset: 14, precision: "f32", build: (b) => buildGpt2(b, false) },
   "gpt-2-fp16": { opset: 14, precision: "f16", build: (b) => buildGpt2(b, false) },
   "gpt-2-step": { opset: 14, precision: "f32", build: (b) => buildGpt2(b, true) },
