@@ -136,8 +136,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["src/semantics/layout.test.ts"],
     [
       [
-        "if (index < 0 || index >= extent) return -1;",
-        "if (index < 0) return -1;",
+        "offsets[i] = index < 0 || index >= extent ? Number.NaN",
+        "offsets[i] = index < 0 ? Number.NaN",
         "padding holds the next row",
       ],
       ["return lost < 0 ?", "return true ?", "an inverse of another layout is believed"],
