@@ -486,6 +486,7 @@ function scheduleGraph(
         isProved: (scheduled) => isProvedAlone(scheduled, target),
       }),
     ),
+    target.blocks !== undefined,
   );
   onPass("schedule");
   const choice = chooseSchedules(regions, {

@@ -216,6 +216,8 @@ describe("order and reuse of memory", () => {
     "src/lower/task-uses.ts": "lists who touches what",
     "src/region/channel-blocks.ts":
       "renames elements: one store for each, by a statement of its own",
+    "src/region/channels-last.ts": "turns axes: the same points, one store for each",
+    "src/region/weight-order.ts": "turns axes of weights, which nothing writes",
     "src/region/coalesce.ts": "renames loops: the same points in the same order",
     "src/region/compose-epilogue.ts": "puts an expression in place of the element that it makes",
     "src/region/groups.ts": "proposes groups; form-region.ts asks whether they may run late",

@@ -12,6 +12,8 @@ export interface PeerAnswer {
   /** Of one run. */
   readonly ms?: number;
   readonly error?: string;
+  /** Of the peer's own results from those in float64, in norms of the latter, where `prepare` measured it. */
+  readonly error64?: number;
 }
 
 /** @param text Python that defines `prepare(m)`, which gives a function to be timed, for a message of op `case` */
@@ -141,7 +143,7 @@ for line in sys.stdin:
             torch.cuda.empty_cache()
             run = prepare(m)
             torch.cuda.synchronize()
-            answer = {"torch": torch.__version__}
+            answer = {"torch": torch.__version__, **getattr(run, "found", {})}
         else:
             start.record()
             for _ in range(m["runs"]): run()

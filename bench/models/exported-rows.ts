@@ -6,22 +6,27 @@ import type { RecipeName } from "./export/recipes.ts";
 import type { InputSpec, ModelCase, ModelRow } from "./table.ts";
 
 export const exportedRows: readonly ModelRow[] = [
-  ...sentenceRows("bert-base", "bert-base-fp16"),
+  ...sentenceRows("bert-base", "bert-base-fp16", "bert-base-bf16"),
   ...sentenceRows("minilm-l6", "minilm-l6-fp16", "minilm-l6-dynamic"),
   ...textRows("gpt-2", "gpt-2-fp16"),
   stepRow("gpt-2-step"),
-  ...["vit-b" as const, "vit-b-fp16" as const].map((name) =>
+  ...["vit-b" as const, "vit-b-fp16" as const, "vit-b-bf16" as const].map((name) =>
     exportedRow(name, "vision-transformer", {
       cases: [{ name: "1x3x224x224", inputs: [normal("pixel_values", [1, 3, 224, 224])] }],
     }),
   ),
+  exportedRow("vit-b-x32-bf16", "vision-transformer", {
+    cases: [{ name: "32x3x224x224", inputs: [normal("pixel_values", [32, 3, 224, 224])] }],
+  }),
   ...encoderRows("whisper-tiny-encoder", "whisper-tiny-encoder-fp16"),
   ...decoderRows("whisper-tiny-decoder", "whisper-tiny-decoder-fp16"),
   ...mixtureRows("moe-block", "moe-block-fp16", "moe-block-routed"),
   ...blockRows("llama-block", 2048),
   ...blockRows("llama-block-fp16", 2048),
+  ...blockRows("llama-block-bf16", 2048),
   ...blockRows("llama-8b-block-fp16", 4096),
   pictureRow("resnet-50", "resnet"),
+  pictureRow("resnet-50-bf16", "resnet"),
   pictureRow("resnet-50-int8", "resnet-int8"),
   pictureRow("mobilenet-v2", "mobilenet"),
   pictureRow("mobilenet-v2-int8", "mobilenet-int8"),

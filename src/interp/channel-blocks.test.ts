@@ -5,7 +5,7 @@ import { tensorType } from "../graph/tensor-type.ts";
 import { analyseProgram, applyGroups, formRegion } from "../region/form-region.ts";
 import { defaultGroupOptions, planGroups } from "../region/groups.ts";
 import type { NestProgram, Region } from "../region/nest.ts";
-import { chooseLayouts } from "../schedule/choice/choose-layouts.ts";
+import { blockedForm, chooseLayouts } from "../schedule/choice/choose-layouts.ts";
 import { Rng } from "../support/rng.ts";
 import { checkNests } from "./check-nests.ts";
 
@@ -23,7 +23,10 @@ function layOut(program: NestProgram, priceOf: PriceOf) {
   const { groups } = planGroups(analysed, defaultGroupOptions);
   const formed = groups.map((g) => formRegion(analysed, g));
   const grouped = applyGroups(analysed, groups);
-  const { regions, tensors } = chooseLayouts(formed, grouped, { block, priceOf });
+  const { regions, tensors } = chooseLayouts(formed, grouped, {
+    form: blockedForm(block),
+    priceOf,
+  });
   const statements = regions.flatMap((r) => r.statements);
   const made: NestProgram = {
     ...grouped,

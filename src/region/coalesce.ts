@@ -26,11 +26,15 @@ export interface CoalescedRegion {
 /**
  * The region with the loops of its statements joined as far as possible: of several statements, those in
  * one place of all of them, so that they still run over the same loops.
+ * @param asMatrices whether a fold alone sees its tensors without axes of one element, so that a batch of
+ *   one is a matrix
  */
-export function coalesceRegion(region: Region): CoalescedRegion {
+export function coalesceRegion(region: Region, asMatrices = false): CoalescedRegion {
   const tensors = new Map(region.tensors);
   const views: View[] = [];
   let statements = region.statements.map(dropUnitLoops);
+  if (asMatrices && statements.length === 1 && statements[0]!.reduction)
+    statements = [dropUnitAxes(statements[0]!, tensors, views)];
   const pairAt = ({ loops }: Statement, at: number): readonly [Loop, Loop] | undefined =>
     at + 1 < loops.length ? [loops[at]!, loops[at + 1]!] : undefined;
   const most = Math.max(...statements.map((s) => s.loops.length));
@@ -109,6 +113,25 @@ function join(
     reads: statement.reads.map(joinAxes),
     finishReads: statement.finishReads.map(joinAxes),
     writes: statement.writes.map(joinAxes),
+  };
+}
+
+/** The statement over views without the axes of one element that it meets at 0. */
+function dropUnitAxes(statement: Statement, tensors: Tensors, views: View[]): Statement {
+  const drop = <T extends Access | Write>(access: T): T => {
+    const { shape } = tensors.get(access.tensor)!;
+    const isUnit = (e: IndexExpr, axis: number): boolean =>
+      constantValue(shape[axis]!) === 1 && constantValue(e) === 0;
+    const axis = access.index.length < 2 ? -1 : access.index.findIndex(isUnit);
+    if (axis < 0) return access;
+    const tensor = viewOf(access.tensor, Math.min(axis, shape.length - 2), tensors, views);
+    return drop({ ...access, tensor, index: access.index.toSpliced(axis, 1) });
+  };
+  return {
+    ...statement,
+    reads: statement.reads.map(drop),
+    finishReads: statement.finishReads.map(drop),
+    writes: statement.writes.map(drop),
   };
 }
 

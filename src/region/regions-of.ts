@@ -63,7 +63,12 @@ export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
     );
 }
 
-export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegions {
+/** @param asMatrices whether folds see their tensors without axes of one element */
+export function regionsOf(
+  nests: NestProgram,
+  layOut = asTheyAre,
+  asMatrices = false,
+): ProgramRegions {
   const analysed = analyseProgram(nests);
   const { groups } = planGroups(analysed, defaultGroupOptions);
   const grouped = applyGroups(analysed, groups);
@@ -77,7 +82,7 @@ export function regionsOf(nests: NestProgram, layOut = asTheyAre): ProgramRegion
       regions.push(region);
       continue;
     }
-    const coalesced = coalesceRegion(region);
+    const coalesced = coalesceRegion(region, asMatrices);
     views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
     for (const { tensor } of coalesced.views) {
       const { role, ...rest } = coalesced.region.tensors.get(tensor)!;

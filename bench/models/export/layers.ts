@@ -70,14 +70,14 @@ export function layerNorm(b: ModelBuilder, path: string, x: ValueName, norm: Nor
 
 /** PyTorch casts the centred values of a half model to f32 and the quotient back; a converter does not. */
 function decomposedNorm(b: ModelBuilder, x: ValueName, epsilon: number): ValueName {
-  const wide = b.precision === "f16";
+  const wide = b.hasWideStatistics;
   const centred = b.op("Sub", [x, meanOfLast(b, x)]);
   const numerator = wide ? b.cast(centred, "f32") : centred;
   const dtype = wide ? "f32" : b.dtype;
   const variance = meanOfLast(b, b.op("Pow", [numerator, b.scalar(2, dtype)]));
   const deviation = b.op("Sqrt", [b.op("Add", [variance, b.scalar(epsilon, dtype)])]);
   const quotient = b.op("Div", [numerator, deviation]);
-  return wide ? b.cast(quotient, "f16") : quotient;
+  return wide ? b.cast(quotient, b.dtype) : quotient;
 }
 
 /** Axes are an attribute before operator set 18 and an input from there on. */
@@ -180,7 +180,8 @@ export function paddingMask(b: ModelBuilder, mask: ValueName): ValueName {
 
 /** torch.finfo(dtype).min. */
 export function lowestOf(b: ModelBuilder): number {
-  return b.precision === "f16" ? -65504 : -3.4028234663852886e38;
+  if (b.precision === "f16") return -65504;
+  return b.precision === "bf16" ? -3.3895313892515355e38 : -3.4028234663852886e38;
 }
 
 /** Shapes of a batch of sequences. */

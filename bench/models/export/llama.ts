@@ -76,14 +76,14 @@ export function rmsNorm(
   { width }: { readonly width: number },
 ): ValueName {
   return b.within(path, () => {
-    const half = b.precision === "f16";
+    const half = b.hasWideStatistics;
     const wide = half ? b.cast(x, "f32") : x;
     const dtype = half ? "f32" : b.dtype;
     const square = meanOfLast(b, b.op("Pow", [wide, b.scalar(2, dtype)]));
     const root = b.op("Sqrt", [b.op("Add", [square, b.scalar(epsilon, dtype)])]);
     const normal = b.op("Mul", [wide, b.op("Div", [b.scalar(1, dtype), root])]);
     const scale = b.weight("weight", [width], { mean: 1, deviation: 0.02 });
-    return b.op("Mul", [scale, half ? b.cast(normal, "f16") : normal]);
+    return b.op("Mul", [scale, half ? b.cast(normal, b.dtype) : normal]);
   });
 }
 
@@ -102,7 +102,7 @@ function rotaryTables(b: ModelBuilder, s: LlamaShape, positions: ValueName) {
     const both = b.op("Concat", [angles, angles], { axis: -1n });
     const table = (op: string): ValueName => {
       const value = b.op(op, [both]);
-      return b.op("Unsqueeze", [b.dtype === "f16" ? b.cast(value, "f16") : value, b.integers(1)]);
+      return b.op("Unsqueeze", [b.dtype === "f32" ? value : b.cast(value, b.dtype), b.integers(1)]);
     };
     return { cosine: table("Cos"), sine: table("Sin") };
   });
@@ -116,7 +116,7 @@ export function causalMask(b: ModelBuilder, x: ValueName): ValueName {
   const full = b.op("ConstantOfShape", [square], { value });
   const upper = b.op("Trilu", [full, b.integer(1)], { upper: 1n });
   const mask = b.op("Unsqueeze", [upper, b.integers(0, 1)]);
-  return b.dtype === "f16" ? b.cast(mask, "f16") : mask;
+  return b.dtype === "f32" ? mask : b.cast(mask, b.dtype);
 }
 
 function attention(b: ModelBuilder, s: LlamaShape, x: ValueName, places: Places): ValueName {

@@ -42,17 +42,17 @@ export function buildMixture(b: ModelBuilder, s: MixtureShape, form: "dense" | "
 /** Softmax over all experts in f32, the largest of it. */
 function route(b: ModelBuilder, s: MixtureShape, rows: ValueName): Routing {
   const logits = linear(b, "gate", rows, { from: s.width, to: s.experts, bias: false });
-  const wide = b.precision === "f16" ? b.cast(logits, "f32") : logits;
+  const wide = b.hasWideStatistics ? b.cast(logits, "f32") : logits;
   const shares = b.op("Softmax", [wide], { axis: 1n });
   const attributes = { axis: -1n, largest: 1n, sorted: 1n };
   const [best, indices] = b.ops("TopK", [shares, b.integers(s.chosen)], attributes, 2);
-  return { shares: b.precision === "f16" ? b.cast(best!, "f16") : best!, indices: indices! };
+  return { shares: b.hasWideStatistics ? b.cast(best!, b.dtype) : best!, indices: indices! };
 }
 
 function denseExperts(b: ModelBuilder, s: MixtureShape, rows: ValueName, r: Routing): ValueName {
   const count = sizeOf(b, rows, 0);
   const square = b.op("Concat", [count, b.integers(s.experts)], { axis: 0n });
-  const zero = tensorOf(b.dtype, [1], b.dtype === "f16" ? new Uint16Array(1) : new Float32Array(1));
+  const zero = tensorOf(b.dtype, [1], b.dtype !== "f32" ? new Uint16Array(1) : new Float32Array(1));
   const none = b.op("ConstantOfShape", [square], { value: zero });
   const weights = b.op("ScatterElements", [none, r.indices, r.shares], { axis: 1n });
   const stacked = (name: string, from: number, to: number): ValueName =>
@@ -68,7 +68,7 @@ function denseExperts(b: ModelBuilder, s: MixtureShape, rows: ValueName, r: Rout
 }
 
 function routedExperts(b: ModelBuilder, s: MixtureShape, rows: ValueName, r: Routing): ValueName {
-  const zero = tensorOf(b.dtype, [1], b.dtype === "f16" ? new Uint16Array(1) : new Float32Array(1));
+  const zero = tensorOf(b.dtype, [1], b.dtype !== "f32" ? new Uint16Array(1) : new Float32Array(1));
   let sum = b.op("ConstantOfShape", [b.op("Shape", [rows])], { value: zero });
   const narrow = b.cast(r.indices, "i32");
   for (let i = 0; i < s.experts; i++) {

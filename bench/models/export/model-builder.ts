@@ -3,8 +3,8 @@
  * made, so that a model is never in memory as a whole. Names follow PyTorch's TorchScript exporter:
  * a value is `/scope/Op_output_0`, a weight its parameter's path.
  *
- * Precisions: `f32`; `f16` as `model.half()` before the export gives it (PyTorch itself keeps the
- * statistics of norms in f32); `f16-converted` as onnxconverter-common's `convert_float_to_float16`
+ * Precisions: `f32`; `f16` and `bf16` as `model.half()` and `model.bfloat16()` before the export give them
+ * (PyTorch itself keeps the statistics of norms in f32); `f16-converted` as onnxconverter-common's `convert_float_to_float16`
  * with `keep_io_types` makes it out of the f32 graph: every float value is f16, constants are cut to
  * [1e-7, 1e4] in magnitude, and Casts stand at floating inputs and outputs.
  *
@@ -24,7 +24,7 @@ import type { Tensor } from "../../../src/semantics/tensor.ts";
 import { fillNormal, seedOf } from "./normal-fill.ts";
 import { storeTensor, type WeightSink } from "./weight-sink.ts";
 
-export type Precision = "f32" | "f16" | "f16-converted";
+export type Precision = "f32" | "f16" | "f16-converted" | "bf16";
 
 export interface BuilderOptions {
   readonly opset: number;
@@ -45,8 +45,10 @@ export interface Draw {
 export class ModelBuilder {
   readonly precision: Precision;
   /** Type of weights and activations. */
-  readonly dtype: "f32" | "f16";
+  readonly dtype: "f32" | "f16" | "bf16";
   readonly opset: number;
+  /** Whether values are short and PyTorch's own f32 statistics are written out. */
+  readonly hasWideStatistics: boolean;
   readonly #seed: number;
   readonly #sink: WeightSink;
   readonly #inputs: ValueSpec[] = [];
@@ -59,8 +61,9 @@ export class ModelBuilder {
 
   constructor({ opset, precision, seed, sink }: BuilderOptions) {
     this.opset = opset;
+    this.hasWideStatistics = precision === "f16" || precision === "bf16";
     this.precision = precision;
-    this.dtype = precision === "f32" ? "f32" : "f16";
+    this.dtype = precision === "f16-converted" ? "f16" : precision;
     this.#seed = seed;
     this.#sink = sink;
   }
@@ -77,14 +80,14 @@ export class ModelBuilder {
   /** An input; a floating one is cast to the model's type where the model keeps f32 at its ends. */
   input(name: string, dtype: DType, shape: ValueSpec["shape"]): ValueName {
     this.#inputs.push({ name, dtype, shape });
-    return dtype === "f32" && this.dtype === "f16" ? this.cast(name, "f16") : name;
+    return dtype === "f32" && this.dtype !== "f32" ? this.cast(name, this.dtype) : name;
   }
 
   /** Names a value as an output of the model; returns what further nodes read. */
   output(name: string, value: ValueName, dtype: DType, shape: ValueSpec["shape"]): ValueName {
     this.#outputs.push({ name, dtype, shape });
     const ends = { inputs: [value], outputs: [name] };
-    if (dtype === "f32" && this.dtype === "f16") {
+    if (dtype === "f32" && this.dtype !== "f32") {
       this.#nodes.push({ op: "Cast", ...ends, attributes: { to: onnxNumber.f32 } });
       return value;
     }
@@ -128,7 +131,7 @@ export class ModelBuilder {
   }
 
   /** A Constant node of one float of the model's type (or `dtype`), as a converter would cut it. */
-  scalar(value: number, dtype: "f32" | "f16" = this.dtype): ValueName {
+  scalar(value: number, dtype: "f32" | "f16" | "bf16" = this.dtype): ValueName {
     return this.constant(tensorOf(dtype, [], this.#encode(Float32Array.of(value), dtype)));
   }
 
@@ -165,9 +168,9 @@ export class ModelBuilder {
   buffer(path: string, tensor: Tensor): ValueName {
     const name = this.pathOf(path);
     if (this.#weights.has(name)) return name;
-    const narrow = tensor.dtype === "f32" && this.dtype === "f16";
-    const data = narrow ? this.#encode(tensor.data as Float32Array, "f16") : tensor.data;
-    this.#store(name, narrow ? tensorOf("f16", tensor.shape, data) : tensor);
+    const narrow = tensor.dtype === "f32" && this.dtype !== "f32";
+    const data = narrow ? this.#encode(tensor.data as Float32Array, this.dtype) : tensor.data;
+    this.#store(name, narrow ? tensorOf(this.dtype, tensor.shape, data) : tensor);
     return name;
   }
 
@@ -195,11 +198,11 @@ export class ModelBuilder {
     this.#tensors.push(storeTensor(this.#sink, name, tensor));
   }
 
-  #encode(values: Float32Array, dtype: "f32" | "f16"): Float32Array | Uint16Array {
+  #encode(values: Float32Array, dtype: "f32" | "f16" | "bf16"): Float32Array | Uint16Array {
     if (dtype === "f32") return values;
     const cut = this.precision === "f16-converted" ? values.map(cutToHalf) : values;
     const bits = new Uint16Array(values.length);
-    encodeFloatArray("f16", cut, bits);
+    encodeFloatArray(dtype, cut, bits);
     return bits;
   }
 }
@@ -211,4 +214,4 @@ function cutToHalf(x: number): number {
 }
 
 /** TensorProto.DataType of the types that exported models cast to. */
-const onnxNumber = { f32: 1n, i32: 6n, i64: 7n, bool: 9n, f16: 10n } as const;
+const onnxNumber = { f32: 1n, i32: 6n, i64: 7n, bool: 9n, f16: 10n, bf16: 16n } as const;

@@ -16,10 +16,11 @@ const patches = (224 / patch) ** 2;
 const tokens = patches + 1;
 const norm = { width, epsilon: 1e-12 };
 
-export function buildVisionTransformer(b: ModelBuilder): void {
-  const picture = b.input("pixel_values", "f32", [1, 3, 224, 224]);
-  let x = b.within("vit.embeddings", () => embed(b, picture));
-  for (let i = 0; i < layers; i++) x = b.within(`vit.encoder.layer.${i}`, () => layer(b, x));
+/** @param batch pictures: the exporter writes them as a number too */
+export function buildVisionTransformer(b: ModelBuilder, batch: number): void {
+  const picture = b.input("pixel_values", "f32", [batch, 3, 224, 224]);
+  let x = b.within("vit.embeddings", () => embed(b, picture, batch));
+  for (let i = 0; i < layers; i++) x = b.within(`vit.encoder.layer.${i}`, () => layer(b, x, batch));
   const last = layerNorm(b, "vit.layernorm", x, norm);
   const first = b.op("Gather", [last, b.integer(0)], { axis: 1n });
   const operands = [
@@ -27,10 +28,10 @@ export function buildVisionTransformer(b: ModelBuilder): void {
     b.namedWeight("classifier.weight", [1000, width], fanIn(width)),
     b.namedWeight("classifier.bias", [1000], fanIn(width)),
   ];
-  b.output("logits", b.op("Gemm", operands, { transB: 1n }), "f32", [1, 1000]);
+  b.output("logits", b.op("Gemm", operands, { transB: 1n }), "f32", [batch, 1000]);
 }
 
-function embed(b: ModelBuilder, picture: ValueName): ValueName {
+function embed(b: ModelBuilder, picture: ValueName, batch: number): ValueName {
   const draw = fanIn(3 * patch * patch);
   const side = BigInt(patch);
   const operands = [
@@ -39,9 +40,9 @@ function embed(b: ModelBuilder, picture: ValueName): ValueName {
     b.weight("patch_embeddings.projection.bias", [width], draw),
   ];
   const attributes = { kernel_shape: [side, side], strides: [side, side], group: 1n };
-  const columns = view(b, b.op("Conv", operands, attributes), [1, width, patches]);
+  const columns = view(b, b.op("Conv", operands, attributes), [batch, width, patches]);
   const first = b.weight("cls_token", [1, 1, width], { deviation: 0.02 });
-  const shape = tensorOf("i64", [3], BigInt64Array.of(1n, 1n, BigInt(width)));
+  const shape = tensorOf("i64", [3], BigInt64Array.of(BigInt(batch), 1n, BigInt(width)));
   const spread = b.op("Expand", [first, b.constant(shape)]);
   const all = b.op("Concat", [spread, transpose(b, columns, 0, 2, 1)], { axis: 1n });
   return b.op("Add", [
@@ -50,8 +51,8 @@ function embed(b: ModelBuilder, picture: ValueName): ValueName {
   ]);
 }
 
-function layer(b: ModelBuilder, x: ValueName): ValueName {
-  const mixed = attention(b, layerNorm(b, "layernorm_before", x, norm));
+function layer(b: ModelBuilder, x: ValueName, batch: number): ValueName {
+  const mixed = attention(b, layerNorm(b, "layernorm_before", x, norm), batch);
   const attended = b.op("Add", [mixed, x]);
   const wide = linear(b, "intermediate.dense", layerNorm(b, "layernorm_after", attended, norm), {
     from: width,
@@ -61,11 +62,16 @@ function layer(b: ModelBuilder, x: ValueName): ValueName {
   return b.op("Add", [inner, attended]);
 }
 
-function attention(b: ModelBuilder, x: ValueName): ValueName {
+function attention(b: ModelBuilder, x: ValueName, batch: number): ValueName {
   return b.within("attention", () => {
     const square = { from: width, to: width };
     const [query, keys, values] = ["query", "key", "value"].map((name) => {
-      const split = view(b, linear(b, `attention.${name}`, x, square), [1, -1, heads, headSize]);
+      const split = view(b, linear(b, `attention.${name}`, x, square), [
+        batch,
+        -1,
+        heads,
+        headSize,
+      ]);
       return transpose(b, split, 0, 2, 1, 3);
     });
     const root = Math.sqrt(Math.sqrt(1 / headSize));
@@ -73,6 +79,6 @@ function attention(b: ModelBuilder, x: ValueName): ValueName {
     const turned = b.op("Mul", [transpose(b, keys!, 0, 1, 3, 2), b.scalar(root)]);
     const shares = b.op("Softmax", [b.op("MatMul", [scaled, turned])], { axis: -1n });
     const mixed = transpose(b, b.op("MatMul", [shares, values!]), 0, 2, 1, 3);
-    return linear(b, "output.dense", view(b, mixed, [1, tokens, width]), square);
+    return linear(b, "output.dense", view(b, mixed, [batch, tokens, width]), square);
   });
 }

@@ -31,7 +31,13 @@ import {
 } from "./launch-plan.ts";
 import { type CubinStore, type CudaModule, loadModule } from "./module.ts";
 import { ProgramMemory } from "./program-memory.ts";
-import { type CudaGraph, type CudaStream, captureGraph, createStream } from "./stream.ts";
+import {
+  type CudaGraph,
+  type CudaStream,
+  captureGraph,
+  createEvent,
+  createStream,
+} from "./stream.ts";
 import { encodeTensorMap, type tensorMapTypes } from "./tensor-map.ts";
 
 export interface CudaOptions {
@@ -176,6 +182,41 @@ export class CudaInstance implements ProgramInstance {
       this.#parts.device.makeCurrent();
       const graph = this.#graphOf(false);
       for (let i = 0; i < count; i++) graph.launch(this.#stream);
+    });
+  }
+
+  /**
+   * Milliseconds of each launch of a run, by itself: a graph of `count` of it between two events. Buffers
+   * that kernels share hold nothing meaningful afterwards.
+   */
+  timeLaunches(
+    parameters: ParameterValues,
+    count: number,
+  ): Result<readonly { readonly kernel: string; readonly ms: number }[]> {
+    const bound = this.bind(parameters);
+    if (!bound.ok) return bound;
+    return attemptOnDevice(() => {
+      const { device, program } = this.#parts;
+      device.makeCurrent();
+      const [start, end] = [createEvent(device), createEvent(device)];
+      const times: { readonly kernel: string; readonly ms: number }[] = [];
+      const launch = (planned: PlannedLaunch): void => {
+        const prepared = this.#prepare(planned);
+        if (!prepared) return;
+        const graph = captureGraph(device, this.#stream, () => {
+          for (let i = 0; i < count; i++) prepared.launch(this.#stream.handle);
+        });
+        graph.launch(this.#stream);
+        start.record(this.#stream);
+        graph.launch(this.#stream);
+        end.record(this.#stream);
+        times.push({ kernel: planned.kernel, ms: end.since(start) / count });
+        graph.close();
+      };
+      const test = (condition: ElementCondition, values: ReadonlyMap<string, number>): boolean =>
+        this.#test(condition, values);
+      walkLaunches({ tasks: program.tasks, parameters: this.#bound, launch, test });
+      return times;
     });
   }
 

@@ -1,13 +1,30 @@
-/** The regions of a target with blocks: attention as one, those over the same rows joined, products and folds of few results split. */
+/** The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over the same rows joined, products and folds of few results split. */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
+import { channelsLast } from "../choice/choose-layouts.ts";
 import { splitsFor } from "../products/split-products.ts";
+import { weightOrders } from "../products/weight-orders.ts";
 import { joinRows } from "../rows/join-rows.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
+import { blockPrices } from "./cheapest.ts";
 
 /** Undefined for a target without blocks. */
 export function blockRegions(pricing: PricingOptions): LayOut | undefined {
   const { blocks } = pricing.target;
   if (!blocks) return undefined;
-  return joinAttention(pricing, inTurn(joinRows(pricing), splitsFor(pricing, blocks)));
+  const priceOf = blockPrices(pricing);
+  return knowing(
+    inTurn(channelsLast(priceOf), weightOrders(priceOf)),
+    joinAttention(pricing, inTurn(joinRows(priceOf), splitsFor(priceOf, blocks))),
+  );
+}
+
+/** `next` behind `first`, whose tensors it finds in the program. */
+function knowing(first: LayOut, next: LayOut): LayOut {
+  return (regions, nests) => {
+    const made = first(regions, nests);
+    const known = { ...nests, tensors: new Map([...nests.tensors, ...made.tensors]) };
+    const rest = next(made.regions, known);
+    return { regions: rest.regions, tensors: new Map([...made.tensors, ...rest.tensors]) };
+  };
 }

@@ -1,17 +1,23 @@
 /**
- * Which regions of a model compute on feature maps that are stored in blocks of channels. In: regions in
- * order, what else meets their tensors, prices (injected). Out: the regions, some over blocked tensors
- * (region/channel-blocks.ts), with conversions between the two where neighbours disagree. Every region is
+ * Which regions of a model compute on feature maps that are stored in another form: in blocks of channels
+ * (region/channel-blocks.ts), or with the channels last (region/channels-last.ts). In: regions in order, what
+ * else meets their tensors, prices (injected). Out: the regions, some over such tensors, with conversions
+ * between the two where neighbours disagree. Every region is
  * priced in both forms by its best schedule, every tensor by what its conversion costs, and the cheapest
  * assignment is found by search/: a factor graph with a variable per region.
  */
 import {
-  type BlockPlan,
   blockRegion,
   conversionRegion,
   isFeatureMap,
   planBlocks,
 } from "../../region/channel-blocks.ts";
+import {
+  convolvedMaps,
+  planChannelsLast,
+  turnChannels,
+  turningRegion,
+} from "../../region/channels-last.ts";
 import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
 import type { LaidOutRegions, LayOut } from "../../region/regions-of.ts";
 import { collapse } from "../../search/collapse.ts";
@@ -21,9 +27,26 @@ import { invariant } from "../../support/invariant.ts";
 import { type PricingOptions, RegionPrices } from "../states/region-prices.ts";
 import { picoseconds } from "../states/region-states.ts";
 
+/** A way to store feature maps, and what becomes of a region that meets them so. */
+export interface MapForm {
+  readonly isMap: (tensor: RegionTensor) => boolean;
+  /** The region over the maps that it meets in this form; undefined where there is none. */
+  readonly change: (region: Region) => ChangedRegion | undefined;
+  /** Into the form (`pack`), or back. */
+  readonly convert: (
+    tensor: RegionTensor,
+    direction: "pack" | "unpack",
+    symbols: Region["symbols"],
+  ) => Region;
+}
+
+export interface ChangedRegion {
+  readonly region: Region;
+  readonly maps: ReadonlySet<string>;
+}
+
 export interface LayoutOptions {
-  /** Channels of a block: the lanes of a vector. */
-  readonly block: number;
+  readonly form: MapForm;
   /** Nanoseconds of a region by its cheapest schedule. */
   readonly priceOf: (region: Region) => number;
   readonly solver?: Solver;
@@ -33,8 +56,7 @@ type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 interface Candidate {
   readonly plain: Region;
-  readonly plan: BlockPlan | undefined;
-  readonly blocked: Region | undefined;
+  readonly changed: ChangedRegion | undefined;
 }
 
 /** A feature map with the regions that write and read it. */
@@ -52,8 +74,41 @@ export function layoutsFor(pricing: PricingOptions, solver: Solver = collapse): 
   if (target.blocks) return undefined;
   const prices = new RegionPrices(pricing);
   const priceOf = (region: Region): number => prices.priceOf(region);
-  const block = target.vectorBytes / bytesPerElement;
-  return (regions, nests) => chooseLayouts(regions, nests, { block, priceOf, solver });
+  const form = blockedForm(target.vectorBytes / bytesPerElement);
+  return (regions, nests) => chooseLayouts(regions, nests, { form, priceOf, solver });
+}
+
+/** @param block channels of a block: the lanes of a vector */
+export function blockedForm(block: number): MapForm {
+  return {
+    isMap: (tensor) => isFeatureMap(tensor, block),
+    change: (region) => {
+      const plan = planBlocks(region, block);
+      return plan && { region: blockRegion(region, plan, block), maps: plan.maps };
+    },
+    convert: (tensor, direction, symbols) => conversionRegion(tensor, block, direction, symbols),
+  };
+}
+
+/** Channels last, for the maps of convolutions. */
+export function channelsLast(
+  priceOf: (region: Region) => number,
+  solver: Solver = collapse,
+): LayOut {
+  return (regions, nests) => {
+    const maps = convolvedMaps(regions);
+    if (maps.size === 0) return { regions, tensors: new Map() };
+    const form: MapForm = {
+      isMap: ({ name }) => maps.has(name),
+      change: (region) => {
+        const plan = planChannelsLast(region, maps);
+        return plan && { region: turnChannels(region, maps), maps: plan.maps };
+      },
+      convert: (tensor, direction, symbols) =>
+        turningRegion(tensor, maps.get(tensor.name)!, direction, symbols),
+    };
+    return chooseLayouts(regions, nests, { form, priceOf, solver });
+  };
 }
 
 /** Only maps of this size are blocked. */
@@ -64,23 +119,23 @@ export function chooseLayouts(
   nests: NestProgram,
   options: LayoutOptions,
 ): LaidOutRegions {
-  const { block } = options;
-  const maps = sharedMaps(regions, block);
+  const { form } = options;
+  const maps = sharedMaps(regions, form);
   const meetsOthers = tensorsMetElsewhere(nests);
-  const candidates = regions.map((plain): Candidate => {
-    const plan = planBlocks(plain, block);
-    return { plain, plan, blocked: plan && blockRegion(plain, plan, block) };
-  });
-  const isBlocked = assign(candidates, maps, meetsOthers, nests, options);
-  return rebuild(candidates, maps, isBlocked, { nests, block, meetsOthers });
+  const candidates = regions.map((plain): Candidate => ({ plain, changed: form.change(plain) }));
+  const isChanged = assign(candidates, maps, meetsOthers, nests, options);
+  return rebuild(candidates, maps, isChanged, { nests, form, meetsOthers });
 }
 
-function sharedMaps(regions: readonly Region[], block: number): ReadonlyMap<string, SharedMap> {
+function sharedMaps(
+  regions: readonly Region[],
+  { isMap }: MapForm,
+): ReadonlyMap<string, SharedMap> {
   const maps = new Map<string, SharedMap>();
   for (const [at, region] of regions.entries()) {
     const written = new Set(region.statements.flatMap((s) => s.writes.map((w) => w.tensor)));
     for (const [name, tensor] of region.tensors) {
-      if (tensor.role === "local" || !isFeatureMap(tensor, block)) continue;
+      if (tensor.role === "local" || !isMap(tensor)) continue;
       const map = maps.get(name) ?? { tensor, writers: [], readers: [] };
       maps.set(name, map);
       (written.has(name) ? map.writers : map.readers).push(at);
@@ -101,24 +156,24 @@ function tensorsMetElsewhere(nests: NestProgram): ReadonlySet<string> {
   return found;
 }
 
-/** For each region whether it is blocked. */
+/** For each region whether it is changed. */
 function assign(
   candidates: readonly Candidate[],
   maps: ReadonlyMap<string, SharedMap>,
   elsewhere: ReadonlySet<string>,
   nests: NestProgram,
-  { block, priceOf, solver = collapse }: LayoutOptions,
+  { form, priceOf, solver = collapse }: LayoutOptions,
 ): readonly boolean[] {
-  const prices = candidates.map(({ plain, blocked }) => {
-    return blocked ? [priceOf(plain), priceOf(blocked)] : [0];
+  const prices = candidates.map(({ plain, changed }) => {
+    return changed ? [priceOf(plain), priceOf(changed.region)] : [0];
   });
   const transitions: Transition[] = [];
   for (const { tensor, writers, readers } of maps.values()) {
     const [first, ...others] = writers;
-    const packs = priceOf(conversionRegion(tensor, block, "pack", nests.symbols));
-    const unpacks = priceOf(conversionRegion(tensor, block, "unpack", nests.symbols));
+    const packs = priceOf(form.convert(tensor, "pack", nests.symbols));
+    const unpacks = priceOf(form.convert(tensor, "unpack", nests.symbols));
     const blocks = (at: number): readonly boolean[] =>
-      prices[at]!.map((_, state) => state === 1 && candidates[at]!.plan!.maps.has(tensor.name));
+      prices[at]!.map((_, state) => state === 1 && candidates[at]!.changed!.maps.has(tensor.name));
     const meets = (from: number, to: number, cost: readonly [number, number]): void => {
       transitions.push(
         between({ at: from, blocks: blocks(from) }, { at: to, blocks: blocks(to) }, cost),
@@ -176,7 +231,7 @@ function between(from: End, to: End, [packs, unpacks]: readonly [number, number]
 
 interface Rebuilding {
   readonly nests: NestProgram;
-  readonly block: number;
+  readonly form: MapForm;
   readonly meetsOthers: ReadonlySet<string>;
 }
 
@@ -184,24 +239,26 @@ interface Rebuilding {
 function rebuild(
   candidates: readonly Candidate[],
   maps: ReadonlyMap<string, SharedMap>,
-  isBlocked: readonly boolean[],
-  { nests, block, meetsOthers }: Rebuilding,
+  isChanged: readonly boolean[],
+  { nests, form, meetsOthers }: Rebuilding,
 ): LaidOutRegions {
-  const made = candidates.map(({ plain, blocked }, at) => (isBlocked[at] ? blocked! : plain));
+  const made = candidates.map(({ plain, changed }, at) =>
+    isChanged[at] ? changed!.region : plain,
+  );
   const before = new Map<number, Region[]>();
   const insert = (at: number, region: Region): void => {
     before.set(at, [...(before.get(at) ?? []), region]);
   };
   for (const { tensor, writers, readers } of maps.values()) {
     const meets = (at: number): boolean =>
-      isBlocked[at]! && candidates[at]!.plan!.maps.has(tensor.name);
+      isChanged[at]! && candidates[at]!.changed!.maps.has(tensor.name);
     const stored = writers.length > 0 && meets(writers[0]!);
     const other = readers.filter((r) => meets(r) !== stored);
     const last = Math.max(-1, ...writers) + 1;
     if (stored && (other.length > 0 || meetsOthers.has(tensor.name))) {
-      insert(last, conversionRegion(tensor, block, "unpack", nests.symbols));
+      insert(last, form.convert(tensor, "unpack", nests.symbols));
     } else if (!stored && other.length > 0) {
-      insert(other[0]!, conversionRegion(tensor, block, "pack", nests.symbols));
+      insert(other[0]!, form.convert(tensor, "pack", nests.symbols));
     }
   }
   const regions = [...made, undefined].flatMap((region, at) => [

@@ -18,7 +18,7 @@ import {
   variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
-import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
+import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
 
 export interface ProductPart {
@@ -55,6 +55,8 @@ export interface ProductForm {
   readonly unwritable: string | undefined;
   /** Bits that the epilogue reads for each result by itself, not only for its row or column. */
   readonly operandBits: number;
+  /** Whether it computes functions and rounds on the way to a result: many instructions and registers. */
+  readonly roundsFunctions: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
 }
@@ -97,6 +99,9 @@ const groupColumns = 256;
 const groupRows = 256;
 /** Sums that a thread holds at most, and with those of a step beside them. */
 const [mostSums, mostAndPartial] = [128, 192] as const;
+/** Of these and what copies take; fragments and the rest of the kernel need the others of 255. */
+const mostHeld = 160;
+const addressRegisters = 2;
 
 /** Why no block can be given such a tile, or undefined. */
 export function multiplyFault(d: MultiplyDirective, form: ProductForm): string | undefined {
@@ -135,9 +140,25 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
   const sums = (rows * columns) / (32 * down * across);
   if (sums > mostSums) return `more than ${mostSums} sums in a thread`;
+  const held = d.by === "wgmma" ? 0 : heldRegisters(d, form);
+  if (sums + held > mostHeld)
+    return `${sums} sums and ${held} registers for copies in a thread, of at most ${mostHeld}`;
   if (sumsApart(form) && sums + columns / 2 > mostAndPartial)
     return `more than ${mostAndPartial} sums and parts of sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
+}
+
+/**
+ * Registers that the copies of a step take from each thread: elements on their way to shared memory, where no
+ * copy of 4 bytes moves them, and the addresses of those that copies move.
+ */
+function heldRegisters({ tile, warps }: MultiplyDirective, form: ProductForm): number {
+  const [rows, columns, depth] = tile;
+  const held = ({ line }: ProductSide, extent: number): number => {
+    const isMoved = line.lanes * (dtypes[form.dtype].bits / 8) >= 4;
+    return (extent * depth * (isMoved ? addressRegisters : 1)) / line.lanes;
+  };
+  return (held(form.rows, rows) + held(form.columns, columns)) / (32 * warps[0] * warps[1]);
 }
 
 /** Elements of an operand's row in a stage of a stream. */
@@ -179,6 +200,9 @@ function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined 
 /** Values of a thread up to which an equal share of the registers is enough; operands are half as many as sums. */
 const [fewValues, ofOperands] = [64, 0.5] as const;
 
+/** Sums of a thread beside gathered results of functions, rounded on the way, and operands: more are spilled. */
+const withFunctions = 96;
+
 /** Whether warpgroups take registers from the one that copies for them. */
 export function takesRegisters(
   { by, tile, warps }: Pick<MultiplyDirective, "by" | "tile" | "warps">,
@@ -197,6 +221,7 @@ function aheadFault(
   if (!ahead) return undefined;
   if (by !== "wgmma" || results === 0) return "only warpgroups that gather results load ahead";
   if (form.operandBits === 0) return "the epilogue reads nothing for each result";
+  if (form.roundsFunctions) return "functions and what they are rounded to need the registers";
   const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
   const held = (sums * form.operandBits) / 32 + (sumsApart(form) ? tile[1] / 2 : 0);
   return sums + held > mostAndPartial ? "registers do not hold the operands" : undefined;
@@ -215,11 +240,15 @@ export function resultColumns(columns: number): number {
 
 /** Why results cannot go through shared memory. */
 function gatherFault(
-  { by, tile, results }: MultiplyDirective,
+  { by, tile, warps, results, blocks }: MultiplyDirective,
   form: ProductForm,
 ): string | undefined {
   if (results === 0) return undefined;
   if (by !== "wgmma") return "only warpgroups gather results";
+  const sums = (tile[0] * tile[1]) / (32 * warps[0] * warps[1]);
+  const most = blocks > 0 ? fewValues : withFunctions;
+  if (form.operandBits > 0 && form.roundsFunctions && sums > most)
+    return `${sums} sums in a thread beside rounded functions of operands, of at most ${most}`;
   if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
   return form.unwritable;
 }
@@ -303,6 +332,9 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     operandBits: statement.finishReads
       .filter((r) => isOfResult(r, rows, columns))
       .reduce((sum, { tensor }) => sum + dtypes[region.tensors.get(tensor)!.dtype].bits, 0),
+    roundsFunctions: (statement.finish ?? []).some(
+      (e) => computesFunction(e) && scalarOperands(e).some(roundsNarrow),
+    ),
     isSwapped,
   };
 }
@@ -321,10 +353,7 @@ function lineOf(
   shape: readonly IndexExpr[],
   bytes: number,
 ): OperandLine {
-  const address = access.index.reduce<IndexExpr>(
-    (at, e, axis) => add(mul(at, shape[axis]!), e),
-    constant(0),
-  );
+  const address = addressOf(access, shape);
   const stepOf = (part: ProductPart): number => {
     const name = part.loops.at(-1)?.name;
     const linear = name === undefined ? undefined : splitLinear(address, name);
@@ -333,26 +362,53 @@ function lineOf(
   const steps = { depth: stepOf(depth), space: stepOf(own) };
   const isNearer = steps.space !== 0 && Math.abs(steps.space) < Math.abs(steps.depth);
   const isOnly = steps.space !== 0 && (steps.depth === 0 || !isOneLine(depth, address));
-  const along = isNearer || isOnly ? "space" : "depth";
-  const { loops } = along === "depth" ? depth : own;
-  const last = loops.at(-1);
+  const lines = {
+    depth: {
+      along: "depth",
+      ...vectorsOf({ part: depth, step: steps.depth }, access, shape, bytes),
+    },
+    space: { along: "space", ...vectorsOf({ part: own, step: steps.space }, access, shape, bytes) },
+  } as const;
+  // A window's channels are vectors, though the window is no line.
+  const prefersSpace = isNearer || (isOnly && lines.depth.lanes <= lines.space.lanes);
+  const { along, lanes, isRun } = lines[prefersSpace ? "space" : "depth"];
   const digitsOf = (loops: readonly Loop[]): number => Math.max(0, loops.length - 1);
   const digits = digitsOf(own.loops) + digitsOf(depth.loops);
-  if (!last || steps[along] !== 1) return { along, lanes: 1, digits };
+  const { loops } = prefersSpace ? own : depth;
+  return { along, lanes, digits: isRun ? digits - digitsOf(loops) : digits };
+}
+
+/** Elements of one aligned vector along a part's loops, and whether they run on as one. */
+function vectorsOf(
+  { part: { loops }, step }: { readonly part: ProductPart; readonly step: number },
+  access: Access,
+  shape: readonly IndexExpr[],
+  bytes: number,
+): { readonly lanes: number; readonly isRun: boolean } {
+  const last = loops.at(-1);
+  if (!last || step !== 1) return { lanes: 1, isRun: false };
   // Loops that run through whole axes count as one, which the lowering reaches through a view.
   const isRun = access.guard.length === 0 && axisOfRun(loops, access.index, shape) !== undefined;
   const line = isRun ? loops : [last];
   const guarded = access.guard.some((c) => variablesOf(c.expr).has(last.name));
   // A vector is loaded along the last axis, even where the others behind the loop's own have one element.
   if (guarded || !variablesOf(access.index.at(-1)!).has(last.name)) {
-    return { along, lanes: 1, digits };
+    return { lanes: 1, isRun: false };
   }
-  const start = substitute(address, new Map(line.map((l) => [l.name, constant(0)])));
+  const start = substitute(
+    addressOf(access, shape),
+    new Map(line.map((l) => [l.name, constant(0)])),
+  );
   const length = line.reduce((n, l) => n * constantValue(l.extent)!, 1);
   const parts = [length, start.constant, ...start.terms.map((t) => t.coefficient)];
   let lanes = widestBytes / bytes;
   while (parts.some((n) => n % lanes !== 0)) lanes /= 2;
-  return { along, lanes, digits: isRun ? digits - digitsOf(loops) : digits };
+  return { lanes, isRun };
+}
+
+/** The place of an element, row-major. */
+function addressOf({ index }: Access, shape: readonly IndexExpr[]): IndexExpr {
+  return index.reduce<IndexExpr>((at, e, axis) => add(mul(at, shape[axis]!), e), constant(0));
 }
 
 /** The axis from which on the loops, and nothing else, run through whole axes in their order. */
@@ -399,6 +455,18 @@ function resultFault(
     write!.index[1]!.key === variable(column!.name).key;
   if (!isPlain) return "results are no plain matrix";
   return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";
+}
+
+function roundsNarrow(expr: ScalarExpr): boolean {
+  if (expr.kind === "cast" && isNarrow(expr.dtype)) return true;
+  return scalarOperands(expr).some(roundsNarrow);
+}
+
+const functions = new Set(["exp", "exp2", "log", "erf", "tanh", "sigmoid", "sin", "cos", "pow"]);
+
+function computesFunction(expr: ScalarExpr): boolean {
+  if (expr.kind === "apply" && functions.has(expr.op)) return true;
+  return scalarOperands(expr).some(computesFunction);
 }
 
 function isNarrow(dtype: DType): boolean {

@@ -5,7 +5,6 @@
  * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
-import { regionClass } from "../../region/region-hash.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import {
   add,
@@ -18,10 +17,6 @@ import {
 } from "../../semantics/index-expr.ts";
 import { argument } from "../../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
-import { applySchedule } from "../apply.ts";
-import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
-import { checkSchedule } from "../legality/legality.ts";
-import type { PricingOptions } from "../states/region-prices.ts";
 import { productForm } from "./product-form.ts";
 
 /** Into how many parts a depth is split, at most. */
@@ -37,15 +32,8 @@ const resultsOfThread = 8;
 const usualTile = 64 * 64;
 const mostTiles = 2;
 
-/** For targets with blocks. */
-export function splitsFor(pricing: PricingOptions, blocks: BlockLimits): LayOut {
-  const known = new Map<string, number>();
-  const priceOf = (region: Region): number => {
-    const { key } = regionClass(region);
-    const price = known.get(key) ?? cheapest(region, pricing);
-    known.set(key, price);
-    return price;
-  };
+/** @param priceOf nanoseconds of a region by its cheapest schedule */
+export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimits): LayOut {
   return (regions) => {
     const made = regions.map((region) => {
       const splits = [
@@ -67,16 +55,6 @@ export function splitsFor(pricing: PricingOptions, blocks: BlockLimits): LayOut 
   };
 }
 
-/** Nanoseconds of the cheapest schedule that is legal. */
-function cheapest(region: Region, { target, priceOf }: PricingOptions): number {
-  const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
-    const applied = applySchedule(region, schedule);
-    return applied.ok ? [{ scheduled: applied.value, ns: priceOf(applied.value) }] : [];
-  });
-  priced.sort((a, b) => a.ns - b.ns);
-  return priced.find(({ scheduled }) => checkSchedule(scheduled).ok)?.ns ?? Infinity;
-}
-
 const partialSums = (region: string): string => `${region}.parts`;
 
 /** The region as products of parts of the depth and their sum; none where that is not worth a price. */
@@ -90,10 +68,10 @@ export function splitProduct(
   const form = productForm(region, statement);
   if (typeof form === "string" || form.rows.extent < 2 || form.columns.extent < 2) return [];
   const tiles = (form.rows.extent * form.columns.extent * form.batch.extent) / usualTile;
-  const deep = form.depth.loops[0];
-  const extent = deep && constantValue(deep.extent)!;
-  if (!extent || tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
-  return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
+  if (tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
+  // Of a window, its channels.
+  const deep = form.depth.loops.find((l) => constantValue(l.extent)! % parts === 0);
+  return deep ? [splitAt(region, statement, deep, parts)] : [];
 }
 
 /** The same of a fold of one value that is no product, or one of a single row or column, where threads would be too few. */

@@ -7,25 +7,14 @@
 import { coalesceRegion } from "../../region/coalesce.ts";
 import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
 import type { Region } from "../../region/nest.ts";
-import { regionClass } from "../../region/region-hash.ts";
 import type { LayOut } from "../../region/regions-of.ts";
-import { applySchedule } from "../apply.ts";
-import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
-import { decideSchedule } from "../legality/legality.ts";
-import type { PricingOptions } from "../states/region-prices.ts";
 import { rowsForm } from "./rows-form.ts";
 
 /** Statements of one kernel, at most. */
 const mostStatements = 8;
 
-export function joinRows(pricing: PricingOptions): LayOut {
-  const known = new Map<string, number>();
-  const priceOf = (region: Region): number => {
-    const { key } = regionClass(region);
-    const price = known.get(key) ?? cheapest(coalesceRegion(region).region, pricing);
-    known.set(key, price);
-    return price;
-  };
+/** @param priceOf nanoseconds of a region by its cheapest schedule */
+export function joinRows(priceOf: (region: Region) => number): LayOut {
   return (regions, nests) => {
     const analysed = analyseProgram(nests);
     const taken = new Set<number>();
@@ -45,17 +34,6 @@ export function joinRows(pricing: PricingOptions): LayOut {
     });
     return { regions: laidOut, tensors: new Map() };
   };
-}
-
-/** Nanoseconds of the cheapest schedule that is legal; of several statements, of those as one kernel. */
-function cheapest(region: Region, { target, priceOf }: PricingOptions): number {
-  const priced = enumerateBlockSchedules(region, target).flatMap((schedule) => {
-    const applied = applySchedule(region, schedule);
-    if (!applied.ok || (region.statements.length > 1 && !applied.value.rows)) return [];
-    return [{ scheduled: applied.value, ns: priceOf(applied.value) }];
-  });
-  priced.sort((a, b) => a.ns - b.ns);
-  return priced.find(({ scheduled }) => decideSchedule(scheduled).ok)?.ns ?? Infinity;
 }
 
 function tensorsRead({ reads, finishReads, indirects }: Region["statements"][number]) {
