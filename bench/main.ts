@@ -12,6 +12,7 @@ import { DiagnosticError, formatDiagnostic } from "../src/support/diagnostic.ts"
 import { lineChartSvg, type NamedChart } from "./chart.ts";
 import { type BenchCommandLine, type Clock, readBenchCommandLine } from "./command-line.ts";
 import { type Contest, type ContestOutcome, type Protocol, runContest } from "./measure/contest.ts";
+import { restFor } from "./measure/rest.ts";
 import { installPeers, missingPeers } from "./peers.ts";
 import { exitCodes, Refusal, runToExit } from "./refusal.ts";
 import {
@@ -64,11 +65,12 @@ function requirePeers({ suite, installPeers: mayInstall }: BenchCommandLine): vo
 
 async function runCase(
   benchCase: BenchCase,
-  { rounds, seconds, clock }: BenchCommandLine,
+  { rounds, seconds, clock, threads }: BenchCommandLine,
 ): Promise<BenchRow | FailedCase> {
   if ("measure" in benchCase) return benchCase.measure();
   const contest = await openCase(benchCase);
   if ("reason" in contest) return contest;
+  const rest = restFor(threads);
   try {
     const row = rowOf(
       benchCase,
@@ -77,6 +79,7 @@ async function runCase(
         rounds,
         longNs: 1e9 * seconds,
         clock: clocks[clock],
+        ...(rest && { rest }),
       }),
     );
     return "ratio" in row && contest.beside ? { ...row, beside: contest.beside } : row;

@@ -56,6 +56,18 @@ describe("runContest", () => {
     expect(contest.log).not.toContain("B");
   });
 
+  test("rests before the turns of both sides", async () => {
+    const contest = new FakeContest({ ours: 100, peer: 250 });
+    const rest = async (): Promise<void> => {
+      contest.log.push("rest");
+      contest.now += 1e6;
+    };
+    const outcome = await run(contest, { rounds: 2, rest });
+    expect(outcome).toMatchObject({ estimate: { oursNs: 100, peerNs: 250 } });
+    const turns = contest.log.slice(-10).join(" ");
+    expect(turns).toMatch(/refresh \d+ rest A rest B refresh \d+ rest B rest A/);
+  });
+
   test("checks first, then alternates on fresh inputs", async () => {
     const contest = new FakeContest({ ours: 100, peer: 250 });
     expect(await run(contest)).toEqual({

@@ -37,6 +37,8 @@ export interface Protocol extends SamplingProtocol {
   readonly seed: number;
   /** Nanoseconds from a fixed point. */
   readonly clock: () => number;
+  /** Taken before every turn of either side, outside of its time (rest.ts); absent: none. */
+  readonly rest?: () => Promise<void>;
 }
 
 export type ContestOutcome =
@@ -49,7 +51,7 @@ const checkShare = 0.1;
 
 export async function runContest(contest: Contest, protocol: Protocol): Promise<ContestOutcome> {
   const rng = new Rng(protocol.seed);
-  const { checks, clock, longNs = Infinity } = protocol;
+  const { checks, clock, rest, longNs = Infinity } = protocol;
   if (contest.isOneProgram)
     return { kind: "measured", estimate: await timeOnce(contest, protocol) };
   const start = clock();
@@ -59,8 +61,8 @@ export async function runContest(contest: Contest, protocol: Protocol): Promise<
     if (difference !== undefined) return { kind: "wrong", reason: difference };
   }
   const sides = [repeating(contest.ours), repeating(contest.peer)];
-  const refresh = () => contest.refresh(rng);
-  const [ours, peer] = await sampleInTurns(sides, protocol, clock, refresh);
+  const between = { refresh: () => contest.refresh(rng), ...(rest && { rest }) };
+  const [ours, peer] = await sampleInTurns(sides, protocol, clock, between);
   const pairs = ours!.map((oursNs, i) => ({ oursNs, peerNs: peer![i]! }));
   const { floorNs = {} } = contest;
   const broken =
@@ -74,10 +76,10 @@ export async function runContest(contest: Contest, protocol: Protocol): Promise<
 async function timeOnce(contest: Contest, protocol: Protocol): Promise<RatioEstimate> {
   const rng = new Rng(protocol.seed);
   contest.refresh(rng);
-  const refresh = () => contest.refresh(rng);
+  const between = { refresh: () => contest.refresh(rng) };
   const rounds = Math.min(protocol.rounds, leastRounds);
   const sides = [repeating(contest.ours)];
-  const [times] = await sampleInTurns(sides, { ...protocol, rounds }, protocol.clock, refresh);
+  const [times] = await sampleInTurns(sides, { ...protocol, rounds }, protocol.clock, between);
   const ns = median(times!);
   return { oursNs: ns, peerNs: ns, ratio: 1, low: 1, high: 1, n: times!.length };
 }

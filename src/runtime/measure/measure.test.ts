@@ -12,18 +12,36 @@ describe("sampleInTurns", () => {
     };
     const protocol = { rounds: 2, warmUp: 3, leastSampleNs: 100 };
     const sides = [side("a", 10), side("b", 400)];
-    const samples = await sampleInTurns(
-      sides,
-      protocol,
-      () => now,
-      () => log.push("-"),
-    );
+    const samples = await sampleInTurns(sides, protocol, () => now, {
+      refresh: () => log.push("-"),
+    });
     expect(samples).toEqual([
       [10, 10],
       [400, 400],
     ]);
     expect(log.join(" ")).toBe("a1 b1 a2 b2 a3 b3 - a10 b1 - b1 a10");
     expect(describeProtocol(protocol)).toContain("2 rounds");
+  });
+
+  it("rests before each turn that counts, and times none of it", async () => {
+    let now = 0;
+    const log: string[] = [];
+    const side = (name: string) => () => {
+      log.push(name);
+      now += 10;
+    };
+    const rest = async (): Promise<void> => {
+      log.push("rest");
+      now += 1000;
+    };
+    const protocol = { rounds: 2, warmUp: 1, leastSampleNs: 0 };
+    const samples = await sampleInTurns([side("a"), side("b")], protocol, () => now, { rest });
+    expect(samples).toEqual([
+      [10, 10],
+      [10, 10],
+    ]);
+    const turns = "rest a rest b";
+    expect(log.join(" ")).toBe(`a b ${turns} ${turns} rest b rest a`);
   });
 
   it("takes fewer rounds where they are long, but five", async () => {

@@ -16,6 +16,14 @@ export interface SamplingProtocol {
   readonly longNs?: number;
 }
 
+/** What happens between the turns, outside of all times. */
+export interface BetweenTurns {
+  /** Before each round. */
+  readonly refresh?: () => void;
+  /** Before each turn that counts, whoever's it is: until nothing runs on of the turn before. */
+  readonly rest?: () => Promise<void>;
+}
+
 /** Something that can be run `repeats` times in a row. */
 export type TimedSide = (repeats: number) => void | Promise<void>;
 
@@ -32,13 +40,12 @@ export function describeProtocol({ rounds, warmUp, leastSampleNs }: SamplingProt
 /**
  * Nanoseconds of one run, by side and round.
  * @param clock nanoseconds from a fixed point
- * @param refresh called before each round, untimed
  */
 export async function sampleInTurns(
   sides: readonly TimedSide[],
   protocol: SamplingProtocol,
   clock: () => number,
-  refresh: () => void = () => {},
+  { refresh = () => {}, rest = async () => {} }: BetweenTurns = {},
 ): Promise<readonly (readonly number[])[]> {
   const { rounds, warmUp, leastSampleNs, longNs = Infinity } = protocol;
   invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
@@ -52,6 +59,7 @@ export async function sampleInTurns(
   const repeats: number[] = [];
   let roundNs = 0;
   for (const [i, side] of sides.entries()) {
+    await rest();
     const once = await timeOf(side, warming[i]! + 1, clock);
     repeats.push(Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / once))));
     roundNs += once * repeats.at(-1)!;
@@ -61,7 +69,10 @@ export async function sampleInTurns(
   for (let round = 0; round < Math.min(rounds, affordable); round++) {
     refresh();
     const order = round % 2 === 0 ? [...sides.keys()] : [...sides.keys()].reverse();
-    for (const i of order) samples[i]!.push(await timeOf(sides[i]!, repeats[i]!, clock));
+    for (const i of order) {
+      await rest();
+      samples[i]!.push(await timeOf(sides[i]!, repeats[i]!, clock));
+    }
   }
   return samples;
 }
