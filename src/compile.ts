@@ -104,7 +104,15 @@ export interface CompileOptions {
   readonly measured?: ReadonlyMap<string, Schedule>;
   /** Called before each pass with its name: progress. */
   readonly onPass?: (pass: string) => void;
+  /**
+   * Called with the regions as soon as their schedules stand, before they become one program; again where
+   * that program is refused and others take their place.
+   */
+  readonly onScheduled?: (scheduled: ScheduledRegions) => void;
 }
+
+/** The regions of a program, and what holds of their symbols. */
+export type ScheduledRegions = Pick<CompiledModel, "regions" | "regionRequires">;
 
 export interface CompiledRegion {
   readonly name: string;
@@ -272,8 +280,10 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   const made = (chosen: readonly ChosenSchedule[]) => {
     const all = [...chosen, ...stepSchedules(given.value)];
     const regions = all.map((s) => describeChoice(s, target, prices));
-    onPass("lower");
     const lowering = loweringOf(given.value, chosen);
+    const regionRequires = requiresOfRegions(lowering);
+    options.onScheduled?.({ regions, regionRequires });
+    onPass("lower");
     const plan = lowerProgram(lowering, target);
     if (!plan.ok) return plan;
     onPass("validate");
@@ -281,7 +291,6 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
     if (!valid.ok) return fail(notProved(valid.diagnostics));
     const { certificate } = choice;
     const nests = nestsWithSteps(lowering);
-    const regionRequires = requiresOfRegions(lowering);
     const found = { from, model, nests, regions, regionRequires, certificate };
     const whole = { ...found, plan: plan.value, prices };
     return ok(whole, [...warnings, ...plan.warnings]);

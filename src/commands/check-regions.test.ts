@@ -5,11 +5,12 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { type CompiledModel, compileModel } from "../compile.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { noWeights } from "../interp/graph.ts";
+import { ChildRunner } from "../runtime/child/child-runner.ts";
 import { openAppendLog } from "../runtime/files/append-log.ts";
 import { TrialStore } from "../store/trial-store.ts";
 import type { Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
-import { checkOf, checkRegions, describeChecks } from "./actions/check-regions.ts";
+import { checkOf, checkRegions, describeChecks, RegionChecking } from "./actions/check-regions.ts";
 import { defaultStorePath } from "./actions/trials.ts";
 
 let folder = "";
@@ -82,4 +83,25 @@ it("checks nothing for a machine that is not here, and says so (VER004)", async 
   const found = unwrap(await checkRegions(compiled("abs"), elsewhere, quiet));
   expect(found.warnings).toMatchObject([{ code: "VER004", severity: "warning" }]);
   expect(describeChecks(found.reports)).toContain("1 regions not checked");
+});
+
+it("has asked for everything before the program is whole, and drops what is not part of it", async () => {
+  const runner = new ChildRunner();
+  const asked = vi.spyOn(runner, "request");
+  const checking = new RegionChecking({ ...quiet, runner });
+  const kinds = () => asked.mock.calls.map(([request]) => request.kind);
+  const dropped = compiled("neg");
+  checking.begin(dropped, target);
+  expect(kinds()).toEqual(["load", "run", "read", "unload"]);
+  const whole = compiled("abs");
+  checking.begin(whole, target);
+  expect(kinds()).toHaveLength(8);
+  const found = unwrap(await checking.finish(whole, target));
+  expect(kinds()).toHaveLength(8);
+  expect(found).toMatchObject({ faults: [], warnings: [] });
+  expect(found.reports.map((r) => r.region)).toEqual(whole.regions.map((r) => r.name));
+  // Nothing starts another child behind it.
+  const ended = new RegionChecking(quiet);
+  ended.begin(whole, target);
+  await ended.end();
 });

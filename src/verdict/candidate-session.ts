@@ -52,8 +52,11 @@ export class CandidateSession {
   async load(): Promise<Step<void>> {
     const program = printProgram(this.#candidate.program);
     const { threads } = this.#bench;
-    const loaded = await this.#ask({ kind: "load", program, id: this.id, threads });
+    const loading = this.#ask({ kind: "load", program, id: this.id, threads });
+    // Of the child that was asked; what is asked behind it is refused there if this is.
     this.#generation = this.#bench.runner.generation;
+    const loaded = await loading;
+    if (loaded.kind !== "done") this.#generation = -1;
     return loaded.kind === "done" ? { kind: "done", value: undefined } : loaded;
   }
 
@@ -89,7 +92,7 @@ export class CandidateSession {
     return { kind: "done", value: answer.value.samples };
   }
 
-  /** Whether the child that has the program is still there. */
+  /** Whether the child that was asked to load the program is still there. */
   get isLoaded(): boolean {
     return this.#generation === this.#bench.runner.generation;
   }

@@ -30,7 +30,11 @@ export class CheckBlocks {
   readonly blocks: FillBlocks = new Map();
 }
 
-/** Checks a loaded candidate for each set of symbol values that is drawn. */
+/**
+ * Checks a candidate for each set of symbol values that is drawn. All that it asks of the child is asked
+ * before this returns its promise, so that the child goes from one to the next by itself; but for a check
+ * that is made again, for which a session that was unloaded meanwhile is loaded again.
+ */
 export async function checkCandidate(
   candidate: Candidate,
   session: CandidateSession,
@@ -44,10 +48,13 @@ export async function checkCandidate(
     const at = `region ${candidate.region.name}`;
     return { kind: "unchecked", diagnostics: [diagnostic("VER004", message, { at })] };
   }
-  let agreement: Agreement | undefined;
-  for (const symbols of bindings) {
+  const asked = bindings.map((symbols) => {
     const check = new Check({ candidate, session, symbols, seed, shared });
-    const outcome = await check.withSigns();
+    return { check, first: check.once("any") };
+  });
+  let agreement: Agreement | undefined;
+  for (const { check, first } of asked) {
+    const outcome = await check.withSigns(first);
     if (outcome.kind !== "agrees") return outcome;
     agreement = agreement?.and(outcome.agreement) ?? outcome.agreement;
   }
@@ -76,15 +83,18 @@ class Check {
     this.#parts = parts;
   }
 
-  async withSigns(): Promise<CheckOutcome> {
-    const first = await this.#once("any");
+  async withSigns(asked: Promise<CheckOutcome>): Promise<CheckOutcome> {
+    const first = await asked;
     if (first.kind !== "agrees" || !this.#vague) return first;
-    const second = await this.#once("positive");
+    const { session } = this.#parts;
+    const loaded = session.isLoaded ? undefined : await session.load();
+    if (loaded && loaded.kind !== "done") return loaded;
+    const second = await this.once("positive");
     if (second.kind !== "agrees") return second;
     return { kind: "agrees", agreement: first.agreement.and(second.agreement) };
   }
 
-  async #once(sign: Fill["sign"]): Promise<CheckOutcome> {
+  async once(sign: Fill["sign"]): Promise<CheckOutcome> {
     const { candidate, session, symbols, seed, shared } = this.#parts;
     const { region } = candidate;
     const rng = new Rng(seed);
@@ -97,7 +107,6 @@ class Check {
     const contents = [...fills].map(([tensor, fill]) => {
       return { tensor, fill, shape: oracle.shapeOf(tensor) };
     });
-    // Asked together: the child goes from one to the next by itself.
     const running = session.run(Object.fromEntries(symbols), contents);
     const reading = this.#read(oracle);
     const [ran, found] = [await running, await reading];
@@ -115,10 +124,14 @@ class Check {
     const { session, candidate } = this.#parts;
     const elements = new Map<string, ReadonlyMap<number, ScalarValue>>();
     let unwritten: Found["unwritten"];
-    for (const [tensor, offsets] of oracle.plan.offsets) {
+    const asked = [...oracle.plan.offsets].map(([tensor, offsets]) => {
       const { dtype } = candidate.region.tensors.get(tensor)!;
       const whole = oracle.plan.whole.has(tensor) || dtypes[dtype].bits < 8;
-      const answer = await session.read(tensor, whole ? undefined : offsets);
+      const reading = session.read(tensor, whole ? undefined : offsets);
+      return { tensor, offsets, dtype, whole, reading };
+    });
+    for (const { tensor, offsets, dtype, whole, reading } of asked) {
+      const answer = await reading;
       if (answer.kind !== "done") return answer;
       const { bytes, unwritten: hole } = answer.value;
       const count = elementCount(oracle.shapeOf(tensor));

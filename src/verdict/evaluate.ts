@@ -58,10 +58,15 @@ export async function evaluate(
   const valid = bench.validate(candidate.program);
   if (!valid.ok) return because(rejected("illegal", valid.diagnostics));
   const session = new CandidateSession(candidate, bench);
-  const loaded = await session.load();
+  const loading = session.load();
+  const checking = checkCandidate(candidate, session, bench, how.shared);
+  // Out of the child's memory before the next candidate.
+  const unloading = how.measuring ? undefined : session.unload();
+  const loaded = await loading;
+  const checked = await checking;
+  await unloading;
   if (loaded.kind !== "done") return because(loaded);
   try {
-    const checked = await checkCandidate(candidate, session, bench, how.shared);
     if (checked.kind === "unchecked") {
       const estimated = { kind: "estimated", estimate: how.estimate(candidate) } as const;
       return because(estimated, checked.diagnostics);

@@ -4,7 +4,7 @@
  * fails the command.
  */
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
-import type { CompiledModel, CompiledRegion } from "../../compile.ts";
+import type { CompiledRegion, ScheduledRegions } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { codeClass } from "../../program/code-class.ts";
 import { printProgram } from "../../program/program-text.ts";
@@ -91,85 +91,139 @@ export interface Checking {
   readonly runner?: ChildRunner;
 }
 
-export async function checkRegions(
-  { regions, regionRequires }: CompiledModel,
-  target: Target,
-  { seed, progress, runner = new ChildRunner() }: Checking,
-): Promise<Result<CheckedRegions>> {
-  if (!runnableTargets().names.includes(target.name)) {
-    await runner.dispose();
-    return ok(notHere(regions, target));
+/** The checks of one program's regions, which may begin before the program is whole. */
+export class RegionChecking {
+  readonly #checking: Required<Checking>;
+  #begun:
+    | { readonly scheduled: ScheduledRegions; readonly checks: Result<RegionChecks> }
+    | undefined;
+
+  constructor({ runner = new ChildRunner(), ...checking }: Checking) {
+    this.#checking = { ...checking, runner };
   }
-  // The validator has had the whole program: compile.ts.
-  const validate: Bench["validate"] = (p) => ok(p);
-  const bench: Bench = { runner, validate, threads, seed, deadlineMs };
-  const checks = new RegionChecks(bench);
-  try {
-    for (const [i, region] of regions.entries()) {
-      progress(`check ${i + 1} of ${regions.length}: ${region.name}`);
-      const lowered = lowerRegionProgram(region.scheduled, target, regionRequires);
-      if (!lowered.ok) return lowered;
-      await checks.add(region, lowered.value.program);
+
+  /** The child is asked for as much as it is sent at once; what was begun before for other regions is dropped. */
+  begin(scheduled: ScheduledRegions, target: Target): void {
+    if (!runnableTargets().names.includes(target.name)) return;
+    const { seed, runner } = this.#checking;
+    // The validator has the whole program: compile.ts.
+    const bench: Bench = { runner, validate: (p) => ok(p), threads, seed, deadlineMs };
+    const checks = new RegionChecks(bench);
+    this.#drop();
+    this.#begun = { scheduled, checks: addAll(checks, scheduled, target) };
+  }
+
+  async finish(compiled: ScheduledRegions, target: Target): Promise<Result<CheckedRegions>> {
+    const { progress } = this.#checking;
+    try {
+      if (!runnableTargets().names.includes(target.name))
+        return ok(notHere(compiled.regions, target));
+      if (this.#begun?.scheduled.regions !== compiled.regions) this.begin(compiled, target);
+      const { checks } = this.#begun!;
+      if (!checks.ok) return checks;
+      await checks.value.settle(progress);
+      return ok(reportOf(checks.value));
+    } finally {
+      await this.end();
     }
-    await checks.settle();
-  } finally {
-    await runner.dispose();
   }
+
+  /** Ends the child, and what was begun. */
+  async end(): Promise<void> {
+    this.#drop();
+    await this.#checking.runner.dispose();
+  }
+
+  #drop(): void {
+    if (this.#begun?.checks.ok) this.#begun.checks.value.drop();
+    this.#begun = undefined;
+  }
+}
+
+export function checkRegions(
+  compiled: ScheduledRegions,
+  target: Target,
+  checking: Checking,
+): Promise<Result<CheckedRegions>> {
+  return new RegionChecking(checking).finish(compiled, target);
+}
+
+function addAll(
+  checks: RegionChecks,
+  { regions, regionRequires }: ScheduledRegions,
+  target: Target,
+): Result<RegionChecks> {
+  for (const region of regions) {
+    const lowered = lowerRegionProgram(region.scheduled, target, regionRequires);
+    if (!lowered.ok) return lowered;
+    checks.add(region, lowered.value.program);
+  }
+  return ok(checks);
+}
+
+function reportOf(checks: RegionChecks): CheckedRegions {
   const { reports, trials } = checks.found();
   const recorded = new TrialStore(openAppendLog(defaultStorePath())).record(trials);
   const lost = recorded.ok ? [] : recorded.diagnostics;
-  return ok({
+  return {
     reports,
     faults: reports.flatMap(faultsOf),
     warnings: [...reports.flatMap((r) => r.unchecked), ...lost].map((d) => ({
       ...d,
       severity: "warning",
     })),
-  });
+  };
 }
 
 interface RegionCheck {
   readonly region: CompiledRegion;
   readonly candidate: Candidate;
-  readonly key: string;
   /** An earlier check of the same code. */
   readonly sameAs?: RegionCheck;
   evaluation?: Evaluation;
 }
 
-/** Regions that are checked side by side: the child runs some while the oracle computes another. */
-const atOnce = 4;
+/**
+ * Regions whose answers are waited for at a time. The child has one of them in memory, the others are the
+ * texts of their programs in its queue: it is never idle while there is one.
+ */
+const atOnce = 64;
 
 /**
- * Several regions at a time. Code that was checked
- * under other names is not run again, unless something was wrong with it.
+ * Code that was checked under other names is not run again, unless something was wrong with it.
  */
 class RegionChecks {
   readonly #bench: Bench;
   readonly #shared = new CheckBlocks();
   readonly #checks: RegionCheck[] = [];
   readonly #first = new Map<string, RegionCheck>();
-  readonly #running: Promise<void>[] = [];
+  /** In the order in which they are asked for. */
+  readonly #open: RegionCheck[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #done = 0;
 
   constructor(bench: Bench) {
     this.#bench = bench;
   }
 
-  async add(region: CompiledRegion, program: Candidate["program"]): Promise<void> {
+  add(region: CompiledRegion, program: Candidate["program"]): void {
     const key = `${regionClass(region.scheduled.region).key}\n${codeClass(program)}`;
     const sameAs = this.#first.get(key);
-    const check = { region, candidate: candidateOf(region, program), key };
-    this.#checks.push({ ...check, ...(sameAs && { sameAs }) });
+    const check = { region, candidate: candidateOf(region, program), ...(sameAs && { sameAs }) };
+    this.#checks.push(check);
     if (sameAs) return;
-    const own = this.#checks.at(-1)!;
-    this.#first.set(key, own);
-    if (this.#running.length === atOnce) await this.#running.shift();
-    this.#running.push(this.#evaluate(own));
+    this.#first.set(key, check);
+    this.#open.push(check);
+    if (this.#running.size < atOnce) this.#next();
   }
 
   /** Every check has its evaluation behind this. */
-  async settle(): Promise<void> {
-    await Promise.all(this.#running);
+  async settle(progress: (text: string) => void): Promise<void> {
+    while (this.#running.size > 0) {
+      await Promise.race(this.#running);
+      const all = this.#first.size;
+      progress(`check ${Math.min(this.#done + 1, all)} of ${all}`);
+    }
     for (const check of this.#checks) {
       const evaluation = check.sameAs ? check.sameAs.evaluation! : check.evaluation!;
       const { verdict, unchecked } = evaluation;
@@ -192,6 +246,23 @@ class RegionChecks {
     });
     const own = this.#checks.filter((check) => !isShared(check));
     return { reports, trials: own.map((c) => trialOf(c.candidate, c.evaluation!)) };
+  }
+
+  /** What was not asked for yet never is. */
+  drop(): void {
+    this.#open.length = 0;
+  }
+
+  /** The next open check, and those behind it as this ends. */
+  #next(): void {
+    const check = this.#open.shift();
+    if (!check) return;
+    const running = this.#evaluate(check).then(() => {
+      this.#running.delete(running);
+      this.#done++;
+      this.#next();
+    });
+    this.#running.add(running);
   }
 
   async #evaluate(check: RegionCheck): Promise<void> {

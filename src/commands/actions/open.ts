@@ -36,6 +36,7 @@ export interface OpenArgs {
   readonly rules?: string | undefined;
   readonly explainRewrite?: boolean;
   readonly calibration?: CalibrationWish | undefined;
+  readonly onScheduled?: OpenOptions["onScheduled"];
 }
 
 export function openPath(args: OpenArgs, context: CommandContext): Result<OpenModel> {
@@ -77,6 +78,7 @@ export function readRequest(
     ...(rules.value.length > 0 && { rules: rules.value }),
     ...(args.explainRewrite && { explainRewrite: true }),
     calibration: args.calibration ?? "auto",
+    ...(args.onScheduled && { onScheduled: args.onScheduled }),
     onPass: context.progress,
   };
   return ok({ source: source.value, options });

@@ -16,7 +16,7 @@ import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
-import { checkOf, checkRegions, describeChecks, withChecks } from "./check-regions.ts";
+import { checkOf, describeChecks, RegionChecking, withChecks } from "./check-regions.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { PortableChild, type WithPortable } from "./portable-child.ts";
@@ -69,13 +69,15 @@ const measuringThreads = 2;
 async function openMeasured(
   args: OptimizeArgs,
   context: CommandContext,
-  portable: PortableChild | undefined,
+  { portable, checking }: Processes,
 ): Promise<Result<{ readonly opened: OpenModel; readonly measured?: MeasuredRegions }>> {
   const own = { ...args, portable: portable === undefined };
-  const first = openPath(own, context);
+  const { budget: seconds } = args;
+  // Where schedules are measured, others may take their place.
+  const begin: OpenArgs["onScheduled"] = (scheduled, target) => checking.begin(scheduled, target);
+  const first = openPath(seconds === undefined ? { ...own, onScheduled: begin } : own, context);
   if (!first.ok) return first;
   const { origin, target } = first.value;
-  const { budget: seconds } = args;
   const runsHere = runnableTargets().names.includes(target.name);
   if (seconds === undefined || !origin || !runsHere)
     return ok({ opened: first.value }, first.warnings);
@@ -105,26 +107,28 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
   // The process that checks gets ready while the model is compiled.
   const runner = new ChildRunner();
   if (["auto", "cpu", ...runnableTargets().names].includes(args.target)) runner.warm();
+  const checking = new RegionChecking({ seed: args.seed ?? 0, progress: context.progress, runner });
   const portable = PortableChild.isWorth(args) ? new PortableChild(args) : undefined;
   try {
-    return await optimizeWith({ runner, portable }, args, context);
+    return await optimizeWith({ checking, portable }, args, context);
   } finally {
     portable?.end();
-    await runner.dispose();
+    await checking.end();
   }
 };
 
 interface Processes {
-  readonly runner: ChildRunner;
+  readonly checking: RegionChecking;
   readonly portable: PortableChild | undefined;
 }
 
 async function optimizeWith(
-  { runner, portable }: Processes,
+  processes: Processes,
   args: OptimizeArgs,
   context: CommandContext,
 ): Promise<Result<CommandResult>> {
-  const opened = await openMeasured(args, context, portable);
+  const { checking, portable } = processes;
+  const opened = await openMeasured(args, context, processes);
   if (!opened.ok) return opened;
   const { measured } = opened.value;
   const { artifact: own, target, origin } = opened.value.opened;
@@ -135,9 +139,7 @@ async function optimizeWith(
       }),
     );
   }
-  const { seed = 0 } = args;
-  const checking = { seed, progress: context.progress, runner };
-  const checks = checkRegions(origin.compiled, target, checking);
+  const checks = checking.finish(origin.compiled, target);
   // While the child runs the first regions, which it has been sent by the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   const code = emitRunnable({ artifact: own, emitted: new Map() });

@@ -13,7 +13,7 @@ import { type Container, openContainer } from "../../artifact/container.ts";
 import { readContainer } from "../../artifact/read-artifact.ts";
 import { readerOfWeights } from "../../artifact/weights.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
-import { type CompiledModel, compileModel } from "../../compile.ts";
+import { type CompiledModel, compileModel, type ScheduledRegions } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
@@ -67,6 +67,8 @@ export interface OpenOptions extends GivenSizes {
   /** Prices that were fitted to this machine; default: off. */
   readonly calibration?: CalibrationWish;
   readonly onPass?: (pass: string) => void;
+  /** See CompileOptions. */
+  readonly onScheduled?: (scheduled: ScheduledRegions, target: Target) => void;
   /** What earlier loads left; by default the user's cache folder, where this is a built package. */
   readonly kept?: KeptFiles | undefined;
 }
@@ -306,6 +308,7 @@ export function compileImported(
     ...(options.explainRewrite && { explain: true }),
     ...(options.measured && { measured: options.measured }),
     ...(options.onPass && { onPass: options.onPass }),
+    ...(options.onScheduled && { onScheduled: (s) => options.onScheduled!(s, target) }),
   });
   if (!compiled.ok) return compiled;
   const { model } = compiled.value;

@@ -30,6 +30,8 @@ interface Loaded {
 export class CandidateHost {
   readonly #clock: () => number;
   readonly #programs = new Map<number, Loaded>();
+  /** Why programs were not loaded: what was asked of them meanwhile is refused with the same words. */
+  readonly #refused = new Map<number, ChildReply>();
   readonly #blocks: FillBlocks = new Map();
 
   /** @param clock nanoseconds */
@@ -38,9 +40,18 @@ export class CandidateHost {
   }
 
   async handle(request: ChildRequest): Promise<ChildReply> {
+    if (request.kind === "load") {
+      const reply = this.#load(request);
+      if (reply.kind === "failed") this.#refused.set(request.id, reply);
+      else this.#refused.delete(request.id);
+      return reply;
+    }
+    const refused = request.kind === "time" ? undefined : this.#refused.get(request.id);
+    if (refused) {
+      if (request.kind === "unload") this.#refused.delete(request.id);
+      return refused;
+    }
     switch (request.kind) {
-      case "load":
-        return this.#load(request);
       case "run":
         return this.#run(request);
       case "read":

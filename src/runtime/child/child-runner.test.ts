@@ -113,6 +113,26 @@ describe("a child that runs candidates", () => {
     expect(runner.generation).toBe(2);
   });
 
+  it("does not take its own absence for the child's", async () => {
+    runner = new ChildRunner();
+    await runner.request(load(program(copy)), 20_000);
+    const answer = runner.request(run, 100);
+    const until = performance.now() + 400;
+    while (performance.now() < until);
+    expect(await answer).toMatchObject({ kind: "answered" });
+    expect(runner.generation).toBe(1);
+  });
+
+  it("refuses what was asked of a program while it was refused", async () => {
+    runner = new ChildRunner();
+    const foreign = program(copy).replace(`for "wasm"`, `for "abacus"`);
+    const asked = [load(foreign), run, read].map((request) => runner!.request(request, 20_000));
+    const refused = { kind: "refused", diagnostics: [{ code: "RUN040" }] };
+    expect(await Promise.all(asked)).toMatchObject([refused, refused, refused]);
+    expect(await runner.request(load(program(copy)), 20_000)).toMatchObject({ kind: "answered" });
+    expect(await runner.request(run, 20_000)).toMatchObject({ kind: "answered" });
+  });
+
   it("reports the first element that nobody wrote", async () => {
     runner = new ChildRunner();
     await runner.request(load(program("store y[0] = load.f32 x[0]")), 20_000);

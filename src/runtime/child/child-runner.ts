@@ -43,6 +43,8 @@ export interface ChildOptions {
   readonly entry?: string;
 }
 
+/** By how much a timer may be late in an owner that listens. */
+const latenessMs = 20;
 /** Bytes of the child's last words that are kept. */
 const stderrBytes = 4096;
 
@@ -154,9 +156,14 @@ export class ChildRunner implements CandidateRunner {
     clearTimeout(this.#watchdog);
     const [first] = this.#waiting;
     if (!first) return;
+    const { deadlineMs } = first;
+    const due = performance.now() + deadlineMs;
     // The timer keeps the owner alive until the answer; the child itself does not.
-    const lose = () => void this.#lose({ kind: "hung", afterMs: first.deadlineMs });
-    this.#watchdog = setTimeout(lose, first.deadlineMs);
+    this.#watchdog = setTimeout(() => {
+      // An owner that was busy itself has not listened: the answer may be there.
+      if (performance.now() > due + latenessMs) this.#watch();
+      else void this.#lose({ kind: "hung", afterMs: deadlineMs });
+    }, deadlineMs);
   }
 
   /** Ends the child. What waited longest is the cause, the others are lost with it. */

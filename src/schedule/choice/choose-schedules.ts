@@ -116,10 +116,11 @@ export function chooseSchedules(
     mostTiles: Math.max(fewestTiles, Math.min(mostTiles, each)),
     known: memory.tiles,
   };
+  const applied = new AppliedSchedules();
   const narrowed = regions.map((region, i): ModelRegion | undefined => {
     const found = coarse[i];
     if (!found) return undefined;
-    const refining = { ...fine, ...pricesOf(region, options) };
+    const refining = { ...fine, ...pricesOf(region, applied, options) };
     const isRefined = isChain(region) || !isWorth(found);
     const states = isRefined ? found : refineStates(found, refining);
     return { name: region.name, states: onlyMeasured(states, region, options) };
@@ -139,6 +140,7 @@ export function chooseSchedules(
       solution: outcome.solution,
       target,
       classes: memory.classes,
+      applied,
     });
     if (chosen.kind === "chosen") {
       const certificate = certificateOf(problem, outcome, variables, trace);
@@ -150,12 +152,27 @@ export function chooseSchedules(
   }
 }
 
+/** Schedules as they stand on regions: the code that a price was made of is not made again for the choice. */
+class AppliedSchedules {
+  readonly #known = new Map<Region, Map<string, Result<ScheduledRegion>>>();
+
+  apply(region: Region, schedule: Schedule): Result<ScheduledRegion> {
+    const ofRegion = this.#known.get(region) ?? new Map<string, Result<ScheduledRegion>>();
+    this.#known.set(region, ofRegion);
+    const key = printSchedule(schedule);
+    const applied = ofRegion.get(key) ?? applySchedule(region, schedule);
+    ofRegion.set(key, applied);
+    return applied;
+  }
+}
+
 function pricesOf(
   region: Region,
+  schedules: AppliedSchedules,
   { codePriceOf, pricerOf }: ChoosingOptions,
 ): Pick<Refining, "region" | "boundNs" | "priceOf"> {
   const priceOf = (state: RegionState): number | undefined => {
-    const applied = applySchedule(region, state.schedule());
+    const applied = schedules.apply(region, state.schedule());
     return applied.ok ? codePriceOf(applied.value) : undefined;
   };
   return { region, boundNs: pricerOf(region).boundNs, priceOf };
@@ -210,12 +227,13 @@ interface Choice {
   readonly solution: ArrayLike<number>;
   readonly target: Target;
   readonly classes: LegalityClasses;
+  readonly applied: AppliedSchedules;
 }
 
 function applyChoice(
   regions: readonly Region[],
   narrowed: readonly (ModelRegion | undefined)[],
-  { solution, target, classes }: Choice,
+  { solution, target, classes, applied: known }: Choice,
 ): Applied {
   const schedules: ChosenSchedule[] = [];
   let variable = 0;
@@ -224,7 +242,7 @@ function applyChoice(
     const state = states && solution[variable++]!;
     const plain: Schedule = { region: region.name, target: target.name, directives: [] };
     const schedule = states ? states.states[state!]!.schedule() : plain;
-    const applied = applySchedule(region, schedule);
+    const applied = known.apply(region, schedule);
     const legal = applied.ok ? decideSchedule(applied.value, classes) : applied;
     if (!legal.ok) {
       const { diagnostics } = legal;
