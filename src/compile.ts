@@ -210,19 +210,20 @@ function improve(
   { target, rewrite = "off", rules = [], explain = false, onPass, model }: CompileOptions,
 ): Result<Rewritten | undefined> {
   if (rewrite === "off") return ok(undefined);
-  // All graphs are scheduled and priced whole behind this.
   return rewriteFor(prepared, target, onPass, {
     ...(rewrite === "approximate" && { phases: approximatePhases }),
     ...(model && { core: model.core }),
     ...forSearch,
     ownRules: rules,
     explain,
-    wholePrices: false,
   });
 }
 
-/** Graphs that the search is given beside the import, and candidates that their parts are made of. */
-const forSearch = { wholes: 3, count: 2 };
+/**
+ * Graphs that the search is given beside the import, and candidates that their parts are made of. All graphs
+ * are scheduled and priced whole behind rewriting.
+ */
+export const forSearch = { wholes: 3, count: 2, wholePrices: false };
 /** Stands for any number above one. */
 const defaultThreads = 2;
 

@@ -2,7 +2,7 @@
  * Saturation and extraction of a transformer of 2 to 96 layers beside that of 2, in processor time, the
  * least of a few runs in turns; and all of rewriting, with what the prices take.
  */
-import { rewriteFor } from "../../src/compile.ts";
+import { forSearch, rewriteFor } from "../../src/compile.ts";
 import { GraphPricer } from "../../src/cost/price-graph.ts";
 import { rangesOf } from "../../src/graph/counts.ts";
 import type { Graph, Model } from "../../src/graph/graph.ts";
@@ -20,7 +20,6 @@ import { unwrap } from "../sessions/import-hints.ts";
 import type { ForeignCase } from "../suites/suite.ts";
 import { transformer } from "./networks.ts";
 import { processorNs } from "./processor-time.ts";
-import { asCompiled } from "./scale-cases.ts";
 
 const layerCounts = [2, 4, 8, 16, 32, 64, 96] as const;
 const attempts = 5;
@@ -40,7 +39,7 @@ function layersCase(count: number, target: Target): ForeignCase {
     // The first run compiles the code and does not count.
     const runs = Array.from({ length: attempts + 1 }, () => {
       const times = graphs.map((graph) => processorNs(() => searchParts(graph, target)));
-      all.push(processorNs(() => unwrap(rewriteFor(model, target, undefined, asCompiled))));
+      all.push(processorNs(() => unwrap(rewriteFor(model, target, undefined, forSearch))));
       return times;
     }).slice(1);
     const [ours, peer] = [0, 1].map((side) => Math.min(...runs.map((r) => r[side]!)));

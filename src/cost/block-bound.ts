@@ -19,9 +19,22 @@ export type BlockBoundBy = "arithmetic" | "shared cache" | "memory";
 export interface BlockBound {
   readonly ns: number;
   readonly by: BlockBoundBy;
+  /** Of operands and results, each element once. */
+  readonly bytes: number;
 }
 
+/** Every candidate of a region asks for the same bound. */
+const known = new WeakMap<BlockLimits, WeakMap<Region, BlockBound>>();
+
 export function blockBound(region: Region, limits: BlockLimits): BlockBound {
+  const bounds = known.get(limits) ?? new WeakMap<Region, BlockBound>();
+  known.set(limits, bounds);
+  const bound = bounds.get(region) ?? boundOf(region, limits);
+  bounds.set(region, bound);
+  return bound;
+}
+
+function boundOf(region: Region, limits: BlockLimits): BlockBound {
   const ranges = symbolRanges(region);
   const share = shareOfScores(region);
   const compute = region.statements.reduce((ns, s) => {
@@ -33,7 +46,7 @@ export function blockBound(region: Region, limits: BlockLimits): BlockBound {
   const far = (bytes - limits.nearBytes) / limits.memoryBytesPerNs.value;
   const ns = Math.max(compute, near, far);
   const by = ns === compute ? "arithmetic" : ns === far ? "memory" : "shared cache";
-  return { ns: ns / allowance, by };
+  return { ns: ns / allowance, by, bytes };
 }
 
 /** Operations of the device in a nanosecond: two halves are one register, and products of them a matrix instruction's. */

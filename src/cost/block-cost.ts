@@ -78,10 +78,9 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
     estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();
     if (!guests.has(s.statement.name)) estimateNs += limits.launchNs.value;
   }
-  const bytes = compulsoryBytes(scheduled.region, ranges);
+  const { ns: boundNs, bytes } = blockBound(scheduled.region, limits);
   const isNear = bytes <= limits.nearBytes;
   const rate = isNear ? limits.nearBytesPerNs.value : limits.memoryBytesPerNs.value;
-  const boundNs = blockBound(scheduled.region, limits).ns;
   return { estimateNs: longestOf(estimateNs, limits.launchNs.value + bytes / rate), boundNs };
 }
 

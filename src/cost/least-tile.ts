@@ -74,10 +74,21 @@ interface TileOf {
   readonly core: CoreFigures;
 }
 
+/** What no tile without lanes stays below: its arithmetic, point by point. */
+export function leastScalarNs(
+  { loops }: NestFigures,
+  { arithmetic }: PointWork,
+  { arithmeticPerNs }: CoreFigures,
+): number {
+  const steps = loops.reduce((n, l) => n * l.extent, 1);
+  return roundings * ((steps * arithmetic) / arithmeticPerNs);
+}
+
+/** @param tile with what other forms cost: beyond that a figure that is lower, but not below it, will do */
 export function leastTileNs(
   figures: NestFigures,
   work: PointWork,
-  { micro, packed, core: c }: TileOf,
+  { micro, packed, core: c, limitNs }: TileOf & { readonly limitNs: number },
 ): number {
   let lanes = 1;
   let copies = 1;
@@ -107,6 +118,11 @@ export function leastTileNs(
   );
   const steps = trips * tiles;
   const arithmetic = trips * copies * vectors * each;
+  const linkNs = work.isFusedProduct ? c.latencyNs : c.additionNs;
+  const links = figures.reduces && figures.combine > 0 ? steps * copies * linkNs : 0;
+  const issued = (arithmetic + steps * work.reads.length) / c.issuePerNs;
+  const soon = Math.max(ends, arithmetic / c.arithmeticPerNs, links, issued);
+  if (roundings * soon >= limitNs) return roundings * soon;
   const whole = isDot ? 0 : trips * wholeTiles(figures, micro);
   const wholeLoads = whole > 0 ? leastLoads(figures, work, { micro, packed, core: c }) : noLoads;
   const loads = Math.max(steps * work.reads.length, whole * wholeLoads.loads);
@@ -122,9 +138,8 @@ export function leastTileNs(
     (arithmetic + loads + memory + others + steps * control) / c.issuePerNs,
   );
   if (!figures.reduces) return roundings * Math.max(ends, inside);
-  const linkNs = work.isFusedProduct ? c.latencyNs : c.additionNs;
   const reloads = whole * Math.min(copies, spills / 2) * c.reloadNs;
-  const chained = figures.combine > 0 ? steps * copies * linkNs + reloads : 0;
+  const chained = figures.combine > 0 ? links + reloads : 0;
   return roundings * (Math.max(inside, chained) + ends + tiles * (aroundNs + c.latencyNs));
 }
 

@@ -23,7 +23,14 @@ import {
   together,
   trafficNs,
 } from "./core-figures.ts";
-import { edgeShare, leastTileNs, type PointWork, pointWork, roundings } from "./least-tile.ts";
+import {
+  edgeShare,
+  leastScalarNs,
+  leastTileNs,
+  type PointWork,
+  pointWork,
+  roundings,
+} from "./least-tile.ts";
 import { dotArithmetic, type RunMix, widenedLoadArithmetic } from "./program-work.ts";
 import { keptVectors, putAway } from "./put-away.ts";
 import { Traffic } from "./traffic.ts";
@@ -105,13 +112,20 @@ export class NestPricer {
     return this.#coreTerms(splitLoops(this.#figures, loops), packed, limitNs);
   }
 
-  /** What `coreTerms` is never below, at a fraction of the work. */
+  /** What `coreTerms` is never below, at a fraction of the work; beyond the limit at less of it. */
   leastNs(
     { around, micro }: Record<"around" | "micro", readonly LoopFigures[]>,
     packed: readonly PackedAxis[],
+    limitNs = Infinity,
   ): number {
-    const core = leastTileNs(this.#figures, this.#work, { micro, packed, core: this.#core });
+    const tile = { micro, packed, core: this.#core, limitNs };
+    const core = leastTileNs(this.#figures, this.#work, tile);
     return core + roundings * this.aroundNs(around, packed);
+  }
+
+  /** What `coreTerms` of tiles without lanes is never below. */
+  leastScalarNs(): number {
+    return leastScalarNs(this.#figures, this.#work, this.#core);
   }
 
   accesses(packed: readonly PackedAxis[]): readonly AccessFigures[] {

@@ -90,27 +90,29 @@ export class GraphPricer {
 
   /** Over feature maps as they are or in blocks of channels, where a CPU's neighbours store them so too. */
   #cheapestForm(region: Region): number {
-    const plain = this.#cheapest(coalesceRegion(region).region);
     const block = this.#target.vectorBytes / bytesPerElement;
     const plan = this.#target.blocks ? undefined : planBlocks(region, block);
-    if (!plan) return plain;
-    const blocked = coalesceRegion(blockRegion(region, plan, block)).region;
-    return Math.min(plain, this.#cheapest(blocked));
+    const blockedNs = plan
+      ? this.#cheapest(coalesceRegion(blockRegion(region, plan, block)).region)
+      : Infinity;
+    return this.#cheapest(coalesceRegion(region).region, blockedNs);
   }
 
-  /** About the cheapest legal state of the region by itself, on one core. */
-  #cheapest(region: Region): number {
+  /** About the cheapest legal state of the region by itself, on one core, or the limit that all are above. */
+  #cheapest(region: Region, limitNs = Infinity): number {
     const target = this.#target;
     if (target.blocks) {
       return Math.min(
+        limitNs,
         ...enumerateBlockSchedules(region, target).map((s) => this.#priced(region, s)),
       );
     }
     if (!TileSpace.applies(region)) {
-      return this.#priced(region, { region: region.name, target: target.name, directives: [] });
+      const plain = { region: region.name, target: target.name, directives: [] };
+      return Math.min(limitNs, this.#priced(region, plain));
     }
     const pricer = tilePricer(region, target, this.#core);
-    return tileEstimateNs(region, target, pricer);
+    return tileEstimateNs(region, target, pricer, limitNs);
   }
 
   #priced(region: Region, schedule: Schedule): number {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { applySchedule } from "../schedule/apply.ts";
 import { drawStates } from "../schedule/states/draw-states.ts";
 import { loopFigures, nestFigures, packedAxis } from "../schedule/states/nest-figures.ts";
-import { regionStates } from "../schedule/states/region-states.ts";
+import { regionStates, tileEstimateNs } from "../schedule/states/region-states.ts";
 import { sampleRegions } from "../schedule/states/sample-regions.test-support.ts";
 import { microLoops, outerLoops } from "../schedule/states/tile-choice.ts";
 import { TileSpace } from "../schedule/states/tile-space.ts";
@@ -63,6 +63,27 @@ describe.each(cases)("prices of %s on %s", (_, targetName, region) => {
         expect(ns).toBeGreaterThanOrEqual(0);
       }
       expect(total).toBeGreaterThanOrEqual(Math.max(tiles, ...traffic));
+    }
+  });
+
+  it("the estimate is the cheapest tile, with a limit as without", () => {
+    const pricer = tilePricer(region, target, core);
+    const space = new TileSpace(region, target, { parallel: false });
+    const { outer } = space.plain();
+    let best = Infinity;
+    for (const micro of space.microTiles()) {
+      const around = outerLoops(figures, micro, { outer }, lanes);
+      const loops = { around, micro: microLoops(figures, micro, lanes) };
+      const totalNs = pricer.tile(figures, loops, micro.packed).totalNs(around);
+      best = Math.min(best, totalNs);
+      const isInLanes = micro.lane !== undefined || micro.reduceLane !== undefined;
+      if (!isInLanes) expect(pricer.leastScalarNs(figures)).toBeLessThanOrEqual(totalNs);
+      const limited = pricer.tile(figures, loops, micro.packed, 0.9 * totalNs);
+      expect(limited.leastNs).toBeLessThanOrEqual(totalNs);
+    }
+    for (const limitNs of [Infinity, 2 * best, best, 0.5 * best]) {
+      const estimate = tileEstimateNs(region, target, tilePricer(region, target, core), limitNs);
+      expect(estimate).toBe(Math.min(best, limitNs));
     }
   });
 

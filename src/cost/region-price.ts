@@ -12,6 +12,7 @@ import { dotForm, dotTermsOf } from "../schedule/states/dot-form.ts";
 import {
   type LoopFigures,
   loopFigures,
+  type NestFigures,
   nestFigures,
   type PackedAxis,
   packedAxis,
@@ -52,12 +53,15 @@ export function priceRegion(
 export function tilePricer(region: Region, target: Target, core: CoreFigures): TilePricer {
   const boundNs = regionBoundNs(region, target);
   let pricer: NestPricer | undefined;
+  const pricerOf = (figures: NestFigures): NestPricer => {
+    pricer ??= new NestPricer(figures, target, core);
+    return pricer;
+  };
   return {
     boundNs,
-    tile: (figures, loops, packed): TilePrice => {
-      pricer ??= new NestPricer(figures, target, core);
-      return new PricedLoops(pricer, loops, { packed, boundNs });
-    },
+    tile: (figures, loops, packed, limitNs = Infinity): TilePrice =>
+      new PricedLoops(pricerOf(figures), loops, { packed, boundNs, limitNs }),
+    leastScalarNs: (figures) => pricerOf(figures).leastScalarNs(),
   };
 }
 
@@ -73,13 +77,21 @@ class PricedLoops implements TilePrice {
   constructor(
     nest: NestPricer,
     loops: Parameters<TilePricer["tile"]>[1],
-    { packed, boundNs }: { readonly packed: readonly PackedAxis[]; readonly boundNs: number },
+    {
+      packed,
+      boundNs,
+      limitNs,
+    }: {
+      readonly packed: readonly PackedAxis[];
+      readonly boundNs: number;
+      readonly limitNs: number;
+    },
   ) {
     this.#nest = nest;
     this.#loops = loops;
     this.#packed = packed;
     this.#boundNs = boundNs;
-    this.leastNs = Math.max(nest.leastNs(loops, packed), boundNs);
+    this.leastNs = Math.max(nest.leastNs(loops, packed, limitNs), boundNs);
   }
 
   floorNs(limitNs: number): number {

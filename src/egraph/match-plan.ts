@@ -6,6 +6,7 @@
  * whose columns `RowLayout` names.
  */
 import { atomCount, classNames, type NodePattern, type Pattern, payloadNames } from "./pattern.ts";
+import type { Snapshot } from "./snapshot.ts";
 import type { HeadId, OpId, Vocabulary } from "./vocabulary.ts";
 
 export type AtomSource =
@@ -105,6 +106,46 @@ export function planMatch(
     payloadVariables: payloadNumbers.size,
     ...layoutRow(left, flat, places, withNodes),
   };
+}
+
+/** A node that every match has: of a head, or of an operator where the head is -1. */
+export interface NeededNode {
+  readonly op: OpId;
+  readonly head: HeadId;
+}
+
+/** Nodes without which patterns cannot match, each once, depth first. */
+export function neededNodes(
+  left: readonly Pattern[],
+  vocabulary: Vocabulary,
+): readonly NeededNode[] {
+  const found = new Map<string, NeededNode>();
+  const visit = (pattern: Pattern): void => {
+    if (pattern.kind === "variable") return;
+    const op = vocabulary.op(pattern.op);
+    const head = exactHead(pattern, op, vocabulary);
+    found.set(`${op} ${head}`, { op, head });
+    pattern.children.forEach(visit);
+  };
+  left.forEach(visit);
+  return [...found.values()];
+}
+
+export function hasNodes(snapshot: Snapshot, needed: readonly NeededNode[]): boolean {
+  const { hasHead, opStart } = snapshot;
+  return needed.every(({ op, head }) =>
+    head < 0 ? opStart[op + 1]! > opStart[op]! : hasHead[head] === 1,
+  );
+}
+
+/** The head that a pattern asks for, -1 where payload or arity are open. */
+function exactHead(
+  { payload, open, children }: NodePattern,
+  op: OpId,
+  vocabulary: Vocabulary,
+): HeadId {
+  if (payload.kind !== "key" || open) return -1;
+  return vocabulary.head(op, vocabulary.payload(payload.key), children.length);
 }
 
 interface Flat {
@@ -224,8 +265,7 @@ function finishAtom(loose: LooseAtom, source: AtomSource, bindings: Bindings): P
   const { kind } = pattern.payload;
   const payload = kind === "variable" ? payloadNumbers.get(pattern.payload.name)! : -1;
   const payloadKey = kind === "key" ? vocabulary.payload(pattern.payload.key) : -1;
-  const exact = payloadKey >= 0 && !pattern.open;
-  const head = exact ? vocabulary.head(op, payloadKey, slots.length) : -1;
+  const head = exactHead(pattern, op, vocabulary);
   const payloadBound = boundPayloads.has(payload);
   boundPayloads.add(payload);
   return { ...common, op, head, open: pattern.open, payload, payloadBound, payloadKey };

@@ -104,6 +104,17 @@ describe.each(both)("%s", (matchers) => {
     expect(graph.nodes(alone)).toHaveLength(1);
   });
 
+  it("finds operators, payloads and arities that earlier rules make", () => {
+    const rules: RuleText[] = [
+      { name: "last", left: "(h[key] (k ?x))", right: "found" },
+      { name: "second", left: "(g ?x)", right: "(h[key] (k ?x))" },
+      { name: "first", left: "(f ?x)", right: "(g ?x)" },
+    ];
+    expect(provesEqual(rules, "(f a)", "found")).toBe(true);
+    expect(provesEqual(rules, "(h (k a))", "found")).toBe(false);
+    expect(provesEqual(rules, "(h[key] (k a a))", "found")).toBe(false);
+  });
+
   it("names inner terms", () => {
     const rules: RuleText[] = [{ name: "cut", left: "(f ?m@(g ?x))", right: "(h ?m ?x)" }];
     expect(provesEqual(rules, "(f (g a))", "(h (g a) a)")).toBe(true);

@@ -14,7 +14,7 @@ import { mayCompile } from "./compile-text.ts";
 import type { EGraph } from "./e-graph.ts";
 import { type Applier, interpretApplier } from "./interpret-applier.ts";
 import { interpretMatcher } from "./interpret-matcher.ts";
-import { planMatch } from "./match-plan.ts";
+import { hasNodes, type NeededNode, neededNodes, planMatch } from "./match-plan.ts";
 import { RowBuffer } from "./row-buffer.ts";
 import type { Rule } from "./rule.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
@@ -97,12 +97,19 @@ export function saturate<D>(
   return new Saturation(graph, options).run(phases);
 }
 
+/** The code of a rule. */
+interface Machine {
+  readonly search: Matcher;
+  readonly apply: Applier;
+}
+
 /** A rule at work. */
 interface Worker {
   readonly phase: string;
   readonly name: string;
-  readonly search: Matcher;
-  readonly apply: Applier;
+  /** What a graph must have for a match: no rule is compiled for a graph that lacks it. */
+  readonly needs: readonly NeededNode[];
+  readonly machine: () => Machine;
   readonly rows: RowBuffer;
   readonly backoff: Backoff;
   /** The stamp up to which this rule has seen the graph. */
@@ -174,17 +181,15 @@ class Saturation<D> {
   }
 
   #employ(phase: Phase<D>, rule: Rule<D>): Worker {
-    const graph = this.#graph;
-    const needsNodes = graph.forest !== undefined || rule.when || rule.build;
-    const computes = Object.keys(rule.compute).length > 0;
-    const plan = planMatch(rule.left, graph.vocabulary, Boolean(needsNodes || computes));
-    const compiled = this.#compiles;
-    const apply = compiled ? compileApplier(graph, rule, plan) : undefined;
+    let machine: Machine | undefined;
     return {
       phase: phase.name,
       name: rule.name,
-      search: compiled ? compileMatcher(plan) : interpretMatcher(plan),
-      apply: apply ?? interpretApplier(graph, rule, plan),
+      needs: neededNodes(rule.left, this.#graph.vocabulary),
+      machine: () => {
+        machine ??= this.#makeMachine(rule);
+        return machine;
+      },
       rows: new RowBuffer(),
       backoff: new Backoff(phase.backoff),
       seen: 0,
@@ -193,6 +198,19 @@ class Saturation<D> {
       matches: 0,
       changes: 0,
       work: 0,
+    };
+  }
+
+  #makeMachine(rule: Rule<D>): Machine {
+    const graph = this.#graph;
+    const needsNodes = graph.forest !== undefined || rule.when || rule.build;
+    const computes = Object.keys(rule.compute).length > 0;
+    const plan = planMatch(rule.left, graph.vocabulary, Boolean(needsNodes || computes));
+    const compiled = this.#compiles;
+    const apply = compiled ? compileApplier(graph, rule, plan) : undefined;
+    return {
+      search: compiled ? compileMatcher(plan) : interpretMatcher(plan),
+      apply: apply ?? interpretApplier(graph, rule, plan),
     };
   }
 
@@ -231,11 +249,14 @@ class Saturation<D> {
   #search(worker: Worker, snapshot: Snapshot, iteration: number, limits: Limits): boolean {
     const full = worker.readsGraph || this.#options.fullSearch === true;
     const left = limits.work - this.#work;
-    const work = worker.search(snapshot, worker.rows, {
-      since: full ? 0 : worker.seen,
-      rows: worker.backoff.rowLimit(),
-      work: left,
-    });
+    worker.rows.count = 0;
+    const work = hasNodes(snapshot, worker.needs)
+      ? worker.machine().search(snapshot, worker.rows, {
+          since: full ? 0 : worker.seen,
+          rows: worker.backoff.rowLimit(),
+          work: left,
+        })
+      : 0;
     this.#charge(worker, work);
     worker.searches++;
     worker.matches += worker.rows.count;
@@ -256,7 +277,8 @@ class Saturation<D> {
     const { used } = this.#graph.store;
     for (const worker of active) {
       const rows = Math.max(0, limits.work - this.#work);
-      const applied = worker.apply(worker.rows, { nodes: limits.nodes, rows });
+      if (worker.rows.count === 0) continue;
+      const applied = worker.machine().apply(worker.rows, { nodes: limits.nodes, rows });
       this.#charge(worker, applied.rows);
       worker.changes += applied.changes;
       if (applied.changes > 0) this.#lastChange = this.#graph.store.now;

@@ -21,6 +21,8 @@ export interface Snapshot {
   /** Roots, ascending. */
   readonly roots: Int32Array;
   readonly nodeCount: number;
+  /** By head: 1 where a node has it. */
+  readonly hasHead: Uint8Array;
 }
 
 export function takeSnapshot(store: NodeStore): Snapshot {
@@ -29,7 +31,8 @@ export function takeSnapshot(store: NodeStore): Snapshot {
   const opCount = store.vocabulary.opCount;
   const opStart = new Int32Array(opCount + 1);
   const classStart = new Int32Array(used + 1);
-  const rootCount = countRows(store, opStart, classStart);
+  const hasHead = new Uint8Array(store.vocabulary.headOp.length);
+  const rootCount = countRows(store, opStart, classStart, hasHead);
   const nodeCount = accumulate(opStart);
   accumulate(classStart);
   const opRows = new Int32Array(nodeCount);
@@ -39,11 +42,17 @@ export function takeSnapshot(store: NodeStore): Snapshot {
   const opMask = new Int32Array(used);
   const freshest = new Int32Array(used);
   fillByClass(store, opRows, { fill: classStart.slice(), classRows, opMask, freshest });
-  return { store, opStart, opRows, classStart, classRows, opMask, freshest, roots, nodeCount };
+  const byOp = { opStart, opRows, hasHead };
+  return { store, ...byOp, classStart, classRows, opMask, freshest, roots, nodeCount };
 }
 
 /** Counts at index + 1, and every node's parent set to its root. Gives the number of classes. */
-function countRows(store: NodeStore, opStart: Int32Array, classStart: Int32Array): number {
+function countRows(
+  store: NodeStore,
+  opStart: Int32Array,
+  classStart: Int32Array,
+  hasHead: Uint8Array,
+): number {
   const { keys, parent, links, used } = store;
   const { headOp } = store.vocabulary;
   let roots = 0;
@@ -54,6 +63,7 @@ function countRows(store: NodeStore, opStart: Int32Array, classStart: Int32Array
     if (root === node) roots++;
     const head = keys[4 * node]!;
     if (head < 0 || links[4 * node] === hiddenStamp) continue;
+    hasHead[head] = 1;
     const op = headOp[head]!;
     opStart[op + 1] = opStart[op + 1]! + 1;
     classStart[root + 1] = classStart[root + 1]! + 1;

@@ -193,9 +193,10 @@ function wholeGraphs(
 ): Result<readonly Candidate[]> {
   const candidates: Candidate[] = [];
   const seen = new Set([printGraph(model.graph)]);
-  for (let rank = 0; rank < settings.wholes; rank++) {
+  const most = Math.max(0, ...answers.map(({ graphs }) => graphs.length));
+  // Beyond the candidates of all parts, graphs repeat.
+  for (let rank = 0; rank < Math.min(settings.wholes, most); rank++) {
     const replacements = answers.flatMap((answer) => replacementsOf(answer, rank));
-    if (replacements.length === 0) continue;
     const spliced = spliceParts(model, replacements);
     const text = printGraph(spliced.graph);
     if (seen.has(text)) continue;

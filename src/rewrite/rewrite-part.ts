@@ -140,12 +140,18 @@ export function compilePhases(
 
 /** Integer picoseconds of a node. */
 function guide(egraph: EGraph<Facts>, priceOp: PriceOp): (node: NodeId) => number {
-  return (node) => {
+  const known = new Map<NodeId, number>();
+  const priceOf = (node: NodeId): number => {
     const op = egraph.opName(node);
     if (op === leafOp || op === constantOp) return 0;
     const inputs = egraph.children(node).map((child) => egraph.data(child).type!);
     const value = egraph.payloadValue(node);
     const call = callOf(op, egraph.vocabulary.payloadKey(egraph.payload(node)), value)!;
     return Math.round(priceOp({ ...call, inputs, output: egraph.data(node).type! }) * 1000);
+  };
+  return (node) => {
+    const price = known.get(node) ?? priceOf(node);
+    known.set(node, price);
+    return price;
   };
 }

@@ -61,12 +61,26 @@ export interface ProductForm {
   readonly isSwapped: boolean;
 }
 
+/** Every candidate of a region asks for the same forms. */
+const known = new WeakMap<Region, Map<string, ProductForm | string>>();
+
 /** The statement as a product, or why it is none; swapped where the second operand's loops are to be the rows. */
 export function productForm(
   region: Region,
   statement: Statement,
   isSwapped = false,
 ): ProductForm | string {
+  const place = region.statements.indexOf(statement);
+  if (place < 0) return formOf(region, statement, isSwapped);
+  const key = `${place} ${isSwapped}`;
+  const forms = known.get(region) ?? new Map<string, ProductForm | string>();
+  known.set(region, forms);
+  const form = forms.get(key) ?? formOf(region, statement, isSwapped);
+  forms.set(key, form);
+  return form;
+}
+
+function formOf(region: Region, statement: Statement, isSwapped: boolean): ProductForm | string {
   const { reads, body, reduction, writes, indirects, guard, loops } = statement;
   const value = body[0];
   if (!reduction || body.length !== 1 || !value || !isSum(statement)) {

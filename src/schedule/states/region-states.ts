@@ -38,12 +38,18 @@ export interface TilePrice {
 /** Nanoseconds of one core. */
 export interface TilePricer {
   readonly boundNs: number;
-  /** `around` are the loops outside in their own order, `micro` the reduction and the tile's own. */
+  /**
+   * `around` are the loops outside in their own order, `micro` the reduction and the tile's own. The least
+   * price of a tile that is beyond the limit need not be the best that can be told.
+   */
   tile(
     figures: NestFigures,
     loops: { readonly around: readonly LoopFigures[]; readonly micro: readonly LoopFigures[] },
     packed: readonly PackedAxis[],
+    limitNs?: number,
   ): TilePrice;
+  /** What no tile without lanes stays below. */
+  leastScalarNs(figures: NestFigures): number;
 }
 
 export interface RegionState {
@@ -107,19 +113,37 @@ export function regionStates(
 /**
  * About what the cheapest state costs: the best tile under the loops in their own order. A quick guide for
  * who compares forms of a region; the price of the state that is chosen is never above it.
+ * @param limitNs what another form costs: the answer where every tile is dearer
  */
-export function tileEstimateNs(region: Region, target: Target, pricer: TilePricer): number {
-  const space = new TileSpace(region, target, { parallel: false });
+export function tileEstimateNs(
+  region: Region,
+  target: Target,
+  pricer: TilePricer,
+  limitNs = Infinity,
+): number {
+  const space = new TileSpace(region, target, { parallel: false, isCounted: false });
+  const { figures } = space;
+  const best = cheapestOf(space, space.tilesInLanes(), { pricer, limitNs });
+  if (pricer.leastScalarNs(figures) >= best) return best;
+  return cheapestOf(space, space.scalarTiles(), { pricer, limitNs: best });
+}
+
+/** The price of the cheapest of these tiles, or the limit. */
+function cheapestOf(
+  space: TileSpace,
+  micros: readonly MicroTile[],
+  { pricer, limitNs }: { readonly pricer: TilePricer; readonly limitNs: number },
+): number {
   const { figures, lanes } = space;
   const { outer } = space.plain();
-  const tiles = space.microTiles().map((micro) => {
+  const tiles = micros.map((micro) => {
     const around = outerLoops(figures, micro, { outer }, lanes);
     const loops = { around, micro: microLoops(figures, micro, lanes) };
-    return { around, price: pricer.tile(figures, loops, micro.packed) };
+    return { around, price: pricer.tile(figures, loops, micro.packed, limitNs) };
   });
   // Those that may be cheap first: they say soonest what the others are too dear for.
   tiles.sort((a, b) => a.price.leastNs - b.price.leastNs);
-  let best = Infinity;
+  let best = limitNs;
   for (const { around, price } of tiles) {
     if (price.leastNs >= best) break;
     if (price.floorNs(best) < best) best = Math.min(best, price.totalNs(around));

@@ -95,6 +95,8 @@ export class TileSpace {
   readonly #target: Target;
   /** Loops may be dealt out: no two threads write to one element or one byte. */
   readonly #parallel: boolean;
+  /** Whether the funnel is read: states that are told by their number alone are counted. */
+  readonly #isCounted: boolean;
   readonly #space: readonly number[];
   readonly #reduce: readonly number[];
   readonly #ordersOf = new Map<string, readonly (readonly number[])[]>();
@@ -103,11 +105,16 @@ export class TileSpace {
   /** Bytes of the largest cache that a block may fill. */
   readonly #outerCache: number | undefined;
 
-  constructor(region: Region, target: Target, { parallel }: { readonly parallel: boolean }) {
+  constructor(
+    region: Region,
+    target: Target,
+    { parallel, isCounted = true }: { readonly parallel: boolean; readonly isCounted?: boolean },
+  ) {
     const [statement] = region.statements;
     this.#region = region;
     this.#statement = statement!;
     this.#target = target;
+    this.#isCounted = isCounted;
     this.figures = nestFigures(region, statement!);
     this.lanes = target.vectorBytes / 4;
     this.speller = new ChoiceSpeller(region, statement!, this.figures, this.lanes);
@@ -140,18 +147,29 @@ export class TileSpace {
 
   /** Every register tile that the hard constraints allow, plain loops first. */
   microTiles(): readonly MicroTile[] {
+    const [plain, ...scalar] = this.scalarTiles();
+    return [plain!, ...this.tilesInLanes(), ...scalar];
+  }
+
+  tilesInLanes(): readonly MicroTile[] {
     const found: MicroTile[] = [];
-    const { outer: _, ...plain } = this.plain();
-    this.funnel.generated += this.outerCount(plain);
-    found.push(plain);
     for (const lane of this.#space) this.#addLaneTiles(lane, found);
     this.#addReduceLanes(found);
+    return found;
+  }
+
+  /** Tiles without lanes, plain loops first. */
+  scalarTiles(): readonly MicroTile[] {
+    const { outer: _, ...plain } = this.plain();
+    this.funnel.generated += this.outerCount(plain);
+    const found: MicroTile[] = [plain];
     this.#addScalarTiles(found);
     return found;
   }
 
   /** Number of the choices that `outerChoices` looks at, without making them. */
   outerCount(micro: MicroTile): number {
+    if (!this.#isCounted) return 0;
     let long = 0;
     let blocks = 0;
     for (const l of this.#space) {
