@@ -161,3 +161,13 @@ describe("rules that a caller gives", () => {
     expect(found.model.graph.nodes.map((node) => node.op)).toEqual(["tanh"]);
   });
 });
+
+it("asks for bounds of what nobody bounded (CLI005)", () => {
+  const b = new GraphBuilder("open");
+  const x = b.input("x", tensorType("f32", b.symbol("N", 1), 4));
+  const graph = b.finish([b.add(x, x)]);
+  for (const name of ["wasm", "x64-avx2", "h200"]) {
+    const made = compileModel({ graph, weights: noWeights }, { target: targets.get(name)! });
+    expect(made.ok ? [] : made.diagnostics.map((d) => d.code)).toEqual(["CLI005"]);
+  }
+});

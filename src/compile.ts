@@ -33,6 +33,7 @@ import { eliminateDeadCode } from "./graph/transforms/clean.ts";
 import { keepWide, keptWide, type WideValue } from "./graph/transforms/keep-wide.ts";
 import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
+import { unboundedSymbols } from "./graph/unbounded-symbols.ts";
 import {
   type LoweredScan,
   type LoweringInput,
@@ -229,6 +230,8 @@ const defaultThreads = 2;
 
 export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
   const { target, onPass = () => {} } = options;
+  const open = unboundedSymbols(source.graph);
+  if (open) return fail(open);
   onPass("graph");
   const { model: prepared, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);

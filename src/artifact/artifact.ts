@@ -86,6 +86,32 @@ const searchSchema = z.strictObject({
 
 export type SearchReport = Readonly<z.infer<typeof searchSchema>>;
 
+const viewSchema = z.strictObject({
+  name: z.string(),
+  of: z.string(),
+  shape: z.array(z.int().nonnegative()),
+});
+
+const checkSchema = z.strictObject({
+  region: z.string(),
+  /** Elements that were compared with the oracle. */
+  checked: z.int().nonnegative(),
+  /** Largest error as a share of its tolerance. */
+  worst: z.number(),
+});
+
+/** The program of a part of a model that runs in stages. */
+const stageSchema = z.strictObject({
+  inputs: z.array(portSchema),
+  outputs: z.array(portSchema),
+  views: z.array(viewSchema),
+  checks: z.array(checkSchema).optional(),
+  searches: z.array(searchSchema).optional(),
+  errorBound: z.number().positive().optional(),
+  /** Weights that stand with those of the whole graph, under the same key. */
+  shared: z.array(z.string()),
+});
+
 /** The `meta` tensor of an artifact. */
 export const metaSchema = z.strictObject({
   format: z.literal("wavetile-artifact"),
@@ -96,21 +122,9 @@ export const metaSchema = z.strictObject({
   inputs: z.array(portSchema),
   outputs: z.array(portSchema),
   /** Weights that programs read in another shape than the graph has: a reshape of `of`. */
-  views: z.array(
-    z.strictObject({ name: z.string(), of: z.string(), shape: z.array(z.int().nonnegative()) }),
-  ),
+  views: z.array(viewSchema),
   /** What the check of each region by samples found; absent where none was made. */
-  checks: z
-    .array(
-      z.strictObject({
-        region: z.string(),
-        /** Elements that were compared with the oracle. */
-        checked: z.int().nonnegative(),
-        /** Largest error as a share of its tolerance. */
-        worst: z.number(),
-      }),
-    )
-    .optional(),
+  checks: z.array(checkSchema).optional(),
   /** By target; absent in artifacts that were made without a search. */
   searches: z.array(searchSchema).optional(),
   /**
@@ -118,6 +132,11 @@ export const metaSchema = z.strictObject({
    * element: bounds of the approximating rules that were used. Absent where none were.
    */
   errorBound: z.number().positive().optional(),
+  /**
+   * Of a model that runs in stages, because data decide sizes in it: its parts in the order they run, null
+   * for one that the reference computes. The graph is the whole model then, and has no program of its own.
+   */
+  stages: z.array(stageSchema.nullable()).optional(),
   /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
 });
@@ -146,6 +165,10 @@ export const tensorNames = {
   program: (target: string): string => `target.${target}.program`,
   schedules: (target: string): string => `target.${target}.schedules`,
   weight: (key: string): string => `weight.${key}`,
+  /** What stands before the names of a stage's own tensors. */
+  stage: (number: number): string => `stage.${number}.`,
+  /** The part of the whole graph that a stage computes; `graph` of a stage is what its program was made of. */
+  part: "part",
 } as const;
 
 /** Element types that the container has a name for; the others travel as U8 bytes of their storage. */

@@ -12,7 +12,7 @@ type Tensors = ReadonlyMap<string, Safetensor>;
 export interface Container {
   readonly meta: ArtifactMeta;
   readonly tensors: Tensors;
-  /** Targets that it has a program for, sorted. */
+  /** Targets that it has a program for, of a model in stages one for each; sorted. */
   readonly targetNames: readonly string[];
   /** Equal for containers of equal content only: a hash over all hashes and names. */
   readonly fingerprint: string;
@@ -30,8 +30,69 @@ export function openContainer(bytes: Uint8Array, hash: HashBytes = sha256): Resu
     // Names, types and shapes stand in no hash of `meta`.
     const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
     const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
-    return { meta, tensors, targetNames: targetNames(tensors), fingerprint };
+    const container = { meta, tensors, targetNames: targetNames(tensors), fingerprint };
+    return meta.stages ? { ...container, targetNames: targetsOfAll(container) } : container;
   });
+}
+
+/** A part of a model in stages, as a container of its own; its `part` stands beside. */
+export interface StageContainer {
+  /** Text of the part of the whole graph. */
+  readonly part: string;
+  /** Absent: the reference computes it. */
+  readonly program?: Container;
+}
+
+/** The stages of a container in the order they run; rejects what belongs to none. */
+export function stageContainers({
+  meta,
+  tensors,
+  fingerprint,
+}: Omit<Container, "targetNames">): readonly StageContainer[] {
+  const { stages = [], searches: _, checks: __, hashes, ...whole } = meta;
+  const own = stages.map(() => new Map<string, Safetensor>());
+  for (const [name, tensor] of tensors) {
+    const [, number, rest] = /^stage\.(0|[1-9][0-9]*)\.(.+)$/.exec(name) ?? [];
+    if (number !== undefined) own[Number(number)]?.set(rest!, tensor);
+  }
+  return stages.map((stage, i) => {
+    const inner = own[i]!;
+    const part = readText(inner, tensorNames.part);
+    inner.delete(tensorNames.part);
+    if (!stage) {
+      if (inner.size > 0) damaged(`stage ${i} has tensors and no program`);
+      return { part };
+    }
+    const { shared, ...described } = stage;
+    const prefix = tensorNames.stage(i);
+    const known = Object.fromEntries(
+      [...inner.keys()].map((name) => [
+        name,
+        hashes[`${prefix}${name}`] ?? damaged(`${prefix}${name} has no hash`),
+      ]),
+    );
+    for (const key of shared) {
+      const name = tensorNames.weight(key);
+      const tensor = tensors.get(name);
+      if (!tensor || inner.has(name)) damaged(`stage ${i} has no weight ${JSON.stringify(key)}`);
+      inner.set(name, tensor);
+      known[name] = hashes[name] ?? damaged(`${name} has no hash`);
+    }
+    const program = {
+      meta: { ...whole, ...described, hashes: known },
+      tensors: inner,
+      targetNames: targetNames(inner),
+      fingerprint: `${fingerprint} ${prefix}`,
+    };
+    return { part, program };
+  });
+}
+
+/** Targets that every stage with a program has one for. */
+function targetsOfAll(container: Omit<Container, "targetNames">): readonly string[] {
+  const all = stageContainers(container).flatMap((s) => (s.program ? [s.program.targetNames] : []));
+  const [first = [], ...others] = all;
+  return first.filter((name) => others.every((names) => names.includes(name)));
 }
 
 export function readText(tensors: Tensors, name: string): string {

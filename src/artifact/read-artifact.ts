@@ -59,6 +59,7 @@ export function readContainer(container: Container, options: ReadOptions = {}): 
       known.add(name);
       return readText(tensors, name);
     };
+    if (meta.stages) damaged("it is of a model in stages");
     const graph = within(tensorNames.graph, () => take(parseGraph(text(tensorNames.graph))));
     checkPorts(graph, meta);
     const weights = readWeights(graph, tensors, known);
@@ -111,7 +112,11 @@ export function splitSchedules(text: string): string[] {
   return text.split(/^(?=schedule )/m).filter((part) => part !== "");
 }
 
-function readWeights(graph: Graph, tensors: Container["tensors"], known: Set<string>): WeightStore {
+export function readWeights(
+  graph: Graph,
+  tensors: Container["tensors"],
+  known: Set<string>,
+): WeightStore {
   const read = new Map<string, () => Tensor>();
   for (const { value, source } of graph.weights) {
     if (source.kind === "inline") continue;
@@ -145,7 +150,7 @@ function readWeights(graph: Graph, tensors: Container["tensors"], known: Set<str
   };
 }
 
-function checkNames(
+export function checkNames(
   tensors: Container["tensors"],
   known: ReadonlySet<string>,
   meta: ArtifactMeta,
@@ -158,7 +163,7 @@ function checkNames(
 }
 
 /** Says in which text a diagnostic's line is. */
-function within<T>(text: string, body: () => T): T {
+export function within<T>(text: string, body: () => T): T {
   const result = attempt(body);
   if (result.ok) return result.value;
   throw new DiagnosticError(

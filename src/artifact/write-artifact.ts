@@ -1,5 +1,6 @@
 /** An artifact as the bytes of one safetensors file; equal artifacts give equal bytes. */
 import { type Safetensor, writeSafetensors } from "../frontend/safetensors/safetensors.ts";
+import type { Graph, WeightStore } from "../graph/graph.ts";
 import { printGraph } from "../graph/graph-text.ts";
 import { printProgram } from "../program/program-text.ts";
 import { printSchedule } from "../schedule/directive-text.ts";
@@ -19,18 +20,83 @@ export type ArtifactContent = Omit<Artifact, "meta"> & {
 };
 
 export function writeArtifact(
-  { meta, graph, targets, weights }: ArtifactContent,
+  { meta, ...content }: ArtifactContent,
   hash: HashBytes = sha256,
 ): Uint8Array {
+  return sealed(tensorsOf(content), meta, hash);
+}
+
+/** A model in stages: the whole graph with its weights, and each part with the program for it. */
+export interface StagedContent {
+  readonly meta: Pick<ArtifactMeta, "producer" | "seed" | "inputs" | "outputs">;
+  readonly graph: Graph;
+  readonly weights: WeightStore;
+  readonly stages: readonly StageContent[];
+}
+
+export interface StageContent {
+  /** Its weights are those of the whole graph. */
+  readonly part: Graph;
+  /** Absent: the reference computes it. */
+  readonly program?: ArtifactContent;
+}
+
+export function writeStagedArtifact(
+  { meta, graph, weights, stages }: StagedContent,
+  hash: HashBytes = sha256,
+): Uint8Array {
+  const tensors = tensorsOf({ graph, targets: new Map(), weights });
+  const whole = new Map(
+    [...tensors].map(([name, t]): [string, string] => [name, fingerprintOf(t, hash)]),
+  );
+  const described = stages.map(({ part, program }, i) => {
+    const prefix = tensorNames.stage(i);
+    tensors.set(`${prefix}${tensorNames.part}`, textTensor(printGraph(part)));
+    if (!program) return null;
+    const shared: string[] = [];
+    const keys = new Map(keysOf(program.graph).map((key) => [tensorNames.weight(key), key]));
+    for (const [name, tensor] of tensorsOf(program)) {
+      const key = keys.get(name);
+      if (key !== undefined && whole.get(name) === fingerprintOf(tensor, hash)) shared.push(key);
+      else tensors.set(`${prefix}${name}`, tensor);
+    }
+    const { inputs, outputs, views, checks, searches, errorBound } = program.meta;
+    const optional = { checks, searches, errorBound };
+    const given = Object.entries(optional).filter(([, value]) => value !== undefined);
+    return { inputs, outputs, views, ...Object.fromEntries(given), shared };
+  });
+  return sealed(tensors, { ...meta, views: [], stages: described }, hash);
+}
+
+function fingerprintOf({ type, shape, bytes }: Safetensor, hash: HashBytes): string {
+  return `${type}[${shape}] ${hash(bytes)}`;
+}
+
+function keysOf(graph: Graph): readonly string[] {
+  return graph.weights.flatMap(({ source }) => (source.kind === "inline" ? [] : [source.key]));
+}
+
+function tensorsOf({
+  graph,
+  targets,
+  weights,
+}: Pick<Artifact, "graph" | "targets" | "weights">): Map<string, Safetensor> {
   const tensors = new Map<string, Safetensor>([[tensorNames.graph, textTensor(printGraph(graph))]]);
   for (const [name, { program, schedules }] of targets) {
     tensors.set(tensorNames.program(name), textTensor(printProgram(program)));
     tensors.set(tensorNames.schedules(name), textTensor(schedules.map(printSchedule).join("")));
   }
-  for (const { source } of graph.weights) {
-    if (source.kind === "inline") continue;
-    tensors.set(tensorNames.weight(source.key), dataTensor(weights.read(source.key)));
-  }
+  for (const key of keysOf(graph))
+    tensors.set(tensorNames.weight(key), dataTensor(weights.read(key)));
+  return tensors;
+}
+
+/** The tensors with `meta`, which has their hashes, and its own hash beside it. */
+function sealed(
+  tensors: Map<string, Safetensor>,
+  meta: ArtifactContent["meta"],
+  hash: HashBytes,
+): Uint8Array {
   const names = [...tensors.keys()].sort();
   const hashes = Object.fromEntries(names.map((name) => [name, hash(tensors.get(name)!.bytes)]));
   const head: ArtifactMeta = { format: "wavetile-artifact", version: 1, ...meta, hashes };

@@ -5,11 +5,12 @@
  * after its last use, subgraphs run the same way with the outer symbols in scope.
  */
 import type { Graph, Node, ValueId, WeightStore } from "../graph/graph.ts";
+import { traitsOf } from "../graph/op-table.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { evaluate, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type ReferenceContext, runReference } from "../semantics/references/references.ts";
-import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
+import { type RefTensor, refTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindShapes } from "./bind-shapes.ts";
@@ -56,6 +57,8 @@ class GraphRun {
   readonly #graph: Graph;
   readonly #weights: WeightStore;
   readonly #values = new Map<ValueId, RefTensor>();
+  /** Read when a node needs them. */
+  readonly #sources = new Map<ValueId, Graph["weights"][number]["source"]>();
   readonly #usesLeft = new Map<ValueId, number>();
 
   constructor(graph: Graph, weights: WeightStore, outer: ReadonlyMap<string, number>) {
@@ -67,7 +70,7 @@ class GraphRun {
   run(inputs: readonly RefTensor[]): readonly RefTensor[] {
     const { nodes, outputs } = this.#graph;
     this.bindInputs(inputs);
-    this.#loadWeights();
+    for (const { value, source } of this.#graph.weights) this.#sources.set(value, source);
     for (const value of [...nodes.flatMap((n) => n.inputs), ...outputs]) {
       this.#usesLeft.set(value, (this.#usesLeft.get(value) ?? 0) + 1);
     }
@@ -109,20 +112,40 @@ class GraphRun {
     }
   }
 
-  #loadWeights(): void {
-    for (const { value, source } of this.#graph.weights) {
-      const tensor = source.kind === "inline" ? source.tensor : this.#weights.read(source.key);
-      this.#values.set(value, toRef(tensor));
-    }
-  }
-
   #valueOf(value: ValueId): RefTensor {
-    const tensor = this.#values.get(value);
+    const tensor = this.#values.get(value) ?? this.#weight(value);
     invariant(tensor, () => `value ${this.#graph.values[value]?.name} has not been computed`);
     return tensor;
   }
 
+  #weight(value: ValueId): RefTensor | undefined {
+    const source = this.#sources.get(value);
+    if (!source) return undefined;
+    const read = source.kind === "inline" ? source.tensor : this.#weights.read(source.key);
+    const tensor = toRef(read);
+    this.#values.set(value, tensor);
+    return tensor;
+  }
+
+  /** Results without elements need no arithmetic, and no weights read. */
+  #emptyResults(node: Node): readonly RefTensor[] | undefined {
+    const { hasSubgraph, dataDependentShape } = traitsOf(node, this.#graph);
+    if (hasSubgraph || dataDependentShape) return undefined;
+    const types = node.outputs.map((id) => this.#graph.values[id]!.type);
+    const shapes = types.map(({ shape }) => shape.map((e) => substitute(e, this.symbols)));
+    if (shapes.some((shape) => variablesOf(...shape).size > 0)) return undefined;
+    const sizes = shapes.map((shape) => shape.map((e) => evaluate(e, this.symbols)));
+    if (!sizes.every((shape) => shape.includes(0) && shape.every((n) => n >= 0))) return undefined;
+    return sizes.map((shape, i) => refTensor(types[i]!.dtype, shape, []));
+  }
+
   #runNode(node: Node): void {
+    const empty = this.#emptyResults(node);
+    if (empty) {
+      for (const [i, value] of node.outputs.entries()) this.#values.set(value, empty[i]!);
+      for (const value of node.inputs) this.#release(value);
+      return;
+    }
     const inputs = node.inputs.map((v) => this.#valueOf(v));
     const call = {
       kind: node.op as CoreOpKind,

@@ -14,7 +14,8 @@ import { probeNativeFeatures } from "./native/features.ts";
 import { createNativeInstance } from "./native/native-instance.ts";
 import { probeWasmFeatures } from "./wasm/features.ts";
 import { nodeWorkerHost } from "./wasm/node-worker-host.ts";
-import { createWasmSession } from "./wasm/session.ts";
+import { createWasmSession, startPool } from "./wasm/session.ts";
+import type { WorkerPool } from "./wasm/worker-pool.ts";
 
 export interface RunnableTargets {
   /** Names of targets, best first. */
@@ -37,6 +38,14 @@ export interface MachineOptions extends SessionOptions {
   readonly code?: EmittedCode;
   /** The program with its kernels' bodies, where `program` is but its outline: for profiles. */
   readonly whole?: () => Program;
+  /** Threads that several sessions of WebAssembly use in turn; whoever started them ends them. */
+  readonly pool?: WorkerPool;
+}
+
+/** Threads that sessions for `target` use in turn; undefined where each has its own. */
+export function sharedThreads(target: Target, threads: number): WorkerPool | undefined {
+  if (target.emitter !== "wasm") return undefined;
+  return startPool({ threads, features: probeWasmFeatures(), host: nodeWorkerHost });
 }
 
 export function createSession(
@@ -51,9 +60,11 @@ export function createSession(
   const code = emitted.value;
   const session = { weight, ...(title && { title }) };
   const run = { threads, ...(whole && { whole }) };
+  const { pool } = options;
   if (code.kind === "wasm") {
     const features = probeWasmFeatures();
-    return createWasmSession(program, { ...session, ...run, features, host: nodeWorkerHost, code });
+    const own = { ...session, ...run, features, host: nodeWorkerHost, code };
+    return createWasmSession(program, { ...own, ...(pool && { pool }) });
   }
   const native = probeNativeFeatures();
   invariant(native.ok, () => "machine code is emitted where it runs");

@@ -4,8 +4,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { writeArtifact } from "../artifact/write-artifact.ts";
 import { openModel } from "../commands/library/open-model.ts";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
+import { stagedArtifact } from "../commands/library/staged-artifact.test-support.ts";
 import { tensor } from "../commands/library/tensor.ts";
 import { WavetileError } from "../commands/library/wavetile-error.ts";
+import { writeModel } from "../frontend/onnx/model-writer.ts";
 import { loadArtifact } from "./index.ts";
 
 function artifactFor(target: string): Uint8Array {
@@ -85,6 +87,41 @@ describe("loadArtifact", () => {
     expect(model.threads).toBe(1);
     expect((await model.run({ "x:0": x }))["y:0"]!.shape).toEqual([2, 40]);
     await model.dispose();
+  });
+
+  it("runs a model in which data decide sizes, one stage after another", async () => {
+    const bytes = stagedArtifact(
+      writeModel({
+        opset: 18,
+        inputs: [{ name: "x", dtype: "f32", shape: [6] }],
+        outputs: ["found"],
+        weights: { two: tensor("f32", [], new Float32Array([2])) },
+        nodes: [
+          { op: "NonZero", inputs: ["x"], outputs: ["places"] },
+          {
+            op: "Transpose",
+            inputs: ["places"],
+            outputs: ["rows"],
+            attributes: { perm: [1n, 0n] },
+          },
+          { op: "GatherND", inputs: ["x", "rows"], outputs: ["taken"] },
+          { op: "Mul", inputs: ["taken", "two"], outputs: ["found"] },
+        ],
+      }),
+    );
+    vi.stubGlobal("Worker", BlobWorker);
+    vi.stubGlobal("navigator", { hardwareConcurrency: 2 });
+    for (const threads of [1, 2]) {
+      const model = await loadArtifact(bytes, { threads });
+      for (const values of [
+        [0, 1, 0, 2, 3, 0],
+        [0, 0, 0, 0, 0, 0],
+      ]) {
+        const { found } = await model.run({ x: tensor("f32", [6], Float32Array.from(values)) });
+        expect([...found!.data]).toEqual(values.filter((v) => v !== 0).map((v) => 2 * v));
+      }
+      await model.dispose();
+    }
   });
 
   it("refuses what it cannot run in words", async () => {

@@ -1,14 +1,19 @@
 /** The bytes of an artifact to a model that runs in this page or worker. */
-import { openContainer } from "../artifact/container.ts";
+import type { Artifact } from "../artifact/artifact.ts";
+import { type Container, openContainer } from "../artifact/container.ts";
 import { readContainer } from "../artifact/read-artifact.ts";
+import { readStages } from "../artifact/read-stages.ts";
 import { readerOfWeights } from "../artifact/weights.ts";
 import { LoadedModel, type RunOptions, type Tensors } from "../commands/library/loaded-model.ts";
 import { describePorts, type Port } from "../commands/library/ports.ts";
+import { type Stage, StagedSession } from "../commands/library/staged-run.ts";
 import { unwrap } from "../commands/library/wavetile-error.ts";
+import type { ModelSession } from "../runtime/model-session.ts";
 import { probeWasmFeatures, type WasmFeatures } from "../runtime/wasm/features.ts";
-import { createWasmSession } from "../runtime/wasm/session.ts";
+import { createWasmSession, startPool, type WasmSessionOptions } from "../runtime/wasm/session.ts";
 import { webWorkerHost } from "../runtime/wasm/web-worker-host.ts";
 import type { WorkerHost } from "../runtime/wasm/worker-host.ts";
+import type { WorkerPool } from "../runtime/wasm/worker-pool.ts";
 import { diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
 
@@ -40,27 +45,15 @@ export async function loadArtifact(
   bytes: Uint8Array,
   { threads }: ArtifactOptions = {},
 ): Promise<ArtifactModel> {
-  const host = webWorkerHost();
+  const host = webWorkerHost() ?? noHost;
   const features = probeWasmFeatures();
   const count = unwrap(chooseThreads(threads, features, host));
   const container = unwrap(openContainer(bytes));
-  const name = unwrap(chooseProgram(container.targetNames, features));
-  const artifact = unwrap(readContainer(container, { choose: () => [name] }));
-  const { program } = artifact.targets.get(name)!;
-  const session = unwrap(
-    createWasmSession(program, {
-      threads: count,
-      // One thread is the caller's own: no memory is shared and no worker started.
-      features: { ...features, threads: count > 1 },
-      host: host ?? noHost,
-      weight: readerOfWeights(artifact, artifact.meta.views),
-    }),
-  );
-  const { meta } = artifact;
-  const model = new LoadedModel(
-    { start: { meta }, ports: describePorts(artifact.graph, meta) },
-    session,
-  );
+  // One thread is the caller's own: no memory is shared and no worker started.
+  const page = { threads: count, features: { ...features, threads: count > 1 }, host };
+  const model = container.meta.stages
+    ? startStages(container, page)
+    : startProgram(container, page);
   return {
     inputs: model.inputs,
     outputs: model.outputs,
@@ -68,6 +61,43 @@ export async function loadArtifact(
     run: (feeds, options) => model.runAsync(feeds, options),
     resetStates: () => model.resetStates(),
     dispose: () => model.dispose(),
+  };
+}
+
+/** What sessions in this page run on. */
+type Page = Pick<WasmSessionOptions, "threads" | "features" | "host">;
+
+function startProgram(container: Container, page: Page): LoadedModel {
+  const { session, artifact } = startContained(container, page);
+  const { meta, graph } = artifact;
+  return new LoadedModel({ start: { meta }, ports: describePorts(graph, meta) }, session);
+}
+
+/** A model in which data decide sizes: its programs take turns on the same threads. */
+function startStages(container: Container, page: Page): LoadedModel {
+  const { graph, weights, stages: parts } = unwrap(readStages(container));
+  const pool = startPool(page);
+  const stages = parts.map(({ part, program }): Stage => {
+    const started = program && startContained(program, page, pool);
+    return { graph: part, weights, bytes: 0, ...(started && { session: started.session }) };
+  });
+  const { meta } = container;
+  const session = new StagedSession({ graph, weights }, stages, async () => pool?.dispose());
+  return new LoadedModel({ start: { meta }, ports: describePorts(graph, meta) }, session);
+}
+
+function startContained(
+  container: Container,
+  page: Page,
+  pool?: WorkerPool,
+): { readonly session: ModelSession; readonly artifact: Artifact } {
+  const name = unwrap(chooseProgram(container.targetNames, page.features));
+  const artifact = unwrap(readContainer(container, { choose: () => [name] }));
+  const weight = readerOfWeights(artifact, artifact.meta.views);
+  const options = { ...page, weight, ...(pool && { pool }) };
+  return {
+    artifact,
+    session: unwrap(createWasmSession(artifact.targets.get(name)!.program, options)),
   };
 }
 
@@ -81,15 +111,16 @@ const noHost: WorkerHost = {
 function chooseThreads(
   wanted: number | undefined,
   features: WasmFeatures,
-  host: WorkerHost | undefined,
+  host: WorkerHost,
 ): Result<number> {
-  const most = features.threads && host ? Math.min(mostThreads, host.parallelism) : 1;
+  const canShare = features.threads && host !== noHost;
+  const most = canShare ? Math.min(mostThreads, host.parallelism) : 1;
   if (wanted === undefined) return ok(most);
   if (!Number.isInteger(wanted) || wanted < 1 || wanted > mostThreads) {
     const help = `give an integer from 1 to ${mostThreads}`;
     return fail(diagnostic("CLI001", `threads is ${JSON.stringify(wanted)}`, { help }));
   }
-  if (wanted === 1 || (features.threads && host)) return ok(wanted);
+  if (wanted === 1 || canShare) return ok(wanted);
   return fail(
     diagnostic("RUN045", `${wanted} threads need memory that this page must not share`, {
       help: "serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp, or leave threads out",

@@ -10,6 +10,7 @@ import {
 } from "../../frontend/onnx/export/export-model.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { Model } from "../../graph/graph.ts";
+import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { writeAtomically, writePartsAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { type ModelSource, readModelFile } from "../../runtime/files/model-source.ts";
@@ -19,7 +20,6 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
 import { findTarget } from "../library/open-model.ts";
-import { unboundedSymbols } from "../library/unbounded-symbols.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
 import { readRules } from "./rules-file.ts";
 

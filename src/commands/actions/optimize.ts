@@ -5,49 +5,21 @@ import { openContainer } from "../../artifact/container.ts";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
-import { emitHere } from "../../runtime/emit-here.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { samePath } from "../../runtime/files/paths.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { targets } from "../../target/index.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
-import { keepModel, openKeptModels } from "../library/kept-model.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
-import { checkOf, describeChecks, RegionChecking, withChecks } from "./check-regions.ts";
+import { describeChecks, RegionChecking, withChecks } from "./check-regions.ts";
+import { emitRunnable, keepCode } from "./emit-artifact.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
-import { PortableChild, type WithPortable } from "./portable-child.ts";
-import { printTable } from "./table.ts";
-
-/**
- * The code of each program that runs here: a program that cannot be emitted is found now, and loading
- * the artifact on this machine has nothing left to do.
- */
-function emitRunnable({ artifact, emitted }: WithPortable): Result<WithPortable> {
-  const runnable = runnableTargets().names;
-  const all = new Map(emitted);
-  for (const [name, { program }] of artifact.targets) {
-    if (all.has(name) || !runnable.includes(name)) continue;
-    const code = emitHere(program, targets.get(name)!);
-    if (!code.ok) return code;
-    all.set(name, code.value);
-  }
-  return ok({ artifact, emitted: all });
-}
-
-function keepCode({ artifact, emitted }: WithPortable, bytes: Uint8Array): Result<void> {
-  const container = openContainer(bytes, hashBytes);
-  if (!container.ok) return container;
-  const store = openKeptModels();
-  for (const [name, code] of store ? emitted : []) {
-    const { program } = artifact.targets.get(name)!;
-    keepModel(store!, container.value, { artifact, program, target: targets.get(name)!, code });
-  }
-  return ok(undefined);
-}
+import { optimizeStages } from "./optimize-stages.ts";
+import { describeRegions, type OptimizeArgs, outputOf, slowestOf } from "./optimized.ts";
+import { PortableChild } from "./portable-child.ts";
 
 function withoutRegions({
   regions: _,
@@ -55,11 +27,6 @@ function withoutRegions({
   ...rest
 }: SearchReport): Omit<SearchReport, "regions" | "trace"> {
   return rest;
-}
-
-interface OptimizeArgs extends OpenArgs {
-  readonly output?: string | undefined;
-  readonly budget?: number | undefined;
 }
 
 /** Threads that candidates are timed on: as many as the code is made for, and no more than there are. */
@@ -129,7 +96,11 @@ async function optimizeWith(
 ): Promise<Result<CommandResult>> {
   const { checking, portable } = processes;
   const opened = await openMeasured(args, context, processes);
-  if (!opened.ok) return opened;
+  if (!opened.ok) {
+    return opened.diagnostics.every((d) => d.code === "SCH015")
+      ? optimizeStages(args, opened.diagnostics, { checking, context })
+      : opened;
+  }
   const { measured } = opened.value;
   const { artifact: own, target, origin } = opened.value.opened;
   if (!origin) {
@@ -155,22 +126,15 @@ async function optimizeWith(
   const emitted = emitRunnable(whole.value);
   if (!emitted.ok) return emitted;
   const { artifact } = emitted.value;
-  const output = args.output ?? `${args.model.replace(/\.onnx$/, "")}.wt`;
+  const output = outputOf(args);
   context.progress("write");
   const bytes = writeArtifact(withChecks(artifact, reports), hashBytes);
-  const keeping = keepCode(emitted.value, bytes);
-  if (!keeping.ok) return keeping;
+  const container = openContainer(bytes, hashBytes);
+  if (!container.ok) return container;
+  keepCode(emitted.value, container.value);
   const written = writeAtomically(output, bytes);
   if (!written.ok) return written;
-  const regions = origin.compiled.regions.map((r, i) => ({
-    name: r.name,
-    origins: r.origins,
-    estimateNs: r.price.estimateNs,
-    flops: r.flops,
-    bytes: r.bytes,
-    candidates: r.candidates,
-    check: checkOf(reports[i]),
-  }));
+  const regions = describeRegions(origin.compiled, reports);
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const { arenas, scratchLowerBound } = origin.compiled.plan;
   const search = artifact.meta.searches!.find((s) => s.target === target.name)!;
@@ -191,7 +155,6 @@ async function optimizeWith(
     }),
     regions,
   };
-  const slowest = [...regions].sort((a, b) => b.estimateNs - a.estimateNs).slice(0, 10);
   const text = [
     `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
     `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
@@ -200,15 +163,7 @@ async function optimizeWith(
     ...(measured ? [describeMeasured(measured)] : []),
     describeChecks(reports),
     "",
-    printTable(
-      ["region", "estimate ms", "Mflop", "candidates"],
-      slowest.map((r) => [
-        r.name,
-        (r.estimateNs / 1e6).toFixed(3),
-        (r.flops / 1e6).toFixed(2),
-        String(r.candidates),
-      ]),
-    ),
+    slowestOf(regions),
   ].join("\n");
   return ok({ data, text, target: target.name }, [
     ...opened.warnings,

@@ -1,5 +1,6 @@
 /** A placement with its certificate: who runs what and when, memory, bound and gap. */
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { linkBetween, type PlanDevice } from "../../plan/device.ts";
 import { readCount } from "../../plan/number.ts";
 import { decoderProblem, transferLatency } from "../../plan/place/decoder-problem.ts";
@@ -18,7 +19,6 @@ import type { Action } from "../command.ts";
 import { describeModel } from "../library/describe-model.ts";
 import { findDevices } from "../library/find-devices.ts";
 import { parseShapes } from "../library/load.ts";
-import { unboundedSymbols } from "../library/unbounded-symbols.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { readAssignments } from "./inputs.ts";
 import { deviceLines, SourceList } from "./sources.ts";

@@ -15,6 +15,7 @@ import { readerOfWeights } from "../../artifact/weights.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel, type ScheduledRegions } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
+import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
@@ -24,6 +25,7 @@ import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
+import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -44,7 +46,6 @@ import {
 } from "./portable-program.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 import { searchReport } from "./search-report.ts";
-import { unboundedSymbols } from "./unbounded-symbols.ts";
 
 export interface OpenOptions extends GivenSizes {
   /** Name of a target, or `auto`: the best that this engine can run. */
@@ -117,14 +118,33 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (rewrite !== "off") return fail(fixedBefore("operations", `--rewrite ${rewrite}`));
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
+  if (container.value.meta.stages) return fail(inStages());
   const chosen = chooseTarget(container.value, options.target);
   if (!chosen.ok) return chosen;
-  const store = "kept" in options ? options.kept : openKeptModels();
-  const kept = store && findKept(store, container.value, chosen.value);
-  const opened = kept
-    ? ok(openKept(container.value, chosen.value, kept))
-    : openWhole(container.value, chosen.value, store);
+  const opened = openContained(container.value, chosen.value, storeOf(options));
   return opened.ok ? ok(opened.value, chosen.warnings) : opened;
+}
+
+/** Where what earlier loads left is found. */
+export function storeOf(options: Pick<OpenOptions, "kept">): KeptFiles | undefined {
+  return "kept" in options ? options.kept : openKeptModels();
+}
+
+/** The program for `target` of an artifact, or of a stage of one, proved now or before. */
+export function openContained(
+  container: Container,
+  target: Target,
+  store: KeptFiles | undefined,
+): Result<OpenModel> {
+  const kept = store && findKept(store, container, target);
+  return kept ? ok(openKept(container, target, kept)) : openWhole(container, target, store);
+}
+
+/** The answer of what wants one program; `load` and `run` start its stages instead. */
+function inStages(): Diagnostic {
+  return diagnostic("SCH015", "the model runs in stages, and has no one program", {
+    help: "load it, or wavetile run it; the ONNX model has the rest",
+  });
 }
 
 /** Parsed and proved; what its session emits is kept for the next time. */
@@ -205,7 +225,8 @@ function namesFor(wanted: string): readonly string[] {
   return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
 }
 
-function chooseTarget({ targetNames }: Container, wanted: string): Result<Target> {
+/** The target of a wish that the artifact has programs for. */
+export function chooseTarget({ targetNames }: Container, wanted: string): Result<Target> {
   if (wanted === "cuda") {
     const features = probeCuda();
     if (!features.ok) return features;
@@ -348,13 +369,18 @@ function approximated({ errorBound }: CompiledModel): { readonly errorBound?: nu
   return errorBound > 0 ? { errorBound } : {};
 }
 
-/** The program with its weights in memory, ready to run on `threads` threads. */
-export function startSession({ start, target }: OpenModel, threads: number): Result<ModelSession> {
+/** The program with its weights in memory, ready to run on `threads` threads, its own or those of `pool`. */
+export function startSession(
+  { start, target }: OpenModel,
+  threads: number,
+  pool?: WorkerPool,
+): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
   if (!isGpu && !runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
   const { meta, program, weight, whole } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
-  const options = { threads, weight, title: (name: string) => titles.get(name) ?? name };
+  const title = (name: string) => titles.get(name) ?? name;
+  const options = { threads, weight, title, ...(pool && { pool }) };
   // A GPU's driver keeps what it assembled itself.
   if (isGpu) return createSession(program, target, options);
   const emitted = start.code ? ok(start.code) : emitHere(program, target);

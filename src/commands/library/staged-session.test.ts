@@ -6,6 +6,7 @@ import { randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
+import { stagedArtifact } from "./staged-artifact.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { unwrap } from "./wavetile-error.ts";
 
@@ -18,13 +19,15 @@ afterAll(async () => {
 async function expectSame(spec: ModelSpec, feeds: readonly Readonly<Record<string, Tensor>>[]) {
   const bytes = writeModel(spec);
   const model = await load(bytes, { threads: 1, target: "wasm" });
-  open.push(model);
   const { graph, weights } = unwrap(importOnnx(bytes));
+  const stored = await load(stagedArtifact(bytes), { threads: 1 });
+  open.push(stored, model);
   const shapes: (readonly number[])[] = [];
   for (const feed of feeds) {
     const inputs = spec.inputs.map(({ name }) => toRef(feed[name]!));
     const wanted = unwrap(runGraph(graph, inputs, weights));
     const found = model.run(feed);
+    expect(stored.run(feed)).toEqual(found);
     for (const [i, name] of (spec.outputs as string[]).entries()) {
       expect(found[name]!.shape).toEqual(wanted[i]!.shape);
       const values = Array.from(toRef(found[name]!).data, Number);
@@ -102,6 +105,66 @@ describe("sizes that data decide", () => {
       [few, all, none, few].map((x) => ({ x })),
     );
     expect(shapes).toEqual([[4], [12], [0], [4]]);
+  });
+
+  it("leave the programs of other sizes running where one of them is nothing", async () => {
+    // Rows of x above 1 through one product, those below -1 through another, added at their places.
+    const side = (name: string, op: string) => [
+      { op, inputs: ["rows", `${name}.limit`], outputs: [`${name}.mask`] },
+      { op: "NonZero", inputs: [`${name}.mask`], outputs: [`${name}.places`] },
+      {
+        op: "Squeeze",
+        inputs: [`${name}.places`, "axis"],
+        outputs: [`${name}.which`],
+      },
+      { op: "Gather", inputs: ["x", `${name}.which`], outputs: [`${name}.taken`] },
+      { op: "MatMul", inputs: [`${name}.taken`, `${name}.w`], outputs: [`${name}.made`] },
+      {
+        op: "Transpose",
+        inputs: [`${name}.places`],
+        outputs: [`${name}.column`],
+        attributes: { perm: [1n, 0n] },
+      },
+    ];
+    const rng = new Rng(8);
+    const spec: ModelSpec = {
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: [4, 3] }],
+      outputs: ["y"],
+      weights: {
+        axis: tensor("i64", [1], [0n]),
+        last: tensor("i64", [1], [1n]),
+        zero: of(new Array<number>(12).fill(0), 4, 3),
+        "high.limit": of([1]),
+        "low.limit": of([-1]),
+        "high.w": randomTensor("f32", [3, 3], rng),
+        "low.w": randomTensor("f32", [3, 3], rng),
+      },
+      nodes: [
+        { op: "ReduceSum", inputs: ["x", "last"], outputs: ["rows"], attributes: { keepdims: 0n } },
+        ...side("high", "Greater"),
+        ...side("low", "Less"),
+        {
+          op: "ScatterND",
+          inputs: ["zero", "high.column", "high.made"],
+          outputs: ["first"],
+          attributes: { reduction: "add" },
+        },
+        {
+          op: "ScatterND",
+          inputs: ["first", "low.column", "low.made"],
+          outputs: ["y"],
+          attributes: { reduction: "add" },
+        },
+      ],
+    };
+    const both = of([1, 1, 1, -1, -1, -1, 2, 2, 2, 0, 0, 0], 4, 3);
+    const high = of([1, 1, 1, 0, 0, 0, 2, 2, 2, 0, 0, 0], 4, 3);
+    await expectSame(spec, [{ x: both }, { x: high }, { x: of(new Array(12).fill(0), 4, 3) }]);
+    const kernels = async (x: Tensor) => unwrap(open.at(-1)!.profile({ x }, () => 0)).kernels;
+    const [all, one] = [(await kernels(both)).length, (await kernels(high)).length];
+    expect(one).toBeGreaterThan(0);
+    expect(one).toBeLessThan(all);
   });
 
   it("go with extents that nobody bounded", async () => {

@@ -3,6 +3,8 @@
  * numbers are drawn and where control flow is left that no program holds: parts that run one after another, each a graph of its own. A
  * part of kind `data` is one such node; in the parts behind it the size is a symbol of the inputs' shapes
  * like any other, from 1 up to the bound that the node gives. Values go from part to part under their names.
+ * What has different sizes of that kind stands in different parts: where nothing was found for one of them
+ * (an expert without tokens), the others' programs run all the same.
  */
 import { variablesOf } from "../../semantics/index-expr.ts";
 import { type AnyAttrs, attrParts } from "../attr-schema.ts";
@@ -25,14 +27,54 @@ export function splitAtData(
   if (cuts.size === 0) return undefined;
   const levels = levelsOf(graph, cuts);
   const last = Math.max(...levels.values());
+  const decided = new Set(graph.nodes.flatMap((n) => symbolsIntroduced(n, graph)));
+  const sizesOf = (node: Node): string =>
+    symbolsOf([node], graph)
+      .filter((name) => decided.has(name))
+      .sort()
+      .join();
   const parts: GraphPart[] = [];
   for (let level = 0; level <= last; level++) {
     const nodes = graph.nodes.filter((n) => levels.get(n) === level);
     const straight = nodes.filter((n) => !cuts.has(n));
-    if (straight.length > 0) parts.push({ kind: "program", graph: partOf(graph, straight) });
+    for (const alike of bySizes(straight, sizesOf)) {
+      parts.push({ kind: "program", graph: partOf(graph, alike) });
+    }
     for (const node of nodes) {
       if (cuts.has(node)) parts.push({ kind: "data", graph: partOf(graph, [node]) });
     }
+  }
+  return parts;
+}
+
+/**
+ * Nodes with the same sizes together, in an order in which they can run: first those whose nodes are all
+ * ready, so that few are cut apart by others in between.
+ */
+function bySizes(
+  nodes: readonly Node[],
+  sizesOf: (node: Node) => string,
+): readonly (readonly Node[])[] {
+  const sizes = new Map(nodes.map((node) => [node, sizesOf(node)]));
+  let left = nodes;
+  const parts: (readonly Node[])[] = [];
+  while (left.length > 0) {
+    const waiting = new Set(left.flatMap((n) => n.outputs));
+    const ready = left.filter((n) => !n.inputs.some((id) => waiting.has(id)));
+    const choices = [...new Set(ready.map((n) => sizes.get(n)!))].map((key) => {
+      const missing = new Set(waiting);
+      const alike = left.filter((n) => sizes.get(n) === key);
+      const runs = alike.filter((n) => {
+        if (n.inputs.some((id) => missing.has(id))) return false;
+        for (const id of n.outputs) missing.delete(id);
+        return true;
+      });
+      return { runs, isWhole: runs.length === alike.length };
+    });
+    const { runs } = choices.find((c) => c.isWhole) ?? choices[0]!;
+    parts.push(runs);
+    const done = new Set(runs);
+    left = left.filter((n) => !done.has(n));
   }
   return parts;
 }

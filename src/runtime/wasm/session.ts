@@ -16,16 +16,27 @@ export interface WasmSessionOptions extends SessionOptions {
   readonly code?: WasmCode;
   /** The program with its kernels' bodies, where `program` is but its outline. */
   readonly whole?: () => Program;
+  /** Threads that several sessions use in turn; whoever started them ends them. Absent: its own. */
+  readonly pool?: WorkerPool;
 }
 
 const stallMilliseconds = 20_000;
+
+/** Threads for sessions that run one at a time; undefined where memory cannot be shared. */
+export function startPool({
+  features,
+  host,
+  threads,
+}: Pick<WasmSessionOptions, "features" | "host" | "threads">): WorkerPool | undefined {
+  return features.threads ? new WorkerPool({ threads, host, stallMilliseconds }) : undefined;
+}
 
 export function createWasmSession(
   program: Program,
   options: WasmSessionOptions,
 ): Result<ModelSession> {
-  const { threads, host, features, code, whole } = options;
-  const pool = features.threads ? new WorkerPool({ threads, host, stallMilliseconds }) : undefined;
+  const { features, code, whole } = options;
+  const pool = options.pool ?? startPool(options);
   const made = createWasmInstance(program, {
     relaxedFma: features.relaxedFma,
     ...(pool && { pool }),
@@ -42,7 +53,7 @@ export function createWasmSession(
     createStep: (task) => wasm.createStep(task),
     dispose: async () => {
       wasm.dispose();
-      await pool?.dispose();
+      if (!options.pool) await pool?.dispose();
     },
   };
   return ok(new ModelSession(program, instance, options));

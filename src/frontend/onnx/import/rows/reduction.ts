@@ -148,16 +148,21 @@ function nonZero(node: NodeView): Operand {
   return node.emit("nonZero", [node.input(0)], {});
 }
 
+const mostBoxes = 2 ** 31;
+
 function nonMaxSuppression(node: NodeView): Operand {
   const number = (i: number, what: string, otherwise: number) =>
     node.optional(i) ? (node.numbers(i, what)[0] ?? otherwise) : otherwise;
   const center = node.attributes.int("center_point_box") ?? 0;
-  const limit = number(2, "max_output_boxes_per_class", 0);
   const boxes = node.input(0);
+  const wanted = number(2, "max_output_boxes_per_class", 0);
+  if (!Number.isInteger(wanted)) node.refuse(`${wanted} boxes of a class`, "a whole number");
+  // Exporters write the largest integer for all boxes.
+  const limit = Math.max(0, Math.min(wanted, mostBoxes));
   const count = constantValue(min(limit, boxes.type.shape[1] ?? limit)) ?? limit;
   return node.emit("nonMaxSuppression", [boxes, node.input(1)], {
     centerPoint: center === 1,
-    maxPerClass: Math.min(limit, Math.max(count, 0)),
+    maxPerClass: Math.min(limit, count),
     iouThreshold: number(3, "iou_threshold", 0),
     scoreThreshold: number(4, "score_threshold", -dtypes.f32.max),
   });

@@ -1,6 +1,7 @@
 /** Extents that nothing bounds: what is refused where sizes must be known beforehand. */
-import type { Graph } from "../../graph/graph.ts";
-import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
+
+import { type Diagnostic, diagnostic } from "../support/diagnostic.ts";
+import type { Graph } from "./graph.ts";
 
 /** Undefined when every symbol of the graph has an upper bound. */
 export function unboundedSymbols(graph: Graph): Diagnostic | undefined {

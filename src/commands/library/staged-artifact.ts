@@ -1,0 +1,41 @@
+/** The artifact of a model that runs in stages, to its programs. */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
+import { openContainer } from "../../artifact/container.ts";
+import { readStages } from "../../artifact/read-stages.ts";
+import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { chooseTarget, type OpenOptions, openContained, storeOf } from "./open-model.ts";
+import type { OpenStage, OpenStages } from "./stages.ts";
+
+export interface StagedArtifact {
+  readonly meta: Pick<ArtifactMeta, "inputs" | "outputs">;
+  readonly stages: OpenStages;
+}
+
+export function openStagedArtifact(
+  bytes: Uint8Array,
+  options: Pick<OpenOptions, "target" | "kept">,
+): Result<StagedArtifact> {
+  const container = openContainer(bytes, hashBytes);
+  if (!container.ok) return container;
+  const read = readStages(container.value);
+  if (!read.ok) return read;
+  const { graph, weights, stages: parts } = read.value;
+  const warnings: Diagnostic[] = [];
+  const stages: OpenStage[] = [];
+  const hasPrograms = parts.some((p) => p.program);
+  const target = hasPrograms ? chooseTarget(container.value, options.target) : undefined;
+  if (target && !target.ok) return target;
+  warnings.push(...(target?.warnings ?? []));
+  for (const { part, program } of parts) {
+    if (!program || !target) {
+      stages.push({ graph: part });
+      continue;
+    }
+    const opened = openContained(program, target.value, storeOf(options));
+    if (!opened.ok) return opened;
+    stages.push({ graph: part, opened: opened.value });
+  }
+  const { meta } = container.value;
+  return ok({ meta, stages: { graph, weights, stages } }, warnings);
+}
