@@ -80,7 +80,10 @@ export type Completion =
 export type LoopMode =
   | { readonly kind: "serial" }
   | { readonly kind: "unrolled" }
-  /** Contiguous chunks of ceil(extent / instances) iterations per instance of the axis. */
+  /**
+   * Contiguous chunks of ceil(extent / instances) iterations per instance of the axis. Where a program cannot
+   * tell (dealing.ts), threads may take smaller ones as they come.
+   */
   | { readonly kind: "grid"; readonly axis: string };
 
 export type Statement =

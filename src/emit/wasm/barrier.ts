@@ -42,13 +42,24 @@ function openBarrier(f: FunctionBuilder, generation: Local): void {
 }
 
 function awaitGeneration(f: FunctionBuilder, generation: Local): void {
+  awaitWord(f, generation, () => {
+    loadWord(f, "generation").get(generation).op("i32.ne");
+  });
+}
+
+/**
+ * Polls until what `isOver` leaves on the stack is true or the abort word is set, for a bounded time; then sleeps
+ * as long as the generation is the one in the local, and looks again.
+ */
+export function awaitWord(f: FunctionBuilder, generation: Local, isOver: () => void): void {
   const spins = f.local("i32");
   const sleeps = f.local("i32");
   f.i32Const(0).memory("i32.load", controlBlock.spinLimit).set(spins);
   f.i32Const(0).memory("i32.load", controlBlock.stallLimit).set(sleeps);
   f.block((leave) => {
     f.loop((again) => {
-      loadWord(f, "generation").get(generation).op("i32.ne").brIf(leave);
+      isOver();
+      f.brIf(leave);
       loadWord(f, "abort").brIf(leave);
       f.get(spins).if(() => {
         f.get(spins).i32Const(1).op("i32.sub").set(spins).br(again);
@@ -74,6 +85,7 @@ function sleepOnce(f: FunctionBuilder, generation: Local, again: Label): void {
   f.get(outcome).i32Const(timedOut).op("i32.ne").brIf(again);
 }
 
-function loadWord(f: FunctionBuilder, word: keyof typeof controlBlock): FunctionBuilder {
+/** Pushes a word of the control block, read atomically. */
+export function loadWord(f: FunctionBuilder, word: keyof typeof controlBlock): FunctionBuilder {
   return f.i32Const(0).memory("i32.atomic.load", controlBlock[word]);
 }

@@ -4,7 +4,11 @@
  * different cache lines.
  */
 
-/** Byte addresses of i32 words. */
+/** Shares that the parts of a launch are cut into where threads are not fewer, and how far apart their words are. */
+export const shares = 16;
+export const shareBytes = 64;
+
+/** Byte addresses of i32 words, but for the two that say otherwise. */
 export const controlBlock = {
   /** Why the run has to end (abortCodes); 0 while it may go on. Barriers look at it. */
   abort: 0,
@@ -21,8 +25,12 @@ export const controlBlock = {
   spinLimit: 256,
   /** Sleeps of sleepMilliseconds without progress before the run counts as stalled. */
   stallLimit: 260,
+  /** In the upper half the number of a launch, in the lower one how many of its parts are finished (deal.ts): 64 bits. */
+  finished: 320,
+  /** The same of what is claimed of each share: 64 bits a share, on a cache line of its own. */
+  claims: 384,
   /** Shape parameters in program order, one word each. */
-  parameters: 320,
+  parameters: 384 + shares * shareBytes,
 } as const;
 
 export const abortCodes = {

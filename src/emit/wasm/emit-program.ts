@@ -1,7 +1,7 @@
 /**
  * Program to WebAssembly module: one function a kernel, and `run(thread, threads)`, which every compute
- * thread calls and which follows the program's tasks with a barrier before each launch that has to see
- * earlier ones. All threads take the same way through the tasks. A barrier orders more than counters
+ * thread calls and which follows the program's tasks, each launch finished before the next one that has to
+ * see it begins. All threads take the same way through the tasks. That orders more than counters
  * ask for, so waits become barriers and signals nothing.
  *
  * The emitter prints what the program says and refuses (EMT001) what it has no spelling for.
@@ -13,6 +13,7 @@ import {
   bufferVariable,
   localOffsets,
 } from "../../program/addresses.ts";
+import { type Deals, dealsOf } from "../../program/dealing.ts";
 import { launchesOf, type Tables } from "../../program/launches.ts";
 import type { Kernel, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
@@ -23,13 +24,14 @@ import { loopRange } from "../../semantics/index-range.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { attempt, type Result } from "../../support/diagnostic.ts";
 import { emitBarrier } from "./barrier.ts";
+import { type DealFunctions, emitDealFunctions } from "./deal.ts";
 import { floatRows } from "./float-rows.ts";
 import type { FunctionBuilder, FunctionIndex, Local } from "./function-builder.ts";
 import { halfRows } from "./half-rows.ts";
 import { IndexScope } from "./index-scope.ts";
 import { integerRows } from "./integer-rows.ts";
 import { type BufferPlace, KernelContext } from "./kernel-context.ts";
-import { KernelEmitter } from "./kernel-emitter.ts";
+import { endTrip, firstTrip, KernelEmitter } from "./kernel-emitter.ts";
 import { Library, type LibraryRow } from "./library.ts";
 import { mathRows } from "./math-rows.ts";
 import { type CodeRange, ModuleBuilder } from "./module-builder.ts";
@@ -54,6 +56,8 @@ export interface WasmProgram {
   readonly guardBytes: number;
   /** What the numbers of failed checks stand for. */
   readonly checks: readonly string[];
+  /** Whether threads claim parts of the work (program/dealing.ts): no thread has to take part in a run. */
+  readonly isDealt: boolean;
 }
 
 export const entryName = "run";
@@ -83,13 +87,16 @@ class ProgramEmitter {
   readonly #launches = new Map<string, ReturnType<typeof launchesOf>>();
   #inMemory: ReadonlyMap<string, BufferPlace> | undefined;
   readonly #kernels = new Map<string, KernelFunction>();
+  readonly #deals: Deals | undefined;
   #barrier: FunctionIndex = 0;
+  #dealing: DealFunctions | undefined;
   #guardBytes = 0;
 
   constructor(program: Program, options: WasmEmitOptions) {
     this.#program = program;
     this.#options = options;
     this.#layout = layoutOf(program);
+    this.#deals = dealsOf(program);
     for (const launch of launchesOf(program.tasks, new Map())) {
       const same = this.#launches.get(launch.task.kernel);
       if (same) same.push(launch);
@@ -102,7 +109,8 @@ class ProgramEmitter {
     const limits = { minPages: 1, maxPages: mostPages, shared: this.#options.sharedMemory };
     this.#module.importMemory("env", "memory", limits);
     this.#library.importMath(mathNamesOf(this.#operators()));
-    this.#barrier = emitBarrier(this.#module);
+    if (this.#deals) this.#dealing = emitDealFunctions(this.#module);
+    else this.#barrier = emitBarrier(this.#module);
     for (const kernel of this.#program.kernels) this.#addKernel(unrollLoops(kernel));
     const signature = { params: ["i32", "i32"], results: [] } as const;
     const { index, builder } = this.#module.function(entryName, signature);
@@ -110,7 +118,8 @@ class ProgramEmitter {
     this.#module.exportFunction(entryName, index);
     const { bytes, map } = this.#module.encode();
     const [layout, checks] = [this.#layout, this.#checks];
-    return { bytes, map, layout, guardBytes: this.#guardBytes, checks };
+    const isDealt = this.#deals !== undefined;
+    return { bytes, map, layout, guardBytes: this.#guardBytes, checks, isDealt };
   }
 
   #operators(): Set<ScalarOp> {
@@ -125,23 +134,26 @@ class ProgramEmitter {
     return ops;
   }
 
-  /** A kernel's function takes its grid coordinates, `threads`, then bindings, then table addresses. */
+  /** A kernel's function takes its grid coordinates, `threads`, bindings, table addresses, and dealt trips. */
   #addKernel(kernel: Kernel): void {
     const own = this.#launches.get(kernel.name);
     if (!own) return;
     const bindings = [...new Set(own.flatMap((l) => l.task.bindings.map(([name]) => name)))];
     const tables = [...new Set(own.flatMap((l) => [...l.tables.keys()]))];
     const axes = kernel.grid.axes.map((a) => a.name);
-    const names = [...axes, threadCountName, ...bindings, ...tables.map(bufferVariable)];
+    const takesTrips = this.#deals?.get(kernel.name)?.by === "trips";
+    const trips = takesTrips ? [firstTrip, endTrip] : [];
+    const names = [...axes, threadCountName, ...bindings, ...tables.map(bufferVariable), ...trips];
     const params = [...names, "@thread"].map(() => "i32" as const);
     const { index, builder } = this.#module.function(kernel.name, { params, results: [] });
-    this.#kernels.set(kernel.name, { index, kernel, bindings, tables });
+    this.#kernels.set(kernel.name, { index, kernel, takesTrips, bindings, tables });
     const scope = new IndexScope(builder, (name) => this.#outerVariable(builder, names, name));
     this.#declareOuter(scope);
     for (const { name, extent } of kernel.grid.axes) {
       scope.declare(name, loopRange(extent, scope.ranges));
     }
     for (const name of tables) scope.declare(bufferVariable(name), address);
+    for (const name of trips) scope.declare(name, address);
     const context = new KernelContext({
       f: builder,
       scope,
@@ -151,11 +163,10 @@ class ProgramEmitter {
       kernel: kernel.name,
       parking: ix.add(ix.variable(arenaVariable("local")), this.#layout.parkedAt),
     });
-    new KernelEmitter(context, kernel, this.#checks).emit();
+    new KernelEmitter(context, { kernel, takesTrips }, this.#checks).emit();
     this.#guardBytes = Math.max(this.#guardBytes, scope.guardBytes);
   }
 
-  /** Places of the program's own buffers: the same for every kernel. */
   /** Ranges of parameters and addresses; bindings may be anything. */
   #declareOuter(scope: IndexScope): void {
     scope.declare(threadCountName, { min: 1, max: Number.POSITIVE_INFINITY });
@@ -166,6 +177,7 @@ class ProgramEmitter {
     for (const name of this.#layout.buffers.keys()) scope.declare(bufferVariable(name), address);
   }
 
+  /** Places of the program's own buffers: the same for every kernel. */
   #memoryPlaces(): ReadonlyMap<string, BufferPlace> {
     if (this.#inMemory) return this.#inMemory;
     const places = new Map<string, BufferPlace>();
@@ -237,6 +249,7 @@ class ProgramEmitter {
       f,
       scope,
       barrier: this.#barrier,
+      dealing: this.#deals && { deals: this.#deals, functions: this.#dealing! },
       program: this.#program,
       kernels: this.#kernels,
       checks: this.#checks,

@@ -27,12 +27,16 @@ import { ValueEmitter } from "./value-emitter.ts";
 
 /** Bytes of a vector register. */
 const chunkBytes = 16;
+/** Names, which no program can spell, of the parameters that say which trips of a loop over the grid to run. */
+export const firstTrip = "first trip";
+export const endTrip = "end of trips";
 
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
 
 export class KernelEmitter {
   readonly #context: KernelContext;
   readonly #kernel: Kernel;
+  readonly #takesTrips: boolean;
   readonly #values: ValueEmitter;
   /** Names of statements whose checks may fail; their place is the number that is reported. */
   readonly #checks: string[];
@@ -40,9 +44,15 @@ export class KernelEmitter {
   readonly #calls = new Set<Statement>();
   readonly #usesOfStatement = new WeakMap<Statement, readonly ix.IndexExpr[]>();
 
-  constructor(context: KernelContext, kernel: Kernel, checks: string[]) {
+  /** @param given a kernel, and whether its function is told the trips of its loop over the grid */
+  constructor(
+    context: KernelContext,
+    given: { readonly kernel: Kernel; readonly takesTrips: boolean },
+    checks: string[],
+  ) {
     this.#context = context;
-    this.#kernel = kernel;
+    this.#kernel = given.kernel;
+    this.#takesTrips = given.takesTrips;
     this.#values = new ValueEmitter(context);
     this.#checks = checks;
   }
@@ -254,8 +264,9 @@ export class KernelEmitter {
     return end;
   }
 
-  /** Contiguous trips of one instance: ceil(extent / instances) each. */
+  /** Contiguous trips: those that the function is given, or of one instance, ceil(extent / instances) each. */
   #gridShare(extent: ix.IndexExpr, axis: string): { first: ix.IndexExpr; last: ix.IndexExpr } {
+    if (this.#takesTrips) return { first: ix.variable(firstTrip), last: ix.variable(endTrip) };
     const instances = this.#kernel.grid.axes.find((a) => a.name === axis)?.extent;
     if (!instances) this.#context.refuse(`a loop over grid axis ${axis}`);
     const share = ix.ceilDiv(extent, instances);
@@ -343,6 +354,7 @@ export class KernelEmitter {
     const { scope, parking } = this.#context;
     const all = this.#uses(statements);
     if (this.#calls.size > 0) all.push(scope.splitAddress(parking).sum);
+    if (this.#takesTrips) return [...all, ix.variable(firstTrip), ix.variable(endTrip)];
     for (const axis of this.#kernel.grid.axes) all.push(axis.extent, ix.variable(axis.name));
     return all;
   }

@@ -1,9 +1,12 @@
 /**
  * The tasks of a program as the body of `run(thread, threads)`: launches over the grid, conditions and
- * repeats, with a barrier where a task has to see what earlier ones wrote. Control flow depends only on
- * parameters and on memory read between two barriers, so all threads go the same way.
+ * repeats. Where the program allows it, threads claim the parts of a launch and go on when all of them are
+ * finished (program/dealing.ts); else each has its fixed share, with a barrier where a task has to see what
+ * earlier ones wrote. Control flow depends only on parameters and on memory read between two barriers, so
+ * all threads go the same way.
  */
 
+import { type Deals, extentOf, isOnePart, sectionsOf } from "../../program/dealing.ts";
 import {
   type Launch,
   type Tables,
@@ -23,17 +26,20 @@ import * as ix from "../../semantics/index-expr.ts";
 import { reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { abortCodes, controlBlock } from "./control-block.ts";
+import type { DealFunctions } from "./deal.ts";
 import type { FunctionBuilder, FunctionIndex, Label, Local } from "./function-builder.ts";
 import type { IndexScope } from "./index-scope.ts";
 import { storageBytes } from "./lanes.ts";
 
 /**
  * A kernel's function. It takes the grid coordinates, the thread count, the bindings, the addresses of
- * the tables' buffers, and the number of the thread that runs it.
+ * the tables' buffers, the first of its trips and their end where these are dealt out, and the number of the
+ * thread that runs it.
  */
 export interface KernelFunction {
   readonly index: FunctionIndex;
   readonly kernel: Kernel;
+  readonly takesTrips: boolean;
   readonly bindings: readonly string[];
   readonly tables: readonly string[];
 }
@@ -42,31 +48,72 @@ interface TaskContext {
   readonly f: FunctionBuilder;
   readonly scope: IndexScope;
   readonly barrier: FunctionIndex;
+  /** Of a program whose parts are claimed. */
+  readonly dealing: { readonly deals: Deals; readonly functions: DealFunctions } | undefined;
   readonly program: Program;
   readonly kernels: ReadonlyMap<string, KernelFunction>;
   readonly checks: string[];
+}
+
+/** Parts of a launch: from the first up to the end. */
+interface Parts {
+  readonly first: Local;
+  readonly end: Local;
+}
+
+interface Call {
+  readonly task: Launch;
+  readonly fn: KernelFunction;
+  readonly coordinates: readonly Local[];
+  readonly tables: Tables;
+  /** Where the function takes them. */
+  readonly trips?: Parts | undefined;
 }
 
 export class TaskEmitter {
   readonly #context: TaskContext;
   readonly #indices: TaskIndices;
   readonly #meetings: ReadonlySet<Task>;
+  /** Number of the launch that is dealt out, the same for all threads. */
+  readonly #launchNumber: Local;
+  /** Whether what is emitted is one part, which one thread runs. */
+  #isInPart = false;
 
   constructor(context: TaskContext) {
     this.#context = context;
     const { buffers, kernels } = context.program;
     this.#indices = new TaskIndices(buffers, kernels);
     this.#meetings = meetingsOf(context.program);
+    this.#launchNumber = context.f.local("i32");
   }
 
   emit(): void {
-    const { program, scope } = this.#context;
-    scope.open(this.#indices.all(program.tasks));
+    const { program, scope, dealing } = this.#context;
+    const extents = dealing ? [...dealing.deals.values()].map((d) => d.extent) : [];
+    scope.open([...this.#indices.all(program.tasks), ...extents]);
     this.#tasks(program.tasks, new Map());
   }
 
   #tasks(tasks: readonly Task[], tables: Tables): void {
-    for (const task of tasks) this.#task(task, tables);
+    const { dealing } = this.#context;
+    if (!dealing || this.#isInPart) {
+      for (const task of tasks) this.#task(task, tables);
+      return;
+    }
+    for (const section of sectionsOf(tasks, dealing.deals)) {
+      const [task] = section;
+      if (isOnePart(task!, dealing.deals)) this.#onePart(section, tables);
+      else this.#task(task!, tables);
+    }
+  }
+
+  /** Tasks that one thread runs, whoever claims them. */
+  #onePart(tasks: readonly Task[], tables: Tables): void {
+    this.#dealOut(ix.constant(1), () => {
+      this.#isInPart = true;
+      this.#tasks(tasks, tables);
+      this.#isInPart = false;
+    });
   }
 
   #task(task: Task, tables: Tables): void {
@@ -74,7 +121,7 @@ export class TaskEmitter {
     switch (task.kind) {
       case "launch":
         f.mark(`launch ${task.kernel}`);
-        if (this.#meetings.has(task)) this.#barrier();
+        this.#meetBefore(task);
         this.#launch(task, tables);
         return;
       case "if":
@@ -88,12 +135,17 @@ export class TaskEmitter {
         this.#while(task, tables);
         return;
       case "repeat":
-        if (this.#meetings.has(task)) this.#barrier();
+        this.#meetBefore(task);
         this.#repeat(task, tables);
         return;
       case "stop":
         f.op("return");
     }
+  }
+
+  /** Parts that are claimed are all finished before the next launch, without a barrier. */
+  #meetBefore(task: Task): void {
+    if (!this.#context.dealing && this.#meetings.has(task)) this.#barrier();
   }
 
   /** Leaves the run when it was given up. */
@@ -111,9 +163,9 @@ export class TaskEmitter {
     const [first, ...inner] = fn.kernel.grid.axes;
     invariant(first, () => `kernel ${task.kernel} has no grid axis`);
     const coordinates: Local[] = [];
-    const nest = (axes: typeof inner): void => {
+    const nest = (axes: typeof inner, trips?: Parts): void => {
       const [axis, ...rest] = axes;
-      if (!axis) this.#call(task, fn, coordinates, tables);
+      if (!axis) this.#call({ task, fn, coordinates, tables, trips });
       else
         this.#forEach(axis.extent, (i) => {
           coordinates.push(i);
@@ -121,11 +173,72 @@ export class TaskEmitter {
           coordinates.pop();
         });
     };
-    this.#forOwnInstances(first.extent, (instance) => {
+    const runInstance = (instance: Local, trips?: Parts): void => {
       coordinates.push(instance);
-      nest(inner);
+      nest(inner, trips);
       coordinates.pop();
+    };
+    const { dealing, f } = this.#context;
+    if (!dealing) this.#forOwnInstances(first.extent, runInstance);
+    else if (this.#isInPart) this.#forEach(first.extent, (i) => runInstance(i));
+    else
+      this.#dealOut(extentOf(task, dealing.deals), (parts) => {
+        if (fn.takesTrips) runInstance(f.param(0), parts);
+        else this.#forParts(parts, (i) => runInstance(i));
+      });
+  }
+
+  /**
+   * Runs the parts that this thread claims and waits until all are finished; leaves the run when it was
+   * given up. A thread that is alone has them all at once.
+   */
+  #dealOut(extent: ix.IndexExpr, body: (parts: Parts) => void): void {
+    const { f, scope, dealing } = this.#context;
+    const { claim, finish, settle } = dealing!.functions;
+    const [thread, threads, launch] = [f.param(0), f.param(1), this.#launchNumber];
+    const [first, end, count] = [f.local("i32"), f.local("i32"), f.local("i32")];
+    const claimed = f.local("i64");
+    f.get(launch).i32Const(1).op("i32.add").set(launch);
+    scope.push(extent);
+    f.set(count);
+    const isAlone = () => f.get(threads).i32Const(1).op("i32.eq");
+    f.block((leave) => {
+      f.loop((again) => {
+        isAlone().if(
+          () => f.i32Const(0).set(first).get(count).set(end),
+          () => {
+            f.get(thread).get(threads).get(launch).get(count).call(claim).tee(claimed);
+            f.i64Const(0n).op("i64.lt_s").brIf(leave);
+            f.get(claimed).op("i32.wrap_i64").set(first);
+            f.get(claimed).i64Const(32n).op("i64.shr_u").op("i32.wrap_i64").set(end);
+          },
+        );
+        body({ first, end });
+        isAlone().brIf(leave);
+        f.get(launch).get(end).get(first).op("i32.sub").get(count).call(finish).br(again);
+      });
     });
+    isAlone().op("i32.eqz");
+    f.if(() => {
+      f.get(launch).get(count).call(settle);
+      f.if(() => f.op("return"));
+    });
+    f.release(first, end, count, claimed);
+  }
+
+  /** Counts a local over the parts. */
+  #forParts({ first, end }: Parts, body: (i: Local) => void): void {
+    const { f } = this.#context;
+    const i = f.local("i32");
+    f.get(first).set(i);
+    f.block((leave) => {
+      f.loop((again) => {
+        f.get(i).get(end).op("i32.ge_s").brIf(leave);
+        body(i);
+        f.get(i).i32Const(1).op("i32.add").set(i).br(again);
+      });
+    });
+    f.release(i);
   }
 
   /** Instances thread, thread + threads, …: exactly one each where the extent is the thread count. */
@@ -166,7 +279,7 @@ export class TaskEmitter {
     f.release(i);
   }
 
-  #call(task: Launch, fn: KernelFunction, coordinates: readonly Local[], tables: Tables): void {
+  #call({ task, fn, coordinates, tables, trips }: Call): void {
     const { f, scope } = this.#context;
     for (const coordinate of coordinates) f.get(coordinate);
     f.get(f.param(1));
@@ -175,6 +288,7 @@ export class TaskEmitter {
       scope.push(bound?.[1] ?? ix.constant(0));
     }
     for (const name of fn.tables) this.#pushTableAddress(tables.get(name));
+    if (trips) f.get(trips.first).get(trips.end);
     f.get(f.param(0)).call(fn.index);
   }
 

@@ -25,14 +25,14 @@ import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
 /** What an instance needs of an emitted module. */
 export type WasmCode = { readonly kind: "wasm" } & Pick<
   WasmProgram,
-  "bytes" | "layout" | "guardBytes" | "checks"
+  "bytes" | "layout" | "guardBytes" | "checks" | "isDealt"
 >;
 
 export function emitWasmCode(program: Program, options: WasmEmitOptions): Result<WasmCode> {
   const emitted = emitProgram(program, options);
   if (!emitted.ok) return emitted;
-  const { bytes, layout, guardBytes, checks } = emitted.value;
-  return ok({ kind: "wasm", bytes, layout, guardBytes, checks });
+  const { bytes, layout, guardBytes, checks, isDealt } = emitted.value;
+  return ok({ kind: "wasm", bytes, layout, guardBytes, checks, isDealt });
 }
 
 export interface WasmInstanceOptions {
@@ -63,8 +63,8 @@ export function createWasmInstance(
   const memory = allocateMemory(plan.bytes, pool !== undefined);
   if (!memory.ok) return memory;
   const module = new WebAssembly.Module(emitted.value.bytes);
-  const { checks } = emitted.value;
-  const ready = { module, memory: memory.value, entry: entryName, checks };
+  const { checks, isDealt } = emitted.value;
+  const ready = { module, memory: memory.value, entry: entryName, checks, isDealt };
   const parts = { program, whole, emitted: emitted.value, plan, ready, pool, relaxedFma };
   return ok(new WasmInstance(parts));
 }
@@ -169,7 +169,8 @@ export class WasmInstance {
       () => "a step needs no more guard than its program",
     );
     const module = new WebAssembly.Module(code.value.bytes);
-    const step: PoolProgram = { ...ready, module, checks: code.value.checks };
+    const { checks, isDealt } = code.value;
+    const step: PoolProgram = { ...ready, module, checks, isDealt };
     if (!pool) {
       const run = instantiate(step);
       return ok({ runSync: () => this.#runHere(run, step), dispose: () => undefined });

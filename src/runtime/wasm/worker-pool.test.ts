@@ -10,7 +10,7 @@ import { type PoolProgram, WorkerPool } from "./worker-pool.ts";
 
 /** Where test programs keep their own data. */
 const dataAddress = 4096;
-const counters = 1024;
+const counters = 2048;
 
 const pools: WorkerPool[] = [];
 afterEach(async () => {

@@ -5,8 +5,9 @@
  *
  * `runSync` makes the calling thread thread 0 and blocks; `run` leaves the caller's event loop free, so
  * thread 0 is then a worker too. Threads start when first needed, poll their mailbox for a bounded time
- * between jobs, then sleep, and never keep the process alive by themselves. A thread that traps or dies
- * ends the job with a diagnostic and is replaced at the next one.
+ * between jobs, then sleep, and never keep the process alive by themselves. Where a program's work is claimed,
+ * a job is withdrawn from threads that have not begun it when the caller finds no more of it. A thread that
+ * traps or dies ends the job with a diagnostic and is replaced at the next one.
  */
 import { abortCodes, controlBlock, sleepMilliseconds } from "../../emit/wasm/control-block.ts";
 import type { Result } from "../../support/diagnostic.ts";
@@ -40,6 +41,8 @@ export interface PoolProgram {
   readonly entry: string;
   /** What the numbers of failed checks in the control block stand for. */
   readonly checks: readonly string[];
+  /** Whether any number of its threads do all of its work, so that none is waited for that has not begun. */
+  readonly isDealt?: boolean;
 }
 
 type Entry = (thread: number, threads: number) => void;
@@ -127,6 +130,7 @@ export class WorkerPool {
       job.failure = error.message;
       abortProgram(program, abortCodes.trapped);
     }
+    if (program.isDealt) this.#withdraw(job);
     return this.#awaitWorkers(job);
   }
 
@@ -184,6 +188,7 @@ export class WorkerPool {
       control[base + mailbox.program] = id;
       control[base + mailbox.threads] = threads;
       control[base + mailbox.announce] = settle ? 1 : 0;
+      Atomics.store(control, base + mailbox.offer, (control[base + mailbox.jobs]! + 1) | 0);
       job.numbers.set(index, this.#ring(index, "jobs"));
     }
     return job;
@@ -194,9 +199,21 @@ export class WorkerPool {
     for (const key of ["abort", "faultStatement", "faultValue", "arrived", "sleeping"] as const) {
       words[word(controlBlock[key])] = 0;
     }
+    words.fill(0, word(controlBlock.finished), word(controlBlock.parameters));
     words[word(controlBlock.spinLimit)] = this.threads > host.parallelism ? 0 : mailboxPolls;
     const sleeps = Math.ceil(stallMilliseconds / sleepMilliseconds);
     words[word(controlBlock.stallLimit)] = Math.max(1, sleeps);
+  }
+
+  /** Takes the job back from the threads that are still to begin it. */
+  #withdraw({ numbers }: Job): void {
+    const control = this.#control;
+    for (const [index, number] of [...numbers]) {
+      const offer = mailboxBase(index) + mailbox.offer;
+      if (Atomics.compareExchange(control, offer, number, ~number) !== number) continue;
+      numbers.delete(index);
+      Atomics.sub(control, poolWords.remaining, 1);
+    }
   }
 
   /** Sees to it that a worker runs as this thread and knows the program. */

@@ -23,6 +23,8 @@ export const mailbox = {
   announce: 5,
   /** Number of the last job this thread finished. */
   done: 6,
+  /** The number of the current job; its complement once the thread has begun it or it was withdrawn. */
+  offer: 7,
 } as const;
 
 /** Words of the pool's control array before the mailboxes. */
@@ -126,7 +128,8 @@ export const workerSource = `(function (port) {
       if (job === lastJob) awaitEvent(event);
       else {
         lastJob = job;
-        runJob();
+        const offer = base + ${mailbox.offer};
+        if (Atomics.compareExchange(control, offer, job, ~job) === job) runJob();
       }
     }
   }
