@@ -3,10 +3,12 @@
  * The command line: arguments by the registry's schemas, one call, one answer. stdout has the result,
  * stderr all else. What a command does is in commands/.
  */
+import { keepCompiledCode } from "../runtime/compiled-code.ts";
 import { expectShortRun } from "../runtime/engine-flags.ts";
 import { runCommandLine } from "./command-line.ts";
 
 expectShortRun();
+keepCompiledCode();
 
 // A reader that has enough (`| head`) closes the pipe: that is no fault.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

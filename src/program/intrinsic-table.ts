@@ -3,25 +3,19 @@ import type { Intrinsic, TileIntrinsic, ValueIntrinsic } from "./intrinsics.ts";
 import { tileRows } from "./tile-rows.ts";
 import { valueRows } from "./value-rows.ts";
 
-const byName: ReadonlyMap<string, Intrinsic> = new Map(
-  [...valueRows, ...tileRows].map((row) => [row.name, row]),
-);
-
-export function findIntrinsic(name: string): Intrinsic | undefined {
-  return byName.get(name);
-}
+const values: ReadonlyMap<string, ValueIntrinsic> = new Map(valueRows.map((r) => [r.name, r]));
+let tiles: ReadonlyMap<string, TileIntrinsic> | undefined;
 
 export function findValueIntrinsic(name: string): ValueIntrinsic | undefined {
-  const row = byName.get(name);
-  return row?.kind === "value" ? row : undefined;
+  return values.get(name);
 }
 
 export function findTileIntrinsic(name: string): TileIntrinsic | undefined {
-  const row = byName.get(name);
-  return row?.kind === "tile" ? row : undefined;
+  tiles ??= new Map(tileRows().map((r) => [r.name, r]));
+  return tiles.get(name);
 }
 
 /** Every row, in table order. */
 export function allIntrinsics(): readonly Intrinsic[] {
-  return [...byName.values()];
+  return [...valueRows, ...tileRows()];
 }

@@ -373,23 +373,26 @@ const matrixMoves: readonly MatrixMove[] = [
 ];
 const registerCounts = Array.from({ length: 30 }, (_, i) => 24 + 8 * i);
 
-export const tileRows: readonly TileIntrinsic[] = [
-  ...ranks.map(bulkLoad),
-  ...ranks.map(bulkStore),
-  asyncCopy(),
-  ...halves.flatMap((dtype) => [
-    ...matrixMoves.map((move) => moveMatrix("load", dtype, move)),
-    moveMatrix("store", dtype, { side: "left", transposed: false }),
-  ]),
-  ...(["f32", "i32", "u32"] as const).flatMap((dtype) =>
-    [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
-  ),
-  ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
-  ...halves.map(mma),
-  ...[...halves, ...bytes].flatMap((dtype) =>
-    widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
-  ),
-  ...halves.flatMap((dtype) =>
-    widths.filter((n) => n % panel === 0).map((n) => wgmmaHeld(n, dtype)),
-  ),
-];
+/** Made when they are asked for: programs of processors have none, and there are hundreds. */
+export function tileRows(): readonly TileIntrinsic[] {
+  return [
+    ...ranks.map(bulkLoad),
+    ...ranks.map(bulkStore),
+    asyncCopy(),
+    ...halves.flatMap((dtype) => [
+      ...matrixMoves.map((move) => moveMatrix("load", dtype, move)),
+      moveMatrix("store", dtype, { side: "left", transposed: false }),
+    ]),
+    ...(["f32", "i32", "u32"] as const).flatMap((dtype) =>
+      [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
+    ),
+    ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
+    ...halves.map(mma),
+    ...[...halves, ...bytes].flatMap((dtype) =>
+      widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
+    ),
+    ...halves.flatMap((dtype) =>
+      widths.filter((n) => n % panel === 0).map((n) => wgmmaHeld(n, dtype)),
+    ),
+  ];
+}
