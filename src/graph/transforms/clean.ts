@@ -7,7 +7,7 @@ import type { AnyAttrs } from "../attr-schema.ts";
 import { printAttrs } from "../attr-text.ts";
 import type { Graph, ValueId, Weight } from "../graph.ts";
 import { printGraph } from "../graph-text.ts";
-import { schemaOf, traitsOf } from "../op-table.ts";
+import { schemaOf, subgraphsOf, traitsOf } from "../op-table.ts";
 import { printType } from "../tensor-type.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 
@@ -22,7 +22,17 @@ export function liveValues(graph: Graph): ReadonlySet<ValueId> {
 
 /** Drops nodes and weights that no output depends on; inputs stay. */
 export function eliminateDeadCode(graph: Graph): Graph {
-  return rebuildGraph(graph, { live: liveValues }).graph;
+  return isAllLive(graph) ? graph : rebuildGraph(graph, { live: liveValues }).graph;
+}
+
+/** Whether every node and weight is of use; a graph with subgraphs counts as one that has others. */
+function isAllLive(graph: Graph): boolean {
+  const live = liveValues(graph);
+  const isLive = (id: ValueId): boolean => live.has(id);
+  return (
+    graph.weights.every((w) => isLive(w.value)) &&
+    graph.nodes.every((node) => node.outputs.some(isLive) && subgraphsOf(node).length === 0)
+  );
 }
 
 /** Merges nodes with equal op, attributes and operands, and equal weights. */
