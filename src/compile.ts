@@ -99,6 +99,8 @@ export interface CompileOptions {
   readonly solver?: Solver;
   /** Threads that the program is made for; it runs on any number. Default: any number above one. */
   readonly threads?: number;
+  /** Launches in a row start while the one before still runs; default: where the target can. */
+  readonly overlap?: boolean;
   /** What prices code; default: what the target's data say. */
   readonly model?: CostModel;
   /** Schedules by region that were measured to be the best. */
@@ -284,7 +286,8 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   const made = (chosen: readonly ChosenSchedule[]) => {
     const all = [...chosen, ...stepSchedules(given.value)];
     const regions = all.map((s) => describeChoice(s, target, prices));
-    const lowering = loweringOf(given.value, chosen);
+    const { overlap = target.capabilities.has("griddepcontrol") } = options;
+    const lowering = { ...loweringOf(given.value, chosen), overlap };
     const regionRequires = requiresOfRegions(lowering);
     options.onScheduled?.({ regions, regionRequires });
     onPass("lower");

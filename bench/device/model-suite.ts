@@ -4,7 +4,8 @@
  * (read from the exported file) and inputs; the judge is torch in float64. The peer's function is captured as
  * a CUDA graph, compiled with max-autotune for the models that say so. Correctness first, outputs poisoned;
  * then times of both without transfers, in turns, one case after the other on an otherwise idle device.
- * Usage: node model-suite.mjs [--only TEXT,…] [--seconds S] [--slowest N] [--python PATH] [--json]
+ * `--apart` measures ours also with launches that wait for the end of the one before, and compares outputs.
+ * Usage: node model-suite.mjs [--only TEXT,…] [--seconds S] [--slowest N] [--apart] [--python PATH] [--json]
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -82,7 +83,7 @@ const extentNames = ["batch_size", "sequence_length"] as const;
 const given = new Map<string, string>();
 for (let i = 2; i < process.argv.length; i++) {
   const name = process.argv[i]!;
-  given.set(name, name === "--json" ? "" : process.argv[++i]!);
+  given.set(name, name === "--json" || name === "--apart" ? "" : process.argv[++i]!);
 }
 const seconds = Number(given.get("--seconds") ?? 0.5);
 const slowest = Number(given.get("--slowest") ?? 8);
@@ -185,11 +186,18 @@ async function runIn(c: SuiteCase, folder: string): Promise<void> {
   const began = performance.now();
   const compiled = take(compileModel(model, { target }));
   const compileSeconds = (performance.now() - began) / 1000;
-  const device = take(features.open());
-  const instance = take(createCudaInstance(compiled.plan.program, target, { device }));
-  const session = new ModelSession(compiled.plan.program, instance, {
-    weight: weightReader(compiled.model),
-  });
+  const start = (overlap: boolean) => {
+    const { model: kept, plan } = overlap
+      ? compiled
+      : take(compileModel(model, { target, overlap }));
+    const instance = take(
+      createCudaInstance(plan.program, target, { device: take(features.open()) }),
+    );
+    const session = new ModelSession(plan.program, instance, { weight: weightReader(kept) });
+    return { instance, session };
+  };
+  const { instance, session } = start(true);
+  const apart = given.has("--apart") ? start(false) : undefined;
   const answer = await prepared;
   if (answer.error !== undefined) throw new Error(`peer: ${answer.error}`);
   await turn();
@@ -197,10 +205,13 @@ async function runIn(c: SuiteCase, folder: string): Promise<void> {
   const fed: Feeds = Object.fromEntries(
     names.map((name, i) => [name, toStored(feeds[inputNames[i]!]!)]),
   );
-  session.poison();
-  const { data } = take(session.run(fed))[compiled.nests.outputs[0]!]!;
+  const resultOf = (own: ModelSession) => {
+    own.poison();
+    return take(own.run(fed))[compiled.nests.outputs[0]!]!.data as ArrayLike<number>;
+  };
+  const data = resultOf(session);
   const want = new Float32Array(new Uint8Array(readFileSync(expected)).buffer);
-  const error = differenceOf(data as ArrayLike<number>, want);
+  const error = differenceOf(data, want);
   const isRight = error <= Math.max(answer.error64! * 4, 2e-3);
   const row = await timeBoth(c.name, instance, peer);
   console.log(
@@ -209,9 +220,11 @@ async function runIn(c: SuiteCase, folder: string): Promise<void> {
       `(inductor ${answer.error64!.toExponential(1)}) of the norm, ${compiled.plan.program.kernels.length} kernels, compiled in ${compileSeconds.toFixed(0)} s`,
   );
   profile(instance, compiled);
+  if (apart) await compareApart([instance, apart.instance], [data, resultOf(apart.session)]);
   if (isRight) console.log(JSON.stringify(row));
   peer.end();
   instance.dispose();
+  apart?.instance.dispose();
 }
 
 function openModel(c: SuiteCase) {
@@ -253,15 +266,39 @@ function quantile(times: readonly number[], q: number): number {
   return [...times].sort((a, b) => a - b)[Math.floor(q * (times.length - 1))]!;
 }
 
-async function timeBoth(name: string, instance: CudaInstance, peer: TorchPeer): Promise<Row> {
+/** Milliseconds of a run, of as many as are asked for. */
+function batchOf(instance: CudaInstance): (runs: number) => number {
   const { device, stream } = instance;
   const [start, end] = [createEvent(device), createEvent(device)];
-  const batch = (runs: number): number => {
+  return (runs) => {
+    device.makeCurrent();
     start.record(stream);
     take(instance.repeat({}, runs));
     end.record(stream);
     return end.since(start) / runs;
   };
+}
+
+/** Launches that overlap beside the same ones apart, in turns; both give the same values. */
+async function compareApart(
+  instances: readonly CudaInstance[],
+  [data, other]: readonly ArrayLike<number>[],
+): Promise<void> {
+  const isSame = Array.from(data!).every((x, i) => Object.is(x, other![i]));
+  const [ours, apart] = instances.map(batchOf);
+  const runs = Math.max(2, Math.min(100, Math.ceil(5 / ours!(5))));
+  const ratios = Array.from({ length: 15 }, () => {
+    const mine = ours!(runs);
+    return apart!(runs) / mine;
+  }).slice(2);
+  const [low, ratio, high] = [0.1, 0.5, 0.9].map((q) => quantile(ratios, q).toFixed(3));
+  console.log(
+    `    launches that overlap: ${ratio} [${low}, ${high}] times as fast as apart, ${isSame ? "the same values" : "OTHER VALUES"}`,
+  );
+}
+
+async function timeBoth(name: string, instance: CudaInstance, peer: TorchPeer): Promise<Row> {
+  const batch = batchOf(instance);
   batch(3);
   await peer.time(3);
   // Batches of some five milliseconds, so that clocks and caches are those of steady work.

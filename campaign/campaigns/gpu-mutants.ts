@@ -22,6 +22,7 @@ import { Rng } from "../../src/support/rng.ts";
 import { architectures } from "../../src/target/architectures/index.ts";
 import { parseGolden } from "../../test/golden/golden-sections.ts";
 import {
+  dependentFaults,
   megakernelFaults,
   type PlantedFault,
   pipelinedFaults,
@@ -87,6 +88,7 @@ function makeTrials(): readonly Trial[] {
       ...mutantsOf(subject.text).map((mutant) => () => checkMutant(subject, mutant)),
     ]),
     pipelinedFaults.map((fault) => () => checkPlanted("matmul-pipelined", fault)),
+    dependentFaults.map((fault) => () => checkPlanted("dependents", fault)),
     megakernelFaults.map((fault) => () => checkPlanted("megakernel", fault)),
   ];
   const longest = Math.max(...rows.map((r) => r.length));

@@ -199,6 +199,11 @@ const suite: readonly Entry[] = [
   { name: "golden pipelined", text: () => golden("matmul-pipelined"), claims: ["sm_90a"] },
   { name: "golden megakernel", text: () => golden("megakernel"), claims: targets },
   { name: "golden on CPU threads", text: () => golden("matmul-bias-relu-cpu"), claims: targets },
+  {
+    name: "golden launches that overlap",
+    text: () => golden("dependents"),
+    claims: ["sm_90a", "sm_100a", "sm_120a"],
+  },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
   ...ofBytes.map(([how, of]) => ({

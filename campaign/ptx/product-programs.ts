@@ -4,6 +4,7 @@
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { WeightStore } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import type { Program } from "../../src/program/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -24,6 +25,8 @@ export interface ProductCase {
   readonly how: string;
   /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
   readonly behind?: "relu" | "gate";
+  /** The right operand is a weight. */
+  readonly isWeight?: boolean;
   /** Name of the target; its architecture claims the instructions. */
   readonly target?: string;
 }
@@ -41,7 +44,8 @@ export function productProgram(given: ProductCase): Program {
     dtype,
     shape: shape.map((n) => constant(n)),
   });
-  const [x, w] = [g.input("x", type(of, left)), g.input("w", type(of, right))];
+  const x = g.input("x", type(of, left));
+  const w = given.isWeight ? g.weight("w", type(of, right)) : g.input("w", type(of, right));
   const isGated = behind === "gate";
   const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
   const sums = g.einsum(equation, x, w, "f32");
@@ -52,7 +56,14 @@ export function productProgram(given: ProductCase): Program {
   const schedule = take(parseSchedule(`schedule "S0" for "${name}" { multiply S0 ${how} }`));
   const target = targets.get(name)!;
   const measured = new Map([["S0", schedule]]);
-  return take(compileModel({ graph, weights: noWeights }, { target, measured })).plan.program;
+  const weights = given.isWeight ? zeros(of, right) : noWeights;
+  return take(compileModel({ graph, weights }, { target, measured })).plan.program;
+}
+
+/** Any weights: the program does not depend on them. */
+function zeros(dtype: DType, shape: readonly number[]): WeightStore {
+  const size = shape.reduce((a, b) => a * b, 1);
+  return { read: () => ({ dtype, shape, data: new Uint16Array(size) }) };
 }
 
 export function productText(given: ProductCase): string {

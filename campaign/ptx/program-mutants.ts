@@ -50,6 +50,7 @@ const rules: readonly Rule[] = [
     line: /^\s*await /,
     change: (l) => l.replace(/pending (\d+)/, (_, n) => `pending ${Number(n) + 1}`),
   },
+  { what: "wait for earlier launches dropped", line: /^\s*prerequisites end/, change: drop },
   { what: "fence dropped", line: /^\s*fence /, change: drop },
   {
     what: "fence of the other scope",

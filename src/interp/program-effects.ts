@@ -67,7 +67,17 @@ export function compileSync(s: SyncStatement, names: NameSlots): Code {
           advance(thread.agent);
         },
       };
+    case "launchDependents":
+      return { run: ({ instance }) => instance.launch.launchDependents(instance) };
+    case "awaitPrerequisites":
+      return { steps: awaitPrerequisites };
   }
+}
+
+function* awaitPrerequisites({ instance, agent }: Thread): Steps {
+  yield { ...instance.launch.prerequisites, what: "end of earlier launches" };
+  instance.launch.learn(agent.knows);
+  advance(agent);
 }
 
 function groupOf(thread: Thread, name: string): GroupState {

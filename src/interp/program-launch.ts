@@ -12,7 +12,7 @@ import { compileRole, NameSlots, type Steps } from "./program-compile.ts";
 import type { Machine, Runnable } from "./program-machine.ts";
 import type { View } from "./program-memory.ts";
 import { Meeting, MonotoneCell, PhaseCell } from "./program-sync.ts";
-import type { CounterArray, Instance, Thread } from "./program-thread.ts";
+import type { CounterArray, Instance, LaunchPlace, Thread } from "./program-thread.ts";
 
 /** What a launch needs beyond its kernel. */
 export interface LaunchContext {
@@ -24,6 +24,11 @@ export interface LaunchContext {
   readonly views: ReadonlyMap<string, View>;
   readonly counters: ReadonlyMap<string, CounterArray>;
   readonly knows: Knowledge;
+  /** The launch before it, as far as its instances are concerned. */
+  readonly prerequisites: LaunchPlace["prerequisites"];
+  readonly learn: LaunchPlace["learn"];
+  /** Called once every instance has launched its dependents or ended. */
+  readonly onDependents: () => void;
   /** Called with what an instance knew when its last thread ended. */
   readonly onInstanceEnd: (knows: Knowledge) => void;
   readonly onEnd: () => void;
@@ -112,6 +117,7 @@ function makeInstances(context: LaunchContext, count: number): Instance[] {
   const { kernel, bindings, machine, counters } = context;
   const own = kernel.buffers.filter((b) => b.scope === "shared");
   const clusters: Instance[][] = [];
+  const launch = placeOf(context, count);
   return Array.from({ length: count }, (_, index) => {
     const label = `${kernel.name}#${index}`;
     const number = Math.floor(index / kernel.grid.clusterSize);
@@ -120,10 +126,24 @@ function makeInstances(context: LaunchContext, count: number): Instance[] {
     const place = { machine, owner: label };
     const shared = allocateBuffers(own, bindings);
     const all = new Map([...counters, ...allocateCounters(kernel.counters, bindings, place)]);
-    const instance: Instance = { label, index, cluster, shared, counters: all };
+    const instance: Instance = { label, index, launch, cluster, shared, counters: all };
     cluster.push(instance);
     return instance;
   });
+}
+
+/** Counts the instances that let the next launch begin. */
+function placeOf(
+  { prerequisites, learn, onDependents }: LaunchContext,
+  count: number,
+): LaunchPlace {
+  const said = new Set<Instance>();
+  const launchDependents = (instance: Instance): void => {
+    if (said.has(instance)) return;
+    said.add(instance);
+    if (said.size === count) onDependents();
+  };
+  return { launchDependents, prerequisites, learn };
 }
 
 interface GridRun {
@@ -181,6 +201,7 @@ function startCluster(grid: GridRun, cluster: readonly Instance[], run: ClusterR
     const onThreadEnd = (thread: Thread): void => {
       join(ended, thread.agent.knows);
       if (--threadsLeft > 0) return;
+      instance.launch.launchDependents(instance);
       grid.context.onInstanceEnd(ended);
       if (--left === 0) run.onEnd();
     };

@@ -1,7 +1,7 @@
 /** State of one thread of a grid instance, and of the instance; what compiled statements work on. */
-import type { Agent } from "./program-clock.ts";
+import type { Agent, Knowledge } from "./program-clock.ts";
 import type { Frame } from "./program-expr.ts";
-import type { Machine, Runnable } from "./program-machine.ts";
+import type { Block, Machine, Runnable } from "./program-machine.ts";
 import type { View } from "./program-memory.ts";
 import type { AsyncOperation, Meeting, MonotoneCell, PhaseCell } from "./program-sync.ts";
 
@@ -13,10 +13,20 @@ export interface CounterArray {
   readonly phase: readonly PhaseCell<Runnable>[];
 }
 
+/** A launch among the others of the run. */
+export interface LaunchPlace {
+  /** Once all instances have said so or ended, the next launch may begin. */
+  readonly launchDependents: (instance: Instance) => void;
+  readonly prerequisites: Pick<Block<Runnable>, "queue" | "isReady">;
+  /** Adds what earlier launches knew when they ended. */
+  readonly learn: (knows: Knowledge) => void;
+}
+
 /** One element of the grid. */
 export interface Instance {
   readonly label: string;
   readonly index: number;
+  readonly launch: LaunchPlace;
   /** All instances of its cluster, itself included, in order of rank. */
   readonly cluster: Instance[];
   readonly shared: ReadonlyMap<string, View>;

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
+  dependentFaults,
   megakernelFaults,
   type PlantedFault,
   pipelinedFaults,
@@ -194,6 +195,24 @@ test("faults planted in the megakernel show in a run", () => {
 
 test("faults planted in the pipelined kernel show in a run", () => {
   checkFaults("matmul-pipelined", pipelinedFaults, { run: runPipelined, seeds: 3 });
+});
+
+function runDependents(text: string, seed: number): ProgramOutcome {
+  const [x, w] = [1, 2].map((s) => bytesOf(randomFloats(new Rng(s), 64)));
+  const contents = new Map([
+    ["x", x!],
+    ["w", w!],
+  ]);
+  return runProgram(parse(text), { parameters: {}, contents, threads: 1, seed });
+}
+
+test("launches that overlap give the values of launches apart, and planted faults show", () => {
+  const apart = golden("dependents").replaceAll("after started", "after previous");
+  const wanted = runDependents(apart, 1);
+  expect(wanted.kind).toBe("finished");
+  for (let seed = 0; seed < 8; seed++)
+    expect(runDependents(golden("dependents"), seed)).toEqual(wanted);
+  checkFaults("dependents", dependentFaults, { run: runDependents, seeds: 12 });
 });
 
 test("bytes in the wrong swizzle give wrong numbers", () => {

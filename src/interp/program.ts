@@ -70,6 +70,15 @@ interface Surroundings {
   readonly views: ReadonlyMap<string, View>;
 }
 
+/** A launch that may still run. */
+interface LaunchUnderWay {
+  /** What its instances knew when they ended. */
+  readonly knows: Knowledge;
+  /** Whether one that is after its start may begin. */
+  hasStarted: boolean;
+  hasEnded: boolean;
+}
+
 /** Walks the tasks and keeps account of launches under way. */
 class Host {
   readonly #program: Program;
@@ -78,10 +87,9 @@ class Host {
   readonly #views: Map<string, View>;
   readonly #counters: ReadonlyMap<string, CounterArray>;
   readonly #agent: Agent;
-  /** What ended launches knew; the host learns it when it waits for them. */
-  readonly #ended = emptyKnowledge();
+  /** Since the host last waited for all. */
+  #underWay: LaunchUnderWay[] = [];
   readonly #idle = new WaitQueue<Runnable>();
-  #underWay = 0;
   #stopped = false;
 
   constructor(program: Program, run: ProgramRun) {
@@ -218,22 +226,30 @@ class Host {
   }
 
   *#waitForAll(): Steps {
-    const isReady = (): boolean => this.#underWay === 0;
+    const all = this.#underWay;
+    const isReady = (): boolean => all.every((l) => l.hasEnded);
     yield { queue: this.#idle, isReady, what: "end of all launches" };
-    join(this.#agent.knows, this.#ended);
-    fenceAll(this.#agent.knows);
+    learnEnds(this.#agent.knows, all);
+    this.#underWay = [];
   }
 
   *#launch(task: Launch, around: Surroundings): Steps {
     if (task.after === "previous") yield* this.#waitForAll();
-    this.#underWay++;
+    // A launch waits for the one before it alone; whether that one waited is a matter of its threads.
+    const last = this.#underWay.at(-1);
+    if (task.after === "started") {
+      const isReady = (): boolean => last === undefined || last.hasStarted || last.hasEnded;
+      yield { queue: this.#idle, isReady, what: "start of the launch before" };
+    }
+    const own = { knows: emptyKnowledge(), hasStarted: false, hasEnded: false };
+    this.#underWay.push(own);
     const knows = copyKnowledge(this.#agent.knows);
-    const steps = this.#startWhenReady(task, around, knows);
+    const steps = this.#startWhenReady(task, around, { knows, last, own });
     const label = `launch of ${task.kernel}`;
     this.#machine.start({ label, steps, blockedOn: undefined, onEnd: () => {} });
   }
 
-  *#startWhenReady(task: Launch, around: Surroundings, knows: Knowledge): Steps {
+  *#startWhenReady(task: Launch, around: Surroundings, { knows, last, own }: LaunchOrder): Steps {
     for (const wait of task.waits) {
       const cell = this.#monotone(wait.counter, at(wait.index, around.bindings));
       const threshold = evaluate(wait.threshold, around.bindings);
@@ -252,13 +268,19 @@ class Host {
       views: around.views,
       counters: this.#counters,
       knows,
+      prerequisites: { queue: this.#idle, isReady: () => last?.hasEnded ?? true },
+      learn: (into) => learnEnds(into, last ? [last] : []),
+      onDependents: () => {
+        own.hasStarted = true;
+        this.#machine.wake(this.#idle);
+      },
       onInstanceEnd: (ended) => {
         fenceAll(ended);
-        join(this.#ended, ended);
+        join(own.knows, ended);
         this.#signalAll(task, around, ended);
       },
       onEnd: () => {
-        this.#underWay--;
+        own.hasEnded = true;
         this.#machine.wake(this.#idle);
       },
     });
@@ -279,6 +301,18 @@ class Host {
     invariant("value" in cell, () => `counter ${name} is not monotone`);
     return cell;
   }
+}
+
+/** What a launch stands behind, and its own account. */
+interface LaunchOrder {
+  readonly knows: Knowledge;
+  readonly last: LaunchUnderWay | undefined;
+  readonly own: LaunchUnderWay;
+}
+
+function learnEnds(knows: Knowledge, ended: readonly LaunchUnderWay[]): void {
+  for (const launch of ended) join(knows, launch.knows);
+  fenceAll(knows);
 }
 
 function at(index: readonly IndexExpr[], bindings: ReadonlyMap<string, number>): number[] {

@@ -15,6 +15,7 @@ import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
 import { attentionViews } from "./attention/lower-attention.ts";
+import { withDependentLaunches } from "./dependent-launches.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { type LoweredPart, launch, repeatSteps, type StepPlan } from "./lower-steps.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
@@ -30,6 +31,8 @@ export interface LoweringInput {
   readonly states: Program["states"];
   /** Scans by the number of their node. */
   readonly scans?: ReadonlyMap<number, LoweredScan>;
+  /** Whether launches in a row start while the one before still runs; absent: they do not. */
+  readonly overlap?: boolean;
 }
 
 /** A scan with its step, whose nests name what they take from around it as it is called there. */
@@ -51,7 +54,8 @@ export function lowerProgram(input: LoweringInput, target: Target): Result<Memor
     ...{ kernels: part.value.kernels, tasks: part.value.tasks },
     states: input.states,
   };
-  return planMemory(program, inPlaceChoices(scheduled, planViews(nests)), target);
+  const inOrder = input.overlap ? withDependentLaunches(program) : program;
+  return planMemory(inOrder, inPlaceChoices(scheduled, planViews(nests)), target);
 }
 
 /** The nests with the tensors and views of the steps of scans. */

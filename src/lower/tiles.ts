@@ -66,8 +66,12 @@ export function arrive(counter: string, index: readonly IndexExpr[]): Statement 
   return { kind: "signal", counter, index, amount: constant(1), scope: "instance" };
 }
 
-/** What the first thread does for all. */
-export function onOne(thread: string, body: readonly Statement[]): readonly Statement[] {
-  const conditions = [equal(variable(thread), constant(0))];
+/** What one thread, the first or another, does for all. */
+export function onOne(
+  thread: string,
+  body: readonly Statement[],
+  number = 0,
+): readonly Statement[] {
+  const conditions = [equal(variable(thread), constant(number))];
   return [{ kind: "if", conditions, then: body, else: [] }];
 }

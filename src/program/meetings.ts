@@ -75,5 +75,5 @@ class Walk {
 }
 
 function isWaiting({ after, waits }: Extract<Task, { kind: "launch" }>): boolean {
-  return after === "previous" || waits.length > 0;
+  return after !== "counters" || waits.length > 0;
 }

@@ -237,7 +237,7 @@ function readTable(reader: TextReader): BufferTable {
 function readLaunch(reader: TextReader): Task {
   const kernel = reader.name();
   reader.expect("after");
-  const after = readWord(reader, ["previous", "counters"] as const);
+  const after = readWord(reader, ["previous", "started", "counters"] as const);
   const bindings: (readonly [string, ReturnType<typeof readIndexExpr>])[] = [];
   const waits: TaskWait[] = [];
   const signals: TaskSignal[] = [];

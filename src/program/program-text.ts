@@ -185,6 +185,10 @@ function printSimple(s: Exclude<Statement, { kind: "for" | "if" | "when" }>): st
       return `barrier ${s.scope}`;
     case "fence":
       return `fence ${s.scope}`;
+    case "launchDependents":
+      return "dependents begin";
+    case "awaitPrerequisites":
+      return "prerequisites end";
   }
 }
 

@@ -143,13 +143,15 @@ export interface TaskSignal {
 
 /**
  * Tasks in program order. `after` decides what a launch waits for: `previous` orders it after all
- * earlier tasks (a barrier, or a stream), `counters` only after its waits.
+ * earlier tasks (a barrier, or a stream), `started` after the start of the launch right before it (once
+ * each instance of that one has launched its dependents or ended; its own threads await the earlier
+ * launches), `counters` only after its waits.
  */
 export type Task =
   | {
       readonly kind: "launch";
       readonly kernel: string;
-      readonly after: "previous" | "counters";
+      readonly after: "previous" | "started" | "counters";
       /** Values of index variables that the kernel leaves free (a layer number). */
       readonly bindings: readonly (readonly [string, IndexExpr])[];
       readonly waits: readonly TaskWait[];

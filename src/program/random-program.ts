@@ -223,6 +223,7 @@ function randomSimple(rng: Rng, scope: Scope, { index, at }: Draws): Statement {
     () => ({ kind: "expect", counter, index: at(), bytes: index() }),
     () => ({ kind: "barrier", scope: rng.pick(["copy", "instance", "grid"] as const) }),
     () => ({ kind: "fence", scope: rng.pick(["shared", "memory"] as const) }),
+    () => ({ kind: rng.pick(["launchDependents", "awaitPrerequisites"] as const) }),
   ])();
 }
 
@@ -311,7 +312,7 @@ function randomTask(rng: Rng, depth: number): Task {
       return {
         kind: "launch",
         kernel: rng.pick(["k0", "k1"]),
-        after: rng.pick(["previous", "counters"] as const),
+        after: rng.pick(["previous", "started", "counters"] as const),
         bindings: some(rng, 2, (i) => [`l${i}`, index()] as const),
         waits: some(rng, 2, () => ({ counter: "c0", index: at(), threshold: index() })),
         signals: some(rng, 2, () => ({ counter: "c0", index: at(), amount: index() })),

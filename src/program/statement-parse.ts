@@ -100,6 +100,14 @@ const statementReaders: Readonly<Record<string, StatementReader>> = {
   expect: readExpect,
   barrier: (reader) => ({ kind: "barrier", scope: readWord(reader, barrierScopes) }),
   fence: (reader) => ({ kind: "fence", scope: readWord(reader, ["shared", "memory"] as const) }),
+  dependents: (reader) => {
+    reader.expect("begin");
+    return { kind: "launchDependents" };
+  },
+  prerequisites: (reader) => {
+    reader.expect("end");
+    return { kind: "awaitPrerequisites" };
+  },
 };
 
 const barrierScopes = ["copy", "role", "instance", "cluster", "grid"] as const;

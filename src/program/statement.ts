@@ -168,7 +168,11 @@ export type Statement =
       readonly scope: "copy" | "role" | "instance" | "cluster" | "grid";
     }
   /** Makes earlier ordinary writes visible to asynchronous intrinsics (proxy fence). */
-  | { readonly kind: "fence"; readonly scope: "shared" | "memory" };
+  | { readonly kind: "fence"; readonly scope: "shared" | "memory" }
+  /** The next launch, if it is after `started`, may begin once every instance has said so or ended. */
+  | { readonly kind: "launchDependents" }
+  /** Until all earlier launches have ended; what they wrote is visible behind it. */
+  | { readonly kind: "awaitPrerequisites" };
 
 /** Statements that start, order or await effects between threads. */
 export type SyncStatement = Extract<
@@ -182,6 +186,8 @@ export type SyncStatement = Extract<
       | "signal"
       | "expect"
       | "barrier"
-      | "fence";
+      | "fence"
+      | "launchDependents"
+      | "awaitPrerequisites";
   }
 >;

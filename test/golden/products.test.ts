@@ -36,6 +36,17 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups, a weight by its own thread",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 136],
+      right: [20, 136],
+      dtype: "bf16",
+      isWeight: true,
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128",
+    },
+  ],
+  [
     "by warpgroups, results gathered",
     {
       equation: "i k, j k -> i j",

@@ -83,7 +83,20 @@ export class SyncEmitter {
         return;
       case "fence":
         this.#fence(s.scope);
+        return;
+      case "launchDependents":
+      case "awaitPrerequisites":
+        this.#launches(s.kind);
     }
+  }
+
+  /** PTX ISA, "griddepcontrol". Launched without dependence, neither does anything. */
+  #launches(kind: "launchDependents" | "awaitPrerequisites"): void {
+    const { code } = this.#context;
+    if (!this.#context.has("griddepcontrol")) {
+      this.#context.refuse("launches that overlap", "launch it after the previous one");
+    }
+    code.emit(`griddepcontrol.${kind === "launchDependents" ? "launch_dependents" : "wait"}`);
   }
 
   #place(counter: string): CounterPlace {

@@ -190,7 +190,10 @@ class ProductLowering {
   /** Tiles brought by one thread's tensor copies to warpgroups that multiply (streamed.ts). */
   #streamed(name: string): Kernel {
     const { names } = this.#context;
-    const stream = new StreamedProduct(this.#plan, this.#place, names);
+    const { tensors } = this.#region.region;
+    const isWeight = (name: string): boolean =>
+      tensors.get(this.#context.views.get(name)?.of ?? name)!.role === "weight";
+    const stream = new StreamedProduct(this.#plan, this.#place, { names, isWeight });
     this.#ranges.set(stream.copy, { min: 0, max: stream.copies - 1 });
     const body = new Block(names);
     if (this.#plan.directive.ahead) this.#loadAhead(body, stream.pieces());

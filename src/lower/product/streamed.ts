@@ -49,6 +49,7 @@ import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer } from "./plan.ts";
 
+const warpThreads = 32;
 /** Rows of one instruction, and bits of its depth. */
 const groupRows = 64;
 const groupBits = 256;
@@ -83,14 +84,21 @@ const noneLeft: Statement = { kind: "waitGroup", group: multiplying, pending: 0 
 export class StreamedProduct {
   readonly #plan: ProductPlan;
   readonly #place: ProductPlace;
+  readonly #isWeight: (tensor: string) => boolean;
   readonly #step: string;
   /** Index variable of a warpgroup that multiplies. */
   readonly copy: string;
   readonly copies: number;
 
-  constructor(plan: ProductPlan, place: ProductPlace, names: Names) {
+  /** @param isWeight whether a tensor is there before the program begins */
+  constructor(
+    plan: ProductPlan,
+    place: ProductPlace,
+    { names, isWeight }: { readonly names: Names; readonly isWeight: (tensor: string) => boolean },
+  ) {
     this.#plan = plan;
     this.#place = place;
+    this.#isWeight = isWeight;
     this.#step = names.fresh("step");
     this.copy = names.fresh("group");
     this.copies = copiesOf(plan);
@@ -128,7 +136,7 @@ export class StreamedProduct {
           copies: 1,
           threads: groupThreads,
           threadVariable: thread,
-          body: [...few, ...onOne(thread, this.#turns(this.#produce()))],
+          body: [...few, ...this.#produce()],
         },
         { name: "consumer", ...consumer, ...copyVariable, body: [...many, ...consume] },
       ],
@@ -207,18 +215,32 @@ export class StreamedProduct {
       } as const;
       return issue("bulk.load.2d", [to, from], completion);
     };
+    const wait: Statement = {
+      kind: "wait",
+      counter: empty!,
+      index: [slot],
+      value: add(floorDiv(this.#count, stages), 1),
+    };
+    const expect: Statement = {
+      kind: "expect",
+      counter: full!,
+      index: [slot],
+      bytes: constant(bytes),
+    };
+    const stream = (...body: readonly Statement[]) => this.#turns([this.#loop([wait, ...body])]);
+    const sides = [
+      { staged: left, issue: copy(left, this.#place.left) },
+      { staged: right, issue: copy(right, this.#place.right) },
+    ];
+    const { thread } = this.#place;
+    const ready = sides.filter(({ staged }) => this.#isWeight(staged.side.access.tensor));
+    const all = sides.map((s) => s.issue);
+    const [first] = ready;
+    if (!first || ready.length > 1) return onOne(thread, stream(expect, ...all));
+    // Weights need not wait for what earlier launches make, so they have a thread of their own.
     return [
-      this.#loop([
-        {
-          kind: "wait",
-          counter: empty!,
-          index: [slot],
-          value: add(floorDiv(this.#count, stages), 1),
-        },
-        { kind: "expect", counter: full!, index: [slot], bytes: constant(bytes) },
-        copy(left, this.#place.left),
-        copy(right, this.#place.right),
-      ]),
+      ...onOne(thread, stream(expect, first.issue)),
+      ...onOne(thread, stream(...all.filter((s) => s !== first.issue)), warpThreads),
     ];
   }
 

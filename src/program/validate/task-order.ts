@@ -26,7 +26,7 @@ interface Signal {
 interface Flat {
   readonly kernel: string;
   readonly label: string;
-  readonly after: "previous" | "counters";
+  readonly after: "previous" | "started" | "counters";
   readonly waits: readonly { readonly cell: string; readonly threshold: number }[];
   readonly signals: readonly Signal[];
   readonly reads: ReadonlySet<string>;
@@ -266,11 +266,12 @@ function prerequisites(flat: readonly Flat[]): readonly ReadonlySet<number>[] {
 
 function directly(flat: readonly Flat[], j: number, extra: ReadonlySet<number>): number[] {
   const launch = flat[j]!;
-  if (launch.after === "previous") return Array.from({ length: j }, (_, i) => i);
+  // What starts before others have ended awaits them before it touches what they do (dependents.ts).
+  if (launch.after !== "counters") return Array.from({ length: j }, (_, i) => i);
   const needed = new Set<number>();
   // Whatever is ordered after `previous` earlier on has ended before anything later starts.
   for (let i = j - 1; i >= 0; i--) {
-    if (flat[i]!.after !== "previous") continue;
+    if (flat[i]!.after === "counters") continue;
     for (let p = 0; p < i; p++) needed.add(p);
     break;
   }

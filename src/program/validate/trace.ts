@@ -273,6 +273,10 @@ class Tracer {
       case "intrinsic":
         this.#intrinsic(s, thread);
         return;
+      case "launchDependents":
+      case "awaitPrerequisites":
+        // They order launches, not threads of one.
+        return;
       default:
         this.#push(thread, this.#sync(s, thread));
     }

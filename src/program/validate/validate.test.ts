@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
+  dependentFaults,
   megakernelFaults,
   type PlantedFault,
   pipelinedFaults,
@@ -121,6 +122,11 @@ test("a cooperative kernel with a symbolic number of trips is proved for each, o
 test("the megakernel is valid, and faults in it are found", () => {
   expect(codesOf(golden("megakernel"))).toEqual([]);
   checkPlanted("megakernel", megakernelFaults);
+});
+
+test("launches that overlap are valid, and faults in their waits are found", () => {
+  expect(codesOf(golden("dependents"))).toEqual([]);
+  checkPlanted("dependents", dependentFaults);
 });
 
 test("names that cannot be used are refused (PRG001)", () => {

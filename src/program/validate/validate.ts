@@ -11,7 +11,8 @@
  * - no two unordered accesses of which one writes: between grid instances and threads that do not
  *   talk, by separation (separate.ts); between threads that do, by a run whose synchronisation is
  *   shown to be the same in every schedule (protocol.ts); between launches, by counters
- *   (task-order.ts); asynchronous effects included, with proxy fences;
+ *   (task-order.ts) and waits for earlier ones (dependents.ts); asynchronous effects included, with
+ *   proxy fences;
  * - every wait met: no threshold, parity or number of arrivals that can never come, no cycle;
  * - buffers that live at the same time in different bytes, aligned, large enough (placement.ts).
  *
@@ -21,6 +22,7 @@
  */
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { Program } from "../program.ts";
+import { checkDependents } from "./dependents.ts";
 import { checkPlacements } from "./placement.ts";
 import { Report } from "./report.ts";
 import { checkStructure } from "./structure.ts";
@@ -44,6 +46,7 @@ export function validateProgram(program: Program, limits = usualLimits): Result<
   if (report.isClean) {
     const records = checkTasks(program, report, limits.stepsRunWhole);
     checkTaskOrder(program, records, report);
+    checkDependents(program, report);
     checkPlacements(program, records, report);
   }
   return report.isClean ? ok(program) : { ok: false, diagnostics: report.diagnostics };

@@ -201,7 +201,7 @@ export class CudaInstance implements ProgramInstance {
       const [start, end] = [createEvent(device), createEvent(device)];
       const times: { readonly kernel: string; readonly ms: number }[] = [];
       const launch = (planned: PlannedLaunch): void => {
-        const prepared = this.#prepare(planned);
+        const prepared = this.#prepare({ ...planned, dependent: false });
         if (!prepared) return;
         const graph = captureGraph(device, this.#stream, () => {
           for (let i = 0; i < count; i++) prepared.launch(this.#stream.handle);
@@ -299,7 +299,7 @@ export class CudaInstance implements ProgramInstance {
     });
   }
 
-  #prepare({ kernel: name, values, tables }: PlannedLaunch): CudaLaunch | undefined {
+  #prepare({ kernel: name, values, tables, dependent }: PlannedLaunch): CudaLaunch | undefined {
     const { device, module } = this.#parts;
     const kernel = this.#kernels.get(name)!;
     const at = new Map(values).set("threads", 1);
@@ -311,6 +311,7 @@ export class CudaInstance implements ProgramInstance {
       block: [kernel.threads, 1, 1] as const,
       sharedBytes: kernel.dynamicSharedBytes,
       cooperative: kernel.cooperative,
+      dependent,
       ...(kernel.cluster > 1 && { cluster: [kernel.cluster, 1, 1] as const }),
     };
     return new CudaLaunch(device, module.kernels.get(kernel.entry)!, config, args);

@@ -12,6 +12,8 @@ export interface PlannedLaunch {
   readonly values: ReadonlyMap<string, number>;
   /** Rows that table names stand for. */
   readonly tables: ReadonlyMap<string, string>;
+  /** It may start while the launch before it runs. */
+  readonly dependent: boolean;
 }
 
 export type ElementCondition = Extract<TaskCondition, { kind: "element" }>;
@@ -60,7 +62,8 @@ class LaunchWalk {
       case "launch": {
         const values = new Map(around.values);
         for (const [name, e] of task.bindings) values.set(name, evaluate(e, around.values));
-        this.#request.launch({ kernel: task.kernel, values, tables: around.tables });
+        const dependent = task.after === "started";
+        this.#request.launch({ kernel: task.kernel, values, tables: around.tables, dependent });
         return true;
       }
       case "if":

@@ -288,3 +288,50 @@ export const megakernelFaults: readonly PlantedFault[] = [
     run: ["uninitialised"],
   },
 ];
+
+const early = "prerequisites end\n      store";
+
+/** Of launches that start while earlier ones run (dependents.txt). */
+export const dependentFaults: readonly PlantedFault[] = [
+  {
+    what: "no wait for earlier launches",
+    from: `${early} y`,
+    to: "store y",
+    code: "PRG030",
+    run: ["race", "uninitialised"],
+  },
+  {
+    what: "wait behind a load of what an earlier launch makes",
+    from: `${early} y[32*b + t] = add(v, load.f32 h[63 - 32*b - t])`,
+    to: "let u = load.f32 h[63 - 32*b - t]\n      prerequisites end\n      store y[32*b + t] = add(v, u)",
+    code: "PRG030",
+    run: ["race", "uninitialised"],
+  },
+  {
+    what: "a buffer used again before its readers have ended",
+    from: `${early} h[32*b + t] = u`,
+    to: "store h[32*b + t] = u\n      prerequisites end",
+    code: "PRG030",
+    run: ["race"],
+  },
+  {
+    what: "only one thread waits for earlier launches",
+    from: `${early} h[32*b + t] = u`,
+    to: "if t == 0 {\n        prerequisites end\n      }\n      store h[32*b + t] = u",
+    code: "PRG030",
+    run: ["race"],
+  },
+  {
+    what: "a first launch that starts after another",
+    from: "launch first after previous",
+    to: "launch first after started",
+    code: "PRG030",
+  },
+  {
+    what: "a launch whose end says nothing of earlier ones",
+    from: `${early} z[32*b + t] = sub(load.f32 y[32*b + t], load.f32 h[32*b + t])`,
+    to: "store z[32*b + t] = load.f32 x[32*b + t]",
+    code: "PRG030",
+    run: ["race"],
+  },
+];
