@@ -1,15 +1,16 @@
 /**
  * Times of many candidates of one workload, in this process and on one thread: programs take turns, each
  * sample is long enough for the clock, the smallest of all rounds counts (a machine that is busy only
- * ever adds). Each program is loaded twice, since where its code and its buffers come to lie changes times by some
- * percent for as long as it is loaded: a candidate's time is the mean of the two, and how well one ranks the
- * other is the noise ceiling of any model of these times.
+ * ever adds). Each program is loaded several times, since where its code and its buffers come to lie changes times
+ * by some percent for as long as it is loaded: a candidate's time is the mean over its instances, and how well the
+ * mean of one half of them ranks that of the other is the noise ceiling of any model of these times.
  */
 import { lowerProgram } from "../../src/lower/lower-program.ts";
 import type { Program } from "../../src/program/program.ts";
 import { validateProgram } from "../../src/program/validate/validate.ts";
 import type { ProgramRegions } from "../../src/region/regions-of.ts";
 import { type LoadedProgram, loadProgram } from "../../src/runtime/child/executor.ts";
+import { geometricMean } from "../../src/runtime/measure/statistics.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { checkSchedule } from "../../src/schedule/legality/legality.ts";
@@ -19,7 +20,7 @@ import type { Target } from "../../src/target/target.ts";
 
 export interface TimedProgram {
   readonly ns: number;
-  /** Of each of its two instances. */
+  /** Of each half of its instances. */
   readonly halves: readonly [number, number];
 }
 
@@ -28,6 +29,9 @@ interface Loaded {
   ns: number;
   repeats: number;
 }
+
+/** Of each program, an even number. */
+const instances = 4;
 
 export interface SamplingOptions {
   readonly rounds: number;
@@ -57,7 +61,9 @@ export function timePrograms(
   programs: readonly Program[],
   { rounds, sampleNs }: SamplingOptions,
 ): readonly TimedProgram[] {
-  const loaded = [...programs, ...programs].map(loadFilled);
+  const loaded = Array.from({ length: instances }, () => programs)
+    .flat()
+    .map(loadFilled);
   for (const one of loaded) {
     const once = Math.min(...[1, 2, 3, 4].map(() => timeOf(one.code, 1)));
     one.repeats = Math.max(1, Math.min(5000, Math.ceil(sampleNs / once)));
@@ -67,8 +73,12 @@ export function timePrograms(
   }
   for (const { code } of loaded) code.unload();
   return programs.map((_, i) => {
-    const halves = [loaded[i]!.ns, loaded[i + programs.length]!.ns] as const;
-    return { ns: Math.sqrt(halves[0] * halves[1]), halves };
+    const times = Array.from({ length: instances }, (_, k) => loaded[i + k * programs.length]!.ns);
+    const halves = [
+      geometricMean(times.slice(0, instances / 2)),
+      geometricMean(times.slice(instances / 2)),
+    ] as const;
+    return { ns: geometricMean(halves), halves };
   });
 }
 

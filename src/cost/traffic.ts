@@ -15,7 +15,7 @@ import type { Target } from "../target/target.ts";
 
 export interface LevelTraffic {
   readonly bytes: number;
-  /** The part of it, weighted, that comes in short runs lying apart. */
+  /** The part of it, weighted, that is read in short runs lying apart: a core waits for those. */
   readonly scattered: number;
   /** The part of it that writes cause. */
   readonly written: number;
@@ -23,9 +23,15 @@ export interface LevelTraffic {
 
 /** Ways of a set: all current cores have 8 or more in their nearest cache. */
 const ways = 8;
-/** Runs up to which no prefetcher has begun to follow, and the distance beyond which none reaches. */
+/** Runs up to which no prefetcher has begun to follow. */
 const shortRunBytes = 128;
+/** Runs that one is followed among, with those of other accesses. */
+const followedRuns = 2;
+/** No prefetcher follows a step into another page, and none knows a step before it was taken twice. */
 const pageBytes = 4096;
+const untrainedTrips = 2;
+/** Steps whose multiples meet so few sets that what is fetched ahead is lost before it is read. */
+const crowdedStepBytes = 1024;
 /** Writing brings the line in and puts it back. */
 const writeFactor = 2;
 
@@ -46,11 +52,11 @@ export class Traffic {
     const running = turning.filter(isRunning);
     const still = turning.filter((l) => !isRunning(l));
     for (const track of this.#tracks) track.follow(running, still);
-    return this.#capacities.map((capacity) => this.#behind(capacity, running));
+    return this.#capacities.map((capacity, level) => this.#behind(capacity, running, level));
   }
 
   /** What comes from behind a cache. */
-  #behind(capacity: number, running: readonly LoopFigures[]): LevelTraffic {
+  #behind(capacity: number, running: readonly LoopFigures[], level: number): LevelTraffic {
     const kept = [this.#keptAt(0, capacity)];
     let bytes = 0;
     let scattered = 0;
@@ -61,7 +67,7 @@ export class Traffic {
     for (let depth = 1; depth <= running.length; depth++) {
       kept.push(kept[depth - 1] === 1 ? 1 : this.#keptAt(depth, capacity));
     }
-    for (const { sizes, scatter, isWrite } of this.#tracks) {
+    for (const { sizes, exposed, crowded, isWrite } of this.#tracks) {
       let fetched = sizes[running.length]!;
       for (let depth = running.length - 1; depth >= 0; depth--) {
         const stays = kept[depth + 1]!;
@@ -70,7 +76,8 @@ export class Traffic {
       }
       fetched *= anew * (isWrite ? writeFactor : 1);
       bytes += fetched;
-      scattered += fetched * scatter;
+      // The nearest lines come in time without being fetched ahead.
+      if (!isWrite) scattered += fetched * (level === 0 ? exposed : Math.max(exposed, crowded));
       if (isWrite) written += fetched;
     }
     return { bytes, scattered, written };
@@ -98,8 +105,10 @@ class AccessTrack {
   readonly isWrite: boolean;
   /** Footprints by depth: under the running loops from there inwards. */
   readonly sizes: number[] = [];
-  /** How much of the traffic no prefetcher hides: 0 for long runs, 1 for lines pages apart. */
-  scatter = 0;
+  /** How much of the time of a line is waited for because its run is short: nothing of long ones. */
+  exposed = 0;
+  /** The same because the steps between its lines crowd a few sets, up to all of it. */
+  crowded = 0;
   readonly #bytes: number;
   readonly #footprint: GrowingFootprint;
   /** Bytes that an iteration of each loop of the statement moves it. */
@@ -107,6 +116,7 @@ class AccessTrack {
   /** By depth: bytes that are read one after the other, and what all longer steps are multiples of. */
   readonly #runs: number[] = [];
   readonly #jumps: number[] = [];
+  readonly #starts: number[] = [];
   /** Steps of the loops so far, shortest first. */
   readonly #steps: { readonly step: number; readonly trips: number }[] = [];
 
@@ -130,16 +140,19 @@ class AccessTrack {
     this.#steps.length = 0;
     let jump = 0;
     for (const loop of still) jump = this.#add(loop, jump);
-    let size = this.#footprint.bytes();
+    this.#starts.length = 0;
+    this.#noteStarts(running);
+    this.#noteStarts(still);
     let run = this.#runBytes();
+    let size = this.#footprint.bytes(this.#grain(run));
     this.#note(depths, { size, run, jump });
-    this.scatter = this.#scatterUnder(run, running, still);
+    this.#scatter(run, running, still);
     for (let depth = depths - 1; depth >= 0; depth--) {
       const loop = running[depth]!;
       if (this.#moves[loop.origin]) {
         jump = this.#add(loop, jump);
-        size = this.#footprint.bytes();
         run = this.#runBytes();
+        size = this.#footprint.bytes(this.#grain(run));
       }
       this.#note(depth, { size, run, jump });
     }
@@ -191,22 +204,48 @@ class AccessTrack {
     return span;
   }
 
-  #scatterUnder(
-    inner: number,
-    running: readonly LoopFigures[],
-    still: readonly LoopFigures[],
-  ): number {
-    let span = inner;
-    for (const loop of running.toReversed()) {
+  /** Steps of all loops that do not move it by whole lines. */
+  #noteStarts(loops: readonly LoopFigures[]): void {
+    for (const loop of loops) {
       const step = this.#stepOf(loop);
-      if (step > span) break;
-      span += step * (loop.trips - 1);
+      if (step % lineBytes !== 0) this.#starts.push(step);
+    }
+  }
+
+  /** Bytes of which the places are multiples where its runs begin, up to a line. */
+  #grain(run: number): number {
+    let grain = lineBytes;
+    for (const step of this.#starts) {
+      // The greatest power of two that divides it.
+      if (step >= run) grain = Math.min(grain, step & -step);
+    }
+    return grain;
+  }
+
+  #scatter(inner: number, running: readonly LoopFigures[], still: readonly LoopFigures[]): void {
+    this.exposed = 0;
+    this.crowded = 0;
+    let span = inner;
+    let runs = 1;
+    let next: LoopFigures | undefined;
+    for (let i = running.length - 1; i >= 0 && runs <= followedRuns; i--) {
+      const loop = running[i]!;
+      const step = this.#stepOf(loop);
+      if (step <= span) span += step * (loop.trips - 1);
+      else {
+        runs *= loop.trips;
+        next ??= loop;
+      }
     }
     const run = Math.max(lineBytes, span);
-    const next = running.findLast((l) => this.#stepOf(l) > run);
-    const jump = next ? this.#nearest(next, run, still) : Infinity;
-    const short = Math.min(1, shortRunBytes / run) ** 2;
-    return short * Math.min(1, jump / pageBytes);
+    if (!next || this.#stepOf(next) <= run) return;
+    const jump = this.#nearest(next, run, still);
+    const unseen = Math.max(
+      Math.min(1, jump / pageBytes),
+      Math.min(1, untrainedTrips / next.trips),
+    );
+    this.exposed = unseen * Math.min(1, shortRunBytes / run);
+    this.crowded = Math.min(1, gcd(pageBytes, jump) / crowdedStepBytes) * (lineBytes / run) ** 2;
   }
 
   /** How far the next run lies that a loop brings: its copies in the code come before its next trip. */

@@ -43,17 +43,22 @@ export class GrowingFootprint {
     for (let i = 0; i < axes.length; i++) addLoop(this.#images[i]!, axes[i]!, loop);
   }
 
-  bytes(): number {
-    return boxBytes(this.#access, (axis) => this.#images[axis]!);
+  /** @param grain bytes of which the distances of its rows are multiples, a power of two: where in a line rows begin */
+  bytes(grain: number): number {
+    return boxBytes(this.#access, (axis) => this.#images[axis]!, grain);
   }
 }
 
 /** Bytes of cache lines that the access touches in one run of the loops. */
 export function footprintBytes(a: AccessFigures, loops: readonly LoopFigures[]): number {
-  return boxBytes(a, (axis) => imageOf(a.axes[axis]!, loops));
+  return boxBytes(a, (axis) => imageOf(a.axes[axis]!, loops), lineBytes);
 }
 
-function boxBytes({ axes, bytes }: AccessFigures, imageOfAxis: (axis: number) => BoxImage): number {
+function boxBytes(
+  { axes, bytes }: AccessFigures,
+  imageOfAxis: (axis: number) => BoxImage,
+  grain: number,
+): number {
   if (axes.length === 0) return lineBytes;
   let run = 1;
   let rows = 1;
@@ -69,8 +74,13 @@ function boxBytes({ axes, bytes }: AccessFigures, imageOfAxis: (axis: number) =>
     // A whole axis is contiguous with the next one out; a part of it ends the run.
     joined = joined && width === extent;
   }
-  const lines = Math.ceil((run * bytes) / lineBytes);
-  return rows * Math.max(1, lines) * lineBytes;
+  return rows * linesOf(run * bytes, grain) * lineBytes;
+}
+
+/** Lines that a run of bytes touches, as a mean over the places in a line where it may begin. */
+function linesOf(run: number, grain: number): number {
+  if (grain >= lineBytes) return Math.max(1, Math.ceil(run / lineBytes));
+  return Math.max(1, (run + lineBytes - grain) / lineBytes);
 }
 
 /** Elements that the access touches in one run of the loops, shared positions counted once. */

@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import type { AccessFigures, LoopFigures } from "../schedule/states/nest-figures.ts";
+import { targets } from "../target/index.ts";
+import { type LevelTraffic, Traffic } from "./traffic.ts";
+
+const target = targets.get("x64-avx2")!;
+
+/** A matrix of f32 of which a loop each moves the rows and the columns. */
+function matrix(use: AccessFigures["use"], rows: number, columns: number): AccessFigures {
+  const axis = (extent: number, loop: number) => ({
+    extent,
+    steps: Float64Array.from([0, 1], (l) => (l === loop ? 1 : 0)),
+    divisor: 1,
+    open: false,
+  });
+  return {
+    ...{ tensor: "x", use, role: "input", bytes: 4, scattered: false, guarded: false },
+    axes: [axis(rows, 0), axis(columns, 1)],
+    strides: [columns, 1],
+    guardLoops: [],
+  };
+}
+
+/** Columns in tiles outermost, all rows in each: every trip of the inner loop is in another row. */
+function byColumns(access: AccessFigures, width: number): readonly LevelTraffic[] {
+  const [rows, columns] = access.axes.map((a) => a.extent) as [number, number];
+  const loops: readonly LoopFigures[] = [
+    { origin: 1, unit: width, trips: columns / width, mode: "serial" },
+    { origin: 0, unit: 1, trips: rows, mode: "serial" },
+    { origin: 1, unit: 1, trips: width, mode: "vector" },
+  ];
+  return new Traffic([access], target).of(loops);
+}
+
+test("rows that begin anywhere in a line touch more lines than those that begin with one", () => {
+  const [aligned] = byColumns(matrix("read", 4096, 256), 16);
+  const [ragged] = byColumns(matrix("read", 4096, 264), 8);
+  expect(aligned!.bytes).toBe(4096 * 256 * 4);
+  // A vector of 32 bytes at multiples of 32 lies in one line, which the next tile fetches again.
+  expect(ragged!.bytes).toBeCloseTo(2 * 4096 * 264 * 4);
+  const [odd] = byColumns(matrix("read", 4096, 250), 10);
+  expect(odd!.bytes / (4096 * 250 * 4)).toBeGreaterThan(1.5);
+});
+
+test("a core waits for what it reads, not for what it writes", () => {
+  const read = byColumns(matrix("read", 4096, 264), 8);
+  const write = byColumns(matrix("write", 4096, 264), 8);
+  expect(read[0]!.scattered).toBeGreaterThan(0);
+  expect(write.map((level) => level.scattered)).toEqual(write.map(() => 0));
+  expect(write[0]!.bytes).toBeGreaterThan(0);
+});
+
+test("single lines whose steps meet few sets are waited for beyond the second cache", () => {
+  const share = (columns: number): number => {
+    const levels = byColumns(matrix("read", 4096, columns), 16);
+    return levels[1]!.scattered / levels[1]!.bytes;
+  };
+  expect(share(256)).toBe(1);
+  expect(share(272)).toBeLessThan(0.5);
+});
+
+test("what is read from end to end is not waited for", () => {
+  const access = matrix("read", 4096, 256);
+  const loops: readonly LoopFigures[] = [
+    { origin: 0, unit: 1, trips: 4096, mode: "serial" },
+    { origin: 1, unit: 8, trips: 32, mode: "serial" },
+    { origin: 1, unit: 1, trips: 8, mode: "vector" },
+  ];
+  const levels = new Traffic([access], target).of(loops);
+  expect(levels.map((level) => level.scattered)).toEqual([0, 0, 0]);
+});
