@@ -17,7 +17,7 @@ import {
 } from "../../bench/sessions/compare.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
-import type { Runtime, Session, Tensors } from "../../bench/sessions/session.ts";
+import type { ModelHints, Runtime, Session, Tensors } from "../../bench/sessions/session.ts";
 import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
@@ -47,7 +47,9 @@ export const models: Campaign = {
       const pictures = target === "wasm" ? realInputs(modelCase) : [];
       const sounds = target === "wasm" ? await realSounds(row, modelCase) : [];
       const inputs = [...random, ...pictures, ...sounds];
-      return compare(await sessions.of(row), inputs, `${row.name} ${modelCase.name}`);
+      const open = await sessions.of(row);
+      if ("skipped" in open) return { kind: "skipped", reason: open.skipped };
+      return compare(open, inputs, `${row.name} ${modelCase.name}`);
     };
   },
 };
@@ -68,17 +70,30 @@ class RowSessions {
     this.#ours = ours;
   }
 
-  async of(row: ModelRow): Promise<OpenRow> {
+  /** Or why there is nothing to compare with. */
+  async of(row: ModelRow): Promise<OpenRow | { readonly skipped: string }> {
     if (this.#open?.name === row.name) return this.#open;
     await this.#open?.session.release();
     await this.#open?.peer.release();
     this.#open = undefined;
     const bytes = unwrap(fetchModel(row));
     const hints = hintsFor(row);
-    const peer = await ortNodeRuntime(1).open(bytes, hints);
+    const peer = await openPeer(bytes, hints);
+    if (!peer) return { skipped: `onnxruntime-node has no kernels for the types of ${row.name}` };
     const session = await this.#ours.open(bytes, hints);
     this.#open = { name: row.name, rounding: unwrap(roundingOf(bytes)), peer, session };
     return this.#open;
+  }
+}
+
+/** Undefined for element types that the peer lacks, such as bf16 on processors. */
+async function openPeer(bytes: Uint8Array, hints: ModelHints): Promise<Session | undefined> {
+  try {
+    return await ortNodeRuntime(1).open(bytes, hints);
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("find an implementation"))
+      return undefined;
+    throw error;
   }
 }
 

@@ -89,6 +89,48 @@ const supportVectors: CaseMaker = (rng) => {
   };
 };
 
+const supportVectorClasses: CaseMaker = (rng) => {
+  const [classes, width] = [rng.integer(2, 4), rng.integer(1, 5)];
+  const isLinear = rng.integer(0, 3) === 0;
+  const counts = Array.from({ length: classes }, () => rng.integer(1, 3));
+  const count = counts.reduce((a, b) => a + b, 0);
+  const pairs = (classes * (classes - 1)) / 2;
+  const isProbable = !isLinear && rng.integer(0, 1) === 1;
+  const machines = {
+    kernel_type: rng.pick(["LINEAR", "POLY", "RBF", "SIGMOID"]),
+    kernel_params: [0.3, 0.5, 3],
+    vectors_per_class: counts.map(big),
+    support_vectors: normals(rng, count * width),
+    coefficients: normals(rng, (classes - 1) * count),
+    rho: normals(rng, pairs),
+    ...(isProbable && {
+      prob_a: Array.from({ length: pairs }, () => -0.5 - rng.uniform()),
+      prob_b: normals(rng, pairs).map((b) => 0.3 * b),
+    }),
+  };
+  const linear = {
+    kernel_type: "LINEAR",
+    kernel_params: [0, 0, 0],
+    coefficients: normals(rng, classes * width),
+    rho: normals(rng, 1),
+  };
+  return {
+    node: {
+      op: "SVMClassifier",
+      attributes: {
+        ...(isLinear ? linear : machines),
+        classlabels_ints: Array.from({ length: classes }, (_, i) => big(5 + 2 * i)),
+        post_transform:
+          isLinear || isProbable ? rng.pick(["NONE", "SOFTMAX"]) : rng.pick(transforms),
+      },
+    },
+    operands: [[rng.integer(1, 5), width]],
+    outputs: classifierOutputs,
+    // The peer stops its search for probabilities when they are about this close.
+    tolerance: isProbable ? 0.005 : 1e-4,
+  };
+};
+
 const imputer: CaseMaker = (rng) => {
   const width = rng.integer(1, 5);
   const rows = rng.integer(1, 5);
@@ -224,6 +266,7 @@ export const machineLearningMakers: Readonly<Record<string, CaseMaker>> = {
   Normalizer: normalizer,
   LinearRegressor: linearRegressor,
   LinearClassifier: linearClassifier,
+  SVMClassifier: supportVectorClasses,
   SVMRegressor: supportVectors,
   Imputer: imputer,
   OneHotEncoder: oneHot,

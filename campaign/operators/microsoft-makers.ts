@@ -1,6 +1,7 @@
 /** Random cases of operators of com.microsoft that onnxruntime has for the processor, by name. */
 import type { Rng } from "../../src/support/rng.ts";
 import type { OperandSpec, OperatorCase, OutputSpec } from "./operator-case.ts";
+import { smallMicrosoftMakers } from "./small-microsoft-makers.ts";
 
 export type CaseMaker = (rng: Rng) => OperatorCase;
 
@@ -409,4 +410,5 @@ export const microsoftMakers: Readonly<Record<string, CaseMaker>> = {
   MatMulBnb4: matMulBnb4,
   Trilu: triangle,
   "GroupQueryAttention with sinks": sinks,
+  ...smallMicrosoftMakers,
 };

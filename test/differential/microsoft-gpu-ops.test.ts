@@ -1,14 +1,17 @@
 /**
- * Operators of com.microsoft that onnxruntime has for GPUs alone: oracle and WebAssembly against their
- * documented formulas on plain arrays.
+ * Operators of com.microsoft that onnxruntime has for GPUs alone, or in types that the peers do not carry:
+ * oracle and WebAssembly against their documented formulas on plain arrays.
  */
 import { expect, test } from "vitest";
 import { worstDifference } from "../../bench/sessions/compare.ts";
+import { unwrap } from "../../bench/sessions/import-hints.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import type { Tensors } from "../../bench/sessions/session.ts";
 import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
+import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { type NodeSpec, tensorOf, writeModel } from "../../src/frontend/onnx/model-writer.ts";
-import type { Tensor } from "../../src/semantics/tensor.ts";
+import { runGraph } from "../../src/interp/graph.ts";
+import { refTensor, type Tensor } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 
 const rng = new Rng(7);
@@ -151,3 +154,130 @@ test.each([true, false])("SkipGroupNorm, a skip for each channel alone: %s", asy
     expected: { y: f32(normed, n, h, w, c), sum: f32(sum, n, h, w, c) },
   });
 });
+
+/** The error function by its series, good to the digits of f32 below 4. */
+function erf(x: number): number {
+  let [term, sum] = [x, x];
+  for (let n = 1; n < 120; n++) {
+    term *= -(x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
+const gelu = (x: number) => 0.5 * x * (1 + erf(x / Math.SQRT2));
+const fastGelu = (x: number) =>
+  0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
+
+test("BiasSplitGelu", async () => {
+  const [rows, width] = [6, 5] as const;
+  const [x, bias] = [normals(rows * 2 * width), normals(2 * width)];
+  const at = (row: number, i: number) => x[row * 2 * width + i]! + bias[i]!;
+  const expected = Float32Array.from({ length: rows * width }, (_, i) => {
+    const [row, column] = [Math.floor(i / width), i % width];
+    return at(row, column) * gelu(at(row, width + column));
+  });
+  await check({
+    node: { op: "BiasSplitGelu" },
+    inputs: { x: f32(x, 2, 3, 2 * width), bias: f32(bias, 2 * width) },
+    order: ["x", "bias"],
+    expected: { y: f32(expected, 2, 3, width) },
+  });
+});
+
+test("BiasSoftmax with one bias for all heads", async () => {
+  const [b, h, s] = [2, 3, 4] as const;
+  const [x, bias] = [normals(b * h * s * s), normals(b * s * s)];
+  const expected = new Float32Array(x.length);
+  for (let row = 0; row < b * h * s; row++) {
+    const [n, q] = [Math.floor(row / (h * s)), row % s];
+    const sums = Array.from({ length: s }, (_, k) =>
+      Math.exp(x[row * s + k]! + bias[(n * s + q) * s + k]!),
+    );
+    const total = sums.reduce((a, c) => a + c);
+    for (let k = 0; k < s; k++) expected[row * s + k] = sums[k]! / total;
+  }
+  await check({
+    node: { op: "BiasSoftmax", attributes: { axis: 3n, is_inner_broadcast: 1n } },
+    inputs: { x: f32(x, b, h, s, s), bias: f32(bias, b, 1, s, s) },
+    order: ["x", "bias"],
+    expected: { y: f32(expected, b, h, s, s) },
+  });
+});
+
+test("GemmFastGelu", async () => {
+  const [m, k, n] = [4, 7, 3] as const;
+  const [a, w, bias] = [normals(m * k), normals(k * n), normals(n)];
+  const expected = Float32Array.from({ length: m * n }, (_, i) => {
+    const [row, column] = [Math.floor(i / n), i % n];
+    let sum = bias[column]!;
+    for (let d = 0; d < k; d++) sum += a[row * k + d]! * w[d * n + column]!;
+    return fastGelu(sum);
+  });
+  await check({
+    node: { op: "GemmFastGelu" },
+    inputs: { a: f32(a, m, k), w: f32(w, k, n), bias: f32(bias, n) },
+    order: ["a", "w", "bias"],
+    expected: { y: f32(expected, m, n) },
+  });
+});
+
+test.each(["ComplexMul", "ComplexMulConj"])("%s", async (op) => {
+  const count = 6;
+  const [a, b] = [normals(2 * count), normals(2 * count)];
+  const sign = op === "ComplexMul" ? 1 : -1;
+  const expected = Float32Array.from({ length: 2 * count }, (_, i) => {
+    const at = i - (i % 2);
+    const [re, im, c, d] = [a[at]!, a[at + 1]!, b[at]!, sign * b[at + 1]!];
+    return i % 2 === 0 ? re * c - im * d : re * d + im * c;
+  });
+  await check({
+    node: { op },
+    inputs: { a: f32(a, 2, 3, 2), b: f32(b, 2, 3, 2) },
+    order: ["a", "b"],
+    expected: { y: f32(expected, 2, 3, 2) },
+  });
+});
+
+test("BiasDropout of a model that is used adds, and drops nothing", async () => {
+  const [x, bias, rest] = [normals(12), normals(4), normals(12)];
+  const expected = x.map((v, i) => v + bias[i % 4]! + rest[i]!);
+  await check({
+    node: { op: "BiasDropout" },
+    inputs: { x: f32(x, 3, 4), bias: f32(bias, 4), rest: f32(rest, 3, 4) },
+    order: ["x", "bias", "rest"],
+    expected: { y: f32(expected, 3, 4) },
+  });
+});
+
+test("MatMulInteger16 sums products of 16 bits in 32", () => {
+  const value = (name: string, shape: number[]) => ({ name, dtype: "i16", shape }) as const;
+  const bytes = writeModel({
+    opset: 17,
+    domains: { "com.microsoft": 1 },
+    inputs: [value("a", [2, 3]), value("b", [3, 1])],
+    outputs: ["y"],
+    nodes: [{ op: "MatMulInteger16", domain: "com.microsoft", inputs: ["a", "b"], outputs: ["y"] }],
+  });
+  const { graph, weights } = unwrap(importOnnx(bytes));
+  const a = refTensor("i16", [2, 3], [30000, -30000, 7, 1, 2, 3]);
+  const b = refTensor("i16", [3, 1], [30000, 30000, -5]);
+  const [y] = unwrap(runGraph(graph, [a, b], weights));
+  expect([y!.dtype, ...y!.data]).toEqual(["i32", -35, 90000 - 15]);
+});
+
+test.each(["BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"])(
+  "%s is refused with what to export instead (ONX009)",
+  (op) => {
+    const bytes = writeModel({
+      opset: 17,
+      domains: { "com.microsoft": 1 },
+      inputs: [{ name: "ids", dtype: "i32", shape: [1, 4] }],
+      outputs: ["y"],
+      nodes: [{ op, domain: "com.microsoft", inputs: ["ids"], outputs: ["y"] }],
+    });
+    const found = importOnnx(bytes);
+    expect(found.ok ? [] : found.diagnostics.map((d) => [d.code, d.help])).toEqual([
+      ["ONX009", expect.stringMatching(/export the decoder alone/)],
+    ]);
+  },
+);

@@ -7,6 +7,7 @@ import { constantFromRef, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { encodeAny, StringCodes } from "../string-codes.ts";
 import { classLabels, postTransformed } from "./class-scores.ts";
+import { supportVectorClassifier, supportVectorRegressor } from "./support-vectors.ts";
 
 /** Operand 0 in f32. */
 const real = (node: NodeView): Operand => node.cast(node.input(0), "f32");
@@ -67,47 +68,6 @@ function linearClassifier(node: NodeView): readonly Operand[] {
   const [n] = scores.type.shape as [IndexExpr];
   const second = node.reshape(node.emit("less", [node.splat("f32", 0), scores], {}), [n]);
   return [labels.either(second), postTransformed(node, scores, "complement")];
-}
-
-/** K(x, v) of rows x [n, f] and support vectors [v, f]: [n, v]. */
-function kernel(node: NodeView, x: Operand, vectors: Operand): Operand {
-  const { attributes } = node;
-  const [gamma = 0, bias = 0, degree = 0] = attributes.floats("kernel_params") ?? [];
-  const kind = attributes.choice("kernel_type", "LINEAR", "POLY", "RBF", "SIGMOID");
-  const number = (value: number) => node.splat("f32", value);
-  if (kind === "RBF") {
-    const [n, f] = x.type.shape as [IndexExpr, IndexExpr];
-    const apart = node.emit("sub", [node.reshape(x, [n, one, f]), vectors], {});
-    const square = node.emit("reduceSumSquare", [apart], { axes: [2], keepDims: false });
-    return node.emit("exp", [node.emit("mul", [square, number(-gamma)], {})], {});
-  }
-  const labels = { lhs: ["n", "f"], rhs: ["v", "f"], output: ["n", "v"] };
-  const dot = node.emit("contract", [x, vectors], { ...labels, accumulator: "f32" });
-  if (kind === "LINEAR") return dot;
-  const moved = node.emit("add", [node.emit("mul", [dot, number(gamma)], {}), number(bias)], {});
-  if (kind === "SIGMOID") return node.emit("tanh", [moved], {});
-  return node.emit("pow", [moved, number(degree)], {});
-}
-
-/** Kernels of the support vectors times their coefficients, plus rho; without vectors a plain product. */
-function supportVectorRegressor(node: NodeView): Operand {
-  const { attributes } = node;
-  const x = real(node);
-  node.checkRank(x, 2, "data");
-  const coefficients = attributes.floats("coefficients") ?? [];
-  const count = attributes.int("n_supports") ?? 0;
-  const features = node.fixedExtent(x.type.shape[1]!, "the number of features");
-  const given = count > 0 ? (attributes.floats("support_vectors") ?? []) : coefficients;
-  const vectors = count > 0 ? count : 1;
-  if (given.length !== vectors * features || (count > 0 && coefficients.length !== count))
-    node.refuse(`${given.length} numbers for ${vectors} vectors`, `${vectors * features}`);
-  const similar = kernel(node, x, list(given, [vectors, features]));
-  const weighted = count > 0 ? node.emit("mul", [similar, list(coefficients)], {}) : similar;
-  const sum = node.emit("reduce", [weighted], { kind: "sum", axes: [1], keepDims: true });
-  const y = node.emit("add", [sum, node.splat("f32", attributes.floats("rho")?.[0] ?? 0)], {});
-  if (!attributes.flag("one_class", false)) return postTransformed(node, y);
-  const isIn = node.emit("less", [node.splat("f32", 0), y], {});
-  return node.emit("select", [isIn, node.splat("f32", 1), node.splat("f32", -1)], {});
 }
 
 /** Elements that are missing (NaN, or a given number) replaced, all by one value or one a feature. */
@@ -176,6 +136,7 @@ export const classicalRows = {
   Normalizer: { since: [1], convert: normalizer },
   LinearRegressor: { since: [1], convert: linearRegressor },
   LinearClassifier: { since: [1], convert: linearClassifier },
+  SVMClassifier: { since: [1], convert: supportVectorClassifier },
   SVMRegressor: { since: [1], convert: supportVectorRegressor },
   Imputer: { since: [1], convert: imputer },
   OneHotEncoder: { since: [1], convert: oneHotEncoder },

@@ -14,6 +14,7 @@ import { projectedAttention } from "./microsoft-attention.ts";
 import { columns, decodedBlocks, packedTypes, unpacked } from "./packed-weights.ts";
 import { pool } from "./pooling.ts";
 import { dequantizeLinear, quantizeLinear } from "./quantization.ts";
+import { lstm } from "./recurrent.ts";
 
 type Layer = (node: NodeView, x: Operand) => Operand;
 
@@ -75,6 +76,46 @@ function channelsFirst(layer: Layer): Layer {
 const averagePool: Layer = (node, x) => {
   return pool("average")(node.withInputs([x]))[0]!;
 };
+
+/** Elements of one or the other quantised operand. */
+function where(node: NodeView): Operand {
+  const y = node.emit("select", [node.input(0), real(node, 1), real(node, 4)], {});
+  return quantized(node, y, 7, node.input(1).type.dtype);
+}
+
+/** The largest of windows of a picture with channels last; quantised or not, in its own type. */
+function channelsLastMaxPool(node: NodeView): Operand {
+  const x = node.input(0);
+  const rank = x.type.shape.length;
+  if (rank < 3) node.refuse(`a picture of rank ${rank}`, "rank 3 or more");
+  const spatial = Array.from({ length: rank - 2 }, (_, i) => i);
+  const turned = node.transpose(x, [0, rank - 1, ...spatial.map((i) => i + 1)]);
+  const y = pool("max")(node.withInputs([turned]))[0]!;
+  return node.transpose(y, [0, ...spatial.map((i) => i + 2), 1]);
+}
+
+/**
+ * An LSTM whose weights [directions, in, gates] are stored in 8 bits, with a scale for each direction or
+ * each gate of it. Inputs and states stay real: only the weights are rounded.
+ */
+function quantizedLstm(node: NodeView): readonly Operand[] {
+  const weights = (values: number, scale: number): Operand => {
+    const [w, s] = [node.input(values), node.input(scale)];
+    const zero = node.optional(scale + 1);
+    node.checkRank(w, 3, "weights");
+    const [d, , gates] = w.type.shape as [IndexExpr, IndexExpr, IndexExpr];
+    const wide = (o: Operand) => {
+      const x = node.cast(o, "f32");
+      return node.reshape(x, [d, one, x.type.shape.length === 2 ? gates : one]);
+    };
+    const raised = node.cast(w, "f32");
+    const moved = zero ? node.emit("sub", [raised, wide(zero)], {}) : raised;
+    return node.transpose(node.emit("mul", [moved, wide(s)], {}), [0, 2, 1]);
+  };
+  const [w, r] = [weights(1, 8), weights(2, 10)];
+  const rest = [3, 4, 5, 6, 7].map((i) => node.inputs[i]);
+  return lstm(node.withInputs([node.input(0), w, r, ...rest]));
+}
 
 /** Scale and zero point of the result stand first, then three operands for each part. */
 function concat(node: NodeView): Operand {
@@ -293,6 +334,9 @@ export const microsoftQuantizationRows = {
     since: [1],
     convert: onReals(channelsFirst((node, x) => node.emit("globalAveragePool", [x], {}))),
   },
+  QLinearWhere: { since: [1], convert: where },
+  NhwcMaxPool: { since: [1], convert: channelsLastMaxPool },
+  DynamicQuantizeLSTM: { since: [1], convert: quantizedLstm },
   QLinearConcat: { since: [1], convert: concat },
   QGemm: { since: [1], convert: gemm },
   DynamicQuantizeMatMul: { since: [1], convert: dynamicQuantizeMatMul },

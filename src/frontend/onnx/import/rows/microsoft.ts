@@ -7,9 +7,11 @@ import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { convolution, gemm, matMul } from "./linear.ts";
+import { microsoftArithmeticRows } from "./microsoft-arithmetic.ts";
 import { microsoftAttentionRows } from "./microsoft-attention.ts";
 import { microsoftBiasRows } from "./microsoft-biases.ts";
 import { microsoftCacheAttentionRows } from "./microsoft-cache-attention.ts";
+import { microsoftEmbeddingRows } from "./microsoft-embeddings.ts";
 import { microsoftExpertRows } from "./microsoft-experts.ts";
 import { microsoftQuantizationRows } from "./microsoft-quantization.ts";
 import { microsoftStateSpaceRows } from "./microsoft-state-space.ts";
@@ -66,28 +68,6 @@ function skipNorm(kind: "layerNorm" | "rmsNorm") {
     const axis = sum.type.shape.length - 1;
     return [node.emit(kind, operands, { axis, epsilon }), undefined, undefined, sum];
   };
-}
-
-/** The norm of the sum of three embeddings; the mask's lengths; the sum. */
-function embedLayerNorm(node: NodeView): readonly (Operand | undefined)[] {
-  const ids = node.input(0);
-  node.checkRank(ids, 2, "ids");
-  const shape = [ids.type.shape[1]!];
-  const word = node.emit("gather", [node.input(2), ids], { axis: 0 });
-  const at = node.optional(8) ?? node.emit("iota", [], { shape, axis: 0, dtype: "i64" });
-  const position = node.emit("gather", [node.input(3), at], { axis: 0 });
-  const placed = node.emit("add", [word, position], {});
-  const [segments, table] = [node.optional(1), node.optional(4)];
-  const sum =
-    segments && table
-      ? node.emit("add", [placed, node.emit("gather", [table, segments], { axis: 0 })], {})
-      : placed;
-  const epsilon = node.attributes.float("epsilon") ?? 1e-12;
-  node.attributes.ignore("mask_index_type");
-  const y = node.emit("layerNorm", [sum, node.input(5), node.input(6)], { axis: 2, epsilon });
-  const mask = node.optional(7);
-  const lengths = mask && node.emit("reduce", [mask], { kind: "sum", axes: [1], keepDims: false });
-  return [y, lengths, sum];
 }
 
 /** x + bias + skip */
@@ -164,18 +144,20 @@ export const microsoftRows = {
   FastGelu: { since: [1], convert: gelu("tanh") },
   QuickGelu: { since: [1], convert: quickGelu },
   FusedMatMul: { since: [1], convert: fusedMatMul },
+  TransposeMatMul: { since: [1], convert: fusedMatMul },
   SkipLayerNormalization: { since: [1], convert: skipNorm("layerNorm") },
   SkipSimplifiedLayerNormalization: { since: [1], convert: skipNorm("rmsNorm") },
-  EmbedLayerNormalization: { since: [1], convert: embedLayerNorm },
   BiasAdd: { since: [1], convert: biasAdd },
   GroupNorm: { since: [1], convert: (node) => channelsLastGroupNorm(node) },
   SkipGroupNorm: { since: [1], convert: skipGroupNorm },
   Trilu: { since: [1], convert: trilu },
   FusedConv: { since: [1], convert: fusedConvolution },
   FusedGemm: { since: [1], convert: fusedGemm },
+  ...microsoftArithmeticRows,
   ...microsoftAttentionRows,
   ...microsoftBiasRows,
   ...microsoftCacheAttentionRows,
+  ...microsoftEmbeddingRows,
   ...microsoftExpertRows,
   ...microsoftStateSpaceRows,
   ...microsoftQuantizationRows,

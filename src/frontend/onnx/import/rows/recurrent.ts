@@ -105,7 +105,7 @@ function results(
   return outputs.map((y, i) => node.transpose(y, i === 0 ? [2, 0, 1, 3] : [1, 0, 2]));
 }
 
-function lstm(node: NodeView): readonly Operand[] {
+export function lstm(node: NodeView): readonly Operand[] {
   const { attrs, inputs, batchMajor } = readRecurrent(node, lstmCell);
   const [cell, peepholes] = [node.optional(6), node.optional(7)];
   const further = [cell && stateIn(node, cell, batchMajor), peepholes].filter(
