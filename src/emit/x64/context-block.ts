@@ -23,6 +23,12 @@ export const threadBlock = {
   lastJob: 56,
   /** Functions of the C library, mathFunctions in order. */
   math: 64,
+  /** Number of the launch whose parts are claimed, the same for all threads, and how many parts it has. */
+  launch: 224,
+  extent: 232,
+  /** Parts that this thread has claimed: the first, and where they end. */
+  firstPart: 240,
+  endPart: 248,
   /** Grid coordinates, bindings and table addresses of the kernel that runs. */
   arguments: 256,
   argumentCount: 32,
@@ -30,7 +36,11 @@ export const threadBlock = {
   words: 512,
 } as const;
 
-/** Byte offsets of the 32-bit words that all threads share; on cache lines of their own where written often. */
+/** Shares that the parts of a launch are cut into where threads are not fewer, and how far apart their words are. */
+export const shares = 16;
+export const shareBytes = 64;
+
+/** Byte offsets of the 32-bit words (some are of 64) that all threads share; on cache lines of their own where written often. */
 export const sharedBlock = {
   /** Why the run has to end (abortCodes); 0 while it may go on. Barriers look at it. */
   abort: 0,
@@ -58,7 +68,13 @@ export const sharedBlock = {
   waiting: 512,
   /** Not 0: workers end. */
   quit: 576,
-  bytes: 640,
+  /** 64 bits: the number of a job in the upper half, in the lower one how many workers may still begin it. */
+  open: 640,
+  /** 64 bits: number of a launch in the upper half, in the lower one how many of its parts are finished. */
+  finished: 704,
+  /** The same of what is claimed of each share: 64 bits a share, on a cache line of its own. */
+  claims: 768,
+  bytes: 768 + shares * shareBytes,
 } as const;
 
 export const abortCodes = {

@@ -12,6 +12,7 @@ import {
   bufferVariable,
   localOffsets,
 } from "../../program/addresses.ts";
+import { type Deals, dealsOf } from "../../program/dealing.ts";
 import { launchesOf, type Tables } from "../../program/launches.ts";
 import type { Kernel, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
@@ -24,12 +25,18 @@ import { threadBlock } from "./context-block.ts";
 import { contextPointer, FunctionCode, type FunctionParts } from "./function-code.ts";
 import { IndexScope } from "./index-scope.ts";
 import { type BufferPlace, KernelContext } from "./kernel-context.ts";
-import { KernelEmitter } from "./kernel-emitter.ts";
+import { endTrip, firstTrip, KernelEmitter } from "./kernel-emitter.ts";
 import { type LinkedCode, link } from "./link.ts";
 import { type Label, memory, type Register } from "./operand.ts";
 import { layoutOf, type ProgramLayout } from "./program-layout.ts";
 import { type KernelFunction, TaskEmitter } from "./task-emitter.ts";
-import { emitBarrier, emitThreadCode, type System } from "./thread-code.ts";
+import {
+  type DealCode,
+  emitBarrier,
+  emitDealCode,
+  emitThreadCode,
+  type System,
+} from "./thread-code.ts";
 import type { Features } from "./vector-code.ts";
 
 export interface X64EmitOptions {
@@ -57,6 +64,12 @@ export function emitX64(program: Program, options: X64EmitOptions): Result<X64Pr
   return attempt(() => new ProgramEmitter(program, options).emit());
 }
 
+/** Words of the thread's block with what it has claimed. */
+const claimedWords: ReadonlyMap<string, number> = new Map([
+  [firstTrip, threadBlock.firstPart],
+  [endTrip, threadBlock.endPart],
+]);
+
 class ProgramEmitter {
   readonly #program: Program;
   readonly #options: X64EmitOptions;
@@ -67,12 +80,14 @@ class ProgramEmitter {
   readonly #kernels = new Map<string, KernelFunction>();
   readonly #functions: FunctionCode[] = [];
   readonly #memory: ReadonlyMap<string, BufferPlace>;
+  readonly #deals: Deals | undefined;
   #labels = 0;
 
   constructor(program: Program, options: X64EmitOptions) {
     this.#program = program;
     this.#options = options;
     this.#layout = layoutOf(program);
+    this.#deals = dealsOf(program);
     const newLabel = (): Label => ({ kind: "label", id: this.#labels++ });
     const reservedBytes = options.system === "windows" ? homeSpaceBytes : 0;
     this.#parts = { constants: new ConstantPool(newLabel()), newLabel, reservedBytes };
@@ -92,15 +107,22 @@ class ProgramEmitter {
 
   emit(): X64Program {
     const { system, features } = this.#options;
+    const isDealt = this.#deals !== undefined;
     const barrier = emitBarrier(this.#parts, system);
+    const deal = isDealt ? emitDealCode(this.#parts, system) : undefined;
     for (const kernel of this.#program.kernels) this.#addKernel(unrollLoops(kernel));
-    const run = this.#addRun(barrier.entry);
-    const threads = emitThreadCode(this.#parts, system, run);
+    const run = this.#addRun(barrier.entry, deal);
+    const threads = emitThreadCode(this.#parts, system, { run, isDealt });
+    const meetings = deal ? deal.functions : [barrier];
     const vectors = features.evex ? 32 : 16;
-    const code = link([...this.#functions, barrier, ...threads.functions], this.#parts.constants, {
-      vectors,
-      vectorBits: features.vectorBits,
-    });
+    const code = link(
+      [...this.#functions, ...meetings, ...threads.functions],
+      this.#parts.constants,
+      {
+        vectors,
+        vectorBits: features.vectorBits,
+      },
+    );
     const at = (label: Label): number => code.entries.get(label.id)!;
     const { enter, dispatch, work, quit } = threads;
     return {
@@ -117,16 +139,18 @@ class ProgramEmitter {
     const bindings = [...new Set(own.flatMap((l) => l.task.bindings.map(([name]) => name)))];
     const tables = [...new Set(own.flatMap((l) => [...l.tables.keys()]))];
     const axes = kernel.grid.axes.map((a) => a.name);
+    const takesTrips = this.#deals?.get(kernel.name)?.by === "trips";
     const names = [...axes, ...bindings, ...tables.map(bufferVariable)];
     const f = new FunctionCode(kernel.name, this.#parts);
     this.#functions.push(f);
-    this.#kernels.set(kernel.name, { entry: f.entry, kernel, bindings, tables });
+    this.#kernels.set(kernel.name, { entry: f.entry, kernel, takesTrips, bindings, tables });
     const scope = new IndexScope(f, (name) => this.#outerVariable(f, names, name));
     this.#declareOuter(scope);
     for (const { name, extent } of kernel.grid.axes) {
       scope.declare(name, loopRange(extent, scope.ranges));
     }
     for (const name of tables) scope.declare(bufferVariable(name), address);
+    for (const name of [firstTrip, endTrip]) scope.declare(name, address);
     const context = new KernelContext({
       f,
       scope,
@@ -134,17 +158,18 @@ class ProgramEmitter {
       features: this.#options.features,
       kernel: kernel.name,
     });
-    new KernelEmitter(context, kernel, this.#checks).emit();
+    new KernelEmitter(context, { kernel, takesTrips }, this.#checks).emit();
   }
 
-  #addRun(barrier: Label): Label {
+  #addRun(barrier: Label, code: DealCode | undefined): Label {
     const f = new FunctionCode("run", this.#parts);
     this.#functions.push(f);
     const scope = new IndexScope(f, (name) => this.#outerVariable(f, [], name));
     this.#declareOuter(scope);
     const program = this.#program;
     const [kernels, checks] = [this.#kernels, this.#checks];
-    new TaskEmitter({ f, scope, barrier, program, kernels, checks }).emit();
+    const dealing = code && { deals: this.#deals!, code };
+    new TaskEmitter({ f, scope, barrier, dealing, program, kernels, checks }).emit();
     return f.entry;
   }
 
@@ -184,7 +209,9 @@ class ProgramEmitter {
         ? threadBlock.arguments + 8 * argument
         : name === threadCountName
           ? threadBlock.threads
-          : (this.#layout.parameters.get(name) ?? this.#addressWord(name));
+          : (claimedWords.get(name) ??
+            this.#layout.parameters.get(name) ??
+            this.#addressWord(name));
     if (word === undefined) return undefined;
     const r = f.gpr();
     f.emit("mov", r, memory(contextPointer, word));

@@ -28,18 +28,28 @@ import { ValueEmitter } from "./value-emitter.ts";
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
 
 const loopAlignment = 32;
+/** Names, which no program can spell, of the words of the thread's block that say which trips to run. */
+export const firstTrip = "first trip";
+export const endTrip = "end of trips";
 
 export class KernelEmitter {
   readonly #context: KernelContext;
   readonly #kernel: Kernel;
+  readonly #takesTrips: boolean;
   readonly #values: ValueEmitter;
   /** Names of statements whose checks may fail; their place is the number that is reported. */
   readonly #checks: string[];
   readonly #usesOfStatement = new Map<Statement, readonly ix.IndexExpr[]>();
 
-  constructor(context: KernelContext, kernel: Kernel, checks: string[]) {
+  /** @param given a kernel, and whether the trips of its loop over the grid are claimed */
+  constructor(
+    context: KernelContext,
+    given: { readonly kernel: Kernel; readonly takesTrips: boolean },
+    checks: string[],
+  ) {
     this.#context = context;
-    this.#kernel = kernel;
+    this.#kernel = given.kernel;
+    this.#takesTrips = given.takesTrips;
     this.#values = new ValueEmitter(context);
     this.#checks = checks;
   }
@@ -223,8 +233,9 @@ export class KernelEmitter {
     return end;
   }
 
-  /** Contiguous trips of one instance: ceil(extent / instances) each. */
+  /** Contiguous trips: those that were claimed, or of one instance, ceil(extent / instances) each. */
   #gridShare(extent: ix.IndexExpr, axis: string): { first: ix.IndexExpr; last: ix.IndexExpr } {
+    if (this.#takesTrips) return { first: ix.variable(firstTrip), last: ix.variable(endTrip) };
     const instances = this.#kernel.grid.axes.find((a) => a.name === axis)?.extent;
     if (!instances) this.#context.refuse(`a loop over grid axis ${axis}`);
     const share = ix.ceilDiv(extent, instances);
@@ -289,6 +300,7 @@ export class KernelEmitter {
 
   #everyIndex(statements: readonly Statement[]): ix.IndexExpr[] {
     const all = [...this.#uses(statements)];
+    if (this.#takesTrips) return [...all, ix.variable(firstTrip), ix.variable(endTrip)];
     for (const axis of this.#kernel.grid.axes) all.push(axis.extent, ix.variable(axis.name));
     return all;
   }

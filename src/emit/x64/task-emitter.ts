@@ -1,10 +1,13 @@
 /**
  * The tasks of a program as the function that every thread runs: launches over the grid, conditions and
- * repeats, with a barrier where a task has to see what earlier ones wrote. Control flow depends only on
- * parameters and on memory read between two barriers, so all threads go the same way. A barrier orders
- * more than counters ask for, so waits become barriers and signals nothing.
+ * repeats. Where the program allows it, threads claim the parts of a launch and go on when all of them are
+ * finished (program/dealing.ts); else each has its fixed share, with a barrier where a task has to see what
+ * earlier ones wrote. Control flow depends only on parameters and on memory read between two barriers, so
+ * all threads go the same way. A barrier orders more than counters ask for, so waits become barriers and
+ * signals nothing.
  */
 
+import { type Deals, extentOf, isOnePart, sectionsOf } from "../../program/dealing.ts";
 import {
   type Launch,
   type Tables,
@@ -29,11 +32,16 @@ import type { IndexScope } from "./index-scope.ts";
 import { emitAbort } from "./kernel-emitter.ts";
 import { storageBytes } from "./lanes.ts";
 import { type Label, memory, type Register, sized } from "./operand.ts";
+import type { DealCode } from "./thread-code.ts";
 
-/** A kernel's function. It finds grid coordinates, bindings and table addresses in the thread's block. */
+/**
+ * A kernel's function. It finds grid coordinates, bindings and table addresses in the thread's block, and the trips
+ * that the thread has claimed, where these are dealt out.
+ */
 export interface KernelFunction {
   readonly entry: Label;
   readonly kernel: Kernel;
+  readonly takesTrips: boolean;
   readonly bindings: readonly string[];
   readonly tables: readonly string[];
 }
@@ -42,6 +50,8 @@ interface TaskContext {
   readonly f: FunctionCode;
   readonly scope: IndexScope;
   readonly barrier: Label;
+  /** Of a program whose parts are claimed. */
+  readonly dealing: { readonly deals: Deals; readonly code: DealCode } | undefined;
   readonly program: Program;
   readonly kernels: ReadonlyMap<string, KernelFunction>;
   readonly checks: string[];
@@ -51,6 +61,8 @@ export class TaskEmitter {
   readonly #context: TaskContext;
   readonly #indices: TaskIndices;
   readonly #meetings: ReadonlySet<Task>;
+  /** Whether what is emitted is one part, which one thread runs. */
+  #isInPart = false;
 
   constructor(context: TaskContext) {
     this.#context = context;
@@ -60,14 +72,37 @@ export class TaskEmitter {
   }
 
   emit(): void {
-    const { program, scope, f } = this.#context;
-    scope.open(this.#indices.all(program.tasks));
+    const { program, scope, f, dealing } = this.#context;
+    const extents = dealing ? [...dealing.deals.values()].map((d) => d.extent) : [];
+    scope.open([...this.#indices.all(program.tasks), ...extents]);
+    if (dealing) {
+      const none = f.gpr();
+      f.emit("xor", none, none).emit("mov", memory(contextPointer, threadBlock.launch), none);
+    }
     this.#tasks(program.tasks, new Map());
     f.emit("ret");
   }
 
   #tasks(tasks: readonly Task[], tables: Tables): void {
-    for (const task of tasks) this.#task(task, tables);
+    const { dealing } = this.#context;
+    if (!dealing || this.#isInPart) {
+      for (const task of tasks) this.#task(task, tables);
+      return;
+    }
+    for (const section of sectionsOf(tasks, dealing.deals)) {
+      const [task] = section;
+      if (isOnePart(task!, dealing.deals)) this.#onePart(section, tables);
+      else this.#task(task!, tables);
+    }
+  }
+
+  /** Tasks that one thread runs, whoever claims them. */
+  #onePart(tasks: readonly Task[], tables: Tables): void {
+    this.#dealOut(ix.constant(1), () => {
+      this.#isInPart = true;
+      this.#tasks(tasks, tables);
+      this.#isInPart = false;
+    });
   }
 
   #task(task: Task, tables: Tables): void {
@@ -75,7 +110,7 @@ export class TaskEmitter {
     switch (task.kind) {
       case "launch":
         f.mark(`launch ${task.kernel}`);
-        if (this.#meetings.has(task)) this.#barrier();
+        this.#meetBefore(task);
         this.#launch(task, tables);
         return;
       case "if": {
@@ -91,7 +126,7 @@ export class TaskEmitter {
         this.#while(task, tables);
         return;
       case "repeat":
-        if (this.#meetings.has(task)) this.#barrier();
+        this.#meetBefore(task);
         this.#repeat(task, tables);
         return;
       case "stop":
@@ -99,11 +134,21 @@ export class TaskEmitter {
     }
   }
 
+  /** Parts that are claimed are all finished before the next launch, without a barrier. */
+  #meetBefore(task: Task): void {
+    if (!this.#context.dealing && this.#meetings.has(task)) this.#barrier();
+  }
+
   /** Leaves the run when it was given up. */
   #barrier(): void {
-    const { f, barrier } = this.#context;
+    this.#meetAt(this.#context.barrier);
+  }
+
+  /** Calls a function that gives the abort word. */
+  #meetAt(meeting: Label): void {
+    const { f } = this.#context;
     const on = f.label();
-    f.call(barrier);
+    f.call(meeting);
     f.emit("test", sized(scratchA, 32), sized(scratchA, 32)).emit("je", on).emit("ret").place(on);
   }
 
@@ -123,11 +168,62 @@ export class TaskEmitter {
           coordinates.pop();
         });
     };
-    this.#forOwnInstances(first.extent, (instance) => {
+    const runInstance = (instance: Register): void => {
       coordinates.push(instance);
       nest(inner);
       coordinates.pop();
+    };
+    const { dealing } = this.#context;
+    if (!dealing) this.#forOwnInstances(first.extent, runInstance);
+    else if (this.#isInPart) this.#forEach(first.extent, runInstance);
+    else
+      this.#dealOut(extentOf(task, dealing.deals), () => {
+        if (fn.takesTrips) runInstance(this.#word(threadBlock.thread));
+        else this.#forParts(runInstance);
+      });
+  }
+
+  /**
+   * Runs the parts that this thread claims and waits until all are finished; leaves the run when it was
+   * given up. A thread that is alone has them all at once.
+   */
+  #dealOut(extent: ix.IndexExpr, body: () => void): void {
+    const { f, scope, dealing } = this.#context;
+    const { claim, finish, settle } = dealing!.code;
+    const own = (word: number) => memory(contextPointer, word);
+    const [again, shared, run, settled, done] = [1, 2, 3, 4, 5].map(() => f.label()) as [
+      ...[Label, Label, Label, Label, Label],
+    ];
+    const [launch, none] = [this.#word(threadBlock.launch), f.gpr()];
+    const count = scope.value(extent);
+    f.emit("add", launch, 1).emit("mov", own(threadBlock.launch), launch);
+    f.emit("mov", own(threadBlock.extent), count).place(again);
+    f.emit("cmp", this.#word(threadBlock.threads), 1).emit("jne", shared);
+    f.emit("xor", none, none).emit("mov", own(threadBlock.firstPart), none);
+    f.emit("mov", own(threadBlock.endPart), this.#word(threadBlock.extent)).emit("jmp", run);
+    f.place(shared).call(claim);
+    f.emit("test", sized(scratchA, 32), sized(scratchA, 32)).emit("je", settled).place(run);
+    f.inLoop(() => {
+      body();
+      f.emit("cmp", this.#word(threadBlock.threads), 1).emit("je", done);
+      f.call(finish).emit("jmp", again);
     });
+    f.place(settled);
+    this.#meetAt(settle);
+    f.place(done);
+  }
+
+  /** Counts a register over the parts that were claimed. */
+  #forParts(body: (i: Register) => void): void {
+    const { f } = this.#context;
+    const i = this.#word(threadBlock.firstPart);
+    const [again, done] = [f.label(), f.label()];
+    f.place(again).emit("cmp", i, memory(contextPointer, threadBlock.endPart)).emit("jge", done);
+    f.inLoop(() => {
+      body(i);
+      f.emit("add", i, 1).emit("jmp", again);
+    });
+    f.place(done);
   }
 
   #word(offset: number): Register {

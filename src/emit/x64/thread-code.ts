@@ -6,6 +6,14 @@
  *   work(block)      a worker thread: waits for jobs until it is told to quit
  *   quit(block)      tells the workers to end
  *   barrier          where all threads of a run meet
+ *   claim, finish    parts of a launch that threads take as they come, and that they are done with
+ *   settle           waits until all parts of a launch are finished
+ *
+ * A launch whose parts are claimed (program/dealing.ts) is cut into a share for each thread. Of each share a word counts
+ * what is claimed, and one word of the launch what is finished; all of them begin with the number of the
+ * launch, so that a word of an earlier launch stands for nothing and nobody resets it. A thread claims a quarter of
+ * what is left of a share, its own first (guided self-scheduling; Polychronopoulos and Kuck, 1987). A job of
+ * such launches is withdrawn from workers that have not begun it when thread 0 is through.
  *
  * The barrier is a counter of arrivals and a generation number (a central sense-reversing barrier with
  * the generation as sense; Mellor-Crummey and Scott, 1991). Waiting threads poll for a bounded time,
@@ -13,7 +21,14 @@
  * on a core that another thread needs is worse. Every wait ends when the abort word is set. Both sides
  * of a sleep use a locked operation before they read the other's word, so no wake is lost.
  */
-import { abortCodes, sharedBlock, sleepNanoseconds, threadBlock } from "./context-block.ts";
+import {
+  abortCodes,
+  shareBytes,
+  sharedBlock,
+  shares,
+  sleepNanoseconds,
+  threadBlock,
+} from "./context-block.ts";
 import { contextPointer, FunctionCode, type FunctionParts, stackPointer } from "./function-code.ts";
 import { gpr, type Label, memory, type RegisterBits, vec } from "./operand.ts";
 
@@ -29,6 +44,7 @@ const rbp = gpr(5);
 const r8 = gpr(8);
 const r9 = gpr(9);
 const r10 = gpr(10);
+const r11 = gpr(11);
 const [r12, r13, r14] = [gpr(12), gpr(13), gpr(14)];
 const low = (r: typeof rax) => ({ ...r, bits: 32 as RegisterBits });
 
@@ -48,15 +64,19 @@ export interface ThreadCode {
   readonly quit: Label;
 }
 
-/** Around the function at `run`. */
-export function emitThreadCode(parts: FunctionParts, system: System, run: Label): ThreadCode {
+/** Around the function at `run`; `isDealt`: its parts are claimed. */
+export function emitThreadCode(
+  parts: FunctionParts,
+  system: System,
+  { run, isDealt }: { readonly run: Label; readonly isDealt: boolean },
+): ThreadCode {
   const make = (name: string, fill: (c: ThreadWriter) => void): FunctionCode => {
     const f = new FunctionCode(name, parts);
     fill(new ThreadWriter(f, system));
     return f;
   };
   const enter = make("enter", (c) => c.enter(run));
-  const dispatch = make("dispatch", (c) => c.dispatch(run));
+  const dispatch = make("dispatch", (c) => c.dispatch(run, isDealt));
   const work = make("work", (c) => c.work(run));
   const quit = make("quit", (c) => c.quit());
   const functions = [enter, dispatch, work, quit];
@@ -69,6 +89,33 @@ export function emitBarrier(parts: FunctionParts, system: System): FunctionCode 
   new ThreadWriter(f, system).barrier();
   return f;
 }
+
+/** How threads take parts of a launch, whose number and extent stand in their blocks. */
+export interface DealCode {
+  readonly functions: readonly FunctionCode[];
+  /** Sets the words of the thread's block to parts that it is to run; gives 0 where none is left. */
+  readonly claim: Label;
+  /** Those parts are finished. */
+  readonly finish: Label;
+  /** Gives the abort word once all parts are finished or the run is given up. */
+  readonly settle: Label;
+}
+
+export function emitDealCode(parts: FunctionParts, system: System): DealCode {
+  const make = (name: string, fill: (c: ThreadWriter) => void): FunctionCode => {
+    const f = new FunctionCode(name, parts);
+    fill(new ThreadWriter(f, system));
+    return f;
+  };
+  const claim = make("claim", (c) => c.claim());
+  const finish = make("finish", (c) => c.finish());
+  const settle = make("settle", (c) => c.settle());
+  const functions = [claim, finish, settle];
+  return { functions, claim: claim.entry, finish: finish.entry, settle: settle.entry };
+}
+
+/** A claim is this part of what is left of a share, as a power of two, and not less than that part of the whole. */
+const [partOfRest, leastPart] = [2, 5];
 
 class ThreadWriter {
   readonly f: FunctionCode;
@@ -85,11 +132,12 @@ class ThreadWriter {
     this.#epilogue();
   }
 
-  dispatch(run: Label): void {
+  dispatch(run: Label, isDealt: boolean): void {
     const { f } = this;
     this.#prologue();
     this.#publishJob();
     f.emit("call", run);
+    if (isDealt) this.#withdraw();
     const [again, sleep, done] = [f.label(), f.label(), f.label()];
     f.emit("mov", rbx, memory(contextPointer, threadBlock.shared));
     f.emit("mov", low(r12), memory(rbx, sharedBlock.spinLimit)).place(again);
@@ -121,7 +169,9 @@ class ThreadWriter {
     f.emit("jmp", spin).place(go);
     f.emit("mov", memory(contextPointer, threadBlock.lastJob), low(rax));
     f.emit("mov", low(rcx), memory(rbx, sharedBlock.quit)).emit("test", low(rcx), low(rcx));
-    f.emit("jne", end).emit("call", run);
+    f.emit("jne", end);
+    this.#join(next);
+    f.emit("call", run);
     f.emit("mov", rbx, memory(contextPointer, threadBlock.shared));
     f.emit("mov", low(rax), -1).emit("lockxadd", memory(rbx, sharedBlock.pending), low(rax));
     // Only the last to finish looks for a publisher that sleeps.
@@ -131,6 +181,98 @@ class ThreadWriter {
     this.#wake(sharedBlock.pending);
     f.emit("jmp", next).place(end);
     this.#epilogue();
+  }
+
+  /** Counts this worker among those that began the job in eax; leaves for `late` where no more may. */
+  #join(late: Label): void {
+    const { f } = this;
+    const again = f.label();
+    f.emit("mov", rdi, rax).emit("shl", rdi, 32).place(again);
+    f.emit("mov", rax, memory(rbx, sharedBlock.open)).emit("mov", rcx, rax).emit("sub", rcx, rdi);
+    f.emit("jle", late).emit("mov", rdx, rcx).emit("shr", rdx, 32).emit("jne", late);
+    f.emit("mov", rcx, rax).emit("sub", rcx, 1);
+    f.emit("lockcmpxchg", memory(rbx, sharedBlock.open), rcx).emit("jne", again);
+  }
+
+  /** No worker begins the job any more, and none that has not is waited for. */
+  #withdraw(): void {
+    const { f } = this;
+    const again = f.label();
+    f.emit("mov", rbx, memory(contextPointer, threadBlock.shared)).place(again);
+    f.emit("mov", rax, memory(rbx, sharedBlock.open)).emit("mov", rcx, rax);
+    f.emit("mov", low(rdx), low(rax)).emit("sub", rcx, rdx);
+    f.emit("lockcmpxchg", memory(rbx, sharedBlock.open), rcx).emit("jne", again);
+    f.emit("neg", low(rdx)).emit("lockxadd", memory(rbx, sharedBlock.pending), low(rdx));
+  }
+
+  claim(): void {
+    const { f } = this;
+    const [next, again, leave, none, around] = [1, 2, 3, 4, 5].map(() => f.label()) as [
+      ...[Label, Label, Label, Label, Label],
+    ];
+    const [size, count, share, left] = [r9, r8, r10, r11];
+    f.emit("mov", rbx, memory(contextPointer, threadBlock.shared)).emit("mov", count, shares);
+    f.emit("mov", rcx, memory(contextPointer, threadBlock.threads));
+    f.emit("cmp", rcx, count).emit("cmovl", count, rcx);
+    f.emit("mov", rax, memory(contextPointer, threadBlock.extent)).emit("add", rax, count);
+    f.emit("sub", rax, 1).emit("cqo").emit("idiv", count).emit("mov", size, rax);
+    f.emit("mov", rax, memory(contextPointer, threadBlock.thread)).emit("cqo").emit("idiv", count);
+    f.emit("mov", share, rdx).emit("mov", left, count);
+    f.emit("mov", rdi, memory(contextPointer, threadBlock.launch)).emit("shl", rdi, 32);
+    f.emit("mov", r13, size).emit("sar", r13, leastPart).emit("mov", low(rax), 1);
+    f.emit("cmp", r13, rax).emit("cmovl", r13, rax).place(next);
+    f.emit("mov", low(rax), memory(rbx, sharedBlock.abort)).emit("test", low(rax), low(rax));
+    f.emit("jne", none).emit("mov", r14, share).emit("imul", r14, size);
+    f.emit("mov", rcx, memory(contextPointer, threadBlock.extent)).emit("sub", rcx, r14);
+    f.emit("cmp", rcx, size).emit("cmovg", rcx, size);
+    f.emit("imul", r14, share, shareBytes).emit("add", r14, rbx).place(again);
+    f.emit("mov", rax, memory(r14, sharedBlock.claims)).emit("mov", rbp, rax);
+    f.emit("cmp", rbp, rdi).emit("cmovl", rbp, rdi).emit("mov", r12, rbp).emit("sub", r12, rdi);
+    // A word of a later launch counts so many as claimed that nothing is left.
+    f.emit("mov", rdx, rcx).emit("sub", rdx, r12).emit("jle", leave);
+    f.emit("mov", rsi, rdx).emit("shr", rsi, partOfRest);
+    f.emit("cmp", rsi, r13).emit("cmovl", rsi, r13).emit("cmp", rsi, rdx).emit("cmovg", rsi, rdx);
+    f.emit("add", rbp, rsi).emit("lockcmpxchg", memory(r14, sharedBlock.claims), rbp);
+    f.emit("jne", again).emit("imul", share, size).emit("add", share, r12);
+    f.emit("mov", memory(contextPointer, threadBlock.firstPart), share).emit("add", share, rsi);
+    f.emit("mov", memory(contextPointer, threadBlock.endPart), share);
+    f.emit("mov", low(rax), 1).emit("ret").place(leave);
+    f.emit("add", share, 1).emit("cmp", share, count).emit("jl", around).emit("xor", share, share);
+    f.place(around).emit("sub", left, 1).emit("jne", next).place(none);
+    f.emit("xor", low(rax), low(rax)).emit("ret");
+  }
+
+  finish(): void {
+    const { f } = this;
+    const [again, done] = [f.label(), f.label()];
+    f.emit("mov", rbx, memory(contextPointer, threadBlock.shared));
+    f.emit("mov", rdi, memory(contextPointer, threadBlock.launch)).emit("shl", rdi, 32);
+    f.emit("mov", rsi, memory(contextPointer, threadBlock.endPart));
+    f.emit("sub", rsi, memory(contextPointer, threadBlock.firstPart)).place(again);
+    f.emit("mov", rax, memory(rbx, sharedBlock.finished)).emit("mov", rbp, rax);
+    f.emit("cmp", rbp, rdi).emit("cmovl", rbp, rdi).emit("add", rbp, rsi);
+    f.emit("lockcmpxchg", memory(rbx, sharedBlock.finished), rbp).emit("jne", again);
+    f.emit("sub", rbp, rdi).emit("cmp", rbp, memory(contextPointer, threadBlock.extent));
+    f.emit("jne", done).emit("mov", low(rax), 1);
+    f.emit("lockxadd", memory(rbx, sharedBlock.generation), low(rax));
+    f.emit("mov", low(rax), memory(rbx, sharedBlock.sleeping)).emit("test", low(rax), low(rax));
+    f.emit("je", done);
+    this.#wake(sharedBlock.generation);
+    f.place(done).emit("ret");
+  }
+
+  settle(): void {
+    const { f } = this;
+    const done = f.label();
+    f.emit("mov", rbx, memory(contextPointer, threadBlock.shared));
+    f.emit("mov", rax, memory(contextPointer, threadBlock.extent)).emit("test", rax, rax);
+    f.emit("jle", done).emit("mov", rbp, memory(contextPointer, threadBlock.launch));
+    f.emit("shl", rbp, 32).emit("add", rbp, rax);
+    this.#await(done, () => {
+      f.emit("mov", low(r13), memory(rbx, sharedBlock.generation));
+      f.emit("cmp", rbp, memory(rbx, sharedBlock.finished)).emit("jle", done);
+    });
+    f.place(done).emit("mov", low(rax), memory(rbx, sharedBlock.abort)).emit("ret");
   }
 
   quit(): void {
@@ -158,18 +300,24 @@ class ThreadWriter {
     f.emit("je", done);
     this.#wake(sharedBlock.generation);
     f.emit("jmp", done).place(wait);
-    this.#awaitGeneration(done);
+    this.#await(done, () => {
+      f.emit("mov", low(rax), memory(rbx, sharedBlock.generation)).emit("cmp", low(rax), low(r13));
+      f.emit("jne", done);
+    });
     f.place(done).emit("mov", low(rax), memory(rbx, sharedBlock.abort)).emit("ret");
   }
 
-  /** Generation before in r13, shared block in rbx. */
-  #awaitGeneration(done: Label): void {
+  /**
+   * Polls until `leaveIfOver` leaves or the run is given up, then sleeps as long as the generation is the one
+   * in r13. Shared block in rbx; rbp keeps what it has.
+   */
+  #await(done: Label, leaveIfOver: () => void): void {
     const { f } = this;
     const [spin, sleep] = [f.label(), f.label()];
     f.emit("mov", low(r9), memory(rbx, sharedBlock.spinLimit));
     f.emit("mov", low(r12), memory(rbx, sharedBlock.stallLimit)).place(spin);
-    f.emit("mov", low(rax), memory(rbx, sharedBlock.generation)).emit("cmp", low(rax), low(r13));
-    f.emit("jne", done).emit("mov", low(rax), memory(rbx, sharedBlock.abort));
+    leaveIfOver();
+    f.emit("mov", low(rax), memory(rbx, sharedBlock.abort));
     f.emit("test", low(rax), low(rax)).emit("jne", done);
     f.emit("test", low(r9), low(r9)).emit("je", sleep);
     f.emit("pause").emit("sub", low(r9), 1).emit("jmp", spin).place(sleep);

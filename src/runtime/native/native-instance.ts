@@ -307,7 +307,12 @@ export class NativeInstance implements ProgramInstance {
   #prepare(): Result<void> {
     const ready = this.#reset();
     if (!ready.ok) return ready;
-    this.#shared[sharedBlock.pending / 4] = this.#blocks.length - 1;
+    const workers = this.#blocks.length - 1;
+    this.#shared[sharedBlock.pending / 4] = workers;
+    // The number of the job first: a worker that is late for an earlier one finds that it is over.
+    const [low, high] = [sharedBlock.open / 4, sharedBlock.open / 4 + 1];
+    Atomics.store(this.#shared, high, this.#shared[sharedBlock.job / 4]! + 1);
+    Atomics.store(this.#shared, low, workers);
     return this.#startWorkers();
   }
 
@@ -316,6 +321,7 @@ export class NativeInstance implements ProgramInstance {
     for (const key of ["abort", "faultStatement", "faultValue", "arrived"] as const) {
       this.#shared[sharedBlock[key] / 4] = 0;
     }
+    this.#shared.fill(0, sharedBlock.finished / 4, sharedBlock.bytes / 4);
     return ok(undefined);
   }
 
