@@ -64,7 +64,7 @@ export function rowOf(name: string): { readonly row: ModelRow; readonly first: M
 export function openCase(name: string): DeviceCase {
   const { row, first } = rowOf(name);
   const bytes = unwrap(fetchModel(row));
-  const shapes = fixedShapes(bytes, first);
+  const shapes = { ...row.shapes, ...fixedShapes(bytes, first) };
   const imported = unwrap(importOnnx(bytes, importOptions({ ...hintsFor(row), shapes })));
   const { graph, inputNames, outputNames } = imported;
   const { depth } = unwrap(roundingOf(bytes));
