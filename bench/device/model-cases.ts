@@ -64,7 +64,9 @@ export function rowOf(name: string): { readonly row: ModelRow; readonly first: M
 export function openCase(name: string): DeviceCase {
   const { row, first } = rowOf(name);
   const bytes = unwrap(fetchModel(row));
-  const shapes = { ...row.shapes, ...fixedShapes(bytes, first) };
+  const fixed = fixedShapes(bytes, first);
+  // Dimensions without a name are what the row says.
+  const shapes = Object.keys(fixed).length > 0 ? fixed : (row.shapes ?? {});
   const imported = unwrap(importOnnx(bytes, importOptions({ ...hintsFor(row), shapes })));
   const { graph, inputNames, outputNames } = imported;
   const { depth } = unwrap(roundingOf(bytes));
