@@ -86,13 +86,14 @@ class RowSessions {
   }
 }
 
+const lacksTypes = /find an implementation|bfloat16/;
+
 /** Undefined for element types that the peer lacks, such as bf16 on processors. */
 async function openPeer(bytes: Uint8Array, hints: ModelHints): Promise<Session | undefined> {
   try {
     return await ortNodeRuntime(1).open(bytes, hints);
   } catch (error) {
-    if (error instanceof Error && error.message.includes("find an implementation"))
-      return undefined;
+    if (error instanceof Error && lacksTypes.test(error.message)) return undefined;
     throw error;
   }
 }

@@ -11,13 +11,17 @@ const v = variable;
 function loopsAfter(
   read: readonly IndexExpr[],
   write: readonly IndexExpr[],
-  { columns = 6, reduce = false }: { readonly columns?: number; readonly reduce?: boolean } = {},
+  {
+    columns = 6,
+    reduce = false,
+    width = constant(6),
+  }: { readonly columns?: number; readonly reduce?: boolean; readonly width?: IndexExpr } = {},
 ): readonly string[] {
   const statement: Statement = {
     name: "S0",
     loops: [
       { name: "i", extent: constant(4), kind: "space" },
-      { name: "j", extent: constant(6), kind: reduce ? "reduce" : "space" },
+      { name: "j", extent: width, kind: reduce ? "reduce" : "space" },
     ],
     guard: [],
     indirects: [],
@@ -30,7 +34,7 @@ function loopsAfter(
     writes: [{ tensor: "y", index: write, combine: "overwrite" }],
     origin: "S0",
   };
-  const shape = [constant(8), constant(columns)];
+  const shape = [constant(8), width.terms.length > 0 ? width : constant(columns)];
   const region: Region = {
     name: "r",
     group: { name: "r", anchor: "S0", inlined: [], epilogue: [] },
@@ -38,7 +42,7 @@ function loopsAfter(
     symbols: [],
     tensors: new Map([
       ["x", { name: "x", dtype: "f32", shape, role: "input" }],
-      ["y", { name: "y", dtype: "f32", shape: [constant(8), constant(6)], role: "output" }],
+      ["y", { name: "y", dtype: "f32", shape: [constant(8), width], role: "output" }],
     ]),
   };
   const { loops } = coalesceRegion(region).region.statements[0]!;
@@ -47,6 +51,12 @@ function loopsAfter(
 
 describe("coalesceRegion", () => {
   const both = ["i 4", "j 6"];
+
+  it("keeps some rows of an open width apart, which others complete", () => {
+    const index = [v("i"), v("j")];
+    expect(loopsAfter(index, index)).toEqual(["i 24"]);
+    expect(loopsAfter(index, index, { width: v("W") })).toEqual(["i 4", "j W"]);
+  });
 
   it("joins loops over neighbouring axes", () => {
     expect(loopsAfter([v("i"), v("j")], [v("i"), v("j")])).toEqual(["i 24"]);

@@ -83,6 +83,12 @@ function mayJoin(statement: Statement, [a, b]: readonly [Loop, Loop], tensors: T
     return false;
   const values = [...statement.body, ...(statement.finish ?? [])];
   if (used(values.flatMap(indexValues))) return false;
+  // Some rows of an open width as one run: whether other rows make it whole cannot be shown of the tensor.
+  const isPart = ({ tensor, index }: Write): boolean => {
+    const axis = index.findIndex((e) => e.key === a.name);
+    return axis >= 0 && tensors.get(tensor)!.shape[axis]!.key !== a.extent.key;
+  };
+  if (constantValue(b.extent) === undefined && statement.writes.some(isPart)) return false;
   return [...accessesOf(statement), ...statement.writes].every(({ tensor, index }) => {
     const axis = index.findIndex((e) => e.key === a.name);
     if (!used(index)) return true;

@@ -216,3 +216,26 @@ test("both ways through a branch have to cover", () => {
   expect(covers([some], buffer, whole, facts)).toBe(false);
   expect(covers([some], buffer, whole, facts.withNonNegative(ix.sub(4, N)))).toBe(true);
 });
+
+test("rows of three writers: two unrolled, tiles with a tail between, two unrolled behind", () => {
+  const i = ix.variable("i");
+  const rows = (first: ix.IndexLike, count: number): readonly Statement[] =>
+    Array.from({ length: count }, (_, n) =>
+      loop("j", 6, [store(ix.add(first, n), ix.variable("j"))]),
+    );
+  const stores = (first: ix.IndexLike): Statement =>
+    loop("j", 6, [store(first, ix.variable("j")), store(ix.add(first, 1), ix.variable("j"))]);
+  const at = ix.add(ix.mul(3, i), 2);
+  const left = ix.min(3, ix.max(0, ix.sub(N, ix.mul(3, i))));
+  const tail = loop("r", left, [...rows(ix.add(at, ix.variable("r")), 1)]);
+  const middle = loop("i", ix.ceilDiv(N, 3), [
+    branch(ix.sub(N, ix.add(ix.mul(3, i), 3)), rows(at, 3), [tail]),
+  ]);
+  const wide = { ...buffer, shape: [ix.add(N, 4), ix.constant(6)] };
+  const all: Box = { lo: whole.lo, hi: [ix.add(N, 4), ix.constant(6)] };
+  const [first, last] = [stores(0), stores(ix.add(N, 2))];
+  expect(covers([first, middle, last], wide, all, facts)).toBe(true);
+  expect(covers([first, middle], wide, all, facts)).toBe(false);
+  expect(covers([first, last], wide, all, facts)).toBe(false);
+  expect(covers([middle, last], wide, all, facts)).toBe(false);
+});

@@ -242,6 +242,10 @@ function sweeps(able: readonly Statement[], q: Question, axis: number): boolean 
         w && w.end.key !== here.key && facts.atLeast(here, w.start) && facts.atLeast(w.end, here),
     );
     const ends = new Map(reach.map((w) => [w!.end.key, w!.end]));
+    // Whole tiles may reach into what another statement begins with.
+    for (const w of windows)
+      if (w && w.start.key !== here.key && facts.atLeast(w.start, here))
+        ends.set(w.start.key, w.start);
     let next: IndexExpr | undefined;
     for (const end of ends.values()) {
       const stop = facts.atLeast(end, hi) ? hi : end;
@@ -273,8 +277,8 @@ function windowOf(s: Statement, q: Question, axis: number): Window | undefined {
     return { start, end: add(start, span) };
   }
   for (const body of childBodies(s)) {
-    const inner = body.find((x) => buffersWritten(x).has(q.buffer));
-    const window = inner && windowOf(inner, q, axis);
+    const able = body.filter((x) => buffersWritten(x).has(q.buffer));
+    const window = able[0] && hullOf(able, windowOf(able[0], q, axis), { q, axis });
     if (!window) continue;
     if (s.kind !== "for") return window;
     const linear = splitLinear(window.start, s.variable);
@@ -286,6 +290,24 @@ function windowOf(s: Statement, q: Question, axis: number): Window | undefined {
       : { start: add(end, -linear.coefficient), end: add(linear.rest, 1) };
   }
   return undefined;
+}
+
+/** The window with those of stores beside it that stand at constant distances, as unrolled rows do. */
+function hullOf(
+  able: readonly Statement[],
+  first: Window | undefined,
+  { q, axis }: { readonly q: Question; readonly axis: number },
+): Window | undefined {
+  let hull = first;
+  for (const s of able.slice(1)) {
+    const window = s.kind === "store" ? windowOf(s, q, axis) : undefined;
+    if (!hull || !window) continue;
+    const before = constantValue(sub(hull.start, window.start)) ?? 0;
+    const behind = constantValue(sub(window.end, hull.end)) ?? 0;
+    if (before > 0) hull = { ...hull, start: window.start };
+    if (behind > 0) hull = { ...hull, end: window.end };
+  }
+  return hull;
 }
 
 function coversOne(s: Statement, q: Question): boolean {
