@@ -157,13 +157,9 @@ export interface CompiledModel {
 }
 
 /** A graph as the search prices it. */
-export interface Competitor {
-  /** By how much rewriting says that it is cheaper than the import. */
-  readonly savedNs: number;
+export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filtered"> {
   /** As scheduled for the threads of the program; absent where the graph was refused. */
   readonly estimateNs?: number;
-  /** Which of each part's candidates it is made of; absent of the import. */
-  readonly rank?: number;
   readonly isKept: boolean;
 }
 
@@ -195,7 +191,8 @@ export function rewriteFor(
 ): Result<Rewritten> {
   onPass("rewrite");
   const { core, ...rest } = options;
-  return rewriteModel(model, { ...rest, pricer: new GraphPricer(target, core) });
+  const filters = target.blocks === undefined;
+  return rewriteModel(model, { filters, ...rest, pricer: new GraphPricer(target, core) });
 }
 
 /** As chooseExport (rewrite/), by the prices of a target. */
@@ -268,10 +265,12 @@ function competitorOf(
   kept: Candidate,
 ): Competitor {
   const priced = scheduled.find((s) => s.from === graph);
+  const { savedNs, rank, filtered } = graph;
   return {
-    savedNs: graph.savedNs,
+    savedNs,
     ...(priced && { estimateNs: priced.pricePs / 1000 }),
-    ...(graph.rank !== undefined && { rank: graph.rank }),
+    ...(rank !== undefined && { rank }),
+    ...(filtered !== undefined && { filtered }),
     isKept: graph === kept,
   };
 }

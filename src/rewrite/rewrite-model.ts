@@ -17,6 +17,7 @@ import type { ChainStep } from "./chain.ts";
 import { deriveConstants } from "./derive-constants.ts";
 import { scopeOf } from "./facts.ts";
 import { defaultPhases } from "./families/index.ts";
+import { filterConvolutions } from "./filter-convolutions.ts";
 import { withOwnRules } from "./own-rules.ts";
 import { askParts, type Part, type PartQuestion } from "./part.ts";
 import {
@@ -64,6 +65,8 @@ export interface RewriteOptions {
   readonly wholePrices?: boolean;
   /** Say by which rules each candidate came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
+  /** Whether convolutions may become Winograd's filterings: a whole graph more, which is priced alone. */
+  readonly filters?: boolean;
   /** Nodes and units of work for the saturation of one part. */
   readonly budget?: { readonly nodes: number; readonly work: number };
 }
@@ -81,6 +84,8 @@ export interface Candidate {
    * bounds of all their uses. 0 where there are none; how an error grows on its way is for the verdict.
    */
   readonly errorBound: number;
+  /** Convolutions that are computed by Winograd's filtering (filter-convolutions.ts); absent: none. */
+  readonly filtered?: number;
 }
 
 /** What became of one distinct part. */
@@ -122,6 +127,7 @@ const defaults = {
   explain: false,
   onTie: "import" as const,
   wholePrices: true,
+  filters: false,
 };
 
 export function rewriteModel(source: Model, options: RewriteOptions): Result<Rewritten> {
@@ -148,9 +154,10 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
   if (!others.ok) return others;
   const unchanged = importItself(source);
   // Sorting is stable, and the import stands last.
-  const candidates = [...others.value, unchanged].sort(
-    (a, b) => picoseconds(b.savedNs) - picoseconds(a.savedNs),
-  );
+  const bySaving = (a: Candidate, b: Candidate): number =>
+    picoseconds(b.savedNs) - picoseconds(a.savedNs);
+  const written = [...others.value, unchanged].sort(bySaving);
+  const candidates = [...withFilters(written[0]!, settings), ...written].sort(bySaving);
   const [first] = candidates as [Candidate, ...Candidate[]];
   const found: Rewritten = {
     best: isTaken(first.savedNs, settings) ? first : unchanged,
@@ -159,6 +166,14 @@ export function rewriteModel(source: Model, options: RewriteOptions): Result<Rew
     parts: answers.map((a) => a.report),
   };
   return ok(found, [...warnings.values()]);
+}
+
+/** A candidate with its convolutions filtered, if that is cheaper. */
+function withFilters(from: Candidate, { filters, pricer }: Settings): readonly Candidate[] {
+  const found = filters ? filterConvolutions(from.model, pricer) : undefined;
+  if (!found) return [];
+  const { model, count, savedNs } = found;
+  return [{ ...from, model, filtered: count, savedNs: from.savedNs + savedNs }];
 }
 
 /** The import, with what is wrong with the rules. */

@@ -86,9 +86,10 @@ function describeGraphs(competitors: readonly Competitor[], pricedFor: string): 
     kept === unchanged
       ? `import ${milliseconds(before)} ms (${pricedFor}), which is kept: no other graph is cheaper by more than prices tell apart`
       : `import ${milliseconds(before)} ms, rewritten ${milliseconds(after)} ms (${saved}), ${pricedFor}`;
-  const listed = others.map(({ estimateNs, isKept }) => {
+  const listed = others.map(({ estimateNs, isKept, filtered }) => {
     const price = estimateNs === undefined ? "refused" : milliseconds(estimateNs);
-    return isKept ? `${price} (kept)` : price;
+    const how = filtered === undefined ? "" : `, ${filtered} convolutions by Winograd's filtering`;
+    return isKept ? `${price} (kept${how})` : `${price}${how}`;
   });
   return [outcome, `graphs beside the import, ms: ${listed.join(", ") || "none"}`];
 }
