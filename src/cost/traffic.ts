@@ -27,9 +27,8 @@ const ways = 8;
 const shortRunBytes = 128;
 /** Runs that one is followed among, with those of other accesses. */
 const followedRuns = 2;
-/** No prefetcher follows a step into another page, and none knows a step before it was taken twice. */
+/** No prefetcher follows a step into another page. */
 const pageBytes = 4096;
-const untrainedTrips = 2;
 /** Steps whose multiples meet so few sets that what is fetched ahead is lost before it is read. */
 const crowdedStepBytes = 1024;
 /** Writing brings the line in and puts it back. */
@@ -240,11 +239,7 @@ class AccessTrack {
     const run = Math.max(lineBytes, span);
     if (!next || this.#stepOf(next) <= run) return;
     const jump = this.#nearest(next, run, still);
-    const unseen = Math.max(
-      Math.min(1, jump / pageBytes),
-      Math.min(1, untrainedTrips / next.trips),
-    );
-    this.exposed = unseen * Math.min(1, shortRunBytes / run);
+    this.exposed = Math.min(1, jump / pageBytes) * Math.min(1, shortRunBytes / run);
     this.crowded = Math.min(1, gcd(pageBytes, jump) / crowdedStepBytes) * (lineBytes / run) ** 2;
   }
 

@@ -101,7 +101,7 @@ const avx2: Target = {
       name: "L2",
       capacityBytes: { value: 512 * 1024, source: "Zen 2 and Zen 3 cores", origin: "datasheet" },
       bytesPerNsPerCore: { value: 103, source: measuredAvx2, origin: "measured" },
-      stallNsPerByte: { value: 0.01, source: ranked, origin: "measured" },
+      stallNsPerByte: { value: 0.005, source: ranked, origin: "measured" },
     },
     {
       name: "L3",
