@@ -11,6 +11,7 @@ import { validateProgram } from "../../src/program/validate/validate.ts";
 import type { ProgramRegions } from "../../src/region/regions-of.ts";
 import { type LoadedProgram, loadProgram } from "../../src/runtime/child/executor.ts";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
+import { capacityBytes } from "../../src/runtime/storage-sizes.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { checkSchedule } from "../../src/schedule/legality/legality.ts";
@@ -87,11 +88,10 @@ function loadFilled(program: Program): Loaded {
   if (!code.ok) throw new Error(JSON.stringify(code.diagnostics));
   for (const b of program.buffers) {
     if (b.kind !== "input" && b.kind !== "weight") continue;
-    const bytes = code.value.bytes(b.name);
     if (b.dtype !== "f32") continue;
-    const count = bytes.length / 4;
+    const count = capacityBytes(program, b) / 4;
     const data = Float32Array.from({ length: count }, (_, i) => ((i * 31) % 97) / 97 - 0.5);
-    bytes.set(tensorBytes({ dtype: "f32", shape: [count], data }));
+    code.value.write(b.name, tensorBytes({ dtype: "f32", shape: [count], data }));
   }
   return { code: code.value, ns: Infinity, repeats: 1 };
 }

@@ -40,6 +40,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   PRB010: exitCodes.noCandidate,
   CUD001: exitCodes.environment,
   CUD002: exitCodes.environment,
+  CUD003: exitCodes.environment,
   RUN002: exitCodes.environment,
   RUN004: exitCodes.interrupted,
   RUN040: exitCodes.environment,

@@ -7,7 +7,7 @@ import { writeArtifact } from "../artifact/write-artifact.ts";
 import type { Result } from "../support/diagnostic.ts";
 import { openPath } from "./actions/open.ts";
 import { answerPortable, PortableChild } from "./actions/portable-child.ts";
-import { compilePortable } from "./library/portable-program.ts";
+import { compilePortable, isOfGraph } from "./library/portable-program.ts";
 import { sampleModel } from "./library/sample-model.test-support.ts";
 
 let folder = "";
@@ -60,4 +60,14 @@ it("compiles here what a process that ended did not answer", async () => {
   writeFileSync(entry, "process.exit(3);");
   const { artifact, emitted, here } = await withProcess(entry);
   expect([here, emitted.size, [...artifact.targets.keys()]]).toEqual([1, 0, ["x64-avx2", "wasm"]]);
+});
+
+it("knows a program that reads a weight which the artifact's graph has not", () => {
+  const { artifact, origin } = unwrap(openPath(args(), quiet));
+  const portable = unwrap(compilePortable(origin!.imported, "auto"))!;
+  expect(isOfGraph(artifact, portable)).toBe(true);
+  const { program } = portable.code;
+  const buffers = program.buffers.map((b) => (b.kind === "weight" ? { ...b, source: "other" } : b));
+  const code = { ...portable.code, program: { ...program, buffers } };
+  expect(isOfGraph(artifact, { ...portable, code })).toBe(false);
 });

@@ -10,6 +10,16 @@ export interface BufferMemory {
   copy(from: string, to: string): void;
 }
 
+/** The same of views, for a reader that changes nothing and is done before the next run. */
+export function readableViews(bytes: (buffer: string) => Uint8Array): {
+  readonly write: BufferMemory["write"];
+  readonly fill: BufferMemory["fill"];
+  readonly read: (buffer: string, count: number) => Uint8Array;
+} {
+  const { write, fill } = memoryOfViews(bytes);
+  return { write, fill, read: (buffer, count) => bytes(buffer).subarray(0, count) };
+}
+
 /** Of buffers that are views of this process's memory. */
 export function memoryOfViews(bytes: (buffer: string) => Uint8Array): BufferMemory {
   return {

@@ -7,7 +7,8 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/d
 import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
 import { createCudaInstance } from "./cuda/cuda-instance.ts";
-import { probeCuda } from "./cuda/features.ts";
+import { type CudaWish, probeCuda } from "./cuda/features.ts";
+import { type DeviceDescription, describeDevice } from "./device.ts";
 import { type EmittedCode, emitHere } from "./emit-here.ts";
 import { ModelSession, type SessionOptions } from "./model-session.ts";
 import { probeNativeFeatures } from "./native/features.ts";
@@ -32,6 +33,13 @@ export function runnableTargets(): RunnableTargets {
   return { names: [...native.value.targets, ...wasm], reasons: [] };
 }
 
+/** Whether programs of a target run on this machine, its GPU counted. */
+export function runsHere(target: Target): boolean {
+  if (target.emitter !== "ptx") return runnableTargets().names.includes(target.name);
+  const features = probeCuda();
+  return features.ok && features.value.targets.includes(target.name);
+}
+
 export interface MachineOptions extends SessionOptions {
   readonly threads: number;
   /** Code of the program that was emitted here before; absent: it is emitted now. */
@@ -40,6 +48,8 @@ export interface MachineOptions extends SessionOptions {
   readonly whole?: () => Program;
   /** Threads that several sessions of WebAssembly use in turn; whoever started them ends them. */
   readonly pool?: WorkerPool;
+  /** For programs of GPUs. */
+  readonly gpu?: CudaWish;
 }
 
 /** Threads that sessions for `target` use in turn; undefined where each has its own. */
@@ -75,11 +85,19 @@ export function createSession(
   return ok(new ModelSession(program, instance.value, session));
 }
 
-/** On the first GPU; its kernels are assembled now, or were before on this machine. */
+/** What a measurement of a target's programs here depends on: the GPU and its driver, or this machine. */
+export function describeRunner(target: Target): Pick<DeviceDescription, "device" | "engine"> {
+  const features = target.emitter === "ptx" ? probeCuda() : undefined;
+  if (!features?.ok) return describeDevice();
+  const { device, driverVersion } = features.value;
+  return { device, engine: `cuda driver ${driverVersion}` };
+}
+
+/** On the GPU that is asked for; its kernels are assembled now, or were before on this machine. */
 function createCudaSession(
   program: Program,
   target: Target,
-  { weight, title }: SessionOptions,
+  { weight, title, gpu }: MachineOptions,
 ): Result<ModelSession> {
   const features = probeCuda();
   if (!features.ok) return features;
@@ -90,7 +108,7 @@ function createCudaSession(
       diagnostic("RUN040", `no way to run a program for target ${target.name} here`, { help }),
     );
   }
-  const device = open();
+  const device = open(gpu);
   if (!device.ok) return device;
   const instance = createCudaInstance(program, target, { device: device.value, store });
   if (!instance.ok) return instance;

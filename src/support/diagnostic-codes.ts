@@ -219,7 +219,7 @@ export const diagnosticCodes = {
   FFI001: "native library not found",
   CUD001: "no CUDA driver",
   CUD002: "refused by the CUDA driver",
-  CUD003: "over the cap of device memory",
+  CUD003: "no room in device memory",
   CUD004: "kernel was not assembled as meant",
 } as const satisfies Record<string, string>;
 

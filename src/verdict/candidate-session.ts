@@ -15,6 +15,8 @@ export type Step<T> = { readonly kind: "done"; readonly value: T } | Rejected;
 const reasons: Readonly<Partial<Record<DiagnosticCode, RejectReason>>> = {
   RUN001: "resources",
   RUN002: "resources",
+  CUD003: "resources",
+  CUD004: "resources",
   RUN003: "crashed",
   RUN005: "hung",
 };

@@ -9,7 +9,7 @@ import { parseProgram } from "../program/program-parse.ts";
 import type { LevelPeak, Peaks } from "../runtime/measure/roofline.ts";
 import { DiagnosticError } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
-import type { Target } from "../target/target.ts";
+import type { BlockLimits, Target } from "../target/target.ts";
 import type { Bench } from "./candidate.ts";
 import { CandidateSession, type Step } from "./candidate-session.ts";
 
@@ -22,8 +22,9 @@ const share = 0.5;
 /** Array for the level without a capacity: larger than any cache that counts. */
 const memoryBytes = 128 * 1024 * 1024;
 
-/** Peaks of a target on the threads of a bench. */
+/** Peaks of a target on the threads of a bench; of a GPU, those of its data sheet, which it cannot pass. */
 export async function measurePeaks(target: Target, bench: Bench): Promise<Step<Peaks>> {
+  if (target.blocks) return { kind: "done", value: sheetPeaks(target, target.blocks) };
   const { threads } = bench;
   const alone = { ...bench, threads: 1 };
   const lanes = target.vectorBytes / 4;
@@ -43,6 +44,17 @@ export async function measurePeaks(target: Target, bench: Bench): Promise<Step<P
     levels.push({ name, bytesPerNs, ...capacity });
   }
   return { kind: "done", value: { flopsPerNs, levels: rising(levels) } };
+}
+
+function sheetPeaks(target: Target, blocks: BlockLimits): Peaks {
+  const { cores, nearBytes, nearBytesPerNs, memoryBytesPerNs } = blocks;
+  return {
+    flopsPerNs: target.f32FlopsPerNsPerCore.value * cores,
+    levels: [
+      { name: "shared cache", capacityBytes: nearBytes, bytesPerNs: nearBytesPerNs.value },
+      { name: "memory", bytesPerNs: memoryBytesPerNs.value },
+    ],
+  };
 }
 
 /** A level is at least as fast as those behind it: what it cannot show of itself they have shown. */

@@ -10,8 +10,7 @@ import { codeClass } from "../../program/code-class.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { regionClass, regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
-import { runnableTargets } from "../../runtime/create-session.ts";
-import { describeDevice } from "../../runtime/device.ts";
+import { describeRunner, runsHere } from "../../runtime/create-session.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { tileFactors } from "../../schedule/states/tile-factors.ts";
@@ -19,6 +18,7 @@ import { makeTrial, type Trial } from "../../store/trial.ts";
 import { TrialStore } from "../../store/trial-store.ts";
 import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import { sha256Text } from "../../support/hash.ts";
+import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import type { Bench, Candidate } from "../../verdict/candidate.ts";
 import { CheckBlocks } from "../../verdict/check-candidate.ts";
@@ -104,7 +104,7 @@ export class RegionChecking {
 
   /** The child is asked for as much as it is sent at once; what was begun before for other regions is dropped. */
   begin(scheduled: ScheduledRegions, target: Target): void {
-    if (!runnableTargets().names.includes(target.name)) return;
+    if (!runsHere(target)) return;
     const { seed, runner } = this.#checking;
     // The validator has the whole program: compile.ts.
     const bench: Bench = { runner, validate: (p) => ok(p), threads, seed, deadlineMs };
@@ -116,8 +116,7 @@ export class RegionChecking {
   async finish(compiled: ScheduledRegions, target: Target): Promise<Result<CheckedRegions>> {
     const { progress } = this.#checking;
     try {
-      if (!runnableTargets().names.includes(target.name))
-        return ok(notHere(compiled.regions, target));
+      if (!runsHere(target)) return ok(notHere(compiled.regions, target));
       if (this.#begun?.scheduled.regions !== compiled.regions) this.begin(compiled, target);
       const { checks } = this.#begun!;
       if (!checks.ok) return checks;
@@ -303,7 +302,7 @@ export function trialOf(
   { verdict, symbols }: Evaluation,
   how: { readonly threads: number; readonly protocol: string } = { threads, protocol },
 ): Trial {
-  const { device, engine } = describeDevice();
+  const { device, engine } = describeRunner(targets.get(program.target)!);
   const types = [...region.tensors.values()].filter((t) => t.role !== "local");
   return makeTrial({
     subject: {

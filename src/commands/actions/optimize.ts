@@ -4,7 +4,7 @@ import type { SearchReport } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
-import { runnableTargets } from "../../runtime/create-session.ts";
+import { runnableTargets, runsHere } from "../../runtime/create-session.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { samePath } from "../../runtime/files/paths.ts";
@@ -45,9 +45,15 @@ async function openMeasured(
   const first = openPath(seconds === undefined ? { ...own, onScheduled: begin } : own, context);
   if (!first.ok) return first;
   const { origin, target } = first.value;
-  const runsHere = runnableTargets().names.includes(target.name);
-  if (seconds === undefined || !origin || !runsHere)
-    return ok({ opened: first.value }, first.warnings);
+  if (seconds === undefined || !origin) return ok({ opened: first.value }, first.warnings);
+  if (!runsHere(target)) {
+    const unmeasured = diagnostic("VER004", `target ${target.name} does not run here`, {
+      severity: "warning",
+      at: "--budget",
+      help: "measure on the machine that it is for",
+    });
+    return ok({ opened: first.value }, [...first.warnings, unmeasured]);
+  }
   const threads = args.threads ?? measuringThreads;
   const how = { seconds, threads, seed: args.seed ?? 0 };
   await portable?.settle();
@@ -73,7 +79,7 @@ export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
   }
   // The process that checks gets ready while the model is compiled.
   const runner = new ChildRunner();
-  if (["auto", "cpu", ...runnableTargets().names].includes(args.target)) runner.warm();
+  if (["auto", "cpu", "cuda", ...runnableTargets().names].includes(args.target)) runner.warm();
   const checking = new RegionChecking({ seed: args.seed ?? 0, progress: context.progress, runner });
   const portable = PortableChild.isWorth(args) ? new PortableChild(args) : undefined;
   try {
@@ -120,7 +126,8 @@ async function optimizeWith(
   const { faults, warnings, reports } = checked.value;
   if (faults.length > 0) return fail(...faults);
   const wish = args.calibration ?? "auto";
-  const compileHere = () => compilePortable(origin.imported, wish);
+  const graphs = { imported: origin.imported, compiled: origin.compiled.model };
+  const compileHere = (of: keyof typeof graphs) => compilePortable(graphs[of], wish);
   const whole = portable ? await portable.addTo(code.value, compileHere) : code;
   if (!whole.ok) return whole;
   const emitted = emitRunnable(whole.value);

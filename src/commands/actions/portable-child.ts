@@ -12,6 +12,7 @@ import { findTarget, importModel } from "../library/open-model.ts";
 import {
   addPortable,
   compilePortable,
+  isOfGraph,
   type PortableProgram,
   portableTarget,
 } from "../library/portable-program.ts";
@@ -76,9 +77,12 @@ export class PortableChild {
   /** Adds the program to the artifact of the model that both were made of, and its code to that of the other. */
   async addTo(
     own: WithPortable,
-    compileHere: () => Result<PortableProgram | undefined>,
+    compileHere: (of: "imported" | "compiled") => Result<PortableProgram | undefined>,
   ): Promise<Result<WithPortable>> {
-    const answer = (await this.#child.answer()) ?? compiledHere(compileHere());
+    let answer = (await this.#child.answer()) ?? compiledHere(compileHere("imported"));
+    if (answer.ok && answer.value.program && !isOfGraph(own.artifact, answer.value.program)) {
+      answer = compiledHere(compileHere("compiled"));
+    }
     if (!answer.ok) return answer;
     const { program, emitted } = answer.value;
     const artifact = addPortable(own.artifact, program);

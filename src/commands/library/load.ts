@@ -3,6 +3,7 @@ import {
   parseShapeOverride,
   type ShapeOverride,
 } from "../../frontend/onnx/import/shape-override.ts";
+import type { CudaWish } from "../../runtime/cuda/features.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
@@ -37,6 +38,11 @@ export interface LoadOptions {
    * 1 GiB; the newest always stays).
    */
   readonly specialise?: Partial<SpecialisationLimits>;
+  /**
+   * For a GPU's target: which of the GPUs, counted from 0 as the driver does, and the most bytes of its
+   * memory that the model may hold.
+   */
+  readonly gpu?: { readonly device?: number; readonly memoryBytes?: number };
   readonly onPass?: (pass: string) => void;
 }
 
@@ -57,6 +63,7 @@ const optionNames: Readonly<Record<keyof LoadOptions, true>> = {
   values: true,
   states: true,
   specialise: true,
+  gpu: true,
   onPass: true,
 };
 
@@ -88,6 +95,8 @@ export function tryLoad(
   if (!shapes.ok) return shapes;
   const limits = limitsOf(options.specialise ?? {});
   if (!limits.ok) return limits;
+  const gpu = wishOf(options.gpu);
+  if (!gpu.ok) return gpu;
   const { values, states, threads, onPass } = options;
   const open = {
     target: options.target ?? "auto",
@@ -97,6 +106,7 @@ export function tryLoad(
     ...(states && { states }),
     ...(threads !== undefined && { threads }),
     ...(onPass && { onPass }),
+    ...(gpu.value && { gpu: gpu.value }),
   };
   const count = threads ?? threadsHere().threads;
   const opened = openModel(bytes.value, open);
@@ -107,7 +117,7 @@ export function tryLoad(
     if (!made.ok) return made;
     return ok(new LoadedModel(made.value.face, made.value.session), made.warnings);
   }
-  const session = startSession(opened.value, count);
+  const session = startSession(opened.value, count, { gpu: open.gpu });
   if (!session.ok) return session;
   return ok(new LoadedModel(opened.value, session.value), opened.warnings);
 }
@@ -140,6 +150,28 @@ function limitsOf(given: Partial<SpecialisationLimits>): Result<SpecialisationLi
       help: `give integers from 1 on for ${names.join(" and ")}`,
     }),
   );
+}
+
+function wishOf(given: LoadOptions["gpu"]): Result<CudaWish | undefined> {
+  if (!given) return ok(undefined);
+  const least = { device: 0, memoryBytes: 1 } as const;
+  const entries = Object.entries(given) as [keyof typeof least, unknown][];
+  const wrong = entries.find(
+    ([name, value]) => !(Number.isInteger(value) && Number(value) >= least[name]),
+  );
+  if (wrong) {
+    const [name, value] = wrong;
+    return fail(
+      diagnostic("CLI001", `gpu.${name} is ${JSON.stringify(value)}`, {
+        help: `give an integer for device (from 0) or memoryBytes (from 1)`,
+      }),
+    );
+  }
+  const { device, memoryBytes } = given;
+  return ok({
+    ...(device !== undefined && { ordinal: device }),
+    ...(memoryBytes !== undefined && { capBytes: memoryBytes }),
+  });
 }
 
 export function parseShapes(

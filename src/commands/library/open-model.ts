@@ -20,7 +20,7 @@ import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
 import { createSession, runnableTargets } from "../../runtime/create-session.ts";
-import { probeCuda } from "../../runtime/cuda/features.ts";
+import { type CudaWish, probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
@@ -41,6 +41,7 @@ import {
   addPortable,
   codeOf,
   compilePortable,
+  isOfGraph,
   portableTarget,
   viewsOf,
 } from "./portable-program.ts";
@@ -70,6 +71,8 @@ export interface OpenOptions extends GivenSizes {
   readonly onPass?: (pass: string) => void;
   /** See CompileOptions. */
   readonly onScheduled?: (scheduled: ScheduledRegions, target: Target) => void;
+  /** Which GPU, and how much of its memory. */
+  readonly gpu?: CudaWish;
   /** What earlier loads left; by default the user's cache folder, where this is a built package. */
   readonly kept?: KeptFiles | undefined;
 }
@@ -353,7 +356,10 @@ export function compileImported(
   if (options.portable && target.name !== portableTarget) {
     // All programs of an artifact share one graph.
     const shared = compiled.value.rewritten ? model : imported;
-    const portable = compilePortable(shared, wish);
+    let portable = compilePortable(shared, wish);
+    if (portable.ok && portable.value && !isOfGraph(own, portable.value)) {
+      portable = compilePortable(model, wish);
+    }
     if (!portable.ok) return portable;
     warnings.push(...portable.warnings);
     artifact = addPortable(own, portable.value);
@@ -369,11 +375,17 @@ function approximated({ errorBound }: CompiledModel): { readonly errorBound?: nu
   return errorBound > 0 ? { errorBound } : {};
 }
 
-/** The program with its weights in memory, ready to run on `threads` threads, its own or those of `pool`. */
+/** Threads that several sessions use in turn; which GPU, and how much of its memory. */
+export interface SessionPlace {
+  readonly pool?: WorkerPool | undefined;
+  readonly gpu?: CudaWish | undefined;
+}
+
+/** The program with its weights in memory, ready to run on `threads` threads, its own or those of a pool. */
 export function startSession(
   { start, target }: OpenModel,
   threads: number,
-  pool?: WorkerPool,
+  { pool, gpu }: SessionPlace = {},
 ): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
   if (!isGpu && !runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
@@ -382,7 +394,7 @@ export function startSession(
   const title = (name: string) => titles.get(name) ?? name;
   const options = { threads, weight, title, ...(pool && { pool }) };
   // A GPU's driver keeps what it assembled itself.
-  if (isGpu) return createSession(program, target, options);
+  if (isGpu) return createSession(program, target, { ...options, ...(gpu && { gpu }) });
   const emitted = start.code ? ok(start.code) : emitHere(program, target);
   if (!emitted.ok) return emitted;
   start.onEmitted?.(emitted.value);

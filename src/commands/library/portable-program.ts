@@ -51,6 +51,18 @@ function withoutPortable(d: Diagnostic): Diagnostic {
   return { ...d, severity: "warning", notes };
 }
 
+/**
+ * Whether the artifact's graph has all weights that the program reads: a target may keep values wide that
+ * another keeps narrow, with constants of its own. Where it lacks one, the program is to be made of that graph.
+ */
+export function isOfGraph({ graph }: ArtifactContent, { code, views }: PortableProgram): boolean {
+  const known = new Set(graph.weights.map((w) => graph.values[w.value]!.name));
+  const bases = new Map(views.map((v) => [v.name, v.of]));
+  return code.program.buffers.every(
+    ({ kind, source }) => kind !== "weight" || known.has(bases.get(source!) ?? source!),
+  );
+}
+
 /** The artifact with the program, where there is one, behind its own. */
 export function addPortable(
   artifact: ArtifactContent,

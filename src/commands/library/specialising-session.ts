@@ -143,7 +143,7 @@ export class SpecialisingSession implements RunningModel {
   #make(options: SpecialiseOptions): Result<Specialised> {
     const opened = openModel(this.#source, options);
     if (opened.ok) {
-      const session = startSession(opened.value, options.threads);
+      const session = startSession(opened.value, options.threads, { gpu: options.gpu });
       if (!session.ok) return session;
       const { meta, program } = opened.value.start;
       return ok({ session: session.value, meta, bytes: memoryBytes(program) });

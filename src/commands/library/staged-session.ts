@@ -8,6 +8,7 @@ import type { Node } from "../../graph/graph.ts";
 import { subgraphsOf } from "../../graph/op-table.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { sharedThreads } from "../../runtime/create-session.ts";
+import type { CudaWish } from "../../runtime/cuda/features.ts";
 import { memoryBytes } from "../../runtime/storage-sizes.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { ModelFace } from "./loaded-model.ts";
@@ -38,7 +39,7 @@ export function stageModel(
   const opened = openStages(read.value, target.value, options);
   if (!opened?.ok) return opened;
   const { graph, stages: parts } = opened.value;
-  const session = startStages(opened.value, options.threads);
+  const session = startStages(opened.value, options.threads, options.gpu);
   if (!session.ok) return session;
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
@@ -55,7 +56,7 @@ function startArtifact(
   const opened = openStagedArtifact(bytes, options);
   if (!opened.ok) return opened;
   const { meta, stages } = opened.value;
-  const session = startStages(stages, options.threads);
+  const session = startStages(stages, options.threads, options.gpu);
   if (!session.ok) return session;
   const face = { start: { meta }, ports: describePorts(stages.graph, meta) };
   return ok({ face, session: session.value }, opened.warnings);
@@ -65,12 +66,13 @@ function startArtifact(
 export function startStages(
   { graph, weights, stages: parts }: OpenStages,
   threads: number,
+  gpu?: CudaWish,
 ): Result<StagedSession> {
   const stages: Stage[] = [];
   const target = parts.find((p) => p.opened)?.opened?.target;
   const pool = target && sharedThreads(target, threads);
   for (const { graph: own, opened } of parts) {
-    const session = opened ? startSession(opened, threads, pool) : undefined;
+    const session = opened ? startSession(opened, threads, { pool, gpu }) : undefined;
     if (session && !session.ok) return session;
     const bytes = opened ? memoryBytes(opened.start.program) : 0;
     stages.push({ graph: own, weights, bytes, ...(session && { session: session.value }) });

@@ -3,11 +3,15 @@ import { attentionOf, attentionProgram } from "../../../campaign/ptx/attention-p
 import { compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, ValueId } from "../../graph/graph.ts";
+import { prepareModel } from "../../graph/prepare.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { printProgram } from "../../program/program-text.ts";
+import { buildNests } from "../../region/builders/build-nests.ts";
+import { regionsOf } from "../../region/regions-of.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
+import { AttentionFinder } from "../../schedule/attention/join-attention.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import { decodeFloat } from "../../semantics/float-codec.ts";
 import { constant } from "../../semantics/index-expr.ts";
@@ -17,6 +21,22 @@ import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 
 const target = targets.get("h200")!;
+
+it("is not found among regions that are nothing of the program: conversions of layouts", () => {
+  const model = prepareModel({
+    graph: attention({ rows: 64, columns: 64, depth: 64 }),
+    weights: noWeights,
+  });
+  regionsOf(take(buildNests(model.graph)), (regions, nests) => {
+    const others = regions.map((r) => {
+      return { ...r, statements: r.statements.map((s) => ({ ...s, name: `${s.name}.moved` })) };
+    });
+    const last = regions.length - 1;
+    expect(new AttentionFinder(regions, nests).find(last)).toBeDefined();
+    expect(new AttentionFinder(others, nests).find(last)).toBeUndefined();
+    return { regions, tensors: new Map() };
+  });
+});
 
 function take<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));

@@ -11,7 +11,7 @@ import { elementCount } from "../../semantics/shape.ts";
 import { tensorBytes, tensorFromBytes } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
-import { sampleInTurns } from "../measure/sampling.ts";
+import { sampleInTurns, type TimedSide } from "../measure/sampling.ts";
 import { type LoadedProgram, loadProgram } from "./executor.ts";
 import { bytesOfFill, type FillBlocks } from "./fill.ts";
 import type { ChildReply, ChildRequest, TensorFill } from "./protocol.ts";
@@ -85,7 +85,7 @@ export class CandidateHost {
     loaded.parameters = parameters;
     for (const b of loaded.program.buffers) {
       if (b.viewOf !== undefined || (b.kind !== "output" && b.kind !== "scratch")) continue;
-      loaded.code.bytes(b.name).fill(poisonOf(b.dtype));
+      loaded.code.fill(b.name, poisonOf(b.dtype));
     }
     for (const fill of fills) this.#fill(loaded, fill);
     const outcome = loaded.code.run(parameters);
@@ -100,7 +100,7 @@ export class CandidateHost {
       const stored = b.layout
         ? tensorBytes(packTensor(tensorFromBytes(b.dtype, shape, bytes), b.layout))
         : bytes;
-      code.bytes(b.name).set(stored);
+      code.write(b.name, stored);
     }
   }
 
@@ -108,7 +108,7 @@ export class CandidateHost {
     const { program, code, parameters } = this.#loaded(id);
     const b = program.buffers.find((x) => x.name === name);
     invariant(b, () => `no buffer ${name}`);
-    const all = code.bytes(name).subarray(0, storageBytes(b.dtype, countOf(b, parameters)));
+    const all = code.read(name, storageBytes(b.dtype, countOf(b, parameters)));
     const unwritten = firstPoison(all, b.dtype);
     const width = dtypes[b.dtype].bits / 8;
     const bytes = offsets && width >= 1 ? gather(all, offsets, width) : all.slice();
@@ -117,15 +117,18 @@ export class CandidateHost {
 
   async #time({ ids, protocol }: Extract<ChildRequest, { kind: "time" }>): Promise<ChildReply> {
     const broken: Diagnostic[] = [];
-    const sides = ids.map((id) => {
-      const { code, parameters } = this.#loaded(id);
-      return (repeats: number): void => {
+    const sides: TimedSide[] = [];
+    for (const { code, parameters } of ids.map((id) => this.#loaded(id))) {
+      const own = code.timed?.(parameters);
+      if (own && !own.ok) return failed(own.diagnostics);
+      const run = (repeats: number): void => {
         for (let i = 0; i < repeats; i++) {
           const outcome = code.run(parameters);
           if (!outcome.ok && broken.length === 0) broken.push(...outcome.diagnostics);
         }
       };
-    });
+      sides.push(own?.value ?? run);
+    }
     const samples = await sampleInTurns(sides, protocol, this.#clock);
     if (broken.length > 0) return failed(broken);
     return { kind: "samples", samples: samples.map((s) => Float64Array.from(s)) };

@@ -6,13 +6,18 @@ import type { Program } from "../../program/program.ts";
 import { diagnostic, fail, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
+import type { BufferMemory } from "../buffer-memory.ts";
+import type { TimedSide } from "../measure/sampling.ts";
+import { cudaExecutor } from "./cuda-executor.ts";
 import { nativeExecutor } from "./native-executor.ts";
 import { wasmExecutor } from "./wasm-executor.ts";
 
-export interface LoadedProgram {
-  /** Storage of a buffer of scope memory, at its capacity. */
-  bytes(buffer: string): Uint8Array;
+export interface LoadedProgram extends Pick<BufferMemory, "write" | "fill"> {
+  /** The first `count` bytes of a buffer, not to be changed, until the next run. */
+  read(buffer: string, count: number): Uint8Array;
   run(parameters: Readonly<Record<string, number>>): Result<void>;
+  /** A side of a measurement with the device's own clock; absent: `run` under the caller's clock. */
+  timed?(parameters: Readonly<Record<string, number>>): Result<TimedSide>;
   unload(): void;
 }
 
@@ -21,6 +26,7 @@ export type Executor = (program: Program, target: Target, threads: number) => Re
 const executors: Readonly<Partial<Record<NonNullable<Target["emitter"]>, Executor>>> = {
   wasm: wasmExecutor,
   x64: nativeExecutor,
+  ptx: cudaExecutor,
 };
 
 /** Makes the code of a program for the target that it names. */

@@ -2,6 +2,7 @@
 import type { Program } from "../../program/program.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
+import { readableViews } from "../buffer-memory.ts";
 import { probeNativeFeatures } from "../native/features.ts";
 import { createNativeInstance } from "../native/native-instance.ts";
 import { nodeWorkerHost } from "../wasm/node-worker-host.ts";
@@ -27,7 +28,7 @@ export function nativeExecutor(
   if (!made.ok) return made;
   const instance = made.value;
   return ok({
-    bytes: (buffer) => instance.bytes(buffer),
+    ...readableViews((buffer) => instance.bytes(buffer)),
     run: (parameters) => instance.runSync(parameters),
     unload: () => instance.dispose(),
   });

@@ -2,6 +2,7 @@
 import type { Program } from "../../program/program.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
+import { readableViews } from "../buffer-memory.ts";
 import { probeWasmFeatures } from "../wasm/features.ts";
 import { nodeWorkerHost } from "../wasm/node-worker-host.ts";
 import { createWasmInstance } from "../wasm/wasm-instance.ts";
@@ -39,7 +40,7 @@ export function wasmExecutor(
   if (!made.ok) return made;
   const instance = made.value;
   return ok({
-    bytes: (buffer) => instance.bytes(buffer),
+    ...readableViews((buffer) => instance.bytes(buffer)),
     run: (parameters) => instance.runSync(parameters),
     unload: () => instance.dispose(),
   });

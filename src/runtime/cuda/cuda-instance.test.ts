@@ -9,6 +9,7 @@ import { createCudaInstance } from "./cuda-instance.ts";
 import { CudaDevice } from "./device.ts";
 import { CudaDriver } from "./driver.ts";
 import { probeDriver, targetsOf } from "./features.ts";
+import { copiesFor } from "./rotating-runs.ts";
 
 function value<T>(result: Result<T>): T {
   if (result.ok) return result.value;
@@ -132,15 +133,52 @@ describe("a program on a device", () => {
     expect(count("cuLaunchKernelEx")).toBe(7);
   });
 
+  it("times runs on as many copies of its memory as the cache is smaller than", () => {
+    const l2Bytes = 2048;
+    const { device, count } = fakeDevice({
+      cuDeviceGetAttribute: (cell: Int32Array, attribute: number) => {
+        cell[0] = ({ 75: 9, 76: 0, 38: l2Bytes } as Record<number, number>)[attribute] ?? 1;
+        return 0;
+      },
+      cuMemGetInfo_v2: (free: BigUint64Array) => {
+        free[0] = 1n << 20n;
+        return 0;
+      },
+      cuEventElapsedTime: (cell: Float32Array) => {
+        cell[0] = 0.012;
+        return 0;
+      },
+    });
+    const instance = value(createCudaInstance(programOf(), gpu, { device, store }));
+    const used = device.usedBytes;
+    const runs = value(instance.rotate({ N: 8 }));
+    // Three times 2048 bytes in buffers of 1200.
+    expect(runs.copies).toBe(6);
+    expect(count("cuLaunchKernelEx")).toBe(6);
+    expect(runs.time(7)).toBeCloseTo(12_000 / 12);
+    expect(count("cuGraphLaunch")).toBe(2);
+    runs.close();
+    expect(device.usedBytes).toBe(used);
+    instance.dispose();
+  });
+
+  it("makes no more copies than half of the free memory holds, and one of what is larger than the cache", () => {
+    expect(copiesFor(1 << 30, { l2Bytes: 60 << 20, freeBytes: 1 << 30 })).toBe(1);
+    expect(copiesFor(1 << 20, { l2Bytes: 60 << 20, freeBytes: 16 << 20 })).toBe(9);
+    expect(copiesFor(100, { l2Bytes: 60 << 20, freeBytes: 1 << 30 })).toBe(256);
+  });
+
   it("answers a fault of the driver, and gives everything back when it cannot begin", () => {
-    const lost = fakeDevice({ cuStreamSynchronize: () => 700 });
+    const lost = fakeDevice({
+      cuStreamSynchronize: (stream: bigint) => (stream === 0n ? 0 : 700),
+    });
     const program = programOf();
     const instance = value(createCudaInstance(program, gpu, { device: lost.device, store }));
     const session = new ModelSession(program, instance, { weight: () => weight });
     expect(session.run(feed(8))).toMatchObject({ ok: false, diagnostics: [{ code: "CUD002" }] });
     const full = fakeDevice({ cuMemAlloc_v2: () => 2 });
     const refused = createCudaInstance(program, gpu, { device: full.device, store });
-    expect(refused).toMatchObject({ ok: false, diagnostics: [{ code: "CUD002" }] });
+    expect(refused).toMatchObject({ ok: false, diagnostics: [{ code: "CUD003" }] });
     expect(full.names.at(-1)).toBe("cuDevicePrimaryCtxRelease_v2");
   });
 
@@ -156,7 +194,18 @@ describe("targets of a device", () => {
     expect(targetsOf("NVIDIA H200", "9.0")[0]).toBe("h200");
     expect(targetsOf("NVIDIA H800", "9.0")).toContain("h100");
     expect(targetsOf("GeForce 256", "1.0")).toEqual([]);
-    expect(value(probeDriver(ok(fakeDevice().driver))).targets).toContain("h200");
+    const two = fakeDevice({
+      cuDeviceGetCount: (cell: Int32Array) => {
+        cell[0] = 2;
+        return 0;
+      },
+    });
+    const features = value(probeDriver(ok(two.driver)));
+    expect(features.targets).toContain("h200");
+    expect(features.open({ ordinal: 1 }).ok).toBe(true);
+    expect(features.open({ ordinal: 2 })).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
+    const capped = value(features.open({ capBytes: 1024 }));
+    expect(capped.allocate(2048)).toMatchObject({ diagnostics: [{ code: "CUD003" }] });
     const old = fakeDevice({ cuDeviceGetAttribute: () => 0 });
     expect(probeDriver(ok(old.driver))).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
   });

@@ -19,6 +19,7 @@ import {
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
+import { memoryBytes } from "../storage-sizes.ts";
 import type { CudaDevice } from "./device.ts";
 import { guardCuda } from "./driver.ts";
 import { allocateHost, type HostMemory } from "./host-memory.ts";
@@ -31,6 +32,7 @@ import {
 } from "./launch-plan.ts";
 import { type CubinStore, type CudaModule, loadModule } from "./module.ts";
 import { ProgramMemory } from "./program-memory.ts";
+import { copiesFor, RotatingRuns } from "./rotating-runs.ts";
 import {
   type CudaGraph,
   type CudaStream,
@@ -168,7 +170,7 @@ export class CudaInstance implements ProgramInstance {
     const runSync = (): Result<void> =>
       attemptOnDevice(() => {
         this.#parts.device.makeCurrent();
-        this.#launch([task], this.#bound, "step");
+        this.#launch([task], this.#bound, { key: "step" });
         this.#stream.synchronize();
       });
     return ok({ runSync, dispose: () => undefined });
@@ -220,6 +222,33 @@ export class CudaInstance implements ProgramInstance {
     });
   }
 
+  /**
+   * Runs that take turns on copies of the program's memory, so many that together they do not fit the L2
+   * cache: none finds there what it reads. As long as a run is more than that by itself there is one copy.
+   */
+  rotate(parameters: ParameterValues): Result<RotatingRuns> {
+    const bound = this.bind(parameters);
+    if (!bound.ok) return bound;
+    return attemptOnDevice(() => {
+      const { device, program } = this.#parts;
+      const room = { l2Bytes: device.attributes.l2Bytes, freeBytes: device.freeBytes() };
+      const copies = copiesFor(memoryBytes(program), room);
+      const others = Array.from({ length: copies - 1 }, () => this.memory.duplicate());
+      const enqueue = (): void => {
+        for (const [i, memory] of [this.memory, ...others].entries()) {
+          this.#clearCounters();
+          this.#launch(program.tasks, this.#bound, { key: `rotate ${i}`, memory });
+        }
+      };
+      const dispose = (): void => {
+        for (const memory of others) memory.dispose();
+      };
+      const stream = this.#stream;
+      const fixed = isStatic(program.tasks);
+      return new RotatingRuns({ device, stream, enqueue, copies, fixed, dispose });
+    });
+  }
+
   get stream(): CudaStream {
     return this.#stream;
   }
@@ -232,9 +261,10 @@ export class CudaInstance implements ProgramInstance {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
+    const lost = this.#parts.device.isLost();
     this.memory.dispose();
     const leaked = this.#parts.device.close();
-    invariant(leaked === 0, () => `${leaked} bytes were not given back`);
+    invariant(leaked === 0 || lost, () => `${leaked} bytes were not given back`);
   }
 
   #begin(parameters: ParameterValues): Result<void> {
@@ -273,9 +303,9 @@ export class CudaInstance implements ProgramInstance {
       driver.call("cuMemsetD32Async", address, 0, words, stream);
     const checks = this.#parts.emitted.checks.length > 0;
     if (checks) clear(this.#faultsAt, faultWords);
-    for (const { address, words } of this.#counters.values()) clear(address, words);
+    this.#clearCounters();
     if (transfers) this.memory.transfer("input", this.#bound, stream);
-    this.#launch(tasks, this.#bound, key);
+    this.#launch(tasks, this.#bound, { key });
     if (transfers) this.memory.transfer("output", this.#bound, stream);
     if (checks) {
       const { address } = this.#faults;
@@ -283,14 +313,25 @@ export class CudaInstance implements ProgramInstance {
     }
   }
 
-  #launch(tasks: readonly Task[], parameters: ReadonlyMap<string, number>, key: string): void {
+  #clearCounters(): void {
+    const { driver } = this.#parts.device;
+    for (const { address, words } of this.#counters.values()) {
+      driver.call("cuMemsetD32Async", address, 0, words, this.#stream.handle);
+    }
+  }
+
+  #launch(
+    tasks: readonly Task[],
+    parameters: ReadonlyMap<string, number>,
+    { key, memory = this.memory }: { readonly key: string; readonly memory?: ProgramMemory },
+  ): void {
     const made: CudaLaunch[] = [];
     this.#launches.set(key, made);
     walkLaunches({
       tasks,
       parameters,
       launch: (planned) => {
-        const launch = this.#prepare(planned);
+        const launch = this.#prepare(planned, memory);
         if (!launch) return;
         made.push(launch);
         launch.launch(this.#stream.handle);
@@ -299,13 +340,18 @@ export class CudaInstance implements ProgramInstance {
     });
   }
 
-  #prepare({ kernel: name, values, tables, dependent }: PlannedLaunch): CudaLaunch | undefined {
+  #prepare(
+    { kernel: name, values, tables, dependent }: PlannedLaunch,
+    memory = this.memory,
+  ): CudaLaunch | undefined {
     const { device, module } = this.#parts;
     const kernel = this.#kernels.get(name)!;
     const at = new Map(values).set("threads", 1);
     const grid = kernel.grid.map((e) => evaluate(e, at)) as [number, number, number];
     if (grid.includes(0)) return undefined;
-    const args = kernel.parameters.map((p) => this.#argument(p, name, { values: at, tables }));
+    const args = kernel.parameters.map((p) =>
+      this.#argument(p, name, { values: at, tables, memory }),
+    );
     const config = {
       grid,
       block: [kernel.threads, 1, 1] as const,
@@ -320,9 +366,15 @@ export class CudaInstance implements ProgramInstance {
   #argument(
     p: PtxParameter,
     kernel: string,
-    { values, tables }: Pick<PlannedLaunch, "values" | "tables">,
+    {
+      values,
+      tables,
+      memory,
+    }: Pick<PlannedLaunch, "values" | "tables"> & {
+      readonly memory: ProgramMemory;
+    },
   ): KernelArgument {
-    const address = (name: string): bigint => this.memory.addressOf(tables.get(name) ?? name);
+    const address = (name: string): bigint => memory.addressOf(tables.get(name) ?? name);
     switch (p.kind) {
       case "buffer":
         return { kind: "u64", value: address(p.name) };

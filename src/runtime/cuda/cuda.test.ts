@@ -94,21 +94,66 @@ describe("CudaDriver", () => {
 
 describe("CudaDevice", () => {
   it("keeps a ledger of its memory, holds to its cap (CUD003) and says what leaked", () => {
-    const { device, calls } = openDevice({}, 100);
+    const { device, calls } = openDevice({}, 1100);
     const [a, b] = [device.allocate(60), device.allocate(30)];
     if (!a.ok || !b.ok) throw new Error("refused");
     expect(codeOf(device.allocate(20))).toBe("CUD003");
     device.free(a.value);
     device.free(a.value);
     expect(device.usedBytes).toBe(30);
+    // What was given back serves the next of its size, without the driver.
     expect(codeOf(device.allocate(20))).toBe("ok");
+    expect(calls.filter((c) => c.name === "cuMemAlloc_v2")).toHaveLength(2);
     const closed: string[] = [];
     const close = device.own(() => closed.push("one"));
     device.own(() => closed.push("two"));
     close();
     expect(device.close()).toBe(50);
     expect(closed).toEqual(["one", "two"]);
-    expect(calls.filter((c) => c.name === "cuMemFree_v2")).toHaveLength(3);
+    expect(calls.filter((c) => c.name === "cuMemFree_v2")).toHaveLength(2);
+    expect(calls.at(-1)!.name).toBe("cuDevicePrimaryCtxRelease_v2");
+  });
+
+  it("gives back what is at hand before it says that the device has no room (CUD003)", () => {
+    let room = 3;
+    const { device } = openDevice({
+      cuMemAlloc_v2: (cell: BigUint64Array) => {
+        if (room === 0) return 2;
+        cell[0] = BigInt(512 * room--);
+        return 0;
+      },
+      cuMemFree_v2: () => {
+        room++;
+        return 0;
+      },
+    });
+    const all = [600, 1200, 2400].map((bytes) => device.allocate(bytes));
+    for (const memory of all.slice(0, 2)) if (memory.ok) device.free(memory.value);
+    expect(codeOf(device.allocate(5000))).toBe("ok");
+    expect(codeOf(device.allocate(6000))).toBe("ok");
+    expect(device.allocate(7000)).toMatchObject({
+      diagnostics: [{ code: "CUD003", message: expect.stringContaining("do not fit on") }],
+    });
+    expect(device.close()).toBe(13_400);
+  });
+
+  it("waits for what the driver leaves under way before a stream of its own begins", () => {
+    const { device, calls } = openDevice();
+    device.fill(512n, 255, 8);
+    device.upload(512n, new Uint8Array(8));
+    device.copy(512n, 1024n, 8);
+    const names = calls.map((c) => c.name).filter((n) => /Memcpy|Memset|Synchronize/.test(n));
+    const settled = ["cuMemsetD8_v2", "cuMemcpyHtoD_v2", "cuMemcpyDtoD_v2"];
+    expect(names).toEqual(settled.flatMap((name) => [name, "cuStreamSynchronize"]));
+  });
+
+  it("asks nothing back piece by piece of a context that a kernel's fault has lost", () => {
+    const { device, calls } = openDevice({ cuCtxSynchronize: () => 700, cuMemFree_v2: () => 700 });
+    const memory = device.allocate(64);
+    if (!memory.ok) throw new Error("refused");
+    device.own(() => device.driver.call("cuMemFree_v2", 1n));
+    expect(device.isLost()).toBe(true);
+    expect(device.close()).toBe(64);
     expect(calls.at(-1)!.name).toBe("cuDevicePrimaryCtxRelease_v2");
   });
 });

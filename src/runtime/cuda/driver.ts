@@ -32,6 +32,10 @@ const prototypes = {
   cuMemFree_v2: "uint64_t address",
   cuMemcpyHtoD_v2: "uint64_t to, const void *from, size_t bytes",
   cuMemcpyDtoH_v2: "void *to, uint64_t from, size_t bytes",
+  cuDeviceCanAccessPeer: "void *answer, int device, int peer",
+  cuCtxEnablePeerAccess: "uint64_t peer, uint flags",
+  cuMemcpyPeer:
+    "uint64_t to, uint64_t toContext, uint64_t from, uint64_t fromContext, size_t bytes",
   cuMemcpyDtoD_v2: "uint64_t to, uint64_t from, size_t bytes",
   cuMemcpyDtoDAsync_v2: "uint64_t to, uint64_t from, size_t bytes, uint64_t stream",
   cuMemHostAlloc: "void *address, size_t bytes, uint flags",

@@ -3,7 +3,7 @@
  * device's own name first. Asked once a process, and only when a GPU is meant: the driver takes a while.
  */
 import { platform } from "node:os";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import { openKeptFiles } from "../files/kept-files.ts";
@@ -12,13 +12,23 @@ import { CudaDriver } from "./driver.ts";
 import type { CubinStore } from "./module.ts";
 
 export interface CudaFeatures {
-  /** Name of the device. */
+  /** Name of the first device. */
   readonly device: string;
+  /** Names of all devices, by ordinal. */
+  readonly devices: readonly string[];
+  /** 13000 stands for CUDA 13.0. */
+  readonly driverVersion: number;
   /** Names of targets whose programs run on it, best first. */
   readonly targets: readonly string[];
-  /** The device; whoever opens it closes it. */
-  readonly open: () => Result<CudaDevice>;
+  /** A device, by default the first; whoever opens it closes it. */
+  readonly open: (wish?: CudaWish) => Result<CudaDevice>;
   readonly store: CubinStore;
+}
+
+/** Which device a program runs on, and how much of its memory it may hold. */
+export interface CudaWish {
+  readonly ordinal?: number;
+  readonly capBytes?: number;
 }
 
 let probed: Result<CudaFeatures> | undefined;
@@ -43,8 +53,27 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
       }),
     );
   }
-  const open = (): Result<CudaDevice> => CudaDevice.open(driver.value, 0);
-  return ok({ device: name, targets: names, open, store: openKeptFiles("cubins") });
+  const devices = CudaDevice.names(driver.value);
+  if (!devices.ok) return devices;
+  const open = ({ ordinal = 0, capBytes }: CudaWish = {}): Result<CudaDevice> =>
+    devices.value[ordinal] === undefined
+      ? fail(noSuchDevice(ordinal, devices.value))
+      : CudaDevice.open(driver.value, ordinal, capBytes);
+  return ok({
+    device: name,
+    devices: devices.value,
+    driverVersion: driver.value.version,
+    targets: names,
+    open,
+    store: openKeptFiles("cubins"),
+  });
+}
+
+function noSuchDevice(ordinal: number, devices: readonly string[]): Diagnostic {
+  return diagnostic("CUD001", `there is no GPU ${ordinal}`, {
+    notes: devices.map((name, i) => `${i}: ${name}`),
+    help: `give a number from 0 to ${devices.length - 1}`,
+  });
 }
 
 /** Targets for a device of this name and compute capability. */

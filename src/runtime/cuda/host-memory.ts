@@ -11,6 +11,7 @@ export interface HostMemory {
 /** Returned with the device. */
 export function allocateHost(device: CudaDevice, bytes: number): HostMemory {
   const size = Math.max(1, bytes);
+  device.makeCurrent();
   const cell = new BigUint64Array(1);
   device.driver.call("cuMemHostAlloc", cell, size, 0);
   const address = takeHandle(cell);

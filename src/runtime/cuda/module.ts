@@ -58,6 +58,7 @@ export function loadModule(
   ptx: string,
   options: ModuleOptions,
 ): Result<CudaModule> {
+  device.makeCurrent();
   if (ptx.includes("setmaxnreg")) return judged(loadWhole(device, ptx, options), options);
   const key = sha256Text(`${device.driver.version}\n${device.computeCapability}\n${ptx}`);
   const kept = options.store?.read(key);

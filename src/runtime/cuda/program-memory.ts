@@ -22,8 +22,11 @@ export class ProgramMemory implements BufferMemory {
   readonly #staged = new Map<string, HostMemory>();
   readonly #held: CudaMemory[] = [];
 
-  /** Throws DiagnosticError where the device has no room. */
-  constructor(program: Program, device: CudaDevice) {
+  /**
+   * Throws DiagnosticError where the device has no room.
+   * @param staged whether inputs and outputs have copies in this process
+   */
+  constructor(program: Program, device: CudaDevice, { staged } = { staged: true }) {
     this.#program = program;
     this.#device = device;
     this.#buffers = new Map(program.buffers.map((b) => [b.name, b]));
@@ -34,7 +37,7 @@ export class ProgramMemory implements BufferMemory {
       if (b.viewOf !== undefined) continue;
       const bytes = capacityBytes(program, b);
       if (!b.placement) this.#alone.set(b.name, this.take(bytes));
-      if (b.kind === "input" || b.kind === "output") {
+      if (staged && (b.kind === "input" || b.kind === "output")) {
         this.#staged.set(b.name, allocateHost(device, bytes));
       }
     }
@@ -92,9 +95,16 @@ export class ProgramMemory implements BufferMemory {
 
   copy(from: string, to: string): void {
     const bytes = capacityBytes(this.#program, this.#buffer(from));
-    if (bytes === 0) return;
-    const [source, target] = [this.addressOf(from), this.addressOf(to)];
-    this.#device.driver.call("cuMemcpyDtoD_v2", target, source, bytes);
+    this.#device.copy(this.addressOf(to), this.addressOf(from), bytes);
+  }
+
+  /** The same program's buffers over again, with what they hold now. */
+  duplicate(): ProgramMemory {
+    const twin = new ProgramMemory(this.#program, this.#device, { staged: false });
+    this.#held.slice(0, twin.#held.length).forEach(({ address, bytes }, i) => {
+      this.#device.copy(twin.#held[i]!.address, address, bytes);
+    });
+    return twin;
   }
 
   dispose(): void {

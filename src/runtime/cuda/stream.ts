@@ -17,6 +17,7 @@ export interface CudaStream {
 const notReady = 600;
 
 export function createStream(device: CudaDevice): CudaStream {
+  device.makeCurrent();
   const cell = new BigUint64Array(1);
   device.driver.call("cuStreamCreate", cell, nonBlocking);
   const handle = takeHandle(cell);
@@ -42,6 +43,7 @@ export interface CudaEvent {
 
 export function createEvent(device: CudaDevice): CudaEvent {
   const { driver } = device;
+  device.makeCurrent();
   const cell = new BigUint64Array(1);
   driver.call("cuEventCreate", cell, 0);
   const handle = takeHandle(cell);
@@ -66,6 +68,7 @@ export interface CudaGraph {
 /** What `body` enqueues on the stream, as a graph; nothing of it runs yet. */
 export function captureGraph(device: CudaDevice, stream: CudaStream, body: () => void): CudaGraph {
   const { driver } = device;
+  device.makeCurrent();
   driver.call("cuStreamBeginCapture_v2", stream.handle, threadLocalCapture);
   const graph = new BigUint64Array(1);
   try {

@@ -188,7 +188,13 @@ export class AttentionFinder {
   /** Every reader of what the members make is one, but of the last; and nothing between needs them earlier. */
   #mayJoin(members: readonly number[], last: number): boolean {
     const { uses, order } = this.#analysed;
-    const items = new Set(members.map((at) => uses.statementAt.get(this.#statement(at).name)!));
+    const items = new Set<number>();
+    for (const at of members) {
+      const item = uses.statementAt.get(this.#statement(at).name);
+      // A conversion between layouts is a region of its own, and nothing of the program.
+      if (item === undefined) return false;
+      items.add(item);
+    }
     const isInside = members
       .filter((at) => at !== last)
       .every((at) =>

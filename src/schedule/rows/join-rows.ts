@@ -85,13 +85,15 @@ function readsView(
   return reads.some((t) => !made.has(t) && stored.has(rootOf(t)));
 }
 
-/** Items of the program that the members are. */
+/** Items of the program that the members are; undefined where one is none. */
 function itemsOf(
   members: readonly number[],
   regions: readonly Region[],
   { uses }: AnalysedProgram,
-): ReadonlySet<number> {
-  return new Set(members.map((at) => uses.statementAt.get(regions[at]!.statements[0]!.name)!));
+): ReadonlySet<number> | undefined {
+  const items = members.map((at) => uses.statementAt.get(regions[at]!.statements[0]!.name));
+  // A conversion between layouts is a region of its own, and nothing of the program.
+  return items.includes(undefined) ? undefined : new Set(items as readonly number[]);
 }
 
 /** Whether something between the members would come too early, or they too late. */
@@ -101,7 +103,7 @@ function isOvertaken(
   analysed: AnalysedProgram,
 ): boolean {
   const items = itemsOf(members, regions, analysed);
-  return analysed.order.overtaken(items, [], Math.max(...items)) !== undefined;
+  return !items || analysed.order.overtaken(items, [], Math.max(...items)) !== undefined;
 }
 
 function join(
@@ -116,7 +118,7 @@ function join(
   const statements = parts.flatMap((r) => r.statements);
   const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
   const isLocal = (tensor: string): boolean => {
-    const inside = (uses.readers.get(tensor) ?? []).every((at) => items.has(at));
+    const inside = (uses.readers.get(tensor) ?? []).every((at) => items?.has(at) ?? false);
     return written.has(tensor) && inside && !uses.aliased.has(tensor);
   };
   const tensors: Region["tensors"] = new Map(

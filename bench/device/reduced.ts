@@ -1,0 +1,156 @@
+/**
+ * The suites' kernels at reduced sizes, each run once on random inputs with poisoned outputs: short enough
+ * for compute-sanitizer. One family a process, because a tool that fails on an instruction takes the process
+ * along: `compute-sanitizer --tool racecheck --error-exitcode 9 node reduced.mjs --family mma`. Without a
+ * family it names them. Ends with `N passed, N failed`.
+ */
+import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
+import { type ProductCase, productText } from "../../campaign/ptx/product-programs.ts";
+import { type RowsCase, rowsText } from "../../campaign/ptx/row-programs.ts";
+import { randomKernel } from "../../campaign/random-kernel.ts";
+import { compileModel } from "../../src/compile.ts";
+import { noWeights } from "../../src/interp/graph.ts";
+import type { Program } from "../../src/program/program.ts";
+import { parseProgram } from "../../src/program/program-parse.ts";
+import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
+import { probeCuda } from "../../src/runtime/cuda/features.ts";
+import { capacityBytes } from "../../src/runtime/storage-sizes.ts";
+import { dtypes } from "../../src/semantics/dtype.ts";
+import { encodeFloat } from "../../src/semantics/float-codec.ts";
+import { Rng } from "../../src/support/rng.ts";
+import { targets } from "../../src/target/index.ts";
+import { take } from "./ptx-launch.ts";
+
+const [m, n, k] = [272, 264, 192];
+
+function product(how: string, more: Partial<ProductCase> = {}): () => string {
+  const matrix = {
+    equation: "i k, j k -> i j",
+    left: [m, k],
+    right: [n, k],
+    dtype: "bf16",
+  } as const;
+  return () => productText({ ...matrix, how, ...more });
+}
+
+const heads = { heads: 2, groups: 1, rows: 200, columns: 200, mask: false, dtype: "bf16" } as const;
+
+function attention(how: string, more: Pick<AttentionCase, "depth" | "causal">): () => string {
+  return () => attentionText({ ...heads, ...more, how });
+}
+
+function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
+  return () => rowsText({ op, dtype, how, shape: [37, length] });
+}
+
+/** Whatever the compiler makes of them. */
+function compiled(seeds: readonly number[]): readonly (() => string | Program)[] {
+  const target = targets.get("h200")!;
+  return seeds.map((seed) => () => {
+    const { graph } = randomKernel(seed);
+    return take(compileModel({ graph, weights: noWeights }, { target })).plan.program;
+  });
+}
+
+const families: Readonly<Record<string, readonly (() => string | Program)[]>> = {
+  fma: [
+    product("by fma tile (64, 64, 8) warps (2, 2) stages 3 swizzle 0", { dtype: "f32" }),
+    product("by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", { dtype: "f32" }),
+  ],
+  mma: [
+    product("by mma tile (128, 128, 32) warps (2, 4) stages 3 swizzle 64"),
+    product("by mma tile (64, 64, 64) warps (2, 2) stages 4 swizzle 128", { dtype: "f16" }),
+    product("by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0"),
+    product("by mma tile (16, 128, 64) warps (1, 4) stages 4 swizzle 128", { behind: "gate" }),
+  ],
+  wgmma: [product("by wgmma tile (128, 96, 64) warps (8, 1) stages 3 swizzle 128 group 2")],
+  "wgmma gathered": [
+    product("by wgmma tile (128, 128, 64) warps (8, 1) stages 3 swizzle 128 results 2"),
+  ],
+  "wgmma blocks": [
+    product("by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 7"),
+  ],
+  "wgmma teams": [
+    product(
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 5 teams 2",
+    ),
+  ],
+  "wgmma ahead": [
+    product("by wgmma tile (128, 64, 64) warps (8, 1) stages 4 swizzle 128 results 1 ahead", {
+      behind: "gate",
+    }),
+  ],
+  "wgmma swapped": [
+    product("by wgmma tile (64, 16, 64) warps (4, 1) stages 4 swizzle 128 swapped", {
+      left: [16, k],
+    }),
+  ],
+  "wgmma f8": [
+    product("by wgmma tile (128, 64, 128) warps (8, 1) stages 3 swizzle 128 results 1", {
+      of: "f8e4m3fn",
+    }),
+  ],
+  rows: [
+    rows("softmax", "f32", "threads 256 lanes 4 together 1 keep registers", 1024),
+    rows("layerNorm", "bf16", "threads 128 lanes 8 together 2 keep operands", 1000),
+    rows("rmsNorm", "f16", "threads 512 lanes 1 together 1 keep memory", 1023),
+    rows("softmax", "bf16", "threads 16 lanes 8 together 4 keep registers", 128),
+  ],
+  attention: [
+    attention("by mma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
+    attention("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: false }),
+  ],
+  "attention wgmma": [
+    attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: false }),
+  ],
+  "attention wgmma causal gathered": [
+    attention("by wgmma tile (128, 128) warps 8 stages 2 gathered", { depth: 128, causal: true }),
+  ],
+  // Seeds of random kernels: all families, as the prices choose.
+  chosen: compiled(Array.from({ length: 24 }, (_, i) => 100 + i)),
+};
+
+function runOnce(source: string | Program): void {
+  const program = typeof source === "string" ? take(parseProgram(source)) : source;
+  const features = take(probeCuda());
+  const target = targets.get(program.target)!;
+  const instance = take(createCudaInstance(program, target, { device: take(features.open()) }));
+  const rng = new Rng(5);
+  for (const b of program.buffers) {
+    if (b.kind === "output") instance.memory.fill(b.name, 0xff);
+    if (b.kind !== "input" && b.kind !== "weight") continue;
+    instance.memory.write(b.name, randomBytes(capacityBytes(program, b), b.dtype, rng));
+  }
+  take(instance.runSync({}));
+  instance.dispose();
+}
+
+function randomBytes(count: number, dtype: keyof typeof dtypes, rng: Rng): Uint8Array {
+  const bytes = new Uint8Array(count);
+  const view = new DataView(bytes.buffer);
+  const width = dtypes[dtype].bits / 8;
+  const isFloat = dtypes[dtype].format !== undefined;
+  for (let at = 0; at < count; at += width) {
+    if (!isFloat) continue;
+    const code = encodeFloat(dtype as "f32", rng.normal());
+    if (width === 1) view.setUint8(at, code);
+    else if (width === 2) view.setUint16(at, code, true);
+    else view.setUint32(at, code, true);
+  }
+  return bytes;
+}
+
+const family = process.argv[process.argv.indexOf("--family") + 1];
+const chosen = process.argv.includes("--family") ? families[family!] : undefined;
+if (!chosen) console.log(Object.keys(families).join("\n"));
+let failed = 0;
+for (const [number, make] of (chosen ?? []).entries()) {
+  try {
+    runOnce(make());
+  } catch (error) {
+    failed++;
+    console.log(`FAIL ${family} ${number}: ${String(error).slice(0, 400)}`);
+  }
+}
+if (chosen) console.log(`${family}: ${chosen.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
