@@ -269,9 +269,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     [...emitter, ...threads],
     [
       [
-        "if (this.#meetings.has(task)) this.#barrier();\n        this.#launch",
-        "this.#launch",
+        "if (!this.#context.dealing && this.#meetings.has(task)) this.#barrier();",
+        "",
         "no barrier between launches",
+      ],
+      [
+        "f.get(launch).get(count).call(settle);",
+        "f.i32Const(0);",
+        "a thread goes on before all parts of a launch are finished",
       ],
       [
         'get(f.param(1)).op("i32.add").set(instance)',
@@ -592,7 +597,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "transposes compose the wrong way",
     ],
   ]),
-  ...inFile("src/rewrite/families/winograd.ts", rewriting, [
+  ...inFile("src/rewrite/filtering.ts", rewriting, [
     ["[0, 1, -1, 8, -8, 1],", "[0, 1, -1, 8, -8, 0],", "the last row of a tile lacks a term"],
   ]),
   ...inFile("src/rewrite/families/windows.ts", rewriting, [

@@ -120,7 +120,7 @@ const lines: readonly (readonly [name: string, argv: readonly string[]])[] = [
     ],
   ],
   ["no bound", ["optimize", "FOLDER/mlp.onnx", ...json]],
-  ["no program", ["optimize", "FOLDER/places.onnx", ...json]],
+  ["in stages", ["optimize", "FOLDER/places.onnx", ...json]],
   ["no such file", ["run", "FOLDER/none.onnx", "--random", "--json"]],
   ["no such option", ["verify", "FOLDER/mlp.onnx", "--fast"]],
   ["wrong state", ["optimize", "FOLDER/stateful.onnx", "--state", "x=y", "--target", "wasm"]],
