@@ -506,6 +506,26 @@ export const plantedFaults: readonly PlantedFault[] = [
       "a weight of another shape is believed",
     ],
   ]),
+  ...inFile("src/artifact/read-artifact.ts", artifacts, [
+    ['{ ...s, range: "checked" }', "s", "what a file says of its indices is believed"],
+  ]),
+  ...inFile("src/artifact/read-stages.ts", artifacts, [
+    ["checkOrder(graph, stages);", "", "a stage takes what nothing made"],
+    [
+      "if (program) checkPorts(part, program.meta);",
+      "",
+      "a stage's program has the ports of another",
+    ],
+    [
+      "if (made.get(name) !== kindOf(values[id]!))",
+      "if (!made.has(name))",
+      "a stage takes what is of another rank",
+    ],
+    ["checkNames(tensors, known, meta);", "", "tensors of no stage are let in"],
+  ]),
+  ...inFile("src/artifact/container.ts", artifacts, [
+    ["if (inner.size > 0) damaged(", "void (", "a stage without a program has one"],
+  ]),
   ...inFile("src/artifact/check-program.ts", artifacts, [
     [
       "if (!valid || placement?.arena !== arenaOfKind[kind]) {",

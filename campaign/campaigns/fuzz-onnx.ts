@@ -5,10 +5,10 @@
  * does in too long or with too much memory is done again in a new one, which decides: compilers that start
  * and garbage of thousands of earlier trials are not the trial's.
  */
-import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Campaign, Finding, Trial } from "../campaign.ts";
 import type { Answer } from "../fuzz/child.ts";
+import { type Died, WatchedChild } from "../fuzz/watched-child.ts";
 
 const limits = {
   processorMs: 5_000,
@@ -27,17 +27,15 @@ export const fuzzOnnx: Campaign = {
 };
 
 function watchedTrial(): Trial {
-  let child: ChildProcess | undefined;
-  const end = (): void => {
-    child?.kill("SIGKILL");
-    child = undefined;
-  };
-  process.on("exit", end);
+  let child: WatchedChild<Answer> | undefined;
   const attempt = async (seed: number): Promise<Finding> => {
     child ??= await startChild();
-    const answer = await ask(child, seed);
+    const answer = await child.ask(seed);
     const finding = judge(answer);
-    if ("died" in answer || finding !== answer.finding) end();
+    if ("died" in answer || finding !== answer.finding) {
+      child.end();
+      child = undefined;
+    }
     return finding;
   };
   return async (seed) => {
@@ -47,7 +45,7 @@ function watchedTrial(): Trial {
   };
 }
 
-function judge(answer: Answer | { readonly died: string }): Finding {
+function judge(answer: Answer | Died): Finding {
   if ("died" in answer) return { kind: "failed", reason: answer.died };
   const { finding, largestBytes, processorMs } = answer;
   if (largestBytes > limits.bytes) {
@@ -60,38 +58,10 @@ function judge(answer: Answer | { readonly died: string }): Finding {
   return finding;
 }
 
-async function startChild(): Promise<ChildProcess> {
+function startChild(): Promise<WatchedChild<Answer>> {
   const path = fileURLToPath(new URL("../fuzz/child.ts", import.meta.url));
-  const child = fork(path, { execArgv: ["--import", "tsx", "--max-old-space-size=1024"] });
-  // The campaign ends when its trials do, not when the child does.
-  child.unref();
-  child.channel?.unref();
-  const ready = await next(child, limits.startMs);
-  if (ready !== "ready") throw new Error(`the child does not start: ${JSON.stringify(ready)}`);
-  return child;
-}
-
-async function ask(child: ChildProcess, seed: number): Promise<Answer | { died: string }> {
-  const reply = next(child, limits.trialMs);
-  child.send(seed);
-  const answer = await reply;
-  if (typeof answer === "object" && "finding" in answer) return answer;
-  child.kill("SIGKILL");
-  return { died: String(typeof answer === "object" ? answer.died : answer) };
-}
-
-type Message = Answer | "ready" | { readonly died: string };
-
-/** The child's next message, or how it ended without one. */
-function next(child: ChildProcess, ms: number): Promise<Message> {
-  return new Promise((resolve) => {
-    const settle = (message: Message): void => {
-      clearTimeout(timer);
-      child.removeAllListeners("message").removeAllListeners("exit");
-      resolve(message);
-    };
-    const timer = setTimeout(() => settle({ died: `no answer within ${ms} ms` }), ms);
-    child.once("message", (message) => settle(message as Message));
-    child.once("exit", (code, signal) => settle({ died: `the process ended (${code ?? signal})` }));
+  return WatchedChild.start(path, ["--import", "tsx", "--max-old-space-size=1024"], {
+    startMs: limits.startMs,
+    answerMs: limits.trialMs,
   });
 }

@@ -21,9 +21,10 @@ import { randomTensor, type Tensor } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { type Finding, passed } from "../campaign.ts";
 import { randomGraph } from "../random-graph.ts";
+import { artifactSeeds } from "./artifact-seeds.ts";
 import { baseModels } from "./base-models.ts";
 import { deepModel } from "./deep-model.ts";
-import { forgedArtifacts, runOnce } from "./forged-artifact.ts";
+import { runOnce, stagedArtifact, wholeArtifact } from "./forged-artifact.ts";
 import { judge } from "./judge.ts";
 import { mutateBytes, mutateModel } from "./mutate.ts";
 import { outside } from "./outside.ts";
@@ -37,7 +38,7 @@ const opened = unwrap(
 );
 const session = unwrap(startSession(opened, 1));
 const model = new LoadedModel(opened, session);
-const artifact = forgedArtifacts(opened);
+const seeds = artifactSeeds(opened);
 
 const kinds: readonly ((rng: Rng) => Finding)[] = [
   (rng) => readModel(mutateBytes(baseModel(rng), rng), rng),
@@ -48,8 +49,10 @@ const kinds: readonly ((rng: Rng) => Finding)[] = [
   outside,
   inputs,
   damagedFile,
-  artifact,
-  artifact,
+  wholeArtifact(seeds),
+  wholeArtifact(seeds),
+  stagedArtifact(seeds),
+  stagedArtifact(seeds),
 ];
 
 export function hostileTrial(seed: number): Finding {

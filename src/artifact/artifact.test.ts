@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type OpenModel, openModel } from "../commands/library/open-model.ts";
+import { type OpenModel, openModel, startSession } from "../commands/library/open-model.ts";
 import { sampleModel } from "../commands/library/sample-model.test-support.ts";
+import { tensor } from "../commands/library/tensor.ts";
+import { writeModel } from "../frontend/onnx/model-writer.ts";
 import {
   readSafetensors,
   type Safetensor,
@@ -56,8 +58,12 @@ function codeOf(file: Uint8Array): string {
 }
 
 /** The artifact with some tensors replaced, and, if asked, hashes that agree with them. */
-function changed(edit: (tensors: Map<string, Safetensor>) => void, rehash: boolean): Uint8Array {
-  const read = readSafetensors(bytes);
+function changed(
+  edit: (tensors: Map<string, Safetensor>) => void,
+  rehash: boolean,
+  original = bytes,
+): Uint8Array {
+  const read = readSafetensors(original);
   if (!read.ok) throw new Error("unreadable");
   const tensors = new Map(read.value);
   edit(tensors);
@@ -177,6 +183,39 @@ describe("artifact", () => {
     });
     const notes = refused.ok ? [] : (refused.diagnostics[0]!.notes ?? []);
     expect(notes.join("; ")).toMatch(/outside at k = 23/);
+  });
+
+  it("refuses numbers that no proof can compute with, and values that are bound twice", () => {
+    const program = "target.wasm.program";
+    const edited = (from: string, to: string) => changed(replaceText(program, from, to), true);
+    for (const extent of [2 ** 53 - 1, 2 ** 52]) {
+      expect(codeOf(edited("for k < 24", `for k < ${extent}`))).toMatch(/^PRG0[16]0$/);
+      expect(codeOf(edited("k]", `${extent}*k]`))).toMatch(/^PRG0[16]0$/);
+    }
+    const [line] = /^ +let .*\n/m.exec(printProgram(content.targets.get("wasm")!.program))!;
+    expect(codeOf(edited(line, line + line))).toBe("PRG001");
+  });
+
+  it("checks indices that data give in every run, whatever the program says of them", () => {
+    const model = writeModel({
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: [4, 3] }],
+      outputs: ["y"],
+      weights: { k: tensor("i64", [2], [3n, 1n]) },
+      nodes: [{ op: "Gather", inputs: ["x", "k"], outputs: ["y"] }],
+    });
+    const wish = { target: "wasm", shapes: {}, seed: 3 };
+    const { artifact } = taken(openModel({ bytes: model }, wish));
+    const written = writeArtifact(artifact);
+    const program = "target.wasm.program";
+    expect(text(taken(readSafetensors(written)).get(program)!)).toContain("< 4 proved");
+    const codes = ["3, 1", "4, 1", "1000000, 1"].map((values) => {
+      const file = changed(replaceText("graph", "3, 1", values), true, written);
+      const session = taken(startSession(taken(openModel({ bytes: file }, wish)), 1));
+      const run = session.run({ x: tensor("f32", [4, 3], new Float32Array(12)) });
+      return run.ok ? "ok" : run.diagnostics[0]!.code;
+    });
+    expect(codes).toEqual(["ok", "RUN006", "RUN006"]);
   });
 
   it("refuses a target that is unknown here (ART006)", () => {

@@ -2,13 +2,16 @@
  * A container (container.ts) to the artifact that it holds, checked: the grammar of every text, the
  * graph's types, each weight against the graph, and each program against the graph and its weights, and
  * by itself (program/validate/): texts and hashes that were forged together give no program that reads
- * or writes outside its buffers, races or waits for ever. What fails a check is a diagnostic.
+ * or writes outside its buffers, races or waits for ever. Indices that data give are checked in every run.
+ * What fails a check is a diagnostic.
  */
 import type { Graph, WeightStore } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import type { Program } from "../program/program.ts";
 import { parseProgram } from "../program/program-parse.ts";
+import type { Statement } from "../program/statement.ts";
 import { validateProgram } from "../program/validate/validate.ts";
+import { mapStatements } from "../program/walk.ts";
 import type { Schedule } from "../schedule/directive.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
 import { storageBytes } from "../semantics/dtype.ts";
@@ -97,7 +100,7 @@ function checkValid(program: Program): void {
 
 function readTarget(name: string, text: (tensor: string) => string): TargetCode {
   const program = within(tensorNames.program(name), () =>
-    take(parseProgram(text(tensorNames.program(name)))),
+    checkedIndices(take(parseProgram(text(tensorNames.program(name))))),
   );
   const schedules = within(tensorNames.schedules(name), () =>
     splitSchedules(text(tensorNames.schedules(name))).map((s) => take(parseSchedule(s))),
@@ -105,6 +108,20 @@ function readTarget(name: string, text: (tensor: string) => string): TargetCode 
   const foreign = schedules.find((s: Schedule) => s.target !== name);
   if (foreign) damaged(`a schedule of target ${name} is for ${foreign.target}`);
   return { program, schedules };
+}
+
+/**
+ * Indices that come from data are checked when they are used, whatever the file says of them: that they are
+ * in range is known to who made the program, and no proof of the program's text alone shows it.
+ */
+function checkedIndices(program: Program): Program {
+  const body = (statements: readonly Statement[]): readonly Statement[] =>
+    mapStatements(statements, (s) => [s.kind === "letIndex" ? { ...s, range: "checked" } : s]);
+  const kernels = program.kernels.map((kernel) => ({
+    ...kernel,
+    roles: kernel.roles.map((role) => ({ ...role, body: body(role.body) })),
+  }));
+  return { ...program, kernels };
 }
 
 /** One text a schedule: each begins at the start of a line, its directives are indented. */

@@ -92,6 +92,25 @@ describe("artifacts of models in stages", () => {
     expect(shared).toEqual(["ART002"]);
   });
 
+  it("are refused where programs have other ports, values another type, tensors another stage", () => {
+    const ports = forged((meta) => {
+      Object.assign(meta.stages.find((stage) => stage)!, { inputs: [], outputs: [] });
+    });
+    expect(ports).toEqual(["ART005"]);
+    // The same names, and a rank that the stage before does not make.
+    const retyped = forged((_, texts) => {
+      const sum = `reduce(mixed) {kind: sum, axes: [0], keepDims: false} : f32[]`;
+      const head = "(places: i64[nonZero], mixed: f32[240]) -> (sum) where 1 <= nonZero <= 20";
+      texts.set("stage.2.part", `graph "graph" ${head} {\n  sum = ${sum}\n}\n`);
+    });
+    expect(retyped).toEqual(["ART002"]);
+    const unused = forged((meta, texts) => {
+      const reference = meta.stages.indexOf(null);
+      texts.set(`stage.${reference}.graph`, partOf(reference));
+    });
+    expect(unused).toEqual(["ART002"]);
+  });
+
   it("are refused where a stage takes what nothing made before it (ART002, ART005)", () => {
     const renamed = (stage: number) =>
       forged(

@@ -349,6 +349,7 @@ class KernelCheck {
     for (const s of body) {
       this.#statement(s, scope, role);
       if (s.kind === "let") {
+        if (values.has(s.name)) this.#add("PRG001", `value name ${s.name} is taken`, role);
         values.set(s.name, s.value);
         if (s.name.includes(".")) this.#add("PRG001", `value name ${s.name} has a dot`, role);
       }

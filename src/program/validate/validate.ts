@@ -20,6 +20,7 @@
  * be proved and where. Assumed, not proved: `proved` ranges of letIndex (their maker's claim; the
  * interpreter tests it), and that weights and inputs hold what the graph says.
  */
+import { withinExactIntegers } from "../../semantics/index-expr.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { Program } from "../program.ts";
 import { checkDependents } from "./dependents.ts";
@@ -42,12 +43,19 @@ const usualLimits: ProofLimits = { stepsRunWhole: 100_000 };
 /** The program itself when it is valid, else what is wrong with it. */
 export function validateProgram(program: Program, limits = usualLimits): Result<Program> {
   const report = new Report();
-  checkStructure(program, report);
-  if (report.isClean) {
-    const records = checkTasks(program, report, limits.stepsRunWhole);
-    checkTaskOrder(program, records, report);
-    checkDependents(program, report);
-    checkPlacements(program, records, report);
-  }
+  // Programs come from files too: their numbers may be such that a proof leaves the exact integers.
+  withinExactIntegers(
+    () => checkAll(program, report, limits),
+    (why) => report.add("PRG060", why),
+  );
   return report.isClean ? ok(program) : { ok: false, diagnostics: report.diagnostics };
+}
+
+function checkAll(program: Program, report: Report, limits: ProofLimits): void {
+  checkStructure(program, report);
+  if (!report.isClean) return;
+  const records = checkTasks(program, report, limits.stepsRunWhole);
+  checkTaskOrder(program, records, report);
+  checkDependents(program, report);
+  checkPlacements(program, records, report);
 }
