@@ -10,7 +10,7 @@ import { spread } from "./campaigns/mutants.ts";
 import { readCampaignCommandLine } from "./command-line.ts";
 import { plantedFaults } from "./planted-faults.ts";
 import { randomGraph } from "./random-graph.ts";
-import { campaigns } from "./registry.ts";
+import { campaignNames, loadCampaigns } from "./registry.ts";
 import { closingLine, type Failure, runCampaign } from "./run-campaign.ts";
 
 const sample: Campaign = {
@@ -85,9 +85,12 @@ describe("readCampaignCommandLine", () => {
   );
 });
 
-test("campaigns have distinct names and targets", () => {
-  expect(new Set(campaigns.map((c) => c.name)).size).toBe(campaigns.length);
+test("campaigns have the names that they are loaded by, and targets", async () => {
+  const campaigns = await loadCampaigns([]);
+  expect(campaigns.map((c) => c.name)).toEqual(campaignNames);
   for (const c of campaigns) expect(c.targets.length).toBeGreaterThan(0);
+  const named = await loadCampaigns(["--seed", "3", "models", "--only", "solver"]);
+  expect(named.map((c) => c.name)).toEqual(["models", "solver"]);
 });
 
 describe("planted faults", () => {

@@ -6,7 +6,7 @@
 import { exitCodes, runToExit } from "../bench/refusal.ts";
 import type { Finding } from "./campaign.ts";
 import { type CampaignCommandLine, nameOf, readCampaignCommandLine } from "./command-line.ts";
-import { campaigns } from "./registry.ts";
+import { loadCampaigns } from "./registry.ts";
 import { closingLine, type Failure, runCampaign, type Tally } from "./run-campaign.ts";
 
 /** Progress without a terminal: one line in this many milliseconds. */
@@ -52,7 +52,8 @@ function printJson(line: CampaignCommandLine, tally: Tally, durationMs: number):
 
 async function main(): Promise<number> {
   const start = performance.now();
-  const line = readCampaignCommandLine(process.argv.slice(2), campaigns);
+  const words = process.argv.slice(2);
+  const line = readCampaignCommandLine(words, await loadCampaigns(words));
   const out = line.json ? process.stderr : process.stdout;
   const tally = await runCampaign({
     trial: await line.campaign.open(line.target),

@@ -1,48 +1,39 @@
-/** All campaigns that `npm run campaign -- NAME` knows, one file each. */
+/**
+ * All campaigns that `npm run campaign -- NAME` knows, one file each. Only those that are asked for are loaded:
+ * all of them together take seconds.
+ */
 import type { Campaign } from "./campaign.ts";
-import { affine } from "./campaigns/affine.ts";
-import { bigModels } from "./campaigns/big-models.ts";
-import { browser } from "./campaigns/browser.ts";
-import { conformance } from "./campaigns/conformance.ts";
-import { congruence } from "./campaigns/congruence.ts";
-import { convNets } from "./campaigns/conv-nets.ts";
-import { exported } from "./campaigns/export.ts";
-import { extraction } from "./campaigns/extraction.ts";
-import { fuzzOnnx } from "./campaigns/fuzz-onnx.ts";
-import { gpuMutants } from "./campaigns/gpu-mutants.ts";
-import { instructionLegality } from "./campaigns/instruction-legality.ts";
-import { kernelLimits } from "./campaigns/kernel-limits.ts";
-import { models } from "./campaigns/models.ts";
-import { mutants } from "./campaigns/mutants.ts";
-import { peerOps } from "./campaigns/peer-ops.ts";
-import { placement } from "./campaigns/placement.ts";
-import { ptx } from "./campaigns/ptx.ts";
-import { randomOps } from "./campaigns/random-ops.ts";
-import { rules } from "./campaigns/rules.ts";
-import { scheduleLegality } from "./campaigns/schedule-legality.ts";
-import { solver } from "./campaigns/solver.ts";
 
-export const campaigns: readonly Campaign[] = [
-  // one a line
-  affine,
-  scheduleLegality,
-  conformance,
-  fuzzOnnx,
-  instructionLegality,
-  ptx,
-  gpuMutants,
-  congruence,
-  extraction,
-  models,
-  bigModels,
-  randomOps,
-  peerOps,
-  convNets,
-  placement,
-  kernelLimits,
-  rules,
-  exported,
-  solver,
-  browser,
-  mutants,
-];
+const loaders: Readonly<Record<string, () => Promise<Campaign>>> = {
+  affine: async () => (await import("./campaigns/affine.ts")).affine,
+  "schedule-legality": async () =>
+    (await import("./campaigns/schedule-legality.ts")).scheduleLegality,
+  conformance: async () => (await import("./campaigns/conformance.ts")).conformance,
+  "fuzz-onnx": async () => (await import("./campaigns/fuzz-onnx.ts")).fuzzOnnx,
+  "instruction-legality": async () =>
+    (await import("./campaigns/instruction-legality.ts")).instructionLegality,
+  ptx: async () => (await import("./campaigns/ptx.ts")).ptx,
+  "gpu-mutants": async () => (await import("./campaigns/gpu-mutants.ts")).gpuMutants,
+  congruence: async () => (await import("./campaigns/congruence.ts")).congruence,
+  extraction: async () => (await import("./campaigns/extraction.ts")).extraction,
+  models: async () => (await import("./campaigns/models.ts")).models,
+  "big-models": async () => (await import("./campaigns/big-models.ts")).bigModels,
+  "random-ops": async () => (await import("./campaigns/random-ops.ts")).randomOps,
+  "peer-ops": async () => (await import("./campaigns/peer-ops.ts")).peerOps,
+  "conv-nets": async () => (await import("./campaigns/conv-nets.ts")).convNets,
+  placement: async () => (await import("./campaigns/placement.ts")).placement,
+  "kernel-limits": async () => (await import("./campaigns/kernel-limits.ts")).kernelLimits,
+  rules: async () => (await import("./campaigns/rules.ts")).rules,
+  export: async () => (await import("./campaigns/export.ts")).exported,
+  solver: async () => (await import("./campaigns/solver.ts")).solver,
+  browser: async () => (await import("./campaigns/browser.ts")).browser,
+  mutants: async () => (await import("./campaigns/mutants.ts")).mutants,
+};
+
+export const campaignNames = Object.keys(loaders);
+
+/** The campaigns whose names are among the words of a command line, or all where none is. */
+export function loadCampaigns(words: readonly string[]): Promise<readonly Campaign[]> {
+  const named = campaignNames.filter((name) => words.includes(name));
+  return Promise.all((named.length > 0 ? named : campaignNames).map((name) => loaders[name]!()));
+}

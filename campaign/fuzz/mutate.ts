@@ -177,14 +177,15 @@ const changes: Readonly<Record<string, Change>> = {
 /** If in If in If, each with the node list of the graph around it. */
 function nest(graph: GraphProto, depth: number): void {
   let nodes: NodeProto[] = graph.node;
+  // Both branches are one object: written out, a few levels are all that fits, of what is not nested yet.
+  const doubled = nodes.some((n) => n.opType === "If") ? 0 : 8;
   const output = graph.output.map((o) => o.name);
   for (let i = 0; i < depth; i++) {
     const g = { node: nodes, output: graph.output };
     const branches = ["then_branch", "else_branch"].map((name) =>
       create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.GRAPH, g }),
     );
-    // Both branches are one object: written out, a few levels are all that fits.
-    const attribute = i < 8 ? branches : branches.slice(0, 1);
+    const attribute = i < doubled ? branches : branches.slice(0, 1);
     nodes = [create(NodeProtoSchema, { opType: "If", input: ["go"], output, attribute })];
   }
   graph.node = nodes;
