@@ -506,7 +506,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       "a weight of another shape is believed",
     ],
   ]),
-  ...inFile("src/artifact/read-artifact.ts", artifacts, [
+  ...inFile("src/artifact/checked-indices.ts", artifacts, [
     ['{ ...s, range: "checked" }', "s", "what a file says of its indices is believed"],
   ]),
   ...inFile("src/artifact/read-stages.ts", artifacts, [

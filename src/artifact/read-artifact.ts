@@ -9,9 +9,7 @@ import type { Graph, WeightStore } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import type { Program } from "../program/program.ts";
 import { parseProgram } from "../program/program-parse.ts";
-import type { Statement } from "../program/statement.ts";
 import { validateProgram } from "../program/validate/validate.ts";
-import { mapStatements } from "../program/walk.ts";
 import type { Schedule } from "../schedule/directive.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
 import { storageBytes } from "../semantics/dtype.ts";
@@ -35,6 +33,7 @@ import {
   tensorNames,
 } from "./artifact.ts";
 import { checkPorts, checkProgram } from "./check-program.ts";
+import { checkedIndices } from "./checked-indices.ts";
 import { type Container, damaged, openContainer, readText, take } from "./container.ts";
 
 export interface ReadOptions {
@@ -108,20 +107,6 @@ function readTarget(name: string, text: (tensor: string) => string): TargetCode 
   const foreign = schedules.find((s: Schedule) => s.target !== name);
   if (foreign) damaged(`a schedule of target ${name} is for ${foreign.target}`);
   return { program, schedules };
-}
-
-/**
- * Indices that come from data are checked when they are used, whatever the file says of them: that they are
- * in range is known to who made the program, and no proof of the program's text alone shows it.
- */
-function checkedIndices(program: Program): Program {
-  const body = (statements: readonly Statement[]): readonly Statement[] =>
-    mapStatements(statements, (s) => [s.kind === "letIndex" ? { ...s, range: "checked" } : s]);
-  const kernels = program.kernels.map((kernel) => ({
-    ...kernel,
-    roles: kernel.roles.map((role) => ({ ...role, body: body(role.body) })),
-  }));
-  return { ...program, kernels };
 }
 
 /** One text a schedule: each begins at the start of a line, its directives are indented. */

@@ -53,6 +53,7 @@ import type { Target } from "../target/target.ts";
 import { lowerAttention } from "./attention/lower-attention.ts";
 import { Block, Names } from "./block.ts";
 import { type TileBox, tileBox } from "./footprint.ts";
+import { sumInParts } from "./long-sums.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 import { lowerProduct } from "./product/lower-product.ts";
@@ -254,7 +255,11 @@ class KernelLowering {
   #nest(scheduled: ScheduledStatement): NestLowering {
     const name = scheduled.statement.name;
     const operand = (tensor: string): Operand => this.#operand(name, tensor);
-    const nest = new NestLowering({ ...this.#context, operand }, scheduled);
+    // Blocks of threads have short sums each.
+    const { scheduled: parts, outside } = this.#target.blocks
+      ? { scheduled, outside: 0 }
+      : sumInParts(this.#region, scheduled);
+    const nest = new NestLowering({ ...this.#context, operand }, parts, outside);
     const guests = this.#region.fused.filter((f) => f.into === name);
     const staged = this.#region.staged.filter((s) => s.statement === name);
     const order = this.#region.statements.map((s) => s.statement.name);

@@ -89,11 +89,14 @@ export interface TilePoint {
 export class NestLowering {
   readonly context: KernelContext;
   readonly plan: NestPlan;
+  readonly outsideParts: number;
   /** Called once per depth of outer loops; must call `proceed` exactly once. */
   interrupt?: (depth: number, place: Place, proceed: () => void) => void;
 
-  constructor(context: KernelContext, scheduled: ScheduledStatement) {
+  /** @param outsideParts reduce loops outside the parts of a sum; 0: it has no parts (long-sums.ts) */
+  constructor(context: KernelContext, scheduled: ScheduledStatement, outsideParts = 0) {
     this.context = context;
+    this.outsideParts = outsideParts;
     this.plan = planNest(scheduled, [...scheduled.ragged, ...this.#ownGuard(scheduled)]);
   }
 

@@ -3,7 +3,8 @@
  * per point of the tile, and the epilogue on the accumulators before the only store.
  *
  * A vector loop over the reduction keeps one partial result per lane (it reassociates) and combines the
- * lanes at the end; its ragged end adds single lanes beside identities.
+ * lanes at the end; its ragged end adds single lanes beside identities. A long sum is added up in parts
+ * (long-sums.ts).
  */
 
 import type { Buffer } from "../program/program.ts";
@@ -57,12 +58,7 @@ export class ReductionLowering {
   }
 
   lower(place: Place): void {
-    this.#accumulators = this.#makeAccumulators();
-    this.#forEachPoint(place, (point, inside) => {
-      this.#reduction.monoid.identity.forEach((identity, component) => {
-        this.#storeAccumulator(inside.block, component, point, this.#literal(identity));
-      });
-    });
+    this.#begin(place);
     const skip = this.#unguarded ? [] : this.#skipped();
     const inside = { ...place, block: place.block, pending: [...place.pending, ...skip] };
     this.#nest.settle(
@@ -86,6 +82,34 @@ export class ReductionLowering {
     });
   }
 
+  /** New accumulators, set to the identity. */
+  #begin(place: Place): void {
+    this.#accumulators = this.#makeAccumulators();
+    this.#forEachPoint(place, (point, inside) => {
+      this.#reduction.monoid.identity.forEach((identity, component) => {
+        this.#storeAccumulator(inside.block, component, point, this.#literal(identity));
+      });
+    });
+  }
+
+  /** What `fill` adds up is a sum of its own, which then joins the whole one. */
+  #lowerPart(place: Place, fill: () => void): void {
+    const whole = this.#accumulators;
+    this.#begin(place);
+    const part = this.#accumulators;
+    fill();
+    this.#forEachPoint(place, (point, { block }) => {
+      this.#accumulators = part;
+      const [term] = this.#reduction.monoid.identity.map((_, i) => this.#loadAccumulator(i, point));
+      this.#accumulators = whole;
+      const old = this.#freeze(this.#loadAccumulator(0, point), block);
+      const { dtype, lanes } = old;
+      const value: Expr = { kind: "apply", op: "add", dtype, lanes, operands: [old, term!] };
+      this.#storeAccumulator(block, 0, point, value);
+    });
+    this.#accumulators = whole;
+  }
+
   /** Skip conditions that hold for the whole tile at once; the others stay on the loads. */
   #skipped(): readonly Condition[] {
     const names = this.#shape.tile.map((l) => l.name);
@@ -97,6 +121,15 @@ export class ReductionLowering {
   }
 
   #lowerLoops(depth: number, place: Place): void {
+    const { outsideParts } = this.#nest;
+    if (depth > 0 && depth === outsideParts) {
+      this.#lowerPart(place, () => this.#lowerTerms(depth, place));
+    } else {
+      this.#lowerTerms(depth, place);
+    }
+  }
+
+  #lowerTerms(depth: number, place: Place): void {
     const loop = this.#nest.plan.reduce[depth];
     if (!loop) {
       this.#update(place, this.#shape.lane);

@@ -188,6 +188,15 @@ function loopPosition(s: ScheduledStatement, d: Directive, name: string): number
   });
 }
 
+/** One statement with one of its loops split; a split that cannot be made is rejected. */
+export function splitStatement(
+  region: ScheduledRegion,
+  statement: ScheduledStatement,
+  directive: Of<"split">,
+): ScheduledStatement {
+  return split(region, statement, directive, directive);
+}
+
 /** loop = outer * factor + inner. */
 function split(
   state: ScheduledRegion,

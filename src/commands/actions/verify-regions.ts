@@ -1,4 +1,5 @@
 /** `verify` where the oracle of the whole model is over the budget: its regions by samples. */
+import { checkedIndices } from "../../artifact/checked-indices.ts";
 import { type CompiledModel, compileModel } from "../../compile.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -33,7 +34,8 @@ function regionsOf(opened: OpenModel, neededSeconds: number): Result<CompiledMod
   if (opened.origin) return ok(opened.origin.compiled);
   const again = compileModel(opened.artifact, { target: opened.target });
   if (!again.ok) return again;
-  if (printProgram(again.value.plan.program) === printProgram(opened.code.program)) return again;
+  const found = checkedIndices(again.value.plan.program);
+  if (printProgram(found) === printProgram(opened.code.program)) return again;
   return fail(
     diagnostic("VER004", "the artifact's program is not what its graph compiles to here", {
       help: `verify it whole: --budget ${Math.ceil(neededSeconds)}`,
