@@ -23,7 +23,7 @@ import { regionHash } from "../region/region-hash.ts";
 import { applySchedule } from "../schedule/apply.ts";
 import { enumerateBlockSchedules } from "../schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../schedule/directive.ts";
-import { tileEstimateNs } from "../schedule/states/region-states.ts";
+import { type CheapTiles, tileEstimateNs } from "../schedule/states/region-states.ts";
 import { TileSpace } from "../schedule/states/tile-space.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
@@ -47,6 +47,7 @@ export class GraphPricer {
   readonly #graphs = new Map<string, Result<readonly string[]>>();
   readonly #regions = new Map<string, Region>();
   readonly #prices = new Map<string, number>();
+  readonly #cheap: CheapTiles = new Map();
 
   constructor(target: Target, core: CoreFigures = coreFigures(target)) {
     this.#target = target;
@@ -112,7 +113,7 @@ export class GraphPricer {
       return Math.min(limitNs, this.#priced(region, plain));
     }
     const pricer = tilePricer(region, target, this.#core);
-    return tileEstimateNs(region, target, pricer, limitNs);
+    return tileEstimateNs(region, target, { pricer, limitNs, cheap: this.#cheap });
   }
 
   #priced(region: Region, schedule: Schedule): number {

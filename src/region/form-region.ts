@@ -16,11 +16,13 @@ export interface AnalysedProgram {
   readonly program: NestProgram;
   readonly uses: Uses;
   readonly order: ItemOrder;
+  /** Groups that were composed before, and anchors with the first of their epilogues. */
+  readonly composed: Map<string, Composition>;
 }
 
 export function analyseProgram(program: NestProgram): AnalysedProgram {
   const uses = findUses(program);
-  return { program, uses, order: new ItemOrder(program, uses) };
+  return { program, uses, order: new ItemOrder(program, uses), composed: new Map() };
 }
 
 export function statementNamed({ program, uses }: AnalysedProgram, name: string): Statement {
@@ -36,12 +38,36 @@ export function groupPosition({ uses }: AnalysedProgram, group: Group): number {
 
 /** The statement of a group, or why its members cannot be one statement. */
 export function composeGroup(analysed: AnalysedProgram, group: Group): Composition {
-  let statement = statementNamed(analysed, group.anchor);
-  for (const name of group.epilogue) {
-    const next = composeEpilogue(analysed.program, statement, statementNamed(analysed, name));
-    if (next.kind === "refused") return next;
-    statement = next.statement;
-  }
+  const key = [group.anchor, ...group.epilogue, "", ...group.inlined].join(" ");
+  const known = analysed.composed.get(key) ?? composeAnew(analysed, group);
+  analysed.composed.set(key, known);
+  return known;
+}
+
+/** The anchor with its epilogues, and with all tensors that they write. */
+function composeEpilogues(
+  analysed: AnalysedProgram,
+  anchor: string,
+  epilogue: readonly string[],
+): Composition {
+  const last = epilogue.at(-1);
+  if (last === undefined) return { kind: "composed", statement: statementNamed(analysed, anchor) };
+  const key = [anchor, ...epilogue].join(" ");
+  const known = analysed.composed.get(key);
+  if (known) return known;
+  const before = composeEpilogues(analysed, anchor, epilogue.slice(0, -1));
+  const made =
+    before.kind === "refused"
+      ? before
+      : composeEpilogue(analysed.program, before.statement, statementNamed(analysed, last));
+  analysed.composed.set(key, made);
+  return made;
+}
+
+function composeAnew(analysed: AnalysedProgram, group: Group): Composition {
+  const grown = composeEpilogues(analysed, group.anchor, group.epilogue);
+  if (grown.kind === "refused") return grown;
+  let { statement } = grown;
   const position = groupPosition(analysed, group);
   const members = new Set(
     [group.anchor, ...group.epilogue].map((n) => analysed.uses.statementAt.get(n)!),

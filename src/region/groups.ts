@@ -104,7 +104,6 @@ class Planner {
   readonly #options: GroupOptions;
   readonly #refusals = new Map<string, Refusal>();
   readonly #claimed = new Set<string>();
-  readonly #composed = new Map<string, Composition>();
   #groups: Group[] = [];
 
   constructor(analysed: AnalysedProgram, options: GroupOptions) {
@@ -119,10 +118,7 @@ class Planner {
   }
 
   #compose(group: Group): Composition {
-    const key = [group.anchor, ...group.epilogue, "", ...group.inlined].join(" ");
-    const known = this.#composed.get(key) ?? composeGroup(this.#analysed, group);
-    this.#composed.set(key, known);
-    return known;
+    return composeGroup(this.#analysed, group);
   }
 
   absorbEpilogues(): void {

@@ -52,9 +52,9 @@ function network({ inputs, outputs, size, stride = 1, groups = 1 }: Layer): Mode
 
 const opsOf = ({ graph }: Model): readonly string[] => graph.nodes.map((n) => n.op);
 
-/** One region a graph, dear where it convolves. */
+/** One region a graph, dear where it convolves; the guide says so too. */
 const willing: Pricer = {
-  op: () => 1,
+  op: ({ op }) => (op === "convolution" ? 100 : 1),
   regions: ({ nodes }) => ok([nodes.some((n) => n.op === "convolution") ? "direct" : "filtered"]),
   region: (name) => (name === "direct" ? 3 : 1),
 };
@@ -86,9 +86,25 @@ it.each([
 
 it("leaves what the prices say is cheaper as it is", () => {
   const dear: Pricer = {
-    op: () => 1,
+    op: willing.op,
     regions: willing.regions,
     region: (name) => 4 - willing.region(name),
   };
   expect(filterConvolutions(network({ inputs: 64, outputs: 64, size: 14 }), dear)).toBeUndefined();
+});
+
+it("asks no price where arithmetic and bytes alone say that it is dearer", () => {
+  const asked: string[] = [];
+  const counting: Pricer = {
+    op: (call, ranges) => pricer.op(call, ranges),
+    regions: (graph) => {
+      asked.push(graph.name);
+      return pricer.regions(graph);
+    },
+    region: (name) => pricer.region(name),
+  };
+  expect(
+    filterConvolutions(network({ inputs: 8, outputs: 8, size: 12 }), counting),
+  ).toBeUndefined();
+  expect(asked).toEqual([]);
 });

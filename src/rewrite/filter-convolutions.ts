@@ -4,14 +4,16 @@
  * saves. No saturation is needed: a convolution is one operation, whatever stands around it, and those of
  * one shape are priced once. F(4 x 4) is left out: it loses three bits more than sums do.
  */
+import type { AnyAttrs } from "../graph/attr-schema.ts";
 import { GraphBuilder } from "../graph/builder.ts";
+import { rangesOf } from "../graph/counts.ts";
 import type { Graph, Model, Node, NodeOf, ValueId, WeightStore } from "../graph/graph.ts";
 import { printType } from "../graph/tensor-type.ts";
 import { rebuildGraph } from "../graph/transforms/rebuild.ts";
 import { constantValue } from "../semantics/index-expr.ts";
 import { invariant, unreachable } from "../support/invariant.ts";
 import { type Filtered, filter, type NodeWriter, two } from "./filtering.ts";
-import { countRegions, type Pricer, savedNs } from "./savings.ts";
+import { countRegions, type Pricer, savedNs, totalNs } from "./savings.ts";
 
 export interface FilteredModel {
   readonly model: Model;
@@ -88,14 +90,37 @@ function savingOf(node: NodeOf<"convolution">, graph: Graph, pricer: Pricer): nu
     // Symbols of the batch keep their ranges.
     for (const { name, min, max } of graph.symbols) b.symbol(name, min, max);
     const ids = [b.input("x", x!), b.weight("w", w!)] as const;
-    return countRegions({ graph: b.finish([write(b, ids)]), weights: noStore }, pricer);
+    return b.finish([write(b, ids)]);
   };
   const direct = alone((b, operands) => b.node("convolution", operands, node.attrs));
   const other = alone((b, operands) => filtered(b, node, graph, operands));
-  if (!direct.ok || !other.ok) return 0;
-  const saved = savedNs(direct.value, other.value, pricer);
-  const whole = [...direct.value].reduce((ns, [key, n]) => ns + n * pricer.region(key), 0);
+  const enough = 1 - leastSaving;
+  // Arithmetic and bytes alone rule out few channels and small maps, at a hundredth of what prices take.
+  if (guideNs(other, pricer) >= enough * guideNs(direct, pricer)) return 0;
+  const [before, after] = [direct, other].map((layer) =>
+    countRegions({ graph: layer, weights: noStore }, pricer),
+  );
+  if (!before!.ok || !after!.ok) return 0;
+  const whole = totalNs(before!.value, pricer);
+  const saved = savedNs(before!.value, after!.value, pricer);
   return saved > leastSaving * whole ? saved : 0;
+}
+
+/** What the operations of a graph take by the guide, without those on weights alone. */
+function guideNs(graph: Graph, pricer: Pricer): number {
+  const constants = constantValues(graph);
+  const ranges = rangesOf(graph);
+  const type = (id: ValueId) => graph.values[id]!.type;
+  let ns = 0;
+  for (const { op, attrs, inputs, outputs } of graph.nodes) {
+    const [first] = outputs as [ValueId];
+    if (constants.has(first)) continue;
+    ns += pricer.op(
+      { op, attrs: attrs as AnyAttrs, inputs: inputs.map(type), output: type(first) },
+      ranges,
+    );
+  }
+  return ns;
 }
 
 function filtered(

@@ -180,9 +180,12 @@ function rankedCuts(space: ChainSpace, pricing: ChainPricing): readonly RankedCu
 /** By the class of the piece: layers and sub-chains ask the same. */
 function estimateOf(region: Region, { target, memory, pricerOf }: ChainPricing): number {
   const key = `piece ${regionClass(region).key}`;
-  const known = memory.prices.get(key) ?? tileEstimateNs(region, target, pricerOf(region));
-  memory.prices.set(key, known);
-  return known;
+  const known = memory.prices.get(key);
+  if (known !== undefined) return known;
+  const asked = { pricer: pricerOf(region), cheap: memory.cheap };
+  const ns = tileEstimateNs(region, target, asked);
+  memory.prices.set(key, ns);
+  return ns;
 }
 
 function bestTile(

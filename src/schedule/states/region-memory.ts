@@ -6,12 +6,14 @@
 import type { KnownChain } from "../chains/chain-states.ts";
 import { LegalityClasses } from "../legality/legality-class.ts";
 import { KnownStates } from "./known-states.ts";
+import type { CheapTiles } from "./region-states.ts";
 
 export interface RegionMemory {
   /** States that narrowing left. */
   readonly states: KnownStates;
   /** By how much the code of a tile is dearer than its coarse price (refine-states.ts). */
   readonly tiles: Map<string, number>;
+  readonly cheap: CheapTiles;
   /** Of regions by themselves, where layouts are chosen. */
   readonly prices: Map<string, number>;
   /** Into which parts chains of regions were cut that run together, by the numbers of their members. */
@@ -26,6 +28,7 @@ export function emptyMemory(): RegionMemory {
   return {
     states: new KnownStates(),
     tiles: new Map(),
+    cheap: new Map(),
     prices: new Map(),
     chains: new Map(),
     chainStates: new Map(),

@@ -13,7 +13,7 @@ export interface PricingOptions {
   readonly target: Target;
   readonly pricerOf: (region: Region) => TilePricer;
   readonly priceOf: (scheduled: ScheduledRegion) => number;
-  readonly memory: Pick<RegionMemory, "prices">;
+  readonly memory: Pick<RegionMemory, "prices" | "cheap">;
 }
 
 export class RegionPrices {
@@ -33,8 +33,10 @@ export class RegionPrices {
   }
 
   #price(region: Region): number {
-    const { target, pricerOf, priceOf } = this.#options;
-    if (TileSpace.applies(region)) return tileEstimateNs(region, target, pricerOf(region));
+    const { target, pricerOf, priceOf, memory } = this.#options;
+    if (TileSpace.applies(region)) {
+      return tileEstimateNs(region, target, { pricer: pricerOf(region), cheap: memory.cheap });
+    }
     const plain = { region: region.name, target: target.name, directives: [] };
     const applied = applySchedule(region, plain);
     return applied.ok ? priceOf(applied.value) : Number.MAX_SAFE_INTEGER;

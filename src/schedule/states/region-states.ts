@@ -17,6 +17,7 @@ import type { Schedule } from "../directive.ts";
 import { CheapestFirst } from "./cheapest-first.ts";
 import type { LoopFigures, NestFigures, PackedAxis } from "./nest-figures.ts";
 import {
+  isSameTile,
   type MicroTile,
   microLoops,
   type OuterChoice,
@@ -111,42 +112,76 @@ export function regionStates(
 }
 
 /**
+ * Tiles that were the cheapest, by the kinds of loops around them. Of the next region with such loops the
+ * same tile is often the cheapest too: its price says soonest what the others are too dear for.
+ */
+export type CheapTiles = Map<string, MicroTile>;
+
+/**
  * About what the cheapest state costs: the best tile under the loops in their own order. A quick guide for
  * who compares forms of a region; the price of the state that is chosen is never above it.
  * @param limitNs what another form costs: the answer where every tile is dearer
+ * @param cheap where to begin; it decides how long this takes, not what comes out
  */
 export function tileEstimateNs(
   region: Region,
   target: Target,
-  pricer: TilePricer,
-  limitNs = Infinity,
+  {
+    pricer,
+    limitNs = Infinity,
+    cheap,
+  }: { readonly pricer: TilePricer; readonly limitNs?: number; readonly cheap: CheapTiles },
 ): number {
   const space = new TileSpace(region, target, { parallel: false, isCounted: false });
   const { figures } = space;
-  const best = cheapestOf(space, space.tilesInLanes(), { pricer, limitNs });
-  if (pricer.leastScalarNs(figures) >= best) return best;
-  return cheapestOf(space, space.scalarTiles(), { pricer, limitNs: best });
+  const kinds = `${figures.loops.map((l) => l.kind)} ${figures.accesses.length}`;
+  const seed = cheap.get(kinds);
+  const inLanes = cheapestOf(space, space.tilesInLanes(), { pricer, limitNs, seed });
+  if (inLanes.micro) cheap.set(kinds, inLanes.micro);
+  if (pricer.leastScalarNs(figures) >= inLanes.ns) return inLanes.ns;
+  return cheapestOf(space, space.scalarTiles(), { pricer, limitNs: inLanes.ns }).ns;
 }
 
-/** The price of the cheapest of these tiles, or the limit. */
+interface CheapestTile {
+  readonly ns: number;
+  readonly micro?: MicroTile;
+}
+
+/** The cheapest of these tiles with its price, or the limit. */
 function cheapestOf(
   space: TileSpace,
   micros: readonly MicroTile[],
-  { pricer, limitNs }: { readonly pricer: TilePricer; readonly limitNs: number },
-): number {
+  {
+    pricer,
+    limitNs,
+    seed,
+  }: {
+    readonly pricer: TilePricer;
+    readonly limitNs: number;
+    readonly seed?: MicroTile | undefined;
+  },
+): CheapestTile {
   const { figures, lanes } = space;
   const { outer } = space.plain();
-  const tiles = micros.map((micro) => {
+  let best: CheapestTile = { ns: limitNs };
+  const priced = (micro: MicroTile) => {
     const around = outerLoops(figures, micro, { outer }, lanes);
     const loops = { around, micro: microLoops(figures, micro, lanes) };
-    return { around, price: pricer.tile(figures, loops, micro.packed, limitNs) };
-  });
-  // Those that may be cheap first: they say soonest what the others are too dear for.
-  tiles.sort((a, b) => a.price.leastNs - b.price.leastNs);
-  let best = limitNs;
-  for (const { around, price } of tiles) {
-    if (price.leastNs >= best) break;
-    if (price.floorNs(best) < best) best = Math.min(best, price.totalNs(around));
+    return { micro, around, price: pricer.tile(figures, loops, micro.packed, best.ns) };
+  };
+  const consider = ({ micro, around, price }: ReturnType<typeof priced>): void => {
+    if (price.floorNs(best.ns) >= best.ns) return;
+    const ns = price.totalNs(around);
+    if (ns < best.ns) best = { ns, micro };
+  };
+  const first = seed && micros.find((micro) => isSameTile(micro, seed));
+  if (first) consider(priced(first));
+  // Then those that may be cheap first.
+  const left = micros.map(priced).filter(({ price }) => price.leastNs < best.ns);
+  left.sort((a, b) => a.price.leastNs - b.price.leastNs);
+  for (const each of left) {
+    if (each.price.leastNs >= best.ns) break;
+    consider(each);
   }
   return best;
 }

@@ -33,6 +33,21 @@ export interface MicroTile {
   readonly packed: readonly PackedAxis[];
 }
 
+/** Whether two tiles, of regions with loops of the same kinds, run the same loops in the same way. */
+export function isSameTile(a: MicroTile, b: MicroTile): boolean {
+  return (
+    a.lane?.loop === b.lane?.loop &&
+    a.lane?.vectors === b.lane?.vectors &&
+    a.reduceLane === b.reduceLane &&
+    a.dot?.loop === b.dot?.loop &&
+    a.step === b.step &&
+    a.copied.join() === b.copied.join() &&
+    a.packed.length === b.packed.length &&
+    a.rows.length === b.rows.length &&
+    a.rows.every(({ loop, count }, i) => loop === b.rows[i]!.loop && count === b.rows[i]!.count)
+  );
+}
+
 /** What surrounds a tile. */
 export interface OuterChoice {
   /** Order of the space loops (their outer parts). */
