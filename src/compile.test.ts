@@ -1,7 +1,7 @@
 /** Rewriting as a pass of the compiler: what the search prices lower is kept, and it is the same program. */
 import { describe, expect, it } from "vitest";
 import { type CompiledModel, compileModel } from "./compile.ts";
-import { isToldApart } from "./cost/told-apart.ts";
+import { isToldApart, isToldApartOnBlocks } from "./cost/told-apart.ts";
 import { GraphBuilder } from "./graph/builder.ts";
 import type { Graph, Model, ValueId } from "./graph/graph.ts";
 import { printGraph } from "./graph/graph-text.ts";
@@ -91,6 +91,17 @@ describe("compiling with rewriting", () => {
     const others = [region("other", 900), region("same", 900), region("new", 190)];
     expect(isToldApart(0.0054, before, others)).toBe(false);
     expect(isToldApart(0.0056, before, others)).toBe(true);
+  });
+
+  it("counts on grids of blocks neither launches that are saved nor those that cost little", () => {
+    const launchNs = { value: 1000, origin: "predicted" as const, source: "test" };
+    const before = { ns: 100_000, kernels: 20 };
+    const isWorthIt = (ns: number, kernels: number): boolean =>
+      isToldApartOnBlocks(before, { ns, kernels }, { launchNs });
+    expect(isWorthIt(94_000, 20)).toBe(true);
+    expect(isWorthIt(94_000, 18)).toBe(false);
+    expect(isWorthIt(96_000, 22)).toBe(false);
+    expect(isWorthIt(94_000, 22)).toBe(true);
   });
 
   it("leaves out a graph that is refused, with GRF016, and takes the next", () => {

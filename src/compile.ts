@@ -25,7 +25,7 @@ import { GraphPricer } from "./cost/price-graph.ts";
 import { OperatorPricer } from "./cost/price-operators.ts";
 import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
-import { isToldApart, type PricedRegion } from "./cost/told-apart.ts";
+import * as told from "./cost/told-apart.ts";
 import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
 import { prepareModel } from "./graph/prepare.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
@@ -298,8 +298,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
     const { certificate } = choice;
     const nests = nestsWithSteps(lowering);
     const found = { from, model, nests, regions, regionRequires, certificate };
-    const whole = { ...found, plan: plan.value, prices };
-    return ok(whole, [...warnings, ...plan.warnings]);
+    return ok({ ...found, plan: plan.value, prices }, [...warnings, ...plan.warnings]);
   };
   const first = made(choice.schedules);
   if (first.ok || !target.blocks || first.diagnostics[0]?.code !== "SCH032") return first;
@@ -347,14 +346,13 @@ function prepareWide(
   readonly wide: readonly WideValue[];
 } {
   const model = prepareFor(source, target);
-  const { capabilities } = target;
   const {
     model: widened,
     isChanged,
     wide,
   } = keepWide(model, {
-    hasHalfUnits: capabilities.has("mma"),
-    everywhere: capabilities.has(costlyHalves),
+    hasHalfUnits: target.capabilities.has("mma"),
+    everywhere: target.capabilities.has(costlyHalves),
   });
   return { model: isChanged ? prepareFor(widened, target) : model, wide };
 }
@@ -420,19 +418,25 @@ function preferred(
   const unchanged = scheduled.at(-1)!;
   const cheaper = scheduled.filter((graph) => graph.pricePs < unchanged.pricePs);
   if (cheaper.length === 0) return [unchanged];
-  const before = regionPrices(unchanged, options);
+  const { blocks } = options.target;
+  const before = blocks ? [] : regionPrices(unchanged, options);
   const worth = cheaper.filter((graph) => {
+    if (blocks) return told.isToldApartOnBlocks(kernelsOf(unchanged), kernelsOf(graph), blocks);
     const saved = 1 - graph.pricePs / unchanged.pricePs;
-    return isToldApart(saved, before, regionPrices(graph, options));
+    return told.isToldApart(saved, before, regionPrices(graph, options));
   });
   if (worth.length === 0) return [unchanged];
   return [worth.reduce((a, b) => (b.pricePs < a.pricePs ? b : a)), unchanged];
 }
 
+function kernelsOf({ pricePs, choice }: ScheduledGraph): told.PricedKernels {
+  return { ns: pricePs / 1000, kernels: choice.schedules.length };
+}
+
 function regionPrices(
   { choice }: ScheduledGraph,
   { target, model }: CompileOptions,
-): readonly PricedRegion[] {
+): readonly told.PricedRegion[] {
   const prices = model ?? analyticalModel(target);
   return choice.schedules.map(({ scheduled, serialNs }) => ({
     key: regionHash(scheduled.region),
@@ -526,9 +530,8 @@ function scheduleGraph(
   const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
     (a, b) => a + b,
   );
-  const { warnings } = nests;
   const made = { from, model, widened, choice: choice.value, scans: scans.value };
-  return ok({ ...made, pricePs, warnings });
+  return ok({ ...made, pricePs, warnings: nests.warnings });
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */
