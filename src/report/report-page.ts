@@ -5,9 +5,14 @@ export interface ReportPage {
   readonly title: string;
   /** Lines of plain text under the title. */
   readonly facts: readonly string[];
-  readonly pictures: readonly Picture[];
+  readonly pictures: readonly PlacedPicture[];
   /** Pictures that are not there, and what they need. */
   readonly missing: readonly { readonly name: string; readonly needs: string }[];
+}
+
+/** A picture of the whole model, or of a part of it, which stands before its heading. */
+export interface PlacedPicture extends Picture {
+  readonly part?: string;
 }
 
 const headings: Readonly<Record<string, string>> = {
@@ -22,12 +27,20 @@ const headings: Readonly<Record<string, string>> = {
   machines: "One model across machines",
 };
 
+function headingOf(name: string, part: string | undefined): string {
+  return `${part === undefined ? "" : `${part}. `}${headings[name] ?? name}`;
+}
+
+function idOf(name: string, part: string | undefined): string {
+  return part === undefined ? name : `${part.replace(/\W+/g, "-")}-${name}`;
+}
+
 export function reportPage({ title, facts, pictures, missing }: ReportPage): string {
   const body = [
     `<h1>${escapeXml(title)}</h1>`,
     ...facts.map((fact) => `<p>${escapeXml(fact)}</p>`),
-    ...pictures.flatMap(({ name, svg }) => [
-      `<h2 id="${escapeXml(name)}">${escapeXml(headings[name] ?? name)}</h2>`,
+    ...pictures.flatMap(({ name, svg, part }) => [
+      `<h2 id="${escapeXml(idOf(name, part))}">${escapeXml(headingOf(name, part))}</h2>`,
       svg.trimEnd(),
     ]),
     ...(missing.length > 0 ? ["<h2>Not drawn</h2>"] : []),

@@ -66,6 +66,8 @@ export interface KernelTime {
   readonly region: string;
   readonly startMs: number;
   readonly endMs: number;
+  /** Of a model in stages: which of them it belongs to, counted from 1. */
+  readonly stage?: number;
 }
 
 /** Rounds of a profile before the one that counts: engines start with unoptimized code. */

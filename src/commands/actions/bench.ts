@@ -1,10 +1,13 @@
 /** Times a model on random inputs; against onnxruntime in turns, A B B A, on the same inputs and threads. */
-import { readBytes } from "../../runtime/files/files.ts";
-import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.ts";
-import type { Action } from "../command.ts";
+import { threadsHere } from "../../runtime/detect/threads-here.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Action, CommandContext } from "../command.ts";
+import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
+import { startStages } from "../library/staged-session.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
+import { openInStages } from "./open-stages.ts";
 import { printTable } from "./table.ts";
 
 interface BenchArgs extends OpenArgs {
@@ -16,13 +19,44 @@ interface BenchArgs extends OpenArgs {
 /** Untimed runs before the timed ones. */
 const warmUps = 3;
 
+/** What is timed. */
+interface TimedModel {
+  readonly model: LoadedModel;
+  readonly feeds: Tensors;
+  readonly threads: number;
+  readonly target: string;
+  readonly isOnnx: boolean;
+}
+
+function startTimed(args: BenchArgs, context: CommandContext): Result<TimedModel> {
+  const started = startPath(args, context);
+  if (started.ok) {
+    const { model, opened, threads } = started.value;
+    const feeds = randomInputs(opened, args.seed);
+    const isOnnx = opened.origin !== undefined;
+    return ok({ model, feeds, threads, target: opened.target.name, isOnnx }, started.warnings);
+  }
+  const staged = openInStages(args, context, started.diagnostics);
+  if (!staged) return started;
+  if (!staged.ok) return staged;
+  const { face, stages, imported, target } = staged.value;
+  const threads = args.threads ?? threadsHere().threads;
+  const session = startStages(stages, threads);
+  if (!session.ok) return session;
+  const model = new LoadedModel(face, session.value);
+  const { graph } = stages;
+  const feeds = randomInputs({ artifact: { graph, meta: face.start.meta } }, args.seed);
+  const isOnnx = imported !== undefined;
+  return ok({ model, feeds, threads, target, isOnnx }, staged.warnings);
+}
+
 export const benchModel: Action<BenchArgs> = async (args, context) => {
   const begin = context.now();
-  const started = startPath(args, context);
+  const started = startTimed(args, context);
   if (!started.ok) return started;
   const loadMs = context.now() - begin;
-  const { model, opened, threads } = started.value;
-  if (args.against && !opened.origin) {
+  const { model, feeds, threads, target, isOnnx } = started.value;
+  if (args.against && !isOnnx) {
     return fail(
       diagnostic("CLI001", "onnxruntime reads ONNX models, not artifacts", {
         at: "--against onnxruntime",
@@ -30,11 +64,8 @@ export const benchModel: Action<BenchArgs> = async (args, context) => {
       }),
     );
   }
-  const bytes = readBytes(args.model);
-  if (!bytes.ok) return bytes;
-  const peer = args.against ? await openPeer(bytes.value, threads) : undefined;
+  const peer = args.against ? await openPeer(args.model, threads) : undefined;
   if (peer && !peer.ok) return peer;
-  const feeds = randomInputs(opened, args.seed);
   const ours: number[] = [];
   const theirs: number[] = [];
   context.progress("time");
@@ -70,7 +101,7 @@ export const benchModel: Action<BenchArgs> = async (args, context) => {
     ...(ratio && ratio.high < 1 ? [slower(rows[1]!.name, ratio)] : []),
     ...(signal.aborted ? [interruptedAfter(ours.length, args.runs)] : []),
   ];
-  return ok({ data, text: text + last, target: opened.target.name, failed }, started.warnings);
+  return ok({ data, text: text + last, target, failed }, started.warnings);
 };
 
 interface Ratio {

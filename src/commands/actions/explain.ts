@@ -6,15 +6,16 @@ import type { SearchReport } from "../../artifact/artifact.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
-import type { Action } from "../command.ts";
+import type { Action, CommandResult } from "../command.ts";
 import { type BlockKernel, blockKernels, describeKernel } from "../library/block-kernels.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { explainRewriting } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
+import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
 import { searchOf } from "./search-of.ts";
 import { printTable } from "./table.ts";
 
@@ -29,17 +30,62 @@ interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
 export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
   if (rewrite) return explainRewriting(args, context);
   const opened = openPath(args, context);
-  if (!opened.ok) return opened;
-  const { target, artifact } = opened.value;
+  if (!opened.ok) {
+    const staged = openInStages(args, context, opened.diagnostics);
+    if (!staged) return opened;
+    return staged.ok ? explainStages(staged.value, args, staged.warnings) : staged;
+  }
+  const told = explainProgram(opened.value, args);
+  return told.ok ? ok({ ...told.value, target: opened.value.target.name }, opened.warnings) : told;
+};
+
+/** Stage by stage; with a region the stages that have it. */
+function explainStages(
+  staged: StagesOfModel,
+  args: Omit<ExplainArgs, "rewrite">,
+  warnings: readonly Diagnostic[],
+): Result<CommandResult> {
+  const stages = staged.stages.stages.map((stage, i) => ({ ...stage, number: i + 1 }));
+  const names = (opened: OpenModel | undefined): readonly string[] =>
+    opened ? (opened.artifact.meta.searches?.[0]?.regions.map((r) => r.name) ?? []) : [];
+  const { region } = args;
+  const chosen =
+    region === undefined ? stages : stages.filter((s) => names(s.opened).includes(region));
+  if (chosen.length === 0)
+    return fail(
+      noRegion(
+        region!,
+        stages.flatMap((s) => names(s.opened)),
+      ),
+    );
+  const data: unknown[] = [];
+  const texts: string[] = [];
+  for (const stage of chosen) {
+    const { graph, opened, number } = stage;
+    const svg = args.svg === undefined ? undefined : join(args.svg, `stage-${number}`);
+    const told = opened ? explainProgram(opened, { ...args, svg }) : undefined;
+    if (told && !told.ok) return told;
+    data.push(told ? told.value.data : { reference: graph.nodes.map((node) => node.op) });
+    texts.push([titleOf(stage, number), ...(told ? [told.value.text] : [])].join("\n"));
+  }
+  const text = texts.join("\n\n");
+  return ok({ data: { stages: data }, text, target: staged.target }, warnings);
+}
+
+function explainProgram(
+  opened: OpenModel,
+  args: Pick<ExplainArgs, "region" | "svg">,
+): Result<Pick<CommandResult, "data" | "text">> {
+  const { target, artifact } = opened;
   const found = searchOf(artifact.meta, target);
   if (!found.ok) return found;
   const search = found.value;
   const shown = chooseRegions(search, args.region);
   if (!shown.ok) return shown;
-  const drawn = args.svg === undefined ? ok([]) : writePictures(opened.value, search, args.svg);
+  const drawn = args.svg === undefined ? ok([]) : writePictures(opened, search, args.svg);
   if (!drawn.ok) return drawn;
   const pictures = drawn.value;
-  const kernels = blockKernels(opened.value.code.program, target);
+  const kernels = blockKernels(opened.code.program, target);
   if (!kernels.ok) return kernels;
   const ofRegion = (region: RegionSearch): readonly BlockKernel[] =>
     kernels.value.filter((k) => k.region === region.name);
@@ -47,9 +93,7 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
     describeCertificate(search),
     describePrices(search),
     "",
-    args.region === undefined
-      ? printAll(shown.value)
-      : printOne(shown.value[0]!, opened.value, ofRegion),
+    args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened, ofRegion),
     ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),
   ].join("\n");
   const data = {
@@ -60,8 +104,8 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
     }),
     ...(pictures.length > 0 && { pictures }),
   };
-  return ok({ data, text, target: target.name }, opened.warnings);
-};
+  return ok({ data, text });
+}
 
 /** Writes the pictures that need nothing measured; gives their paths. */
 function writePictures(
@@ -89,11 +133,18 @@ function chooseRegions(
   const found = regions.filter((r) => r.name === name);
   if (found.length > 0) return ok(found);
   return fail(
-    diagnostic("CLI001", `there is no region ${name}`, {
-      at: "--region",
-      help: `regions are ${regions.map((r) => r.name).join(", ")}`,
-    }),
+    noRegion(
+      name,
+      regions.map((r) => r.name),
+    ),
   );
+}
+
+function noRegion(name: string, names: readonly string[]): Diagnostic {
+  return diagnostic("CLI001", `there is no region ${name}`, {
+    at: "--region",
+    help: `regions are ${names.join(", ")}`,
+  });
 }
 
 /** Share of a count, of those that were still there. */

@@ -1,5 +1,6 @@
 /** Feeds for a run: from .npy files, or random with a seed. */
 
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { readNpy } from "../../runtime/files/npy.ts";
@@ -8,7 +9,6 @@ import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import type { Tensors } from "../library/loaded-model.ts";
-import type { OpenModel } from "../library/open-model.ts";
 
 /** Splits `NAME=VALUE`; the name may not be empty. */
 export function splitAssignment(option: string, text: string): Result<readonly [string, string]> {
@@ -58,9 +58,14 @@ export function readInputs(texts: readonly string[], option = "--input"): Result
   return ok(tensors);
 }
 
+/** What has inputs. */
+interface FedModel {
+  readonly artifact: { readonly graph: Graph; readonly meta: Pick<ArtifactMeta, "inputs"> };
+}
+
 /** Random tensors for all inputs, by the model's names; symbols take their upper ends unless given. */
 export function randomInputs(
-  { artifact }: OpenModel,
+  { artifact }: FedModel,
   seed: number,
   symbols: ReadonlyMap<string, number> = upperEnds(artifact.graph),
 ): Tensors {

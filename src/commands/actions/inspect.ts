@@ -2,11 +2,12 @@
 import { printGraph } from "../../graph/graph-text.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { emitNative } from "../../runtime/native/native-instance.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { Action } from "../command.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Action, CommandResult } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { printSchedules, type ScheduleViews } from "./inspect-schedule.ts";
 import { type OpenArgs, openPath } from "./open.ts";
+import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
 import { printTable } from "./table.ts";
 
 interface InspectArgs extends OpenArgs, ScheduleViews {
@@ -19,7 +20,7 @@ interface InspectArgs extends OpenArgs, ScheduleViews {
 
 const forms = {
   graph: ({ artifact }: OpenModel) => ok(printGraph(artifact.graph)),
-  regions: (opened: OpenModel) => ok(printRegions(opened)),
+  regions: (opened: OpenModel): Result<string> => ok(printRegions(opened)),
   schedule: printSchedules,
   program: ({ code }: OpenModel) => ok(printProgram(code.program)),
   asm: printAssembly,
@@ -31,10 +32,14 @@ export const inspectModel: Action<InspectArgs> = async (args, context) => {
     const help = "add --schedule";
     return fail(diagnostic("CLI001", `--${view} is for --schedule`, { at: `--${view}`, help }));
   }
-  const opened = openPath(args, context);
-  if (!opened.ok) return opened;
   const asked = (Object.keys(forms) as (keyof typeof forms)[]).filter((form) => args[form]);
   const shown = asked.length > 0 ? asked : (["graph"] as const);
+  const opened = openPath(args, context);
+  if (!opened.ok) {
+    const staged = openInStages(args, context, opened.diagnostics);
+    if (!staged) return opened;
+    return staged.ok ? inspectStages(staged.value, shown, args, staged.warnings) : staged;
+  }
   const data: Record<string, string> = {};
   for (const form of shown) {
     const printed: Result<string> = forms[form](opened.value, args);
@@ -44,6 +49,31 @@ export const inspectModel: Action<InspectArgs> = async (args, context) => {
   const text = Object.values(data).join("\n").trimEnd();
   return ok({ data, text, target: opened.value.target.name }, opened.warnings);
 };
+
+/** The whole graph; everything else stage by stage. */
+function inspectStages(
+  staged: StagesOfModel,
+  shown: readonly (keyof typeof forms)[],
+  args: InspectArgs,
+  warnings: readonly Diagnostic[],
+): Result<CommandResult> {
+  const data: Record<string, string> = {};
+  for (const form of shown) {
+    if (form === "graph") {
+      data[form] = printGraph(staged.stages.graph);
+      continue;
+    }
+    const told: string[] = [];
+    for (const [i, stage] of staged.stages.stages.entries()) {
+      const printed = stage.opened ? forms[form](stage.opened, args) : ok("");
+      if (!printed.ok) return printed;
+      told.push(`${titleOf(stage, i + 1)}\n${printed.value}`.trimEnd());
+    }
+    data[form] = `${told.join("\n\n")}\n`;
+  }
+  const text = Object.values(data).join("\n").trimEnd();
+  return ok({ data, text, target: staged.target }, warnings);
+}
 
 /** The functions with the values that had to leave the registers, then the code. */
 function printAssembly({ code, target }: OpenModel): Result<string> {

@@ -3,17 +3,20 @@
  * reference is the float64 interpreter on the graph as it was imported (for an artifact: as it was
  * stored), or onnxruntime on the model file. The tolerance follows from the graph.
  */
+import type { ArtifactMeta } from "../../artifact/artifact.ts";
+import type { Graph, Model } from "../../graph/graph.ts";
 import { runGraph } from "../../interp/graph.ts";
-import { readBytes } from "../../runtime/files/files.ts";
+import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { tolerancesOf, worstDifference } from "../../verdict/tolerance.ts";
-import type { Action } from "../command.ts";
-import type { Tensors } from "../library/loaded-model.ts";
+import type { Action, CommandContext, CommandResult } from "../command.ts";
+import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
-import type { OpenModel } from "../library/open-model.ts";
+import { startStages } from "../library/staged-session.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
+import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
 import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
 import { printTable } from "./table.ts";
 import { verifyRegions } from "./verify-regions.ts";
@@ -25,45 +28,44 @@ interface VerifyArgs extends OpenArgs {
   readonly seed: number;
 }
 
+/** What is compared: a model that runs, and what it has to agree with. */
+interface Compared {
+  readonly model: LoadedModel;
+  readonly threads: number;
+  readonly target: string;
+  readonly ports: Pick<ArtifactMeta, "inputs" | "outputs">;
+  /** Of the program: its rounding gives the tolerance. */
+  readonly graph: Graph;
+  /** The graph as it was imported, or as an artifact has it. */
+  readonly reference: Model;
+  readonly isOnnx: boolean;
+  /** What rules that approximate may have added. */
+  readonly granted: number;
+  /** The answer where the whole oracle is over the budget. */
+  readonly verifyParts: (neededSeconds: number) => Promise<Result<CommandResult>>;
+}
+
 export const verifyModel: Action<VerifyArgs> = async (args, context) => {
-  const started = startPath(args, context);
+  const started = startCompared(args, context);
   if (!started.ok) return started;
-  const { model, opened, threads } = started.value;
-  const { graph, meta } = opened.artifact;
+  const compared = started.value;
+  const { model, graph, ports } = compared;
   const ends = new Map(graph.symbols.map((s) => [s.name, s.max]));
   const shapes = args.against === "oracle" ? shapesWithin(graph, args.budget, args.seed) : ends;
   if (!shapes) {
     await model.dispose();
-    return verifyRegions(opened, args.seed, oracleSeconds(graph, ends), context);
+    return compared.verifyParts(oracleSeconds(graph, ends));
   }
-  const feeds = randomInputs(opened, args.seed, shapes);
+  const feeds = randomInputs({ artifact: { graph, meta: ports } }, args.seed, shapes);
   model.poison();
   const found = model.tryRun(feeds);
   await model.dispose();
   if (!found.ok) return found;
   context.progress(args.against);
   const expected =
-    args.against === "oracle"
-      ? runOracle(opened, feeds)
-      : await runPeer(args.model, opened, feeds, threads);
+    args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
-  // The artifact alone is held to its own graph, approximated or not.
-  const granted = opened.origin ? (meta.errorBound ?? 0) : 0;
-  const tolerances = tolerancesOf(graph).map((t) => t + granted);
-  const outputs = meta.outputs.map(({ name }, i) => {
-    const worst = worstDifference(toRef(found.value[name]!), expected.value[i]!);
-    const tolerance = tolerances[i]!;
-    return { name, tolerance, worst, agrees: worst.relative <= tolerance };
-  });
-  const failed = outputs
-    .filter((o) => !o.agrees)
-    .map(({ name, worst, tolerance }) =>
-      diagnostic(
-        "CLI004",
-        `output ${name}: element ${worst.index} is ${worst.found}, ${args.against} has ${worst.expected}`,
-        { notes: [`relative difference ${worst.relative}, tolerance ${tolerance}`] },
-      ),
-    );
+  const { outputs, failed } = compareOutputs(args, compared, found.value, expected.value);
   const text = printTable(
     ["output", "difference", "tolerance", "agrees"],
     outputs.map((o) => [
@@ -73,20 +75,111 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
       o.agrees ? "yes" : "no",
     ]),
   );
+  const { granted, target, threads } = compared;
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
   const data = { ...asked, coverage, ...approximation, outputs };
-  return ok(
-    {
-      data,
-      text: text + grantedError(granted) + smallerShapes(shapes, ends),
-      target: opened.target.name,
-      failed,
-    },
-    started.warnings,
-  );
+  const told = text + grantedError(granted) + smallerShapes(shapes, ends);
+  return ok({ data, text: told, target, failed }, started.warnings);
 };
+
+function startCompared(args: VerifyArgs, context: CommandContext): Result<Compared> {
+  const started = startPath(args, context);
+  if (!started.ok) {
+    const staged = openInStages(args, context, started.diagnostics);
+    if (!staged) return started;
+    return staged.ok ? comparedStages(staged.value, args, context, staged.warnings) : staged;
+  }
+  const { model, opened, threads } = started.value;
+  const { graph, meta } = opened.artifact;
+  const compared = {
+    model,
+    threads,
+    target: opened.target.name,
+    ports: meta,
+    graph,
+    reference: opened.origin?.imported ?? opened.artifact,
+    isOnnx: opened.origin !== undefined,
+    // The artifact alone is held to its own graph, approximated or not.
+    granted: opened.origin ? (meta.errorBound ?? 0) : 0,
+    verifyParts: (seconds: number) => verifyRegions(opened, args.seed, seconds, context),
+  };
+  return ok(compared, started.warnings);
+}
+
+/** The whole model, with the references between its programs. */
+function comparedStages(
+  staged: StagesOfModel,
+  args: VerifyArgs,
+  context: CommandContext,
+  warnings: readonly Diagnostic[],
+): Result<Compared> {
+  const { face, stages, imported, target } = staged;
+  const threads = args.threads ?? threadsHere().threads;
+  const session = startStages(stages, threads);
+  if (!session.ok) return session;
+  const bounds = programsOf(staged).map((s) => s.opened.artifact.meta.errorBound ?? 0);
+  const compared = {
+    model: new LoadedModel(face, session.value),
+    threads,
+    target,
+    ports: face.start.meta,
+    graph: stages.graph,
+    reference: imported ?? stages,
+    isOnnx: imported !== undefined,
+    granted: imported ? bounds.reduce((a, b) => a + b, 0) : 0,
+    verifyParts: (seconds: number) => verifyPrograms(staged, args.seed, seconds, context),
+  };
+  return ok(compared, warnings);
+}
+
+/** The regions of each program by samples; one that differs ends it. */
+async function verifyPrograms(
+  staged: StagesOfModel,
+  seed: number,
+  neededSeconds: number,
+  context: CommandContext,
+): Promise<Result<CommandResult>> {
+  const stages: unknown[] = [];
+  const texts: string[] = [];
+  const failed: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
+  for (const { number, opened } of programsOf(staged)) {
+    const told = await verifyRegions(opened, seed, neededSeconds, context);
+    if (!told.ok) return told;
+    stages.push({ stage: number, ...told.value.data });
+    texts.push(`stage ${number}: ${told.value.text}`);
+    failed.push(...(told.value.failed ?? []));
+    warnings.push(...told.warnings);
+  }
+  const data = { against: "oracle", seed, stages };
+  return ok({ data, text: texts.join("\n"), target: staged.target, failed }, warnings);
+}
+
+function compareOutputs(
+  { against }: VerifyArgs,
+  { graph, granted, ports }: Compared,
+  found: Tensors,
+  expected: readonly RefTensor[],
+) {
+  const tolerances = tolerancesOf(graph).map((t) => t + granted);
+  const outputs = ports.outputs.map(({ name }, i) => {
+    const worst = worstDifference(toRef(found[name]!), expected[i]!);
+    const tolerance = tolerances[i]!;
+    return { name, tolerance, worst, agrees: worst.relative <= tolerance };
+  });
+  const failed = outputs
+    .filter((o) => !o.agrees)
+    .map(({ name, worst, tolerance }) =>
+      diagnostic(
+        "CLI004",
+        `output ${name}: element ${worst.index} is ${worst.found}, ${against} has ${worst.expected}`,
+        { notes: [`relative difference ${worst.relative}, tolerance ${tolerance}`] },
+      ),
+    );
+  return { outputs, failed };
+}
 
 /** What to say of rules that approximate. */
 function grantedError(bound: number): string {
@@ -101,19 +194,17 @@ function smallerShapes(shapes: Symbols, ends: Symbols): string {
   return `\nthe largest shapes are over the budget: compared at ${chosen}`;
 }
 
-function runOracle(opened: OpenModel, feeds: Tensors): Result<readonly RefTensor[]> {
-  const model = opened.origin?.imported ?? opened.artifact;
-  const inputs = opened.artifact.meta.inputs.map(({ name }) => toRef(feeds[name]!));
-  return runGraph(model.graph, inputs, model.weights);
+function runOracle({ reference, ports }: Compared, feeds: Tensors): Result<readonly RefTensor[]> {
+  const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
+  return runGraph(reference.graph, inputs, reference.weights);
 }
 
 async function runPeer(
-  path: string,
-  opened: OpenModel,
+  { model }: VerifyArgs,
+  { isOnnx, ports, threads }: Compared,
   feeds: Tensors,
-  threads: number,
 ): Promise<Result<readonly RefTensor[]>> {
-  if (!opened.origin) {
+  if (!isOnnx) {
     return fail(
       diagnostic("CLI001", "onnxruntime reads ONNX models, not artifacts", {
         at: "--against onnxruntime",
@@ -121,11 +212,9 @@ async function runPeer(
       }),
     );
   }
-  const bytes = readBytes(path);
-  if (!bytes.ok) return bytes;
-  const peer = await openPeer(bytes.value, threads);
+  const peer = await openPeer(model, threads);
   if (!peer.ok) return peer;
   const outputs = await peer.value.run(feeds);
   await peer.value.release();
-  return ok(opened.artifact.meta.outputs.map(({ name }) => toRef(outputs[name]!)));
+  return ok(ports.outputs.map(({ name }) => toRef(outputs[name]!)));
 }

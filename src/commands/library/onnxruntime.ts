@@ -48,19 +48,29 @@ function storedBits(data: Tensor["data"]): Tensor["data"] {
   return new Uint16Array(data.buffer, data.byteOffset, data.length);
 }
 
-/** Opens an ONNX model in onnxruntime with `threads` threads. */
-export async function openPeer(bytes: Uint8Array, threads: number): Promise<Result<Peer>> {
+/**
+ * Opens an ONNX model in onnxruntime with `threads` threads. One with external data only by its path: from bytes it
+ * looks for them in the process's folder.
+ */
+export async function openPeer(
+  source: string | Uint8Array,
+  threads: number,
+): Promise<Result<Peer>> {
   const runtime = await importRuntime();
   if (!runtime.ok) return runtime;
   const { InferenceSession, Tensor: OrtTensor } = runtime.value;
-  const session = await InferenceSession.create(bytes, {
+  const options = {
     executionProviders: ["cpu"],
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     graphOptimizationLevel: "all",
     logSeverityLevel: 3,
     extra: { session: { force_spinning_stop: "1" } },
-  });
+  } as const;
+  const session =
+    typeof source === "string"
+      ? await InferenceSession.create(source, options)
+      : await InferenceSession.create(source, options);
   const construct = (t: Tensor) => {
     const made = new OrtTensor(typeOf[t.dtype] as "float32", t.data as Float32Array, t.shape);
     // Where the engine has Float16Array the tensor turns our bits into one, and the binding of 1.30 takes its

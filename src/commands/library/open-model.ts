@@ -146,7 +146,7 @@ export function openContained(
 /** The answer of what wants one program; `load` and `run` start its stages instead. */
 function inStages(): Diagnostic {
   return diagnostic("SCH015", "the model runs in stages, and has no one program", {
-    help: "load it, or wavetile run it; the ONNX model has the rest",
+    help: "load it and run its stages one after another, as load and the commands on models do",
   });
 }
 

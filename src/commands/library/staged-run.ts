@@ -72,12 +72,12 @@ export class StagedSession implements RunningModel {
     const values = this.#start(feeds);
     if (!values.ok) return values;
     const kernels: KernelTime[] = [];
-    for (const stage of this.#stages) {
+    for (const [i, stage] of this.#stages.entries()) {
       const taken = take(stage, values.value);
       if (isProgram(stage, taken)) {
         const run = stage.session.profile(taken, now);
         if (!run.ok) return run;
-        kernels.push(...run.value.kernels);
+        kernels.push(...run.value.kernels.map((k) => ({ ...k, stage: i + 1 })));
         put(run.value.outputs, values.value);
       } else {
         const outputs = interpret(stage, taken);

@@ -4,6 +4,7 @@
  * artifact of one.
  */
 import { looksLikeArtifact } from "../../artifact/artifact.ts";
+import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Node } from "../../graph/graph.ts";
 import { subgraphsOf } from "../../graph/op-table.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
@@ -24,12 +25,20 @@ export interface Staged {
   readonly session: StagedSession;
 }
 
+/** A model in stages before it is started, with its ports. */
+export interface StagedModel {
+  readonly face: ModelFace;
+  readonly stages: OpenStages;
+  /** Absent where it was read from an artifact. */
+  readonly imported?: ImportedModel;
+}
+
 /** The model in stages; undefined where no data decide a size, so that stages would not help. */
-export function stageModel(
+export function openStaged(
   source: ModelBytes,
-  options: OpenOptions & { readonly threads: number },
-): Result<Staged> | undefined {
-  if (looksLikeArtifact(source.bytes)) return startArtifact(source.bytes, options);
+  options: OpenOptions,
+): Result<StagedModel> | undefined {
+  if (looksLikeArtifact(source.bytes)) return openArtifact(source.bytes, options);
   const read = importBytes(source, options);
   if (!read.ok) return read;
   const target = findTarget(options.target);
@@ -39,27 +48,32 @@ export function stageModel(
   const opened = openStages(read.value, target.value, options);
   if (!opened?.ok) return opened;
   const { graph, stages: parts } = opened.value;
-  const session = startStages(opened.value, options.threads, options.gpu);
-  if (!session.ok) return session;
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
   const bodies = parts.flatMap((p) => (p.opened ? [] : p.graph.nodes));
   const slow = bodies.filter((node) => subgraphsOf(node).length > 0);
   const warnings = [...read.warnings, ...opened.warnings, ...slow.map(onReference)];
-  return ok({ face, session: session.value }, warnings);
+  return ok({ face, stages: opened.value, imported: read.value }, warnings);
 }
 
-function startArtifact(
-  bytes: Uint8Array,
-  options: OpenOptions & { readonly threads: number },
-): Result<Staged> {
+function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<StagedModel> {
   const opened = openStagedArtifact(bytes, options);
   if (!opened.ok) return opened;
   const { meta, stages } = opened.value;
-  const session = startStages(stages, options.threads, options.gpu);
-  if (!session.ok) return session;
   const face = { start: { meta }, ports: describePorts(stages.graph, meta) };
-  return ok({ face, session: session.value }, opened.warnings);
+  return ok({ face, stages }, opened.warnings);
+}
+
+/** As openStaged, ready to run. */
+export function stageModel(
+  source: ModelBytes,
+  options: OpenOptions & { readonly threads: number },
+): Result<Staged> | undefined {
+  const opened = openStaged(source, options);
+  if (!opened?.ok) return opened;
+  const { face, stages } = opened.value;
+  const session = startStages(stages, options.threads, options.gpu);
+  return session.ok ? ok({ face, session: session.value }, opened.warnings) : session;
 }
 
 /** Each program loaded, with the references between them; they take turns on the same threads. */
