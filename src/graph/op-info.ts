@@ -40,6 +40,10 @@ export interface OpTraits {
   readonly elementwise?: ScalarOp;
   /** Each output element is a copy of one operand element at a position that the shapes decide. */
   readonly dataMovement?: true;
+  /** Each output element is the operand's element in another type. */
+  readonly conversion?: true;
+  /** Elements of operand 1 are positions along these axes of operand 0. */
+  readonly positions?: readonly number[];
   /** Operand 0 is reduced over these axes. */
   readonly reduction?: readonly number[];
   /** Operands are multiplied and summed. */

@@ -2,10 +2,12 @@
 
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph } from "../../graph/graph.ts";
+import { positionInputs } from "../../graph/position-inputs.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { readNpy } from "../../runtime/files/npy.ts";
-import { evaluate } from "../../semantics/index-expr.ts";
-import { randomTensor, type Tensor } from "../../semantics/tensor.ts";
+import { isFloatDType } from "../../semantics/dtype.ts";
+import { evaluate, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
+import { fromRef, randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import type { Tensors } from "../library/loaded-model.ts";
@@ -63,7 +65,10 @@ interface FedModel {
   readonly artifact: { readonly graph: Graph; readonly meta: Pick<ArtifactMeta, "inputs"> };
 }
 
-/** Random tensors for all inputs, by the model's names; symbols take their upper ends unless given. */
+/**
+ * Random tensors for all inputs, by the model's names; symbols take their upper ends unless given. Elements that
+ * are positions along an axis are within it.
+ */
 export function randomInputs(
   { artifact }: FedModel,
   seed: number,
@@ -71,13 +76,33 @@ export function randomInputs(
 ): Tensors {
   const { graph, meta } = artifact;
   const rng = new Rng(seed);
+  const limits = positionInputs(graph);
   return Object.fromEntries(
     graph.inputs.map((v, i) => {
       const { dtype, shape } = graph.values[v]!.type;
       const extents = shape.map((e) => evaluate(e, symbols));
-      return [meta.inputs[i]!.name, randomTensor(dtype, extents, rng)];
+      const drawn = randomTensor(dtype, extents, rng);
+      const ends = (limits.get(v) ?? []).flatMap((e) => knownAt(e, symbols));
+      const tensor = ends.length === 0 ? drawn : within(drawn, Math.min(...ends));
+      return [meta.inputs[i]!.name, tensor];
     }),
   );
+}
+
+/** The extent, unless data decide it. */
+function knownAt(extent: IndexExpr, symbols: ReadonlyMap<string, number>): readonly number[] {
+  const isKnown = [...variablesOf(extent)].every((name) => symbols.has(name));
+  return isKnown ? [evaluate(extent, symbols)] : [];
+}
+
+/** Integers as positions along an axis; floats stay. */
+function within(drawn: Tensor, end: number): Tensor {
+  const ref = toRef(drawn);
+  if (isFloatDType(drawn.dtype) || end < 1) return drawn;
+  const place = (x: number | bigint): number | bigint =>
+    typeof x === "bigint" ? (x < 0n ? -x : x) % BigInt(end) : Math.abs(x) % end;
+  const data = (ref.data as Float64Array).map(place as (x: number) => number);
+  return fromRef({ ...ref, data });
 }
 
 function upperEnds(graph: Graph): ReadonlyMap<string, number> {

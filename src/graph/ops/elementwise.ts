@@ -88,7 +88,7 @@ export const elementwiseOps = {
   cast: {
     arity: [1, 1],
     schema: { to: dtype, saturate: boolean },
-    traits: {},
+    traits: { conversion: true },
     infer: ([x], { to }) => [{ dtype: to, shape: x!.shape }],
   },
   isInf: {

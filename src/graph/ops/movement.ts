@@ -208,7 +208,7 @@ export const movementOps = {
   gather: {
     arity: [2, 2],
     schema: { axis: integer },
-    traits: {},
+    traits: ({ axis }) => ({ positions: [axis] }),
     infer: ([data, indices], { axis }, ctx) => {
       checkAxis(ctx, axis, data!.shape.length);
       checkDType(ctx, indices!, "index", "the indices");
@@ -220,7 +220,7 @@ export const movementOps = {
   gatherElements: {
     arity: [2, 2],
     schema: { axis: integer },
-    traits: {},
+    traits: ({ axis }) => ({ positions: [axis] }),
     infer: ([data, indices], { axis }, ctx) => {
       checkAxis(ctx, axis, data!.shape.length);
       checkRank(ctx, indices!, data!.shape.length, "the indices");
@@ -232,7 +232,7 @@ export const movementOps = {
   gatherNd: {
     arity: [2, 2],
     schema: { batchDims: integer },
-    traits: {},
+    traits: ({ batchDims }, [, indices]) => ({ positions: axesFrom(batchDims, indices!) }),
     infer: ([data, indices], { batchDims }, ctx) => {
       checkDType(ctx, indices!, "index", "the indices");
       checkMinRank(ctx, indices!, batchDims + 1, "the indices");
@@ -249,7 +249,7 @@ export const movementOps = {
   scatterElements: {
     arity: [3, 3],
     schema: { axis: integer, reduction: choice("none", "add", "mul", "max", "min") },
-    traits: {},
+    traits: ({ axis }) => ({ positions: [axis] }),
     infer: ([data, indices, updates], { axis }, ctx) => {
       checkAxis(ctx, axis, data!.shape.length);
       checkDType(ctx, indices!, "index", "the indices");
@@ -261,7 +261,7 @@ export const movementOps = {
   scatterNd: {
     arity: [3, 3],
     schema: { reduction: choice("none", "add", "mul", "max", "min") },
-    traits: {},
+    traits: (_, [, indices]) => ({ positions: axesFrom(0, indices!) }),
     infer: ([data, indices, updates], _attrs, ctx) => {
       checkDType(ctx, indices!, "index", "the indices");
       checkMinRank(ctx, indices!, 1, "the indices");
@@ -315,4 +315,11 @@ function checkBroadcastTarget(ctx: InferContext, x: TensorType, shape: readonly 
   if (!fits) {
     refuse(ctx, "SHP001", `${printShape(x.shape)} does not broadcast to ${printShape(shape)}`);
   }
+}
+
+/** The axes that rows of indices pick from. */
+function axesFrom(first: number, { shape }: TensorType): readonly number[] {
+  const last = shape.at(-1);
+  const depth = (last && constantValue(last)) ?? 0;
+  return Array.from({ length: depth }, (_, i) => first + i);
 }

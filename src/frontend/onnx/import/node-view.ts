@@ -187,7 +187,7 @@ export class NodeView {
     if (elements) return elements;
     return reject("ONX013", `operand ${index} (${what}) depends on data, not only on shapes`, {
       at: this.origin.at,
-      help: "fix the value with an input override, or export the model with a constant there",
+      help: "give the dimensions values (--shape) where it follows from them, fix the value with an input override, or export the model with a constant there",
     });
   }
 
