@@ -34,6 +34,10 @@ describe("readBenchCommandLine", () => {
     expect(all).toMatchObject({ suite, target: "x64", threads: 4, json: true, installPeers: true });
     expect(read("s", "--clock", "processor").clock).toBe("processor");
     expect(read("s", "--only", "a/", "--only", "b").only).toEqual(["a/", "b"]);
+    const keeping = { ...suite, recordsTimes: true } as const;
+    const replayed = readBenchCommandLine(["s", "--replay", "f.json"], [keeping], 4);
+    expect(replayed.replay).toBe("f.json");
+    expect("record" in replayed).toBe(false);
     expect(read("s", "--rounds", "41", "--seconds", "60")).toMatchObject({
       rounds: 41,
       seconds: 60,
@@ -53,6 +57,7 @@ describe("readBenchCommandLine", () => {
     [["s", "--clock", "processor", "--threads", "2"], /with one thread, processor/],
     [["s", "--seconds", "0"], /--seconds takes 1 to 3600/],
     [["s", "--fast"], /--fast/],
+    [["s", "--replay", "f.json"], /for suites that keep times/],
   ])("%j is refused", (args, words) => {
     try {
       read(...args);

@@ -1,6 +1,6 @@
 /**
  * The command line of a bench: NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N]
- * [--clock wall|processor] [--json] [--install-peers].
+ * [--clock wall|processor] [--record FILE | --replay FILE] [--json] [--install-peers].
  */
 import { parseArgs } from "node:util";
 import { leastRounds } from "../src/runtime/measure/sampling.ts";
@@ -51,7 +51,23 @@ export function readBenchCommandLine(
     throw new Refusal("--clock takes wall or, with one thread, processor", exitCodes.usage);
   }
   const { only, json, "install-peers": installPeers } = values;
-  return { suite, target, threads, only, rounds, seconds, clock, json, installPeers };
+  const files = readTimesFiles(suite, values);
+  return { suite, target, threads, only, rounds, seconds, clock, json, installPeers, ...files };
+}
+
+function readTimesFiles(
+  suite: Suite,
+  {
+    record,
+    replay,
+  }: { readonly record?: string | undefined; readonly replay?: string | undefined },
+): Pick<BenchRequest, "record" | "replay"> {
+  if (record === undefined && replay === undefined) return {};
+  if (!suite.recordsTimes || (record !== undefined && replay !== undefined)) {
+    const text = "--record and --replay are one or the other, for suites that keep times";
+    throw new Refusal(text, exitCodes.usage);
+  }
+  return { ...(record !== undefined && { record }), ...(replay !== undefined && { replay }) };
 }
 
 function parse(args: readonly string[]) {
@@ -66,6 +82,8 @@ function parse(args: readonly string[]) {
         rounds: { type: "string", default: "15" },
         seconds: { type: "string", default: "10" },
         clock: { type: "string", default: "wall" },
+        record: { type: "string" },
+        replay: { type: "string" },
         json: { type: "boolean", default: false },
         "install-peers": { type: "boolean", default: false },
       },

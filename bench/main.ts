@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- NAME [--target T] [--threads N] [--only TEXT …] [--rounds N] [--seconds N] [--clock C]
- * [--json] [--install-peers]`: runs one suite, or its cases that hold a text, and prints machine, versions, a row a
+ * [--record F | --replay F] [--json] [--install-peers]`: runs one suite, or its cases that hold a text, and prints machine, versions, a row a
  * case and the summary. stdout carries the result, stderr progress.
  * Exit codes: 0 measured (losses too), 1 a time was refused or is far beyond what is allowed, 2 usage, 3 outputs disagree,
  * 4 a model is not supported, 6 a peer or model is missing.

@@ -18,6 +18,7 @@ import { rankCorrelation } from "../../src/support/rank-correlation.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { measureCandidates } from "./measured-set.ts";
+import { programTimes } from "./program-times.ts";
 
 const fitted: readonly CoreFigure[] = [
   ...(["issuePerNs", "loadsPerNs", "storesPerNs", "latencyNs", "additionNs"] as const),
@@ -34,9 +35,11 @@ function argument(name: string): string | undefined {
 
 function measure(target: Target, count: number): readonly CostSample[] {
   setFlagsFromString("--no-liftoff");
+  const times = programTimes(target.name, {});
   return (Object.keys(familyShapes) as Family[]).flatMap((family) =>
     familyShapes[family].flatMap(
-      (dims) => measureCandidates(makeWorkload(family, dims), target, { count, seed }).samples,
+      (dims) =>
+        measureCandidates(makeWorkload(family, dims), target, { count, seed, times }).samples,
     ),
   );
 }

@@ -14,7 +14,8 @@ import { drawStates } from "../../src/schedule/states/draw-states.ts";
 import { Rng } from "../../src/support/rng.ts";
 import type { Target } from "../../src/target/target.ts";
 import { unwrap } from "../sessions/import-hints.ts";
-import { programOf, timePrograms } from "./sample-set.ts";
+import type { ProgramTimes } from "./program-times.ts";
+import { programOf } from "./sample-set.ts";
 
 export interface MeasuredSet {
   readonly samples: readonly CostSample[];
@@ -25,11 +26,17 @@ export interface MeasuredSet {
 
 const timing = { rounds: 8, sampleNs: 150_000 };
 
+export interface MeasuringOptions {
+  readonly count: number;
+  readonly seed: number;
+  readonly times: ProgramTimes;
+}
+
 /** Draws, times and describes candidates; what a candidate's program is refused for is an error. */
 export function measureCandidates(
   { family, shape, program: parts }: Workload,
   target: Target,
-  { count, seed }: { readonly count: number; readonly seed: number },
+  { count, seed, times }: MeasuringOptions,
 ): MeasuredSet {
   const rng = new Rng(seed);
   const drawing = { count, rng, parallel: false, inLanes: true };
@@ -45,7 +52,7 @@ export function measureCandidates(
     if (typeof program === "string") throw new Error(program);
     return program;
   });
-  const timed = timePrograms(programs, timing);
+  const timed = times.of(programs, timing);
   const applied = candidates.map((schedules) =>
     schedules.map((schedule, i) => unwrap(applySchedule(parts.regions[i]!, schedule))),
   );

@@ -22,6 +22,7 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { type MeasuredSet, measureCandidates } from "../correlation/measured-set.ts";
+import { type ProgramTimes, programTimes } from "../correlation/program-times.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
 
@@ -57,32 +58,47 @@ export const correlationSuite: Suite = {
   summary: "rank correlation of prices with measured times, held out by shape",
   targets: ["wasm", "cpu", "x64-avx512", "x64-avx2"],
   peers: [],
-  load: async ({ target: asked }) => {
+  recordsTimes: true,
+  load: async ({ target: asked, record, replay }) => {
     // Code is what the engine makes of hot functions, from the first run on.
     setFlagsFromString("--no-liftoff");
     const name = asked === "cpu" ? (runnableTargets().names[0] ?? asked) : asked;
     const target = targets.get(name)!;
     const start = coreFigures(target);
+    const times = programTimes(name, { ...(record && { record }), ...(replay && { replay }) });
     const families = Object.keys(familyShapes) as Family[];
     const training = families.flatMap((family) =>
       familyShapes[family].slice(0, -1).flatMap((dims) => {
         const workload = makeWorkload(family, dims);
-        return measureCandidates(workload, target, { count: trainingCount, seed }).samples;
+        return measureCandidates(workload, target, { count: trainingCount, seed, times }).samples;
       }),
     );
     const calibration = calibrate(training, start);
     return {
-      versions: { [name]: `calibrated on ${training.length} candidates of other shapes` },
-      cases: families.map((family) => correlationCase(family, target, { start, calibration })),
+      versions: {
+        [name]: `calibrated on ${training.length} candidates of other shapes`,
+        times: times.origin,
+      },
+      cases: families.map((family) =>
+        correlationCase(family, target, { start, calibration, times }),
+      ),
+      close: times.close,
       summarise,
     };
   },
 };
 
+/** What a case prices with, and where its times are from. */
+interface Judging {
+  readonly start: CoreFigures;
+  readonly calibration: Calibration;
+  readonly times: ProgramTimes;
+}
+
 function correlationCase(
   family: Family,
   target: Target,
-  { start, calibration }: { readonly start: CoreFigures; readonly calibration: Calibration },
+  { start, calibration, times }: Judging,
 ): ForeignCase {
   const workload = makeWorkload(family, familyShapes[family].at(-1)!);
   const name = `${family}/${workload.shape}`;
@@ -92,7 +108,7 @@ function correlationCase(
     peerName,
     measure: async (): Promise<BenchRow> => {
       const count = manyFamilies.includes(family) ? manyCount : fewCount;
-      const set = measureCandidates(workload, target, { count, seed });
+      const set = measureCandidates(workload, target, { count, seed, times });
       const { samples, coarse } = set;
       const found = judge(
         set,

@@ -33,6 +33,9 @@ export type BenchCase = ContestCase | ForeignCase;
 export interface BenchRequest {
   readonly target: string;
   readonly threads: number;
+  /** A file that the suite's times are written to, or read from in place of measuring. */
+  readonly record?: string;
+  readonly replay?: string;
 }
 
 export interface SuiteCases {
@@ -55,6 +58,8 @@ export interface Suite {
   readonly peers: readonly PeerPackage[];
   /** What its times are of, where its cases measure themselves and `--clock` is nothing to them. */
   readonly ownClock?: string;
+  /** It takes `--record` and `--replay`. */
+  readonly recordsTimes?: true;
   /**
    * Peers that no npm package carries (a Debian package, a crate): built when `install`, else a
    * sentence that says what is missing. undefined: all there.

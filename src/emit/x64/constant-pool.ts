@@ -27,6 +27,12 @@ export class ConstantPool {
     return this.#place(new Uint8Array(view.buffer), 16);
   }
 
+  /** A 32-bit pattern in each of so many lanes: a power of two. */
+  lanes(pattern: number, count: number): Memory {
+    const bytes = new Uint8Array(Int32Array.from({ length: count }, () => pattern | 0).buffer);
+    return this.#place(bytes, bytes.length);
+  }
+
   bytes(bytes: Uint8Array): Memory {
     return this.#place(bytes, alignment);
   }

@@ -25,7 +25,12 @@ function samples(): Float32Array {
   for (let i = 0; i < count; i++) bits[i] = Math.imul(i, 0x9e3779b1);
   for (let i = 0; i < count; i += 2) x[i] = (i - count / 2) / 20;
   x.set([0, -0, 1, -1, Infinity, -Infinity, Number.NaN, 88.7, -87, 100, -110, 1e30, -1e30]);
-  return x.map((v) => (Math.abs(v) < 2 ** -126 ? 0 : v));
+  // Both sides of where e^x leaves the normal numbers.
+  x.set([88.72283172607422, 88.72283935546875, -87.33654, -87.33655, -87.6, -87.7, -88], 16);
+  const normal = x.map((v) => (Math.abs(v) < 2 ** -126 ? 0 : v));
+  // Not numbers, with low bits set.
+  new Int32Array(normal.buffer).set([0x7fc00001, 0x7fc001ff, 0x7fffffff, -0x003ffe01], 32);
+  return normal;
 }
 
 function evaluate(

@@ -3,35 +3,46 @@
  * that math-rows.test.ts finds against float64; special values are those of JavaScript's Math, except
  * that subnormal numbers count as zero.
  *
- * Methods: exp by Cody-Waite reduction and a Taylor polynomial on the reduced range; log by the series
- * of atanh(f / (2 + f)) with the correction term of fdlibm's e_log.c; tanh by its continued fraction
+ * Methods: exp by Cody-Waite reduction and a minimax polynomial on the reduced range; log by the series of
+ * atanh(f / (2 + f)) with the correction term of fdlibm's e_log.c; tanh by its continued fraction
  * near zero; erf by its Taylor series below 1 and a Chebyshev fit on [1, 4] (semantics/fits.ts).
  */
-import { erfFit, erfSeries, inverseFactorials } from "../../semantics/fits.ts";
+import { erfFit, erfSeries, expFit } from "../../semantics/fits.ts";
 import type { Register } from "./operand.ts";
 import type { VectorCode } from "./vector-code.ts";
 
 const high = 0.693359375;
 const low = Math.LN2 - high;
 
-/** 2^n for integers n in [-126, 127] in i32 lanes. */
-function powerOfTwo(c: VectorCode, n: Register): Register {
-  return c.shl(c.op("vpaddd", n, c.i32(127)), 23);
-}
+/** Added and subtracted, it rounds a float below 2^22 to an integer, left in the low bits of the sum. */
+const rounder = 12582912;
+/** Below, e^x is no normal number; above the second, it is infinite. */
+const leastExp = -87.33654;
+const greatestExp = 88.72283172607422;
 
 /** e^x = 2^n e^r with |r| <= ln(2) / 2. */
 function exp(c: VectorCode, argument: Register): Register {
-  const x = c.clamp(argument, -104, 89);
-  const n = c.rounded(c.mul(x, c.constant(Math.LOG2E)), "round");
+  if (c.evex) {
+    const x = c.clamp(argument, -104, 89);
+    const n = c.rounded(c.mul(x, c.constant(Math.LOG2E)), "round");
+    return c.op("vscalefps", expNearZero(c, x, n), n);
+  }
+  const x = argument;
+  const shifted = c.fma(x, c.constant(Math.LOG2E), c.constant(rounder));
+  const n = c.sub(shifted, c.constant(rounder));
+  // n is added to the exponent of e^r, which is that of 1 or of 1/2.
+  const scaled = c.op("vpaddd", expNearZero(c, x, n), c.shl(shifted, 23));
+  const value = c.and(scaled, c.compare("notLess", x, c.constant(leastExp)));
+  // Infinite, or not a number as x is.
+  const beyond = c.mul(x, c.constant(Number.POSITIVE_INFINITY));
+  return c.select(c.compare("lessEqual", x, c.constant(greatestExp)), value, beyond);
+}
+
+/** e^r, r = x - n ln 2, with ln 2 in two parts; n times the first is exact. */
+function expNearZero(c: VectorCode, x: Register, n: Register): Register {
   const part = c.fma(n, c.constant(-high), x);
   const r = c.fma(n, c.constant(-low), part);
-  const value = c.polynomial(r, [1, 1, ...inverseFactorials.slice(2, 8)]);
-  if (c.evex) return c.op("vscalefps", value, n);
-  // In two factors, so that neither overflows before the product does.
-  const whole = c.op("vcvtps2dq", n);
-  const half = c.sar(whole, 1);
-  const rest = c.op("vpsubd", whole, half);
-  return c.mul(c.mul(value, powerOfTwo(c, half)), powerOfTwo(c, rest));
+  return c.polynomial(r, [1, 1, ...expFit]);
 }
 
 /** log x = e ln 2 + log(1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). */

@@ -14,7 +14,7 @@ export interface Features {
 
 /** Predicates of vcmpps; the ordered ones are false on NaN. */
 export const floatPredicates = {
-  ...{ equal: 0, less: 1, lessEqual: 2, unordered: 3, notEqual: 4, ordered: 7 },
+  ...{ equal: 0, less: 1, lessEqual: 2, unordered: 3, notEqual: 4, notLess: 5, ordered: 7 },
   ...{ greaterEqual: 13, greater: 14 },
 } as const;
 
@@ -122,6 +122,14 @@ export class VectorCode {
     return r;
   }
 
+  /** a * b + k; where registers are few, k is read from memory by the instruction itself. */
+  fmaConstant(a: Register, b: Register, k: number): Register {
+    if (this.evex || this.#p === "pd") return this.fma(a, b, this.constant(k));
+    const r = this.copy(a);
+    this.f.emit("vfmadd213ps", r, b, this.f.constants.lanes(patternOfF32(k), this.bits / 32));
+    return r;
+  }
+
   copy(a: Register): Register {
     return this.op("vmovaps", a);
   }
@@ -185,7 +193,7 @@ export class VectorCode {
   /** Coefficients from the constant one up, by Horner's rule with fused steps. */
   polynomial(x: Register, coefficients: readonly number[]): Register {
     const [last, ...rest] = coefficients.toReversed();
-    return rest.reduce((sum, k) => this.fma(sum, x, this.constant(k)), this.constant(last!));
+    return rest.reduce((sum, k) => this.fmaConstant(sum, x, k), this.constant(last!));
   }
 
   /** Keeps a NaN of x. */
