@@ -9,6 +9,7 @@ import { tensorType } from "./graph/tensor-type.ts";
 import { noWeights, runGraph } from "./interp/graph.ts";
 import { firstMade } from "./rewrite/first-made.ts";
 import { type RuleRow, row } from "./rewrite/rule-row.ts";
+import { printSchedule } from "./schedule/directive-text.ts";
 import { randomRef } from "./semantics/tensor.ts";
 import { diagnostic, fail, formatDiagnostic, ok, type Result } from "./support/diagnostic.ts";
 import { Rng } from "./support/rng.ts";
@@ -46,6 +47,19 @@ function plain(): Graph {
 }
 
 const endless = "(add (neg (neg ?x)) ?y)";
+
+it("runs a convolution in lanes whose results are normed over the channels around", () => {
+  const b = new GraphBuilder("normed");
+  const x = b.input("x", tensorType("f32", 1, 16, 15, 15));
+  const w = b.weight("w", tensorType("f32", 32, 16, 3, 3));
+  const window = { strides: [1, 1], padLow: [1, 1], padHigh: [1, 1], dilations: [1, 1], groups: 1 };
+  const maps = b.apply("relu", b.node("convolution", [x, w], window));
+  const graph = b.finish([b.node("lrn", [maps], { size: 5, alpha: 1e-4, beta: 0.75, bias: 1 })]);
+  const avx2 = targets.get("x64-avx2")!;
+  const { regions } = unwrap(compileModel({ graph, weights: noWeights }, { target: avx2 }));
+  const largest = regions.reduce((a, r) => (r.flops > a.flops ? r : a));
+  expect(printSchedule(largest.scheduled.schedule)).toContain("vectorize");
+});
 
 describe("compiling with rewriting", () => {
   it("takes the rewritten graph where the search prices it lower", () => {

@@ -147,26 +147,22 @@ export const norms = {
     schema: { size: integer, alpha: number, beta: number, bias: number },
     definition: (b, [x], { size, alpha, beta, bias }) => {
       const shape = b.shapeOf(x!);
-      const rank = shape.length;
-      checkChannels(rank);
-      // Channels become the width of a picture of height 1, so that a pool sums over them.
-      const order = [0, ...axesFrom(b, x!, 2), 1];
-      const back = order.map((_, axis) => order.indexOf(axis));
-      const moved = b.transpose(b.mul(x!, x!), order);
+      checkChannels(shape.length);
+      // Channels become the rows of a picture, so that a pool sums over them and all stays in its order.
       const low = Math.floor((size - 1) / 2);
-      const lines = b.reshape(moved, [shape[0]!, 1, -1, shape[1]!]);
-      const sums = b.node("pool", [lines], {
+      const rows = b.reshape(b.mul(x!, x!), [shape[0]!, 1, shape[1]!, -1]);
+      const sums = b.node("pool", [rows], {
         kind: "sum",
-        window: [1, size],
+        window: [size, 1],
         strides: [1, 1],
         dilations: [1, 1],
-        padLow: [0, low],
-        padHigh: [0, size - 1 - low],
+        padLow: [low, 0],
+        padHigh: [size - 1 - low, 0],
         ceil: false,
         countPadding: false,
         exponent: 1,
       });
-      const squares = b.transpose(b.reshape(sums, b.shapeOf(moved)), back.slice(0, rank));
+      const squares = b.reshape(sums, shape);
       const base = b.applyNumber("add", b.applyNumber("mul", squares, alpha / size), bias);
       const isPositive = bias > 0 && alpha >= 0;
       const scale = isPositive ? powerOfPositive(b, base, beta) : b.applyNumber("pow", base, beta);
