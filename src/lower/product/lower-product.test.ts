@@ -216,6 +216,21 @@ describe("products by blocks", () => {
     }
   });
 
+  it("two pixels of different lines, of which each has its line's own summand", () => {
+    const g = new GraphBuilder("lines");
+    const type = (...shape: number[]) => ({
+      dtype: "bf16" as const,
+      shape: shape.map((n) => constant(n)),
+    });
+    const [x, w, b] = [type(1, 40, 4, 9), type(16, 40), type(4, 1)].map((t, i) =>
+      g.input(`x${i}`, t),
+    );
+    const sums = g.einsum("n c h w, o c -> n o h w", x!, w!, "f32");
+    const graph = g.finish([g.add(g.cast(sums, "bf16"), b!)]);
+    const how = "by mma tile (16, 16, 32) warps (1, 1) stages 3 swizzle 64";
+    expect(differenceOf(graph, new Map([["S0", scheduleOf(how)]]))).toBeUndefined();
+  });
+
   it("windows, strides, odd widths, pictures beside each other and parts of a concatenation", () => {
     const g = new GraphBuilder("windows");
     const type = (...shape: number[]) => ({

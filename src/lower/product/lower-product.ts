@@ -367,7 +367,7 @@ class ProductLowering {
     const bindings = new Map([
       ...this.#place.batch,
       ...digitsOf(form.rows, row),
-      ...digitsOf(form.columns, column, laneIndex),
+      ...digitsOf(form.columns, column, laneIndex && { index: laneIndex, lanes }),
       [flatRow, row] as const,
       [flatColumn, laneIndex ? add(column, laneIndex) : column] as const,
     ]);

@@ -15,7 +15,14 @@ import type {
   ProductSide,
 } from "../../schedule/products/product-form.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import { add, constantValue, floorDiv, type IndexExpr, mod } from "../../semantics/index-expr.ts";
+import {
+  add,
+  constant,
+  constantValue,
+  floorDiv,
+  type IndexExpr,
+  mod,
+} from "../../semantics/index-expr.ts";
 import { sharedTile } from "../tiles.ts";
 
 export interface StagedSide {
@@ -109,20 +116,24 @@ export function sharedIndex(
   return [slot, floorDiv(row, panel), depth, mod(row, panel)];
 }
 
-/** Loop variables of a part from its one index. */
+/** Loop variables of a part from its one index; of the lanes from there on, where a lane is given. */
 export function digitsOf(
   part: ProductPart,
   whole: IndexExpr,
-  lane?: IndexExpr,
+  lane?: { readonly index: IndexExpr; readonly lanes: number },
 ): ReadonlyMap<string, IndexExpr> {
+  const nearest = constantValue(part.loops.at(-1)?.extent ?? constant(1))!;
+  // Lanes that begin at a multiple of themselves stay within a line that is one too.
+  const staysInLine = lane !== undefined && nearest % lane.lanes === 0;
+  const number = lane && !staysInLine ? add(whole, lane.index) : whole;
   const digits = new Map<string, IndexExpr>();
   let stride = 1;
   part.loops.toReversed().forEach((loop, i) => {
     const extent = constantValue(loop.extent)!;
     const isOutermost = i === part.loops.length - 1;
-    const above = floorDiv(whole, stride);
+    const above = floorDiv(number, stride);
     const digit = isOutermost ? above : mod(above, extent);
-    digits.set(loop.name, i === 0 && lane ? add(digit, lane) : digit);
+    digits.set(loop.name, i === 0 && staysInLine ? add(digit, lane.index) : digit);
     stride *= extent;
   });
   return digits;
