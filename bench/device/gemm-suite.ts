@@ -4,7 +4,7 @@
  * then times of both, interleaved, on the same random data with warm clocks. `--measure N` also tries the
  * next N schedules of the cost model's list and keeps the best. Losses are shown like wins.
  * `--also "by wgmma tile …; …"` measures such directives beside them.
- * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT] [--measure N] [--also HOW] [--seconds S] [--json]
+ * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT,…] [--measure N] [--also HOW] [--seconds S] [--json]
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -185,9 +185,11 @@ function prepare(
     const root = b.viewOf === undefined ? undefined : addresses.get(b.viewOf);
     if (root !== undefined) addresses.set(b.name, root);
   }
-  const launches = plan.program.kernels.map((k) =>
-    prepareLaunch(device, loaded, k.name, { addresses, indices: new Map() }),
-  );
+  const bound = { addresses, indices: new Map<string, number>() };
+  const launches = plan.program.tasks.map((task) => {
+    if (task.kind !== "launch") throw new Error(`a product has a task ${task.kind}`);
+    return prepareLaunch(device, loaded, task.kernel, bound, task.after === "started");
+  });
   const { directives } = region!.scheduled.schedule;
   const product = directives.find((d) => d.kind === "multiply");
   const parts = launches.length > 1 ? ` in parts, ${launches.length} kernels` : "";
@@ -289,8 +291,8 @@ const reader = new PlainReader(device);
 
 const rows: Row[] = [];
 let failed = 0;
-const only = given.get("--only");
-for (const shape of shapes.filter((s) => only === undefined || s.name.includes(only))) {
+const only = (given.get("--only") ?? "").split(",");
+for (const shape of shapes.filter((s) => only.some((part) => s.name.includes(part)))) {
   const { m, n, k } = shape;
   const counts = [m * k, n * k, m * n, m * n];
   const memory = counts.map((count) => take(device.allocate(bytesPerElement * count)));

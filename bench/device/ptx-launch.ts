@@ -66,12 +66,13 @@ export interface Bound {
   readonly indices: ReadonlyMap<string, number>;
 }
 
-/** A launch of one kernel of a loaded program. */
+/** A launch of one kernel of a loaded program; `dependent`: once the launch before it has started. */
 export function prepareLaunch(
   device: CudaDevice,
   { ptx, module }: LoadedProgram,
   name: string,
   bound: Bound,
+  dependent = false,
 ): CudaLaunch {
   const kernel = ptx.kernels.find((k) => k.name === name)!;
   const at = (e: IndexExpr): number => evaluate(e, bound.indices);
@@ -82,6 +83,7 @@ export function prepareLaunch(
     sharedBytes: kernel.dynamicSharedBytes,
     ...(kernel.cluster > 1 && { cluster: [kernel.cluster, 1, 1] as const }),
     ...(kernel.cooperative && { cooperative: true }),
+    dependent,
   };
   return new CudaLaunch(device, module.kernels.get(kernel.entry)!, config, args);
 }

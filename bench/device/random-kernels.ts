@@ -2,10 +2,10 @@
  * Random kernels (campaign/random-kernel.ts), each compiled for the device and run on several random inputs,
  * outputs poisoned before: every region against float64 at sampled points, by the same judge that
  * `wavetile optimize` uses, with tolerances from types and lengths of sums. Kernels are dealt out to
- * processes. Ends with `N passed, N failed`.
+ * processes, bound by the judge. Ends with `N passed, N failed`.
  * Usage: node random-kernels.mjs [--count N] [--first SEED] [--inputs N] [--processes N] [--target NAME]
  */
-import { spawn } from "node:child_process";
+import { fork } from "node:child_process";
 import { randomKernel } from "../../campaign/random-kernel.ts";
 import { type CompiledRegion, compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -30,58 +30,84 @@ const number = (name: string, otherwise: number): number => Number(given.get(nam
 const [count, first] = [number("--count", 1000), number("--first", 0)];
 const [inputs, processes] = [number("--inputs", 10), number("--processes", 8)];
 
-if (given.has("--part")) await runPart(number("--part", 0));
+/** Milliseconds that a process spent on its last kernel. */
+const spentHere = { compiling: 0, checking: 0 };
+
+if (given.has("--part")) runPart();
 else await runAll();
 
-/** Each process has every N-th kernel. */
+type Answer = { readonly fault?: string } & typeof spentHere;
+
+/** Processes ask for the next kernel when they have judged one; ended early, it says what is under way. */
 async function runAll(): Promise<void> {
-  let [passed, failed] = [0, 0];
+  let [next, passed, failed] = [first, 0, 0];
+  const spent = { compiling: 0, checking: 0 };
+  const underWay = new Map<number, number>();
   const begin = performance.now();
-  await Promise.all(
-    Array.from({ length: processes }, async (_, part) => {
-      const rest = [...process.argv.slice(2), "--part", String(part)];
-      const child = spawn(process.execPath, [process.argv[1]!, ...rest]);
-      const hear = (text: string): void => {
-        for (const line of text.split("\n").filter((l) => l !== "")) {
-          if (line === "ok") passed++;
-          else if (line.startsWith("FAIL")) failed++;
-          if (line !== "ok") console.log(line);
+  const report = (): void => {
+    const seconds = ((performance.now() - begin) / 1000).toFixed(0);
+    const [compiling, checking] = Object.values(spent).map((ms) => Math.round(ms / 1000));
+    console.log(
+      `${passed + failed} of ${count} kernels x ${inputs} inputs in ${seconds} s; in all processes ${compiling} s compiling, ${checking} s assembling, running and judging`,
+    );
+    console.log(`${passed} passed, ${count - passed} failed`);
+  };
+  process.on("SIGTERM", () => {
+    console.log(`under way: ${[...underWay.values()].join(", ")}`);
+    report();
+    process.exit(1);
+  });
+  const runOne = async (part: number): Promise<void> => {
+    while (next < first + count) {
+      const child = fork(process.argv[1]!, [...process.argv.slice(2), "--part", String(part)]);
+      const give = (): void => {
+        if (next >= first + count) {
+          underWay.delete(part);
+          child.disconnect();
+          return;
         }
+        underWay.set(part, next);
+        child.send(next++);
       };
-      let begun = "";
-      child.stdout.on("data", (data) => {
-        const lines = (begun + String(data)).split("\n");
-        begun = lines.pop()!;
-        hear(lines.join("\n"));
+      child.on("message", ({ fault, compiling, checking }: Answer) => {
+        if (fault === undefined) passed++;
+        else {
+          failed++;
+          console.log(`FAIL ${randomKernel(underWay.get(part)!).name}: ${fault}`);
+        }
+        spent.compiling += compiling;
+        spent.checking += checking;
+        give();
       });
-      child.stderr.on("data", (data) => console.log(String(data).trimEnd()));
-      await new Promise((resolve) => child.on("close", resolve));
-      hear(begun);
-    }),
-  );
-  const seconds = ((performance.now() - begin) / 1000).toFixed(0);
-  console.log(`${count} kernels x ${inputs} inputs in ${seconds} s`);
-  console.log(`${passed} passed, ${count - passed} failed`);
+      give();
+      const code = await new Promise((resolve) => child.on("exit", resolve));
+      const seed = underWay.get(part);
+      if (seed === undefined) continue;
+      failed++;
+      console.log(`FAIL ${randomKernel(seed).name}: its process ended with ${String(code)}`);
+      underWay.delete(part);
+    }
+  };
+  await Promise.all(Array.from({ length: processes }, (_, part) => runOne(part)));
+  report();
   process.exitCode = passed === count && failed === 0 ? 0 : 1;
 }
 
-async function runPart(part: number): Promise<void> {
+function runPart(): void {
   const name = given.get("--target") ?? take(probeCuda()).targets[0]!;
   const target = targets.get(name)!;
-  const host = new CandidateHost(() => performance.now() * 1e6);
-  const runner = inProcess(host);
-  for (let seed = first + part; seed < first + count; seed += processes) {
-    const kernel = randomKernel(seed);
-    try {
-      const fault = await faultOf(kernel.graph, target, runner);
-      console.log(fault === undefined ? "ok" : `FAIL ${kernel.name}: ${fault}`);
-    } catch (error) {
-      console.log(`FAIL ${kernel.name}: ${String(error).slice(0, 500).replaceAll("\n", " | ")}`);
-    }
-  }
+  const runner = inProcess(new CandidateHost(() => performance.now() * 1e6));
+  process.on("message", async (seed: number) => {
+    Object.assign(spentHere, { compiling: 0, checking: 0 });
+    const { graph } = randomKernel(seed);
+    const fault = await faultOf(graph, target, runner).catch((error) =>
+      String(error).slice(0, 500).replaceAll("\n", " | "),
+    );
+    process.send!({ ...spentHere, ...(fault !== undefined && { fault }) } satisfies Answer);
+  });
 }
 
-/** A fault takes the rest of the part along, which then counts as failed. */
+/** A fault of the device ends this process, and with it this kernel alone. */
 function inProcess(host: CandidateHost): CandidateRunner {
   return {
     generation: 1,
@@ -100,13 +126,21 @@ async function faultOf(
   target: Target,
   runner: CandidateRunner,
 ): Promise<string | undefined> {
+  const begin = performance.now();
   const compiled = take(compileModel({ graph, weights: noWeights }, { target }));
-  for (const region of compiled.regions) {
-    const { program } = take(lowerRegionProgram(region.scheduled, target, compiled.regionRequires));
-    const fault = await regionFault(candidateOf(region, program), runner);
-    if (fault !== undefined) return fault;
+  const made = performance.now();
+  spentHere.compiling += made - begin;
+  try {
+    for (const region of compiled.regions) {
+      const { scheduled } = region;
+      const { program } = take(lowerRegionProgram(scheduled, target, compiled.regionRequires));
+      const fault = await regionFault(candidateOf(region, program), runner);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  } finally {
+    spentHere.checking += performance.now() - made;
   }
-  return undefined;
 }
 
 function candidateOf({ scheduled }: CompiledRegion, program: Candidate["program"]): Candidate {

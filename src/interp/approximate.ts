@@ -110,7 +110,7 @@ function compileApply(
     const given = operands.map((operand) => operand(args, point));
     const value = meaning(given.map((x) => x.value));
     const size = reorders ? sizeOf(given) : value;
-    const own = roundings * roundingOf(dtype, size);
+    const own = roundings * roundingOf(dtype, size) + errorsTogether(op, given);
     return { value, error: own + spread(meaning, given, types, value) };
   };
 }
@@ -131,6 +131,12 @@ function meaningOf(op: ScalarOp, types: readonly DType[], dtype: DType): Meaning
   }
   const number = numberMeaningOf(op, type);
   return ([a, b]) => roundNumber(dtype, number(a as number, (b ?? 0) as number, 0));
+}
+
+/** What is left of a product where one operand, or both, are no larger than their errors. */
+function errorsTogether(op: ScalarOp, given: readonly Approximate[]): number {
+  const [a, b] = given;
+  return op === "mul" && b && a!.error !== 0 && b.error !== 0 ? a!.error * b.error : 0;
 }
 
 /** How far the result moves when each operand moves to the ends of its interval. */

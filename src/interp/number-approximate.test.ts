@@ -83,6 +83,12 @@ it("gives conversions and expressions of several operators alike", () => {
   for (const fold of [false, true]) compare(deep, ["f32", "f32"], rng, fold);
 });
 
+it("a product of values that are no larger than their errors may be as large as those", () => {
+  const square = apply("mul", argument(0, "f32"), argument(0, "f32"));
+  const none = { value: 0, error: 1e-6 };
+  expect(compileApproximate(square)([none], new Map()).error).toBeGreaterThanOrEqual(1e-12);
+});
+
 it("leaves BigInts and indices to the objects", () => {
   expect(compileNumbers(cast(argument(0, "f32"), "i64", false))).toBeUndefined();
 });

@@ -108,6 +108,7 @@ function compileApply(expr: Extract<ScalarExpr, { kind: "apply" }>, fold: boolea
   const rounding = roundingTo(dtype);
   const roundings = roundingsOf(op);
   const reorders = fold && (op === "add" || op === "sub");
+  const multiplies = op === "mul";
   const [first, second] = operands as [NumberFunction, NumberFunction | undefined];
   const [lowA, highA] = endsOf(types[0]!);
   if (!second) {
@@ -143,8 +144,9 @@ function compileApply(expr: Extract<ScalarExpr, { kind: "apply" }>, fold: boolea
       const high = distanceOf(round(meaning(a, highB(b, errorB), 0)), value);
       spread += Math.max(low, high);
     }
+    const together = multiplies && errorA !== 0 && errorB !== 0 ? errorA * errorB : 0;
     const size = reorders ? Math.abs(a) + Math.abs(b) : value;
-    frame.error = roundings * rounding(size) + spread;
+    frame.error = roundings * rounding(size) + together + spread;
     return value;
   };
 }
