@@ -6,7 +6,7 @@
  * over the copy's.
  * `--columns N` takes rows of another length, as many as make about the same bytes; `--measure N` times also
  * the next N schedules of cases that are one region.
- * Usage: node memory-suite.mjs [--only TEXT] [--seconds S] [--columns N] [--measure N] [--json]
+ * Usage: node memory-suite.mjs [--only TEXT,…] [--seconds S] [--columns N] [--measure N] [--json]
  */
 import { type CompiledRegion, compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
@@ -151,8 +151,8 @@ const target = targets.get(features.targets[0]!)!;
 const rows: { case: string; oursUs: number; peerUs: number; ratio: number; schedule: string }[] =
   [];
 let failed = 0;
-const only = given.get("--only");
-for (const c of cases.filter((one) => only === undefined || one.name.includes(only))) {
+const only = (given.get("--only") ?? "").split(",");
+for (const c of cases.filter((one) => only.some((part) => one.name.includes(part)))) {
   try {
     const chosen = runCase(c);
     if (chosen.length === 1) for (const other of othersOf(chosen[0]!)) runCase(c, other);

@@ -63,6 +63,9 @@ const loadedLatency = 1.6;
 const nearShare = 0.5;
 /** From one block of a multiprocessor to the next, whatever they do (H200). */
 const blockNs = 80;
+/** Of the time of instructions, what nothing hides: at the begin and the end of each thread. */
+const unhiddenShare = 0.05;
+
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
   const ranges = symbolRanges(scheduled.region);
   const guests = new Set(scheduled.fused.map((f) => f.statement));
@@ -120,7 +123,7 @@ class BlockPrice {
     const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
     const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
     const farNs = this.#farNanoseconds(together * warpThreads, resident);
-    return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs);
+    return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs) + unhiddenShare * issueNs;
   }
 
   /**

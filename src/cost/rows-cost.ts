@@ -13,6 +13,7 @@ import {
   type RowStatement,
   type RowsForm,
   sharedReads,
+  turnsOf,
 } from "../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
@@ -131,7 +132,8 @@ function workOf(
   const { lanes, threads, keep } = directive;
   const chunks = chunksOf(form, directive);
   const folds = form.statements.filter((s) => s.work === "fold");
-  const loaded = keep === "memory" ? [] : sharedReads(form).map((a) => a.tensor);
+  const turns = turnsOf(form, keep, (tensor) => !isLocal(tensor));
+  const loaded = keep === "memory" ? [] : sharedReads(form, turns).map((a) => a.tensor);
   const slotsOf = (s: RowStatement): number => {
     const { reads, finishReads, writes } = s.statement;
     const accesses = [...reads, ...finishReads, ...writes].filter(movesAlong);
@@ -155,7 +157,7 @@ function workOf(
     const warps = Math.max(1, threads / 32);
     return sum + (lanes + warps) * once + halves * (components.length * exchangeSlots + once);
   }, 0);
-  const bits = mostBits(form, keep === "registers", loaded, bitsOf);
+  const bits = mostBits(form, { keepsMade: keep === "registers", loaded, bitsOf, turns });
   const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
   const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;
   const outside = form.statements.flatMap(({ statement: { reads, writes } }) =>
@@ -176,18 +178,23 @@ function recomputed(form: RowsForm): readonly RowStatement[] {
   );
 }
 
+interface Held extends Pick<RowTensors, "bitsOf"> {
+  readonly keepsMade: boolean;
+  /** Operands that are read more than once. */
+  readonly loaded: readonly string[];
+  /** Of each statement, whose turns compute its elements (`turnsOf`). */
+  readonly turns: readonly (readonly number[])[];
+}
+
 /** Bits of an element that a thread keeps at once, at most: registers of what is read for the last time are free. */
-function mostBits(
-  form: RowsForm,
-  keepsMade: boolean,
-  loaded: readonly string[],
-  bitsOf: (tensor: string) => number,
-): number {
+function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): number {
   const readers = (tensor: string): readonly number[] =>
     form.statements.flatMap(({ statement }, at) =>
-      statement.reads.some((r) => r.tensor === tensor) ? [at] : [],
+      statement.reads.some((r) => r.tensor === tensor) ? turns[at]! : [],
     );
-  const spans = loaded.map((t) => ({ from: -1, to: readers(t).at(-1)!, bits: bitsOf(t) }));
+  const spans = loaded.map((t) => {
+    return { from: -1, to: Math.max(...readers(t)), bits: bitsOf(t) };
+  });
   if (keepsMade) {
     for (const [at, { statement, work }] of form.statements.entries()) {
       for (const { tensor } of work === "map" ? statement.writes : []) {

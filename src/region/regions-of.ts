@@ -50,6 +50,23 @@ export function programOf({ name, statements, symbols, tensors: all }: Region): 
   };
 }
 
+/** By tensor, the regions that read it, by number: of those too that layouts have brought in. */
+export function regionsThatRead(
+  regions: readonly Region[],
+): ReadonlyMap<string, readonly number[]> {
+  const found = new Map<string, number[]>();
+  for (const [at, { statements }] of regions.entries()) {
+    for (const { reads, finishReads, indirects } of statements) {
+      for (const { tensor } of [...reads, ...finishReads, ...indirects.map((v) => v.access)]) {
+        const known = found.get(tensor);
+        if (!known) found.set(tensor, [at]);
+        else if (known.at(-1) !== at) known.push(at);
+      }
+    }
+  }
+  return found;
+}
+
 /** One after the other, those that are there. */
 export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
   return (regions, nests) =>

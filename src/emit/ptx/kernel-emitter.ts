@@ -141,8 +141,8 @@ export class KernelEmitter {
       scope.loop(s.variable, { register: counter, bits }, this.usesOf(s.body), (begin, step) => {
         const again = code.newLabel();
         code.place(again);
-        // How far such a loop is unrolled is the schedule's business.
-        if (this.#parts.sync.tiles.multiplies(s.body)) code.emit('.pragma "nounroll"');
+        // How far such a loop is unrolled is the schedule's business: ptxas would take all 255 registers for it.
+        if (this.#parts.sync.tiles.isPipelined(s.body)) code.emit('.pragma "nounroll"');
         begin();
         this.#body(s.body);
         step();

@@ -61,11 +61,12 @@ export class TileEmitter {
     this.#findGroups();
   }
 
-  /** Whether matrix instructions stand in the statements. */
-  multiplies(body: readonly Statement[]): boolean {
+  /** Whether statements multiply by matrix instructions, or wait for copies that are some trips ahead. */
+  isPipelined(body: readonly Statement[]): boolean {
     let found = false;
     visitStatements(body, (s) => {
-      if (s.kind === "intrinsic" && /^w?g?mma\./.test(s.intrinsic)) found = true;
+      const multiplies = s.kind === "intrinsic" && /^w?g?mma\./.test(s.intrinsic);
+      if (multiplies || s.kind === "waitGroup") found = true;
     });
     return found;
   }

@@ -29,6 +29,7 @@ import {
   type RowsForm,
   rowLoop,
   sharedReads,
+  turnsOf,
 } from "../../schedule/rows/rows-form.ts";
 import {
   type ScheduledRegion,
@@ -169,9 +170,10 @@ class RowsLowering {
     };
   }
 
-  /** Elements that more than one statement reads come once, all of a thread's on the way together. */
+  /** Elements that are read more than once come once, all of a thread's on the way together. */
   #keepOperands(block: Block): void {
-    for (const access of sharedReads(this.#form)) {
+    const turns = turnsOf(this.#form, this.#directive.keep, (tensor) => this.#isWanted(tensor));
+    for (const access of sharedReads(this.#form, turns)) {
       const name = this.#keep(`${access.tensor}.row`, this.#dtypeOf(access.tensor));
       this.#eachChunk(block, (chunk) => {
         chunk.block.push(storeTo(name, [chunk.at], this.#load(access, chunk)));

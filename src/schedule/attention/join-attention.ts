@@ -9,7 +9,7 @@ import { type AnalysedProgram, analyseProgram } from "../../region/form-region.t
 import { isContraction } from "../../region/groups.ts";
 import type { Access, NestProgram, Region, Statement } from "../../region/nest.ts";
 import { regionClass } from "../../region/region-hash.ts";
-import type { LayOut } from "../../region/regions-of.ts";
+import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
 import { statementRanges, substituteAccess } from "../../region/statement.ts";
 import { tensorsRead } from "../../region/uses.ts";
 import {
@@ -101,11 +101,14 @@ export class AttentionFinder {
   readonly #views: ReadonlyMap<string, string>;
   /** Regions of one statement by what they write, all of it. */
   readonly #makers = new Map<string, number>();
+  /** Regions that read a tensor, by number. */
+  readonly #readers: ReadonlyMap<string, readonly number[]>;
 
   constructor(regions: readonly Region[], nests: NestProgram) {
     this.#regions = regions;
     this.#program = nests;
     this.#analysed = analyseProgram(nests);
+    this.#readers = regionsThatRead(regions);
     this.#views = new Map(
       nests.items.flatMap((item) =>
         item.kind === "view" ? [[item.view.tensor, item.view.of] as const] : [],
@@ -198,8 +201,10 @@ export class AttentionFinder {
     const isInside = members
       .filter((at) => at !== last)
       .every((at) =>
-        this.#statement(at).writes.every(({ tensor }) =>
-          (uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? []).every((r) => items.has(r)),
+        this.#statement(at).writes.every(
+          ({ tensor }) =>
+            (uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? []).every((r) => items.has(r)) &&
+            (this.#readers.get(tensor) ?? []).every((r) => members.includes(r)),
         ),
       );
     return isInside && order.overtaken(items, [], Math.max(...items)) === undefined;
@@ -268,12 +273,15 @@ export class AttentionFinder {
     const own = new Set([product.name, ...[...moves].map((m) => this.#statement(m).name)]);
     const readers = uses.readers.get(uses.roots.get(write!.tensor) ?? write!.tensor) ?? [];
     const { items } = this.#program;
+    const within = (this.#readers.get(write!.tensor) ?? []).every((r) =>
+      own.has(this.#regions[r]!.statements[0]!.name),
+    );
     const isOwn = readers.every((r) => {
       const item = items[r];
       return item?.kind === "statement" && own.has(item.statement.name);
     });
     const factor = factorOf(body[0]!);
-    if (!isOwn || factor === undefined || reads.length !== 1 || access.guard.length > 0)
+    if (!isOwn || !within || factor === undefined || reads.length !== 1 || access.guard.length > 0)
       return undefined;
     const [read] = reads;
     if (read!.guard.length > 0) return undefined;

@@ -110,7 +110,8 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
 const groupCounts = [2, 1] as const;
 const groupRows = [64, 128] as const;
 const groupColumns = [256, 192, 160, 128, 96, 64, 48, 32, 16] as const;
-const groupStages = [16, 12, 8, 6, 5, 4, 3] as const;
+/** Where prices are the same the first is taken: a slot's number is then bits of the step's. */
+const groupStages = [16, 8, 4, 12, 6, 5, 3] as const;
 const [usualRaster, mostRaster] = [8, 16] as const;
 /** Rows up to which the columns may take their place: an instruction has 64 rows, but from 8 columns on. */
 const fewRows = 48;

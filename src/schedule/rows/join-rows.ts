@@ -7,7 +7,7 @@
 import { coalesceRegion } from "../../region/coalesce.ts";
 import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
 import type { Region } from "../../region/nest.ts";
-import type { LayOut } from "../../region/regions-of.ts";
+import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
 import { rowsForm } from "./rows-form.ts";
 
 /** Statements of one kernel, at most. */
@@ -17,13 +17,14 @@ const mostStatements = 8;
 export function joinRows(priceOf: (region: Region) => number): LayOut {
   return (regions, nests) => {
     const analysed = analyseProgram(nests);
+    const readers = regionsThatRead(regions);
     const taken = new Set<number>();
     const joinedAt = new Map<number, Region>();
     for (const first of regions.keys()) {
       if (taken.has(first)) continue;
-      const members = chainFrom(first, regions, { analysed, taken });
+      const members = chainFrom(first, regions, { analysed, readers, taken });
       if (members.length < 2) continue;
-      const joined = join(members, regions, analysed);
+      const joined = join(members, regions, { analysed, readers });
       const apart = members.reduce((sum, at) => sum + priceOf(regions[at]!), 0);
       if (priceOf(joined) >= apart) continue;
       for (const at of members) taken.add(at);
@@ -40,8 +41,13 @@ function tensorsRead({ reads, finishReads, indirects }: Region["statements"][num
   return [...reads, ...finishReads, ...indirects.map((v) => v.access)].map((a) => a.tensor);
 }
 
-interface Search {
+interface Program {
   readonly analysed: AnalysedProgram;
+  /** Regions that read a tensor, by number. */
+  readonly readers: ReadonlyMap<string, readonly number[]>;
+}
+
+interface Search extends Program {
   readonly taken: ReadonlySet<number>;
 }
 
@@ -49,7 +55,7 @@ interface Search {
 function chainFrom(
   first: number,
   regions: readonly Region[],
-  { analysed, taken }: Search,
+  { analysed, readers, taken }: Search,
 ): readonly number[] {
   const one = regions[first]!;
   if (one.statements.length !== 1) return [];
@@ -65,7 +71,8 @@ function chainFrom(
     if (!statement || others.length > 0 || taken.has(at)) break;
     const longer = [...members, at];
     const isForm =
-      typeof rowsForm(coalesceRegion(join(longer, regions, analysed)).region) !== "string";
+      typeof rowsForm(coalesceRegion(join(longer, regions, { analysed, readers })).region) !==
+      "string";
     if (!isForm || isOvertaken(longer, regions, analysed)) break;
     members = longer;
     folds += statement.reduction ? 1 : 0;
@@ -109,7 +116,7 @@ function isOvertaken(
 function join(
   members: readonly number[],
   regions: readonly Region[],
-  analysed: AnalysedProgram,
+  { analysed, readers }: Program,
 ): Region {
   const { uses } = analysed;
   const items = itemsOf(members, regions, analysed);
@@ -118,7 +125,9 @@ function join(
   const statements = parts.flatMap((r) => r.statements);
   const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
   const isLocal = (tensor: string): boolean => {
-    const inside = (uses.readers.get(tensor) ?? []).every((at) => items?.has(at) ?? false);
+    const inside =
+      (uses.readers.get(tensor) ?? []).every((at) => items?.has(at) ?? false) &&
+      (readers.get(tensor) ?? []).every((at) => members.includes(at));
     return written.has(tensor) && inside && !uses.aliased.has(tensor);
   };
   const tensors: Region["tensors"] = new Map(

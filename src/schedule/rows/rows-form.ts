@@ -153,15 +153,41 @@ export function isNear({ index }: Pick<Access, "index">): boolean {
   return steps.at(-1) === 1 && steps.slice(0, -1).every((c) => c === 0);
 }
 
-/** Elements that more than one statement reads from outside the region, each once. */
-export function sharedReads({ statements, made }: RowsForm): readonly Access[] {
+/**
+ * Statements in whose turn the elements of each statement are computed: its own, or, where what maps make is
+ * computed again instead of kept, its readers' and, where it is a result, its own.
+ */
+export function turnsOf(
+  { statements, made }: RowsForm,
+  keep: RowsDirective["keep"],
+  isWanted: (tensor: string) => boolean,
+): readonly (readonly number[])[] {
+  const turns: (readonly number[])[] = statements.map((_, at) => [at]);
+  if (keep === "registers") return turns;
+  // Readers stand behind what they read.
+  for (let at = statements.length - 1; at >= 0; at--) {
+    const { work, statement } = statements[at]!;
+    const own = statement.writes.map((w) => w.tensor);
+    if (work !== "map" || !own.some((tensor) => made.has(tensor))) continue;
+    const readers = statements.flatMap(({ statement: { reads } }, reader) =>
+      reads.some((r) => own.includes(r.tensor)) ? turns[reader]! : [],
+    );
+    turns[at] = [...(own.some(isWanted) ? [at] : []), ...readers];
+  }
+  return turns;
+}
+
+/** Elements from outside the region that are read in more than one statement's turn, each once. */
+export function sharedReads(
+  form: RowsForm,
+  turns: readonly (readonly number[])[],
+): readonly Access[] {
   const readers = new Map<string, { readonly access: Access; count: number }>();
-  for (const { statement } of statements) {
+  for (const [at, { statement }] of form.statements.entries()) {
     for (const [key, access] of new Map(statement.reads.map((a) => [accessKey(a), a]))) {
-      if (made.has(access.tensor) || !movesAlong(access)) continue;
-      const known = readers.get(key);
-      if (known) known.count++;
-      else readers.set(key, { access, count: 1 });
+      if (form.made.has(access.tensor) || !movesAlong(access)) continue;
+      const known = readers.get(key) ?? { access, count: 0 };
+      readers.set(key, { access, count: known.count + turns[at]!.length });
     }
   }
   return [...readers.values()].filter((r) => r.count > 1).map((r) => r.access);
