@@ -105,6 +105,8 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
   ["by fma tile (128, 128, 8) warps (4, 2) stages 3 swizzle 0", [1024, 1024, 1024], "f32"],
   ["by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 333, 77], "f32"],
+  // Of so few steps an assembler that may copies all out, and spills.
+  ["by fma tile (32, 64, 8) warps (2, 2) stages 6 swizzle 0", [3136, 256, 64], "f32"],
 ];
 
 function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): Entry {

@@ -8,6 +8,7 @@ import { coalesceRegion } from "./coalesce.ts";
 import { analyseProgram, applyGroups, formRegion } from "./form-region.ts";
 import { defaultGroupOptions, planGroups } from "./groups.ts";
 import type { NestProgram, NestTensor, Region, TensorRole, View } from "./nest.ts";
+import { tensorsRead } from "./uses.ts";
 
 export interface ProgramRegions {
   readonly regions: readonly Region[];
@@ -50,18 +51,16 @@ export function programOf({ name, statements, symbols, tensors: all }: Region): 
   };
 }
 
-/** By tensor, the regions that read it, by number: of those too that layouts have brought in. */
+/** By tensor, the regions that take it, by number: of those too that layouts have brought in. */
 export function regionsThatRead(
   regions: readonly Region[],
 ): ReadonlyMap<string, readonly number[]> {
   const found = new Map<string, number[]>();
   for (const [at, { statements }] of regions.entries()) {
-    for (const { reads, finishReads, indirects } of statements) {
-      for (const { tensor } of [...reads, ...finishReads, ...indirects.map((v) => v.access)]) {
-        const known = found.get(tensor);
-        if (!known) found.set(tensor, [at]);
-        else if (known.at(-1) !== at) known.push(at);
-      }
+    for (const tensor of new Set(statements.flatMap((s) => [...tensorsRead(s)]))) {
+      const known = found.get(tensor);
+      if (known) known.push(at);
+      else found.set(tensor, [at]);
     }
   }
   return found;

@@ -68,3 +68,27 @@ test("kernels of a module are launched as their tasks say", () => {
   expect(module.kernels[1]!.parameters).toContainEqual({ kind: "buffer", name: "w" });
   expect(module.text).toContain(".target sm_80");
 });
+
+test("the assembler does not copy out nests whose loads would take the registers, and leaves the rest to it", () => {
+  const summing = (trips: number): string => `program p for "h200" {
+    buffer x : input memory f32 [${64 * trips}] source "x"
+    buffer y : output memory f32 [4] source "y"
+    kernel k region "r" {
+      grid blocks (b < 1)
+      buffer sum : scratch register f32x4 []
+      role main copies 1 threads 1 {
+        store sum[] = f32x4(0)
+        for i < ${trips} {
+          for j < 4 {
+            store sum[] = add(load.f32x4 sum[], load.f32x4 x[16*i + 4*j])
+          }
+        }
+        store y[0] = load.f32x4 sum[]
+      }
+    }
+    tasks { launch k after previous }
+  }`;
+  const stays = (trips: number): number =>
+    emitted(summing(trips), "sm_90a").text.split('.pragma "nounroll"').length - 1;
+  expect([stays(8), stays(9)]).toEqual([0, 1]);
+});

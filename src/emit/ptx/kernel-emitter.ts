@@ -21,6 +21,7 @@ import type { KernelContext } from "./kernel-context.ts";
 import { storeMemory } from "./memory-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import type { SyncEmitter } from "./sync-emitter.ts";
+import { staysRolled } from "./unrolling.ts";
 import type { ValueEmitter } from "./value-emitter.ts";
 import { isUnsigned } from "./values.ts";
 
@@ -141,8 +142,8 @@ export class KernelEmitter {
       scope.loop(s.variable, { register: counter, bits }, this.usesOf(s.body), (begin, step) => {
         const again = code.newLabel();
         code.place(again);
-        // How far such a loop is unrolled is the schedule's business: ptxas would take all 255 registers for it.
-        if (this.#parts.sync.tiles.isPipelined(s.body)) code.emit('.pragma "nounroll"');
+        const inRegisters = (buffer: string) => this.#context.place(buffer).kind === "register";
+        if (staysRolled(s, inRegisters)) code.emit('.pragma "nounroll"');
         begin();
         this.#body(s.body);
         step();

@@ -61,16 +61,6 @@ export class TileEmitter {
     this.#findGroups();
   }
 
-  /** Whether statements multiply by matrix instructions, or wait for copies that are some trips ahead. */
-  isPipelined(body: readonly Statement[]): boolean {
-    let found = false;
-    visitStatements(body, (s) => {
-      const multiplies = s.kind === "intrinsic" && /^w?g?mma\./.test(s.intrinsic);
-      if (multiplies || s.kind === "waitGroup") found = true;
-    });
-    return found;
-  }
-
   /** A register buffer was written: multiplications after it need a fence. */
   registersChanged(): void {
     this.#isFenced = false;
