@@ -96,7 +96,7 @@ class PricedLoops implements TilePrice {
 
   floorNs(limitNs: number): number {
     const { around, micro } = this.#loops;
-    const terms = this.#nest.coreTerms([...around, ...micro], this.#packed, limitNs);
+    const terms = this.#terms ?? this.#nest.coreTerms([...around, ...micro], this.#packed, limitNs);
     const floorNs = Math.max(terms.core + terms.around, this.#boundNs);
     if (floorNs <= limitNs) this.#terms = terms;
     return floorNs;

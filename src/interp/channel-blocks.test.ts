@@ -23,10 +23,15 @@ function layOut(program: NestProgram, priceOf: PriceOf) {
   const { groups } = planGroups(analysed, defaultGroupOptions);
   const formed = groups.map((g) => formRegion(analysed, g));
   const grouped = applyGroups(analysed, groups);
-  const { regions, tensors } = chooseLayouts(formed, grouped, {
-    form: blockedForm(block),
-    priceOf,
+  const form = blockedForm(block);
+  const { regions, tensors } = chooseLayouts(formed, grouped, { form, priceOf });
+  // Who asks how dear a form is up to a limit is told the limit from there on: the choice is the same.
+  const limited = chooseLayouts(formed, grouped, {
+    form,
+    priceOf: (region, limitNs = Infinity) => Math.min(priceOf(region), limitNs),
   });
+  const forms = (of: readonly Region[]) => of.map((r) => `${r.name} ${isBlocked(r)}`);
+  expect(forms(limited.regions)).toEqual(forms(regions));
   const statements = regions.flatMap((r) => r.statements);
   const made: NestProgram = {
     ...grouped,

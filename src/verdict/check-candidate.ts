@@ -4,7 +4,7 @@
  * numbers (roots of negative inputs), the check is made again on positive inputs.
  */
 import { distanceOf, spacingOf } from "../interp/approximate.ts";
-import { type Fill, type FillBlocks, repeatsOfFill } from "../runtime/child/fill.ts";
+import { type Fill, FillBlocks, repeatsOfFill } from "../runtime/child/fill.ts";
 import type { DType } from "../semantics/dtype.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { ScalarValue } from "../semantics/scalar-meaning.ts";
@@ -27,7 +27,7 @@ export type CheckOutcome =
 
 /** Blocks of random numbers that checks of one seed share. */
 export class CheckBlocks {
-  readonly blocks: FillBlocks = new Map();
+  readonly blocks = new FillBlocks();
 }
 
 /**

@@ -13,7 +13,7 @@ import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { sampleInTurns, type TimedSide } from "../measure/sampling.ts";
 import { type LoadedProgram, loadProgram } from "./executor.ts";
-import { bytesOfFill, type FillBlocks } from "./fill.ts";
+import { bytesOfFill, FillBlocks } from "./fill.ts";
 import type { ChildReply, ChildRequest, TensorFill } from "./protocol.ts";
 
 /** Byte that outputs hold before a run: NaNs in float types, no bool, a rare integer. */
@@ -32,7 +32,7 @@ export class CandidateHost {
   readonly #programs = new Map<number, Loaded>();
   /** Why programs were not loaded: what was asked of them meanwhile is refused with the same words. */
   readonly #refused = new Map<number, ChildReply>();
-  readonly #blocks: FillBlocks = new Map();
+  readonly #blocks = new FillBlocks();
 
   /** @param clock nanoseconds */
   constructor(clock: () => number) {

@@ -9,7 +9,6 @@ import {
   fromRef,
   makeRefData,
   type RefData,
-  type RefTensor,
   randomRef,
   tensorBytes,
 } from "../../semantics/tensor.ts";
@@ -30,16 +29,32 @@ export interface Fill {
 export const fillPeriod = 8 * 8191;
 
 /** Blocks that were drawn, by recipe without phase: many tensors share one. */
-export type FillBlocks = Map<string, RefData>;
+export class FillBlocks {
+  readonly #elements = new Map<string, RefData>();
+  readonly #bytes = new Map<string, Uint8Array>();
 
-function blockOf(fill: Fill, blocks: FillBlocks): RefData {
-  const { dtype, seed, sign, range } = fill;
-  const key = `${dtype} ${seed} ${sign} ${range?.join(" ") ?? ""}`;
-  const known = blocks.get(key);
-  if (known) return known;
-  const made = drawBlock(fill);
-  blocks.set(key, made);
-  return made;
+  elementsOf(fill: Fill): RefData {
+    const key = keyOf(fill);
+    const block = this.#elements.get(key) ?? drawBlock(fill);
+    this.#elements.set(key, block);
+    return block;
+  }
+
+  /** In storage format. */
+  bytesOf(fill: Fill): Uint8Array {
+    const key = keyOf(fill);
+    const bytes = this.#bytes.get(key) ?? stored(fill.dtype, this.elementsOf(fill));
+    this.#bytes.set(key, bytes);
+    return bytes;
+  }
+}
+
+function keyOf({ dtype, seed, sign, range }: Fill): string {
+  return `${dtype} ${seed} ${sign} ${range?.join(" ") ?? ""}`;
+}
+
+function stored(dtype: DType, data: RefData): Uint8Array {
+  return tensorBytes(fromRef({ dtype, shape: [data.length], data }));
 }
 
 function drawBlock({ dtype, seed, sign, range }: Fill): RefData {
@@ -64,21 +79,36 @@ export function repeatsOfFill(
   fill: Fill,
   blocks: FillBlocks,
 ): { readonly data: RefData; readonly phase: number } {
-  return { data: blockOf(fill, blocks), phase: fill.phase };
+  return { data: blocks.elementsOf(fill), phase: fill.phase };
 }
 
 /** The whole tensor in storage format. */
 export function bytesOfFill(fill: Fill, elements: number, blocks: FillBlocks): Uint8Array {
-  const block = blockOf(fill, blocks);
-  const count = Math.min(elements, fillPeriod);
-  const head = makeRefData(fill.dtype, count);
-  for (let i = 0; i < count; i++) head[i] = block[(i + fill.phase) % fillPeriod]!;
-  const tensor: RefTensor = { dtype: fill.dtype, shape: [count], data: head };
-  const first = tensorBytes(fromRef(tensor));
   const bytes = new Uint8Array(storageBytes(fill.dtype, elements));
-  bytes.set(first);
-  for (let done = first.length; done < bytes.length; done *= 2) {
+  const [end, start] = turned(fill, blocks);
+  bytes.set(end.subarray(0, bytes.length));
+  if (end.length < bytes.length)
+    bytes.set(start.subarray(0, bytes.length - end.length), end.length);
+  for (let done = end.length + start.length; done < bytes.length; done *= 2) {
     bytes.copyWithin(done, 0, Math.min(done, bytes.length - done));
   }
+  // Behind the last element nothing is stored.
+  const open = (elements * dtypes[fill.dtype].bits) % 8;
+  if (open > 0) bytes[bytes.length - 1]! &= (1 << open) - 1;
   return bytes;
+}
+
+/** The block from the phase on, and what comes before it. */
+function turned(fill: Fill, blocks: FillBlocks): readonly [Uint8Array, Uint8Array] {
+  const { dtype, phase } = fill;
+  const at = ((phase % fillPeriod) * dtypes[dtype].bits) / 8;
+  if (Number.isInteger(at)) {
+    const block = blocks.bytesOf(fill);
+    return [block.subarray(at), block.subarray(0, at)];
+  }
+  // The phase is inside a byte.
+  const block = blocks.elementsOf(fill);
+  const data = makeRefData(dtype, fillPeriod);
+  for (let i = 0; i < fillPeriod; i++) data[i] = block[(i + phase) % fillPeriod]!;
+  return [stored(dtype, data), new Uint8Array()];
 }

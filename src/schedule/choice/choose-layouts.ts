@@ -47,8 +47,8 @@ export interface ChangedRegion {
 
 export interface LayoutOptions {
   readonly form: MapForm;
-  /** Nanoseconds of a region by its cheapest schedule. */
-  readonly priceOf: (region: Region) => number;
+  /** Nanoseconds of a region by its cheapest schedule; no less than the limit where it is dearer than that. */
+  readonly priceOf: (region: Region, limitNs?: number) => number;
   readonly solver?: Solver;
 }
 
@@ -73,7 +73,7 @@ export function layoutsFor(pricing: PricingOptions, solver: Solver = collapse): 
   const { target } = pricing;
   if (target.blocks) return undefined;
   const prices = new RegionPrices(pricing);
-  const priceOf = (region: Region): number => prices.priceOf(region);
+  const priceOf: LayoutOptions["priceOf"] = (...asked) => prices.priceOf(...asked);
   const form = blockedForm(target.vectorBytes / bytesPerElement);
   return (regions, nests) => chooseLayouts(regions, nests, { form, priceOf, solver });
 }
@@ -156,6 +156,52 @@ function tensorsMetElsewhere(nests: NestProgram): ReadonlySet<string> {
   return found;
 }
 
+/** A map with the times that bringing it into the other form and back takes; 0 where nobody can need that. */
+interface Conversion extends SharedMap {
+  readonly packs: number;
+  readonly unpacks: number;
+  /** The caller, or a part of the model that is no region, meets it as it was written. */
+  readonly isMetElsewhere: boolean;
+}
+
+function conversionsOf(
+  maps: ReadonlyMap<string, SharedMap>,
+  elsewhere: ReadonlySet<string>,
+  priceOf: (tensor: RegionTensor, direction: "pack" | "unpack") => number,
+): readonly Conversion[] {
+  return [...maps.values()].map((map) => {
+    const { tensor, writers, readers } = map;
+    const isRead = readers.length > 0;
+    const isMetElsewhere = elsewhere.has(tensor.name);
+    const isUnpacked = writers.length > 0 && (isRead || isMetElsewhere);
+    const packs = isRead ? priceOf(tensor, "pack") : 0;
+    const unpacks = isUnpacked ? priceOf(tensor, "unpack") : 0;
+    return { ...map, packs, unpacks, isMetElsewhere };
+  });
+}
+
+/** The plain form of a region is never the answer from so far beyond where it could be on. */
+const beyond = 1.001;
+
+/** For each region the most that changing it alone can add to the conversions of its maps. */
+function conversionsAround(
+  candidates: readonly Candidate[],
+  conversions: readonly Conversion[],
+): readonly number[] {
+  const most = candidates.map(() => 0);
+  for (const { tensor, writers, readers, packs, unpacks, isMetElsewhere } of conversions) {
+    const dearer = Math.max(packs, unpacks);
+    const add = (at: number, ns: number): void => {
+      if (candidates[at]!.changed?.maps.has(tensor.name)) most[at] = most[at]! + ns;
+    };
+    for (const r of readers) add(r, dearer);
+    // Those that write one map agree: none of them changes alone.
+    const ofWriter = dearer * readers.length + (isMetElsewhere ? unpacks : 0);
+    for (const w of writers) add(w, writers.length > 1 ? forbidden : ofWriter);
+  }
+  return most;
+}
+
 /** For each region whether it is changed. */
 function assign(
   candidates: readonly Candidate[],
@@ -164,14 +210,20 @@ function assign(
   nests: NestProgram,
   { form, priceOf, solver = collapse }: LayoutOptions,
 ): readonly boolean[] {
-  const prices = candidates.map(({ plain, changed }) => {
-    return changed ? [priceOf(plain), priceOf(changed.region)] : [0];
+  const conversions = conversionsOf(maps, elsewhere, (tensor, direction) =>
+    priceOf(form.convert(tensor, direction, nests.symbols)),
+  );
+  const most = conversionsAround(candidates, conversions);
+  const prices = candidates.map(({ plain, changed }, at) => {
+    if (!changed) return [0];
+    const changedNs = priceOf(changed.region);
+    // Where changing it pays whatever the neighbours do, how dear the plain form is does not matter.
+    const limitNs = beyond * (changedNs + most[at]!);
+    return [Math.min(priceOf(plain, limitNs), limitNs), changedNs];
   });
   const transitions: Transition[] = [];
-  for (const { tensor, writers, readers } of maps.values()) {
+  for (const { tensor, writers, readers, packs, unpacks, isMetElsewhere } of conversions) {
     const [first, ...others] = writers;
-    const packs = priceOf(form.convert(tensor, "pack", nests.symbols));
-    const unpacks = priceOf(form.convert(tensor, "unpack", nests.symbols));
     const blocks = (at: number): readonly boolean[] =>
       prices[at]!.map((_, state) => state === 1 && candidates[at]!.changed!.maps.has(tensor.name));
     const meets = (from: number, to: number, cost: readonly [number, number]): void => {
@@ -183,7 +235,7 @@ function assign(
       for (const r of readers) addWhere(prices[r]!, blocks(r), packs);
       continue;
     }
-    if (elsewhere.has(tensor.name)) addWhere(prices[first]!, blocks(first), unpacks);
+    if (isMetElsewhere) addWhere(prices[first]!, blocks(first), unpacks);
     for (const w of others) meets(first, w, [forbidden, forbidden]);
     for (const r of readers) meets(first, r, [packs, unpacks]);
   }

@@ -18,24 +18,36 @@ export interface PricingOptions {
 
 export class RegionPrices {
   readonly #options: PricingOptions;
+  /** Regions that were dearer than so much. */
+  readonly #limits = new Map<string, number>();
 
   constructor(options: PricingOptions) {
     this.#options = options;
   }
 
-  /** Nanoseconds of a region by itself on one core, by its best tile. */
-  priceOf(region: Region): number {
+  /**
+   * Nanoseconds of a region by itself on one core, by its best tile.
+   * @param limitNs what nobody pays: the answer, or more, where the region is dearer
+   */
+  priceOf(region: Region, limitNs = Infinity): number {
     const { prices } = this.#options.memory;
     const { key } = regionClass(region);
-    const price = prices.get(key) ?? this.#price(coalesceRegion(region).region);
-    prices.set(key, price);
+    const known = prices.get(key) ?? this.#limits.get(key);
+    if (known !== undefined && (prices.has(key) || known >= limitNs)) return known;
+    const price = this.#price(coalesceRegion(region).region, limitNs);
+    if (price < limitNs) prices.set(key, price);
+    else this.#limits.set(key, limitNs);
     return price;
   }
 
-  #price(region: Region): number {
+  #price(region: Region, limitNs: number): number {
     const { target, pricerOf, priceOf, memory } = this.#options;
     if (TileSpace.applies(region)) {
-      return tileEstimateNs(region, target, { pricer: pricerOf(region), cheap: memory.cheap });
+      return tileEstimateNs(region, target, {
+        pricer: pricerOf(region),
+        limitNs,
+        cheap: memory.cheap,
+      });
     }
     const plain = { region: region.name, target: target.name, directives: [] };
     const applied = applySchedule(region, plain);
