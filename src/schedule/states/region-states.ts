@@ -92,12 +92,13 @@ export interface NarrowingOptions {
   readonly pricer: TilePricer;
   /** The most that neighbours could make a state cheaper than its price says. */
   readonly refundNs: number;
-  /** States dearer than the best by more than this factor need not be found; default: what is worth measuring. */
-  readonly inSight?: number;
 }
 
-/** States that are dearer by so much are kept in sight: the price may be wrong by that, a measurement tells. */
-const worthMeasuring = 1.15;
+/**
+ * States that are dearer by so much are kept in sight: the price may be wrong by that, a measurement tells.
+ * Floors are those of loops in their own order, which another order undercuts by far less than this.
+ */
+export const worthMeasuring = 1.15;
 /** States of each interface class that the last phase keeps. */
 const kept = 20;
 /** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
@@ -242,7 +243,7 @@ class Narrowing {
 
   run(): RegionStates {
     const { figures, lanes, funnel } = this.#space;
-    const { pricer, refundNs, inSight = worthMeasuring } = this.#options;
+    const { pricer, refundNs } = this.#options;
     const { outer } = this.#space.plain();
     const tiles = this.#space.microTiles().map((micro): PricedTile => {
       const around = outerLoops(figures, micro, { outer }, lanes);
@@ -252,7 +253,7 @@ class Narrowing {
     });
     const order = new CheapestFirst(tiles.map((t) => t.price));
     for (;;) {
-      const i = order.next(this.#threads * (this.#bestNs * inSight + refundNs));
+      const i = order.next(this.#threads * (this.#bestNs * worthMeasuring + refundNs));
       if (i === undefined) break;
       for (const around of this.#space.outerChoices(tiles[i]!.micro)) this.#add(tiles[i]!, around);
     }
