@@ -97,6 +97,12 @@ describe("artifacts of models in stages", () => {
       Object.assign(meta.stages.find((stage) => stage)!, { inputs: [], outputs: [] });
     });
     expect(ports).toEqual(["ART005"]);
+    // A part that promises more than its program makes.
+    const promised = forged((_, texts) => {
+      const more = partOf(0).replace("-> (mixed)", "-> (mixed, more)");
+      texts.set("stage.0.part", more.replace(/\}\s*$/, "  more = neg(mixed) : f32[240]\n}\n"));
+    });
+    expect(promised).toEqual(["ART005"]);
     // The same names, and a rank that the stage before does not make.
     const retyped = forged((_, texts) => {
       const sum = `reduce(mixed) {kind: sum, axes: [0], keepDims: false} : f32[]`;
