@@ -523,9 +523,6 @@ export const plantedFaults: readonly PlantedFault[] = [
     ],
     ["checkNames(tensors, known, meta);", "", "tensors of no stage are let in"],
   ]),
-  ...inFile("src/artifact/container.ts", artifacts, [
-    ["if (inner.size > 0) damaged(", "void (", "a stage without a program has one"],
-  ]),
   ...inFile("src/artifact/check-program.ts", artifacts, [
     [
       "if (!valid || placement?.arena !== arenaOfKind[kind]) {",

@@ -59,10 +59,8 @@ export function stageContainers({
     const inner = own[i]!;
     const part = readText(inner, tensorNames.part);
     inner.delete(tensorNames.part);
-    if (!stage) {
-      if (inner.size > 0) damaged(`stage ${i} has tensors and no program`);
-      return { part };
-    }
+    // What else it has is no tensor that a reader knows (read-stages.ts).
+    if (!stage) return { part };
     const { shared, ...described } = stage;
     const prefix = tensorNames.stage(i);
     const known = Object.fromEntries(
