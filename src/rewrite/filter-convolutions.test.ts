@@ -5,6 +5,7 @@ import { GraphBuilder } from "../graph/builder.ts";
 import type { Model, ValueId } from "../graph/graph.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { runGraph } from "../interp/graph.ts";
+import { constantValue } from "../semantics/index-expr.ts";
 import { fromRef, randomRef } from "../semantics/tensor.ts";
 import { formatDiagnostic, ok, type Result } from "../support/diagnostic.ts";
 import { Rng } from "../support/rng.ts";
@@ -107,4 +108,27 @@ it("asks no price where arithmetic and bytes alone say that it is dearer", () =>
     filterConvolutions(network({ inputs: 8, outputs: 8, size: 12 }), counting),
   ).toBeUndefined();
   expect(asked).toEqual([]);
+});
+
+it("prices the fewest channels on maps of one size, and takes more of them with it", () => {
+  const b = new GraphBuilder("net");
+  const window = { strides: [1, 1], padLow: [1, 1], padHigh: [1, 1], dilations: [1, 1], groups: 1 };
+  const inputs = [32, 16].map((n) => b.input(`x${n}`, tensorType("f32", 1, n, 8, 8)));
+  const results = [32, 16].map((channels, i) => {
+    const x = inputs[i]!;
+    const w = b.weight(`w${channels}`, tensorType("f32", channels, channels, 3, 3));
+    return b.node("convolution", [x, w], window);
+  });
+  const asked: number[] = [];
+  const counting: Pricer = {
+    ...willing,
+    regions: (graph) => {
+      asked.push(Number(constantValue(graph.values[graph.inputs[0]!]!.type.shape[1]!)));
+      return willing.regions(graph);
+    },
+  };
+  const weights = { read: () => fromRef(randomRef("f32", [1], new Rng(1))) };
+  const found = filterConvolutions({ graph: b.finish(results), weights }, counting);
+  expect(found).toMatchObject({ count: 2, savedNs: 2 + 2 * 4 });
+  expect(asked).toEqual([16, 16]);
 });

@@ -1,8 +1,8 @@
 /**
  * Convolutions of a graph by Winograd's filtering, F(2 x 2), where the prices say that it is cheaper. In: a graph with
  * constants as weights, prices (injected). Out: the graph with these convolutions replaced, and what that
- * saves. No saturation is needed: a convolution is one operation, whatever stands around it, and those of
- * one shape are priced once. F(4 x 4) is left out: it loses three bits more than sums do.
+ * saves. No saturation is needed: a convolution is one operation, whatever stands around it, and few shapes
+ * have to be priced. F(4 x 4) is left out: it loses three bits more than sums do.
  */
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import { GraphBuilder } from "../graph/builder.ts";
@@ -27,25 +27,73 @@ const leastSaving = 0.1;
 
 export function filterConvolutions(model: Model, pricer: Pricer): FilteredModel | undefined {
   const { graph, weights } = model;
-  const constants = constantValues(graph);
-  const savings = new Map<string, number>();
+  const savings = savingsOf(graph, pricer);
   let [count, saved] = [0, 0];
   const rebuilt = rebuildGraph(graph, {
     node: ({ b, old, node, inputs }) => {
-      if (old !== graph || !isFilterable(node, graph) || !constants.has(node.inputs[1]!)) return;
-      const key = keyOf(node, graph);
-      const each = savings.get(key) ?? savingOf(node, graph, pricer);
-      savings.set(key, each);
+      if (old !== graph || node.op !== "convolution") return;
+      const convolution = node as NodeOf<"convolution">;
+      const each = savings.get(keyOf(convolution, graph)) ?? 0;
       if (each <= 0) return;
       count++;
       saved += each;
       const [x, w] = inputs as [ValueId, ValueId];
-      return [filtered(b, node, graph, [x, w])];
+      return [filtered(b, convolution, graph, [x, w])];
     },
   });
   if (count === 0) return undefined;
   const read = (key: string) => rebuilt.constants.get(key) ?? weights.read(key);
   return { model: { graph: rebuilt.graph, weights: { read } }, count, savedNs: saved };
+}
+
+/** Convolutions of one shape. */
+interface Layer {
+  readonly node: NodeOf<"convolution">;
+  readonly key: string;
+  /** What is the same for other numbers of channels on the same maps. */
+  readonly maps: string;
+  readonly inputs: number;
+  readonly outputs: number;
+}
+
+/**
+ * Nanoseconds that filtering saves, by the shapes of all convolutions that it may take. What is worth it for
+ * some channels is so for more of them on the same maps: a transform of the data is shared by all outputs, one
+ * of the results by all inputs, and the products that are saved grow with both. So the fewest channels are
+ * priced, and more save at least in proportion.
+ */
+function savingsOf(graph: Graph, pricer: Pricer): ReadonlyMap<string, number> {
+  const savings = new Map<string, number>();
+  const worth: (Layer & { readonly saved: number })[] = [];
+  for (const layer of layersOf(graph)) {
+    const { maps, inputs, outputs } = layer;
+    const fewer = worth.find(
+      (other) => other.maps === maps && other.inputs <= inputs && other.outputs <= outputs,
+    );
+    const saved = fewer
+      ? (fewer.saved * inputs * outputs) / (fewer.inputs * fewer.outputs)
+      : savingOf(layer.node, graph, pricer);
+    savings.set(layer.key, saved);
+    if (!fewer && saved > 0) worth.push({ ...layer, saved });
+  }
+  return savings;
+}
+
+/** Each shape once, few channels first. */
+function layersOf(graph: Graph): readonly Layer[] {
+  const constants = constantValues(graph);
+  const layers = new Map<string, Layer>();
+  for (const node of graph.nodes) {
+    if (!isFilterable(node, graph) || !constants.has(node.inputs[1]!)) continue;
+    const key = keyOf(node, graph);
+    const [x, w] = node.inputs.map((id) => graph.values[id]!.type.shape);
+    const [outputs, inputs] = w!.map((d) => constantValue(d) ?? Number.NaN);
+    const [batch, , ...size] = x!;
+    const { padLow, padHigh } = node.attrs;
+    const maps = [...[batch!, ...size].map((d) => d.key), ...padLow, ...padHigh].join(" ");
+    layers.set(key, { node, key, maps, inputs: inputs!, outputs: outputs! });
+  }
+  return [...layers.values()].sort((a, b) => a.inputs * a.outputs - b.inputs * b.outputs);
 }
 
 /** What is the same at every run. */
