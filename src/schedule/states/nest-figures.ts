@@ -51,7 +51,9 @@ export interface AccessFigures {
 
 export interface LoopShape {
   readonly name: string;
+  /** At the upper ends of what symbols can be, and at their lower ones; one at least. */
   readonly extent: number;
+  readonly leastExtent: number;
   readonly kind: "space" | "reduce" | "scan";
   /** Known when the program is made. */
   readonly constant: boolean;
@@ -105,6 +107,7 @@ export function nestFigures(region: Region, statement: Statement): NestFigures {
     loops: statement.loops.map(({ name, extent, kind }) => ({
       name,
       extent: upperEnd(extent, ranges),
+      leastExtent: Math.max(1, rangeOf(extent, ranges).min),
       kind,
       constant: constantValue(extent) !== undefined,
     })),

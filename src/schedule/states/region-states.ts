@@ -4,7 +4,8 @@
  *   roofline    tiles whose time without any cache miss already passes the best schedule by more than the
  *               neighbours could ever refund: all their states go at once, unpriced
  *   symmetry    states that are the same code as another
- *   occupancy   states that are not among the best of their interface class
+ *   occupancy   states that are not among the best of their interface class, and ways to deal work out that
+ *               leave threads without any where symbols are small, when another is as cheap
  *   code        states of tiles whose code was not made to be priced (refine-states.ts)
  *
  * The first two lose nothing; the third keeps `kept` of each class, so that the best of each stays. In: a
@@ -99,6 +100,8 @@ export interface NarrowingOptions {
  * Floors are those of loops in their own order, which another order undercuts by far less than this.
  */
 export const worthMeasuring = 1.15;
+/** Prices within so much of each other say nothing of which is cheaper. */
+const asCheap = 1.01;
 /** States of each interface class that the last phase keeps. */
 const kept = 20;
 /** Barriers that a region must outweigh before it is dealt out: its own, and what late threads cost. */
@@ -227,6 +230,8 @@ class Narrowing {
   readonly #threads: number;
   readonly #byClass = new Map<string, RegionState[]>();
   readonly #seen = new Set<string>();
+  /** States whose parts can be fewer than the threads. */
+  readonly #scarce = new Set<RegionState>();
   #bestNs = Infinity;
   #roofline = 0;
   #symmetry = 0;
@@ -258,7 +263,7 @@ class Narrowing {
       for (const around of this.#space.outerChoices(tiles[i]!.micro)) this.#add(tiles[i]!, around);
     }
     for (const i of order.rest()) this.#roofline += this.#space.outerCount(tiles[i]!.micro);
-    const states = [...this.#byClass.values()].flat();
+    const states = this.#withoutScarce([...this.#byClass.values()].flat());
     states.sort(byPrice);
     return {
       figures,
@@ -301,12 +306,32 @@ class Narrowing {
       return;
     }
     const choice: TileChoice = { ...micro, ...around };
-    const schedule = () => this.#schedule(choice);
-    insertSorted(rivals, { choice, schedule, serialNs, priceNs, shares });
+    const state = { choice, schedule: () => this.#schedule(choice), serialNs, priceNs, shares };
+    if (this.#isScarce(outer, around)) this.#scarce.add(state);
+    insertSorted(rivals, state);
     if (rivals.length > kept) {
       rivals.pop();
       this.#occupancy++;
     }
+  }
+
+  /** Where symbols are small there are fewer parts than threads. */
+  #isScarce([first]: readonly LoopFigures[], { parallel }: OuterChoice): boolean {
+    if (parallel === undefined || !first) return false;
+    const { leastExtent } = this.#space.figures.loops[first.origin]!;
+    return Math.ceil(leastExtent / first.unit) < this.#threads;
+  }
+
+  /**
+   * Prices are those of large extents. Of two ways to deal work out that are as cheap there, the one that still
+   * feeds all threads at the small ones is left.
+   */
+  #withoutScarce(states: RegionState[]): RegionState[] {
+    const fed = states.filter((s) => s.choice?.parallel !== undefined && !this.#scarce.has(s));
+    const bestNs = Math.min(...fed.map((s) => s.priceNs));
+    const left = states.filter((s) => !this.#scarce.has(s) || s.priceNs * asCheap < bestNs);
+    this.#occupancy += states.length - left.length;
+    return left;
   }
 
   #onThreads(serialNs: number, [first]: readonly LoopFigures[], around: OuterChoice): number {
