@@ -121,18 +121,18 @@ export function coreFigures(target: Target): CoreFigures {
     additionNs:
       target.additionLatencyNs?.value ??
       target.multiplyAddLatencyNs.value * (fused ? 1 : additionShare),
-    loopInstructions: engine ? 1.2 : 0.4,
+    loopInstructions: engine ? 0.6 : 0.4,
     setupInstructions: 1.5,
     loopEndNs: 0.5,
-    // Our own emitter inserts it into a register.
-    gatherInstructions: engine ? 3.5 : 2,
+    // Our own emitter inserts it into a register, an engine loads it into one.
+    gatherInstructions: engine ? 1.8 : 2,
     // Engines load and spread an element by one instruction.
     splatInstructions: engine ? 0.1 : 0.5,
     guardInstructions: engine ? 2 : 0.6,
     // Our own allocator loads an operand again; an engine stores it first.
     spillInstructions: engine ? 3.5 : 1.2,
     // An allocator of our own puts away what is not part of a chain.
-    reloadNs: engine ? 1.9 : 0,
+    reloadNs: engine ? 0.25 : 0,
     loadsAhead: engine ? 1 : 0,
     callFactor: engine ? 6.5 : 2,
     overlapLoss: rates?.overlapLoss.value ?? 0.4,

@@ -65,11 +65,12 @@ export function codeWork(
         const by = packed.find((p) => p.tensor === a.tensor);
         return by ? packedAccess(a, by) : a;
       });
+      const extents = figures.loops.map((l) => l.extent);
       const loops = loopFigures(figures, s);
       const tile = placedAround(scheduled, s);
-      if (!tile) return new Traffic(accesses, target).of(loops);
+      if (!tile) return new Traffic(accesses, extents, target).of(loops);
       const placed = placedFigures({ ...figures, accesses }, loops, tile);
-      return new Traffic(placed.accesses, target).of(placed.loops);
+      return new Traffic(placed.accesses, extents, target).of(placed.loops);
     }),
   };
 }

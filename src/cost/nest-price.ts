@@ -80,6 +80,7 @@ export class NestPricer {
   readonly #packed = new Map<string, StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
   readonly #work: PointWork;
+  readonly #extents: readonly number[];
 
   constructor(figures: NestFigures, target: Target, core: CoreFigures) {
     this.#figures = figures;
@@ -87,6 +88,7 @@ export class NestPricer {
     this.#target = target;
     this.#fused = target.capabilities.has("fma");
     this.#work = pointWork(figures, core, target);
+    this.#extents = figures.loops.map((l) => l.extent);
   }
 
   price(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): PriceTerms {
@@ -347,7 +349,7 @@ export class NestPricer {
   traffic(loops: readonly LoopFigures[], packed: readonly PackedAxis[]): TrafficNs {
     const accesses = this.accesses(packed);
     const known = this.#traffic.get(accesses);
-    const model = known ?? new Traffic(accesses, this.#target);
+    const model = known ?? new Traffic(accesses, this.#extents, this.#target);
     if (!known) this.#traffic.set(accesses, model);
     return trafficNs(model.of(loops), this.#core);
   }

@@ -21,6 +21,11 @@ function matrix(use: AccessFigures["use"], rows: number, columns: number): Acces
   };
 }
 
+/** Of its loops. */
+function extentsOf({ axes }: AccessFigures): readonly number[] {
+  return axes.map((a) => a.extent);
+}
+
 /** Columns in tiles outermost, all rows in each: every trip of the inner loop is in another row. */
 function byColumns(access: AccessFigures, width: number): readonly LevelTraffic[] {
   const [rows, columns] = access.axes.map((a) => a.extent) as [number, number];
@@ -29,7 +34,7 @@ function byColumns(access: AccessFigures, width: number): readonly LevelTraffic[
     { origin: 0, unit: 1, trips: rows, mode: "serial" },
     { origin: 1, unit: 1, trips: width, mode: "vector" },
   ];
-  return new Traffic([access], target).of(loops);
+  return new Traffic([access], extentsOf(access), target).of(loops);
 }
 
 test("rows that begin anywhere in a line touch more lines than those that begin with one", () => {
@@ -66,6 +71,37 @@ test("what is read from end to end is not waited for", () => {
     { origin: 1, unit: 8, trips: 32, mode: "serial" },
     { origin: 1, unit: 1, trips: 8, mode: "vector" },
   ];
-  const levels = new Traffic([access], target).of(loops);
+  const levels = new Traffic([access], extentsOf(access), target).of(loops);
   expect(levels.map((level) => level.scattered)).toEqual([0, 0, 0]);
+});
+
+test("a block that sticks out moves what is left of its loop", () => {
+  const access = matrix("read", 4096, 240);
+  const rows = { origin: 0, unit: 1, trips: 4096, mode: "serial" } as const;
+  const lanes = { origin: 1, unit: 1, trips: 8, mode: "vector" } as const;
+  const bytes = (block: number): number => {
+    const columns: readonly LoopFigures[] = [
+      { origin: 1, unit: block, trips: Math.ceil(240 / block), mode: "serial" },
+      rows,
+      { origin: 1, unit: 8, trips: block / 8, mode: "serial" },
+      lanes,
+    ];
+    return new Traffic([access], extentsOf(access), target).of(columns)[0]!.bytes;
+  };
+  // Two blocks and a half of 96, three of 80.
+  expect(bytes(96)).toBeCloseTo((240 / 96) * (bytes(80) / 3) * (96 / 80));
+});
+
+test("runs that lie apart are waited for, unless a cache comes to hold what lies between", () => {
+  const access = matrix("read", 1024, 256);
+  const loops = (rows: number): readonly LoopFigures[] => [
+    { origin: 0, unit: rows, trips: 1024 / rows, mode: "serial" },
+    { origin: 1, unit: 16, trips: 16, mode: "serial" },
+    { origin: 0, unit: 1, trips: rows, mode: "serial" },
+    { origin: 1, unit: 1, trips: 16, mode: "vector" },
+  ];
+  const near = (rows: number): number =>
+    new Traffic([access], extentsOf(access), target).of(loops(rows))[0]!.scattered;
+  // 16 rows are 16 KiB, 256 of them more than the nearest cache holds.
+  expect(near(256)).toBeGreaterThan(10 * near(16));
 });

@@ -31,15 +31,16 @@ const followedRuns = 2;
 const pageBytes = 4096;
 /** Steps whose multiples meet so few sets that what is fetched ahead is lost before it is read. */
 const crowdedStepBytes = 1024;
-/** Writing brings the line in and puts it back. */
-const writeFactor = 2;
 
 /** Traffic of one set of accesses under any loops: what does not hang on the loops is found once. */
 export class Traffic {
   readonly #tracks: readonly AccessTrack[];
   readonly #capacities: readonly number[];
+  readonly #extents: readonly number[];
 
-  constructor(accesses: readonly AccessFigures[], target: Target) {
+  /** @param extents of the statement's loops, by origin */
+  constructor(accesses: readonly AccessFigures[], extents: readonly number[], target: Target) {
+    this.#extents = extents;
     this.#tracks = distinctAccesses(accesses).map((a) => new AccessTrack(a));
     const behind = target.memory.slice(0, -1);
     this.#capacities = behind.map((level) => level.capacityBytes?.value ?? Infinity);
@@ -51,11 +52,25 @@ export class Traffic {
     const running = turning.filter(isRunning);
     const still = turning.filter((l) => !isRunning(l));
     for (const track of this.#tracks) track.follow(running, still);
-    return this.#capacities.map((capacity, level) => this.#behind(capacity, running, level));
+    const trips = this.#wholeTrips(loops, running);
+    return this.#capacities.map((capacity, level) => this.#behind(capacity, trips, level));
+  }
+
+  /** Trips of running loops; of the outermost part of a loop that ends within a tile, with a share of the last. */
+  #wholeTrips(loops: readonly LoopFigures[], running: readonly LoopFigures[]): readonly number[] {
+    const outermost = new Map<number, LoopFigures>();
+    for (const loop of loops) {
+      const known = outermost.get(loop.origin);
+      if (!known || known.unit < loop.unit) outermost.set(loop.origin, loop);
+    }
+    return running.map((loop) => {
+      if (outermost.get(loop.origin) !== loop) return loop.trips;
+      return Math.min(loop.trips, this.#extents[loop.origin]! / loop.unit);
+    });
   }
 
   /** What comes from behind a cache. */
-  #behind(capacity: number, running: readonly LoopFigures[], level: number): LevelTraffic {
+  #behind(capacity: number, trips: readonly number[], level: number): LevelTraffic {
     const kept = [this.#keptAt(0, capacity)];
     let bytes = 0;
     let scattered = 0;
@@ -63,21 +78,25 @@ export class Traffic {
     // What is left from the run before is not fetched.
     const anew = 1 - kept[0]!;
     if (anew === 0) return { bytes, scattered, written };
-    for (let depth = 1; depth <= running.length; depth++) {
+    for (let depth = 1; depth <= trips.length; depth++) {
       kept.push(kept[depth - 1] === 1 ? 1 : this.#keptAt(depth, capacity));
     }
-    for (const { sizes, exposed, crowded, isWrite } of this.#tracks) {
-      let fetched = sizes[running.length]!;
-      for (let depth = running.length - 1; depth >= 0; depth--) {
+    const held = kept.indexOf(1);
+    for (const track of this.#tracks) {
+      const { sizes, crowded, isWrite } = track;
+      let fetched = sizes[trips.length]!;
+      for (let depth = trips.length - 1; depth >= 0; depth--) {
         const stays = kept[depth + 1]!;
         const grown = sizes[depth]! / sizes[depth + 1]!;
-        fetched *= stays * grown + (1 - stays) * running[depth]!.trips;
+        fetched *= stays * grown + (1 - stays) * trips[depth]!;
       }
-      fetched *= anew * (isWrite ? writeFactor : 1);
+      fetched *= anew;
       bytes += fetched;
-      // The nearest lines come in time without being fetched ahead.
-      if (!isWrite) scattered += fetched * (level === 0 ? exposed : Math.max(exposed, crowded));
+      const apart = track.apartAt(held < 0 ? trips.length : held);
+      // Into the nearest cache nothing is fetched far ahead; into the others, what lies in the same page.
+      const far = level === 0 ? apart : Math.max(apart * track.far, crowded);
       if (isWrite) written += fetched;
+      else scattered += fetched * far;
     }
     return { bytes, scattered, written };
   }
@@ -104,8 +123,10 @@ class AccessTrack {
   readonly isWrite: boolean;
   /** Footprints by depth: under the running loops from there inwards. */
   readonly sizes: number[] = [];
-  /** How much of the time of a line is waited for because its run is short: nothing of long ones. */
-  exposed = 0;
+  /** How far the next run lies, as a share of a page; nothing where one follows the other. */
+  far = 0;
+  /** Bytes that the innermost loops read one after the other, among the runs that are followed. */
+  #run = lineBytes;
   /** The same because the steps between its lines crowd a few sets, up to all of it. */
   crowded = 0;
   readonly #bytes: number;
@@ -155,6 +176,15 @@ class AccessTrack {
       }
       this.#note(depth, { size, run, jump });
     }
+  }
+
+  /**
+   * How much of the time of a line is waited for because its run is short: nothing of long ones, and nothing where
+   * runs that lie apart become a long one while a cache holds them, under the loops from a depth inwards.
+   */
+  apartAt(depth: number): number {
+    if (this.far === 0) return 0;
+    return Math.min(1, shortRunBytes / Math.max(this.#run, this.#runs[depth]!));
   }
 
   /** Bytes of a cache that a footprint makes useless for others: whole ways of the sets it falls into. */
@@ -222,7 +252,7 @@ class AccessTrack {
   }
 
   #scatter(inner: number, running: readonly LoopFigures[], still: readonly LoopFigures[]): void {
-    this.exposed = 0;
+    this.far = 0;
     this.crowded = 0;
     let span = inner;
     let runs = 1;
@@ -237,9 +267,10 @@ class AccessTrack {
       }
     }
     const run = Math.max(lineBytes, span);
+    this.#run = run;
     if (!next || this.#stepOf(next) <= run) return;
     const jump = this.#nearest(next, run, still);
-    this.exposed = Math.min(1, jump / pageBytes) * Math.min(1, shortRunBytes / run);
+    this.far = Math.min(1, jump / pageBytes);
     this.crowded = Math.min(1, gcd(pageBytes, jump) / crowdedStepBytes) * (lineBytes / run) ** 2;
   }
 

@@ -10,6 +10,7 @@ const measuredAvx2 = "read loops and multiply-adds on one 3.4 GHz Zen 3 core (20
 /** Those that `npx tsx bench/correlation/fit-rates.ts` finds to rank schedules best. */
 const ranked = "bench/correlation/fit-rates.ts on one Zen 3 core (2026)";
 const measured = "hand-encoded kernels on one 4.4 GHz Zen 5 core (2026)";
+const waiting = "twice the time of a byte; from L2 that of a Zen 3 core";
 
 function multiplyAdds(f32Lanes: readonly number[]): readonly string[] {
   return f32Lanes.flatMap((n) => [`fma.f32x${n}`, n === 4 ? "fma.f64x2" : `fma.f64x${n / 2}`]);
@@ -44,13 +45,19 @@ const avx512: Target = {
         origin: "datasheet",
       },
       bytesPerNsPerCore: { value: 200, source: measured, origin: "measured" },
+      stallNsPerByte: { value: 0.003, source: waiting, origin: "predicted" },
     },
     {
       name: "L3",
       capacityBytes: { value: 32 * 1024 * 1024, source: "Zen 5 core complex", origin: "datasheet" },
       bytesPerNsPerCore: { value: 117, source: measured, origin: "measured" },
+      stallNsPerByte: { value: 0.017, source: waiting, origin: "predicted" },
     },
-    { name: "memory", bytesPerNsPerCore: { value: 33, source: measured, origin: "measured" } },
+    {
+      name: "memory",
+      bytesPerNsPerCore: { value: 33, source: measured, origin: "measured" },
+      stallNsPerByte: { value: 0.06, source: waiting, origin: "predicted" },
+    },
   ],
   f32FlopsPerNsPerCore: {
     value: 285,
@@ -101,7 +108,7 @@ const avx2: Target = {
       name: "L2",
       capacityBytes: { value: 512 * 1024, source: "Zen 2 and Zen 3 cores", origin: "datasheet" },
       bytesPerNsPerCore: { value: 103, source: measuredAvx2, origin: "measured" },
-      stallNsPerByte: { value: 0.005, source: ranked, origin: "measured" },
+      stallNsPerByte: { value: 0.003, source: ranked, origin: "measured" },
     },
     {
       name: "L3",
