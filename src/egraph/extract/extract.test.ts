@@ -111,6 +111,27 @@ it("is never worse than greedy extraction", () => {
       const found = extractDag(problem, { work: 1 });
       expect(found!.dagCost).toBeLessThanOrEqual(greedy.dagCost);
     }),
+    {
+      // What reductions leave of this leads greedy extraction astray, the whole does not.
+      examples: [
+        [
+          {
+            classes: [
+              [
+                { cost: 4, children: [] },
+                { cost: 1, children: [2] },
+              ],
+              [{ cost: 2, children: [] }],
+              [
+                { cost: 1, children: [0] },
+                { cost: 3, children: [1] },
+              ],
+            ],
+            roots: [2, 0],
+          },
+        ],
+      ],
+    },
   );
 });
 

@@ -62,7 +62,21 @@ export function extractDag(
   );
   const choice = trim(problem, reduction.expand(solved.map(({ best }) => best.choice))).choice;
   const bound = solved.reduce((sum, block) => sum + block.bound, reduction.fixedCost);
-  return conclude(problem, choice, ({ dagCost }) => ({ cost: dagCost, lowerBound: bound }));
+  const concluded = (found: Choice): Extraction =>
+    conclude(problem, found, ({ dagCost }) => ({ cost: dagCost, lowerBound: bound }));
+  const found = concluded(choice);
+  const greedy = found.gap > 0 ? greedyChoice(problem) : undefined;
+  return greedy && greedy.cost < found.dagCost ? concluded(greedy.choice) : found;
+}
+
+/** Elements of the greedy choice's table, which grows with the square of the classes. */
+const mostGreedyWords = 2 ** 24;
+
+/** The greedy choice of the whole: that of a part that reductions left may be worse. */
+function greedyChoice(problem: ExtractionProblem): Trimmed | undefined {
+  if ((problem.classCount / 32) * problem.classCount > mostGreedyWords) return undefined;
+  const greedy = chooseGreedily(problem);
+  return evaluateChoice(problem, greedy).ok ? trim(problem, greedy) : undefined;
 }
 
 const defaults = { work: 2_500_000, seed: 1, solveMilp: undefined, mostMilpNodes: 5000 };
