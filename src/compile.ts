@@ -362,10 +362,10 @@ function prepareWide(
  * were written, and the import.
  */
 function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly Candidate[] {
-  const seen = new Set([semanticHash(prepared.graph)]);
+  const cheaper = (rewritten?.candidates ?? []).filter((c) => c.savedNs > 0);
+  const seen = new Set(cheaper.length > 0 ? [semanticHash(prepared.graph)] : []);
   const graphs: Candidate[] = [];
-  for (const candidate of rewritten?.candidates ?? []) {
-    if (candidate.savedNs <= 0) continue;
+  for (const candidate of cheaper) {
     const model = lowerToCore(candidate.model);
     const hash = semanticHash(model.graph);
     if (seen.has(hash)) continue;
