@@ -218,39 +218,53 @@ function fixedBefore(what: string, option: string): Diagnostic {
   });
 }
 
-/** Names that a wish stands for, best first. */
+/** Names that a wish stands for where a model is compiled, best first. */
 function namesFor(wanted: string): readonly string[] {
   const runnable = runnableTargets().names;
   if (wanted === "cpu") return runnable;
   if (wanted === "cuda") return gpuTargets();
   if (wanted !== "auto") return [wanted];
-  // Machine code is written anew at every load, which takes longer than most models run.
+  // Machine code is compiled with a WebAssembly program beside it: twice the work, for one run perhaps.
   return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
 }
 
+/** The same of an artifact's programs: `auto` is the first that runs here, of a GPU where it has no other. */
+function programOf(targetNames: readonly string[], wanted: string): string | undefined {
+  const isThere = (name: string): boolean => targetNames.includes(name);
+  if (wanted !== "auto") return namesFor(wanted).find(isThere);
+  return runnableTargets().names.find(isThere) ?? gpuTargets().find(isThere);
+}
+
 /** The target of a wish that the artifact has programs for. */
-export function chooseTarget({ targetNames }: Container, wanted: string): Result<Target> {
+export function chooseTarget(
+  { targetNames }: Pick<Container, "targetNames">,
+  wanted: string,
+): Result<Target> {
   if (wanted === "cuda") {
     const features = probeCuda();
     if (!features.ok) return features;
   }
-  const names = namesFor(wanted);
-  const name = names.find((n) => targetNames.includes(n));
+  const name = programOf(targetNames, wanted);
   if (name === undefined) {
-    const asked = names.join(" or ") || wanted;
+    const asked = wanted === "auto" ? "that runs here" : `for target ${spelled(wanted)}`;
     return fail(
-      diagnostic("CLI002", `the artifact has no program for target ${asked}`, {
+      diagnostic("CLI002", `the artifact has no program ${asked}`, {
         help: `it has ${targetNames.join(", ")}; optimize the model for another target`,
       }),
     );
   }
   const target = targets.get(name);
-  if (target) return ok(target, insteadOfNative(wanted, target));
+  if (target) return ok(target, insteadOfArtifacts(targetNames, wanted, target));
   return fail(
     diagnostic("ART006", `target ${name} is unknown here`, {
       help: "a newer version of Wavetile may know it; optimize the model again",
     }),
   );
+}
+
+/** What a wish stands for, in words. */
+function spelled(wanted: string): string {
+  return namesFor(wanted).join(" or ") || wanted;
 }
 
 /** Emitters that a whole model can be compiled with; the other targets are for planning. */
@@ -262,13 +276,29 @@ function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
   return runnableTargets().reasons.map((d) => ({ ...d, severity: "warning" as const }));
 }
 
+/** Why the machine code that an artifact has is not what runs, where nothing else was asked for. */
+function insteadOfArtifacts(
+  targetNames: readonly string[],
+  wanted: string,
+  found: Target,
+): readonly Diagnostic[] {
+  if (wanted === "cpu") return insteadOfNative(wanted, found);
+  const native = targetNames.filter((n) => targets.get(n)?.emitter === "x64");
+  if (wanted !== "auto" || found.emitter === "x64" || native.length === 0) return [];
+  const { reasons } = runnableTargets();
+  if (reasons.length > 0) return insteadOfNative("cpu", found);
+  const message = `the artifact's machine code is for ${native.join(", ")}, which this machine does not run`;
+  const help = `its program for ${found.name} runs instead; optimize the model on this machine with --target cpu`;
+  return [diagnostic("RUN040", message, { severity: "warning", help })];
+}
+
 /** Of the GPU here; empty without one. */
 function gpuTargets(): readonly string[] {
   const features = probeCuda();
   return features.ok ? features.value.targets : [];
 }
 
-/** The target of a name; `auto` is WebAssembly, `cpu` machine code where it runs. */
+/** The target that a model is compiled for; `auto` is WebAssembly, `cpu` machine code where it runs. */
 export function findTarget(name: string): Result<Target> {
   if (name === "cuda") {
     const features = probeCuda();

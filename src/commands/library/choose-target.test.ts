@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { runnableTargets } from "../../runtime/create-session.ts";
+import { targets } from "../../target/index.ts";
+import { chooseTarget } from "./open-model.ts";
+
+const here = runnableTargets().names;
+const portable = here.find((name) => targets.get(name)!.emitter === "wasm")!;
+
+/** Machine code that this machine does not run; a machine with every extension runs all. */
+const foreign = [...targets.values()].find((t) => t.emitter === "x64" && !here.includes(t.name));
+
+function chosen(targetNames: readonly string[], wanted: string): string {
+  const found = chooseTarget({ targetNames }, wanted);
+  return found.ok ? found.value.name : found.diagnostics[0]!.code;
+}
+
+describe("the program of an artifact", () => {
+  it.each(["auto", "cpu"])("is the best that runs here, whatever their order: %s", (wanted) => {
+    expect(chosen([portable, ...here], wanted)).toBe(here[0]);
+    expect(chosen([...here].reverse(), wanted)).toBe(here[0]);
+  });
+
+  it("is WebAssembly where it has no other, without a word", () => {
+    expect(chooseTarget({ targetNames: [portable] }, "auto")).toMatchObject({
+      ok: true,
+      value: { name: portable },
+      warnings: [],
+    });
+  });
+
+  it.skipIf(!foreign)(
+    "is WebAssembly where its machine code does not run, and that is said",
+    () => {
+      const names = [foreign!.name, portable];
+      expect(chooseTarget({ targetNames: names }, "auto")).toMatchObject({
+        ok: true,
+        value: { name: portable },
+        warnings: [{ severity: "warning" }],
+      });
+      expect(chooseTarget({ targetNames: names }, portable)).toMatchObject({ warnings: [] });
+    },
+  );
+
+  it("is refused where none runs (CLI002)", () => {
+    expect(chosen(["another"], "auto")).toBe("CLI002");
+    expect(chosen([portable], "another")).toBe("CLI002");
+  });
+});
