@@ -67,7 +67,8 @@ export const shared = {
     positional: true,
   }),
   target: argument(z.string().default("auto"), {
-    description: "a name of `wavetile targets`, cpu, cuda, or auto: the best program of an artifact that runs here; a model is compiled to WebAssembly",
+    description:
+      "a name of `wavetile targets`, cpu, cuda, or auto: the best program of an artifact that runs here; a model is compiled to WebAssembly",
     value: "NAME",
   }),
   shape: argument(z.array(z.string()).default([]), {

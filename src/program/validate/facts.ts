@@ -520,7 +520,7 @@ export class Facts {
 const sampleCount = 14;
 
 /** Draws of samples, by sample and number of the name: every scope of every program asks for the same. */
-const draws: (Draw | undefined)[][] = Array.from({ length: sampleCount }, () => []);
+const draws: Draw[][] = Array.from({ length: sampleCount }, () => []);
 
 interface Draw {
   /** An end of the range (0, 2: the lower, 1, 3: the upper), or how far beyond the lower one (4: near, 5: far). */
@@ -530,14 +530,18 @@ interface Draw {
 }
 
 function drawOf(sample: number, name: number): Draw {
+  const known = draws[sample]![name];
+  if (known) return known;
   const spread = new Rng(1000 * name + sample);
   const way = sample < 2 ? sample : spread.integer(0, 5);
-  return { way, share: spread.uniform() };
+  const draw = { way, share: spread.uniform() };
+  draws[sample]![name] = draw;
+  return draw;
 }
 
 /** The ends of the range often, something between else; deterministic and different for each name. */
 function chosenValue(sample: number, name: number, min: number, max: number): number {
-  const { way, share } = (draws[sample]![name] ??= drawOf(sample, name));
+  const { way, share } = drawOf(sample, name);
   if (way === 0 || way === 2) return min;
   if (way === 1 || way === 3) return Number.isSafeInteger(max) ? max : min + 999;
   const most = Math.min(max, min + (way === 4 ? 30 : 4095));
