@@ -1,11 +1,12 @@
 /**
  * Random convolutional networks: chains of convolutions of every kind with biases and activations,
- * shortcuts, channel attention, pooling, concatenation, slices and transposition, over few pixels and up
- * to 50 channels, so that channels fill blocks of lanes, end within one, or are fewer. Weights are constants
+ * shortcuts, channel attention, pooling, concatenation, slices and transposition, some written as minimal
+ * filterings, over few pixels and up to 50 channels, so that channels fill blocks of lanes, end within one, or are fewer. Weights are constants
  * that keep values near 1; the height may be a symbol.
  */
 import { GraphBuilder } from "../src/graph/builder.ts";
 import type { Model, ValueId } from "../src/graph/graph.ts";
+import { filter, four, two } from "../src/rewrite/filtering.ts";
 import { evaluate, type IndexExpr, toIndex, variable } from "../src/semantics/index-expr.ts";
 import type { Tensor } from "../src/semantics/tensor.ts";
 import { Rng } from "../src/support/rng.ts";
@@ -221,6 +222,29 @@ const turned: LayerMaker = (d) => {
   d.become(b.node("transpose", [scaled], { permutation: [0, 3, 1, 2] }));
 };
 
+/** A convolution as rewriting filters it: tiles cut out by strides, small products, and tiles joined. */
+const filtered: LayerMaker = (d) => {
+  if (d.isOpen) return;
+  const b = d.builder;
+  const padLow = [0, 1].map((i) => d.rng.integer(d.extent(2 + i) < 3 ? 1 : 0, 1));
+  const [outputs, inputs] = [d.rng.pick(channelCounts), d.channels];
+  const [batch, , ...size] = d.shape;
+  const rows = size.map((_, i) => Math.max(1, d.extent(2 + i) + 2 * padLow[i]! - 2));
+  const found = filter(
+    { add: (op, of, attrs) => b.node(op, of, attrs), constant: (tensor) => b.constant(tensor) },
+    {
+      x: d.now,
+      w: d.weights([outputs, inputs, 3, 3], 9 * inputs),
+      dtype: "f32",
+      padLow,
+      data: d.shape,
+      result: [batch!, ...[outputs, ...rows].map(toIndex)],
+    },
+    d.rng.pick([two, two, four]),
+  );
+  if (found !== undefined) finishLayer(d, found);
+};
+
 const layerMakers: readonly LayerMaker[] = [
   convolution,
   convolution,
@@ -234,4 +258,5 @@ const layerMakers: readonly LayerMaker[] = [
   attention,
   joined,
   turned,
+  filtered,
 ];

@@ -8,6 +8,7 @@
  */
 import { unwrap } from "../../bench/sessions/import-hints.ts";
 import { compileModel } from "../../src/compile.ts";
+import type { CostModel } from "../../src/cost/calibration.ts";
 import type { Model } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { checkNests } from "../../src/interp/check-nests.ts";
@@ -102,13 +103,16 @@ function compiledTrial(place: Place): Trial {
   };
 }
 
-/** The outputs of a model that is compiled for a place and run there once. */
+/** The outputs of a model that is compiled for a place, by the target's prices or others, and run there once. */
 export async function runCompiled(
   source: Model,
   inputs: readonly RefTensor[],
   { target, start }: ReturnType<Place>,
+  prices?: CostModel,
 ): Promise<RefTensor[]> {
-  const { model, nests, plan } = unwrap(compileModel(source, { target }));
+  const { model, nests, plan } = unwrap(
+    compileModel(source, { target, ...(prices && { model: prices }) }),
+  );
   const session = unwrap(start(plan.program, { weight: weightReader(model) }));
   session.poison();
   const { values, inputs: ids } = model.graph;

@@ -204,6 +204,66 @@ test("of constant sizes it is decided exactly, however the pieces overlap", () =
   );
 });
 
+test("any number of threads around constant sizes changes nothing, where there is one at least", () => {
+  const threads = ix.variable("threads");
+  const [some, perhaps] = [1, 0].map((least) => Facts.none().withParameter("threads", least, 8));
+  fc.assert(
+    fc.property(fc.integer(), (seed) => {
+      const rng = new Rng(seed);
+      const n = rng.integer(1, 9);
+      const pieces = Array.from({ length: rng.integer(1, 3) }, () => damaged(bodies(rng), rng));
+      const body = substituteStatements(pieces.flat(), new Map([["N", n]]));
+      const box = { lo: whole.lo, hi: [ix.constant(n), ix.constant(6)] };
+      const dealt = [loop("thread", threads, body)];
+      expect(covers(dealt, buffer, box, some!)).toBe(isCoveredFor(body, n));
+      expect(covers(dealt, buffer, box, perhaps!)).toBe(false);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+/** Statements of a chain that write the parts of a concatenation, a piece of rows at a time, ragged both ways. */
+function ragged(parts: readonly number[]): Statement {
+  const [p, o, c, lane] = ["p", "o", "c", "lane"].map(ix.variable);
+  const at = (part: number, row: number, column: ix.IndexExpr, lanes: number): Statement => ({
+    kind: "store",
+    buffer: "b",
+    index: [ix.constant(part), ix.add(ix.mul(32, p!), ix.mul(6, o!), row), column],
+    value: literalExpr(0, "f32", lanes),
+  });
+  const tile = (part: number, rows: number): Statement => {
+    const all = Array.from({ length: rows }, (_, row) => row);
+    const first = ix.mul(4, c!);
+    const rest = all.map((row) => at(part, row, ix.add(first, lane!), 1));
+    return branch(
+      ix.sub(3, first),
+      all.map((row) => at(part, row, first, 4)),
+      [loop("lane", ix.min(4, ix.sub(7, first)), rest)],
+    );
+  };
+  const rows = (part: number): Statement =>
+    loop("c", 2, [
+      loop("o", 6, [branch(ix.sub(26, ix.mul(6, o!)), [tile(part, 6)], [tile(part, 2)])]),
+    ]);
+  return loop("thread", ix.variable("threads"), [loop("p", 2, parts.map(rows))]);
+}
+
+test("ragged pieces of several parts, dealt out to any number of threads", () => {
+  const shape = [2, 64, 7].map(ix.constant);
+  const parts = { ...buffer, shape };
+  const all: Box = { lo: shape.map(() => ix.constant(0)), hi: shape };
+  const some = Facts.none().withParameter("threads", 1, 8);
+  expect(covers([ragged([0, 1])], parts, all, some)).toBe(true);
+  expect(covers([ragged([0, 0])], parts, all, some)).toBe(false);
+});
+
+test("one of any number of threads has only what is its own", () => {
+  const box = { lo: [ix.constant(0), ix.constant(0)], hi: [ix.constant(8), ix.constant(6)] };
+  const some = Facts.none().withParameter("threads", 1, 8);
+  const own = loop("thread", ix.variable("threads"), [store(ix.variable("thread"), 0, 6)]);
+  expect(covers([own], buffer, box, some)).toBe(false);
+});
+
 test("lanes beyond a row are no elements of the next", () => {
   const row = { lo: [ix.constant(0), ix.constant(0)], hi: [ix.constant(2), ix.constant(6)] };
   const body = [store(0, 4, 4), store(0, 0, 4), store(1, 2, 4)];

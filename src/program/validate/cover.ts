@@ -72,7 +72,10 @@ export function covers(
   const q = { buffer: name, lanes, isPrivate, box, facts, budget };
   if (!mayCover(writing, buffer, box, facts.ranges)) return isEmpty(q);
   if (coversList(writing, q) || coversByResidues(writing, q, 0)) return true;
-  return !isPrivate && coversByListing(writing, lanes, box);
+  return (
+    !isPrivate &&
+    coversByListing(writing, box, { lanes, runs: (extent) => facts.atLeast(extent, 1) })
+  );
 }
 
 /** Interleaved stores: the elements of each residue along an axis by themselves (residues.ts). */

@@ -1,8 +1,8 @@
 /**
  * Coverage by listing: the stores of statements without parameters are run, and the elements of a box that
  * they write are marked. In: statements that lead to stores into one buffer, and a box. Out: whether every
- * element of the box was written; false where anything hangs on a parameter or on data, or is too much to
- * run. Exact, and for what the symbolic proof (cover.ts) leaves open: overlapping pieces of constant sizes.
+ * element of the box was written; false where a place hangs on a parameter or on data, or there is too much
+ * to run. Exact, and for what the symbolic proof (cover.ts) leaves open: overlapping pieces of constant sizes.
  */
 import type { Condition } from "../../semantics/condition.ts";
 import { constantValue, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
@@ -19,11 +19,17 @@ interface ListedBox {
 const mostElements = 1 << 22;
 const mostSteps = 1 << 21;
 
-/** `lanes` are those of one element of the buffer. */
+export interface ListingOptions {
+  /** Of one element of the buffer. */
+  readonly lanes: number;
+  /** Whether a loop of that extent, which may be a parameter, runs at least once. */
+  readonly runs: (extent: IndexExpr) => boolean;
+}
+
 export function coversByListing(
   body: readonly Statement[],
-  lanes: number,
   { lo, hi }: ListedBox,
+  options: ListingOptions,
 ): boolean {
   const from = lo.map(constantValue);
   const to = hi.map(constantValue);
@@ -31,7 +37,7 @@ export function coversByListing(
   const marks = new Marks(from as number[], to as number[]);
   if (marks.left === 0) return true;
   if (marks.left > mostElements) return false;
-  const run = runnable(body, new Set(), { marks, lanes });
+  const run = runnable(body, new Set(), { marks, ...options });
   const state = { env: new Map<string, number>(), steps: mostSteps };
   return run?.(state) === true && marks.left === 0;
 }
@@ -44,9 +50,8 @@ interface State {
 /** False once too many steps were run. */
 type Run = (state: State) => boolean;
 
-interface Into {
+interface Into extends ListingOptions {
   readonly marks: Marks;
-  readonly lanes: number;
 }
 
 /** Undefined where a statement cannot be listed. */
@@ -64,11 +69,8 @@ function runOf(s: Statement, bound: ReadonlySet<string>, into: Into): Run | unde
   switch (s.kind) {
     case "store":
       return runOfStore(s, bound, into);
-    case "for": {
-      const extent = reader(s.extent, bound);
-      const inside = runnable(s.body, new Set(bound).add(s.variable), into);
-      return extent && inside && loop(s.variable, extent, inside);
-    }
+    case "for":
+      return runOfLoop(s, bound, into);
     case "if": {
       const holds = s.conditions.map((c) => condition(c, bound));
       const [then, otherwise] = [s.then, s.else].map((b) => runnable(b, bound, into));
@@ -78,6 +80,22 @@ function runOf(s: Statement, bound: ReadonlySet<string>, into: Into): Run | unde
     default:
       return undefined;
   }
+}
+
+function runOfLoop(
+  { variable, extent: given, body }: Extract<Statement, { kind: "for" }>,
+  bound: ReadonlySet<string>,
+  into: Into,
+): Run | undefined {
+  const inner = new Set(bound);
+  const extent = reader(given, bound);
+  if (extent) {
+    const inside = runnable(body, inner.add(variable), into);
+    return inside && loop(variable, extent, inside);
+  }
+  // Of any number of trips, as threads make them, one is enough where what they write does not depend on it.
+  inner.delete(variable);
+  return into.runs(given) ? runnable(body, inner, into) : undefined;
 }
 
 function loop(variable: string, extent: IndexReader, inside: Run): Run {
