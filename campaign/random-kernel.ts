@@ -1,10 +1,12 @@
 /**
  * Random kernels of the families that GPUs have strategies for: products and batched products of operands
  * that lie in any order, convolutions, norms and softmax, folds over any axes, attention, elementwise chains
- * over permuted operands; each with a random shape (mostly ragged), element type and epilogue.
+ * over permuted operands; each with a random shape (mostly ragged), element type and epilogue. Seeds from
+ * `firstOfBytes` on are products of bytes, whose sums are integers.
  */
 import { GraphBuilder } from "../src/graph/builder.ts";
 import type { Graph, TensorType, ValueId } from "../src/graph/graph.ts";
+import type { DType } from "../src/semantics/dtype.ts";
 import { toIndex } from "../src/semantics/index-expr.ts";
 import { Rng } from "../src/support/rng.ts";
 
@@ -31,8 +33,8 @@ class KernelDraft {
     this.#declared = inputs.map((type, i) => this.g.input(`x${i}`, type));
   }
 
-  input(shape: readonly number[]): ValueId {
-    const type = { dtype: this.dtype, shape: shape.map(toIndex) };
+  input(shape: readonly number[], dtype: DType = this.dtype): ValueId {
+    const type = { dtype, shape: shape.map(toIndex) };
     const at = this.inputTypes.push(type) - 1;
     return this.#declared[at] ?? this.g.weight(`x${at}`, type);
   }
@@ -168,6 +170,37 @@ const attention: Maker = (d) => {
   return { value, shape: [batch, heads, lines, depth] };
 };
 
+const bytes = ["u8", "i8"] as const;
+
+/** Mostly whole vectors of 16 bytes, as layers have; else words, or ragged. */
+function extentOfBytes({ rng }: KernelDraft, most: number): number {
+  const kind = rng.uniform();
+  const unit = kind < 0.6 ? 16 : kind < 0.8 ? 4 : 1;
+  return unit * rng.integer(1, Math.floor(most / unit));
+}
+
+/** Sums in i32 as they are, with a summand, or scaled to real numbers. */
+function byteProduct(d: KernelDraft): ValueId {
+  const { g, rng } = d;
+  const types = [rng.pick(bytes), rng.pick(bytes)] as const;
+  const [m, n, k] = [1500, 1500, 3000].map((most) => extentOfBytes(d, most));
+  const rhs = rng.uniform() < 0.85 ? ["j", "k"] : ["k", "j"];
+  const right = rhs[0] === "k" ? [k!, n!] : [n!, k!];
+  const operands = [d.input([m!, k!], types[0]), d.input(right, types[1])];
+  d.words.push(`product ${m}x${n}x${k} of ${types.join(" and ")}, ${rhs.join(" ")}`);
+  const labels = { lhs: ["i", "k"], rhs, output: ["i", "j"], accumulator: "i32" } as const;
+  return byteEpilogue(d, g.node("contract", operands, labels), [1, n!]);
+}
+
+function byteEpilogue(d: KernelDraft, sums: ValueId, bias: readonly number[]): ValueId {
+  const { g, rng } = d;
+  const kind = rng.pick(["none", "bias", "real"] as const);
+  d.words.push(kind);
+  if (kind === "none") return sums;
+  if (kind === "bias") return g.add(sums, d.input(bias, "i32"));
+  return g.applyNumber("mul", g.cast(sums, "f32"), 2 ** -9);
+}
+
 type Epilogue = (d: KernelDraft, x: ValueId, shape: readonly number[]) => ValueId;
 
 const epilogues: Readonly<Record<string, Epilogue>> = {
@@ -203,13 +236,19 @@ function pickMaker(at: number): Maker {
   return product;
 }
 
+/** Seeds from here on. */
+export const firstOfBytes = 100_000;
+
 /** The same seed gives the same kernel. */
 export function randomKernel(seed: number): RandomKernel {
+  const isOfBytes = seed >= firstOfBytes;
+  const make = isOfBytes ? byteProduct : draw;
   const rehearsal = new KernelDraft(seed, []);
-  draw(rehearsal);
+  make(rehearsal);
   const d = new KernelDraft(seed, rehearsal.inputTypes);
-  const value = draw(d);
-  return { name: `${seed}: ${d.dtype} ${d.words.join(", ")}`, graph: d.g.finish([value]) };
+  const value = make(d);
+  const type = isOfBytes ? "" : `${d.dtype} `;
+  return { name: `${seed}: ${type}${d.words.join(", ")}`, graph: d.g.finish([value]) };
 }
 
 function draw(d: KernelDraft): ValueId {

@@ -185,6 +185,16 @@ const ofBytes = [
   ["(256, 16, 128) warps (8, 1) stages 6 swizzle 128 swapped", "f8e4m3fn"],
 ] as const;
 
+/** Bytes with and without sign, summed in i32: results as they are, and rounded to bytes again. */
+const ofIntegers = [
+  ["by mma tile (128, 128, 64) warps (2, 4) stages 4 swizzle 64", "u8", "i8", "i8"],
+  ["by mma tile (64, 64, 128) warps (2, 2) stages 3 swizzle 128", "i8", "i8", "i32"],
+  ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", "i8", "u8", "i32"],
+  ["by wgmma tile (128, 256, 128) warps (8, 1) stages 4 swizzle 128 group 8", "u8", "i8", "i32"],
+  ["by wgmma tile (128, 160, 128) warps (8, 1) stages 4 swizzle 128 blocks 12", "i8", "i8", "i8"],
+  ["by wgmma tile (64, 16, 128) warps (4, 1) stages 8 swizzle 128 swapped", "u8", "u8", "i32"],
+] as const;
+
 const gated = [
   "by wgmma tile (128, 128, 64) warps (8, 1) stages 6 swizzle 128 group 8 results 2",
   "by wgmma tile (128, 160, 64) warps (8, 1) stages 5 swizzle 128 group 8 results 5 blocks 40",
@@ -216,6 +226,15 @@ const suite: readonly Entry[] = [
         ...{ of, how: `by wgmma tile ${how}` },
       }),
     claims: ["sm_90a"],
+  })),
+  ...ofIntegers.map(([how, of, ofRight, dtype]) => ({
+    name: `product of ${of} and ${ofRight} ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [1000, 336], right: [776, 336], dtype },
+        ...{ of, ofRight, how },
+      }),
+    claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
   })),
   // Divisions of many results must not become calls beside wgmma; loads of operands stay inside the result.
   ...gated.map((how) => ({

@@ -4,7 +4,7 @@
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { WeightStore } from "../../src/graph/graph.ts";
+import type { ValueId, WeightStore } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import type { Program } from "../../src/program/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -18,9 +18,11 @@ export interface ProductCase {
   readonly equation: string;
   readonly left: readonly number[];
   readonly right: readonly number[];
-  readonly dtype: "f32" | "bf16" | "f16";
+  readonly dtype: "f32" | "bf16" | "f16" | "i32" | "i8";
   /** Of the operands, where it is not that of the results. */
-  readonly of?: "f8e4m3fn" | "f8e5m2";
+  readonly of?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
+  /** Of the right operand, where it is another; bytes are summed in i32. */
+  readonly ofRight?: "u8" | "i8";
   /** The `multiply` directive without its statement. */
   readonly how: string;
   /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
@@ -45,19 +47,27 @@ export function productProgram(given: ProductCase): Program {
     shape: shape.map((n) => constant(n)),
   });
   const x = g.input("x", type(of, left));
-  const w = given.isWeight ? g.weight("w", type(of, right)) : g.input("w", type(of, right));
+  const second = type(given.ofRight ?? of, right);
+  const w = given.isWeight ? g.weight("w", second) : g.input("w", second);
   const isGated = behind === "gate";
   const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
-  const sums = g.einsum(equation, x, w, "f32");
+  const sums = given.ofRight ? byteSums(g, equation, x, w) : g.einsum(equation, x, w, "f32");
   const made = gate
     ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))
-    : g.apply("relu", sums);
-  const graph = g.finish([g.cast(made, dtype)]);
+    : g.apply("relu", dtype === "i8" ? g.applyNumber("mul", g.cast(sums, "f32"), 2 ** -8) : sums);
+  const rounded = dtype === "i8" ? g.apply("round", made) : made;
+  const graph = g.finish([g.cast(rounded, dtype)]);
   const schedule = take(parseSchedule(`schedule "S0" for "${name}" { multiply S0 ${how} }`));
   const target = targets.get(name)!;
   const measured = new Map([["S0", schedule]]);
   const weights = given.isWeight ? zeros(of, right) : noWeights;
   return take(compileModel({ graph, weights }, { target, measured })).plan.program;
+}
+
+function byteSums(g: GraphBuilder, equation: string, x: ValueId, w: ValueId): ValueId {
+  const [lhs, rhs, output] = equation.split(/,|->/).map((part) => part.trim().split(" "));
+  const labels = { lhs: lhs!, rhs: rhs!, output: output! };
+  return g.node("contract", [x, w], { ...labels, accumulator: "i32" });
 }
 
 /** Any weights: the program does not depend on them. */

@@ -2,8 +2,9 @@
  * Rows of the tile intrinsics: bulk copies between memory and shared scope (TMA), small asynchronous
  * copies (cp.async), matrix loads and stores, exchanges within a warp, the matrix instructions mma.sync and
  * wgmma, and the reallocation of registers between warpgroups.
- * Fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
- * wgmma.mma_async.m64nNk16" (accumulator D).
+ * Fragment layouts: PTX ISA, "Matrix Fragments for mma.m16n8k16" (and .m16n8k8 of tf32, .m16n8k32 of integers),
+ * "Register Fragments for wgmma.mma_async.m64nNk16" (accumulator D). An instruction takes 32 bytes of the depth
+ * whatever the elements are, so that fragments differ in the elements of a register alone.
  */
 import { type DType, dtypes } from "../semantics/dtype.ts";
 import * as ix from "../semantics/index-expr.ts";
@@ -32,35 +33,63 @@ function wgmmaAccumulator(n: number): FragmentMap {
   };
 }
 
-/** C and D of m16n8: 4 registers a thread. */
+/** C and D of m16n8: four registers a thread. */
 const accumulator16x8: FragmentMap = {
   extents: [16, 8],
   thread: ix.add(ix.mul(4, ix.mod(e0, 8)), ix.floorDiv(e1, 2)),
   register: ix.add(ix.mul(2, ix.floorDiv(e0, 8)), ix.mod(e1, 2)),
 };
 
-/** A of m16n8k16, rows by k: 8 elements a thread; also what ldmatrix.x4 gives and stmatrix.x4 takes. */
-const left16x16: FragmentMap = {
-  extents: [16, 16],
-  thread: ix.add(ix.mul(4, ix.mod(e0, 8)), ix.floorDiv(ix.mod(e1, 8), 2)),
-  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e0, 8)), ix.mul(4, ix.floorDiv(e1, 8))),
-};
+/** Elements in a register of 32 bits. */
+function inRegister(dtype: DType): number {
+  return 32 / dtypes[dtype].bits;
+}
 
-/** Two neighbouring B operands of m16n8k16, columns by k: the first 4 registers are the first one's. */
-const right16x16: FragmentMap = {
-  ...left16x16,
-  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e1, 8)), ix.mul(4, ix.floorDiv(e0, 8))),
-};
+/** Elements of 32 bytes: the depth of one instruction. */
+function depthOf(dtype: DType): number {
+  return 8 * inRegister(dtype);
+}
+
+/** The lane within its four, and the element of one of its two registers: neighbours along the depth are together. */
+function alongDepth(dtype: DType): readonly [lane: ix.IndexExpr, element: ix.IndexExpr] {
+  const n = inRegister(dtype);
+  return [ix.floorDiv(ix.mod(e1, 4 * n), n), ix.mod(e1, n)];
+}
+
+/** A of m16n8, 32 bytes of the depth: four registers a thread; also what ldmatrix.x4 gives and stmatrix.x4 takes. */
+function leftFragment(dtype: DType): FragmentMap {
+  const n = inRegister(dtype);
+  const [lane, element] = alongDepth(dtype);
+  return {
+    extents: [16, 8 * n],
+    thread: ix.add(ix.mul(4, ix.mod(e0, 8)), lane),
+    register: ix.add(element, ix.mul(n, ix.floorDiv(e0, 8)), ix.mul(2 * n, ix.floorDiv(e1, 4 * n))),
+  };
+}
+
+/** Two neighbouring B operands of m16n8, columns by k: the first two registers are the first one's. */
+function rightFragments(dtype: DType): FragmentMap {
+  const n = inRegister(dtype);
+  const [, element] = alongDepth(dtype);
+  return {
+    ...leftFragment(dtype),
+    register: ix.add(element, ix.mul(n, ix.floorDiv(e1, 4 * n)), ix.mul(2 * n, ix.floorDiv(e0, 8))),
+  };
+}
+
+/** B of m16n8 as columns by k: two registers a thread. */
+function rightFragment(dtype: DType): FragmentMap {
+  const n = inRegister(dtype);
+  const [lane, element] = alongDepth(dtype);
+  return {
+    extents: [8, 8 * n],
+    thread: ix.add(ix.mul(4, e0), lane),
+    register: ix.add(element, ix.mul(n, ix.floorDiv(e1, 4 * n))),
+  };
+}
 
 /** One element a lane of a warp. */
 const lane32: FragmentMap = { extents: [32, 1], thread: e0, register: ix.constant(0) };
-
-/** B of m16n8k16 as columns by k: 4 elements a thread. */
-const right8x16: FragmentMap = {
-  extents: [8, 16],
-  thread: ix.add(ix.mul(4, e0), ix.floorDiv(ix.mod(e1, 8), 2)),
-  register: ix.add(ix.mod(e1, 2), ix.mul(2, ix.floorDiv(e1, 8))),
-};
 
 /** A of m64nNk16 where each of 128 threads holds a part of it: 8 elements. */
 const left64x16: FragmentMap = {
@@ -105,58 +134,85 @@ function loadOf(buffer: string, index: readonly ix.IndexExpr[], dtype: DType): E
   return { kind: "load", buffer, index, guard: [], fill, dtype, lanes: 1 };
 }
 
-function toF32(value: Expr): Expr {
-  if (value.dtype === "f32") return value;
-  return { kind: "cast", dtype: "f32", lanes: 1, saturate: false, operand: value };
+function castTo(dtype: DType, value: Expr): Expr {
+  if (value.dtype === dtype) return value;
+  return { kind: "cast", dtype, lanes: 1, saturate: false, operand: value };
 }
 
 function applyOf(op: ScalarOp, ...operands: readonly Expr[]): Expr {
   return { kind: "apply", op, dtype: operands[0]!.dtype, lanes: 1, operands };
 }
 
-/** d[e0, e1] += sum over k < depth of f32(a[e0, k]) * f32(b[e1, k]), each step rounded to f32. */
+/** What a matrix instruction multiplies and sums; floats are two of one type, integers bytes with and without sign. */
+interface Multiplied {
+  readonly sum: "f32" | "i32";
+  readonly left: DType;
+  readonly right: DType;
+  /** The operands as the instruction is told of them: f32 is read as tf32. */
+  readonly spelled: string;
+}
+
+function ofFloats(dtype: DType): Multiplied {
+  const spelled = dtype === "f32" ? "tf32" : dtype;
+  return { sum: "f32", left: dtype, right: dtype, spelled };
+}
+
+const bytePairs: readonly Multiplied[] = (["u8", "i8"] as const).flatMap((left) =>
+  (["u8", "i8"] as const).map((right) => {
+    const spelled = `${left}.${right}`;
+    return { sum: "i32", left, right, spelled } as const;
+  }),
+);
+
+/**
+ * d[e0, e1] += sum over k < depth of a[e0, k] * b[e1, k] in the type of the sums: integers exactly, floats with
+ * each step rounded. Of f32 the instruction leaves out the 13 lowest bits: a result of the body is one that
+ * its bound allows, not the one that a machine gives.
+ */
 function multiplyAccumulate(
-  input: DType,
+  { sum: type, left, right }: Multiplied,
   depth: number,
-  right: readonly ix.IndexExpr[] = [e1, k],
+  place: readonly ix.IndexExpr[] = [e1, k],
 ): Statement {
-  const product = applyOf(
-    "mul",
-    toF32(loadOf("a", [e0, k], input)),
-    toF32(loadOf("b", right, input)),
-  );
-  const sum = applyOf("add", loadOf("d", [e0, e1], "f32"), product);
+  const [a, b] = [loadOf("a", [e0, k], left), loadOf("b", place, right)];
+  const product = applyOf("mul", castTo(type, a), castTo(type, b));
+  const sum = applyOf("add", loadOf("d", [e0, e1], type), product);
   const body: Statement = { kind: "store", buffer: "d", index: [e0, e1], value: sum };
   const mode = { kind: "serial" } as const;
   return { kind: "for", variable: "k", extent: ix.constant(depth), mode, body: [body] };
 }
 
-const zeroAccumulator: Statement = {
-  kind: "store",
-  buffer: "d",
-  index: [e0, e1],
-  value: { kind: "literal", dtype: "f32", lanes: 1, value: 0 },
-};
+function zeroAccumulator(dtype: DType): Statement {
+  const value = { kind: "literal", dtype, lanes: 1, value: 0 } as const;
+  return { kind: "store", buffer: "d", index: [e0, e1], value };
+}
+
+const byteFloats: readonly DType[] = ["f8e4m3fn", "f8e5m2"];
+
+function needsOf(instruction: "mma" | "wgmma", { sum, left, spelled }: Multiplied): string {
+  if (sum === "i32") return `${instruction}.int8`;
+  return `${instruction}.${byteFloats.includes(left) ? "fp8" : spelled}`;
+}
 
 /** D += A B^T by the four warps of a role copy of 128 threads, 32 bytes of the depth; `set` forgets the old D. */
-function wgmma(n: number, input: DType, variant: "add" | "set"): TileIntrinsic {
+function wgmma(n: number, given: Multiplied, variant: "add" | "set"): TileIntrinsic {
   const set = variant === "set";
   const layout = "swizzle128";
-  const { bits } = dtypes[input];
-  const depth = 256 / bits;
+  const { sum, left, right, spelled } = given;
+  const depth = depthOf(left);
   return {
     kind: "tile",
-    name: `wgmma.${set ? "set." : ""}m64n${n}k${depth}.f32.${input}`,
-    needs: bits === 8 ? "wgmma.fp8" : `wgmma.${input}`,
+    name: `wgmma.${set ? "set." : ""}m64n${n}k${depth}.${sum}.${spelled}`,
+    needs: needsOf("wgmma", given),
     operands: [
-      fragment("d", set ? "write" : "readWrite", "f32", wgmmaAccumulator(n)),
-      operand({ name: "a", access: "read", dtype: input, extents: [64, depth], layout }),
-      operand({ name: "b", access: "read", dtype: input, extents: [n, depth], layout }),
+      fragment("d", set ? "write" : "readWrite", sum, wgmmaAccumulator(n)),
+      operand({ name: "a", access: "read", dtype: left, extents: [64, depth], layout }),
+      operand({ name: "b", access: "read", dtype: right, extents: [n, depth], layout }),
     ],
     collective: "copy",
     completion: "group",
     proxy: "async",
-    body: [...(set ? [zeroAccumulator] : []), multiplyAccumulate(input, depth)],
+    body: [...(set ? [zeroAccumulator(sum)] : []), multiplyAccumulate(given, depth)],
   };
 }
 
@@ -179,24 +235,26 @@ function wgmmaHeld(n: number, input: DType): TileIntrinsic {
     collective: "copy",
     completion: "group",
     proxy: "async",
-    body: [multiplyAccumulate(input, 16, right)],
+    body: [multiplyAccumulate(ofFloats(input), 16, right)],
   };
 }
 
-function mma(input: DType): TileIntrinsic {
+function mma(given: Multiplied): TileIntrinsic {
+  const { sum, left, right, spelled } = given;
+  const depth = depthOf(left);
   return {
     kind: "tile",
-    name: `mma.m16n8k16.f32.${input}`,
-    needs: `mma.${input}`,
+    name: `mma.m16n8k${depth}.${sum}.${spelled}`,
+    needs: needsOf("mma", given),
     operands: [
-      fragment("d", "readWrite", "f32", accumulator16x8),
-      fragment("a", "read", input, left16x16),
-      fragment("b", "read", input, right8x16),
+      fragment("d", "readWrite", sum, accumulator16x8),
+      fragment("a", "read", left, leftFragment(left)),
+      fragment("b", "read", right, rightFragment(right)),
     ],
     collective: "warp",
     completion: "sync",
     proxy: "ordinary",
-    body: [multiplyAccumulate(input, 16)],
+    body: [multiplyAccumulate(given, depth)],
   };
 }
 
@@ -285,8 +343,8 @@ interface MatrixMove {
 }
 
 /**
- * ldmatrix.x4 and stmatrix.x4: a 16 x 16 tile of 16-bit elements between shared and a fragment; for
- * the right side it is two B operands of m16n8k16, and transposed ones are read across.
+ * ldmatrix.x4 and stmatrix.x4: a tile of 16 rows of 32 bytes between shared and a fragment; for the right side it
+ * is two B operands, and transposed ones, of 16-bit elements, are read across.
  */
 function moveMatrix(
   direction: "load" | "store",
@@ -294,13 +352,13 @@ function moveMatrix(
   { side, transposed }: MatrixMove,
 ): TileIntrinsic {
   const loads = direction === "load";
-  const map = side === "left" ? left16x16 : right16x16;
+  const map = side === "left" ? leftFragment(dtype) : rightFragments(dtype);
   const inRegisters = fragment(loads ? "dst" : "src", loads ? "write" : "read", dtype, map);
   const inShared = operand({
     name: loads ? "src" : "dst",
     access: loads ? "read" : "write",
     dtype,
-    extents: [16, 16],
+    extents: map.extents,
   });
   const variant = `${transposed ? "trans." : ""}${side === "right" ? "right." : ""}`;
   const at = transposed ? [e1, e0] : [e0, e1];
@@ -364,13 +422,16 @@ function setRegisters(direction: "dec" | "inc", count: number): TileIntrinsic {
 const ranks = [1, 2, 3, 4, 5];
 const widths = Array.from({ length: 32 }, (_, i) => 8 * (i + 1));
 const halves = ["bf16", "f16"] as const;
-const bytes = ["f8e4m3fn", "f8e5m2"] as const;
 const matrixMoves: readonly MatrixMove[] = [
   { side: "left", transposed: false },
   { side: "right", transposed: false },
   { side: "left", transposed: true },
   { side: "right", transposed: true },
 ];
+/** Elements of other sizes than 16 bits are not read across. */
+const plainMoves = matrixMoves.filter((move) => !move.transposed);
+/** Columns of integer wgmma: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", shapes. */
+const integerWidths = widths.filter((n) => n <= 32 || n % 16 === 0);
 const registerCounts = Array.from({ length: 30 }, (_, i) => 24 + 8 * i);
 
 /** Made when they are asked for: programs of processors have none, and there are hundreds. */
@@ -387,9 +448,16 @@ export function tileRows(): readonly TileIntrinsic[] {
       [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
     ),
     ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
-    ...halves.map(mma),
-    ...[...halves, ...bytes].flatMap((dtype) =>
-      widths.flatMap((n) => [wgmma(n, dtype, "add"), wgmma(n, dtype, "set")]),
+    ...(["u8", "i8", "f32"] as const).flatMap((dtype) =>
+      plainMoves.map((move) => moveMatrix("load", dtype, move)),
+    ),
+    ...[...halves, "f32" as const].map((dtype) => mma(ofFloats(dtype))),
+    ...bytePairs.map(mma),
+    ...[...halves, ...byteFloats, "f32" as const].flatMap((dtype) =>
+      widths.flatMap((n) => [wgmma(n, ofFloats(dtype), "add"), wgmma(n, ofFloats(dtype), "set")]),
+    ),
+    ...bytePairs.flatMap((given) =>
+      integerWidths.flatMap((n) => [wgmma(n, given, "add"), wgmma(n, given, "set")]),
     ),
     ...halves.flatMap((dtype) =>
       widths.filter((n) => n % panel === 0).map((n) => wgmmaHeld(n, dtype)),

@@ -6,6 +6,7 @@
  * is decided elsewhere (choose-layouts.ts).
  */
 import { less } from "../semantics/condition.ts";
+import type { DType } from "../semantics/dtype.ts";
 import {
   constant,
   constantValue,
@@ -24,10 +25,12 @@ const turned = [0, 2, 3, 1] as const;
 const back = [0, 3, 1, 2] as const;
 const lastSuffix = ".last";
 
+/** Element types of feature maps. */
+const mapTypes: readonly DType[] = ["f32", "f16", "bf16", "u8", "i8"];
+
 /** Whether a tensor is a feature map of several channels and pixels. */
 function isFeatureMap({ shape, role, dtype }: RegionTensor): boolean {
-  if (shape.length !== 4 || role === "weight" || !["f32", "f16", "bf16"].includes(dtype))
-    return false;
+  if (shape.length !== 4 || role === "weight" || !mapTypes.includes(dtype)) return false;
   const [, channels, ...pixels] = shape.map((e) => constantValue(e));
   return (channels ?? 0) > 1 && pixels.every((n) => n !== undefined) && pixels.some((n) => n! > 1);
 }

@@ -3,7 +3,7 @@
  * multiprocessor. Every number made here says by which formula, and is marked as predicted.
  */
 import { predicted, type Sourced } from "./figure.ts";
-import type { CpuMachine, GpuMachine, Machine } from "./machine.ts";
+import type { CpuMachine, GpuMachine, Machine, NumberType } from "./machine.ts";
 import type { BlockLimits, MatrixRates, MemoryLevel, Target } from "./target.ts";
 
 /** What a data file says beside the machine itself. */
@@ -140,11 +140,16 @@ const warpShare = 0.4;
 
 /** Types that programs multiply by each. */
 const halves = ["bf16", "f16"] as const;
-const multiplied = { mma: halves, wgmma: [...halves, "f8e4m3fn", "f8e5m2"] } as const;
-
-function isHalf(dtype: keyof MatrixRates): dtype is "bf16" | "f16" {
-  return dtype === "bf16" || dtype === "f16";
-}
+const bytes = ["u8", "i8"] as const;
+const multiplied = {
+  mma: [...halves, ...bytes],
+  wgmma: [...halves, ...bytes, "f8e4m3fn", "f8e5m2"],
+} as const;
+/** What data sheets call them. */
+const sheetTypes: Readonly<Record<keyof MatrixRates, NumberType>> = {
+  ...{ bf16: "bf16", f16: "f16", u8: "int8", i8: "int8" },
+  ...{ f8e4m3fn: "fp8", f8e5m2: "fp8" },
+};
 
 function matrixRates(machine: GpuMachine, by: "mma" | "wgmma"): MatrixRates {
   const { features } = machine.architecture;
@@ -152,8 +157,9 @@ function matrixRates(machine: GpuMachine, by: "mma" | "wgmma"): MatrixRates {
   const share = by === "mma" && features.includes("wgmma") ? warpShare : 1;
   const rates: { -readonly [D in keyof MatrixRates]: Sourced } = {};
   for (const dtype of multiplied[by]) {
-    const peak = machine.matrixTeraops[isHalf(dtype) ? dtype : "fp8"]?.value;
-    if (peak === undefined) continue;
+    const type = sheetTypes[dtype];
+    const peak = machine.matrixTeraops[type]?.value;
+    if (peak === undefined || (type === "int8" && !features.includes(type))) continue;
     const why = `${share} x ${peak} TFLOP/s for ${by}`;
     rates[dtype] = predicted(share * peak * 1000, why);
   }

@@ -88,6 +88,7 @@ export const gpuFeatures = [
   "griddepcontrol",
   "bf16",
   "tf32",
+  "int8",
   "fp8",
   "fp6",
   "fp4",

@@ -98,6 +98,30 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warps, bytes rounded to bytes again",
+    {
+      equation: "i k, j k -> i j",
+      left: [24, 176],
+      right: [18, 176],
+      dtype: "i8",
+      of: "u8",
+      ofRight: "i8",
+      how: "by mma tile (16, 16, 64) warps (1, 1) stages 2 swizzle 64",
+    },
+  ],
+  [
+    "by warpgroups, bytes",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 272],
+      right: [40, 272],
+      dtype: "i32",
+      of: "i8",
+      ofRight: "i8",
+      how: "by wgmma tile (64, 48, 128) warps (4, 1) stages 2 swizzle 128",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

@@ -5,6 +5,7 @@
  */
 import type { Program, Task } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
+import { visitStatements } from "../../program/walk.ts";
 import {
   type IndexRange,
   type IndexRanges,
@@ -33,7 +34,7 @@ function emitProgram(program: Program, architecture: GpuArchitecture): PtxModule
   const uses = usesOf(program);
   const checks: string[] = [];
   const head = [
-    `.version ${laterVersion(leastVersion, architecture.ptxVersion ?? leastVersion)}`,
+    `.version ${laterVersion(versionFor(program), architecture.ptxVersion ?? leastVersion)}`,
     `.target ${ptxTarget}`,
     ".address_size 64",
     "",
@@ -45,6 +46,20 @@ function emitProgram(program: Program, architecture: GpuArchitecture): PtxModule
     return [emitEntry({ program, kernel: unrollLoops(kernel), use, architecture, entry, checks })];
   });
   return { head, text: [head, ...kernels.map((k) => k.text)].join("\n"), kernels, checks };
+}
+
+/** Intrinsics that texts have since a later version (PTX ISA, "wgmma.mma_async", PTX ISA Notes). */
+const laterIntrinsics = [{ name: /^wgmma\..*\.i32\.(u8\.i8|i8\.u8)$/, version: "8.4" }] as const;
+
+function versionFor({ kernels }: Program): string {
+  let version: string = leastVersion;
+  const bodies = kernels.flatMap((k) => k.roles.flatMap((r) => r.body));
+  visitStatements(bodies, (s) => {
+    if (s.kind !== "intrinsic") return;
+    const later = laterIntrinsics.find(({ name }) => name.test(s.intrinsic));
+    if (later) version = laterVersion(version, later.version);
+  });
+  return version;
 }
 
 function laterVersion(a: string, b: string): string {

@@ -22,12 +22,12 @@ export interface MemoryPlace {
   readonly swizzleBytes: 0 | 32 | 64 | 128;
 }
 
-/** A buffer in registers: `elements` by flat element and lane, words of two where `isPacked`. */
+/** A buffer in registers: by flat element and lane, in words of `perWord` of them. */
 export interface RegisterPlace {
   readonly kind: "register";
   readonly buffer: Buffer;
-  /** 16-bit floats stand in pairs, because matrix instructions take them so. */
-  readonly isPacked: boolean;
+  /** 16-bit floats stand in pairs and bytes in fours where matrix instructions take them so; else 1. */
+  readonly perWord: 1 | 2 | 4;
   readonly registers: Map<number, Operand>;
 }
 
@@ -113,14 +113,14 @@ export class KernelContext {
     return flat * place.buffer.lanes;
   }
 
-  /** The register of a lane (of a pair of lanes where the buffer is packed). */
+  /** The register of a lane, which others may share. */
   registerOf(place: RegisterPlace, lane: number): Operand {
-    const number = place.isPacked ? Math.floor(lane / 2) : lane;
+    const number = Math.floor(lane / place.perWord);
     const known = place.registers.get(number);
     if (known) return known;
     const { dtype } = place.buffer;
     this.classOf(dtype);
-    const kind = place.isPacked ? "r" : classOfRegisters(dtype, 1);
+    const kind = place.perWord > 1 ? "r" : classOfRegisters(dtype, 1);
     const register = this.code.fresh(kind);
     place.registers.set(number, register);
     return register;

@@ -8,7 +8,7 @@ import { findTileIntrinsic } from "../../program/intrinsic-table.ts";
 import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
 import { visitStatements } from "../../program/walk.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { reject } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -103,7 +103,7 @@ function buffersOfBulkCopies(kernel: Kernel): ReadonlySet<string> {
   return names;
 }
 
-/** Register buffers of 16-bit floats that matrix instructions take as fragments. */
+/** Register buffers of 16-bit floats and bytes that matrix instructions take as fragments. */
 export function packedBuffers(body: readonly Statement[]): ReadonlySet<string> {
   const names = new Set<string>();
   visitStatements(body, (s) => {
@@ -112,10 +112,16 @@ export function packedBuffers(body: readonly Statement[]): ReadonlySet<string> {
     s.operands.forEach((operand, i) => {
       const wanted = row?.operands[i];
       if (operand.kind !== "tile" || wanted?.layout !== "fragment") return;
-      if (wanted.dtype !== "any" && isNarrowFloat(wanted.dtype)) names.add(operand.buffer);
+      if (wanted.dtype !== "any" && wordOf(wanted.dtype) > 1) names.add(operand.buffer);
     });
   });
   return names;
+}
+
+/** Elements that fragments have in one register. */
+function wordOf(dtype: DType): RegisterPlace["perWord"] {
+  if (isNarrowFloat(dtype)) return 2;
+  return dtype === "u8" || dtype === "i8" ? 4 : 1;
 }
 
 /** Registers of a buffer; a view of one type and count shares those of what it views. */
@@ -129,6 +135,7 @@ export function registerPlace(
   const shared = base === buffer ? undefined : places.get(base.name);
   const isPairs = (b: Buffer): boolean => isNarrowFloat(b.dtype) && b.lanes % 2 === 0;
   const isPacked = viewsOf(kernel, base).some((b) => packed.has(b.name) || isPairs(b));
+  const perWord = isPacked ? wordOf(buffer.dtype) : 1;
   if (shared?.kind === "register") {
     if (shared.buffer.dtype !== buffer.dtype) {
       reject("EMT001", `registers have no view of ${shared.buffer.dtype} as ${buffer.dtype}`, {
@@ -137,5 +144,5 @@ export function registerPlace(
     }
     return { ...shared, buffer };
   }
-  return { kind: "register", buffer, isPacked, registers: new Map() };
+  return { kind: "register", buffer, perWord, registers: new Map() };
 }

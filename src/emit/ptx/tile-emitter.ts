@@ -9,7 +9,7 @@ import { findTileIntrinsic } from "../../program/intrinsic-table.ts";
 import type { TileIntrinsic } from "../../program/intrinsics.ts";
 import type { IntrinsicOperand, Statement } from "../../program/statement.ts";
 import { visitStatements } from "../../program/walk.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
 import { featuresOf } from "./capability.ts";
@@ -32,8 +32,18 @@ export const descriptorVariable = "@descriptor";
 /** Bits 16-29 of a descriptor: a leading offset that swizzled layouts do not read. */
 export const descriptorTemplate = 1 << 16;
 
-/** Types of 8 bits as instructions spell them. */
-const byteFloats: Readonly<Record<string, string>> = { f8e4m3fn: "e4m3", f8e5m2: "e5m2" };
+/** Types as matrix instructions spell them, where programs have another name. */
+const spelledTypes: Readonly<Record<string, string>> = {
+  ...{ f8e4m3fn: "e4m3", f8e5m2: "e5m2" },
+  ...{ i32: "s32", i8: "s8" },
+};
+
+function spelledType(name: string): string {
+  return spelledTypes[name] ?? name;
+}
+
+/** Bytes of a row of one of the matrices that ldmatrix moves. */
+const matrixRowBytes = 16;
 
 export type MutableCounts = { -readonly [K in keyof PtxCounts]: number };
 
@@ -214,12 +224,12 @@ export class TileEmitter {
     return place;
   }
 
-  /** Registers of a fragment of `count` elements; of half as many words where it is packed. */
+  /** Registers of a fragment of `count` elements: words of several where it is packed. */
   #fragment(tile: Tile, count: number): readonly Operand[] {
     const place = this.#context.place(tile.buffer) as RegisterPlace;
     invariant(place.kind === "register", () => `${tile.buffer} is not in registers`);
     const first = this.#context.flatRegister(place, tile.index);
-    const step = place.isPacked ? 2 : 1;
+    const step = place.perWord;
     if (first % step !== 0) this.#context.refuse(`a fragment from element ${first} on`);
     return Array.from({ length: count / step }, (_, i) =>
       this.#context.registerOf(place, first + i * step),
@@ -228,12 +238,13 @@ export class TileEmitter {
 
   #mma(s: Issue, row: TileIntrinsic): void {
     const { code } = this.#context;
-    const input = row.operands[1]!.dtype;
+    const [, shape, sum, left, right = left] = row.name.split(".").map(spelledType);
     const [d, a, b] = row.operands.map((o, i) =>
       list(this.#fragment(this.#tile(s, i), (o.extents as readonly number[])[0]!)),
     );
-    const shape = row.name.split(".")[1]!;
-    code.emit(`mma.sync.aligned.${shape}.row.col.f32.${input}.${input}.f32 ${d}, ${a}, ${b}, ${d}`);
+    code.emit(
+      `mma.sync.aligned.${shape}.row.col.${sum}.${left}.${right}.${sum} ${d}, ${a}, ${b}, ${d}`,
+    );
     this.#parts.counts.mma++;
   }
 
@@ -263,16 +274,19 @@ export class TileEmitter {
   #wgmma(s: Issue, row: TileIntrinsic, scale: Operand): void {
     const { code } = this.#context;
     this.#fence();
-    const [shape, , input] = row.name.replace(".set.", ".").split(".").slice(1);
+    const [, shape, sum, left, right = left] = row.name
+      .replace(".set.", ".")
+      .split(".")
+      .map(spelledType);
     const count = (row.operands[0]!.extents as readonly number[])[0]!;
     const d = list(this.#fragment(this.#tile(s, 0), count));
     const [a, b] = [1, 2].map((i) => this.#descriptor(this.#tile(s, i), row));
     const keeps = scale.startsWith("%") ? scale : code.op("setp.ne.s32", "p", scale, "0");
-    const type = byteFloats[input!] ?? input;
-    // Which way operands lie is said of 16-bit elements alone.
-    const along = type === input ? ", 0, 0" : "";
+    // Which way operands lie is said of 16-bit elements alone, their signs of floats.
+    const { bits } = dtypes[row.operands[1]!.dtype as DType];
+    const rest = sum === "s32" ? "" : bits === 16 ? ", 1, 1, 0, 0" : ", 1, 1";
     code.emit(
-      `wgmma.mma_async.sync.aligned.${shape}.f32.${type}.${type} ${d}, ${a}, ${b}, ${keeps}, 1, 1${along}`,
+      `wgmma.mma_async.sync.aligned.${shape}.${sum}.${left}.${right} ${d}, ${a}, ${b}, ${keeps}${rest}`,
     );
     this.#parts.counts.wgmma++;
   }
@@ -329,9 +343,9 @@ export class TileEmitter {
     // The second of the four 8 x 8 matrices stands below the first, or beside it.
     const below = row.name.includes(".right.") === row.name.includes(".trans.");
     const inRow = ix.add(ix.mod(lane, 8), ix.mul(8, below ? odd : high));
-    const inColumn = ix.mul(8, below ? high : odd);
     const strides = rowMajorStrides(place.buffer.shape);
     const bytes = this.#context.elementBytes(place.buffer);
+    const inColumn = ix.mul(matrixRowBytes / bytes, below ? high : odd);
     const offset = ix.add(ix.mul(inRow, strides.at(-2)!), inColumn);
     return ix.add(address, ix.mul(bytes, offset));
   }
@@ -342,7 +356,8 @@ export class TileEmitter {
     const inShared = this.#tile(s, direction === "load" ? 1 : 0);
     const place = this.#memory(inShared);
     const at = spellAddress(this.#context, place, this.#tileAddress(place, inShared, row));
-    const words = list(this.#fragment(inRegisters, 8));
+    const [count] = row.operands[direction === "load" ? 0 : 1]!.extents as readonly number[];
+    const words = list(this.#fragment(inRegisters, count!));
     if (direction === "load") {
       this.#parts.counts.matrixLoads++;
       const across = row.name.includes(".trans.") ? ".trans" : "";

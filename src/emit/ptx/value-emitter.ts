@@ -204,7 +204,8 @@ export class ValueEmitter {
     const { code } = this.#context;
     const first = this.#context.flatRegister(place, e.index);
     const at = (lane: number): Operand => this.#context.registerOf(place, lane);
-    if (!place.isPacked) {
+    this.#checkWords(place);
+    if (place.perWord === 1) {
       return joinLanes(
         code,
         e.dtype,
@@ -221,13 +222,19 @@ export class ValueEmitter {
     return joinLanes(code, e.dtype, parts);
   }
 
+  /** Fragments of bytes are for matrix instructions alone. */
+  #checkWords({ perWord, buffer }: RegisterPlace): void {
+    if (perWord > 2) this.#context.refuse(`single elements of ${buffer.name}, four in a register`);
+  }
+
   /** Writes a value to an element (and the lanes after it) of a register buffer. */
   writeRegisters(place: RegisterPlace, index: readonly ix.IndexExpr[], e: Expr): void {
     const { code } = this.#context;
     const first = this.#context.flatRegister(place, index);
     const value = this.evaluate(e);
     const at = (lane: number): Operand => this.#context.registerOf(place, lane);
-    if (!place.isPacked) {
+    this.#checkWords(place);
+    if (place.perWord === 1) {
       const kind = classOfRegisters(e.dtype, 1);
       lanesOf(code, e.dtype, e.lanes, value).forEach((from, i) => {
         copyRegister(code, kind, at(first + i), from);

@@ -8,7 +8,7 @@
  * Where x is padded it is padded with z, which stands for zero. Instructions for bytes multiply unsigned by
  * signed ones: signed data are taken as unsigned there, x and z both 128 more. Those for numbers of 16 bits
  * are given x - z, which is widened once where x is computed and not wherever it is multiplied; what else
- * reads x reads that. A convolution of each channel by itself
+ * reads x reads that. Matrix units take bytes of either sign as they are. A convolution of each channel by itself
  * has no sums for such an instruction: it is computed in f32, exactly, on the bytes as they are. What is
  * quantised behind a product is multiplied by the reciprocal of its scale. Sums are exact where those of
  * rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
@@ -29,8 +29,8 @@ const terms = 4;
 /** Nodes between a product and where it is quantised. */
 const longestChain = 12;
 
-/** What a machine's instruction for products of bytes is given as data: bytes, or numbers of 16 bits. */
-export type ProductData = "u8" | "i16";
+/** What a machine's instruction for products of bytes is given as data: unsigned bytes, any, or numbers of 16 bits. */
+export type ProductData = "u8" | "bytes" | "i16";
 
 export function integerProducts(graph: Graph, weights: WeightStore, data: ProductData): Rebuilt {
   const readers = new Map<Graph, Operands>();

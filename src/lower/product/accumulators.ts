@@ -2,7 +2,7 @@
  * The sums of a block's tile in the registers of its threads: set to zero, one stage's products added, and
  * the results handed out piece by piece for the epilogue. Two kinds:
  *
- *   warps     mma.sync on fragments that ldmatrix reads (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
+ *   warps     mma.sync on fragments that ldmatrix reads (PTX ISA, "Matrix Fragments for mma.m16n8k16", .m16n8k32):
  *             a thread holds pairs of neighbouring columns, rows 8 apart
  *   threads   a rectangle of results a thread, each operand read as vectors of four
  */
@@ -27,7 +27,13 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
-import { type ProductPlan, type StagedSide, sharedIndex } from "./plan.ts";
+import {
+  inRegister,
+  type ProductPlan,
+  type StagedSide,
+  sharedIndex,
+  spelledTypes,
+} from "./plan.ts";
 
 /** Neighbouring results of one row in registers, at a place of the block's tile. */
 export interface ResultPiece {
@@ -70,35 +76,39 @@ class WarpAccumulators implements Accumulators {
   readonly #thread: IndexExpr;
   readonly #down: number;
   readonly #across: number;
+  /** Elements of a register. */
+  readonly #each: number;
 
   constructor(plan: ProductPlan, thread: IndexExpr) {
     this.#plan = plan;
     this.#thread = thread;
     this.#down = plan.warpRows / 16;
     this.#across = plan.warpColumns / 16;
+    this.#each = inRegister(plan);
   }
 
   get buffers(): readonly Buffer[] {
-    const { dtype } = this.#plan.form;
+    const { sum, rows, columns } = this.#plan.form;
     return [
-      registers("sums", "f32", [this.#down, 2 * this.#across, 4]),
-      registers("lefts", dtype, [this.#down, 8]),
-      registers("rights", dtype, [this.#across, 8]),
+      registers("sums", sum, [this.#down, 2 * this.#across, 4]),
+      registers("lefts", rows.dtype, [this.#down, 4 * this.#each]),
+      registers("rights", columns.dtype, [this.#across, 4 * this.#each]),
     ];
   }
 
   clear(block: Block): void {
     for (let i = 0; i < this.#down; i++) {
       for (let j = 0; j < 2 * this.#across; j++) {
-        block.push(storeTo("sums", [i, j, 0], literalExpr(0, "f32", 4)));
+        block.push(storeTo("sums", [i, j, 0], literalExpr(0, this.#plan.form.sum, 4)));
       }
     }
   }
 
   multiply(block: Block, slot: IndexExpr): void {
-    const { left, right, depth, form } = this.#plan;
+    const { left, right, depth } = this.#plan;
+    const each = this.#each;
     const [row, column] = warpPlace(this.#plan, this.#thread);
-    for (let k = 0; k < depth; k += 16) {
+    for (let k = 0; k < depth; k += 8 * each) {
       for (let i = 0; i < this.#down; i++) {
         this.#fetch(
           block,
@@ -115,10 +125,11 @@ class WarpAccumulators implements Accumulators {
         for (let j = 0; j < 2 * this.#across; j++) {
           const operands = [
             tileAt("sums", [i, j, 0], [4]),
-            tileAt("lefts", [i, 0], [8]),
-            tileAt("rights", [j >> 1, 4 * (j & 1)], [4]),
+            tileAt("lefts", [i, 0], [4 * each]),
+            tileAt("rights", [j >> 1, 2 * each * (j & 1)], [2 * each]),
           ];
-          block.push(issue(`mma.m16n8k16.f32.${form.dtype}`, operands));
+          const types = spelledTypes(this.#plan);
+          block.push(issue(`mma.m16n8k${8 * each}.${types}`, operands));
         }
       }
     }
@@ -132,16 +143,17 @@ class WarpAccumulators implements Accumulators {
   ): void {
     const across = staged.along === "space" ? "trans." : "";
     const side = staged === this.#plan.right ? "right." : "";
-    const name = `ldmatrix.x4.${across}${side}${this.#plan.form.dtype}`;
-    block.push(
-      issue(name, [tileAt(buffer, [number, 0], [8]), tileAt(staged.buffer, at, [16, 16])]),
-    );
+    const name = `ldmatrix.x4.${across}${side}${staged.side.dtype}`;
+    const each = this.#each;
+    const from = tileAt(staged.buffer, at, [16, 8 * each]);
+    block.push(issue(name, [tileAt(buffer, [number, 0], [4 * each]), from]));
   }
 
   pieces(): readonly ResultPiece[] {
     const [row, column] = warpPlace(this.#plan, this.#thread);
     const inRow = floorDiv(mod(this.#thread, 32), 4);
     const inColumn = mul(2, mod(this.#thread, 4));
+    const { form } = this.#plan;
     const found: ResultPiece[] = [];
     for (let i = 0; i < this.#down; i++) {
       for (const half of [0, 1]) {
@@ -150,7 +162,7 @@ class WarpAccumulators implements Accumulators {
             row: add(row, inRow, 16 * i + 8 * half),
             column: add(column, inColumn, 8 * j),
             lanes: 2,
-            value: loadExpr("sums", [i, j, 2 * half], { dtype: "f32", lanes: 2 }),
+            value: loadExpr("sums", [i, j, 2 * half], { dtype: form.sum, lanes: 2 }),
           });
         }
       }

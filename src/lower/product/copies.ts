@@ -60,7 +60,7 @@ export class StageCopies {
   issueAsync(block: Block, step: IndexExpr, ranges: IndexRanges): void {
     for (const staged of this.sides.filter((s) => s.isAsync)) {
       this.#each(block, staged, step, ranges, (body, copy) => {
-        const zero = literalExpr(0, this.#plan.form.dtype, staged.lanes);
+        const zero = literalExpr(0, staged.side.dtype, staged.lanes);
         const copied = issue(
           "cp.async",
           [
@@ -83,7 +83,7 @@ export class StageCopies {
     const stores: Statement[] = [];
     for (const staged of this.sides.filter((s) => !s.isAsync)) {
       this.#each(block, staged, step, ranges, (body, copy, isWhole) => {
-        const { dtype } = this.#plan.form;
+        const { dtype } = staged.side;
         const type = { dtype, lanes: staged.lanes };
         const guarded = { guard: copy.conditions, fill: 0 };
         const value: Expr = loadExpr(staged.side.access.tensor, copy.source, type, guarded);

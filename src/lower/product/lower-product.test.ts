@@ -1,19 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { firstDifference } from "../../../campaign/random-values.ts";
+import { productDifference } from "../../../campaign/ptx/product-difference.ts";
 import { compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph } from "../../graph/graph.ts";
-import { noWeights, runGraph } from "../../interp/graph.ts";
-import { runProgram } from "../../interp/program.ts";
+import { noWeights } from "../../interp/graph.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedule, printSchedule } from "../../schedule/directive-text.ts";
 import { productForm } from "../../schedule/products/product-form.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { constant } from "../../semantics/index-expr.ts";
-import { fromRef, randomRef, toRef } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
-import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 
 const target = targets.get("h200")!;
@@ -72,37 +69,7 @@ function difference(shape: Shape, how: string): string | undefined {
 }
 
 function differenceOf(graph: Graph, measured: ReadonlyMap<string, Schedule>): string | undefined {
-  const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
-  const multiplied = compiled.regions.filter((r) => r.scheduled.products.length > 0);
-  expect(multiplied.length).toBe(measured.size);
-  const rng = new Rng(5);
-  const inputs = graph.inputs.map((id) => {
-    const { dtype, shape: dims } = graph.values[id]!.type;
-    return randomRef(
-      dtype,
-      dims.map((e) => e.constant),
-      rng,
-    );
-  });
-  const want = take(runGraph(graph, inputs));
-  const { program } = compiled.plan;
-  const names = compiled.model.graph.inputs.map((id) => compiled.model.graph.values[id]!.name);
-  const contents = new Map(
-    names.map((name, i) => {
-      const { data } = fromRef(inputs[i]!);
-      return [name, new Uint8Array(data.buffer, data.byteOffset, data.byteLength)] as const;
-    }),
-  );
-  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
-  if (outcome.kind === "fault") return JSON.stringify(outcome.fault);
-  const differences = compiled.nests.outputs.map((output, i) => {
-    const bytes = outcome.contents.get(output)!.slice();
-    const data =
-      want[i]!.dtype === "bf16" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
-    const found = { ...fromRef(want[i]!), data } as ReturnType<typeof fromRef>;
-    return firstDifference(toRef(found), want[i]!);
-  });
-  return differences.find((d) => d !== undefined);
+  return productDifference({ graph, measured, target });
 }
 
 describe("products by blocks", () => {

@@ -328,7 +328,7 @@ class ProductLowering {
     const sums = block.bind(value);
     for (let lane = 0; lane < lanes; lane++) {
       const at = add(column, lane);
-      const one: Expr = { kind: "extract", dtype: "f32", lanes: 1, operand: sums, lane };
+      const one: Expr = { kind: "extract", dtype: form.sum, lanes: 1, operand: sums, lane };
       const isThere = [less(at, constant(columns.extent))];
       block.branch(isRagged ? isThere : [], (body) =>
         this.#finish(body, row, at, { lanes: 1, value: one }),

@@ -89,14 +89,14 @@ function lanesIn(line: number, lanes: number): number {
 
 /** The buffer of a side in shared memory. */
 export function sharedBuffer(plan: ProductPlan, staged: StagedSide): Buffer {
-  const { form, depth, stages, directive } = plan;
-  const { along, extent, panel, buffer } = staged;
+  const { depth, stages, directive } = plan;
+  const { along, extent, panel, buffer, side } = staged;
   const pad = paddingOf(plan, staged);
   const shape =
     along === "depth"
       ? [stages, extent, depth + pad]
       : [stages, extent / panel, depth, panel + pad];
-  return sharedTile(buffer, form.dtype, shape, directive.swizzle);
+  return sharedTile(buffer, side.dtype, shape, directive.swizzle);
 }
 
 /** Unused elements after each row that no swizzle spreads over the banks: 16 bytes. */
@@ -137,4 +137,15 @@ export function digitsOf(
     stride *= extent;
   });
   return digits;
+}
+
+/** Elements in 32 bits, as registers hold operands of matrix instructions: their depth is eight such. */
+export function inRegister({ form }: Pick<ProductPlan, "form">): number {
+  return 32 / dtypes[form.dtype].bits;
+}
+
+/** Operands as matrix instructions name them, behind the type of the sums. */
+export function spelledTypes({ form }: Pick<ProductPlan, "form">): string {
+  const { sum, rows, columns } = form;
+  return sum === "i32" ? `i32.${rows.dtype}.${columns.dtype}` : `f32.${rows.dtype}`;
 }

@@ -47,7 +47,7 @@ import {
 } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
-import { type ProductPlan, type StagedSide, sharedBuffer } from "./plan.ts";
+import { type ProductPlan, type StagedSide, sharedBuffer, spelledTypes } from "./plan.ts";
 
 const warpThreads = 32;
 /** Rows of one instruction, and bits of its depth. */
@@ -106,9 +106,9 @@ export class StreamedProduct {
 
   /** Buffers, counters and roles; `consume` is what a warpgroup does. */
   parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
-    const { left, right, columns, stages, directive } = this.#plan;
+    const { left, right, columns, stages, directive, form } = this.#plan;
     const sums = [
-      registerTile(summed!, "f32", [this.#instructions, columns / 2]),
+      registerTile(summed!, form.sum, [this.#instructions, columns / 2]),
       ...(sumsApart(this.#plan.form)
         ? [registerTile(partial!, "f32", partialShape(this.#plan))]
         : []),
@@ -362,7 +362,7 @@ export class StreamedProduct {
 
   /** @param forgets what the registers held */
   #instruction(sums: IntrinsicOperand, piece: Piece, k: number, forgets: boolean): Statement {
-    const { form, left, right } = this.#plan;
+    const { left, right } = this.#plan;
     const { first, width } = piece;
     const row = add(mul(groupRows * this.#instructions, this.#member), groupRows * piece.row);
     const deep = this.#groupDepth;
@@ -371,7 +371,7 @@ export class StreamedProduct {
       tileAt(left.buffer, [this.#slot(), row, k], [groupRows, deep]),
       tileAt(right.buffer, [this.#slot(), first, k], [width, deep]),
     ];
-    const name = `m64n${width}k${deep}.f32.${form.dtype}`;
+    const name = `m64n${width}k${deep}.${spelledTypes(this.#plan)}`;
     const group = { kind: "group", group: multiplying } as const;
     return issue(`wgmma.${forgets ? "set." : ""}${name}`, operands, group);
   }
@@ -460,7 +460,7 @@ export function streamedPieces(
           row: add(start, warp, inRow, groupRows * i + 8 * half),
           column: add(inColumn, 8 * j),
           lanes: 2,
-          value: loadExpr(summed!, [i, 4 * j + 2 * half], { dtype: "f32", lanes: 2 }),
+          value: loadExpr(summed!, [i, 4 * j + 2 * half], { dtype: plan.form.sum, lanes: 2 }),
         });
       }
     }

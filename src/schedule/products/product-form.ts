@@ -29,6 +29,7 @@ export interface ProductPart {
 
 export interface ProductSide extends ProductPart {
   readonly access: Access;
+  readonly dtype: DType;
   readonly line: OperandLine;
 }
 
@@ -41,8 +42,10 @@ export interface OperandLine {
 }
 
 export interface ProductForm {
-  /** Element type of both operands. */
+  /** Element type of the operand of the rows; that of the columns has as many bits. */
   readonly dtype: DType;
+  /** What products are summed in. */
+  readonly sum: "f32" | "i32";
   readonly rows: ProductSide;
   readonly columns: ProductSide;
   readonly batch: ProductPart;
@@ -83,11 +86,10 @@ export function productForm(
 function formOf(region: Region, statement: Statement, isSwapped: boolean): ProductForm | string {
   const { reads, body, reduction, writes, indirects, guard, loops } = statement;
   const value = body[0];
-  if (!reduction || body.length !== 1 || !value || !isSum(statement)) {
-    return "it is no sum of products in f32";
-  }
+  const sum = reduction && body.length === 1 ? sumType(statement) : undefined;
+  if (!reduction || !value || !sum) return "it is no sum of products in f32 or i32";
   if (reduction.numericClass === "approximates") return "its sum may not be reassociated";
-  const factors = factorsOf(value);
+  const factors = factorsOf(value, sum);
   if (!factors || reads.length !== 2 || factors[0] === factors[1]) {
     return "its body is not a product of two reads";
   }
@@ -98,18 +100,23 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
   }
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
   const types = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
-  if (types[0] !== types[1]) return "its operands have two types";
+  if (types[0] !== types[1] && sum === "f32") return "its operands have two types";
+  if (sum === "i32" && !types.every((t) => isByte(t!))) return "its integers are no bytes";
   return partsOf(statement, region, isSwapped);
 }
 
-/** Results of a warp that come together, and the least depth of a step. */
-const units = { fma: [16, 32, 4], mma: [16, 16, 16], wgmma: [16, 8, 0] } as const;
+/** Results of a warp that come together. */
+const units = { fma: [16, 32], mma: [16, 16], wgmma: [16, 8] } as const;
+/** Elements of a vector of a thread, and bytes of the depth that one matrix instruction takes. */
+const [vectorDepth, instructionBytes] = [4, 32] as const;
 /** Bytes of an operand's row in a stage of a stream, as wide as its swizzle, and units of tensor copies. */
 const [streamedBytes, copiedBytes] = [128, 16] as const;
 /** Columns and depth of one instruction of four warps at most, and its warps. */
 const groupWarps = 4;
 const mostGroups = 3;
 const groupColumns = 256;
+/** Columns up to which any multiple of 8 is an instruction for integers. */
+const fewColumns = 32;
 const groupRows = 256;
 /** Sums that a thread holds at most, and with those of a step beside them. */
 const [mostSums, mostAndPartial] = [128, 192] as const;
@@ -128,12 +135,12 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   ];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
-  const isTaken = d.by === "fma" ? dtype === "f32" : isNarrow(dtype);
-  if (!isTaken && !(d.by === "wgmma" && isByteFloat(dtype)))
-    return `${d.by} does not multiply ${dtype}`;
+  if (!isTaken(d.by, dtype)) return `${d.by} does not multiply ${dtype}`;
+  if (d.by === "mma" && dtypes[dtype].bits !== 16 && !isAlongDepth(form))
+    return `operands of ${dtype} are read along the depth alone`;
   if (d.by === "fma" && d.swizzle !== 0) return "threads read vectors, which no swizzle parts";
   const [tall, wide] = units[d.by];
-  const deep = d.by === "wgmma" ? streamedDepth(dtype) : units[d.by][2];
+  const deep = leastDepthOf(d.by, dtype);
   if (rows % (tall * down) !== 0) return `${rows} rows for ${down} warps of a multiple of ${tall}`;
   if (columns % (wide * across) !== 0)
     return `${columns} columns for ${across} warps of a multiple of ${wide}`;
@@ -144,6 +151,8 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
       return "multiplying warps stand below each other, 4, 8 or 12";
     if (rows % (16 * down) !== 0) return `${rows} rows for ${down / groupWarps} times 64`;
     if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
+    if (form.sum === "i32" && columns > fewColumns && columns % 16 !== 0)
+      return `${columns} columns of integers are no multiple of 16`;
     if (depth !== deep || d.swizzle !== 128)
       return `a row of a stage is ${deep} elements, swizzle 128`;
   }
@@ -173,6 +182,21 @@ function heldRegisters({ tile, warps }: MultiplyDirective, form: ProductForm): n
     return (extent * depth * (isMoved ? addressRegisters : 1)) / line.lanes;
   };
   return (held(form.rows, rows) + held(form.columns, columns)) / (32 * warps[0] * warps[1]);
+}
+
+function isTaken(by: MultiplyDirective["by"], dtype: DType): boolean {
+  if (by === "fma") return dtype === "f32";
+  return isNarrow(dtype) || isByte(dtype) || (by === "wgmma" && isByteFloat(dtype));
+}
+
+/** Matrix loads turn elements of 16 bits alone. */
+function isAlongDepth({ rows, columns }: ProductForm): boolean {
+  return rows.line.along === "depth" && columns.line.along === "depth";
+}
+
+function leastDepthOf(by: MultiplyDirective["by"], dtype: DType): number {
+  if (by === "fma") return vectorDepth;
+  return by === "wgmma" ? streamedDepth(dtype) : (8 * instructionBytes) / dtypes[dtype].bits;
 }
 
 /** Elements of an operand's row in a stage of a stream. */
@@ -297,7 +321,6 @@ function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): strin
 
 function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
   const { reads, writes, loops } = statement;
-  const { dtype } = region.tensors.get(reads[0]!.tensor)!;
   const uses = reads.map((r) => variablesOf(...r.index));
   const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
   const space = loops.filter((l) => l.kind === "space");
@@ -322,9 +345,11 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   const isRun = (own: readonly Loop[]): boolean =>
     writes.every((w) => axisOfRun(own, w.index, region.tensors.get(w.tensor)!.shape) !== undefined);
   const depth = part(loops.filter((l) => l.kind === "reduce"));
+  const { dtype } = region.tensors.get(reads[1 - second]!.tensor)!;
   const side = (own: ProductPart, access: Access): ProductSide => {
     const { shape } = region.tensors.get(access.tensor)!;
-    return { ...own, access, line: lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8) };
+    const line = lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8);
+    return { ...own, access, dtype: region.tensors.get(access.tensor)!.dtype, line };
   };
   const rows = side(only(row, column), reads[1 - second]!);
   const columns = side(only(column, row), reads[second]!);
@@ -336,6 +361,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   });
   return {
     dtype,
+    sum: sumType(statement)!,
     isPart,
     rows,
     columns,
@@ -499,16 +525,23 @@ function areTogether(writes: Statement["writes"]): boolean {
   return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
 }
 
-function isSum({ reduction }: Statement): boolean {
+/** Whether f32 or i32 are summed, one value at a time; undefined: something else is done. */
+function sumType({ reduction }: Statement): ProductForm["sum"] | undefined {
   const { name, components } = reduction!.monoid;
-  return name === "sum" && components.length === 1 && components[0]!.dtype === "f32";
+  const dtype = components[0]!.dtype;
+  if (name !== "sum" || components.length !== 1) return undefined;
+  return dtype === "f32" || dtype === "i32" ? dtype : undefined;
 }
 
-/** Numbers of the two reads that are multiplied in f32. */
-function factorsOf(value: ScalarExpr): readonly [number, number] | undefined {
-  if (value.kind !== "apply" || value.op !== "mul" || value.dtype !== "f32") return undefined;
+/** Numbers of the two reads that are multiplied in the type of the sum. */
+function factorsOf(
+  value: ScalarExpr,
+  sum: ProductForm["sum"],
+): readonly [number, number] | undefined {
+  if (value.kind !== "apply" || value.op !== "mul" || value.dtype !== sum) return undefined;
+  const isKept = sum === "f32" ? isExactlyF32 : isByte;
   const [a, b] = value.operands.map((o) => {
-    const inner = o.kind === "cast" && isExactlyF32(o.operand.dtype) ? o.operand : o;
+    const inner = o.kind === "cast" && isKept(o.operand.dtype) ? o.operand : o;
     return inner.kind === "argument" ? inner.index : undefined;
   });
   return a === undefined || b === undefined ? undefined : [a, b];
@@ -516,4 +549,8 @@ function factorsOf(value: ScalarExpr): readonly [number, number] | undefined {
 
 function isExactlyF32(dtype: DType): boolean {
   return isNarrow(dtype) || isByteFloat(dtype);
+}
+
+function isByte(dtype: DType): boolean {
+  return dtype === "u8" || dtype === "i8";
 }

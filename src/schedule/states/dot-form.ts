@@ -50,12 +50,17 @@ export function dotTermsOf(target: Target): number | undefined {
 /**
  * What a target's instruction is best given as data. Spreading a pair of bytes and widening it are two
  * instructions an operand, a pair of 16 bits is spread by its load; code that an engine compiles gained nothing by it
- * (ResNet-50 in bytes 0.94), and half the memory is kept.
+ * (ResNet-50 in bytes 0.94), and half the memory is kept. Matrix units take bytes of either sign.
  */
-export function dotDataOf(target: Target): DotData | undefined {
+export function dotDataOf(target: Target): DotData | "bytes" | undefined {
+  if (target.blocks)
+    return matrixBytes.every((c) => target.capabilities.has(c)) ? "bytes" : undefined;
   const data = instructionOf(target)?.data;
   return target.compiledByEngine ? data?.[0] : data?.at(-1);
 }
+
+/** What a machine of blocks needs to multiply bytes as matrices. */
+const matrixBytes = ["mma", "ldmatrix", "int8"] as const;
 
 function instructionOf({ capabilities, vectorBytes }: Target): DotInstruction | undefined {
   const lanes = vectorBytes / 4;

@@ -25,6 +25,7 @@ const sharedFeatures: readonly GpuFeature[] = [
   "setmaxnreg",
   "bf16",
   "tf32",
+  "int8",
   "fp8",
   "redux",
 ];

@@ -20,6 +20,7 @@ const ampereFeatures: readonly GpuFeature[] = [
   "mbarrier",
   "bf16",
   "tf32",
+  "int8",
   "redux",
 ];
 
