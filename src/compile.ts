@@ -494,9 +494,8 @@ function scheduleGraph(
     regions,
     nests: widened,
     rootOf,
-  } = regionsOf(
-    nests.value,
-    inTurn(
+  } = regionsOf(nests.value, {
+    layOut: inTurn(
       layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
       chainsFor({
         ...pricing,
@@ -505,8 +504,8 @@ function scheduleGraph(
         isProved: (scheduled) => isProvedAlone(scheduled, target),
       }),
     ),
-    target.blocks !== undefined,
-  );
+    asMatrices: target.blocks !== undefined,
+  });
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,

@@ -13,7 +13,7 @@ import { printProgram } from "../../src/program/program-text.ts";
 import { validateProgram } from "../../src/program/validate/validate.ts";
 import { buildNests } from "../../src/region/builders/build-nests.ts";
 import { coalesceRegion } from "../../src/region/coalesce.ts";
-import { regionsOf } from "../../src/region/regions-of.ts";
+import { type LayOut, regionsOf } from "../../src/region/regions-of.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { AttentionFinder } from "../../src/schedule/attention/join-attention.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
@@ -64,10 +64,11 @@ export function attentionOf(graph: Graph, how: string): ScheduledRegion {
   const model = prepareModel({ graph, weights: noWeights });
   const nests = take(buildNests(model.graph));
   let found: ReturnType<AttentionFinder["find"]>;
-  regionsOf(nests, (regions, grouped) => {
+  const layOut: LayOut = (regions, grouped) => {
     found = new AttentionFinder(regions, grouped).find(regions.length - 1);
     return { regions, tensors: new Map() };
-  });
+  };
+  regionsOf(nests, { layOut });
   if (!found) throw new Error("the graph does not end with attention");
   const { region } = coalesceRegion(found.region);
   const last = region.statements.at(-1)!.name;

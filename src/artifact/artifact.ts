@@ -100,25 +100,8 @@ const checkSchema = z.strictObject({
   worst: z.number(),
 });
 
-/** The program of a part of a model that runs in stages. */
-const stageSchema = z.strictObject({
-  inputs: z.array(portSchema),
-  outputs: z.array(portSchema),
-  views: z.array(viewSchema),
-  checks: z.array(checkSchema).optional(),
-  searches: z.array(searchSchema).optional(),
-  errorBound: z.number().positive().optional(),
-  /** Weights that stand with those of the whole graph, under the same key. */
-  shared: z.array(z.string()),
-});
-
-/** The `meta` tensor of an artifact. */
-export const metaSchema = z.strictObject({
-  format: z.literal("wavetile-artifact"),
-  version: z.literal(1),
-  /** Version of Wavetile that wrote it. */
-  producer: z.string(),
-  seed: z.int(),
+/** Of the programs of a graph: the whole one, or a part of it. */
+const programFields = {
   inputs: z.array(portSchema),
   outputs: z.array(portSchema),
   /** Weights that programs read in another shape than the graph has: a reshape of `of`. */
@@ -132,6 +115,23 @@ export const metaSchema = z.strictObject({
    * element: bounds of the approximating rules that were used. Absent where none were.
    */
   errorBound: z.number().positive().optional(),
+};
+
+/** The program of a part of a model that runs in stages. */
+const stageSchema = z.strictObject({
+  ...programFields,
+  /** Weights that stand with those of the whole graph, under the same key. */
+  shared: z.array(z.string()),
+});
+
+/** The `meta` tensor of an artifact. */
+export const metaSchema = z.strictObject({
+  format: z.literal("wavetile-artifact"),
+  version: z.literal(1),
+  /** Version of Wavetile that wrote it. */
+  producer: z.string(),
+  seed: z.int(),
+  ...programFields,
   /**
    * Of a model that runs in stages, because data decide sizes in it: its parts in the order they run, null
    * for one that the reference computes. The graph is the whole model then, and has no program of its own.

@@ -79,11 +79,16 @@ export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
     );
 }
 
-/** @param asMatrices whether folds see their tensors without axes of one element */
+export interface RegionForms {
+  /** Default: as the program says. */
+  readonly layOut?: LayOut;
+  /** Whether folds see their tensors without axes of one element; default: no. */
+  readonly asMatrices?: boolean;
+}
+
 export function regionsOf(
   nests: NestProgram,
-  layOut = asTheyAre,
-  asMatrices = false,
+  { layOut = asTheyAre, asMatrices = false }: RegionForms = {},
 ): ProgramRegions {
   const analysed = analyseProgram(nests);
   const { groups } = planGroups(analysed, defaultGroupOptions);

@@ -12,7 +12,7 @@ import { prepareModel, weightReader } from "../../src/graph/prepare.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
 import { buildNests } from "../../src/region/builders/build-nests.ts";
 import { ChainFinder, type ChainRegion } from "../../src/region/chains.ts";
-import { regionsOf } from "../../src/region/regions-of.ts";
+import { type LayOut, regionsOf } from "../../src/region/regions-of.ts";
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { createWasmSession } from "../../src/runtime/wasm/session.ts";
@@ -180,12 +180,13 @@ function chainOf(graph: Graph): ChainRegion {
   const prepared = prepareModel({ graph, weights: noWeights });
   const nests = unwrap(buildNests(prepared.graph));
   let chain: ChainRegion | undefined;
-  regionsOf(nests, (regions, program) => {
+  const layOut: LayOut = (regions, program) => {
     const finder = new ChainFinder(regions, program);
     const [longest] = [...finder.longest()].sort((a, b) => b.length - a.length);
     chain = finder.join(longest!);
     return { regions, tensors: new Map() };
-  });
+  };
+  regionsOf(nests, { layOut });
   return chain!;
 }
 

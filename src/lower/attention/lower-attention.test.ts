@@ -8,7 +8,7 @@ import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { buildNests } from "../../region/builders/build-nests.ts";
-import { regionsOf } from "../../region/regions-of.ts";
+import { type LayOut, regionsOf } from "../../region/regions-of.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
 import { AttentionFinder } from "../../schedule/attention/join-attention.ts";
@@ -27,7 +27,7 @@ it("is not found among regions that are nothing of the program: conversions of l
     graph: attention({ rows: 64, columns: 64, depth: 64 }),
     weights: noWeights,
   });
-  regionsOf(take(buildNests(model.graph)), (regions, nests) => {
+  const layOut: LayOut = (regions, nests) => {
     const others = regions.map((r) => {
       return { ...r, statements: r.statements.map((s) => ({ ...s, name: `${s.name}.moved` })) };
     });
@@ -35,7 +35,8 @@ it("is not found among regions that are nothing of the program: conversions of l
     expect(new AttentionFinder(regions, nests).find(last)).toBeDefined();
     expect(new AttentionFinder(others, nests).find(last)).toBeUndefined();
     return { regions, tensors: new Map() };
-  });
+  };
+  regionsOf(take(buildNests(model.graph)), { layOut });
 });
 
 function take<T>(result: Result<T>): T {

@@ -1,11 +1,11 @@
 /** Values of variables at the points where facts are tried before they are proved. */
 import { Rng } from "../../support/rng.ts";
 
-/** Points that are tried. */
+/** Points that are tried; those that refuted something join them. */
 export const sampleCount = 14;
 
 /** Draws of samples, by sample and number of the name: every scope of every program asks for the same. */
-const draws: Draw[][] = Array.from({ length: sampleCount }, () => []);
+const draws: Draw[][] = [];
 
 interface Draw {
   /** An end of the range (0, 2: the lower, 1, 3: the upper), or how far beyond the lower one (4: near, 5: far). */
@@ -15,12 +15,14 @@ interface Draw {
 }
 
 function drawOf(sample: number, name: number): Draw {
-  const known = draws[sample]![name];
+  const drawn = draws[sample] ?? [];
+  draws[sample] = drawn;
+  const known = drawn[name];
   if (known) return known;
   const spread = new Rng(1000 * name + sample);
   const way = sample < 2 ? sample : spread.integer(0, 5);
   const draw = { way, share: spread.uniform() };
-  draws[sample]![name] = draw;
+  drawn[name] = draw;
   return draw;
 }
 

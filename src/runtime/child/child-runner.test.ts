@@ -155,6 +155,19 @@ describe("a child that runs candidates", () => {
     expect(runner.processId).not.toBe(first);
   });
 
+  it("is ended by an owner that is always busy, too", async () => {
+    planted("silent", "process.on('message', () => {});");
+    const busy = setInterval(() => {
+      const until = performance.now() + 60;
+      while (performance.now() < until);
+    }, 1);
+    try {
+      expect(await runner!.request(run, 30)).toEqual({ kind: "hung", afterMs: 30 });
+    } finally {
+      clearInterval(busy);
+    }
+  });
+
   it("answers a trap with a diagnostic (RUN003)", async () => {
     runner = new ChildRunner();
     const outside = "for i < 4 { store y[i] = load.f32 x[900000000 + i] }";

@@ -45,6 +45,8 @@ export interface ChildOptions {
 
 /** By how much a timer may be late in an owner that listens. */
 const latenessMs = 20;
+/** How often a deadline begins anew in an owner that was busy when it passed. */
+const mostLate = 3;
 /** Bytes of the child's last words that are kept. */
 const stderrBytes = 4096;
 
@@ -151,8 +153,11 @@ export class ChildRunner implements CandidateRunner {
     );
   }
 
-  /** The time of the request that the child has come to. */
-  #watch(): void {
+  /**
+   * The time of the request that the child has come to.
+   * @param late how often the owner has listened again after it was busy itself
+   */
+  #watch(late = 0): void {
     clearTimeout(this.#watchdog);
     const [first] = this.#waiting;
     if (!first) return;
@@ -160,8 +165,10 @@ export class ChildRunner implements CandidateRunner {
     const due = performance.now() + deadlineMs;
     // The timer keeps the owner alive until the answer; the child itself does not.
     this.#watchdog = setTimeout(() => {
-      // An owner that was busy itself has not listened: the answer may be there.
-      if (performance.now() > due + latenessMs) this.#watch();
+      // An owner that was busy itself has not listened: the answer may be there. One that always is has
+      // heard it in one of its pauses.
+      const isLate = performance.now() > due + latenessMs;
+      if (isLate && late < mostLate) this.#watch(late + 1);
       else void this.#lose({ kind: "hung", afterMs: deadlineMs });
     }, deadlineMs);
   }

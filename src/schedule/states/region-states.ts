@@ -8,7 +8,8 @@
  *               leave threads without any where symbols are small, when another is as cheap
  *   code        states of tiles whose code was not made to be priced (refine-states.ts)
  *
- * The first two lose nothing; the third keeps `kept` of each class, so that the best of each stays. In: a
+ * The first two lose nothing. The third keeps `kept` of each class; a class of which another deals its work out
+ * better and is within a hundredth as cheap goes whole, whatever its neighbours would have refunded it. In: a
  * region, prices (injected), a machine. Out: the states that are left, cheapest first, and the count of
  * everything that was removed and why. Across regions the choice is search/'s (model-problem.ts).
  */
