@@ -5,7 +5,10 @@
  */
 import { writeArtifact } from "../../src/artifact/write-artifact.ts";
 import type { OpenModel } from "../../src/commands/library/open-model.ts";
-import { stagedArtifact } from "../../src/commands/library/staged-artifact.test-support.ts";
+import {
+  stagedArtifact,
+  untilHundred,
+} from "../../src/commands/library/staged-artifact.test-support.ts";
 import {
   type ModelSpec,
   type NodeSpec,
@@ -36,42 +39,11 @@ const picked: ModelSpec = {
   ],
 };
 
-/** x <- 2 x until it is 100; each x is kept, with noise on the last. */
-const untilLarge: ModelSpec = {
-  opset: 18,
-  inputs: [
-    { name: "x", dtype: "f32", shape: [1] },
-    { name: "n", dtype: "i64", shape: [] },
-  ],
-  outputs: ["all", "last"],
-  weights: { go: tensorOf("bool", [], Uint8Array.of(1)) },
-  nodes: [
-    {
-      op: "Loop",
-      inputs: ["n", "go", "x"],
-      outputs: ["end", "all"],
-      attributes: {
-        body: {
-          inputs: [
-            { name: "i", dtype: "i64", shape: [] },
-            { name: "before", dtype: "bool", shape: [] },
-            { name: "v", dtype: "f32", shape: [1] },
-          ],
-          outputs: ["on", "next", "kept"],
-          weights: { hundred: scalar(100) },
-          nodes: [
-            { op: "Add", inputs: ["v", "v"], outputs: ["next"] },
-            { op: "Identity", inputs: ["next"], outputs: ["kept"] },
-            { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
-            { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
-          ],
-        },
-      },
-    },
-    { op: "RandomNormalLike", inputs: ["end"], outputs: ["noise"], attributes: { seed: 0.7 } },
-    { op: "Add", inputs: ["end", "noise"], outputs: ["last"] },
-  ],
-};
+/** A loop that data end, with noise on what it ends with. */
+const untilLarge = untilHundred([
+  { op: "RandomNormalLike", inputs: ["end"], outputs: ["noise"], attributes: { seed: 0.7 } },
+  { op: "Add", inputs: ["end", "noise"], outputs: ["last"] },
+]);
 
 const column: NodeSpec = {
   op: "Gather",

@@ -1,11 +1,14 @@
-/** The artifact of a model that runs in stages, for WebAssembly; throws where it is refused. */
+/** Models that run in stages, and their artifacts, for tests. */
 import { writeStagedArtifact } from "../../artifact/write-artifact.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
+import { type ModelSpec, type NodeSpec, tensorOf } from "../../frontend/onnx/model-writer.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
 import { targets } from "../../target/index.ts";
 import { portNames } from "./model-bytes.ts";
 import { openStages } from "./stages.ts";
 import { unwrap } from "./wavetile-error.ts";
 
+/** For WebAssembly; throws where it is refused. */
 export function stagedArtifact(model: Uint8Array): Uint8Array {
   const imported = unwrap(importOnnx(model));
   const options = { target: "wasm", shapes: {}, seed: 0 };
@@ -19,4 +22,49 @@ export function stagedArtifact(model: Uint8Array): Uint8Array {
       ...(opened && { program: opened.artifact }),
     })),
   });
+}
+
+/**
+ * x <- 2 x until it is 100 or there were n trips; each x is kept (`all`).
+ * @param last from the last x, `end`, to the output `last`
+ */
+export function untilHundred(
+  last: readonly NodeSpec[],
+  weights: Readonly<Record<string, Tensor>> = {},
+): ModelSpec {
+  const hundred = tensorOf("f32", [], Float32Array.of(100));
+  return {
+    opset: 18,
+    inputs: [
+      { name: "x", dtype: "f32", shape: [1] },
+      { name: "n", dtype: "i64", shape: [] },
+    ],
+    outputs: ["all", "last"],
+    weights: { go: tensorOf("bool", [], Uint8Array.of(1)), ...weights },
+    nodes: [
+      {
+        op: "Loop",
+        inputs: ["n", "go", "x"],
+        outputs: ["end", "all"],
+        attributes: {
+          body: {
+            inputs: [
+              { name: "i", dtype: "i64", shape: [] },
+              { name: "before", dtype: "bool", shape: [] },
+              { name: "v", dtype: "f32", shape: [1] },
+            ],
+            outputs: ["on", "next", "kept"],
+            weights: { hundred },
+            nodes: [
+              { op: "Add", inputs: ["v", "v"], outputs: ["next"] },
+              { op: "Identity", inputs: ["next"], outputs: ["kept"] },
+              { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
+              { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
+            ],
+          },
+        },
+      },
+      ...last,
+    ],
+  };
 }

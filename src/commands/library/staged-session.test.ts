@@ -6,7 +6,7 @@ import { randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { load, tryLoad } from "./load.ts";
 import type { LoadedModel } from "./loaded-model.ts";
-import { stagedArtifact } from "./staged-artifact.test-support.ts";
+import { stagedArtifact, untilHundred } from "./staged-artifact.test-support.ts";
 import { tensor } from "./tensor.ts";
 import { unwrap } from "./wavetile-error.ts";
 
@@ -59,41 +59,9 @@ const above: ModelSpec = {
   ],
 };
 
-/** x <- 2 x until it is 100 or there were n trips; each x is kept, and 1 is added to the last. */
-const untilLarge: ModelSpec = {
-  opset: 18,
-  inputs: [
-    { name: "x", dtype: "f32", shape: [1] },
-    { name: "n", dtype: "i64", shape: [] },
-  ],
-  outputs: ["all", "last"],
-  weights: { go: tensor("bool", [], new Uint8Array([1])), one: of([1], 1) },
-  nodes: [
-    {
-      op: "Loop",
-      inputs: ["n", "go", "x"],
-      outputs: ["end", "all"],
-      attributes: {
-        body: {
-          inputs: [
-            { name: "i", dtype: "i64", shape: [] },
-            { name: "before", dtype: "bool", shape: [] },
-            { name: "v", dtype: "f32", shape: [1] },
-          ],
-          outputs: ["on", "next", "kept"],
-          weights: { hundred: of([100]) },
-          nodes: [
-            { op: "Add", inputs: ["v", "v"], outputs: ["next"] },
-            { op: "Identity", inputs: ["next"], outputs: ["kept"] },
-            { op: "Squeeze", inputs: ["next"], outputs: ["scalar"] },
-            { op: "Less", inputs: ["scalar", "hundred"], outputs: ["on"] },
-          ],
-        },
-      },
-    },
-    { op: "Add", inputs: ["end", "one"], outputs: ["last"] },
-  ],
-};
+const untilLarge = untilHundred([{ op: "Add", inputs: ["end", "one"], outputs: ["last"] }], {
+  one: of([1], 1),
+});
 
 describe("sizes that data decide", () => {
   it("differ from run to run of one model, down to nothing", async () => {
