@@ -24,6 +24,33 @@ test("bounds of split loops with tails, guards and packed tails", () => {
   expect(split.atLeast(ix.floorDiv(ix.sub(M, 1), 4), ix.floorDiv(i, 4))).toBe(true);
 });
 
+// A reversed row-major index, its last loop split with a tail: an end of min(4, rest) has to be tried as `rest`.
+test("bounds of products under a split loop whatever the order of the loops", () => {
+  const [n, a, b, outer, inner] = ["N", "a", "b", "o", "r"].map(ix.variable) as ix.IndexExpr[];
+  const rest = ix.sub(n!, ix.mul(4, outer!));
+  const extents: Readonly<Record<string, ix.IndexExpr>> = {
+    a: n!,
+    b: n!,
+    o: ix.ceilDiv(n!, 4),
+    r: ix.min(4, ix.max(0, rest)),
+  };
+  for (const order of ["a b o r", "o a b r", "a o b r", "a o r b", "o r a b"]) {
+    const facts = order
+      .split(" ")
+      .reduce(
+        (known, name) => known.withVariable(name, extents[name]!),
+        Facts.none().withParameter("N", 1, 16),
+      )
+      .withNonNegative(ix.sub(3, rest));
+    const at = ix.add(ix.mul(n!, b!), inner!, ix.mul(4, outer!), 1);
+    for (const channel of [0, 1, 2, 3]) {
+      const below = ix.add(ix.mul(4, n!, n!, a!), ix.mul(channel, n!, n!), at);
+      expect(facts.atLeast(ix.mul(4, n!, n!, n!), below), `${order}, ${channel}`).toBe(true);
+      expect(facts.atLeast(ix.mul(4, n!, n!, n!), ix.add(below, ix.mul(n!, n!)))).toBe(channel < 3);
+    }
+  }
+});
+
 /** Random facts over i < e(M), j < e(M, i) and a guard, with a random goal. */
 function checkAgainstEnumeration(seed: number): void {
   const rng = new Rng(seed);

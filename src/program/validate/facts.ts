@@ -79,6 +79,8 @@ export class Facts {
   #linear: LinearFacts | undefined;
   #givens: ReadonlyMap<string, number> | undefined;
   readonly #grown = new Map<string, Facts>();
+  /** The upper ends of variables, once they were asked for. */
+  readonly #ends = new Map<string, readonly IndexExpr[]>();
   #impossible: boolean | undefined;
 
   private constructor(
@@ -393,10 +395,28 @@ export class Facts {
     for (const name of names.slice(0, 2)) {
       const slope = this.#slope(e, name);
       if (slope === undefined) continue;
-      const end = slope > 0 ? this.#known.get(name)!.lower : this.#upper(name);
-      if (end && next(substitute(e, new Map([[name, end]])))) return true;
+      const ends = slope > 0 ? [this.#known.get(name)!.lower] : this.#uppers(name);
+      const left = ends.map((end) => substitute(e, new Map([[name, end]])));
+      // What names the fewest variables leads straight to the end: the others are tried behind it.
+      const count = new Map(left.map((p) => [p, variablesOf(p).size]));
+      if (left.sort((a, b) => count.get(a)! - count.get(b)!).some(next)) return true;
     }
     return false;
+  }
+
+  /** What a variable is at most: each operand of a least one by itself. */
+  #uppers(name: string): readonly IndexExpr[] {
+    const known = this.#ends.get(name);
+    if (known) return known;
+    const upper = this.#upper(name);
+    const { extent } = this.#known.get(name)!;
+    const rooms = extent ? this.#consequences(roomOf(name, extent)) : [];
+    const each = rooms
+      .map((room) => add(room, variable(name)))
+      .filter((end) => !variablesOf(end).has(name));
+    const ends = each.length > 0 ? each : upper ? [upper] : [];
+    this.#ends.set(name, ends);
+    return ends;
   }
 
   /** `e` where it is least, as far as that is evident, over the variables that `outside` knows. */
