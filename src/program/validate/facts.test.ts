@@ -51,6 +51,24 @@ test("bounds of products under a split loop whatever the order of the loops", ()
   }
 });
 
+// The same of a loop split twice: the guard of the inner one leads to the end, the outer one's end does not.
+test("bounds of products under a loop that is split twice", () => {
+  const [n, a, b, outer, inner] = ["N", "a", "b", "o", "u"].map(ix.variable) as ix.IndexExpr[];
+  const start = ix.add(ix.mul(8, outer!), ix.mul(4, inner!));
+  const facts = Facts.none()
+    .withParameter("N", 1, 16)
+    .withVariable("o", ix.ceilDiv(n!, 8))
+    .withVariable("a", ix.constant(3))
+    .withVariable("b", n!)
+    .withNonNegative(ix.sub(ix.mul(8, outer!), ix.sub(n!, 7)))
+    .withVariable("u", ix.min(2, ix.sub(ix.ceilDiv(n!, 4), ix.mul(2, outer!))))
+    .withNonNegative(ix.sub(n!, ix.add(start, 4)));
+  const row = ix.sub(ix.mul(3, n!, n!), ix.add(ix.mul(n!, n!, a!), ix.mul(n!, b!)));
+  for (const lane of [0, 1, 2, 3])
+    expect(facts.atLeast(row, ix.add(start, lane, 1)), `${lane}`).toBe(true);
+  expect(facts.atLeast(row, ix.add(start, 5))).toBe(false);
+});
+
 /** Random facts over i < e(M), j < e(M, i) and a guard, with a random goal. */
 function checkAgainstEnumeration(seed: number): void {
   const rng = new Rng(seed);

@@ -397,9 +397,7 @@ export class Facts {
       if (slope === undefined) continue;
       const ends = slope > 0 ? [this.#known.get(name)!.lower] : this.#uppers(name);
       const left = ends.map((end) => substitute(e, new Map([[name, end]])));
-      // What names the fewest variables leads straight to the end: the others are tried behind it.
-      const count = new Map(left.map((p) => [p, variablesOf(p).size]));
-      if (left.sort((a, b) => count.get(a)! - count.get(b)!).some(next)) return true;
+      if (fewestVariables(left).some(next)) return true;
     }
     return false;
   }
@@ -472,11 +470,17 @@ export class Facts {
    * has beside the one of c, and is not negative. What is left without products is for the integer solver.
    */
   #byCondition(e: IndexExpr, next: Next): boolean {
-    const hasProduct = hasProducts(e);
-    const rooms = hasProduct ? this.#rooms(e) : [];
-    const settle = (left: IndexExpr): boolean =>
-      hasProduct && !hasProducts(left) ? this.#decide(left) === "proved" : next(left);
-    for (const condition of [...this.conditions, ...rooms]) {
+    if (!hasProducts(e)) return this.#cancelled(e, this.conditions, next);
+    const left: IndexExpr[] = [];
+    this.#cancelled(e, [...this.conditions, ...this.#rooms(e)], (p) => left.push(p) < 0);
+    return fewestVariables(left).some((p) =>
+      hasProducts(p) ? next(p) : this.#decide(p) === "proved",
+    );
+  }
+
+  /** What is left of e where a condition cancels a term, until `take` is satisfied. */
+  #cancelled(e: IndexExpr, conditions: readonly IndexExpr[], take: Next): boolean {
+    for (const condition of conditions) {
       for (const term of e.terms) {
         for (const match of condition.terms) {
           if (match.coefficient > 0 !== term.coefficient > 0) continue;
@@ -485,7 +489,7 @@ export class Facts {
           const k = Math.abs(match.coefficient);
           const m = Math.abs(term.coefficient);
           const left = sub(mul(k, e), mul(m, factor, condition));
-          if (left.terms.length <= e.terms.length && settle(left)) return true;
+          if (left.terms.length <= e.terms.length && take(left)) return true;
         }
       }
     }
@@ -553,6 +557,12 @@ function termsKey({ key, constant: c }: IndexExpr): string {
 
 function hasProducts(e: IndexExpr): boolean {
   return e.terms.some((t) => t.atoms.length > 1);
+}
+
+/** What names the fewest variables first: it leads straight to the end of a proof. */
+function fewestVariables(exprs: readonly IndexExpr[]): readonly IndexExpr[] {
+  const counted = exprs.map((e) => [e, variablesOf(e).size] as const);
+  return counted.sort(([, a], [, b]) => a - b).map(([e]) => e);
 }
 
 /** What is left between a variable and the end of its range. */
