@@ -164,13 +164,17 @@ function finishOf({ finish, body }: Statement): readonly ScalarExpr[] {
   return finish ?? body.map((e, i) => argument(i, e.dtype));
 }
 
-/** A list of accesses that holds equal ones once. */
+/** A list of accesses that takes up equal ones once; those it begins with keep their numbers, equal or not. */
 export class AccessList {
   readonly items: Access[] = [];
   readonly #places = new Map<string, number>();
 
   constructor(accesses: readonly Access[] = []) {
-    for (const access of accesses) this.add(access);
+    for (const [i, access] of accesses.entries()) {
+      const key = accessKey(access);
+      if (!this.#places.has(key)) this.#places.set(key, i);
+      this.items.push(access);
+    }
   }
 
   /** The number of the access in the list. */
