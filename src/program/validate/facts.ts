@@ -11,10 +11,8 @@
 import type { Condition } from "../../semantics/condition.ts";
 import {
   add,
-  atomOperands,
   constant,
   constantValue,
-  evaluate,
   type IndexAtom,
   type IndexExpr,
   type IndexLike,
@@ -27,6 +25,18 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, rangeOf, simplify } from "../../semantics/index-range.ts";
+import {
+  fewestVariables,
+  hasProducts,
+  mentions,
+  productOf,
+  replaceTerm,
+  roomOf,
+  soleAtom,
+  termsKey,
+  valueAt,
+  withoutDivision,
+} from "./index-terms.ts";
 import { type Assignment, type Decision, type FactParts, LinearFacts } from "./linear-facts.ts";
 import { chosenValue, sampleCount } from "./sample-draws.ts";
 
@@ -544,32 +554,6 @@ export class Facts {
 const none: readonly string[] = [];
 const one = constant(1);
 
-/** The value, `missing` variables being 0. */
-function valueAt(e: IndexExpr, at: Assignment, missing: readonly string[]): number {
-  if (missing.length === 0) return evaluate(e, at);
-  return evaluate(e, new Map([...at, ...missing.map((name) => [name, 0] as const)]));
-}
-
-/** The key of an expression without its constant. */
-function termsKey({ key, constant: c }: IndexExpr): string {
-  return c === 0 ? key : key.slice(0, key.length - String(Math.abs(c)).length - 3);
-}
-
-function hasProducts(e: IndexExpr): boolean {
-  return e.terms.some((t) => t.atoms.length > 1);
-}
-
-/** What names the fewest variables first: it leads straight to the end of a proof. */
-function fewestVariables(exprs: readonly IndexExpr[]): readonly IndexExpr[] {
-  const counted = exprs.map((e) => [e, variablesOf(e).size] as const);
-  return counted.sort(([, a], [, b]) => a - b).map(([e]) => e);
-}
-
-/** What is left between a variable and the end of its range. */
-function roomOf(name: string, extent: IndexExpr): IndexExpr {
-  return sub(extent, add(variable(name), 1));
-}
-
 type Next = (e: IndexExpr) => boolean;
 
 interface Search {
@@ -577,40 +561,4 @@ interface Search {
   readonly first: Effort["first"];
   /** How deep the search below an expression went. */
   readonly seen: Map<string, number>;
-}
-
-function mentions(atom: IndexAtom, name: string): boolean {
-  if (atom.kind === "variable") return atom.name === name;
-  return atomOperands(atom).some((o) => variablesOf(o).has(name));
-}
-
-function soleAtom(term: IndexTerm): IndexAtom | undefined {
-  return term.atoms.length === 1 ? term.atoms[0] : undefined;
-}
-
-function productOf(coefficient: number, atoms: readonly IndexAtom[]): IndexExpr {
-  if (atoms.length === 0) return constant(coefficient);
-  const key = atoms.map((a) => a.key).join("*");
-  const unit: IndexExpr = { constant: 0, terms: [{ coefficient: 1, atoms, key }], key };
-  return mul(coefficient, unit);
-}
-
-/** floorDiv(n, d) + rest >= 0 means n + d rest >= 0, and rest - floorDiv(n, d) >= 0 likewise. */
-function withoutDivision(e: IndexExpr): readonly IndexExpr[] {
-  for (const term of e.terms) {
-    const atom = soleAtom(term);
-    if (atom?.kind !== "floorDiv" || Math.abs(term.coefficient) !== 1) continue;
-    const { numerator, denominator } = atom;
-    if (constantValue(denominator) === undefined) continue;
-    const rest = mul(denominator, replaceTerm(e, term, constant(0)));
-    const whole =
-      term.coefficient === 1 ? add(rest, numerator) : add(sub(rest, numerator), denominator, -1);
-    return [whole];
-  }
-  return [];
-}
-
-function replaceTerm(e: IndexExpr, term: IndexTerm, by: IndexExpr): IndexExpr {
-  const others = e.terms.filter((t) => t !== term).map((t) => productOf(t.coefficient, t.atoms));
-  return add(toIndex(e.constant), ...others, by);
 }
