@@ -141,7 +141,8 @@ describe("wavetile", () => {
     expect((await wavetile("frobnicate")).exit).toBe(2);
     expect((await wavetile("optimize")).exit).toBe(2);
     expect((await wavetile("optimize", model, "--frob")).exit).toBe(2);
-    expect(await wavetile("optimize", model)).toMatchObject({ exit: 2, out: "" });
+    const unknown = await wavetile("optimize", model, "--shape", "Q=3");
+    expect(unknown).toMatchObject({ exit: 2, out: "" });
     expect((await wavetile("run", "/nowhere")).exit).toBe(1);
     expect((await wavetile("bench", model, "--runs", "0")).err).toContain("CLI001");
     const asJson = await wavetile("run", "/nowhere", "--json");

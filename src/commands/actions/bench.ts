@@ -1,13 +1,10 @@
 /** Times a model on random inputs; against onnxruntime in turns, A B B A, on the same inputs and threads. */
-import { threadsHere } from "../../runtime/detect/threads-here.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { Action, CommandContext } from "../command.ts";
-import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
+import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.ts";
+import type { Action } from "../command.ts";
 import { openPeer } from "../library/onnxruntime.ts";
-import { startStages } from "../library/staged-session.ts";
-import { randomInputs } from "./inputs.ts";
-import { type OpenArgs, startPath } from "./open.ts";
-import { openInStages } from "./open-stages.ts";
+import { atSizes } from "./at-sizes.ts";
+import type { OpenArgs } from "./open.ts";
+import { startRandom } from "./start-random.ts";
 import { printTable } from "./table.ts";
 
 interface BenchArgs extends OpenArgs {
@@ -19,40 +16,9 @@ interface BenchArgs extends OpenArgs {
 /** Untimed runs before the timed ones. */
 const warmUps = 3;
 
-/** What is timed. */
-interface TimedModel {
-  readonly model: LoadedModel;
-  readonly feeds: Tensors;
-  readonly threads: number;
-  readonly target: string;
-  readonly isOnnx: boolean;
-}
-
-function startTimed(args: BenchArgs, context: CommandContext): Result<TimedModel> {
-  const started = startPath(args, context);
-  if (started.ok) {
-    const { model, opened, threads } = started.value;
-    const feeds = randomInputs(opened, args.seed);
-    const isOnnx = opened.origin !== undefined;
-    return ok({ model, feeds, threads, target: opened.target.name, isOnnx }, started.warnings);
-  }
-  const staged = openInStages(args, context, started.diagnostics);
-  if (!staged) return started;
-  if (!staged.ok) return staged;
-  const { face, stages, imported, target } = staged.value;
-  const threads = args.threads ?? threadsHere().threads;
-  const session = startStages(stages, threads);
-  if (!session.ok) return session;
-  const model = new LoadedModel(face, session.value);
-  const { graph } = stages;
-  const feeds = randomInputs({ artifact: { graph, meta: face.start.meta } }, args.seed);
-  const isOnnx = imported !== undefined;
-  return ok({ model, feeds, threads, target, isOnnx }, staged.warnings);
-}
-
-export const benchModel: Action<BenchArgs> = async (args, context) => {
+const benchAtSizes: Action<BenchArgs> = async (args, context) => {
   const begin = context.now();
-  const started = startTimed(args, context);
+  const started = startRandom(args, context);
   if (!started.ok) return started;
   const loadMs = context.now() - begin;
   const { model, feeds, threads, target, isOnnx } = started.value;
@@ -103,6 +69,8 @@ export const benchModel: Action<BenchArgs> = async (args, context) => {
   ];
   return ok({ data, text: text + last, target, failed }, started.warnings);
 };
+
+export const benchModel = atSizes(benchAtSizes, { ranges: [] });
 
 interface Ratio {
   readonly ratio: number;

@@ -13,6 +13,7 @@ import { type BlockKernel, blockKernels, describeKernel } from "../library/block
 import type { OpenModel } from "../library/open-model.ts";
 import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
+import { atSizes } from "./at-sizes.ts";
 import { explainRewriting } from "./explain-rewrite.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
@@ -27,7 +28,7 @@ interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
   readonly svg?: string | undefined;
 }
 
-export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
+const explainAtSizes: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
   if (rewrite) return explainRewriting(args, context);
   const opened = openPath(args, context);
   if (!opened.ok) {
@@ -38,6 +39,8 @@ export const explainModel: Action<ExplainArgs> = async ({ rewrite, ...args }, co
   const told = explainProgram(opened.value, args);
   return told.ok ? ok({ ...told.value, target: opened.value.target.name }, opened.warnings) : told;
 };
+
+export const explainModel = atSizes(explainAtSizes, { ranges: [] });
 
 /** Stage by stage; with a region the stages that have it. */
 function explainStages(

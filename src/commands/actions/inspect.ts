@@ -5,6 +5,7 @@ import { emitNative } from "../../runtime/native/native-instance.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandResult } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
+import { atSizes } from "./at-sizes.ts";
 import { printSchedules, type ScheduleViews } from "./inspect-schedule.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
@@ -26,7 +27,7 @@ const forms = {
   asm: printAssembly,
 } as const;
 
-export const inspectModel: Action<InspectArgs> = async (args, context) => {
+const inspectAtSizes: Action<InspectArgs> = async (args, context) => {
   const view = (["at", "loops", "use"] as const).find((name) => args[name]);
   if (view && !args.schedule) {
     const help = "add --schedule";
@@ -49,6 +50,8 @@ export const inspectModel: Action<InspectArgs> = async (args, context) => {
   const text = Object.values(data).join("\n").trimEnd();
   return ok({ data, text, target: opened.value.target.name }, opened.warnings);
 };
+
+export const inspectModel = atSizes(inspectAtSizes, { ranges: [] });
 
 /** The whole graph; everything else stage by stage. */
 function inspectStages(

@@ -8,11 +8,13 @@ import { runnableTargets, runsHere } from "../../runtime/create-session.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
 import { samePath } from "../../runtime/files/paths.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
+import type { SizeWish } from "../library/assumed-sizes.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
+import { atSizes } from "./at-sizes.ts";
 import { describeChecks, RegionChecking, withChecks } from "./check-regions.ts";
 import { emitRunnable, keepCode } from "./emit-artifact.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
@@ -68,7 +70,26 @@ function describeMeasured({ measured, regions, better }: MeasuredRegions): strin
   return `measured ${measured} schedules of ${regions} different regions: ${better.size} replaced by a faster one`;
 }
 
+/** What takes a range where sizes are missing: as much as the program is proved for. */
+const wishes: readonly SizeWish["ranges"][] = [["batch", "length"], ["batch"], []];
+
 export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
+  let answer: Result<CommandResult> = fail();
+  for (const ranges of wishes) {
+    answer = await atSizes(optimizeGiven, { ranges })(args, context);
+    const { isAssumed, isUnproved } = refusalOf(answer);
+    if (!isAssumed || !isUnproved) break;
+  }
+  return answer;
+};
+
+function refusalOf(answer: Result<CommandResult>) {
+  const diagnostics = answer.ok ? [] : answer.diagnostics;
+  const has = (code: Diagnostic["code"]): boolean => diagnostics.some((d) => d.code === code);
+  return { isAssumed: has("CLI005"), isUnproved: has("SCH032") };
+}
+
+const optimizeGiven: Action<OptimizeArgs> = async (args, context) => {
   if (args.output !== undefined && samePath(args.output, args.model)) {
     return fail(
       diagnostic("CLI001", `${args.output} is the model itself`, {

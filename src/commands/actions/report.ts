@@ -15,6 +15,7 @@ import { type DrawnPictures, drawPictures } from "../library/report-pictures.ts"
 import { describeCertificate, describePrices, searchReport } from "../library/search-report.ts";
 import { startStages } from "../library/staged-session.ts";
 import { version } from "../version.ts";
+import { atSizes } from "./at-sizes.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel, titleOf } from "./open-stages.ts";
@@ -31,7 +32,7 @@ interface ReportArgs extends OpenArgs {
 /** Profiled runs, of which a region's least time counts. */
 const rounds = 7;
 
-export const reportModel: Action<ReportArgs> = async (args, context) => {
+const reportAtSizes: Action<ReportArgs> = async (args, context) => {
   const opened = openPath(args, context);
   if (!opened.ok) {
     const staged = openInStages(args, context, opened.diagnostics);
@@ -65,6 +66,8 @@ export const reportModel: Action<ReportArgs> = async (args, context) => {
     opened.warnings,
   );
 };
+
+export const reportModel = atSizes(reportAtSizes, { ranges: [] });
 
 interface DrawnProgram extends DrawnPictures {
   readonly facts: readonly string[];

@@ -7,8 +7,10 @@ import { type Tensor, toRef } from "../../semantics/tensor.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext } from "../command.ts";
 import type { LoadedModel, Tensors } from "../library/loaded-model.ts";
-import { randomInputs, readInputs } from "./inputs.ts";
+import { atSizes } from "./at-sizes.ts";
+import { readInputs } from "./inputs.ts";
 import { type OpenArgs, startFed, startPath } from "./open.ts";
+import { startRandom } from "./start-random.ts";
 import { printTable } from "./table.ts";
 
 interface RunArgs extends OpenArgs {
@@ -20,7 +22,7 @@ interface RunArgs extends OpenArgs {
   readonly seed: number;
 }
 
-export const runModel: Action<RunArgs> = async (args, context) => {
+const runGiven: Action<RunArgs> = async (args, context) => {
   const given = readInputs(args.input);
   if (!given.ok) return given;
   const started = startFor(args, context, given.value);
@@ -55,6 +57,12 @@ export const runModel: Action<RunArgs> = async (args, context) => {
   return ok({ data, text, target }, started.warnings);
 };
 
+const runAtSizes = atSizes(runGiven, { ranges: [] });
+
+/** Random inputs need sizes; what comes from files has them. */
+export const runModel: Action<RunArgs> = (args, context) =>
+  args.random && args.input.length === 0 ? runAtSizes(args, context) : runGiven(args, context);
+
 interface ReadyModel {
   readonly model: LoadedModel;
   readonly feeds: Tensors;
@@ -62,15 +70,19 @@ interface ReadyModel {
   readonly target: string;
 }
 
-/** The model for these inputs; what has no bound gets its sizes from them, so none may be random. */
+/** The model for these inputs; what has no bound gets its sizes from them, where none is random. */
 function startFor(args: RunArgs, context: CommandContext, given: Tensors): Result<ReadyModel> {
+  if (args.random) {
+    const started = startRandom(args, context);
+    if (!started.ok) return started;
+    const feeds = { ...started.value.feeds, ...given };
+    return ok({ ...started.value, feeds }, started.warnings);
+  }
   const started = startPath(args, context);
   if (started.ok) {
     const { model, opened, threads } = started.value;
-    const feeds = args.random ? { ...randomInputs(opened, args.seed), ...given } : given;
-    return ok({ model, feeds, threads, target: opened.target.name }, started.warnings);
+    return ok({ model, feeds: given, threads, target: opened.target.name }, started.warnings);
   }
-  if (args.random) return started;
   const made = startFed(args, context, started.diagnostics);
   return made.ok ? ok({ ...made.value, feeds: given }, made.warnings) : made;
 }

@@ -14,6 +14,7 @@ import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
 import { startStages } from "../library/staged-session.ts";
+import { atSizes } from "./at-sizes.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
@@ -45,7 +46,7 @@ interface Compared {
   readonly verifyParts: (neededSeconds: number) => Promise<Result<CommandResult>>;
 }
 
-export const verifyModel: Action<VerifyArgs> = async (args, context) => {
+const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const started = startCompared(args, context);
   if (!started.ok) return started;
   const compared = started.value;
@@ -83,6 +84,8 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   const told = text + grantedError(granted) + smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, started.warnings);
 };
+
+export const verifyModel = atSizes(verifyAtSizes, { ranges: [] });
 
 function startCompared(args: VerifyArgs, context: CommandContext): Result<Compared> {
   const started = startPath(args, context);

@@ -123,8 +123,8 @@ export function tryLoad(
 }
 
 /**
- * A model that has no one program: without bounds it has one for each size, and where data decide sizes
- * there are several, one after another. The diagnostics why there is no program stay the answer else.
+ * A model that has no one program: without bounds it has one for each size, so has one that needs sizes as
+ * numbers, and where data decide sizes there are several, one after another. The diagnostics why there is no program stay the answer else.
  */
 export function startOtherwise(
   source: ModelBytes,
@@ -132,7 +132,8 @@ export function startOtherwise(
   diagnostics: readonly Diagnostic[],
 ): Result<{ readonly face: ModelFace; readonly session: RunningModel }> {
   const all = (code: Diagnostic["code"]): boolean => diagnostics.every((d) => d.code === code);
-  if (all("CLI005")) return specialise(source, options);
+  const needsSizes = diagnostics.some((d) => d.code === "ONX013");
+  if (all("CLI005") || needsSizes) return specialise(source, options);
   const staged = all("SCH015") ? stageModel(source, options) : undefined;
   return staged ?? fail(...diagnostics);
 }

@@ -22,10 +22,14 @@ export interface GivenSizes {
 
 export function importBytes(
   { bytes, readExternal }: ModelBytes,
-  { shapes, values }: GivenSizes,
+  given: GivenSizes,
 ): Result<ImportedModel> {
-  const given = { shapes, ...(values && { values }), ...(readExternal && { readExternal }) };
-  return importOnnx(bytes, given);
+  return importOnnx(bytes, { ...givenSizes(given), ...(readExternal && { readExternal }) });
+}
+
+/** What is given, as the importer takes it. */
+export function givenSizes({ shapes, values }: GivenSizes): GivenSizes {
+  return { shapes, ...(values && { values }) };
 }
 
 /** What the model calls its inputs and outputs, in the order of the ports of `graph`. */

@@ -7,6 +7,7 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import { spellName } from "../../frontend/onnx/import/assembly.ts";
+import { readInterface } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
@@ -15,8 +16,9 @@ import { memoryBytes } from "../../runtime/storage-sizes.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { RecentValues } from "../../support/recent-values.ts";
+import { assumeSizes } from "./assumed-sizes.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
-import { importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
+import { givenSizes, importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
 import { type OpenOptions, openModel, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
 import { stageModel } from "./staged-session.ts";
@@ -53,12 +55,31 @@ export interface Specialising {
 /** Imports the model once, for its ports; nothing is compiled yet. */
 export function specialise(source: ModelBytes, options: SpecialiseOptions): Result<Specialising> {
   const read = importBytes(source, options);
-  if (!read.ok) return read;
+  if (!read.ok) return specialiseDeclared(source, options) ?? read;
   const { graph } = read.value;
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
   const session = new SpecialisingSession(source, options, { graph, meta });
   return ok({ face, session }, read.warnings);
+}
+
+/**
+ * A model that is no graph before its sizes are numbers (how many parts a tensor is split into, how often a
+ * loop is copied out): its ports are those that it declares. Undefined where numbers do not help either.
+ */
+function specialiseDeclared(
+  source: ModelBytes,
+  options: SpecialiseOptions,
+): Result<Specialising> | undefined {
+  if (!assumeSizes(source, options, { ranges: [], bounded: true })) return undefined;
+  const found = readInterface(source.bytes, givenSizes(options));
+  if (!found.ok) return undefined;
+  const { graph, inputNames, outputs } = found.value;
+  const { inputs } = portNames({ inputNames, outputNames: [] }, graph);
+  const meta = { inputs, outputs: outputs.map(({ name }) => ({ name, value: name })) };
+  const ports = { ...describePorts(graph, { inputs, outputs: [] }), outputs };
+  const session = new SpecialisingSession(source, options, { graph, meta });
+  return ok({ face: { start: { meta }, ports }, session });
 }
 
 export class SpecialisingSession implements RunningModel {
@@ -192,7 +213,9 @@ export class SpecialisingSession implements RunningModel {
   /** Outputs by the names that the values have in the graph whose ports are shown. */
   #named({ meta }: Specialised, outputs: Result<Outputs>): Result<Outputs> {
     if (!outputs.ok) return outputs;
-    const own = meta.outputs.map((p, i) => [this.#meta.outputs[i]!.value, outputs.value[p.value]!]);
+    const values = new Map(this.#meta.outputs.map((p) => [p.name, p.value]));
+    // A list that a size decides the length of has outputs that no declaration names.
+    const own = meta.outputs.map((p) => [values.get(p.name) ?? p.name, outputs.value[p.value]!]);
     return ok(Object.fromEntries(own) as Outputs, outputs.warnings);
   }
 }

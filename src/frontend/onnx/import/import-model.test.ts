@@ -90,6 +90,8 @@ describe("importOnnx", () => {
       { name: "h", min: 1, max: 30 },
       { name: "W", min: 8, max: 16 },
     ]);
+    const fixed = imported(bytes, { shapes: { ...shapes, h: 3 } }).graph;
+    expect(fixed.symbols[0]).toEqual({ name: "h", min: 3, max: 3 });
   });
 
   it("evaluates shape arithmetic, so that it vanishes from the graph", () => {

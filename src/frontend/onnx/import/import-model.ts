@@ -3,8 +3,9 @@
  * diagnostics that explain why there is none. Inputs become graph inputs with symbolic dimensions,
  * initializers constants, nodes go through the operator table (graph-walk.ts).
  */
-import type { Model, TensorType, ValueId } from "../../../graph/graph.ts";
+import type { Graph, Model, TensorType, ValueId } from "../../../graph/graph.ts";
 import { SymbolScope } from "../../../graph/symbol-scope.ts";
+import type { DType } from "../../../semantics/dtype.ts";
 import type { IndexExpr } from "../../../semantics/index-expr.ts";
 import { toIndex } from "../../../semantics/index-expr.ts";
 import type { Tensor } from "../../../semantics/tensor.ts";
@@ -57,12 +58,38 @@ export interface ImportedModel extends Model {
   readonly outputs: readonly OutputForm[];
 }
 
+/** What a model says of itself before anything is computed: the extents of its inputs may be open. */
+export interface ModelInterface {
+  /** The inputs alone: no node, no output. */
+  readonly graph: Graph;
+  readonly inputNames: readonly string[];
+  /** As the model declares them; those without element type or rank are left out. */
+  readonly outputs: readonly DeclaredOutput[];
+}
+
+export interface DeclaredOutput {
+  readonly name: string;
+  readonly dtype: DType;
+  /** A string is the name of an extent. */
+  readonly shape: readonly (number | string)[];
+}
+
 const defaultFoldElements = 2 ** 20;
 
 /** Imports the bytes of a .onnx file. */
 export function importOnnx(bytes: Uint8Array, options: ImportOptions = {}): Result<ImportedModel> {
   const model = readModelFile(bytes, options.limits ?? defaultModelLimits);
   return model.ok ? importModel(model.value, options) : model;
+}
+
+/** The interface of the bytes of a .onnx file; its nodes and weights may be beyond this importer. */
+export function readInterface(
+  bytes: Uint8Array,
+  options: ImportOptions = {},
+): Result<ModelInterface> {
+  const model = readModelFile(bytes, options.limits ?? defaultModelLimits);
+  if (!model.ok) return model;
+  return attempt((warn) => new ModelImport(model.value, options, warn).interfaceOnly());
 }
 
 /** Imports a decoded model. */
@@ -117,6 +144,21 @@ class ModelImport {
       inputNames: this.#inputNames,
       outputNames: this.#outputNames,
       outputs: forms,
+    };
+  }
+
+  interfaceOnly(): ModelInterface {
+    const scope = new Scope();
+    for (const { name } of this.#graph.initializer) scope.bind(name, "failed");
+    for (const { values } of this.#graph.sparseInitializer) {
+      if (values) scope.bind(values.name, "failed");
+    }
+    this.#bindInputs(scope);
+    if (this.#diagnostics.length > 0) throw new DiagnosticError(this.#diagnostics);
+    return {
+      graph: this.#assembly.finish(this.#graph.name, []),
+      inputNames: this.#inputNames,
+      outputs: this.#graph.output.flatMap(declaredOutput),
     };
   }
 
@@ -243,7 +285,7 @@ class ModelImport {
     }
     const shape = type.value.shape.dim.map((dim, axis): IndexExpr => {
       if (dim.value.case === "dimValue") return fixedExtent(dim.value.value, at);
-      const name = dim.value.value || `${spellName(input.name, "input")}_dim${axis}`;
+      const name = dim.value.value || unnamedExtent(input.name, "input", axis);
       this.#dimensionNames.add(name);
       return this.#dimensions.resolve(name);
     });
@@ -316,6 +358,23 @@ class ModelImport {
     this.#diagnostics.push(...result.diagnostics);
     failed?.();
   }
+}
+
+function declaredOutput({ name, type }: ValueInfoProto): DeclaredOutput[] {
+  if (type?.value.case !== "tensorType") return [];
+  const dtype = dtypeOf(type.value.value.elemType);
+  const dims = type.value.value.shape?.dim;
+  if (dtype === undefined || !dims) return [];
+  const shape = dims.map(({ value }, axis) => {
+    if (value.case === "dimValue") return Number(value.value);
+    return value.value ? spellName(value.value, "dim") : unnamedExtent(name, "output", axis);
+  });
+  return [{ name, dtype, shape }];
+}
+
+/** The name of an extent that the model gives none. */
+function unnamedExtent(port: string, kind: "input" | "output", axis: number): string {
+  return `${spellName(port, kind)}_dim${axis}`;
 }
 
 /** Operators that did not exist, or were another, are refused one by one. */

@@ -66,15 +66,16 @@ export class ShapeOverrideTable {
     return override;
   }
 
-  /** A new symbol of an override's expression; it may have a range override of its own. */
+  /** A new symbol of an override's expression; it may have a value or a range of its own. */
   resolveFree(name: string): void {
     const own = this.#overrides.get(name);
-    if (own === undefined || typeof own === "number" || !("min" in own))
+    if (own === undefined || (typeof own !== "number" && !("min" in own))) {
       this.#symbol(name, anyExtent);
-    else {
-      this.#used.add(name);
-      this.#symbol(name, checkRange(name, own));
+      return;
     }
+    this.#used.add(name);
+    const range = typeof own === "number" ? { min: own, max: own } : own;
+    this.#symbol(name, checkRange(name, range));
   }
 
   /** A diagnostic for each override that names no dimension of the model. */

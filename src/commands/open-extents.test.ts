@@ -1,0 +1,152 @@
+/** Commands on models with extents that nobody bounded: they take sizes by themselves, and say which. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCaptured } from "../cli/run-captured.test-support.ts";
+import { writeModel } from "../frontend/onnx/model-writer.ts";
+import { randomTensor } from "../semantics/tensor.ts";
+import { Rng } from "../support/rng.ts";
+import { tryLoad } from "./library/load.ts";
+import { sampleModel } from "./library/sample-model.test-support.ts";
+import { tensor } from "./library/tensor.ts";
+import { unwrap } from "./library/wavetile-error.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "wavetile-open-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const at = (name: string): string => join(folder, name);
+
+/** x cut into its columns, each turned into its relu, side by side again: how many there are is open. */
+const columns = (): Uint8Array =>
+  writeModel({
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape: ["M", "N"] }],
+    outputs: ["y", "count"],
+    weights: {},
+    nodes: [
+      { op: "SplitToSequence", inputs: ["x"], outputs: ["s"], attributes: { axis: 1n } },
+      { op: "SequenceLength", inputs: ["s"], outputs: ["count"] },
+      { op: "ConcatFromSequence", inputs: ["s"], outputs: ["t"], attributes: { axis: 0n } },
+      { op: "Relu", inputs: ["t"], outputs: ["y"] },
+    ],
+  });
+
+beforeAll(() => {
+  writeFileSync(at("rows.onnx"), sampleModel());
+  writeFileSync(at("columns.onnx"), columns());
+  const nodes = [
+    { op: "Relu", inputs: ["x"], outputs: ["r"] },
+    { op: "NonZero", inputs: ["r"], outputs: ["y"] },
+  ];
+  const inputs = [{ name: "x", dtype: "f32", shape: ["M", 24] }] as const;
+  const staged = writeModel({ opset: 18, inputs, outputs: ["y"], weights: {}, nodes });
+  writeFileSync(at("staged.onnx"), staged);
+  const weights = { w: randomTensor("f32", [1, 1, 70], new Rng(1)) };
+  const wide = writeModel({
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape: ["n", 1, "t"] }],
+    outputs: ["y"],
+    weights,
+    nodes: [{ op: "Conv", inputs: ["x", "w"], outputs: ["y"] }],
+  });
+  writeFileSync(at("wide.onnx"), wide);
+});
+
+async function captured(...args: string[]) {
+  let now = 0;
+  const { exit, out } = await runCaptured([...args, "--json"], () => ++now);
+  const { data, warnings, error } = JSON.parse(out) as {
+    data: Record<string, unknown>;
+    warnings: { code: string; message: string }[];
+    error?: { code: string };
+  };
+  const said = warnings.filter((w) => w.code === "CLI005").map((w) => w.message);
+  return { exit, data, said, error };
+}
+
+const taken = (sizes: string): readonly string[] => [
+  `extents without an upper bound were taken as ${sizes}`,
+];
+
+describe("sizes that nobody gave", () => {
+  it.each([
+    ["verify", []],
+    ["bench", ["--runs", "2", "--threads", "1"]],
+    ["inspect", ["--program"]],
+    ["explain", []],
+    ["report", ["-o", at("page.html")]],
+    ["run", ["--random"]],
+  ])("%s takes one of each, and says so", async (command, options) => {
+    const open = await captured(command, at("rows.onnx"), ...options);
+    expect([open.exit, open.said]).toEqual([0, taken("M=1")]);
+    const given = await captured(command, at("rows.onnx"), "--shape", "M=2", ...options);
+    expect([given.exit, given.said]).toEqual([0, []]);
+  });
+
+  it("are what verify compares at, where numbers must be known and where data decide sizes", async () => {
+    for (const [name, sizes] of [
+      ["columns", "M=1, N=64"],
+      ["staged", "M=1"],
+    ] as const) {
+      const found = await captured("verify", at(`${name}.onnx`));
+      expect([found.exit, found.said]).toEqual([0, taken(sizes)]);
+      const { outputs } = found.data as { outputs: { agrees: boolean }[] };
+      expect(outputs.every((o) => o.agrees)).toBe(true);
+      const run = await captured("run", at(`${name}.onnx`), "--random");
+      expect([run.exit, run.said]).toEqual([0, taken(sizes)]);
+    }
+  });
+
+  it("are ranges in artifacts, which then serve each size of them and no other", async () => {
+    const made = await captured("optimize", at("rows.onnx"), "-o", at("rows.wt"));
+    expect([made.exit, made.said]).toEqual([0, taken("M=1..8")]);
+    const model = unwrap(tryLoad(at("rows.wt"), { threads: 1 }));
+    for (const m of [1, 8]) {
+      const x = randomTensor("f32", [m, 24], new Rng(m));
+      expect(model.run({ "x:0": x })["y:0"]!.shape).toEqual([m, 40]);
+    }
+    const nine = model.tryRun({ "x:0": randomTensor("f32", [9, 24], new Rng(9)) });
+    expect(nine).toMatchObject({ ok: false, diagnostics: [{ code: "RUN015" }] });
+    await model.dispose();
+  });
+
+  it("are values where no program is proved for the range", async () => {
+    const made = await captured("optimize", at("wide.onnx"), "-o", at("wide.wt"));
+    expect([made.exit, made.said]).toEqual([0, taken("n=1..8, t=128")]);
+  });
+});
+
+describe("a model that is no graph before its sizes are known", () => {
+  it("is specialised by load, within what is given", async () => {
+    const model = unwrap(tryLoad(columns(), { threads: 1, specialise: { programs: 2 } }));
+    expect(model.inputs).toEqual([{ name: "x", dtype: "f32", shape: ["M", "N"] }]);
+    for (const [m, n] of [
+      [2, 3],
+      [1, 7],
+      [2, 3],
+    ] as const) {
+      const data = Float32Array.from({ length: m * n }, (_, i) => i - 2);
+      const { y, count } = model.run({ x: tensor("f32", [m, n], data) });
+      const expected = Array.from({ length: m * n }, (_, i) =>
+        Math.max(0, data[(i % m) * n + Math.floor(i / m)]!),
+      );
+      expect([y!.shape, Array.from(y!.data as Float32Array)]).toEqual([[m * n, 1], expected]);
+      expect(count!.data).toEqual(BigInt64Array.of(BigInt(n)));
+    }
+    await model.dispose();
+    const ranged = unwrap(tryLoad(columns(), { threads: 1, shapes: { M: 1, N: "2..4" } }));
+    const five = tensor("f32", [1, 5], new Float32Array(5));
+    expect(ranged.tryRun({ x: five })).toMatchObject({ diagnostics: [{ code: "RUN015" }] });
+    await ranged.dispose();
+  });
+
+  it("is refused where numbers do not help (ONX013)", () => {
+    const nodes = [{ op: "Reshape", inputs: ["x", "shape"], outputs: ["y"] }];
+    const inputs = [
+      { name: "x", dtype: "f32", shape: ["N"] },
+      { name: "shape", dtype: "i64", shape: [2] },
+    ] as const;
+    const model = tryLoad(writeModel({ opset: 18, inputs, outputs: ["y"], weights: {}, nodes }));
+    expect(model).toMatchObject({ ok: false, diagnostics: [{ code: "ONX013" }] });
+  });
+});
