@@ -41,7 +41,7 @@ function exportAgain(bytes: Uint8Array, hints: ModelHints, target?: Target): Exp
   const { inputNames, outputNames } = imported;
   const model = target ? rewriteForExport(imported, target) : imported;
   const work = {
-    imported: workOfGraph(prepareModel(imported).graph),
+    imported: workOfGraph(prepareModel(imported, { keepsChoices: true }).graph),
     run: workOfGraph(lowerToCore(model).graph),
   };
   return { file: unwrap(exportOnnx(model, { inputNames, outputNames })).bytes, work };

@@ -2,7 +2,8 @@
  * Graphs written as ONNX and run by onnxruntime-node, as they are and rewritten by the prices of
  * WebAssembly. Target `random`: random graphs (of core ops, and by turns of composites and control flow)
  * against the oracle. Target `models`: the model table on random inputs, against the model's own file
- * within its rounding, `models-cpu` by the prices of x86-64; a model that cannot be fetched is skipped.
+ * within its rounding, `models-cpu` by the prices of x86-64; a model that cannot be fetched, or whose types
+ * onnxruntime lacks, is skipped.
  */
 import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { fetchModel } from "../../bench/models/fetch.ts";
@@ -25,6 +26,7 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
+import { lacksKernels, openPeer } from "../open-peer.ts";
 import { type RandomGraph, randomGraph } from "../random-graph.ts";
 import { drawInputs, firstDifference } from "../random-values.ts";
 
@@ -96,7 +98,8 @@ async function modelTrial(seed: number, target: Target): Promise<Finding> {
   if (!fetched.ok) return { kind: "skipped", reason: fetched.diagnostics[0]!.message };
   const inputs = randomInputs(modelCase, new Rng(seed));
   const runtime = ortNodeRuntime(1);
-  const session = await runtime.open(fetched.value, hintsFor(row));
+  const session = await openPeer(fetched.value, hintsFor(row));
+  if (!session) return { kind: "skipped", reason: lacksKernels(row.name) };
   const expected = await session.run(inputs);
   await session.release();
   const rounding = unwrap(roundingOf(fetched.value));

@@ -16,12 +16,12 @@ import {
   worstDifference,
 } from "../../bench/sessions/compare.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
-import { ortNodeRuntime } from "../../bench/sessions/ort-node.ts";
-import type { ModelHints, Runtime, Session, Tensors } from "../../bench/sessions/session.ts";
+import type { Runtime, Session, Tensors } from "../../bench/sessions/session.ts";
 import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
 import { DiagnosticError, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
 import type { Campaign, Finding } from "../campaign.ts";
+import { lacksKernels, openPeer } from "../open-peer.ts";
 import { realInputs } from "../real-pictures.ts";
 import { realSounds } from "../real-sounds.ts";
 
@@ -79,22 +79,10 @@ class RowSessions {
     const bytes = unwrap(fetchModel(row));
     const hints = hintsFor(row);
     const peer = await openPeer(bytes, hints);
-    if (!peer) return { skipped: `onnxruntime-node has no kernels for the types of ${row.name}` };
+    if (!peer) return { skipped: lacksKernels(row.name) };
     const session = await this.#ours.open(bytes, hints);
     this.#open = { name: row.name, rounding: unwrap(roundingOf(bytes)), peer, session };
     return this.#open;
-  }
-}
-
-const lacksTypes = /find an implementation|bfloat16/;
-
-/** Undefined for element types that the peer lacks, such as bf16 on processors. */
-async function openPeer(bytes: Uint8Array, hints: ModelHints): Promise<Session | undefined> {
-  try {
-    return await ortNodeRuntime(1).open(bytes, hints);
-  } catch (error) {
-    if (error instanceof Error && lacksTypes.test(error.message)) return undefined;
-    throw error;
   }
 }
 

@@ -42,6 +42,8 @@ export interface PrepareOptions {
   readonly integerProducts?: ProductData;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
+  /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
+  readonly keepsChoices?: boolean;
 }
 
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
@@ -75,8 +77,12 @@ function runPasses(model: Model, passes: readonly Pass[]): Model {
 }
 
 /** Copies and folds in turns: what a copy computes may decide the condition or count of another. */
-function withoutControlFlow(model: Model, { repeatsSteps }: PrepareOptions): Model {
-  const limits = repeatsSteps ? { ...inlineLimits, steps: mostCopiedSteps } : inlineLimits;
+function withoutControlFlow(
+  model: Model,
+  { repeatsSteps, keepsChoices = false }: PrepareOptions,
+): Model {
+  const steps = repeatsSteps ? { steps: mostCopiedSteps } : {};
+  const limits = { ...inlineLimits, ...steps, keepsChoices };
   let nodes = inlineLimits.nodes;
   let current = model;
   for (;;) {

@@ -22,9 +22,14 @@ import { attrsPayload, isScalarOp, isTransparent } from "./terms.ts";
 /** Terms of a left side at most: larger definitions (recurrent layers) are left as they are. */
 const mostTerms = 48;
 
-/** One rule for each composite of the graph that differs in operator, attributes or operand types. */
-export function givenComposites(graph: Graph): readonly RuleRow[] {
+/** One rule for each composite of the graphs that differs in operator, attributes or operand types. */
+export function givenComposites(graphs: readonly Graph[]): readonly RuleRow[] {
   const rules = new Map<string, RuleRow>();
+  for (const graph of graphs) addRules(graph, rules);
+  return [...rules.values()];
+}
+
+function addRules(graph: Graph, rules: Map<string, RuleRow>): void {
   for (const node of graph.nodes) {
     if (!isComposite(node.op) || !isTransparent(node, graph)) continue;
     const types = node.inputs.map((id) => graph.values[id]!.type);
@@ -34,7 +39,6 @@ export function givenComposites(graph: Graph): readonly RuleRow[] {
     const found = ruleOf(node as NodeOf<CompositeKind>, types, { graph, number: rules.size + 1 });
     if (found) rules.set(asked, found);
   }
-  return [...rules.values()];
 }
 
 function ruleOf(

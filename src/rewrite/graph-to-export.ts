@@ -3,7 +3,10 @@ import type { Graph, Model } from "../graph/graph.ts";
 import { prepareModel } from "../graph/prepare.ts";
 import { eliminateDeadCode } from "../graph/transforms/clean.ts";
 import { foldBatchNorm } from "../graph/transforms/fold-batch-norm.ts";
-import { ok, type Result } from "../support/diagnostic.ts";
+import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { type RewriteBody, rewriteBranches } from "./branch-bodies.ts";
+import { arithmetic } from "./families/arithmetic.ts";
+import { composites } from "./families/composites.ts";
 import { defaultPhases } from "./families/index.ts";
 import { givenComposites } from "./given-composites.ts";
 import { hasQuantisedWeights } from "./quantised-weights.ts";
@@ -28,30 +31,83 @@ export interface GraphToExport {
  */
 const leastSavingOfOperators = 0.02;
 
+/** The rules that recognise what runtimes do by themselves: norms, their squares however spelled, and GELU. */
+const recognised = /^(gelu|layer-norm|pow-two$)/;
+
+type Options = Omit<RewriteOptions, "pricer"> & { readonly pricer: OperatorPrices };
+
 /**
- * The graph to write for other runtimes, which take one operator after another: the cheapest, with the
- * composites that the import came with wherever they are still there; as it was imported where nothing is
- * cheaper by more than prices tell apart, or where its weights are quantised.
+ * The graph to write for other runtimes, which take one operator after another, and of branches the one that
+ * is taken: the cheapest, with the composites that the import came with wherever they are still there; as it
+ * was imported where nothing is cheaper by more than prices tell apart, or where its weights are quantised.
  */
 export function chooseExport(
   imported: Model,
   { pricer, rules }: { readonly pricer: OperatorPrices; readonly rules: readonly RuleRow[] },
 ): Result<GraphToExport> {
-  const given = { name: "given", rules: givenComposites(imported.graph), iterations: 1 };
+  const all = givenComposites(withBranches(imported.graph));
+  const given = { name: "given", rules: all, iterations: 1 };
+  const prepared = prepareModel(imported, { keepsChoices: true });
   // At first, whatever becomes of the budget, and again where rules have moved them.
   const phases = [given, ...defaultPhases, given];
-  const options = { pricer, phases, onTie: "rewritten", ownRules: rules } as const;
-  const found = rewriteModel(prepareModel(imported), options);
+  const options = { pricer, onTie: "rewritten" } as const;
+  const found = rewriteAll(prepared, { ...options, phases, ownRules: rules });
   if (!found.ok) return found;
-  const model = settleConstants(found.value.best.model);
-  // Every runtime folds batch norms by itself.
-  const [before, after] = [foldBatchNorm(imported.graph).graph, model.graph].map((graph) =>
-    pricer.totalNs(eliminateDeadCode(graph)),
-  ) as [number, number];
+  const before = importNs(imported, prepared, { ...options, phases: [given] });
+  if (!before.ok) return before;
+  const after = pricer.totalNs(eliminateDeadCode(found.value.graph));
   const isWorth =
-    after < (1 - leastSavingOfOperators) * before && !hasQuantisedWeights(imported.graph);
+    after < (1 - leastSavingOfOperators) * before.value && !hasQuantisedWeights(imported.graph);
   const chosen = isWorth
-    ? { model, importNs: before, exportNs: after }
-    : { model: imported, importNs: before, exportNs: before };
+    ? { model: found.value, importNs: before.value, exportNs: after }
+    : { model: imported, importNs: before.value, exportNs: before.value };
   return ok(chosen, found.warnings);
+}
+
+const ownComposites = {
+  name: "recognise",
+  rules: [...arithmetic, ...composites].filter(({ name }) => recognised.test(name)),
+  iterations: 2,
+};
+
+/** The import as runtimes see it: batch norms folded, less what norms and such save that they recognise. */
+function importNs(imported: Model, prepared: Model, options: Options): Result<number> {
+  const { pricer, phases = [] } = options;
+  const seen = [phases, [...phases, ownComposites]].map((of) =>
+    rewriteAll(prepared, { ...options, phases: of }),
+  );
+  const prices: number[] = [];
+  for (const found of seen) {
+    if (!found.ok) return found;
+    prices.push(pricer.totalNs(eliminateDeadCode(found.value.graph)));
+  }
+  const [written, recognised] = prices as [number, number];
+  const folded = eliminateDeadCode(foldBatchNorm(imported.graph).graph);
+  return ok(pricer.totalNs(folded) - Math.max(0, written - recognised));
+}
+
+/** The best of a graph, and of each of its branches. */
+function rewriteAll(model: Model, options: Options): Result<Model> {
+  const warnings: Diagnostic[] = [];
+  const faults: Diagnostic[] = [];
+  const rewrite: RewriteBody = (body) => {
+    const found = rewriteModel(body, options);
+    if (!found.ok) {
+      faults.push(...found.diagnostics);
+      return body;
+    }
+    warnings.push(...found.warnings);
+    return settleConstants(found.value.best.model);
+  };
+  const whole = rewriteBranches(rewrite(model), rewrite);
+  const [fault, ...others] = faults;
+  return fault ? fail(fault, ...others) : ok(whole, warnings);
+}
+
+/** A graph and those of its branches. */
+function withBranches(graph: Graph): readonly Graph[] {
+  const inner = graph.nodes.flatMap((node) =>
+    node.op === "if" ? [node.attrs.then, node.attrs.else].flatMap(withBranches) : [],
+  );
+  return [graph, ...inner];
 }

@@ -12,6 +12,8 @@
  *   scan  of a known number of steps: as many copies. Of a symbolic number with a bound: the sequences
  *         are padded to the bound, steps past the end keep the state, and the outputs are cut. Where
  *         programs repeat tasks, scans of more than a few steps stay (scan-steps.ts).
+ *
+ * For graphs that go to runtimes with control flow of their own, what the data decide stays.
  */
 import { constantValue, type IndexExpr, sub, toIndex } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
@@ -28,6 +30,8 @@ export interface InlineLimits {
   readonly steps?: number;
   /** Nodes that are added in all. */
   readonly nodes: number;
+  /** Branches that the data choose, and loops that they end, stay: whoever runs the graph skips the rest. */
+  readonly keepsChoices?: boolean;
 }
 
 export interface Inlined extends Rebuilt {
@@ -53,6 +57,7 @@ export function inlineControl(graph: Graph, limits: InlineLimits): Inlined {
 interface Budget {
   readonly trips: number;
   readonly steps?: number;
+  readonly keepsChoices?: boolean;
   nodes: number;
   count: number;
 }
@@ -89,6 +94,7 @@ function inlineBranch(
     if (!isCopyable(taken) || !affords(budget, 1, taken)) return undefined;
     return inlineSubgraph(b, taken, captures);
   }
+  if (budget.keepsChoices) return undefined;
   const sides = [node.attrs.then, node.attrs.else];
   const typesOf = (g: Graph, o: number) => g.values[g.outputs[o]!]!.type;
   const alike = node.outputs.every((_, o) => {
@@ -99,7 +105,7 @@ function inlineBranch(
     );
     return yes === no;
   });
-  // Both sides cost at most their sum; no target runs the branch alone.
+  // Both sides cost at most their sum; no target of ours runs the branch alone.
   if (!alike || !sides.every(isSpeculative)) return undefined;
   if (!sides.every((g) => affords(budget, 1, g))) return undefined;
   const [yes, no] = sides.map((g) => inlineSubgraph(b, g, captures));
@@ -140,7 +146,7 @@ function inlineLoop(
   const { body, carried } = node.attrs;
   const { trips, certain } = loopTrips(site, node);
   const collects = node.outputs.length > carried;
-  if (!certain && (collects || !isSpeculative(body))) return undefined;
+  if (!certain && (budget.keepsChoices || collects || !isSpeculative(body))) return undefined;
   if (!isCopyable(body) || !affords(budget, trips, body)) return undefined;
   const captures = inputs.slice(2 + carried);
   let condition = inputs[1]!;
