@@ -64,12 +64,19 @@ export function awaitWord(f: FunctionBuilder, generation: Local, isOver: () => v
       f.get(spins).if(() => {
         f.get(spins).i32Const(1).op("i32.sub").set(spins).br(again);
       });
+      halveSpins(f);
       sleepOnce(f, generation, again);
       f.get(sleeps).i32Const(1).op("i32.sub").tee(sleeps).brIf(again);
       f.i32Const(0).i32Const(abortCodes.none).i32Const(abortCodes.stalled);
       f.memory("i32.atomic.rmw.cmpxchg", controlBlock.abort).op("drop");
     });
   });
+}
+
+/** Who polled in vain waits for a thread without a processor: the waits that follow in this run poll less. */
+function halveSpins(f: FunctionBuilder): void {
+  f.i32Const(0).i32Const(0).memory("i32.load", controlBlock.spinLimit);
+  f.i32Const(1).op("i32.shr_u").memory("i32.store", controlBlock.spinLimit);
 }
 
 /** Sleeps until the generation changes; continues at `again` unless the time ran out. */

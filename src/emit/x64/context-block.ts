@@ -12,8 +12,8 @@ export const threadBlock = {
   threads: 16,
   /** Address of this thread's memory for local buffers. */
   local: 24,
-  /** The program's entry, called by the worker loop. */
-  entry: 32,
+  /** The system's number of a worker thread, as it says itself; 0 until then, and where it makes no system calls. */
+  systemThread: 32,
   /** MXCSR as found, and as it is while the program runs. */
   savedControl: 40,
   control: 44,
@@ -53,7 +53,7 @@ export const sharedBlock = {
   generation: 128,
   /** Threads asleep on `generation`. */
   sleeping: 192,
-  /** Polls before a thread sleeps, and sleeps without progress before a run counts as stalled. */
+  /** Polls before a thread sleeps, half as many after each wait in vain of a run, and sleeps without progress before a run counts as stalled. */
   spinLimit: 256,
   stallLimit: 260,
   /** Polls of `job` before an idle worker sleeps. */

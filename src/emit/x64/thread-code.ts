@@ -49,6 +49,7 @@ const [r12, r13, r14] = [gpr(12), gpr(13), gpr(14)];
 const low = (r: typeof rax) => ({ ...r, bits: 32 as RegisterBits });
 
 const futexCall = 202;
+const threadNumberCall = 186;
 const futexWait = 128;
 const futexWake = 129;
 const timedOut = -110;
@@ -156,6 +157,7 @@ class ThreadWriter {
   work(run: Label): void {
     const { f } = this;
     this.#prologue();
+    this.#sayNumber();
     const [next, spin, sleep, go, end] = [f.label(), f.label(), f.label(), f.label(), f.label()];
     f.place(next).emit("mov", rbx, memory(contextPointer, threadBlock.shared));
     f.emit("mov", low(r13), memory(contextPointer, threadBlock.lastJob));
@@ -321,6 +323,9 @@ class ThreadWriter {
     f.emit("test", low(rax), low(rax)).emit("jne", done);
     f.emit("test", low(r9), low(r9)).emit("je", sleep);
     f.emit("pause").emit("sub", low(r9), 1).emit("jmp", spin).place(sleep);
+    // Who polled in vain waits for a thread without a processor: the waits that follow in this run poll less.
+    f.emit("mov", low(rax), memory(rbx, sharedBlock.spinLimit)).emit("shr", low(rax), 1);
+    f.emit("mov", memory(rbx, sharedBlock.spinLimit), low(rax));
     f.emit("mov", low(rax), 1).emit("lockxadd", memory(rbx, sharedBlock.sleeping), low(rax));
     this.#sleepOn(sharedBlock.generation);
     f.emit("mov", r14, rax).emit("mov", low(rax), -1);
@@ -355,6 +360,14 @@ class ThreadWriter {
     f.emit("lea", rdi, memory(rbx, word)).emit("mov", low(rsi), futexWait);
     f.emit("mov", low(rdx), low(r13)).emit("mov", r10, stackPointer);
     f.emit("mov", low(rax), futexCall).emit("syscall").emit("add", stackPointer, 24);
+  }
+
+  /** The system's number of this thread, for whoever says where it runs. */
+  #sayNumber(): void {
+    if (this.#system !== "linux") return;
+    const { f } = this;
+    f.emit("mov", low(rax), threadNumberCall).emit("syscall");
+    f.emit("mov", memory(contextPointer, threadBlock.systemThread), rax);
   }
 
   #wake(word: number): void {

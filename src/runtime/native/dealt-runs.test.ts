@@ -1,8 +1,11 @@
 /** Programs whose work is claimed, as machine code: every part once, in order of the launches. */
+import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { describe, expect, it } from "vitest";
 import { invariant } from "../../support/invariant.ts";
 import { targets } from "../../target/index.ts";
 import { counted, countedInput, countingProgram } from "../counting-program.test-support.ts";
+import { openProcessors } from "../ffi/processors.ts";
 import { probeNativeFeatures } from "./features.ts";
 import { createNativeInstance } from "./native-instance.ts";
 
@@ -28,4 +31,30 @@ describe.skipIf(!here.ok)("claimed work as machine code", () => {
     }
     instance.dispose();
   });
+
+  it("is the same by all threads and alone, whichever is chosen; workers keep off the caller's processor", () => {
+    invariant(here.ok, () => "probed");
+    const { system } = here.value;
+    const options = { system, threads: 2, parallelism: 2 };
+    const made = createNativeInstance(countingProgram(), targets.get("x64-avx2")!, options);
+    invariant(made.ok, () => JSON.stringify(made));
+    const instance = made.value;
+    instance.bytes("x").set(new Uint8Array(countedInput.buffer));
+    const y = instance.bytes("y");
+    for (let run = 0; run < 60; run++) {
+      y.fill(0xa5);
+      expect(instance.runSync({ N: 64 })).toMatchObject({ ok: true });
+      expect([...new Float32Array(y.buffer, y.byteOffset, 64)]).toEqual(counted(64));
+    }
+    if (openProcessors() && availableParallelism() > 1) expect(restrictedThreads()).toBe(1);
+    instance.dispose();
+  });
 });
+
+/** Threads of this process that may not run wherever it may. */
+function restrictedThreads(): number {
+  const allowed = (thread: string): string | undefined =>
+    /Cpus_allowed:\s*(\S+)/.exec(readFileSync(`/proc/self/task/${thread}/status`, "utf8"))?.[1];
+  const own = allowed(`${process.pid}`);
+  return readdirSync("/proc/self/task").filter((thread) => allowed(thread) !== own).length;
+}

@@ -29,8 +29,11 @@ import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
+import { openProcessors } from "../ffi/processors.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
+import { ThreadChoices } from "../thread-choice.ts";
+import { ThreadPlaces } from "../thread-places.ts";
 import { noExecution } from "./cpuid.ts";
 import { NativeMemory } from "./native-memory.ts";
 import { type CodeFunction, notePerfMap } from "./perf-map.ts";
@@ -137,6 +140,8 @@ export class NativeInstance implements ProgramInstance {
   readonly #words: readonly BigInt64Array[];
   readonly #code: Loaded;
   readonly #workers: bigint[] = [];
+  readonly #choices = new ThreadChoices();
+  #places: ThreadPlaces | undefined;
   #disposed = false;
 
   constructor(parts: InstanceParts) {
@@ -156,9 +161,7 @@ export class NativeInstance implements ProgramInstance {
     this.#words = this.#blocks.map((b) => new BigInt64Array(system.view(b, blockBytes)));
     const locals = this.#blocks.map(() => place(Math.max(64, localBytes)));
     this.#writeBlocks(shared, locals);
-    const crowded = threads > options.parallelism;
-    this.#shared[sharedBlock.spinLimit / 4] = crowded ? 0 : spins;
-    this.#shared[sharedBlock.idleSpinLimit / 4] = crowded ? 0 : spins;
+    this.#shared[sharedBlock.idleSpinLimit / 4] = this.#spins;
     this.#shared[sharedBlock.stallLimit / 4] = (stallMilliseconds * 1e6) / sleepNanoseconds;
   }
 
@@ -209,7 +212,12 @@ export class NativeInstance implements ProgramInstance {
 
   runSync(parameters: ParameterValues): Result<void> {
     const bound = this.bind(parameters);
-    return bound.ok ? this.#call(this.#code) : bound;
+    if (!bound.ok) return bound;
+    if (this.#blocks.length === 1) return this.#alone(this.#code);
+    const clock = (): number => performance.now();
+    return this.#choices.run(parameters, clock, (alone) =>
+      alone ? this.#alone(this.#code) : this.#together(this.#code),
+    );
   }
 
   async run(parameters: ParameterValues, signal?: AbortSignal): Promise<Result<void>> {
@@ -285,15 +293,21 @@ export class NativeInstance implements ProgramInstance {
     });
   }
 
-  #call(code: Loaded): Result<void> {
+  /** Polls of a wait; threads that are more than the cores do not poll. */
+  get #spins(): number {
+    const { threads, parallelism } = this.#parts.options;
+    return threads > parallelism ? 0 : spins;
+  }
+
+  #together(code: Loaded): Result<void> {
     const ready = this.#prepare();
     if (!ready.ok) return ready;
-    if (this.#blocks.length > 1) code.dispatch(this.#blocks[0]!);
-    else code.enter(this.#blocks[0]!);
+    if (this.#spins > 0) this.#places?.keepApart(this.#systemThreads());
+    code.dispatch(this.#blocks[0]!);
     return this.#outcome();
   }
 
-  /** One task on thread 0, which then is the only one. */
+  /** A program or one task of it on thread 0, which then is the only one. */
   #alone(code: Loaded): Result<void> {
     const [first] = this.#words;
     const ready = this.#reset();
@@ -321,12 +335,24 @@ export class NativeInstance implements ProgramInstance {
     for (const key of ["abort", "faultStatement", "faultValue", "arrived"] as const) {
       this.#shared[sharedBlock[key] / 4] = 0;
     }
+    this.#shared[sharedBlock.spinLimit / 4] = this.#spins;
     this.#shared.fill(0, sharedBlock.finished / 4, sharedBlock.bytes / 4);
     return ok(undefined);
   }
 
+  /** Of workers that have said their numbers. */
+  #systemThreads(): number[] {
+    const word = threadBlock.systemThread / 8;
+    const numbers = this.#workers.map((_, i) => Number(this.#words[i + 1]![word]!));
+    return numbers.filter((number) => number !== 0);
+  }
+
   #startWorkers(): Result<void> {
     const { system } = this.#parts.options;
+    if (this.#workers.length === 0) {
+      const processors = openProcessors();
+      if (processors) this.#places = new ThreadPlaces(processors);
+    }
     for (let thread = this.#workers.length + 1; thread < this.#blocks.length; thread++) {
       const jobs = BigInt(this.#shared[sharedBlock.job / 4]!);
       this.#words[thread]![threadBlock.lastJob / 8] = jobs;

@@ -17,9 +17,9 @@ import { evaluate } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
+import { ThreadChoices } from "../thread-choice.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
-import { ThreadChoice } from "./thread-choice.ts";
 import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
 
 /** What an instance needs of an emitted module. */
@@ -97,7 +97,7 @@ export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
   readonly #buffers: ReadonlyMap<string, Buffer>;
-  readonly #choice = new ThreadChoice();
+  readonly #choices = new ThreadChoices();
   /** The program's number in the pool, or its entry function on this thread. */
   readonly #target: number | Entry;
 
@@ -136,10 +136,11 @@ export class WasmInstance {
     const { pool, ready } = this.#parts;
     if (typeof this.#target !== "number") return this.#runHere(this.#target, ready);
     if (pool!.threads === 1) return pool!.runSync(this.#target);
-    const start = performance.now();
-    const outcome = pool!.runSync(this.#target, this.#choice.next() ? 1 : pool!.threads);
-    this.#choice.note(performance.now() - start);
-    return outcome;
+    const target = this.#target;
+    const clock = (): number => performance.now();
+    return this.#choices.run(parameters, clock, (alone) =>
+      pool!.runSync(target, alone ? 1 : pool!.threads),
+    );
   }
 
   #runHere(entry: Entry, ready: PoolProgram): Result<void> {

@@ -2,6 +2,7 @@
  * The seam between the pool and whatever gives it threads: worker_threads in Node, Worker in a browser.
  * The pool knows only this interface; node-worker-host.ts is the first implementation.
  */
+import type { Processors } from "../ffi/processors.ts";
 import type { FromWorker, ToWorker } from "./worker-source.ts";
 
 export interface WorkerEvents {
@@ -21,6 +22,8 @@ export interface WorkerHandle {
 export interface WorkerHost {
   /** Hardware threads; more compute threads than this must not poll. */
   readonly parallelism: number;
+  /** Where its threads run; absent: nobody can say. Asked when threads are first needed. */
+  readonly processors?: () => Processors | undefined;
   /** Starts a worker that runs `source` (worker-source.ts) with a port to this side. */
   spawn(source: string, name: string, events: WorkerEvents): WorkerHandle;
 }

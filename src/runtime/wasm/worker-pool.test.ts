@@ -4,6 +4,7 @@ import { emitBarrier } from "../../emit/wasm/barrier.ts";
 import { abortCodes, controlBlock } from "../../emit/wasm/control-block.ts";
 import type { FunctionBuilder, FunctionIndex } from "../../emit/wasm/function-builder.ts";
 import { ModuleBuilder } from "../../emit/wasm/module-builder.ts";
+import type { Processors } from "../ffi/processors.ts";
 import { nodeWorkerHost } from "./node-worker-host.ts";
 import type { WorkerHandle, WorkerHost } from "./worker-host.ts";
 import { type PoolProgram, WorkerPool } from "./worker-pool.ts";
@@ -113,6 +114,49 @@ describe("WorkerPool", () => {
       expect(pool.runSync(id)).toMatchObject({ ok: true });
       expect(words(program)[counters / 4]).toBe(2 * run);
     }
+  });
+
+  it("polls less in the rest of a run once a wait was in vain", () => {
+    const pool = makePool(2);
+    const limits = 1024;
+    const program = onThread(0, (f) => {
+      f.i32Const(0).i32Const(0).memory("i32.load", controlBlock.spinLimit);
+      f.memory("i32.store", limits);
+      f.loop((again) => {
+        f.i32Const(0).memory("i32.atomic.load", controlBlock.sleeping).op("i32.eqz").brIf(again);
+      });
+    });
+    const id = pool.attach(program);
+    for (let run = 0; run < 2; run++) {
+      expect(pool.runSync(id).ok).toBe(true);
+      const [found] = words(program).subarray(controlBlock.spinLimit / 4);
+      expect(2 * found!).toBeLessThanOrEqual(words(program)[limits / 4]!);
+    }
+  });
+
+  it("keeps workers off the caller's processor, also those that take the place of others", async () => {
+    const restricted: { readonly thread: number; readonly set: readonly number[] }[] = [];
+    let here = 0;
+    const processors: Processors = {
+      current: () => here,
+      allowed: () => Uint8Array.of(0b111),
+      restrict: (thread, set) => restricted.push({ thread, set: [...set] }) > 0,
+    };
+    const host = { ...nodeWorkerHost, parallelism: 2, processors: () => processors };
+    const pool = makePool(2, host, 300);
+    const id = pool.attach(lockstep(5));
+    // A worker has said its number when it has done its first job.
+    for (let run = 0; run < 4; run++) expect(pool.runSync(id).ok).toBe(true);
+    here = 2;
+    expect(pool.runSync(id, 1).ok).toBe(true);
+    expect(pool.runSync(id).ok).toBe(true);
+    expect(restricted.map(({ set }) => set)).toEqual([[0b110], [0b011]]);
+    const stalled = pool.attach(onThread(1, spinForever));
+    expect(pool.runSync(stalled).ok).toBe(false);
+    for (let run = 0; run < 2; run++) expect(pool.runSync(id).ok).toBe(true);
+    expect(restricted.length).toBe(3);
+    expect(restricted[2]!.thread).not.toBe(restricted[0]!.thread);
+    expect(restricted.every(({ thread }) => thread !== process.pid)).toBe(true);
   });
 
   it("takes no processor time between jobs once the polls are over", async () => {

@@ -13,6 +13,7 @@ import { abortCodes, controlBlock, sleepMilliseconds } from "../../emit/wasm/con
 import type { Result } from "../../support/diagnostic.ts";
 import { fail } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { ThreadPlaces } from "../thread-places.ts";
 import { cancelled, programOutcome, threadFailed } from "./run-outcome.ts";
 import type { WorkerHandle, WorkerHost } from "./worker-host.ts";
 import {
@@ -20,6 +21,7 @@ import {
   mailbox,
   mailboxPolls,
   poolWords,
+  runPolls,
   type ToWorker,
   workerSource,
 } from "./worker-source.ts";
@@ -77,6 +79,7 @@ export class WorkerPool {
   readonly #control: Int32Array<SharedArrayBuffer>;
   readonly #threads: (Thread | undefined)[];
   readonly #programs = new Map<number, AttachedProgram>();
+  #places: ThreadPlaces | undefined;
   #nextProgram = 0;
   #job: Job | undefined;
   /** Settles when every promise job asked for so far has settled. */
@@ -121,6 +124,7 @@ export class WorkerPool {
   runSync(id: number, threads = this.threads): Result<void> {
     if (this.#disposed) return fail(threadFailed("the pool was disposed"));
     if (this.#job) this.#awaitWorkers(this.#job);
+    if (threads > 1 && threads <= this.#options.host.parallelism) this.#keepApart(threads);
     const job = this.#start(id, { first: 1, threads });
     const { program } = job;
     try {
@@ -194,13 +198,28 @@ export class WorkerPool {
     return job;
   }
 
+  /** The workers of a job run beside the calling thread, wherever they slept. */
+  #keepApart(threads: number): void {
+    const numbers: number[] = [];
+    for (let index = 1; index < threads; index++) {
+      const number = Atomics.load(this.#control, mailboxBase(index) + mailbox.systemThread);
+      if (number !== 0 && this.#threads[index]) numbers.push(number);
+    }
+    this.#places?.keepApart(numbers);
+  }
+
+  #forgetPlace(index: number): void {
+    const word = mailboxBase(index) + mailbox.systemThread;
+    this.#places?.forget(Atomics.exchange(this.#control, word, 0));
+  }
+
   #resetProgram({ words }: AttachedProgram): void {
     const { host, stallMilliseconds } = this.#options;
     for (const key of ["abort", "faultStatement", "faultValue", "arrived", "sleeping"] as const) {
       words[word(controlBlock[key])] = 0;
     }
     words.fill(0, word(controlBlock.finished), word(controlBlock.parameters));
-    words[word(controlBlock.spinLimit)] = this.threads > host.parallelism ? 0 : mailboxPolls;
+    words[word(controlBlock.spinLimit)] = this.threads > host.parallelism ? 0 : runPolls;
     const sleeps = Math.ceil(stallMilliseconds / sleepMilliseconds);
     words[word(controlBlock.stallLimit)] = Math.max(1, sleeps);
   }
@@ -231,6 +250,8 @@ export class WorkerPool {
 
   #spawn(index: number): Thread {
     const { host } = this.#options;
+    const processors = host.processors?.();
+    if (processors) this.#places ??= new ThreadPlaces(processors);
     const handle = host.spawn(workerSource, `wavetile-${index}`, {
       message: (message) => this.#complete(index, message),
       died: (reason) => this.#bury(thread, index, reason),
@@ -289,6 +310,7 @@ export class WorkerPool {
       if (this.#isDone(index, number)) continue;
       const thread = this.#threads[index];
       this.#threads[index] = undefined;
+      this.#forgetPlace(index);
       // Not awaited: the thread cannot return to JavaScript, and the engine stops it on its own time.
       void thread?.handle.terminate();
       Atomics.sub(this.#control, poolWords.remaining, 1);
@@ -309,6 +331,7 @@ export class WorkerPool {
   #bury(thread: Thread, index: number, reason: string): void {
     if (this.#threads[index] !== thread) return;
     this.#threads[index] = undefined;
+    this.#forgetPlace(index);
     const job = this.#job;
     const number = job?.numbers.get(index);
     if (!job || number === undefined || this.#isDone(index, number)) return;

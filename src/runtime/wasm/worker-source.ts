@@ -1,7 +1,7 @@
 /**
  * The code of a compute thread, as text, because the package runs both from TypeScript sources and from
  * a bundle and a worker must not depend on where either lies. It is a function of one `port`
- * ({ post(message), listen(handler) }) that the host's prologue supplies, and of nothing else.
+ * ({ post(message), listen(handler), systemThread? }) that the host's prologue supplies, and of nothing else.
  *
  * A thread alternates between its event loop, where it receives messages (new programs), and `serve`,
  * where it waits for jobs on its mailbox without the event loop.
@@ -25,6 +25,8 @@ export const mailbox = {
   done: 6,
   /** The number of the current job; its complement once the thread has begun it or it was withdrawn. */
   offer: 7,
+  /** The system's number of the thread; 0 where it is not known. */
+  systemThread: 8,
 } as const;
 
 /** Words of the pool's control array before the mailboxes. */
@@ -38,8 +40,11 @@ export const poolWords = {
   mailboxes: 256,
 } as const;
 
-/** Polls of the mailbox before a thread sleeps (roughly 100 microseconds). */
+/** Polls of the mailbox before a thread sleeps (roughly 200 microseconds). */
 export const mailboxPolls = 20_000;
+
+/** Polls of a wait within a run before a thread sleeps (as long as those), as emitted code does them. */
+export const runPolls = 60_000;
 
 export type ToWorker =
   | {
@@ -141,6 +146,7 @@ export const workerSource = `(function (port) {
       polls = message.polls;
       lastJob = message.jobs;
       base = ${poolWords.mailboxes} + thread * ${mailbox.words};
+      Atomics.store(control, base + ${mailbox.systemThread}, port.systemThread || 0);
     } else if (message.kind === "attach") attach(message);
     else if (message.kind === "detach") programs.delete(message.program);
     else serve(message.visits);
