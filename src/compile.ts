@@ -53,6 +53,7 @@ import { firstMade, leftOut } from "./rewrite/first-made.ts";
 import { chooseExport, type GraphToExport } from "./rewrite/graph-to-export.ts";
 import {
   type Candidate,
+  forSearch,
   lowerToCore,
   type RewriteOptions,
   type Rewritten,
@@ -70,6 +71,7 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { tf32Bound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { dotDataOf } from "./schedule/states/dot-form.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
@@ -85,10 +87,13 @@ import {
   ok,
   type Result,
 } from "./support/diagnostic.ts";
+import { type Allowance, allowing } from "./target/allowing.ts";
 import { costlyHalves, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
+  /** What may change results within a bound (target/allowing.ts); default: nothing. */
+  readonly allow?: readonly Allowance[];
   /** Look for a cheaper equal graph by equality saturation; default: off. */
   readonly rewrite?: RewriteMode;
   /** Rules beside those of the families, proved on random tensors before they are used. */
@@ -152,7 +157,7 @@ export interface CompiledModel {
   readonly competitors: readonly Competitor[];
   /** Threads that schedules were chosen and priced for. */
   readonly threads: number;
-  /** What rules that approximate may have changed in the graph that was kept; 0 without them. */
+  /** What rules that approximate and products in tf32 may have changed in the graph that was kept; 0 without them. */
   readonly errorBound: number;
 }
 
@@ -219,15 +224,11 @@ function improve(
   });
 }
 
-/**
- * Graphs that the search is given beside the import, and candidates that their parts are made of. All graphs
- * are scheduled and priced whole behind rewriting.
- */
-export const forSearch = { wholes: 3, count: 2, wholePrices: false };
 /** Stands for any number above one. */
 const defaultThreads = 2;
 
-export function compileModel(source: Model, options: CompileOptions): Result<CompiledModel> {
+export function compileModel(source: Model, given: CompileOptions): Result<CompiledModel> {
+  const options = { ...given, target: allowing(given.target, given.allow) };
   const { target, onPass = () => {} } = options;
   const open = unboundedSymbols(source.graph);
   if (open) return fail(open);
@@ -246,7 +247,7 @@ export function compileModel(source: Model, options: CompileOptions): Result<Com
   const { from, ...made } = chosen.value;
   const found = {
     ...made,
-    errorBound: from.errorBound,
+    errorBound: from.errorBound + tf32Bound(made.regions),
     threads: options.threads ?? defaultThreads,
     competitors: graphs.map((graph) => competitorOf(graph, scheduled.value, from)),
     ...(improved.value && { rewritten: improved.value }),

@@ -1,7 +1,8 @@
 /**
  * Writes what a judge says of the models of model-cases.ts, for models.ts to compare with: Wavetile's
- * oracle in float64 (slow: a gigaflop a second), or onnxruntime in float32. Runs on any machine.
- * Usage: npx tsx bench/device/record-outputs.ts FOLDER oracle|onnxruntime NAME…
+ * oracle in float64 (slow: a gigaflop a second), onnxruntime in float32, or our own WebAssembly program (of
+ * quantised models, whose steps make onnxruntime's rounding larger than any tolerance). Runs on any machine.
+ * Usage: npx tsx bench/device/record-outputs.ts FOLDER oracle|onnxruntime|wasm NAME…
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { Rng } from "../../src/support/rng.ts";
@@ -11,10 +12,16 @@ import { unwrap } from "../sessions/import-hints.ts";
 import { oracleRuntime } from "../sessions/oracle.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
 import type { Runtime } from "../sessions/session.ts";
+import { wavetileRuntime } from "../sessions/wavetile.ts";
 import { fixedShapes, inputSeed, recordedFile, rowOf } from "./model-cases.ts";
 
 const [folder, by, ...names] = process.argv.slice(2) as [string, string, ...string[]];
-const judge = by === "oracle" ? oracleRuntime : ortNodeRuntime(1);
+const judges: Readonly<Record<string, () => Runtime>> = {
+  oracle: () => oracleRuntime,
+  onnxruntime: () => ortNodeRuntime(1),
+  wasm: () => wavetileRuntime("wasm", 1),
+};
+const judge = judges[by]!();
 for (const name of names) {
   const begin = performance.now();
   await recordCase(name, judge);

@@ -2,7 +2,7 @@
  * Saturation and extraction of a transformer of 2 to 96 layers beside that of 2, in processor time, the
  * least of a few runs in turns; and all of rewriting, with what the prices take.
  */
-import { forSearch, rewriteFor } from "../../src/compile.ts";
+import { rewriteFor } from "../../src/compile.ts";
 import { GraphPricer } from "../../src/cost/price-graph.ts";
 import { rangesOf } from "../../src/graph/counts.ts";
 import type { Graph, Model } from "../../src/graph/graph.ts";
@@ -10,7 +10,7 @@ import { noWeights } from "../../src/interp/graph.ts";
 import { scopeOf } from "../../src/rewrite/facts.ts";
 import { defaultPhases } from "../../src/rewrite/families/index.ts";
 import { askParts } from "../../src/rewrite/part.ts";
-import { defaultSearch } from "../../src/rewrite/rewrite-model.ts";
+import { defaultSearch, forSearch } from "../../src/rewrite/rewrite-model.ts";
 import { readRuleSet, rewritePart } from "../../src/rewrite/rewrite-part.ts";
 import { weightsFirst } from "../../src/rewrite/weights-first.ts";
 import type { Target } from "../../src/target/target.ts";

@@ -3,12 +3,13 @@
  * a process of its own, and prints one line of JSON: processor time of both runs, hashes of what came out.
  */
 import { createHash } from "node:crypto";
-import { forSearch, rewriteFor } from "../../src/compile.ts";
+import { rewriteFor } from "../../src/compile.ts";
 import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import type { Model } from "../../src/graph/graph.ts";
 import { printGraph } from "../../src/graph/graph-text.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
 import { noWeights } from "../../src/interp/graph.ts";
+import { forSearch } from "../../src/rewrite/rewrite-model.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { hintsFor } from "../models/random-inputs.ts";

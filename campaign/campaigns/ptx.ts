@@ -103,6 +103,11 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     "bf16",
   ],
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
+  // f32 on matrix units is tf32.
+  ["by mma tile (128, 128, 32) warps (2, 4) stages 3 swizzle 128", [1000, 776, 328], "f32"],
+  ["by mma tile (64, 64, 16) warps (2, 2) stages 4 swizzle 64", [1000, 776, 330], "f32"],
+  ["by wgmma tile (128, 256, 32) warps (8, 1) stages 4 swizzle 128", [1024, 1024, 1024], "f32"],
+  ["by wgmma tile (64, 40, 32) warps (4, 1) stages 8 swizzle 128 swapped", [40, 776, 328], "f32"],
   ["by fma tile (128, 128, 8) warps (4, 2) stages 3 swizzle 0", [1024, 1024, 1024], "f32"],
   ["by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 333, 77], "f32"],
   // Of so few steps an assembler that may copies all out, and spills.

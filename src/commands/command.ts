@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { Result } from "../support/diagnostic.ts";
+import { allowances } from "../target/allowing.ts";
 
 /** What an action may use of the world around it. */
 export interface CommandContext {
@@ -87,6 +88,11 @@ export const shared = {
     description:
       "look for a cheaper equal graph by equality saturation before compiling; approximate: also by rules with an error bound, which verify then grants",
     value: "on|off|approximate",
+  }),
+  allow: argument(z.array(z.enum(allowances)).default([]), {
+    description:
+      "what may change results within a bound that verify then grants: tf32, products of f32 on the matrix units of GPUs (repeatable)",
+    value: "tf32",
   }),
   rules: argument(z.string().optional(), {
     description: "rewrite rules of your own, each proved on random tensors before it is used",

@@ -32,6 +32,7 @@ export const inspect = command({
     target: shared.target,
     shape: shared.shape,
     rewrite: shared.rewrite,
+    allow: shared.allow,
     rules: shared.rules,
     state: shared.state,
     value: shared.value,

@@ -15,6 +15,7 @@ export const optimize = command({
     target: shared.target,
     shape: shared.shape,
     rewrite: shared.rewrite,
+    allow: shared.allow,
     rules: shared.rules,
     state: shared.state,
     value: shared.value,

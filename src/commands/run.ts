@@ -26,6 +26,7 @@ export const run = command({
     target: shared.target,
     shape: shared.shape,
     rewrite: shared.rewrite,
+    allow: shared.allow,
     rules: shared.rules,
     state: shared.state,
     value: shared.value,

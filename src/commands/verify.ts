@@ -18,6 +18,7 @@ export const verify = command({
     target: shared.target,
     shape: shared.shape,
     rewrite: shared.rewrite,
+    allow: shared.allow,
     rules: shared.rules,
     state: shared.state,
     value: shared.value,

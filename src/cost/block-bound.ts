@@ -54,13 +54,14 @@ function mostFlops(region: Region, { reads }: Statement, limits: BlockLimits): n
   const { cores, warpThreads, warpInstructionsPerNsPerCore } = limits;
   const vector = 2 * warpThreads * warpInstructionsPerNsPerCore.value * cores;
   const types = reads.map(({ tensor }) => region.tensors.get(tensor)!.dtype);
-  if (types.every((t) => dtypes[t].bits > 16)) return vector;
   const rates = [limits.warpMatrixFlopsPerNs, limits.groupMatrixFlopsPerNs].flatMap((r) =>
     Object.entries(r).flatMap(([type, { value }]) =>
       types.some((t) => t === type) ? [value] : [],
     ),
   );
-  return Math.max(2 * vector, ...rates);
+  // Two halves are one register.
+  const isWide = types.every((t) => dtypes[t].bits > 16);
+  return Math.max(isWide ? vector : 2 * vector, ...rates);
 }
 
 /** Of attention: the scores of a triangle are all that is met. */

@@ -71,6 +71,12 @@ export interface RewriteOptions {
   readonly budget?: { readonly nodes: number; readonly work: number };
 }
 
+/**
+ * Graphs that the search is given beside the import, and candidates that their parts are made of. All graphs
+ * are scheduled and priced whole behind rewriting.
+ */
+export const forSearch = { wholes: 3, count: 2, wholePrices: false };
+
 /** A graph that computes what the import does. */
 export interface Candidate {
   /** Composites stand as they were recognised; constants are weights. */

@@ -148,7 +148,7 @@ const multiplied = {
 /** What data sheets call them. */
 const sheetTypes: Readonly<Record<keyof MatrixRates, NumberType>> = {
   ...{ bf16: "bf16", f16: "f16", u8: "int8", i8: "int8" },
-  ...{ f8e4m3fn: "fp8", f8e5m2: "fp8" },
+  ...{ f8e4m3fn: "fp8", f8e5m2: "fp8", f32: "tf32" },
 };
 
 function matrixRates(machine: GpuMachine, by: "mma" | "wgmma"): MatrixRates {

@@ -39,7 +39,7 @@ export interface CoreRates {
 
 /** Rates of matrix instructions by the type of what they multiply, with sums of 32 bits. */
 export type MatrixRates = Readonly<
-  Partial<Record<"bf16" | "f16" | "f8e4m3fn" | "f8e5m2" | "u8" | "i8", Sourced>>
+  Partial<Record<"bf16" | "f16" | "f8e4m3fn" | "f8e5m2" | "u8" | "i8" | "f32", Sourced>>
 >;
 
 /** Limits of a machine whose grids are made of blocks of threads, and what it has of each at once. */

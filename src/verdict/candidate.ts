@@ -14,6 +14,8 @@ export interface Candidate {
   readonly schedule: string;
   /** Where the schedule cuts loops (schedule/states/tile-factors.ts). */
   readonly tiles: readonly TileFactor[];
+  /** What the operands of products lose at most, relative to themselves, where the schedule rounds them. */
+  readonly operandError?: number;
 }
 
 export interface Bench {

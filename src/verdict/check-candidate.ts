@@ -100,8 +100,9 @@ class Check {
     const rng = new Rng(seed);
     const fills = drawFills(region, symbols, sign, rng);
     const given = (tensor: string) => repeatsOfFill(fills.get(tensor)!, shared.blocks);
-    const tiles = candidate.tiles;
-    const made = attempt(() => new RegionOracle({ region, symbols, given, tiles, rng }));
+    const { tiles, operandError } = candidate;
+    const options = { region, symbols, given, tiles, rng, ...(operandError && { operandError }) };
+    const made = attempt(() => new RegionOracle(options));
     if (!made.ok) return { kind: "unchecked", diagnostics: made.diagnostics };
     const oracle = made.value;
     const contents = [...fills].map(([tensor, fill]) => {
@@ -236,13 +237,14 @@ function ulpOf(dtype: DType, value: ScalarValue): number {
   return Math.max(least, Number.isFinite(exponent) ? relative * 2 ** exponent : 0);
 }
 
-function toleranceText({ region }: Candidate): string {
+function toleranceText({ region, operandError }: Candidate): string {
   const types = new Set(
     region.statements.flatMap((s) => s.writes.map((w) => region.tensors.get(w.tensor)!.dtype)),
   );
   const folds = region.statements.flatMap((s) => s.loops.filter((l) => l.kind === "reduce"));
   const length = folds.map((l) => l.extent.key).join(" * ");
-  return `${[...types].join(", ")}${length === "" ? "" : `, folds of ${length}`}`;
+  const rounded = operandError ? `, operands off by ${operandError.toExponential(2)}` : "";
+  return `${[...types].join(", ")}${length === "" ? "" : `, folds of ${length}`}${rounded}`;
 }
 
 function valuesOf(dtype: DType, bytes: Uint8Array, count: number): (i: number) => ScalarValue {

@@ -42,6 +42,8 @@ export interface OracleOptions {
   readonly given: (tensor: string) => { readonly data: RefData; readonly phase: number };
   readonly tiles: readonly TileFactor[];
   readonly rng: Rng;
+  /** What statements read is off by so much of itself. */
+  readonly operandError?: number;
 }
 
 /** Updates of a scatter that are followed at most. */
@@ -155,7 +157,9 @@ export class RegionOracle {
         return { ...base, element: () => unreachable(tensor as never, "a write that is read") };
       }
       const made = region.statements.some((s) => s.writes.some((w) => w.tensor === tensor));
-      if (!made) return { ...base, ...this.#givenSource(tensor) };
+      const isOperand = statement.reads.some((r) => r.tensor === tensor);
+      if (!made)
+        return { ...base, ...(isOperand ? this.#operand(tensor) : this.#givenSource(tensor)) };
       const approximate = (at: number): Approximate => this.#computedAt(tensor, at);
       const computed = { ...base, approximate, element: (at: number) => approximate(at).value };
       return isBigDType(dtype) ? computed : { ...computed, numbers: this.#numbersOf(tensor) };
@@ -166,6 +170,19 @@ export class RegionOracle {
     const { data, phase } = this.#options.given(tensor);
     const element = (at: number): Approximate["value"] => data[(at + phase) % data.length]!;
     return data instanceof Float64Array ? { element, repeats: { data, phase } } : { element };
+  }
+
+  /** What is given, as a schedule reads it that rounds operands. */
+  #operand(tensor: string): Pick<SampleSource, "element" | "approximate" | "repeats"> {
+    const { operandError = 0 } = this.#options;
+    const given = this.#givenSource(tensor);
+    if (operandError === 0) return given;
+    const { element } = given;
+    const approximate = (at: number): Approximate => {
+      const value = element(at);
+      return { value, error: operandError * Math.abs(Number(value)) };
+    };
+    return { element, approximate };
   }
 
   /** Outputs that a statement writes whole: as many points as elements, each written once. */

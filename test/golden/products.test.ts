@@ -122,6 +122,16 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warps, f32 as tf32",
+    {
+      equation: "i k, j k -> i j",
+      left: [24, 44],
+      right: [18, 44],
+      dtype: "f32",
+      how: "by mma tile (16, 16, 16) warps (1, 1) stages 2 swizzle 64",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",

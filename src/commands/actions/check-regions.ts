@@ -13,11 +13,13 @@ import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { describeRunner, runsHere } from "../../runtime/create-session.ts";
 import { openAppendLog } from "../../runtime/files/append-log.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
+import { isByTf32 } from "../../schedule/products/tf32.ts";
 import { tileFactors } from "../../schedule/states/tile-factors.ts";
 import { makeTrial, type Trial } from "../../store/trial.ts";
 import { TrialStore } from "../../store/trial-store.ts";
 import { type Diagnostic, diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import { sha256Text } from "../../support/hash.ts";
+import { tf32Error } from "../../target/allowing.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import type { Bench, Candidate } from "../../verdict/candidate.ts";
@@ -284,8 +286,9 @@ function notHere(regions: readonly CompiledRegion[], target: Target): CheckedReg
 }
 
 export function candidateOf(region: CompiledRegion, program: Candidate["program"]): Candidate {
-  const { schedule } = region.scheduled;
+  const { schedule, products } = region.scheduled;
   return {
+    ...(products.some(isByTf32) && { operandError: tf32Error }),
     region: region.scheduled.region,
     program,
     schedule: printSchedule(schedule),

@@ -5,6 +5,7 @@ import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import type { Allowance } from "../../target/allowing.ts";
 import type { CommandContext } from "../command.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
 import { LoadedModel } from "../library/loaded-model.ts";
@@ -31,6 +32,7 @@ export interface OpenArgs {
   readonly threads?: number | undefined;
   readonly portable?: boolean;
   readonly measured?: ReadonlyMap<string, Schedule>;
+  readonly allow?: readonly Allowance[];
   readonly rewrite?: RewriteMode;
   /** A file of rules. */
   readonly rules?: string | undefined;
@@ -74,6 +76,7 @@ export function readRequest(
     ...(args.threads !== undefined && { threads: args.threads }),
     ...(args.portable && { portable: true }),
     ...(args.measured && { measured: args.measured }),
+    ...(args.allow && { allow: args.allow }),
     ...(args.rewrite && { rewrite: args.rewrite }),
     ...(rules.value.length > 0 && { rules: rules.value }),
     ...(args.explainRewrite && { explainRewrite: true }),

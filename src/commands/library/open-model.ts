@@ -30,6 +30,7 @@ import type { Schedule } from "../../schedule/directive.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import type { Allowance } from "../../target/allowing.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
@@ -56,6 +57,8 @@ export interface OpenOptions extends GivenSizes {
   readonly seed: number;
   /** Threads that an ONNX model is compiled for; the program runs on any number. */
   readonly threads?: number;
+  /** What may change results within a bound, which is kept with the program; default: nothing. */
+  readonly allow?: readonly Allowance[];
   /** Whether the graph is rewritten before it is compiled; default: off. */
   readonly rewrite?: RewriteMode;
   /** Rules beside those of the families, proved before they are used. */
@@ -119,6 +122,8 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
     return fail(fixedBefore("prices", `--calibration ${calibration}`));
   }
   if (rewrite !== "off") return fail(fixedBefore("operations", `--rewrite ${rewrite}`));
+  const [allowed] = options.allow ?? [];
+  if (allowed) return fail(fixedBefore("schedules", `--allow ${allowed}`));
   const container = openContainer(bytes, hashBytes);
   if (!container.ok) return container;
   if (container.value.meta.stages) return fail(inStages());
@@ -357,6 +362,7 @@ export function compileImported(
     target,
     ...(used && { model: used.model }),
     ...(options.threads !== undefined && { threads: options.threads }),
+    ...(options.allow && { allow: options.allow }),
     ...(options.rewrite && { rewrite: options.rewrite }),
     ...(options.rules && { rules: options.rules }),
     ...(options.explainRewrite && { explain: true }),

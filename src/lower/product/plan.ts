@@ -147,5 +147,6 @@ export function inRegister({ form }: Pick<ProductPlan, "form">): number {
 /** Operands as matrix instructions name them, behind the type of the sums. */
 export function spelledTypes({ form }: Pick<ProductPlan, "form">): string {
   const { sum, rows, columns } = form;
-  return sum === "i32" ? `i32.${rows.dtype}.${columns.dtype}` : `f32.${rows.dtype}`;
+  if (sum === "i32") return `i32.${rows.dtype}.${columns.dtype}`;
+  return `f32.${rows.dtype === "f32" ? "tf32" : rows.dtype}`;
 }

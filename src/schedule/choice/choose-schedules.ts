@@ -13,6 +13,7 @@ import type { Problem } from "../../search/problem.ts";
 import type { Solver } from "../../search/solvers.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { tf32Products } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
 import { applySchedule } from "../apply.ts";
 import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
@@ -21,6 +22,7 @@ import type { Schedule } from "../directive.ts";
 import { printSchedule } from "../directive-text.ts";
 import { decideSchedule } from "../legality/legality.ts";
 import type { LegalityClasses } from "../legality/legality-class.ts";
+import { isByTf32 } from "../products/tf32.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
 import { nestFigures } from "../states/nest-figures.ts";
 import { type Refining, refineStates } from "../states/refine-states.ts";
@@ -190,8 +192,13 @@ function onlyMeasured(
   const found = states.states.find((s) => printSchedule(s.schedule()) === wanted);
   if (found) return { ...states, states: [found] };
   const applied = target.blocks ? applySchedule(region, schedule) : undefined;
-  if (!applied?.ok) return states;
+  if (!applied?.ok || !isAllowed(applied.value, target)) return states;
   return listedStates(states.figures, [{ schedule, ns: priceOf(applied.value) }]);
+}
+
+/** Whether the user lets a schedule round as it does. */
+function isAllowed({ products }: ScheduledRegion, { capabilities }: Target): boolean {
+  return capabilities.has(tf32Products) || !products.some(isByTf32);
 }
 
 /** Regions with a scan run as they stand. */

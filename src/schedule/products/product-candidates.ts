@@ -5,7 +5,8 @@
  */
 import type { Region } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import type { Target } from "../../target/target.ts";
+import { tf32Products } from "../../target/allowing.ts";
+import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import {
   multiplyFault,
@@ -44,12 +45,12 @@ const warpGrids = [
   [2, 1],
   [1, 1],
 ] as const;
-const depths: Readonly<Record<"fma" | "mma", readonly number[]>> = {
-  fma: [8, 16, 32],
-  mma: [32, 64],
-};
+const threadDepths = [8, 16, 32] as const;
 const stageCounts = [2, 3, 4, 6] as const;
 type Tile = readonly [rows: number, columns: number, depth: number];
+
+/** Bytes of a step's depth that warps multiply, as wide as a swizzle spans. */
+const warpDepthBytes = [64, 128] as const;
 
 /** Products below so many multiplications run as other candidates do. */
 const leastWork = 4096;
@@ -60,10 +61,28 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
   if (!limits || region.statements.length !== 1 || !target.capabilities.has("cp.async")) return [];
   const form = productForm(region, statement!);
   if (typeof form === "string" || !isWorth(form)) return [];
-  const by = form.dtype === "f32" ? "fma" : "mma";
   const has = (name: string): boolean => target.capabilities.has(name);
-  if (by === "mma" && !(has("mma") && has("ldmatrix"))) return [];
+  const name = statement!.name;
+  const found = form.dtype === "f32" ? stagedProducts("fma", form, name, limits) : [];
+  const isExact = form.dtype !== "f32";
+  if (!(has("mma") && has("ldmatrix") && (isExact || has(tf32Products)))) return found;
+  found.push(...stagedProducts("mma", form, name, limits));
+  found.push(...streamedProducts(form, name, target));
+  const turned = form.rows.extent <= fewRows ? productForm(region, statement!, true) : form;
+  if (typeof turned !== "string" && turned !== form)
+    found.push(...streamedProducts(turned, name, target));
+  return found;
+}
+
+/** All threads of a block copy, and its threads or warps multiply. */
+function stagedProducts(
+  by: "fma" | "mma",
+  form: ProductForm,
+  statement: string,
+  limits: BlockLimits,
+): MultiplyDirective[] {
   const bytes = dtypes[form.dtype].bits / 8;
+  const depths = by === "fma" ? threadDepths : warpDepthBytes.map((n) => n / bytes);
   const found: MultiplyDirective[] = [];
   for (const [tall, wide] of warpTiles[by]) {
     for (const warps of warpGrids) {
@@ -74,15 +93,15 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
         isWasteful(columns, form.columns.extent, wide)
       )
         continue;
-      for (const depth of depths[by]) {
+      for (const depth of depths) {
         for (const stages of stageCounts) {
           const shared = stagedBytes([rows, columns, depth], stages, bytes);
           if (shared > limits.sharedBytesPerBlock || stages > depthSteps(form, depth) + 1) continue;
-          const swizzle = by === "fma" ? 0 : depth === 32 ? 64 : 128;
+          const swizzle = by === "fma" ? 0 : depth * bytes === 64 ? 64 : 128;
           const tile = [rows, columns, depth] as const;
           const d = {
             kind: "multiply",
-            statement: statement!.name,
+            statement,
             by,
             tile,
             warps,
@@ -100,10 +119,7 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
       }
     }
   }
-  const streamed = streamedProducts(form, statement!.name, target);
-  const turned = form.rows.extent <= fewRows ? productForm(region, statement!, true) : form;
-  if (typeof turned === "string" || turned === form) return [...found, ...streamed];
-  return [...found, ...streamed, ...streamedProducts(turned, statement!.name, target)];
+  return found;
 }
 
 /** Warpgroups that multiply, rows of each, columns, and tiles worked through together. */
@@ -197,13 +213,14 @@ function turnsOf(
   return [...found, { blocks, teams: 1, results: isGathered ? resultParts(how) : 0 }];
 }
 
-/** Whether a block's tile of so many warps is among those that are tried. */
+/** Whether a block's tile of so many warps is among those that are tried; `mma`: of elements of 16 bits. */
 export function hasWarpTile(
   by: "fma" | "mma",
   [rows, columns, depth]: Tile,
   warps: number,
 ): boolean {
-  if (!depths[by].includes(depth)) return false;
+  const depths: readonly number[] = by === "fma" ? threadDepths : warpDepthBytes.map((n) => n / 2);
+  if (!depths.includes(depth)) return false;
   return warpTiles[by].some(([tall, wide]) =>
     warpGrids.some(
       ([down, across]) =>

@@ -185,7 +185,7 @@ function heldRegisters({ tile, warps }: MultiplyDirective, form: ProductForm): n
 }
 
 function isTaken(by: MultiplyDirective["by"], dtype: DType): boolean {
-  if (by === "fma") return dtype === "f32";
+  if (by === "fma" || dtype === "f32") return dtype === "f32";
   return isNarrow(dtype) || isByte(dtype) || (by === "wgmma" && isByteFloat(dtype));
 }
 

@@ -1,0 +1,13 @@
+/** Products of f32 that a schedule gives to matrix instructions, which take the bits of tf32, and what that loses. */
+import { tf32Error } from "../../target/allowing.ts";
+import type { ScheduledProduct, ScheduledRegion } from "../scheduled-region.ts";
+
+export function isByTf32({ form, directive }: ScheduledProduct): boolean {
+  return form.dtype === "f32" && directive.by !== "fma";
+}
+
+/** Both operands of a product lose so much: what that adds up to over all products. */
+export function tf32Bound(regions: readonly { readonly scheduled: ScheduledRegion }[]): number {
+  const products = regions.flatMap((r) => r.scheduled.products.filter(isByTf32));
+  return 2 * tf32Error * products.length;
+}
