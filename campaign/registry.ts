@@ -17,6 +17,7 @@ const loaders: Readonly<Record<string, () => Promise<Campaign>>> = {
   congruence: async () => (await import("./campaigns/congruence.ts")).congruence,
   extraction: async () => (await import("./campaigns/extraction.ts")).extraction,
   models: async () => (await import("./campaigns/models.ts")).models,
+  "light-models": async () => (await import("./campaigns/light-models.ts")).lightModels,
   "big-models": async () => (await import("./campaigns/big-models.ts")).bigModels,
   "random-ops": async () => (await import("./campaigns/random-ops.ts")).randomOps,
   "peer-ops": async () => (await import("./campaigns/peer-ops.ts")).peerOps,
