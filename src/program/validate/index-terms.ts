@@ -77,3 +77,44 @@ export function replaceTerm(e: IndexExpr, term: IndexTerm, by: IndexExpr): Index
   const others = e.terms.filter((t) => t !== term).map((t) => productOf(t.coefficient, t.atoms));
   return add(toIndex(e.constant), ...others, by);
 }
+
+const mostQuotientTerms = 8;
+
+/** e / d where that is an expression without division, by dividing polynomials; else undefined. */
+export function exactQuotient(e: IndexExpr, d: IndexExpr): IndexExpr | undefined {
+  const byConstant = constantValue(d);
+  const parts = d.terms.map((term) => ({ term, degree: term.atoms.length }));
+  const lead = parts.sort((a, b) => b.degree - a.degree)[0]?.term;
+  let quotient = constant(0);
+  let rest = e;
+  for (let i = 0; i < mostQuotientTerms && rest.key !== "0"; i++) {
+    const next = byConstant === undefined ? leading(rest, lead!) : constantPart(rest, byConstant);
+    if (!next) return undefined;
+    quotient = add(quotient, next);
+    rest = sub(rest, mul(next, d));
+  }
+  return rest.key === "0" ? quotient : undefined;
+}
+
+/** The product that takes the divisor's leading term to a term of the rest. */
+function leading(rest: IndexExpr, lead: IndexTerm): IndexExpr | undefined {
+  const degree = Math.max(0, ...rest.terms.map((t) => t.atoms.length));
+  for (const term of rest.terms) {
+    if (term.atoms.length < degree || term.coefficient % lead.coefficient !== 0) continue;
+    const left = [...term.atoms];
+    const isPart = lead.atoms.every(({ key }) => {
+      const at = left.findIndex((a) => a.key === key);
+      if (at >= 0) left.splice(at, 1);
+      return at >= 0;
+    });
+    if (isPart) return productOf(term.coefficient / lead.coefficient, left);
+  }
+  return undefined;
+}
+
+function constantPart(rest: IndexExpr, divisor: number): IndexExpr | undefined {
+  const [term] = rest.terms;
+  if (divisor === 0) return undefined;
+  const coefficient = (term?.coefficient ?? rest.constant) / divisor;
+  return Number.isInteger(coefficient) ? productOf(coefficient, term?.atoms ?? []) : undefined;
+}

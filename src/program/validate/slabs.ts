@@ -5,11 +5,12 @@
  * the last one to the end, is asked of cover.ts. Parts may be written through different views, so ends
  * are counted in elements within each of the `before` runs that the axes before cut the buffer into.
  */
-import { add, constant, floorDiv, type IndexExpr, mul } from "../../semantics/index-expr.ts";
+import { add, constant, type IndexExpr, mul } from "../../semantics/index-expr.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
+import { exactQuotient } from "./index-terms.ts";
 import type { Access } from "./sequential.ts";
 import { mayCover } from "./write-limits.ts";
 
@@ -126,11 +127,11 @@ function stretchesOf(slabs: readonly Slab[], facts: Facts): readonly Stretch[] |
 /** The slab up to `end`. */
 function stretchOf({ part, axis, inner, lo }: Slab, end: IndexExpr): Stretch | undefined {
   const { shape } = part.buffer;
-  const [from, to] = [lo, end].map((e) => floorDiv(e, inner));
-  if (mul(to!, inner).key !== end.key) return undefined;
+  const [from, to] = [lo, end].map((e) => exactQuotient(e, inner));
+  if (!from || !to) return undefined;
   const box = {
-    lo: shape.map((_, i) => (i === axis ? from! : constant(0))),
-    hi: shape.map((extent, i) => (i === axis ? to! : extent)),
+    lo: shape.map((_, i) => (i === axis ? from : constant(0))),
+    hi: shape.map((extent, i) => (i === axis ? to : extent)),
   };
   return { part, box };
 }
