@@ -140,13 +140,81 @@ describe("a model that is no graph before its sizes are known", () => {
     await ranged.dispose();
   });
 
-  it("is refused where numbers do not help (ONX013)", () => {
-    const nodes = [{ op: "Reshape", inputs: ["x", "shape"], outputs: ["y"] }];
-    const inputs = [
-      { name: "x", dtype: "f32", shape: ["N"] },
-      { name: "shape", dtype: "i64", shape: [2] },
-    ] as const;
-    const model = tryLoad(writeModel({ opset: 18, inputs, outputs: ["y"], weights: {}, nodes }));
-    expect(model).toMatchObject({ ok: false, diagnostics: [{ code: "ONX013" }] });
+  const inputs = [
+    { name: "x", dtype: "f32", shape: ["N"] },
+    { name: "shape", dtype: "i64", shape: [2] },
+    { name: "other", dtype: "i64", shape: [1] },
+  ] as const;
+
+  it("is specialised to the values of a small input that decides shapes, and to no other's", async () => {
+    const nodes = [
+      { op: "Reshape", inputs: ["x", "shape"], outputs: ["y"] },
+      { op: "Neg", inputs: ["other"], outputs: ["z"] },
+    ];
+    const bytes = writeModel({ opset: 18, inputs, outputs: ["y", "z"], weights: {}, nodes });
+    const model = unwrap(tryLoad(bytes, { threads: 1 }));
+    const x = tensor("f32", [6], Float32Array.of(1, 2, 3, 4, 5, 6));
+    for (const [a, b] of [
+      [2n, 3n],
+      [6n, 1n],
+      [2n, 3n],
+    ] as const) {
+      const shape = tensor("i64", [2], [a, b]);
+      const { y, z } = model.run({ x, shape, other: tensor("i64", [1], [a]) });
+      expect([y!.shape, y!.data, z!.data]).toEqual([
+        [Number(a), Number(b)],
+        x.data,
+        BigInt64Array.of(-a),
+      ]);
+    }
+    const wrong = model.tryRun({
+      x,
+      shape: tensor("i64", [2], [4n, 4n]),
+      other: tensor("i64", [1], [1n]),
+    });
+    expect(wrong.ok).toBe(false);
+    expect(model.tryRun({ x })).toMatchObject({ diagnostics: [{ code: "RUN012" }] });
+    await model.dispose();
+  });
+
+  it("is specialised to the condition of branches that differ in rank", async () => {
+    const branch = (op: string, attributes = {}) => ({
+      inputs: [],
+      outputs: ["r"],
+      nodes: [{ op, inputs: ["x"], outputs: ["r"], attributes }],
+    });
+    const attributes = {
+      then_branch: branch("Relu"),
+      else_branch: branch("ReduceSum", { keepdims: 0n }),
+    };
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [
+        { name: "x", dtype: "f32", shape: ["N", 2] },
+        { name: "cached", dtype: "bool", shape: [] },
+      ],
+      outputs: ["y"],
+      weights: {},
+      nodes: [{ op: "If", inputs: ["cached"], outputs: ["y"], attributes }],
+    });
+    const model = unwrap(tryLoad(bytes, { threads: 1 }));
+    const x = tensor("f32", [1, 2], Float32Array.of(-1, 2));
+    const y = (cached: number) =>
+      model.run({ x, cached: tensor("bool", [], Uint8Array.of(cached)) }).y!;
+    for (let i = 0; i < 2; i++) {
+      expect([y(1).shape, y(1).data]).toEqual([[1, 2], Float32Array.of(0, 2)]);
+      expect([y(0).shape, y(0).data]).toEqual([[], Float32Array.of(1)]);
+    }
+    await model.dispose();
+  });
+
+  it("is refused where neither helps (ONX013)", () => {
+    const nodes = [
+      { op: "Cast", inputs: ["x"], outputs: ["shape"], attributes: { to: 7n } },
+      { op: "Reshape", inputs: ["x", "shape"], outputs: ["y"] },
+    ];
+    const [input] = inputs;
+    const bytes = writeModel({ opset: 18, inputs: [input], outputs: ["y"], weights: {}, nodes });
+    expect(tryLoad(bytes)).toMatchObject({ ok: false, diagnostics: [{ code: "ONX013" }] });
   });
 });

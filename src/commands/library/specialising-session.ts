@@ -1,6 +1,7 @@
 /**
  * A model whose extents nobody bounded: its program is made when the first inputs of a size come, for
- * exactly that size, and kept for the next of it. Sizes follow from the shapes of the feeds as they do for
+ * exactly that size, and kept for the next of it; where small inputs decide what the graph is (a shape, a
+ * number of steps, which branch), for exactly their values too. Sizes follow from the shapes of the feeds as they do for
  * parameters. What is kept is bounded by number and by bytes; the least recently used leaves first, and
  * comes back by being compiled again, to the same program. States would be lost between programs, so that
  * a model with states is not specialised.
@@ -13,7 +14,9 @@ import type { Graph } from "../../graph/graph.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
 import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
 import { memoryBytes } from "../../runtime/storage-sizes.ts";
-import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
+import { isIntegerDType } from "../../semantics/dtype.ts";
+import { constantValue, evaluate, variablesOf } from "../../semantics/index-expr.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { RecentValues } from "../../support/recent-values.ts";
 import { assumeSizes } from "./assumed-sizes.ts";
@@ -65,21 +68,42 @@ export function specialise(source: ModelBytes, options: SpecialiseOptions): Resu
 
 /**
  * A model that is no graph before its sizes are numbers (how many parts a tensor is split into, how often a
- * loop is copied out): its ports are those that it declares. Undefined where numbers do not help either.
+ * loop is copied out), or before the values of small inputs are known: its ports are those that it declares.
+ * Undefined where neither can help.
  */
 function specialiseDeclared(
   source: ModelBytes,
   options: SpecialiseOptions,
 ): Result<Specialising> | undefined {
-  if (!assumeSizes(source, options, { ranges: [], bounded: true })) return undefined;
   const found = readInterface(source.bytes, givenSizes(options));
   if (!found.ok) return undefined;
   const { graph, inputNames, outputs } = found.value;
+  const needsSizes = assumeSizes(source, options, { ranges: [], bounded: true }) !== undefined;
+  const deciding = needsSizes ? [] : inputNames.filter((_, i) => mayDecide(graph, i));
+  if (!needsSizes && deciding.length === 0) return undefined;
   const { inputs } = portNames({ inputNames, outputNames: [] }, graph);
   const meta = { inputs, outputs: outputs.map(({ name }) => ({ name, value: name })) };
   const ports = { ...describePorts(graph, { inputs, outputs: [] }), outputs };
-  const session = new SpecialisingSession(source, options, { graph, meta });
+  const session = new SpecialisingSession(source, options, { graph, meta, deciding });
   return ok({ face: { start: { meta }, ports }, session });
+}
+
+/** Elements up to which the values of an input are part of what a program is made for. */
+const mostDecidingElements = 64;
+
+/** Whether an input can be what decides shapes and branches: a few integers or truth values. */
+function mayDecide(graph: Graph, input: number): boolean {
+  const { dtype, shape } = graph.values[graph.inputs[input]!]!.type;
+  const extents = shape.map(constantValue);
+  const count = extents.reduce<number>((n, extent) => n * (extent ?? Infinity), 1);
+  const isCounted = isIntegerDType(dtype) || dtype === "bool";
+  return isCounted && shape.length <= 1 && count <= mostDecidingElements;
+}
+
+interface DeclaredModel {
+  readonly graph: Graph;
+  readonly meta: Specialised["meta"];
+  readonly deciding?: readonly string[];
 }
 
 export class SpecialisingSession implements RunningModel {
@@ -87,6 +111,9 @@ export class SpecialisingSession implements RunningModel {
   readonly #options: SpecialiseOptions;
   readonly #graph: Graph;
   readonly #meta: Specialised["meta"];
+  /** Inputs that may have to be known before there is a graph, and those that turned out to. */
+  readonly #deciding: readonly string[];
+  #fixed: readonly string[] | undefined;
   readonly #kept: RecentValues<Specialised>;
   readonly #ending: Promise<unknown>[] = [];
   #compiled = 0;
@@ -94,12 +121,14 @@ export class SpecialisingSession implements RunningModel {
   constructor(
     source: ModelBytes,
     options: SpecialiseOptions,
-    { graph, meta }: { readonly graph: Graph; readonly meta: Specialised["meta"] },
+    { graph, meta, deciding = [] }: DeclaredModel,
   ) {
     this.#source = source;
     this.#options = options;
     this.#graph = graph;
     this.#meta = meta;
+    this.#deciding = deciding;
+    if (deciding.length === 0) this.#fixed = [];
     const { programs, bytes } = options.limits;
     this.#kept = new RecentValues({ values: programs, weight: bytes });
   }
@@ -149,16 +178,37 @@ export class SpecialisingSession implements RunningModel {
   #programFor(feeds: Feeds): Result<Specialised> {
     const sizes = this.#sizesOf(feeds);
     if (!sizes.ok) return sizes;
-    const key = [...sizes.value].map(([name, value]) => `${name}=${value}`).join(",");
+    const shapes = fixedShapes(this.#options.shapes, sizes.value);
+    this.#fixed ??= this.#leastFixed(shapes, feeds);
+    const fixed = this.#fixed ?? this.#deciding;
+    const values = this.#valuesOf(fixed, feeds);
+    const key = [
+      ...[...sizes.value].map(([name, value]) => `${name}=${value}`),
+      ...fixed.map((name) => `${name}=[${values[name]!.data}]`),
+    ].join(",");
     const kept = this.#kept.use(key);
     if (kept) return ok(kept);
-    const shapes = fixedShapes(this.#options.shapes, sizes.value);
-    const made = this.#make({ ...this.#options, shapes });
+    const made = this.#make({ ...this.#options, shapes, values });
     if (!made.ok) return made;
     this.#compiled++;
     const left = this.#kept.keep(key, made.value, made.value.bytes);
     this.#ending.push(...left.map((s) => s.session.dispose()));
     return made;
+  }
+
+  /** As few inputs as the model can be imported with at these sizes and values; undefined where it is refused. */
+  #leastFixed(shapes: ShapeOverrides, feeds: Feeds): readonly string[] | undefined {
+    const sets = [[], ...this.#deciding.map((name) => [name]), this.#deciding];
+    const isEnough = (names: readonly string[]): boolean =>
+      importBytes(this.#source, { shapes, values: this.#valuesOf(names, feeds) }).ok;
+    return sets.find(isEnough);
+  }
+
+  /** What was given from the start, and the feeds of these inputs. */
+  #valuesOf(names: readonly string[], feeds: Feeds): Readonly<Record<string, Tensor>> {
+    const ports = this.#meta.inputs.filter((p) => names.includes(p.name));
+    const fed = ports.map((p) => [p.name, feeds[p.value]!] as const);
+    return { ...this.#options.values, ...Object.fromEntries(fed) };
   }
 
   #make(options: SpecialiseOptions): Result<Specialised> {
@@ -203,9 +253,10 @@ export class SpecialisingSession implements RunningModel {
     const names = new Map(this.#meta.inputs.map((p) => [p.value, p.name]));
     const values = new Map(meta.inputs.map((p) => [p.name, p.value]));
     return Object.fromEntries(
-      Object.entries(feeds).map(([value, tensor]) => {
+      Object.entries(feeds).flatMap(([value, tensor]) => {
         const name = names.get(value) ?? value;
-        return [values.get(name) ?? name, tensor];
+        const isFixed = this.#deciding.includes(name) && !values.has(name);
+        return isFixed ? [] : [[values.get(name) ?? name, tensor] as const];
       }),
     );
   }
