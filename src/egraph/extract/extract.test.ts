@@ -2,13 +2,15 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { loadHighs } from "../../../test/highs.ts";
+import { Rng } from "../../support/rng.ts";
 import { EGraph } from "../e-graph.ts";
 import { addPattern } from "../term.ts";
 import { evaluateChoice } from "./evaluate.ts";
 import { extractDag, extractDistinct, extractTree } from "./extract.ts";
 import { chooseGreedily } from "./greedy-dag.ts";
 import { type SolveMilp, solveByMilp } from "./milp.ts";
-import { type ExtractionProblem, makeProblem, problemOf } from "./problem.ts";
+import { type NeedSets, RowSets, TreeSets } from "./need-sets.ts";
+import { type ExtractionProblem, makeProblem, type ProblemNode, problemOf } from "./problem.ts";
 import { reduceProblem } from "./reduce.ts";
 import { trim } from "./ruin-recreate.ts";
 
@@ -102,6 +104,19 @@ it("loses no optimum by reducing", () => {
   );
 });
 
+/** What reductions leave of this leads greedy extraction astray, the whole does not. */
+const misleading = [
+  [
+    { cost: 4, children: [] },
+    { cost: 1, children: [2] },
+  ],
+  [{ cost: 2, children: [] }],
+  [
+    { cost: 1, children: [0] },
+    { cost: 3, children: [1] },
+  ],
+];
+
 it("is never worse than greedy extraction", () => {
   fc.assert(
     fc.property(problems, ({ classes, roots }) => {
@@ -112,28 +127,107 @@ it("is never worse than greedy extraction", () => {
       expect(found!.dagCost).toBeLessThanOrEqual(greedy.dagCost);
     }),
     {
-      // What reductions leave of this leads greedy extraction astray, the whole does not.
-      examples: [
-        [
-          {
-            classes: [
-              [
-                { cost: 4, children: [] },
-                { cost: 1, children: [2] },
-              ],
-              [{ cost: 2, children: [] }],
-              [
-                { cost: 1, children: [0] },
-                { cost: 3, children: [1] },
-              ],
-            ],
-            roots: [2, 0],
-          },
-        ],
-      ],
+      examples: [[{ classes: misleading, roots: [2, 0] }]],
     },
   );
 });
+
+it("is never worse than greedy extraction of more classes than have rows of bits", () => {
+  const leaves = Array.from({ length: 24_000 }, () => [{ cost: 1, children: [] }]);
+  const others = leaves.map((_, i) => misleading.length + i);
+  const problem = makeProblem([...misleading, ...leaves], [2, 0, ...others]);
+  const greedy = evaluateChoice(problem, chooseGreedily(problem));
+  const found = extractDag(problem, { work: 1 });
+  expect(greedy).toMatchObject({ ok: true, dagCost: 24_000 + 5 });
+  expect(found).toMatchObject({ dagCost: 24_000 + 5 });
+});
+
+it("finds terms whose trees are larger than any number", () => {
+  const doubled = Array.from({ length: 2000 }, (_, c) => {
+    const children = c === 0 ? [] : [c - 1, Math.max(0, c - 2)];
+    return [{ cost: 1, children }];
+  });
+  const problem = makeProblem(doubled, [doubled.length - 1]);
+  expect(extractDag(problem)).toMatchObject({ dagCost: 2000, gap: 0 });
+  expect(extractTree(problem)).toMatchObject({ treeCost: Number.POSITIVE_INFINITY, gap: 0 });
+});
+
+it("joins the sets of classes as trees just as in rows of bits", () => {
+  fc.assert(
+    fc.property(fc.integer(), fc.integer({ min: 1, max: 3000 }), (seed, classCount) => {
+      const rng = new Rng(seed);
+      const classes = Array.from({ length: classCount }, () => [
+        { cost: rng.integer(0, 9), children: [] },
+      ]);
+      const problem = makeProblem(classes, [0]);
+      const choice = Int32Array.from(classes.keys());
+      const all: readonly NeedSets[] = [RowSets, TreeSets].map((Sets) => new Sets(problem, choice));
+      for (let c = 0; c < Math.min(classCount, 60); c++) {
+        const of = rng.integer(0, classCount - 1);
+        const joined = Array.from({ length: rng.integer(0, 3) }, () =>
+          rng.integer(0, classCount - 1),
+        );
+        const asked = [
+          ...joined,
+          ...Array.from({ length: 20 }, () => rng.integer(0, classCount - 1)),
+        ];
+        const [rows, trees] = all.map((sets) => {
+          sets.begin();
+          const added = joined.map((child) => sets.join(child));
+          const held = asked.map((member) => sets.has(member));
+          sets.keep(of);
+          return [added, held];
+        });
+        expect(trees).toEqual(rows);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** Each class is made of one or two of the two before it. */
+function longProblem(classCount: number, seed: number): ExtractionProblem {
+  const rng = new Rng(seed);
+  const node = (c: number): ProblemNode => {
+    const children = Array.from({ length: rng.integer(1, 2) }, () => c - rng.integer(1, 2));
+    return { cost: rng.integer(1, 9), children: children.filter((child) => child >= 0) };
+  };
+  const classes = Array.from({ length: classCount }, (_, c) =>
+    Array.from({ length: rng.integer(1, 3) }, () => node(c)),
+  );
+  return makeProblem(classes, [classCount - 1]);
+}
+
+it("gives every class a choice when joining has taken its share of work", () => {
+  const problem = longProblem(300, 2);
+  const choice = chooseGreedily(problem, (of, chosen) => {
+    const sets = new TreeSets(of, chosen);
+    let kept = 0;
+    const keep = (c: number): void => {
+      kept++;
+      sets.keep(c);
+    };
+    const { begin, join, has } = boundOf(sets);
+    return {
+      begin,
+      join,
+      has,
+      keep,
+      get isSpent() {
+        return kept >= 20;
+      },
+    };
+  });
+  expect(evaluateChoice(problem, choice).ok).toBe(true);
+});
+
+function boundOf(sets: NeedSets): Pick<NeedSets, "begin" | "join" | "has"> {
+  return {
+    begin: () => sets.begin(),
+    join: (child) => sets.join(child),
+    has: (member) => sets.has(member),
+  };
+}
 
 it("agrees with an integer-program solver, circles cut off", () => {
   fc.assert(

@@ -69,12 +69,8 @@ export function extractDag(
   return greedy && greedy.cost < found.dagCost ? concluded(greedy.choice) : found;
 }
 
-/** Elements of the greedy choice's table, which grows with the square of the classes. */
-const mostGreedyWords = 2 ** 24;
-
 /** The greedy choice of the whole: that of a part that reductions left may be worse. */
 function greedyChoice(problem: ExtractionProblem): Trimmed | undefined {
-  if ((problem.classCount / 32) * problem.classCount > mostGreedyWords) return undefined;
   const greedy = chooseGreedily(problem);
   return evaluateChoice(problem, greedy).ok ? trim(problem, greedy) : undefined;
 }

@@ -2,36 +2,33 @@
  * Greedy DAG extraction, the best fast heuristic of the extraction-gym: every class keeps the cheapest
  * set of classes that it was found to need, and a node is tried again whenever the set of a child
  * improves. Sharing below one node is seen, sharing between distant ones is not. A change counts
- * only above a relative step, since sums in another order would go on for ever.
+ * only above a relative step, since sums in another order would go on for ever. Of very many classes the
+ * last ones take what comes first, once joining sets has taken its share of work.
  */
 import { type Users, usersOf } from "./knuth.ts";
+import { type NeedSets, needSetsFor } from "./need-sets.ts";
 import type { Choice, ExtractionProblem } from "./problem.ts";
 
 const leastGain = 1e-9;
 
 /** May choose in a circle where sets went stale: see `evaluateChoice`. */
-export function chooseGreedily(problem: ExtractionProblem): Choice {
-  return new Greedy(problem).run();
+export function chooseGreedily(problem: ExtractionProblem, setsFor = needSetsFor): Choice {
+  return new Greedy(problem, setsFor).run();
 }
 
 class Greedy {
   readonly #problem: ExtractionProblem;
   readonly #users: Users;
-  readonly #words: number;
-  /** Bit rows over classes: what the present choice of a class needs, itself included. */
-  readonly #needs: Uint32Array;
+  readonly #needs: NeedSets;
   readonly #total: Float64Array;
   readonly #choice: Choice;
-  readonly #union: Uint32Array;
 
-  constructor(problem: ExtractionProblem) {
+  constructor(problem: ExtractionProblem, setsFor: typeof needSetsFor) {
     this.#problem = problem;
     this.#users = usersOf(problem);
-    this.#words = (problem.classCount + 31) >> 5;
-    this.#needs = new Uint32Array(this.#words * problem.classCount);
     this.#total = new Float64Array(problem.classCount).fill(Number.POSITIVE_INFINITY);
     this.#choice = new Int32Array(problem.classCount).fill(-1);
-    this.#union = new Uint32Array(this.#words);
+    this.#needs = setsFor(problem, this.#choice);
   }
 
   run(): Choice {
@@ -60,35 +57,30 @@ class Greedy {
   #improve(node: number): boolean {
     const { children, childStart, nodeClass, cost } = this.#problem;
     const c = nodeClass[node]!;
-    const union = this.#union.fill(0);
+    const needs = this.#needs;
+    if (needs.isSpent) return this.#takeFirst(node);
+    needs.begin();
     let total = cost[node]!;
     for (let k = childStart[node]!; k < childStart[node + 1]!; k++) {
       if (this.#choice[children[k]!]! < 0) return false;
-      total += this.#addNeeds(children[k]!);
+      total += needs.join(children[k]!);
       if (total >= this.#total[c]! * (1 - leastGain)) return false;
     }
-    if ((union[c >> 5]! & (1 << (c & 31))) !== 0) return false;
-    union[c >> 5] = union[c >> 5]! | (1 << (c & 31));
-    this.#needs.set(union, c * this.#words);
+    if (needs.has(c)) return false;
     this.#total[c] = total;
     this.#choice[c] = node;
+    needs.keep(c);
     return true;
   }
 
-  /** Joins what a class needs to the union; gives the cost of what is new in it. */
-  #addNeeds(child: number): number {
-    let added = 0;
-    const at = child * this.#words;
-    for (let word = 0; word < this.#words; word++) {
-      let fresh = this.#needs[at + word]! & ~this.#union[word]!;
-      if (fresh === 0) continue;
-      this.#union[word] = this.#union[word]! | fresh;
-      while (fresh !== 0) {
-        const member = word * 32 + 31 - Math.clz32(fresh & -fresh);
-        added += this.#problem.cost[this.#choice[member]!]!;
-        fresh &= fresh - 1;
-      }
-    }
-    return added;
+  /** For a class that has none: a node over classes that have theirs, which none of them can need. */
+  #takeFirst(node: number): boolean {
+    const { children, childStart, nodeClass } = this.#problem;
+    const c = nodeClass[node]!;
+    if (this.#choice[c]! >= 0) return false;
+    const needed = children.subarray(childStart[node], childStart[node + 1]);
+    if (needed.some((child) => this.#choice[child]! < 0)) return false;
+    this.#choice[c] = node;
+    return true;
   }
 }

@@ -82,7 +82,7 @@ export class CheapestTrees {
       const price = this.treeCost[c]!;
       for (let k = userStart[c]!; k < userStart[c + 1]!; k++) {
         const n = users[k]!;
-        this.#sum[n] = this.#sum[n]! + price;
+        this.#sum[n] = plus(this.#sum[n]!, price);
         this.#waiting[n] = this.#waiting[n]! - 1;
         if (this.#waiting[n] === 0) this.#offer(nodeClass[n]!, n, this.#sum[n]!);
       }
@@ -95,6 +95,11 @@ export class CheapestTrees {
     this.choice[c] = node;
     this.#heap.lower(c);
   }
+}
+
+/** A tree that shares much has no number for its cost, and is a tree all the same: only what is left out is Infinity. */
+function plus(sum: number, price: number): number {
+  return sum === Number.POSITIVE_INFINITY ? sum : Math.min(sum + price, Number.MAX_VALUE);
 }
 
 /** A binary heap of classes by cost, then by number; a class may be lowered until it is popped. */
