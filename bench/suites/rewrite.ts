@@ -1,8 +1,8 @@
 /**
  * What rewriting is worth, and what it costs. `effect`: every model of the table as the target runs it,
  * rewritten against not, in turns, with operations and bytes before and after. `onnxruntime`: the exported
- * graph, rewritten, against the model's own file, both in onnxruntime-node. `layers`, `scale` and
- * `reported`: see rewrite/. The mean is over `effect` alone.
+ * graph, rewritten, against the model's own file, both in onnxruntime-node. `layers`, `scale`,
+ * `reported` and `graph`: see rewrite/. The mean is over `effect` alone.
  */
 import { createHash } from "node:crypto";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
@@ -10,6 +10,7 @@ import { invariant } from "../../src/support/invariant.ts";
 import type { Contest } from "../measure/contest.ts";
 import { modelTable } from "../models/table.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
+import { graphCases } from "../rewrite/graph-cases.ts";
 import { layerCases, layersChart } from "../rewrite/layer-cases.ts";
 import { reportedCases } from "../rewrite/reported-cases.ts";
 import { scaleCases } from "../rewrite/scale-cases.ts";
@@ -41,6 +42,7 @@ export const rewriteSuite: Suite = {
       ...layerCases(target),
       ...scaleCases(target),
       ...reportedCases(),
+      ...graphCases(target),
       ...effects.cases,
       ...exports.cases,
     ];
