@@ -97,6 +97,14 @@ describe("runContest", () => {
     expect(await outcomeOf(50, 9, { ours: 10 })).toBe("measured");
   });
 
+  test("after a rest both sides are repeated equally often", async () => {
+    const contest = new FakeContest({ ours: 10, peer: 100 });
+    const rest = async (): Promise<void> => void contest.log.push("rest");
+    await run(contest, { leastSampleNs: 200, rounds: 1, rest });
+    const turns = ["rest", ...Array(20).fill("A"), "rest", ...Array(20).fill("B")];
+    expect(contest.log.slice(-42)).toEqual(turns);
+  });
+
   test("short runs are repeated to fill a sample, each side for itself", async () => {
     const contest = new FakeContest({ ours: 10, peer: 100 });
     const outcome = await run(contest, { leastSampleNs: 200, rounds: 1 });

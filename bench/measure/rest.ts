@@ -5,7 +5,7 @@
  * ours for a tenth of a millisecond. Where threads are as many as cores, what polls has the core that the other side's
  * next run is given, and the time that is measured is that of a busy machine. Twice the longest of these is rested
  * before every turn of either side, so that both begin with threads that sleep. A turn of short runs repeats
- * them, and pays for waking threads once.
+ * them, both sides equally often, and pays for waking threads once.
  */
 
 export const restMilliseconds = 60;

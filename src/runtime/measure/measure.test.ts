@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { roofBoundNs } from "./roofline.ts";
-import { describeProtocol, sampleInTurns } from "./sampling.ts";
+import { describeProtocol, repeatsOf, sampleInTurns } from "./sampling.ts";
 
 describe("sampleInTurns", () => {
   it("warms up, takes turns, and repeats what is short", async () => {
@@ -55,6 +55,23 @@ describe("sampleInTurns", () => {
       return samples!.length;
     };
     expect([await roundsOf(10), await roundsOf(50), await roundsOf(400)]).toEqual([20, 10, 5]);
+  });
+});
+
+describe("repeatsOf", () => {
+  const protocol = { leastSampleNs: 5e6, rounds: 10 };
+
+  it("fills a sample of each side, or repeats all equally often", () => {
+    expect(repeatsOf([50e3, 2e6], protocol, false)).toEqual([100, 3]);
+    expect(repeatsOf([50e3, 2e6], protocol, true)).toEqual([100, 100]);
+    expect(repeatsOf([2e6, 50e3], protocol, true)).toEqual([100, 100]);
+  });
+
+  it("repeats no more than there is time for, and no less than the slower side needs", () => {
+    const equal = (longNs: number) => repeatsOf([50e3, 2e6], { ...protocol, longNs }, true);
+    expect(equal(1e9)).toEqual([48, 48]);
+    expect(equal(1e6)).toEqual([3, 3]);
+    expect(repeatsOf([1, 1e9], { ...protocol, longNs: 1e10 }, true)).toEqual([1, 1]);
   });
 });
 

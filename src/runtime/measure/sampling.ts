@@ -1,7 +1,9 @@
 /**
  * The measurement protocol, which benches, `wavetile bench` and the trials of schedules share: each side
  * is warmed up, then the sides take turns (A B B A: who begins meets caches full of something else and pays for
- * what was left to be collected), each repeated within its turn until a sample is long enough for the clock.
+ * what was left to be collected), each repeated within its turn until a sample is long enough for the clock. After a
+ * rest the first run of a turn costs more than those behind it (caches, threads that are woken): there all sides are
+ * repeated equally often, so that each pays for it once in as many runs.
  * A drift of the machine meets all sides alike. The clock is injected.
  */
 import { invariant } from "../../support/invariant.ts";
@@ -48,9 +50,10 @@ export async function sampleInTurns(
   sides: readonly TimedSide[],
   protocol: SamplingProtocol,
   clock: () => number,
-  { refresh = () => {}, rest = async () => {} }: BetweenTurns = {},
+  between: BetweenTurns = {},
 ): Promise<readonly (readonly number[])[]> {
-  const { rounds, warmUp, leastSampleNs, longNs = Infinity } = protocol;
+  const { refresh = () => {}, rest = async () => {} } = between;
+  const { rounds, warmUp, longNs = Infinity } = protocol;
   invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
   const firstNs: number[] = [];
   for (const side of sides) firstNs.push(await timeOf(side, 1, clock));
@@ -59,14 +62,13 @@ export async function sampleInTurns(
     Math.min(warmUp - 1, Math.floor((longNs * warmShare) / Math.max(1, ns))),
   );
   for (const [i, side] of sides.entries()) if (warming[i]! > 0) await side(warming[i]!);
-  const repeats: number[] = [];
-  let roundNs = 0;
+  const onceNs: number[] = [];
   for (const [i, side] of sides.entries()) {
     await rest();
-    const once = await timeOf(side, warming[i]! + 1, clock);
-    repeats.push(Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / once))));
-    roundNs += once * repeats.at(-1)!;
+    onceNs.push(await timeOf(side, warming[i]! + 1, clock));
   }
+  const repeats = repeatsOf(onceNs, protocol, between.rest !== undefined);
+  const roundNs = onceNs.reduce((sum, ns, i) => sum + ns * repeats[i]!, 0);
   const samples: number[][] = sides.map(() => []);
   const affordable = Math.max(leastRounds, Math.floor(longNs / roundNs));
   for (let round = 0; round < Math.min(rounds, affordable); round++) {
@@ -78,6 +80,23 @@ export async function sampleInTurns(
     }
   }
   return samples;
+}
+
+/**
+ * Runs of each side in a turn. Equally many are as many as the side that needs most of them, but no more than all rounds
+ * have time for, and at least what the side that needs fewest would have.
+ */
+export function repeatsOf(
+  onceNs: readonly number[],
+  { leastSampleNs, rounds, longNs = Infinity }: Omit<SamplingProtocol, "warmUp">,
+  areEqual: boolean,
+): readonly number[] {
+  const own = onceNs.map((ns) => Math.max(1, Math.min(mostRepeats, Math.ceil(leastSampleNs / ns))));
+  if (!areEqual) return own;
+  const together = onceNs.reduce((sum, ns) => sum + ns, 0);
+  const affordable = Math.floor(longNs / rounds / together);
+  const equal = Math.max(Math.min(...own), Math.min(Math.max(...own), affordable));
+  return own.map(() => equal);
 }
 
 /** Mean time of one run. */
