@@ -19,6 +19,8 @@ export interface AttentionCase {
   readonly columns: number;
   readonly depth: number;
   readonly causal: boolean;
+  /** Columns before the last one that a row of a causal case meets as well; absent: all. */
+  readonly behind?: number;
 }
 
 /** Queries, keys, values. */
@@ -31,7 +33,8 @@ export function attentionGraph(c: AttentionCase, dtype: "bf16" | "f16"): Graph {
   const q = input("q", [c.batch, c.heads, c.rows, c.depth]);
   const k = input("k", [c.batch, c.groups, c.columns, c.depth]);
   const v = input("v", [c.batch, c.groups, c.columns, c.depth]);
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none" };
+  const band = c.behind === undefined ? {} : { behind: c.behind };
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none", ...band };
   return g.finish([g.node("attention", [q, k, v], { ...attrs, mask: false, softcap: 0 } as never)]);
 }
 
@@ -86,7 +89,9 @@ export function worstError(
       Math.floor(((problem % c.heads) * c.groups) / c.heads);
     const first = problem * c.rows + row;
     const met = c.causal ? row + 1 + c.columns - c.rows : c.columns;
-    const scores = Float64Array.from({ length: met }, (_, t) => {
+    const from = Math.max(0, met - 1 - (c.behind ?? Infinity));
+    const scores = Float64Array.from({ length: met - from }, (_, place) => {
+      const t = from + place;
       let s = 0;
       for (let d = 0; d < c.depth; d++)
         s += valueAt(0, first * c.depth + d) * valueAt(1, (group * c.columns + t) * c.depth + d);
@@ -97,8 +102,8 @@ export function worstError(
     const total = weights.reduce((a, b) => a + b);
     const want = Float64Array.from({ length: c.depth }, (_, e) => {
       let s = 0;
-      for (let t = 0; t < met; t++)
-        s += weights[t]! * valueAt(2, (group * c.columns + t) * c.depth + e);
+      for (let t = from; t < met; t++)
+        s += weights[t - from]! * valueAt(2, (group * c.columns + t) * c.depth + e);
       return s / total;
     });
     const bytes = new Uint8Array(2 * c.depth);

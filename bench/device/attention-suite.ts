@@ -5,7 +5,9 @@
  * random data: the peer lives in a Python process that runs a timed batch for each line it is sent, so only
  * one of the two has work at a time. Each times its own batches by events. Losses are shown like wins.
  * `--measure N` also times the next N schedules as they are priced; `--attend TEXT` takes that one schedule.
- * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--seconds S] [--measure N]
+ * `--behind N` has causal cases meet N columns before the last one alone; the peer is torch's compiled
+ * flex_attention then, with a mask of blocks.
+ * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--behind N] [--seconds S] [--measure N]
  *   [--attend TEXT] [--python PATH] [--json]
  */
 import { spawn } from "node:child_process";
@@ -42,12 +44,15 @@ const dtype = given.get("--type") === "f16" ? "f16" : "bf16";
 
 const [tokens, channels] = [16384, 2048];
 
+const peerName = given.has("--behind") ? "flex_attention" : "cuDNN";
+const band = given.has("--behind") ? { behind: Number(given.get("--behind")) } : {};
+
 const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
-  [false, true].flatMap((causal) =>
+  (given.has("--behind") ? [true] : [false, true]).flatMap((causal) =>
     [1024, 2048, 4096, 8192, 16384].map((rows) => {
       const [batch, heads] = [tokens / rows, channels / depth];
       const name = `head ${depth} ${causal ? "causal" : "full"} ${rows}`;
-      return { name, batch, heads, groups: heads, rows, columns: rows, depth, causal };
+      return { name, batch, heads, groups: heads, rows, columns: rows, depth, causal, ...band };
     }),
   ),
 );
@@ -60,6 +65,12 @@ import json, sys, torch
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 from torch.nn.attention import sdpa_kernel, SDPBackend
 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+def banded(m):
+    from torch.nn.attention.flex_attention import flex_attention, create_block_mask
+    behind = m["behind"]
+    mask = create_block_mask(lambda b, h, i, j: (j <= i) & (i - j <= behind), None, None, m["rows"], m["columns"])
+    flex = torch.compile(flex_attention, dynamic=False)
+    return lambda q, k, v: flex(q, k, v, block_mask=mask)
 for line in sys.stdin:
     m = json.loads(line)
     try:
@@ -68,15 +79,17 @@ for line in sys.stdin:
             make = lambda h, s: torch.randn(m["batch"], h, s, m["depth"], device="cuda", dtype=t)
             q, k, v = make(m["heads"], m["rows"]), make(m["groups"], m["columns"]), make(m["groups"], m["columns"])
             def run():
+                if band: return band(q, k, v)
                 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                     return sdpa(q, k, v, is_causal=m["causal"], enable_gqa=m["heads"] != m["groups"])
+            band = banded(m) if m.get("behind") is not None else None
             for _ in range(3): run()
             torch.cuda.synchronize()
             answer = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
         else:
             start.record()
             with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-                for _ in range(m["runs"]): sdpa(q, k, v, is_causal=m["causal"], enable_gqa=m["heads"] != m["groups"])
+                for _ in range(m["runs"]): run()
             end.record()
             torch.cuda.synchronize()
             answer = {"ms": start.elapsed_time(end) / m["runs"]}
@@ -101,6 +114,13 @@ class Peer {
   end(): void {
     this.#child.stdin.end();
   }
+}
+
+/** Part of all scores that are met. */
+function shareMet({ rows, columns, causal, behind = Infinity }: AttentionCase): number {
+  if (!causal) return 1;
+  const near = Math.min(rows, behind + 1);
+  return ((near * (near + 1)) / 2 + (rows - near) * near) / rows / columns;
 }
 
 const features = take(probeCuda());
@@ -186,14 +206,7 @@ async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly Com
     const us = (times: number[]): number => 1000 * quantile(times.slice(2), 0.5);
     const [oursUs, peerUs] = [us(ours), us(theirs)];
     const settled = ratios.slice(2);
-    const flops =
-      4 *
-      c.batch *
-      c.heads *
-      c.rows *
-      c.columns *
-      c.depth *
-      (c.causal ? (c.rows + 1) / c.rows / 2 : 1);
+    const flops = 4 * c.batch * c.heads * c.rows * c.columns * c.depth * shareMet(c);
     const schedule = regions
       .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
       .join(" | ");
@@ -210,7 +223,7 @@ async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly Com
       });
     const price = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     console.error(
-      `${error <= 1 ? "  " : "WRONG "}${other ? "  also " : ""}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(flops / oursUs / 1e6).toFixed(0)} TFLOP/s, ${ratio.toFixed(3)} x cuDNN (${(flops / peerUs / 1e6).toFixed(0)}), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
+      `${error <= 1 ? "  " : "WRONG "}${other ? "  also " : ""}${c.name}: ${oursUs.toFixed(1)} us (priced ${price.toFixed(1)}), ${(flops / oursUs / 1e6).toFixed(0)} TFLOP/s, ${ratio.toFixed(3)} x ${peerName} (${(flops / peerUs / 1e6).toFixed(0)}), error ${error.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
     );
   } finally {
     instance.dispose();
@@ -239,6 +252,6 @@ const geomean = Math.exp(logs / Math.max(1, rows.length));
 const worst = Math.min(...rows.map((r) => r.ratio));
 if (given.has("--json")) console.log(JSON.stringify({ rows, geomean, worst, failed }));
 console.log(
-  `${rows.length} cases, geomean ${geomean.toFixed(3)} x cuDNN, worst ${worst.toFixed(3)}, ${failed} failed`,
+  `${rows.length} cases, geomean ${geomean.toFixed(3)} x ${peerName}, worst ${worst.toFixed(3)}, ${failed} failed`,
 );
 process.exitCode = failed === 0 ? 0 : 1;

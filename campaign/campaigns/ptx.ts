@@ -158,6 +158,14 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (128, 64) warps 8 stages 2",
   },
   {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: true, behind: 100 },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: true, behind: 100 },
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
+  },
+  {
     ...{ ...square, depth: 256, dtype: "bf16", causal: false },
     how: "by mma tile (64, 32) warps 4 stages 2",
   },

@@ -31,6 +31,8 @@ export interface AttentionCase {
   readonly depth: number;
   readonly dtype: "bf16" | "f16";
   readonly causal: boolean;
+  /** Columns before the last one that a row meets as well, where that is not all. */
+  readonly behind?: number;
   /** Whether a mask is added to the scores. */
   readonly mask: boolean;
   /** The `attend` directive without its statement. */
@@ -54,7 +56,8 @@ export function attentionRegion(c: AttentionCase): ScheduledRegion {
     ...(c.mask ? [input("m", [1, 1, c.rows, c.columns])] : []),
   ];
   const causal = c.causal ? "end" : "none";
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, mask: c.mask, softcap: 0 };
+  const band = c.behind === undefined ? {} : { behind: c.behind };
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask: c.mask, softcap: 0 };
   const graph = g.finish([g.node("attention", operands, attrs as never)]);
   return attentionOf(graph, c.how);
 }

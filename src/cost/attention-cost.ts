@@ -14,6 +14,7 @@ import { type AttentionForm, linearScore } from "../schedule/attention/attention
 import {
   attentionBytes,
   isTriangular,
+  windowSteps,
   wordsOfThread,
 } from "../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
@@ -88,6 +89,8 @@ function stepsOf({ form, directive }: ScheduledAttention): number {
   const [rows, columns] = directive.tile;
   const all = Math.ceil(form.columns / columns);
   if (!isTriangular(directive, form)) return all;
+  const window = windowSteps(directive, form);
+  if (window !== undefined) return window;
   const tiles = Math.ceil(form.rows / rows);
   return Math.min(all, Math.ceil((rows * (tiles + 1)) / 2 + form.ahead!) / columns);
 }

@@ -68,8 +68,9 @@ function mostFlops(region: Region, { reads }: Statement, limits: BlockLimits): n
 function shareOfScores(region: Region): number {
   const form = attentionForm(region);
   if (typeof form === "string" || form.ahead === undefined) return 1;
-  const { rows, columns, ahead } = form;
+  const { rows, columns, ahead, behind = Infinity } = form;
   let met = 0;
-  for (let row = 0; row < rows; row++) met += Math.max(0, Math.min(columns, row + ahead + 1));
+  for (let row = 0; row < rows; row++)
+    met += Math.max(0, Math.min(columns, row + ahead + 1) - Math.max(0, row - behind));
   return met / (rows * columns);
 }

@@ -39,6 +39,8 @@ export interface AttentionAttrs {
   readonly scale: number;
   /** Position i attends to j <= i (start) or to j <= i + t - s (end, as with a cache of past keys). */
   readonly causal: "none" | "start" | "end";
+  /** Of these to the last one and so many before it; absent: to all. */
+  readonly behind?: number;
   readonly mask: boolean;
   /** Scores become softcap * tanh(score / softcap); 0: off. */
   readonly softcap: number;

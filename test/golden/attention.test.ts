@@ -22,6 +22,13 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "a band",
+    {
+      ...{ ...small, rows: 96, columns: 96, causal: true, behind: 20 },
+      how: "by mma tile (32, 16) warps 2 stages 2",
+    },
+  ],
+  [
     "a mask",
     {
       ...{ ...small, rows: 16, columns: 48, causal: false, mask: true },

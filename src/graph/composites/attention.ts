@@ -1,6 +1,6 @@
 /** Scaled dot-product attention with grouped heads, and rotary position embedding. */
 import { floorDiv, indexEquals, sub } from "../../semantics/index-expr.ts";
-import { boolean, choice, integer, number } from "../attr-schema.ts";
+import { boolean, choice, integer, number, optional } from "../attr-schema.ts";
 import type { AttentionAttrs } from "../composites.ts";
 import type { ValueId } from "../graph.ts";
 import type { OpWriter } from "../op-writer.ts";
@@ -31,14 +31,21 @@ function attentionScores(
 }
 
 /** Scores with minus infinity where position i may not attend to j. */
-function maskCausal(b: OpWriter, scores: ValueId, causal: AttentionAttrs["causal"]): ValueId {
+function maskCausal(
+  b: OpWriter,
+  scores: ValueId,
+  { causal, behind }: Pick<AttentionAttrs, "causal" | "behind">,
+): ValueId {
   if (causal === "none") return scores;
   const [rows, columns] = b.shapeOf(scores).slice(-2);
   const row = b.iota([rows!, 1], 0, "i64");
   const column = b.iota([1, columns!], 1, "i64");
   const past = b.sub(b.extentProduct(scores, [3], "i64"), b.extentProduct(scores, [2], "i64"));
   const last = causal === "start" ? row : b.add(row, past);
-  const allowed = b.apply("lessEqual", column, last);
+  const upTo = b.apply("lessEqual", column, last);
+  const isNear =
+    behind !== undefined && b.apply("lessEqual", b.applyNumber("sub", last, behind), column);
+  const allowed = isNear ? b.apply("and", upTo, isNear) : upTo;
   return b.select(allowed, scores, b.scalarLike(-Infinity, scores));
 }
 
@@ -54,12 +61,13 @@ export const attentionForms = {
     schema: {
       scale: number,
       causal: choice("none", "start", "end"),
+      behind: optional(integer),
       mask: boolean,
       softcap: number,
     },
     definition: (b, [query, key, value, mask], attrs) => {
       const raw = attentionScores(b, query!, key!, attrs);
-      const scores = applyMask(b, maskCausal(b, raw, attrs.causal), attrs.mask ? mask : undefined);
+      const scores = applyMask(b, maskCausal(b, raw, attrs), attrs.mask ? mask : undefined);
       const weights = b.node("softmax", [scores], { axis: 3 });
       const [batch, heads, rows, columns] = b.shapeOf(weights);
       const [, groups, , depth] = b.shapeOf(value!);

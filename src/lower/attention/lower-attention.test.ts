@@ -11,11 +11,12 @@ import { buildNests } from "../../region/builders/build-nests.ts";
 import { type LayOut, regionsOf } from "../../region/regions-of.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
+import { windowSteps } from "../../schedule/attention/attention-limits.ts";
 import { AttentionFinder } from "../../schedule/attention/join-attention.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import { decodeFloat } from "../../semantics/float-codec.ts";
 import { constant } from "../../semantics/index-expr.ts";
-import { fromRef, randomRef } from "../../semantics/tensor.ts";
+import { fromRef, randomRef, refTensor } from "../../semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
@@ -54,6 +55,8 @@ interface Shape {
   readonly depth: number;
   readonly dtype?: Type;
   readonly causal?: "none" | "start" | "end";
+  /** Columns before the last one that a row meets as well. */
+  readonly behind?: number;
   /** Added to the scores, or true where they count: of each row, or of each column alone. */
   readonly mask?: "each" | "column" | "bool";
 }
@@ -74,6 +77,7 @@ function attention({ heads = 1, groups = heads, dtype = "bf16", ...s }: Shape): 
   const attrs = {
     scale: 1 / Math.sqrt(s.depth),
     causal: s.causal ?? "none",
+    ...(s.behind !== undefined && { behind: s.behind }),
     mask: s.mask !== undefined,
     softcap: 0,
   };
@@ -189,6 +193,36 @@ describe("attention as one kernel", () => {
     }
   });
 
+  it("a band is the mask of the columns from some before the last one to the last one", () => {
+    const size = { rows: 6, columns: 9, depth: 4, dtype: "f32" } as const;
+    const rng = new Rng(3);
+    const [q, k, v] = [size.rows, size.columns, size.columns].map((n) =>
+      randomRef("f32", [1, 1, n, size.depth], rng),
+    );
+    const inBand = (row: number, column: number) => column <= row + 3 && column >= row + 1;
+    const truths = Array.from({ length: 54 }, (_, i) => Number(inBand(Math.floor(i / 9), i % 9)));
+    const mask = refTensor("bool", [1, 1, 6, 9], truths);
+    const banded = attention({ ...size, causal: "end", behind: 2 });
+    const [one] = take(runGraph(banded, [q!, k!, v!]));
+    const [other] = take(runGraph(attention({ ...size, mask: "bool" }), [q!, k!, v!, mask]));
+    expect(one!.data).toEqual(other!.data);
+  });
+
+  it("a band: steps before it are left out, the same number in every block", () => {
+    for (const s of [
+      { rows: 128, columns: 128, behind: 20 },
+      { rows: 128, columns: 128, behind: 0 },
+      { rows: 50, columns: 50, behind: 40, causal: "start" },
+      { rows: 40, columns: 104, behind: 33 },
+      { rows: 96, columns: 96, behind: 500 },
+      { rows: 16, columns: 200, behind: 70 },
+      { rows: 40, columns: 24, behind: 5, causal: "start" },
+    ] as const) {
+      const how = "mma tile (32, 16) warps 2 stages 2";
+      expect(difference(composite({ causal: "end", ...s, depth: 16 }), how)).toBeUndefined();
+    }
+  });
+
   it("masks that are read, of each element or column, and of truth values", () => {
     for (const [mask, columns] of [
       ["each", 40],
@@ -226,6 +260,19 @@ describe("attention by warpgroups", () => {
     expect(
       difference(make, "wgmma tile (128, 16) warps 8 stages 2 gathered", "f16"),
     ).toBeUndefined();
+  });
+
+  it("a band, steps before it left out: tiles at the start begin before the first column", () => {
+    const make = composite({ rows: 200, columns: 200, depth: 64, causal: "end", behind: 50 });
+    expect(difference(make, "wgmma tile (64, 32) warps 4 stages 2 gathered")).toBeUndefined();
+    const { attention: made } = attentionOf(
+      make("bf16"),
+      "by wgmma tile (64, 32) warps 4 stages 2",
+    );
+    // Two steps of the tile's own columns, and two before them.
+    expect(windowSteps(made!.directive, made!.form)).toBe(4);
+    const single = composite({ rows: 9, columns: 200, depth: 64, causal: "end", behind: 50 });
+    expect(difference(single, "wgmma tile (64, 32) warps 4 stages 2")).toBeUndefined();
   });
 
   it("a triangle, steps right of it left out, blocks of different length", () => {

@@ -191,7 +191,8 @@ class AttentionLowering {
     const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
     const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
       // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
-      const ends = this.#plan.isTriangular ? [] : [less(trip, trips)];
+      const isOpen = this.#plan.isTriangular && this.#plan.windowTrips === undefined;
+      const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
       into.branch(isTrip, (inside) => {
         const start = firstColumn(this.#plan, tile, trip);

@@ -26,8 +26,8 @@ import {
 import type { Buffer } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
 import { linearScore } from "../../schedule/attention/attention-form.ts";
-import { less } from "../../semantics/condition.ts";
-import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
+import { atMost, type Condition, less } from "../../semantics/condition.ts";
+import { add, constant, type IndexExpr, sub } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
 import { freeze } from "../exchange.ts";
 import { registerTile } from "../tiles.ts";
@@ -153,22 +153,44 @@ export class OnlineSoftmax {
 
   /** Minus infinity where a row does not meet a column, in the trips that have such. */
   #mask(block: Block, place: StepPlace): void {
-    const { maskedTrips, form, isTriangular } = this.#plan;
-    if (maskedTrips === 0) return;
+    const { maskedTrips, maskedFrom, windowTrips, form, isTriangular } = this.#plan;
+    const { ahead, behind, columns } = form;
+    const splat = (own: Block, limit: IndexExpr): Expr =>
+      splatExpr(own.bind(indexValue(limit, "i32")), 2);
+    const first = [less(place.trip, constant(maskedTrips))];
+    this.#keep(block, place, maskedTrips === 0 ? undefined : first, (own, row, at) => {
+      const upTo = (last: IndexExpr): Expr => applyExpr("lessEqual", at, splat(own, last));
+      return [
+        ...(ahead === undefined ? [] : [upTo(add(row, ahead))]),
+        ...(isTriangular ? [] : [upTo(constant(columns - 1))]),
+      ];
+    });
+    if (behind === undefined) return;
+    this.#keep(block, place, [atMost(maskedFrom, place.trip)], (own, row, at) => [
+      applyExpr("lessEqual", splat(own, sub(row, behind)), at),
+    ]);
+    if (windowTrips === undefined) return;
+    const before = [less(place.firstColumn, constant(0))];
+    this.#keep(block, place, before, (own, _, at) => [
+      applyExpr("lessEqual", splat(own, constant(0)), at),
+    ]);
+  }
+
+  /** Scores that pass all tests, where the conditions hold; none: nowhere. */
+  #keep(
+    block: Block,
+    place: StepPlace,
+    conditions: readonly Condition[] | undefined,
+    testsOf: (own: Block, row: IndexExpr, at: Expr) => readonly Expr[],
+  ): void {
+    if (!conditions) return;
     const never = literalExpr(-Infinity, "f32", 2);
-    block.branch([less(place.trip, constant(maskedTrips))], (inside) => {
+    block.branch(conditions, (inside) => {
       this.#eachPair((i, j, half) => {
         const { row, column } = this.#placeOf(place, [i, j, half]);
         const own = inside.inner();
         const at = own.bind(indexValue(column, "i32", 2, 1));
-        const upTo = (last: IndexExpr): Expr =>
-          applyExpr("lessEqual", at, splatExpr(own.bind(indexValue(last, "i32")), 2));
-        const { ahead, columns } = form;
-        const tests = [
-          ...(ahead === undefined ? [] : [upTo(add(row, ahead))]),
-          ...(isTriangular ? [] : [upTo(constant(columns - 1))]),
-        ];
-        const kept = tests.reduce(
+        const kept = testsOf(own, row, at).reduce(
           (value, test) => applyExpr("select", test, value, never),
           this.#pair(own, i, j, half),
         );

@@ -15,7 +15,13 @@ import {
   type AttentionOperand,
   columnName,
 } from "../../schedule/attention/attention-form.ts";
-import { isTriangular, panelElements } from "../../schedule/attention/attention-limits.ts";
+import {
+  isTriangular,
+  panelElements,
+  stepsAhead,
+  stepsOfOne,
+  windowSteps,
+} from "../../schedule/attention/attention-limits.ts";
 import type { AttendDirective } from "../../schedule/directive.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
@@ -62,8 +68,11 @@ export interface AttentionPlan {
   readonly stages: number;
   /** Whether tiles leave out the steps right of the diagonal. */
   readonly isTriangular: boolean;
-  /** Trips in which not all rows meet all columns of the step. */
+  /** Trips of every tile, where those before a band are left out. */
+  readonly windowTrips: number | undefined;
+  /** Trips in which not all rows meet all columns of the step: the first ones, and from one on those behind a band. */
   readonly maskedTrips: number;
+  readonly maskedFrom: number;
   readonly query: Staged;
   readonly key: Staged;
   readonly value: Staged;
@@ -92,7 +101,9 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     warpRows: rows / warps,
     stages,
     isTriangular: triangular,
+    windowTrips: windowSteps(directive, form),
     maskedTrips: maskedTrips(form, directive, triangular),
+    maskedFrom: maskedFrom(form, directive, triangular),
     query: staged(form.query, "queries", [rows, form.depth, 1]),
     key: staged(form.key, "keys", [columns, form.depth, stages]),
     value: staged(form.value, "values", [columns, form.width, stages]),
@@ -112,19 +123,36 @@ function maskedTrips(
   return Math.ceil((isEven ? rows : rows + columns - 2) / columns);
 }
 
+/** The first trip in which a row may not meet a column because it is too far behind. */
+function maskedFrom(
+  form: AttentionForm,
+  directive: AttendDirective,
+  isTriangular: boolean,
+): number {
+  const [tall, wide] = directive.tile;
+  const { behind } = form;
+  // Without a triangle no trip is said to be whole.
+  if (behind === undefined || !isTriangular) return 0;
+  const end = form.rows <= tall ? stepsOfOne(directive, form) : stepsAhead(directive, form);
+  return Math.max(0, end - Math.ceil((tall - 1 - behind) / wide));
+}
+
 /** Trips of a tile: steps that its rows meet. */
-export function tripsOf({ form, rows, columns, ...plan }: AttentionPlan, tile: IndexExpr) {
+export function tripsOf(plan: AttentionPlan, tile: IndexExpr): IndexExpr {
+  return plan.windowTrips === undefined ? stepsUpTo(plan, tile) : constant(plan.windowTrips);
+}
+
+/** Steps from the first column to the last one that a tile's rows meet. */
+function stepsUpTo({ form, rows, columns, ...plan }: AttentionPlan, tile: IndexExpr): IndexExpr {
   const all = Math.ceil(form.columns / columns);
   if (!plan.isTriangular) return constant(all);
-  if (plan.tiles === 1) {
-    return constant(Math.min(all, Math.ceil((rows + form.ahead!) / columns)));
-  }
-  return add(mul(rows / columns, tile), Math.floor((rows + form.ahead! + columns - 1) / columns));
+  if (plan.tiles === 1) return constant(stepsOfOne(plan.directive, form));
+  return add(mul(rows / columns, tile), stepsAhead(plan.directive, form));
 }
 
 /** The first column of a trip of a tile. */
 export function firstColumn(plan: AttentionPlan, tile: IndexExpr, trip: IndexExpr): IndexExpr {
-  return mul(plan.columns, sub(sub(tripsOf(plan, tile), trip), 1));
+  return mul(plan.columns, sub(sub(stepsUpTo(plan, tile), trip), 1));
 }
 
 /** Elements of a row of a panel: what is shorter has no second one. */

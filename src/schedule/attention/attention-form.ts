@@ -72,6 +72,8 @@ export interface AttentionForm {
   readonly scoreReads: readonly Access[];
   /** Columns up to `row + ahead` are met, the others are minus infinity; undefined: all. */
   readonly ahead?: number;
+  /** Columns from `row - behind` on are met, where there is an end ahead as well; undefined: all. */
+  readonly behind?: number;
   /** What becomes of a result in f32 (argument 0, then `finishReads`), a value for each write. */
   readonly finish: readonly ScalarExpr[];
   readonly finishReads: readonly Access[];
@@ -191,6 +193,7 @@ class FormReader {
       score: masked.score,
       scoreReads: scores.reads.map(access),
       ...(masked.ahead !== undefined && { ahead: masked.ahead }),
+      ...(masked.behind !== undefined && { behind: masked.behind }),
       finish: finish.map((e) => substituteScalar(substituteScalar(e, named), names)),
       finishReads: last.finishReads.map((a) => access(inForm(a))),
       writes,
@@ -453,16 +456,36 @@ function scalarKey(e: ScalarExpr): string {
   }
 }
 
-/** Takes off the score that columns far ahead of their row are minus infinity. */
-function causalPart(score: ScalarExpr): { readonly score: ScalarExpr; readonly ahead?: number } {
+interface Band {
+  readonly score: ScalarExpr;
+  readonly ahead?: number;
+  readonly behind?: number;
+}
+
+/** Takes off the score that columns far ahead of their row, or far behind it, are minus infinity. */
+function causalPart(score: ScalarExpr): Band {
   if (score.kind !== "apply" || score.op !== "select") return { score };
   const [condition, kept, other] = score.operands as [ScalarExpr, ScalarExpr, ScalarExpr];
-  const isNever = other.kind === "literal" && other.value === -Infinity;
-  const slack = isNever ? slackOf(condition) : undefined;
-  if (!slack) return { score };
-  const ahead = add(slack, sub(variable(columnName!), variable(rowName!)));
-  const value = constantValue(ahead);
-  return value === undefined ? { score } : { score: kept, ahead: value };
+  if (other.kind !== "literal" || other.value !== -Infinity) return { score };
+  const distance = sub(variable(columnName!), variable(rowName!));
+  const [ends, starts]: [number[], number[]] = [[], []];
+  for (const test of conjuncts(condition)) {
+    const slack = slackOf(test);
+    const [end, start] = [slack && add(slack, distance), slack && sub(slack, distance)].map(
+      (e) => e && constantValue(e),
+    );
+    if (end !== undefined) ends.push(end);
+    else if (start !== undefined) starts.push(start);
+    else return { score };
+  }
+  // Rows that meet nothing are what a band without an end ahead would have.
+  if (ends.length === 0) return { score };
+  const ahead = Math.min(...ends);
+  return { score: kept, ahead, ...(starts.length > 0 && { behind: Math.min(...starts) }) };
+}
+
+function conjuncts(e: ScalarExpr): readonly ScalarExpr[] {
+  return e.kind === "apply" && e.op === "and" ? e.operands.flatMap(conjuncts) : [e];
 }
 
 /** An index expression that is not negative just where the condition holds. */

@@ -64,8 +64,8 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   const unboxed = [query, key, value].find((o) => !o.box);
   if (unboxed) return `a tensor copy finds no tile of ${unboxed.access.tensor}`;
   const mixed = [key, value].find((o) => !o.box!.isWhole);
-  if (mixed && form.columns % columns !== 0)
-    return `behind the lines of ${mixed.access.tensor} there are others, not zeros`;
+  if (mixed && (form.columns % columns !== 0 || windowSteps(d, form) !== undefined))
+    return `beside the lines of ${mixed.access.tensor} there are others, not zeros`;
   if (d.gathered && !mayGather(d, form)) return "no tensor copy stores its results";
   const words = wordsOfThread(d, form);
   if (words <= most) return undefined;
@@ -97,6 +97,34 @@ export function keepsQueries({ depth }: AttentionForm): boolean {
 /** Whether steps right of the diagonal are left out: columns that no row of a tile meets. */
 export function isTriangular(_: AttendDirective, { ahead, rows, columns }: AttentionForm): boolean {
   return ahead !== undefined && ahead >= 0 && ahead <= columns - rows;
+}
+
+/** Steps up to the diagonal's last column, of a tile whose first row is a multiple of the columns of a step. */
+export function stepsAhead({ tile: [rows, columns] }: AttendDirective, { ahead }: AttentionForm) {
+  return Math.floor((rows + ahead! + columns - 1) / columns);
+}
+
+/**
+ * Steps of each tile where those before a band are left out as well, the same number for all; undefined: none is.
+ * Tiles at the start have some before the first column.
+ */
+export function windowSteps(d: AttendDirective, form: AttentionForm): number | undefined {
+  const { behind, rows } = form;
+  if (behind === undefined || !isTriangular(d, form)) return undefined;
+  const [tall, columns] = d.tile;
+  const tiles = Math.ceil(rows / tall);
+  if (tiles === 1) {
+    const before = Math.floor(Math.max(0, -behind) / columns);
+    return before > 0 ? stepsOfOne(d, form) - before : undefined;
+  }
+  const steps = stepsAhead(d, form) + Math.ceil(behind / columns);
+  const most = (tall / columns) * (tiles - 1) + stepsAhead(d, form);
+  return steps < most ? Math.max(1, steps) : undefined;
+}
+
+/** Steps of a triangle that is one tile. */
+export function stepsOfOne({ tile: [rows, wide] }: AttendDirective, form: AttentionForm): number {
+  return Math.min(Math.ceil(form.columns / wide), Math.ceil((rows + form.ahead!) / wide));
 }
 
 /** Bytes of shared memory. */

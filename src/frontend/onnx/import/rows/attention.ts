@@ -91,6 +91,13 @@ function structuralMask(node: NodeView, { query, key, past }: Parts, causal: boo
     if (!past) return { form: "start" as const, mask: undefined };
     if (indexEquals(sub(columns, rows), past)) return { form: "end" as const, mask: undefined };
   }
+  const [left, right] = window as [number, number];
+  // What is ahead is forbidden already; a window behind the last one is the composite's own.
+  if (!lengths && !given && causal && left >= 0 && !node.wants(3)) {
+    if (!past) return { form: "start" as const, behind: left, mask: undefined };
+    if (indexEquals(sub(columns, rows), past))
+      return { form: "end" as const, behind: left, mask: undefined };
+  }
   const [row, column] = positions(node, rows, columns);
   const limit =
     lengths && node.reshape(node.cast(lengths, "i64"), [lengths.type.shape[0]!, one, one, one]);
@@ -100,7 +107,6 @@ function structuralMask(node: NodeView, { query, key, past }: Parts, causal: boo
   const last = node.emit("add", [row, offset], {});
   let mask = limit && node.emit("less", [column, limit], {});
   if (causal) mask = both(node, mask, node.emit("lessEqual", [column, last], {}));
-  const [left, right] = window as [number, number];
   const ahead = node.emit("sub", [column, last], {});
   if (left >= 0)
     mask = both(node, mask, node.emit("lessEqual", [node.splat("i64", -left), ahead], {}));
@@ -152,16 +158,14 @@ function attention(node: NodeView): readonly (Operand | undefined)[] {
   const depth = node.fixedExtent(query.type.shape[3]!, "the head size");
   const scale = attributes.float("scale") ?? 1 / Math.sqrt(depth);
   const softcap = attributes.float("softcap") ?? 0;
-  const { form, mask: structural } = structuralMask(
-    node,
-    parts,
-    attributes.flag("is_causal", false),
-  );
+  const found = structuralMask(node, parts, attributes.flag("is_causal", false));
+  const { form, mask: structural } = found;
   const given = node.optional(3);
   const padded = given && padMask(node, given, key.type.shape[2]!);
   const mask = combineMasks(node, padded, structural);
   const operands = [query, key, value, ...(mask ? [mask] : [])];
-  const attrs = { scale, causal: form, mask: mask !== undefined, softcap };
+  const behind = "behind" in found ? { behind: found.behind } : {};
+  const attrs = { scale, causal: form, ...behind, mask: mask !== undefined, softcap };
   const raw = node.emit("attention", operands, attrs);
   const y = mask ? zeroEmptyRows(node, raw, mask) : raw;
   const joined = node.input(0).type.shape.length === 3 ? joinHeads(node, y) : y;
