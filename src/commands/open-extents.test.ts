@@ -208,12 +208,62 @@ describe("a model that is no graph before its sizes are known", () => {
     await model.dispose();
   });
 
+  it("is specialised to values that it computes, one after another", async () => {
+    const nodes = [
+      { op: "ReduceMax", inputs: ["lengths"], outputs: ["most"], attributes: { keepdims: 0n } },
+      { op: "Range", inputs: ["zero", "most", "one"], outputs: ["steps"] },
+      { op: "Mul", inputs: ["steps", "x"], outputs: ["scaled"] },
+      { op: "ReduceSum", inputs: ["scaled"], outputs: ["sum"], attributes: { keepdims: 0n } },
+      { op: "Cast", inputs: ["sum"], outputs: ["count"], attributes: { to: 7n } },
+      { op: "Unsqueeze", inputs: ["count", "axis"], outputs: ["shape"] },
+      { op: "Expand", inputs: ["sum", "shape"], outputs: ["y"] },
+      { op: "Neg", inputs: ["scaled"], outputs: ["z"] },
+    ];
+    const weights = {
+      zero: tensor("f32", [], [0]),
+      one: tensor("f32", [], [1]),
+      axis: tensor("i64", [1], [0n]),
+    };
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [
+        { name: "lengths", dtype: "f32", shape: ["B"] },
+        { name: "x", dtype: "f32", shape: [] },
+      ],
+      outputs: ["y", "z"],
+      weights,
+      nodes,
+    });
+    const model = unwrap(tryLoad(bytes, { threads: 1 }));
+    for (const [lengths, x] of [
+      [[2, 4], 1],
+      [[3], 2],
+      [[4, 1], 1],
+    ] as const) {
+      const feeds = {
+        lengths: tensor("f32", [lengths.length], Float32Array.from(lengths)),
+        x: tensor("f32", [], Float32Array.of(x)),
+      };
+      const { y, z } = model.run(feeds);
+      const scaled = Array.from({ length: Math.max(...lengths) }, (_, i) => i * x);
+      const sum = scaled.reduce((a, b) => a + b);
+      expect([y!.shape, Array.from(y!.data as Float32Array)]).toEqual([
+        [sum],
+        Array.from({ length: sum }, () => sum),
+      ]);
+      expect(Array.from(z!.data as Float32Array)).toEqual(scaled.map((s) => -s));
+      expect((await model.runAsync(feeds)).y!.shape).toEqual([sum]);
+    }
+    await model.dispose();
+  });
+
   it("is refused where neither helps (ONX013)", () => {
     const nodes = [
       { op: "Cast", inputs: ["x"], outputs: ["shape"], attributes: { to: 7n } },
       { op: "Reshape", inputs: ["x", "shape"], outputs: ["y"] },
     ];
-    const [input] = inputs;
+    // More dimensions than any tensor has.
+    const input = { name: "x", dtype: "f32", shape: [65] } as const;
     const bytes = writeModel({ opset: 18, inputs: [input], outputs: ["y"], weights: {}, nodes });
     expect(tryLoad(bytes)).toMatchObject({ ok: false, diagnostics: [{ code: "ONX013" }] });
   });

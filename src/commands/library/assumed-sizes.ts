@@ -92,6 +92,16 @@ export function assumeSizes(
   return undefined;
 }
 
+/** The first sizes of the table, whether they will do or not. */
+export function firstSizes(source: ModelBytes, given: GivenSizes): GivenSizes["shapes"] {
+  const found = readInterface(source.bytes, givenSizes(given));
+  if (!found.ok) return given.shapes;
+  const open = found.value.graph.symbols.filter((s) => s.min < s.max);
+  const row = rowOf(values[0]!, []);
+  const sizes = open.map((s) => [s.name, within(s, row[placeOf(s.name, found.value)])] as const);
+  return withSizes(given, new Map(sizes));
+}
+
 /** Why the model cannot be compiled as it was imported; undefined where it can. */
 function refusalOf(imported: Result<ImportedModel>): string | undefined {
   if (!imported.ok) return imported.diagnostics.map(formatDiagnostic).join("\n");

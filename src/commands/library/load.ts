@@ -33,8 +33,8 @@ export interface LoadOptions {
   /** For ONNX models: inputs that take over an output of the run before, `{ stateIn: "stateOut" }`. */
   readonly states?: StateLinks;
   /**
-   * For ONNX models with extents that `shapes` leaves without a bound: a program is made for each size
-   * that comes, and at most so many of them are kept, holding at most so many bytes (by default 8 and
+   * For ONNX models with extents that `shapes` leaves without a bound, or in which values of a run decide
+   * shapes and branches: a program is made for each size and such value that comes, and at most so many of them are kept, holding at most so many bytes (by default 8 and
    * 1 GiB; the newest always stays).
    */
   readonly specialise?: Partial<SpecialisationLimits>;

@@ -18,6 +18,10 @@ export interface GivenSizes {
   readonly shapes: ShapeOverrides;
   /** Inputs whose values are fixed when the model is compiled. */
   readonly values?: Readonly<Record<string, Tensor>>;
+  /** See ImportOptions. */
+  readonly computed?: Readonly<Record<string, Tensor>>;
+  readonly outputs?: readonly string[];
+  readonly onUnknown?: (name: string) => void;
 }
 
 export function importBytes(
@@ -28,8 +32,15 @@ export function importBytes(
 }
 
 /** What is given, as the importer takes it. */
-export function givenSizes({ shapes, values }: GivenSizes): GivenSizes {
-  return { shapes, ...(values && { values }) };
+export function givenSizes(given: GivenSizes): GivenSizes {
+  const { shapes, values, computed, outputs, onUnknown } = given;
+  return {
+    shapes,
+    ...(values && { values }),
+    ...(computed && { computed }),
+    ...(outputs && { outputs }),
+    ...(onUnknown && { onUnknown }),
+  };
 }
 
 /** What the model calls its inputs and outputs, in the order of the ports of `graph`. */

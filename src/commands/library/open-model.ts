@@ -337,7 +337,7 @@ function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel
 /** From the bytes of an ONNX model to a graph whose extents have bounds, with its states linked. */
 export function importModel(
   source: ModelBytes,
-  options: Pick<OpenOptions, "shapes" | "values" | "states" | "onPass">,
+  options: GivenSizes & Pick<OpenOptions, "states" | "onPass">,
 ): Result<ImportedModel> {
   options.onPass?.("import");
   const read = importBytes(source, options);

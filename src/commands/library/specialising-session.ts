@@ -1,7 +1,8 @@
 /**
  * A model whose extents nobody bounded: its program is made when the first inputs of a size come, for
- * exactly that size, and kept for the next of it; where small inputs decide what the graph is (a shape, a
- * number of steps, which branch), for exactly their values too. Sizes follow from the shapes of the feeds as they do for
+ * exactly that size, and kept for the next of it; where small values decide what the graph is (a shape, a
+ * number of steps, which branch), for exactly these too: those of inputs, and those that a program of their own
+ * computes first. Sizes follow from the shapes of the feeds as they do for
  * parameters. What is kept is bounded by number and by bytes; the least recently used leaves first, and
  * comes back by being compiled again, to the same program. States would be lost between programs, so that
  * a model with states is not specialised.
@@ -14,12 +15,11 @@ import type { Graph } from "../../graph/graph.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
 import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
 import { memoryBytes } from "../../runtime/storage-sizes.ts";
-import { isIntegerDType } from "../../semantics/dtype.ts";
-import { constantValue, evaluate, variablesOf } from "../../semantics/index-expr.ts";
+import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { RecentValues } from "../../support/recent-values.ts";
-import { assumeSizes } from "./assumed-sizes.ts";
+import { assumeSizes, firstSizes } from "./assumed-sizes.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import { givenSizes, importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
 import { type OpenOptions, openModel, startSession } from "./open-model.ts";
@@ -42,11 +42,19 @@ export interface SpecialiseOptions extends OpenOptions {
 
 /** A program for one size, with what the model calls its inputs and outputs. */
 interface Specialised {
-  readonly session: RunningModel;
-  readonly meta: Pick<ArtifactMeta, "inputs" | "outputs">;
+  readonly session?: RunningModel;
+  readonly meta: Ports;
   /** Of memory that it holds. */
   readonly bytes: number;
+  /**
+   * Set where the whole model cannot be made yet: values that have to be known for it, of which the session
+   * gives those that are computed.
+   */
+  readonly asks?: readonly string[];
 }
+
+type Ports = Pick<ArtifactMeta, "inputs" | "outputs">;
+type Running = Specialised & { readonly session: RunningModel };
 
 type Sizes = ReadonlyMap<string, number>;
 
@@ -79,41 +87,38 @@ function specialiseDeclared(
   if (!found.ok) return undefined;
   const { graph, inputNames, outputs } = found.value;
   const needsSizes = assumeSizes(source, options, { ranges: [], bounded: true }) !== undefined;
-  const deciding = needsSizes ? [] : inputNames.filter((_, i) => mayDecide(graph, i));
-  if (!needsSizes && deciding.length === 0) return undefined;
+  if (!needsSizes && !needsValues(source, options)) return undefined;
   const { inputs } = portNames({ inputNames, outputNames: [] }, graph);
   const meta = { inputs, outputs: outputs.map(({ name }) => ({ name, value: name })) };
   const ports = { ...describePorts(graph, { inputs, outputs: [] }), outputs };
-  const session = new SpecialisingSession(source, options, { graph, meta, deciding });
+  const session = new SpecialisingSession(source, options, { graph, meta, isDeclared: true });
   return ok({ face: { start: { meta }, ports }, session });
 }
 
-/** Elements up to which the values of an input are part of what a program is made for. */
-const mostDecidingElements = 64;
-
-/** Whether an input can be what decides shapes and branches: a few integers or truth values. */
-function mayDecide(graph: Graph, input: number): boolean {
-  const { dtype, shape } = graph.values[graph.inputs[input]!]!.type;
-  const extents = shape.map(constantValue);
-  const count = extents.reduce<number>((n, extent) => n * (extent ?? Infinity), 1);
-  const isCounted = isIntegerDType(dtype) || dtype === "bool";
-  return isCounted && shape.length <= 1 && count <= mostDecidingElements;
+/** Whether values that a run has would make a graph of the model. */
+function needsValues(source: ModelBytes, options: SpecialiseOptions): boolean {
+  const unknown: string[] = [];
+  const shapes = firstSizes(source, options);
+  importBytes(source, { ...options, shapes, onUnknown: (name) => unknown.push(name) });
+  return unknown.length > 0;
 }
 
-interface DeclaredModel {
+interface NamedModel {
   readonly graph: Graph;
-  readonly meta: Specialised["meta"];
-  readonly deciding?: readonly string[];
+  readonly meta: Ports;
+  /** There is no graph yet: the ports are those that the model declares. */
+  readonly isDeclared?: boolean;
 }
+
+/** Programs in a row that tell values which the next one is made for. */
+const mostQuestions = 16;
 
 export class SpecialisingSession implements RunningModel {
   readonly #source: ModelBytes;
   readonly #options: SpecialiseOptions;
   readonly #graph: Graph;
   readonly #meta: Specialised["meta"];
-  /** Inputs that may have to be known before there is a graph, and those that turned out to. */
-  readonly #deciding: readonly string[];
-  #fixed: readonly string[] | undefined;
+  readonly #isDeclared: boolean;
   readonly #kept: RecentValues<Specialised>;
   readonly #ending: Promise<unknown>[] = [];
   #compiled = 0;
@@ -121,14 +126,13 @@ export class SpecialisingSession implements RunningModel {
   constructor(
     source: ModelBytes,
     options: SpecialiseOptions,
-    { graph, meta, deciding = [] }: DeclaredModel,
+    { graph, meta, isDeclared = false }: NamedModel,
   ) {
     this.#source = source;
     this.#options = options;
     this.#graph = graph;
     this.#meta = meta;
-    this.#deciding = deciding;
-    if (deciding.length === 0) this.#fixed = [];
+    this.#isDeclared = isDeclared;
     const { programs, bytes } = options.limits;
     this.#kept = new RecentValues({ values: programs, weight: bytes });
   }
@@ -141,14 +145,17 @@ export class SpecialisingSession implements RunningModel {
   run(feeds: Feeds): Result<Outputs> {
     const found = this.#programFor(feeds);
     if (!found.ok) return found;
-    return this.#named(found.value, found.value.session.run(this.#fed(found.value, feeds)));
+    return this.#named(found.value, found.value.session.run(this.#fed(found.value.meta, feeds)));
   }
 
   async runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
     const found = this.#programFor(feeds);
     if (!found.ok) return found;
     const { session } = found.value;
-    return this.#named(found.value, await session.runAsync(this.#fed(found.value, feeds), signal));
+    return this.#named(
+      found.value,
+      await session.runAsync(this.#fed(found.value.meta, feeds), signal),
+    );
   }
 
   profile(
@@ -157,61 +164,95 @@ export class SpecialisingSession implements RunningModel {
   ): Result<{ readonly outputs: Outputs; readonly kernels: readonly KernelTime[] }> {
     const found = this.#programFor(feeds);
     if (!found.ok) return found;
-    const run = found.value.session.profile(this.#fed(found.value, feeds), now);
+    const run = found.value.session.profile(this.#fed(found.value.meta, feeds), now);
     if (!run.ok) return run;
     const outputs = this.#named(found.value, ok(run.value.outputs));
     return outputs.ok ? ok({ ...run.value, outputs: outputs.value }) : outputs;
   }
 
   poison(): void {
-    for (const { session } of this.#kept.values()) session.poison();
+    for (const { session } of this.#kept.values()) session?.poison();
   }
 
   /** A specialised model has no states. */
   resetStates(): void {}
 
   async dispose(): Promise<void> {
-    this.#ending.push(...this.#kept.clear().map((s) => s.session.dispose()));
+    this.#ending.push(...this.#kept.clear().map(async (s) => s.session?.dispose()));
     await Promise.all(this.#ending);
   }
 
-  #programFor(feeds: Feeds): Result<Specialised> {
+  #programFor(feeds: Feeds): Result<Running> {
     const sizes = this.#sizesOf(feeds);
     if (!sizes.ok) return sizes;
+    const size = [...sizes.value].map(([name, value]) => `${name}=${value}`);
     const shapes = fixedShapes(this.#options.shapes, sizes.value);
-    this.#fixed ??= this.#leastFixed(shapes, feeds);
-    const fixed = this.#fixed ?? this.#deciding;
-    const values = this.#valuesOf(fixed, feeds);
-    const key = [
-      ...[...sizes.value].map(([name, value]) => `${name}=${value}`),
-      ...fixed.map((name) => `${name}=[${values[name]!.data}]`),
-    ].join(",");
+    const known = new Map<string, Tensor>();
+    for (let question = 0; question < mostQuestions; question++) {
+      const key = [...size, ...[...known].map(([name, t]) => `${name}=[${t.data}]`)].join(",");
+      const found = this.#keptAt(key, { ...this.#options, shapes }, known);
+      if (!found.ok) return found;
+      if (!found.value.asks) return found as Result<Running>;
+      const answers = this.#answers(found.value, feeds);
+      if (!answers.ok) return answers;
+      for (const [name, value] of answers.value) known.set(name, value);
+    }
+    return fail(
+      diagnostic("ONX013", `values decide more than ${mostQuestions} times what the model is`, {
+        help: "fix some of them with an input override, or export the model with constants there",
+      }),
+    );
+  }
+
+  #keptAt(
+    key: string,
+    options: SpecialiseOptions,
+    known: ReadonlyMap<string, Tensor>,
+  ): Result<Specialised> {
     const kept = this.#kept.use(key);
     if (kept) return ok(kept);
-    const made = this.#make({ ...this.#options, shapes, values });
+    const made = this.#isDeclared ? this.#makeNext(options, known) : this.#make(options);
     if (!made.ok) return made;
-    this.#compiled++;
+    if (!made.value.asks) this.#compiled++;
     const left = this.#kept.keep(key, made.value, made.value.bytes);
-    this.#ending.push(...left.map((s) => s.session.dispose()));
+    this.#ending.push(...left.map(async (s) => s.session?.dispose()));
     return made;
   }
 
-  /** As few inputs as the model can be imported with at these sizes and values; undefined where it is refused. */
-  #leastFixed(shapes: ShapeOverrides, feeds: Feeds): readonly string[] | undefined {
-    const sets = [[], ...this.#deciding.map((name) => [name]), this.#deciding];
-    const isEnough = (names: readonly string[]): boolean =>
-      importBytes(this.#source, { shapes, values: this.#valuesOf(names, feeds) }).ok;
-    return sets.find(isEnough);
+  /** The whole model where what is known is enough, else what tells the values that are missing. */
+  #makeNext(options: SpecialiseOptions, known: ReadonlyMap<string, Tensor>): Result<Specialised> {
+    const isInput = (name: string): boolean => this.#meta.inputs.some((p) => p.name === name);
+    const fixed = [...known].filter(([name]) => isInput(name));
+    const computed = [...known].filter(([name]) => !isInput(name));
+    const given = {
+      ...options,
+      values: { ...options.values, ...Object.fromEntries(fixed) },
+      computed: Object.fromEntries(computed),
+    };
+    const unknown = new Set<string>();
+    const read = importBytes(this.#source, { ...given, onUnknown: (name) => unknown.add(name) });
+    if (read.ok) return this.#make(given);
+    if (unknown.size === 0) return read;
+    const asks = [...unknown];
+    const outputs = asks.filter((name) => !isInput(name));
+    if (outputs.length === 0) return ok({ asks, meta: { inputs: [], outputs: [] }, bytes: 0 });
+    const made = this.#make({ ...given, outputs });
+    return made.ok ? ok({ ...made.value, asks }, made.warnings) : made;
   }
 
-  /** What was given from the start, and the feeds of these inputs. */
-  #valuesOf(names: readonly string[], feeds: Feeds): Readonly<Record<string, Tensor>> {
-    const ports = this.#meta.inputs.filter((p) => names.includes(p.name));
-    const fed = ports.map((p) => [p.name, feeds[p.value]!] as const);
-    return { ...this.#options.values, ...Object.fromEntries(fed) };
+  /** The values that a program asks for: of the feeds, or what it computes of them. */
+  #answers(
+    { asks = [], session, meta }: Specialised,
+    feeds: Feeds,
+  ): Result<readonly (readonly [string, Tensor])[]> {
+    const ran = session ? session.run(this.#fed(meta, feeds)) : ok<Outputs>({});
+    if (!ran.ok) return ran;
+    const outputs = new Map(meta.outputs.map((p) => [p.name, ran.value[p.value]!]));
+    const inputs = new Map(this.#meta.inputs.map((p) => [p.name, feeds[p.value]!]));
+    return ok(asks.map((name) => [name, outputs.get(name) ?? inputs.get(name)!] as const));
   }
 
-  #make(options: SpecialiseOptions): Result<Specialised> {
+  #make(options: SpecialiseOptions): Result<Running> {
     const opened = openModel(this.#source, options);
     if (opened.ok) {
       const session = startSession(opened.value, options.threads, { gpu: options.gpu });
@@ -249,13 +290,13 @@ export class SpecialisingSession implements RunningModel {
   }
 
   /** Feeds by the names that the values have in the specialised graph; others are its own to refuse. */
-  #fed({ meta }: Specialised, feeds: Feeds): Feeds {
+  #fed(meta: Ports, feeds: Feeds): Feeds {
     const names = new Map(this.#meta.inputs.map((p) => [p.value, p.name]));
     const values = new Map(meta.inputs.map((p) => [p.name, p.value]));
     return Object.fromEntries(
       Object.entries(feeds).flatMap(([value, tensor]) => {
         const name = names.get(value) ?? value;
-        const isFixed = this.#deciding.includes(name) && !values.has(name);
+        const isFixed = names.has(value) && !values.has(name);
         return isFixed ? [] : [[values.get(name) ?? name, tensor] as const];
       }),
     );

@@ -5,6 +5,8 @@
  */
 
 import type { TensorType } from "../../../graph/graph.ts";
+import { constantValue } from "../../../semantics/index-expr.ts";
+import type { Tensor } from "../../../semantics/tensor.ts";
 import {
   attempt,
   type Diagnostic,
@@ -16,7 +18,7 @@ import type { FunctionProto, GraphProto, NodeProto } from "../generated/onnx_pb.
 import { type AttributeMap, Attributes } from "./attributes.ts";
 import type { Emitter } from "./emitter.ts";
 import { NodeView } from "./node-view.ts";
-import { type Bound, describeBound, isOperand } from "./operand.ts";
+import { type Bound, constantOperand, describeBound, isOperand } from "./operand.ts";
 import { findOperator, type OperatorRow } from "./operator-row.ts";
 import { operatorTables } from "./operator-table.ts";
 import { convertStrings, takesStringCodes } from "./string-codes.ts";
@@ -57,6 +59,10 @@ export interface WalkContext {
   readonly call?: AttributeMap;
   /** Nesting of subgraphs and functions. */
   readonly depth: number;
+  /** Values of the model's own graph that stand for what its nodes would compute. */
+  readonly computed: ReadonlyMap<string, Tensor>;
+  /** Told the names of small operands that a node of the model's own graph was refused without knowing. */
+  readonly onUnknown: (name: string) => void;
   /** Nodes of function bodies so far: functions that call others twice grow exponentially. */
   readonly expanded: { nodes: number };
 }
@@ -74,6 +80,16 @@ export function walkNodes(nodes: readonly NodeProto[], scope: Scope, context: Wa
     context.diagnostics.push(...result.diagnostics);
     for (const name of node.output) scope.bind(name, "failed");
   }
+}
+
+/** Elements up to which a value that is computed may be made known. */
+const mostKnownElements = 64;
+
+function isSmall(bound: Bound): boolean {
+  if (bound.kind !== "value") return false;
+  const { shape } = bound.type;
+  const count = shape.reduce<number>((n, e) => n * (constantValue(e) ?? Infinity), 1);
+  return shape.length <= 1 && count <= mostKnownElements;
 }
 
 function convertNode(node: NodeProto, index: number, scope: Scope, context: WalkContext): void {
@@ -132,7 +148,8 @@ function bindResults(
     if (result.kind === "value" && result.home === context.emitter.assembly) {
       result.home.suggestName(result.id, name);
     }
-    if (!scope.bind(name, result)) {
+    const known = context.depth === 0 ? context.computed.get(name) : undefined;
+    if (!scope.bind(name, known ? constantOperand(known, name) : result)) {
       reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
         at,
         help: "every value of an ONNX graph has its own name; export the model again",
@@ -197,6 +214,10 @@ function convertOperator(
       },
       attempt: (body) => attemptQuietly(body, context.diagnostics),
       open: (body, types) => openSubgraph(body, types, call),
+    },
+    onUnknown: (bound) => {
+      const name = node.input[inputs.indexOf(bound)];
+      if (name !== undefined && context.depth === 0 && isSmall(bound)) context.onUnknown(name);
     },
   });
   const result = takesStringCodes(node.opType, inputs)

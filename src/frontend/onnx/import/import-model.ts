@@ -20,7 +20,13 @@ import {
 import { invariant } from "../../../support/invariant.ts";
 import { dtypeOf, onnxTypeName } from "../data-types.ts";
 import type { ReadExternal } from "../external-data.ts";
-import type { GraphProto, ModelProto, TensorProto, ValueInfoProto } from "../generated/onnx_pb.ts";
+import type {
+  GraphProto,
+  ModelProto,
+  NodeProto,
+  TensorProto,
+  ValueInfoProto,
+} from "../generated/onnx_pb.ts";
 import { type InputValue, isTensor, type OutputForm } from "../host-value.ts";
 import { readModelFile } from "../model-file.ts";
 import { readSparseTensor } from "../sparse-tensor.ts";
@@ -44,6 +50,12 @@ export interface ImportOptions {
    */
   readonly values?: Readonly<Record<string, InputValue>>;
   readonly limits?: ModelLimits;
+  /** Values of the graph that are known although nodes would compute them: those of one run. */
+  readonly computed?: Readonly<Record<string, Tensor>>;
+  /** Values to give out in the place of the model's outputs; what they do not need is left out. */
+  readonly outputs?: readonly string[];
+  /** Called with values of few elements that would have to be known, where the model is refused without. */
+  readonly onUnknown?: (name: string) => void;
   /** Elements up to which constant ops are computed at import. */
   readonly foldElements?: number;
   /** How external data is read; without it a model that has some is refused. */
@@ -129,7 +141,7 @@ class ModelImport {
     if (this.#diagnostics.length === 0)
       this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
     this.#checkValues();
-    walkNodes(this.#graph.node, scope, context);
+    walkNodes(this.#nodes(), scope, context);
     const { ids: outputs, forms } = this.#collectOutputs(scope, context.emitter);
     if (this.#diagnostics.length > 0) throw new DiagnosticError(this.#diagnostics);
     this.#warnOfConstraints();
@@ -162,6 +174,12 @@ class ModelImport {
     };
   }
 
+  /** Those that the wanted outputs need. */
+  #nodes(): readonly NodeProto[] {
+    const { outputs } = this.#options;
+    return outputs ? nodesFor(this.#graph, outputs) : this.#graph.node;
+  }
+
   #context(): WalkContext {
     const opsets = readOpsets(this.#proto.opsetImport);
     const opset = opsets.get("");
@@ -179,6 +197,8 @@ class ModelImport {
       diagnostics: this.#diagnostics,
       bindInitializers: (graph, scope) => this.#bindInitializers(graph, scope),
       depth: 0,
+      computed: new Map(Object.entries(this.#options.computed ?? {})),
+      onUnknown: this.#options.onUnknown ?? (() => {}),
       expanded: { nodes: 0 },
     };
   }
@@ -323,7 +343,7 @@ class ModelImport {
       this.#outputNames.push(name);
       return { kind: "output", index: ids.push(id) - 1 };
     };
-    for (const { name } of this.#graph.output) {
+    for (const name of this.#options.outputs ?? this.#graph.output.map((o) => o.name)) {
       const at = `output ${JSON.stringify(name)}`;
       this.#collect(() => {
         const binding = scope.find(name);
@@ -358,6 +378,27 @@ class ModelImport {
     this.#diagnostics.push(...result.diagnostics);
     failed?.();
   }
+}
+
+/** The nodes that lead to some values, in the model's order. */
+function nodesFor({ node }: GraphProto, outputs: readonly string[]): readonly NodeProto[] {
+  const needed = new Set(outputs);
+  const kept = node.toReversed().filter((n) => {
+    if (!n.output.some((name) => needed.has(name))) return false;
+    for (const name of namesRead(n)) needed.add(name);
+    return true;
+  });
+  return kept.toReversed();
+}
+
+/** Operands, those that bodies capture among them. */
+function namesRead({ input, attribute }: NodeProto): readonly string[] {
+  const bodies = attribute.flatMap((a) => (a.g ? [a.g, ...a.graphs] : a.graphs));
+  const captured = bodies.flatMap((body) => [
+    ...body.node.flatMap(namesRead),
+    ...body.output.map((o) => o.name),
+  ]);
+  return [...input, ...captured];
 }
 
 function declaredOutput({ name, type }: ValueInfoProto): DeclaredOutput[] {

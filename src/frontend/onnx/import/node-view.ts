@@ -50,6 +50,8 @@ export interface NodeViewParts {
   readonly emitter: Emitter;
   readonly origin: Origin;
   readonly subgraphs: SubgraphImporter;
+  /** Told what would have to be known, before the node is refused without. */
+  readonly onUnknown: (bound: Bound) => void;
 }
 
 export class NodeView {
@@ -61,6 +63,7 @@ export class NodeView {
   readonly subgraphs: SubgraphImporter;
   readonly inputs: readonly (Bound | undefined)[];
   readonly outputs: readonly string[];
+  readonly onUnknown: (bound: Bound) => void;
 
   constructor(parts: NodeViewParts) {
     this.op = parts.op;
@@ -71,6 +74,7 @@ export class NodeView {
     this.subgraphs = parts.subgraphs;
     this.inputs = parts.inputs;
     this.outputs = parts.outputs;
+    this.onUnknown = parts.onUnknown;
   }
 
   /** The same node with other operands. */
@@ -185,6 +189,7 @@ export class NodeView {
   symbolic(index: number, what: string): readonly SymbolicNumber[] {
     const elements = symbolicElements(this.input(index));
     if (elements) return elements;
+    this.asks(index);
     return reject("ONX013", `operand ${index} (${what}) depends on data, not only on shapes`, {
       at: this.origin.at,
       help: "give the dimensions values (--shape) where it follows from them, fix the value with an input override, or export the model with a constant there",
@@ -255,7 +260,14 @@ export class NodeView {
     });
   }
 
+  /** Says that the value of an operand would have to be known. */
+  asks(index: number): void {
+    const bound = this.inputs[index];
+    if (bound) this.onUnknown(bound);
+  }
+
   #unknown(index: number, what: string, found: string): never {
+    this.asks(index);
     return reject("ONX013", `operand ${index} (${what}) is ${found}, not a constant`, {
       at: this.origin.at,
       help: "fix the value with an override, or export the model with a constant there",

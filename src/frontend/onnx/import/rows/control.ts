@@ -42,6 +42,7 @@ function checkRanks(node: NodeView, bodies: readonly OpenSubgraph[]): void {
     outputs.map((id) => emitter.assembly.typeOf(id).shape.length).join(", "),
   );
   if (ranks[0] === ranks[1]) return;
+  node.asks(0);
   reject("ONX013", `the branches give tensors of rank ${ranks[0]} and ${ranks[1]}`, {
     at: node.origin.at,
     help: "fix the dimensions or inputs that decide the condition with overrides",
@@ -66,6 +67,7 @@ function loop(node: NodeView): readonly Bound[] {
   const plain = node.inputs.every((bound) => bound === undefined || isOperand(bound));
   const copies = plannedCopies(node);
   if (!plain && copies === undefined) {
+    node.asks(0);
     reject("ONX013", "the number of trips of a loop that carries a sequence depends on data", {
       at: node.origin.at,
       help: "fix the inputs that decide it with overrides",
