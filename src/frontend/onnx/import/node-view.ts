@@ -192,7 +192,7 @@ export class NodeView {
     this.asks(index);
     return reject("ONX013", `operand ${index} (${what}) depends on data, not only on shapes`, {
       at: this.origin.at,
-      help: "give the dimensions values (--shape) where it follows from them, fix the value with an input override, or export the model with a constant there",
+      help: "give the dimensions values (--shape) where it follows from them, fix the inputs that decide it (--value), or run the model with its inputs from files: it is computed first then",
     });
   }
 
