@@ -75,6 +75,7 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
       "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 5 teams 2",
     ),
   ],
+  "wgmma parts": [product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2")],
   "wgmma ahead": [
     product("by wgmma tile (128, 64, 64) warps (8, 1) stages 4 swizzle 128 results 1 ahead", {
       behind: "gate",

@@ -102,6 +102,16 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     [16, 4096, 4096],
     "bf16",
   ],
+  [
+    "by wgmma tile (64, 64, 64) warps (4, 1) stages 8 swizzle 128 parts 2",
+    [64, 4096, 4096],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (128, 64, 64) warps (4, 1) stages 6 swizzle 128 parts 4 swapped",
+    [64, 4096, 4096],
+    "f16",
+  ],
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
   // f32 on matrix units is tf32.
   ["by mma tile (128, 128, 32) warps (2, 4) stages 3 swizzle 128", [1000, 776, 328], "f32"],
@@ -353,6 +363,7 @@ function countStatements(kernel: Kernel): PtxCounts {
     wgmmaWaits: 0,
     mma: 0,
     tensorCopies: 0,
+    peerStores: 0,
     asyncCopies: 0,
     matrixLoads: 0,
   };
@@ -364,6 +375,7 @@ function countStatements(kernel: Kernel): PtxCounts {
           if (s.intrinsic.startsWith("wgmma.")) counts.wgmma++;
           if (s.intrinsic.startsWith("mma.")) counts.mma++;
           if (/^bulk\.(load|store)/.test(s.intrinsic)) counts.tensorCopies++;
+          if (s.intrinsic.startsWith("peer.store")) counts.peerStores++;
           if (s.intrinsic === "cp.async") counts.asyncCopies++;
           if (s.intrinsic.startsWith("ldmatrix.")) counts.matrixLoads++;
           if (s.intrinsic.startsWith("wgmma.") && s.completion.kind === "group") {
@@ -449,6 +461,7 @@ const mnemonics: Readonly<Record<keyof PtxCounts, RegExp>> = {
   wgmmaWaits: /\bWARPGROUP\.DEPBAR/g,
   mma: /\b[HIQD]MMA\./g,
   tensorCopies: /\bUTMA(LDG|STG)\b/g,
+  peerStores: /\bSTAS\b/g,
   asyncCopies: /\bLDGSTS\./g,
   matrixLoads: /\bLDSM\./g,
 };

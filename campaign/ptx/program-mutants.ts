@@ -110,7 +110,17 @@ const rules: readonly Rule[] = [
     change: (l) =>
       l.replace(/(sums\[\d+, \d+), ([02])\]/, (_, at, n) => `${at}, ${2 - Number(n)}]`),
   },
-  { what: "copy dropped", line: /^\s*issue (bulk|cp\.async)/, change: drop },
+  {
+    what: "sums to the other block",
+    line: /^\s*issue peer\.store/,
+    change: (l) => l.replace(/in peer (\d+)/, (_, n) => `in peer ${Number(n) === 0 ? 1 : 0}`),
+  },
+  {
+    what: "sums in the place of another block",
+    line: /^\s*issue peer\.store/,
+    change: (l) => l.replace(/(received\d*\[[^,]*), (part\d*),/, "$1, 1 - $2,"),
+  },
+  { what: "copy dropped", line: /^\s*issue (bulk|cp\.async|peer)/, change: drop },
   {
     what: "copy from a row too far",
     line: /^\s*issue bulk\.load/,

@@ -14,6 +14,7 @@
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
 import {
+  exchangedBytes,
   type ProductSide,
   resultColumns,
   resultParts,
@@ -52,6 +53,8 @@ const gatheredShare = 0.8;
 const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
 /** From the last product of a tile to the first of the next one, without what the threads do with sums (H200). */
 const tileTurn = 400;
+/** What an exchange of sums within a cluster takes, and the bytes that a block sends meanwhile (H200). */
+const exchanging = { first: 300, bytesPerNs: 60 } as const;
 /** Warps of a warpgroup, and rows of its instruction. */
 const [groupWarps, groupRows] = [4, 64] as const;
 /** Rounding in the allocation of registers. */
@@ -71,7 +74,7 @@ export function productNanoseconds(
   // A last group that is not full is worked through like the others.
   const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
   const across = Math.ceil(form.columns.extent / columns);
-  const blocks = down * across * form.batch.extent;
+  const blocks = down * across * form.batch.extent * directive.parts;
   if (directive.blocks > 0 && directive.blocks > cores * resident) return Infinity;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
@@ -92,8 +95,8 @@ export function productNanoseconds(
   const active = Math.min(cores, blocks);
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
   const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
-  const steps = Math.ceil(form.depth.extent / depth);
-  const results = rounds * together * active * rows * columns;
+  const steps = Math.ceil(form.depth.extent / depth) / directive.parts;
+  const results = (rounds * together * active * rows * columns) / directive.parts;
   // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
   const reads = (results * form.operandBits) / 8 / limits.memoryBytesPerNs.value;
   const beside = directive.ahead ? reads : 0;
@@ -108,7 +111,7 @@ export function productNanoseconds(
       far / rounds,
     ) + waited;
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
-  const slots = (together * rows * columns * (finish + 2)) / warpThreads;
+  const slots = (together * rows * columns * (finish + 2)) / directive.parts / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
   const isRaw = statement.finish === undefined;
@@ -116,9 +119,16 @@ export function productNanoseconds(
   const stored = (statement.writes.length * results * each) / rounds;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = stored / (share * limits.memoryBytesPerNs.value);
-  if (directive.blocks === 0) return rounds * (round + stores + ends);
+  const exchange = directive.parts > 1 ? exchangeNanoseconds(directive) : 0;
+  if (directive.blocks === 0) return rounds * (round + exchange + stores + ends);
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
   return ends + stores + rounds * perTile({ directive, round, stores, finished });
+}
+
+/** Sums of parts of the depth on their way to the blocks of a cluster that finish them. */
+function exchangeNanoseconds({ tile, parts }: MultiplyDirective): number {
+  const { first, bytesPerNs } = exchanging;
+  return first + (exchangedBytes({ tile }) * (parts - 1)) / parts / bytesPerNs;
 }
 
 /**
@@ -217,13 +227,14 @@ function residentBlocks(
   bytes: number,
   limits: BlockLimits,
 ): number {
-  const { by, tile, warps, stages, results, teams } = directive;
+  const { by, tile, warps, stages, results, teams, parts } = directive;
   const [rows, columns, depth] = tile;
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
   const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
   const staged = stages * (rows + columns) * (depth + pad) * bytes;
-  const shared = staged + (gathered * dtypes[form.result].bits) / 8;
+  const sent = parts > 1 ? exchangedBytes(directive) : 0;
+  const shared = staged + sent + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const needed = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit

@@ -211,6 +211,7 @@ interface Prepared {
   /** Buffer of each operand in another instance of the cluster, for multicast. */
   readonly buffers: readonly string[];
   readonly cells: CellCode | undefined;
+  readonly targets: (leader: Thread) => readonly Instance[];
 }
 
 function compileIntrinsic(s: Issue, names: NameSlots): Code {
@@ -223,7 +224,8 @@ function compileIntrinsic(s: Issue, names: NameSlots): Code {
       : undefined;
   const spans = s.operands.map((o) => compileSpan(o, names));
   const buffers = s.operands.map((o) => (o.kind === "tile" ? o.buffer : ""));
-  const prepared: Prepared = { statement: s, row, spans, buffers, cells };
+  const targets = compileTargets(s, names);
+  const prepared: Prepared = { statement: s, row, spans, buffers, cells, targets };
   if (row.collective === "thread") return { run: (thread) => issueFor(prepared, [thread]) };
   const unit = row.collective;
   return {
@@ -257,7 +259,7 @@ function issueFor(prepared: Prepared, all: readonly Thread[]): void {
     const places = placesOf(prepared, all, leader.instance);
     performTile(row, places, { ...leader.agent, label: row.name, proxy: row.proxy });
   } else if (completion.kind === "group") issueInGroup(prepared, all, completion.group);
-  else issueSignalling(prepared, leader, completion.scope);
+  else for (const target of prepared.targets(leader)) issueSignalling(prepared, leader, target);
 }
 
 function placesOf(prepared: Prepared, all: readonly Thread[], target: Instance): readonly Place[] {
@@ -311,22 +313,34 @@ function issueInGroup(prepared: Prepared, all: readonly Thread[], name: string):
   leader.machine.issue(operation);
 }
 
-function issueSignalling(prepared: Prepared, leader: Thread, scope: "instance" | "cluster"): void {
-  const { row } = prepared;
-  const targets = scope === "cluster" ? leader.instance.cluster : [leader.instance];
-  for (const target of targets) {
-    const cell = phaseCell(prepared.cells!(leader, target));
-    const places = placesOf(prepared, [leader], target);
-    const agent = asyncAgent(row, leader, cell.slot, 0);
-    const bytes = bytesOf(prepared, leader);
-    const perform = (): void => {
-      agent.clock = cell.completed + 1;
-      performTile(row, places, agent);
-      cell.land(bytes);
-      leader.machine.wake(cell.queue);
-    };
-    leader.machine.issue({ agent, perform, done: false });
+/** The instances in which a signalling intrinsic lands. */
+function compileTargets({ completion }: Issue, names: NameSlots): Prepared["targets"] {
+  if (completion.kind !== "signals") return () => [];
+  const { scope, peer } = completion;
+  if (peer === undefined) {
+    return ({ instance }) => (scope === "cluster" ? instance.cluster : [instance]);
   }
+  const rank = compileIndex(peer, names.int);
+  return ({ instance: { cluster }, ints }) => {
+    const target = cluster[rank(ints)];
+    if (!target) raise("outOfBounds", `peer ${rank(ints)} of a cluster of ${cluster.length}`);
+    return [target];
+  };
+}
+
+function issueSignalling(prepared: Prepared, leader: Thread, target: Instance): void {
+  const { row } = prepared;
+  const cell = phaseCell(prepared.cells!(leader, target));
+  const places = placesOf(prepared, [leader], target);
+  const agent = asyncAgent(row, leader, cell.slot, 0);
+  const bytes = bytesOf(prepared, leader);
+  const perform = (): void => {
+    agent.clock = cell.completed + 1;
+    performTile(row, places, agent);
+    cell.land(bytes);
+    leader.machine.wake(cell.queue);
+  };
+  leader.machine.issue({ agent, perform, done: false });
 }
 
 /** What the copy counts: the whole box, the part outside included. */

@@ -76,6 +76,7 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       results: [base, base.replace("results 2", "results 1")],
       blocks: [turns, turns.replace("blocks 8", "blocks 4")],
       teams: [turns.replace("(8, 1)", "(4, 1)"), `${turns.replace("(8, 1)", "(4, 1)")} teams 2`],
+      parts: [base.replace(" results 2", ""), base.replace("results 2", "parts 2")],
       ahead: [base, `${base} ahead`],
       swapped: [base.replace(" results 2", ""), base.replace(" results 2", " swapped")],
     } satisfies Knobs<MultiplyDirective>);

@@ -73,6 +73,8 @@ export interface TileIntrinsic {
   readonly operands: readonly TileOperand[];
   readonly collective: "thread" | "warp" | "copy" | "role";
   readonly completion: "sync" | "group" | "signals";
+  /** It writes into the shared memory of the instance of the cluster that its completion names. */
+  readonly toPeer?: true;
   /**
    * `async`: accesses memory and shared scope past the ordinary path of loads and stores, so that a
    * fence must stand between ordinary writes and it (PTX ISA, "Async proxy").

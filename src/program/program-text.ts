@@ -201,8 +201,9 @@ function printOperand(operand: IntrinsicOperand): string {
 function printCompletion(completion: Completion): string {
   if (completion.kind === "sync") return "sync";
   if (completion.kind === "group") return `group ${completion.group}`;
-  const { counter, index, scope } = completion;
-  return `signals ${counter}${brackets(index)} in ${scope}`;
+  const { counter, index, scope, peer } = completion;
+  const where = peer === undefined ? scope : `peer ${peer.key}`;
+  return `signals ${counter}${brackets(index)} in ${where}`;
 }
 
 /** `load.f32x16 w[j, 0]`, `f32(0)`, `add(a, b)`, `cast.f16.saturate(x)`, `fma.f32(a, b, c)`. */

@@ -214,6 +214,7 @@ function randomSimple(rng: Rng, scope: Scope, { index, at }: Draws): Statement {
           make.syncCompletion,
           { kind: "group", group: "g" },
           { kind: "signals", counter, index: at(), scope: reach },
+          { kind: "signals", counter, index: at(), scope: "instance", peer: index() },
         ] as const),
       ),
     () => ({ kind: "commitGroup", group: "g" }),

@@ -197,7 +197,9 @@ function readCompletion(reader: TextReader): Completion {
   const counter = reader.name();
   const index = readBrackets(reader);
   reader.expect("in");
-  return { kind: "signals", counter, index, scope: readWord(reader, reaches) };
+  const signals = { kind: "signals", counter, index } as const;
+  if (reader.accept("peer")) return { ...signals, scope: "instance", peer: readIndexExpr(reader) };
+  return { ...signals, scope: readWord(reader, reaches) };
 }
 
 function readAwait(reader: TextReader): Statement {

@@ -67,13 +67,14 @@ export type Completion =
   /**
    * After a wait on the phase of the counter that the transferred bytes complete. With scope
    * `cluster` the copy lands at the same place of every instance of the cluster and counts on each
-   * one's own counter (multicast).
+   * one's own counter (multicast); with `peer`, in the instance of that rank alone, on its counter.
    */
   | {
       readonly kind: "signals";
       readonly counter: string;
       readonly index: readonly IndexExpr[];
       readonly scope: "instance" | "cluster";
+      readonly peer?: IndexExpr;
     };
 
 /** How the iterations of a loop run: in order, copied out, or dealt out over a grid axis. */

@@ -319,6 +319,32 @@ function bulkStore(rank: number): TileIntrinsic {
   };
 }
 
+/** Four f32 of a thread. */
+const vector4: FragmentMap = { extents: [4, 1], thread: ix.constant(0), register: e0 };
+
+/** Registers of a thread into another block's shared memory, bytes counted on that one's phase counter (st.async). */
+function peerStore(): TileIntrinsic {
+  const to = operand({ name: "dst", access: "write", dtype: "f32", extents: [4] });
+  return {
+    kind: "tile",
+    name: "peer.store.x4.f32",
+    needs: "cluster",
+    operands: [to, fragment("src", "read", "f32", vector4)],
+    collective: "thread",
+    completion: "signals",
+    toPeer: true,
+    proxy: "ordinary",
+    body: [
+      {
+        kind: "store",
+        buffer: "dst",
+        index: [e0],
+        value: loadOf("src", [e0, ix.constant(0)], "f32"),
+      },
+    ],
+  };
+}
+
 /** A few contiguous elements (4, 8 or 16 bytes) from memory to shared by the thread itself. */
 function asyncCopy(): TileIntrinsic {
   const to = operand({ name: "dst", access: "write", ...any });
@@ -440,6 +466,7 @@ export function tileRows(): readonly TileIntrinsic[] {
     ...ranks.map(bulkLoad),
     ...ranks.map(bulkStore),
     asyncCopy(),
+    peerStore(),
     ...halves.flatMap((dtype) => [
       ...matrixMoves.map((move) => moveMatrix("load", dtype, move)),
       moveMatrix("store", dtype, { side: "left", transposed: false }),

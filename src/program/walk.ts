@@ -88,7 +88,7 @@ export function ownIndices(statement: Statement): readonly IndexExpr[] {
     case "intrinsic":
       return [
         ...statement.operands.flatMap((o) => (o.kind === "tile" ? o.index : [])),
-        ...(statement.completion.kind === "signals" ? statement.completion.index : []),
+        ...completionIndices(statement.completion),
       ];
     case "wait":
       return [...statement.index, statement.value];
@@ -197,7 +197,16 @@ function mapOperand(operand: IntrinsicOperand, change: LeafChange): IntrinsicOpe
 
 function mapCompletion(completion: Completion, index: LeafChange["index"]): Completion {
   if (completion.kind !== "signals") return completion;
-  return { ...completion, index: completion.index.map(index) };
+  const { peer } = completion;
+  const mapped = { ...completion, index: completion.index.map(index) };
+  return peer === undefined ? mapped : { ...mapped, peer: index(peer) };
+}
+
+/** Whose counter, and which cell of it. */
+export function completionIndices(completion: Completion): readonly IndexExpr[] {
+  if (completion.kind !== "signals") return [];
+  const { index, peer } = completion;
+  return peer === undefined ? index : [...index, peer];
 }
 
 export function mapConditions(

@@ -141,6 +141,8 @@ export interface MultiplyDirective {
   readonly blocks: number;
   /** Sets of such warps, which take turns: each multiplies tiles of its own while others store theirs. */
   readonly teams: number;
+  /** Parts of the depth, each a block's of a cluster, which exchange their sums and finish a share of the columns each. */
+  readonly parts: number;
   /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
   readonly swapped: boolean;
   /** Whether threads load what the epilogue reads for each result before they multiply. */

@@ -77,6 +77,16 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by clusters, parts of the depth",
+    {
+      equation: "i k, j k -> i j",
+      left: [40, 456],
+      right: [24, 456],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 parts 2",
+    },
+  ],
+  [
     "by warpgroups, columns as rows",
     {
       equation: "i k, j k -> i j",

@@ -84,6 +84,7 @@ const instructions: Readonly<Record<keyof PtxCounts, string>> = {
   wgmmaWaits: "waits for wgmma",
   mma: "mma",
   tensorCopies: "tensor copies",
+  peerStores: "stores to other blocks",
   asyncCopies: "asynchronous copies",
   matrixLoads: "matrix loads",
 };

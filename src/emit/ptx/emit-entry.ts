@@ -113,6 +113,7 @@ class EntryEmitter {
     wgmmaWaits: 0,
     mma: 0,
     tensorCopies: 0,
+    peerStores: 0,
     asyncCopies: 0,
     matrixLoads: 0,
   };

@@ -36,7 +36,15 @@ test("the pipelined matrix kernel: parameters, shared memory, threads and counts
     cooperative: false,
     staticSharedBytes: 0,
     maxRegisters: 255,
-    counts: { wgmma: 4, wgmmaWaits: 2, mma: 0, tensorCopies: 3, asyncCopies: 0, matrixLoads: 0 },
+    counts: {
+      wgmma: 4,
+      wgmmaWaits: 2,
+      mma: 0,
+      tensorCopies: 3,
+      peerStores: 0,
+      asyncCopies: 0,
+      matrixLoads: 0,
+    },
   });
   expect(kernel!.dynamicSharedBytes).toBe(
     2 * 64 * 64 * 2 + 2 * 8 * 64 * 2 + 64 * 8 * 4 + 32 + 1008,

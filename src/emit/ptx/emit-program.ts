@@ -18,7 +18,7 @@ import { emitEntry, type KernelUse } from "./emit-entry.ts";
 import type { PtxModule } from "./ptx-module.ts";
 
 /** Lowest version whose instructions are used; architectures may ask for a later one. */
-const leastVersion = "8.0";
+const leastVersion = "8.1";
 
 export function emitPtx(program: Program, architecture: GpuArchitecture): Result<PtxModule> {
   return attempt(() => emitProgram(program, architecture));

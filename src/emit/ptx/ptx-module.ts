@@ -58,6 +58,8 @@ export interface PtxCounts {
   readonly mma: number;
   /** cp.async.bulk.tensor: UTMALDG and UTMASTG. */
   readonly tensorCopies: number;
+  /** Vectors that threads store into the shared memory of other blocks. */
+  readonly peerStores: number;
   /** cp.async: LDGSTS. */
   readonly asyncCopies: number;
   /** ldmatrix: LDSM. */

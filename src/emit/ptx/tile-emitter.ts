@@ -130,6 +130,7 @@ export class TileEmitter {
     else if (row.name.startsWith("bulk.load.")) this.#bulkLoad(s, cell);
     else if (row.name.startsWith("bulk.store.")) this.#bulkStore(s);
     else if (row.name === "cp.async") this.#asyncCopy(s);
+    else if (row.name.startsWith("peer.store.")) this.#peerStore(s, cell);
     else if (row.name.startsWith("shuffle.")) this.#shuffle(s, row);
     else if (row.name.startsWith("setmaxnreg.")) this.#setRegisters(row);
     else this.#context.refuse(`intrinsic ${row.name}`);
@@ -409,6 +410,26 @@ export class TileEmitter {
     const operands = [this.#linear(to), `[${map}, {${this.#coordinates(from)}}]`, bar].join(", ");
     code.emit(`${name}${multicast ? ".multicast::cluster" : ""} ${operands}${mask}`);
     this.#parts.counts.tensorCopies++;
+  }
+
+  /** Four words of a thread to the same place of another block, counted there. */
+  #peerStore(s: Issue, cell: CellAddress): void {
+    const { code, scope } = this.#context;
+    const { completion } = s;
+    invariant(completion.kind === "signals" && completion.peer, () => "a store to no peer");
+    const [to, from] = [this.#tile(s, 0), this.#tile(s, 1)];
+    const place = this.#memory(to);
+    const own = spellAddress(this.#context, place, this.#context.address(place, to.index));
+    const rank = scope.register(completion.peer, 32);
+    // Shared memory of a peer lies in one window: places keep their distances.
+    const [at, bar] = [own, cell(completion.counter, completion.index)].map((address) =>
+      address.replace(/%\w+/, (base) => code.op("mapa.shared::cluster.u32", "r", base, rank)),
+    );
+    const words = list(this.#fragment(from, 4));
+    code.emit(
+      `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 ${at}, ${words}, ${bar}`,
+    );
+    this.#parts.counts.peerStores++;
   }
 
   #bulkStore(s: Issue): void {

@@ -29,6 +29,8 @@ export interface ProductPlace extends BlockPlace {
   readonly right: IndexExpr;
   /** Of blocks that go on from tile to tile. */
   readonly turns: Turns | undefined;
+  /** Which part of the depth is the block's, of clusters that have several. */
+  readonly part: IndexExpr | undefined;
 }
 
 /** The tiles of one block in order: the loop's variable, and how many there are. */

@@ -143,6 +143,17 @@ describe("products by blocks", () => {
     expect(difference(narrow, `${stream} blocks 1`)).toBeUndefined();
   });
 
+  it("by clusters whose blocks take a part of the depth each: ragged, two rows of instructions, columns as rows", () => {
+    const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
+    const equation = "i k, j k -> i j";
+    const shape = { equation, left: [40, 200], right: [56, 200], dtype: "bf16" } as const;
+    const tall = stream.replace("64, 32", "128, 16");
+    expect(difference({ ...shape, bias: 56 }, `${stream} parts 2`)).toBeUndefined();
+    expect(difference(shape, `${stream} parts 4`)).toBeUndefined();
+    expect(difference(shape, `${tall} parts 2`)).toBeUndefined();
+    expect(difference({ ...shape, left: [9, 200] }, `${tall} parts 2 swapped`)).toBeUndefined();
+  });
+
   it("by teams of warpgroups that take turns: two of three tiles", () => {
     const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
     const shape = { equation: "i k, j k -> i j", left: [40, 72], right: [72, 72] } as const;
@@ -294,6 +305,7 @@ describe("the directive", () => {
     expect(streamed(`${stream} blocks 2 teams 3`, "j k")).toBe(true);
     expect(streamed(`${stream} blocks 2 teams 4`, "j k")).toBe(false);
     expect(streamed(`${stream} teams 2`, "j k")).toBe(false);
+    expect(streamed(`${stream} parts 16`, "j k")).toBe(false);
     expect(codeOf(`${fits} blocks 2`)).toBe("SCH035");
   });
 

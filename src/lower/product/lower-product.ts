@@ -92,6 +92,7 @@ interface ProductGrid {
   readonly axes: readonly GridAxis[];
   readonly at: readonly [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
   readonly turns: Turns | undefined;
+  readonly part: IndexExpr | undefined;
 }
 
 class ProductLowering {
@@ -130,13 +131,14 @@ class ProductLowering {
       thread: this.#thread,
       ranges: this.#ranges,
       turns: grid.turns,
+      part: grid.part,
     };
   }
 
   /** Tiles by batch, groups of rows, columns and rows within the group: the last moves fastest. */
   #grid(extents: readonly [number, number, number, number]): ProductGrid {
     const { names } = this.#context;
-    const { blocks } = this.#plan.directive;
+    const { blocks, parts } = this.#plan.directive;
     const axis = (name: string, extent: number): GridAxis => {
       this.#ranges.set(name, { min: 0, max: extent - 1 });
       return { name, extent: constant(extent) };
@@ -150,8 +152,12 @@ class ProductLowering {
         axes.push(axis(name, extent));
         return variable(name);
       }) as unknown as ProductGrid["at"];
+      const part = parts > 1 ? names.fresh("part") : undefined;
+      // Blocks of a cluster are neighbours along the last axis.
+      if (part !== undefined) axes.push(axis(part, parts));
       const one = [{ name: names.fresh("block"), extent: constant(1) }];
-      return { axes: axes.length > 0 ? axes : one, at, turns: undefined };
+      const plain = { axes: axes.length > 0 ? axes : one, at, turns: undefined };
+      return { ...plain, part: part === undefined ? undefined : variable(part) };
     }
     const tiles = extents.reduce((a, b) => a * b, 1);
     const [block, turn] = [names.fresh("block"), names.fresh("turn")];
@@ -165,7 +171,12 @@ class ProductLowering {
       at.unshift(i === extents.length - 1 ? rest : mod(rest, extent));
       rest = floorDiv(rest, extent);
     });
-    return { axes, at: at as unknown as ProductGrid["at"], turns: { variable: turn, count } };
+    return {
+      axes,
+      at: at as unknown as ProductGrid["at"],
+      turns: { variable: turn, count },
+      part: undefined,
+    };
   }
 
   kernel(name: string): Kernel {
@@ -183,7 +194,9 @@ class ProductLowering {
   }
 
   #whole(name: string, parts: Pick<Kernel, "buffers" | "counters" | "roles">): Kernel {
-    const grid = { unit: "blocks", axes: this.#axes, clusterSize: 1, resident: false } as const;
+    const { parts: clusterSize } = this.#plan.directive;
+    const unit = clusterSize > 1 ? "clusters" : "blocks";
+    const grid = { unit, axes: this.#axes, clusterSize, resident: false } as const;
     return { name, grid, ...parts, region: this.#region.region.name };
   }
 
@@ -199,7 +212,10 @@ class ProductLowering {
     if (this.#plan.directive.ahead) this.#loadAhead(body, stream.pieces());
     body.push(...stream.multiply());
     if (this.#plan.directive.results > 0) this.#gather(body, stream);
-    else this.#epilogue(body, stream.pieces());
+    else {
+      body.push(...stream.exchange());
+      this.#epilogue(body, stream.pieces());
+    }
     return this.#whole(name, stream.parts(stream.perTile(body.statements)));
   }
 

@@ -49,6 +49,7 @@ export interface ProductPlan {
   /** Rows and columns of one warp. */
   readonly warpRows: number;
   readonly warpColumns: number;
+  /** Along the part of the depth that is a block's. */
   readonly steps: number;
   readonly stages: number;
   readonly left: StagedSide;
@@ -75,7 +76,7 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     threads: 32 * down * across,
     warpRows: rows / down,
     warpColumns: columns / across,
-    steps: Math.ceil(form.depth.extent / depth),
+    steps: Math.ceil(form.depth.extent / depth) / directive.parts,
     stages: directive.stages,
     left: side(form.rows, "left", rows),
     right: side(form.columns, "right", columns),

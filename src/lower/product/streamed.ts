@@ -47,6 +47,7 @@ import {
 } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
+import { type ExchangedSums, exchangeBuffers, exchangeCounter, exchangeSums } from "./exchanged.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer, spelledTypes } from "./plan.ts";
 
 const warpThreads = 32;
@@ -57,7 +58,7 @@ const groupBits = 256;
 const multiplying = "mma";
 const copied = "copies";
 const [gathered, packed] = ["gathered", "packed"];
-const [summed, partial] = ["sums", "partial"];
+const [summed, partial, shared] = ["sums", "partial", "share"];
 /** Sums that are added at once. */
 const together = 4;
 /** Of rows of so many elements of 16 bits. */
@@ -122,6 +123,7 @@ export class StreamedProduct {
         ...[left, right].map((s) => sharedBuffer(this.#plan, s)),
         ...sums,
         ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
+        ...(directive.parts > 1 ? exchangeBuffers(this.#plan, this.#exchanged) : []),
       ],
       counters: [
         phaseCounter(full!, [stages], 1),
@@ -129,6 +131,7 @@ export class StreamedProduct {
         ...(directive.teams > 1
           ? [phaseCounter(order!, [directive.teams], this.copies / directive.teams)]
           : []),
+        ...(directive.parts > 1 ? [exchangeCounter(this.copies)] : []),
       ],
       roles: [
         {
@@ -197,8 +200,8 @@ export class StreamedProduct {
   }
 
   #produce(): readonly Statement[] {
-    const { form, left, right, rows, columns, depth, stages } = this.#plan;
-    const step = variable(this.#step);
+    const { form, left, right, rows, columns, depth, stages, steps } = this.#plan;
+    const step = add(variable(this.#step), mul(steps, this.#place.part ?? 0));
     const slot = this.#slot();
     const bytes = ((rows + columns) * depth * dtypes[form.dtype].bits) / 8;
     const copy = (staged: StagedSide, start: IndexExpr): Statement => {
@@ -437,17 +440,37 @@ export class StreamedProduct {
   }
 
   pieces(): readonly ResultPiece[] {
-    return streamedPieces(this.#plan, variable(this.#place.thread), this.#member);
+    const { part } = this.#place;
+    return streamedPieces(this.#plan, variable(this.#place.thread), this.#member, part);
+  }
+
+  /** Sums of parts of the depth become those of the block's share of the columns. */
+  exchange(): readonly Statement[] {
+    const { part, thread } = this.#place;
+    if (!part) return [];
+    return exchangeSums(this.#plan, this.#exchanged, { rank: part, thread, copy: this.copy });
+  }
+
+  get #exchanged(): ExchangedSums {
+    const [sums, share] = [summed!, shared!];
+    return { sums, share, instructions: this.#instructions, copies: this.copies };
   }
 }
 
-/** Sums as threads of a warpgroup hold them (PTX ISA, "wgmma.mma_async.m64nNk16", accumulator D). */
+/**
+ * Sums as threads of a warpgroup hold them (PTX ISA, "wgmma.mma_async.m64nNk16", accumulator D): all of the
+ * tile's, or the share of the columns that is the block's after an exchange.
+ */
 export function streamedPieces(
   plan: ProductPlan,
   thread: IndexExpr,
   copy: IndexExpr,
+  part?: IndexExpr,
 ): readonly ResultPiece[] {
   const instructions = instructionsOf(plan);
+  const columns = part ? plan.columns / plan.directive.parts : plan.columns;
+  const before = part ? mul(columns, part) : constant(0);
+  const buffer = part ? shared! : summed!;
   const warp = mul(16, floorDiv(thread, 32));
   const inRow = floorDiv(mod(thread, 32), 4);
   const inColumn = mul(2, mod(thread, 4));
@@ -455,12 +478,12 @@ export function streamedPieces(
   const found: ResultPiece[] = [];
   for (let i = 0; i < instructions; i++) {
     for (const half of [0, 1]) {
-      for (let j = 0; j < plan.columns / 8; j++) {
+      for (let j = 0; j < columns / 8; j++) {
         found.push({
           row: add(start, warp, inRow, groupRows * i + 8 * half),
-          column: add(inColumn, 8 * j),
+          column: add(before, inColumn, 8 * j),
           lanes: 2,
-          value: loadExpr(summed!, [i, 4 * j + 2 * half], { dtype: plan.form.sum, lanes: 2 }),
+          value: loadExpr(buffer, [i, 4 * j + 2 * half], { dtype: plan.form.sum, lanes: 2 }),
         });
       }
     }

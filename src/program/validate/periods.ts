@@ -17,7 +17,7 @@ import {
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Statement } from "../statement.ts";
-import { childBodies, exprIndices, ownExprs, visitExpr } from "../walk.ts";
+import { childBodies, completionIndices, exprIndices, ownExprs, visitExpr } from "../walk.ts";
 import type { Facts } from "./facts.ts";
 import type { LaunchView } from "./launch-view.ts";
 
@@ -170,7 +170,7 @@ class PeriodSearch {
         return [...s.index, s.bytes].every((e) => this.#repeats(e));
       case "intrinsic": {
         const { completion } = s;
-        const cells = completion.kind === "signals" ? completion.index : [];
+        const cells = completionIndices(completion);
         const row = findTileIntrinsic(s.intrinsic)!;
         const tiles = s.operands.flatMap((o, i) => {
           const isNear = !row.operands[i]!.scopes.includes("memory");

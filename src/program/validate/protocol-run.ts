@@ -413,7 +413,11 @@ export class ProtocolRun {
     const { completion } = event;
     const [leader] = all;
     if (completion.kind === "signals") {
-      for (const target of this.#targets(leader!, completion.scope === "cluster")) {
+      const all = this.#targets(
+        leader!,
+        completion.scope === "cluster" || event.peer !== undefined,
+      );
+      for (const target of event.peer === undefined ? all : [all[event.peer]!]) {
         this.#signalling(leader!, event, target);
       }
       return;
@@ -476,7 +480,8 @@ export class ProtocolRun {
     const cell = this.#cell(event.place!, target);
     this.#checkPhase(runner, cell, event.text);
     const known = copyOf(runner.known);
-    const by = { slot: cell.slot, clock: cell.completed + 1, known, isAsync: true };
+    const isAsync = event.row.proxy === "async";
+    const by = { slot: cell.slot, clock: cell.completed + 1, known, isAsync };
     for (const touch of event.touches) {
       const moved = touch.write
         ? { ...touch, ranges: touch.ranges.map((r) => elsewhere(r, runner, target)) }

@@ -21,6 +21,7 @@ import type { Kernel } from "../program.ts";
 import type { Expr, Statement } from "../statement.ts";
 import {
   childBodies,
+  completionIndices,
   exprIndices,
   mapBodies,
   ownExprs,
@@ -140,7 +141,7 @@ function ownExpressions(s: Statement): readonly IndexExpr[] {
       const near = !row.operands[i]?.scopes.includes("memory");
       if (o.kind === "tile" && near) found.push(...o.index);
     });
-    if (s.completion.kind === "signals") found.push(...s.completion.index);
+    found.push(...completionIndices(s.completion));
   } else if (s.kind === "wait") found.push(...s.index, mod(s.value, 2));
   else found.push(...ownIndices(s));
   for (const value of ownExprs(s)) visitExpr(value, (e) => found.push(...exprIndices(e)));

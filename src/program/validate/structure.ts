@@ -521,6 +521,11 @@ class KernelCheck {
       const fits =
         counter?.protocol === "phase" && counter.shape.length === s.completion.index.length;
       if (!fits) this.#add("PRG004", `${row.name} signals ${s.completion.counter}`, role);
+      const isToPeer = s.completion.peer !== undefined;
+      if (isToPeer !== (row.toPeer === true))
+        this.#add("PRG004", `${row.name} ${isToPeer ? "goes to a peer" : "names no peer"}`, role);
+      if (isToPeer && this.#kernel.grid.unit !== "clusters")
+        this.#add("PRG005", "a peer in a grid without clusters", role);
     }
     const found = row.operands.map((o, i) =>
       this.#operand(row.name, o, { given: s.operands[i]!, role }),

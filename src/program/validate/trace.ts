@@ -43,6 +43,8 @@ export type TraceEvent =
       readonly touches: readonly Touch[];
       readonly completion: Completion;
       readonly place: CounterPlace | undefined;
+      /** The rank in the cluster of whose counter it is, where that is another instance's. */
+      readonly peer: number | undefined;
       readonly bytes: number;
       readonly text: string;
     }
@@ -530,9 +532,18 @@ class Tracer {
     const { completion } = s;
     const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
     const text = textOf(s);
+    const peer = this.#peer(completion, thread.env);
     const [first] = s.operands;
     const bytes = first ? this.#boxBytes(first) : 0;
-    this.#push(thread, { kind: "tile", row, touches, completion, place, bytes, text });
+    this.#push(thread, { kind: "tile", row, touches, completion, place, peer, bytes, text });
+  }
+
+  #peer(completion: Completion, env: ReadonlyMap<string, number>): number | undefined {
+    if (completion.kind !== "signals" || completion.peer === undefined) return undefined;
+    const rank = this.#value(completion.peer, env);
+    const { clusterSize } = this.#kernel.grid;
+    if (rank < 0 || rank >= clusterSize) this.#outside(`peer ${rank} of ${clusterSize}`);
+    return rank;
   }
 
   /** Of a tile that a warp or a copy of a role moves together only the first thread's word counts. */

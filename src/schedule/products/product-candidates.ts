@@ -9,6 +9,7 @@ import { tf32Products } from "../../target/allowing.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import {
+  exchangedBytes,
   multiplyFault,
   type ProductForm,
   productForm,
@@ -111,6 +112,7 @@ function stagedProducts(
             results: 0,
             blocks: 0,
             teams: 1,
+            parts: 1,
             ahead: false,
             swapped: false,
           } as const;
@@ -170,8 +172,14 @@ function streamedProducts(
           for (const stages of groupStages) {
             const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
             const staged = stages * (rows + columns) * depth * bytes;
-            const shared = staged + (gathered * dtypes[form.result].bits) / 8 + 2048;
+            const results =
+              turns.parts > 1
+                ? exchangedBytes({ tile })
+                : (gathered * dtypes[form.result].bits) / 8;
+            const shared = staged + results + 2048;
             if (shared > target.blocks!.sharedBytesPerBlock) continue;
+            // A ring is not longer than the part of the depth.
+            if (turns.parts > 1 && stages > depthSteps(form, depth) / turns.parts) continue;
             if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
               const swapped = form.isSwapped;
@@ -197,20 +205,33 @@ function streamedProducts(
 const fewSteps = 32;
 
 /**
+ * Parts of the depth in a cluster, and blocks of them for each multiprocessor at most. Clusters of four do not fill
+ * an H200: 32 of them take two rounds on its 132 multiprocessors, 13 us where 64 clusters of two take 8.
+ */
+const partCounts = [2] as const;
+const mostPartBlocks = 1;
+
+/**
  * A block a tile; where there are more tiles than multiprocessors, of little depth, also a block for each of
- * these, with room for all results of a tile. Stages then come round within a tile.
+ * these, with room for all results of a tile. Stages then come round within a tile. Where there are fewer tiles
+ * than multiprocessors, also clusters whose blocks take a part of the depth each.
  */
 function turnsOf(
   how: Pick<MultiplyDirective, "tile" | "warps">,
   form: ProductForm,
   target: Target,
-): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results">[] {
+): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results" | "parts">[] {
   const isGathered = form.unwritable === undefined && resultColumns(how.tile[1]) > 0;
-  const found = [{ blocks: 0, teams: 1, results: isGathered ? gatherings : 0 }];
+  const one = { blocks: 0, teams: 1, parts: 1 } as const;
+  const found = [{ ...one, results: isGathered ? gatherings : 0 }];
   const blocks = target.blocks!.cores;
+  const tiles = productTiles({ ...how, group: 1 }, form);
   const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
-  if (!isShort || productTiles({ ...how, group: 1 }, form) <= blocks) return found;
-  return [...found, { blocks, teams: 1, results: isGathered ? resultParts(how) : 0 }];
+  if (isShort && tiles > blocks)
+    return [...found, { ...one, blocks, results: isGathered ? resultParts(how) : 0 }];
+  const most = target.capabilities.has("cluster") ? mostPartBlocks * blocks : 0;
+  const parts = partCounts.filter((n) => tiles * n <= most);
+  return [...found, ...parts.map((n) => ({ ...one, parts: n, results: 0 }))];
 }
 
 /** Whether a block's tile of so many warps is among those that are tried; `mma`: of elements of 16 bits. */
