@@ -113,7 +113,7 @@ function argumentOf(
         strides: p.strides.map(at),
         box: p.box,
         swizzleBytes: p.swizzleBytes,
-        l2PromotionBytes: 128,
+        l2PromotionBytes: 256,
       });
       if (status !== 0) throw new Error(`tensor map of ${p.name}: status ${status}`);
       return { kind: "bytes", value: map };

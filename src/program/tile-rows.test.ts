@@ -5,7 +5,7 @@ import { allIntrinsics } from "./intrinsic-table.ts";
 test("every fragment deals each element to a place of its own and fills all places", () => {
   for (const row of allIntrinsics()) {
     if (row.kind === "value") continue;
-    const group = row.collective === "warp" ? 32 : 128;
+    const group = { thread: 1, warp: 32, copy: 128, role: 128 }[row.collective];
     for (const { fragment, extents } of row.operands) {
       if (!fragment) continue;
       const [rows, columns] = fragment.extents as [number, number];
