@@ -20,6 +20,8 @@ import { programOf } from "./sample-set.ts";
 export interface MeasuredSet {
   readonly samples: readonly CostSample[];
   readonly halves: readonly (readonly [number, number])[];
+  /** Of each candidate, the schedules of its regions. */
+  readonly schedules: readonly (readonly Schedule[])[];
   /** Prices that need no code. */
   readonly coarse: readonly number[];
 }
@@ -64,6 +66,7 @@ export function measureCandidates(
       ns: timed[i]!.ns,
     })),
     halves: timed.map((t) => t.halves),
+    schedules: candidates,
     coarse: applied.map((regions) =>
       regions.reduce((ns, r) => ns + priceRegion(r, target).estimateNs, 0),
     ),

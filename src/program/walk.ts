@@ -23,6 +23,16 @@ export function exprOperands(expr: Expr): readonly Expr[] {
   }
 }
 
+/** The constant that stands in all lanes of a vector but the first, if one does. */
+export function literalOfRest({
+  operands,
+}: Extract<Expr, { kind: "pack" }>): Extract<Expr, { kind: "literal" }> | undefined {
+  const [, one, ...others] = operands;
+  if (one?.kind !== "literal") return undefined;
+  const isSame = others.every((o) => o.kind === "literal" && Object.is(o.value, one.value));
+  return isSame ? one : undefined;
+}
+
 /** Rebuilds an expression bottom-up. */
 export function mapExpr(expr: Expr, change: (e: Expr) => Expr): Expr {
   switch (expr.kind) {

@@ -5,6 +5,7 @@
  */
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
+import { literalOfRest } from "../../program/walk.ts";
 import { dtypes, isIntegerDType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -163,7 +164,7 @@ export class ValueEmitter {
         );
         break;
       case "pack":
-        this.#fillLanes(e, (lane) => this.push(e.operands[lane]!));
+        this.#pack(e);
         break;
       case "extract":
         invariant(false, () => `extract of ${e.lanes} ${shape} lanes`);
@@ -183,6 +184,26 @@ export class ValueEmitter {
       else f.get(local);
       pushLane(lane);
       pushReplacedLane(f, e.dtype, lane % each);
+      f.set(local);
+    }
+    this.#kept.set(e, locals);
+  }
+
+  /** One element among lanes of a constant is put into a vector of that. */
+  #pack(e: ExprOf<"pack">): void {
+    const rest = literalOfRest(e);
+    if (!rest) {
+      this.#fillLanes(e, (lane) => this.push(e.operands[lane]!));
+      return;
+    }
+    const { f } = this.#context;
+    const locals = this.#context.newLocals(e.dtype, e.lanes);
+    for (const [chunk, local] of locals.entries()) {
+      pushSplatLiteral(f, e.dtype, rest.value);
+      if (chunk === 0) {
+        this.push(e.operands[0]!);
+        pushReplacedLane(f, e.dtype, 0);
+      }
       f.set(local);
     }
     this.#kept.set(e, locals);

@@ -37,6 +37,15 @@ describe("vectors of single lanes", () => {
     expect(frameBytes).toBe(0);
   });
 
+  test("one element among lanes of a constant is put into a register of that", () => {
+    const rest = Array(7).fill("f32(-inf)").join(", ");
+    const { text } = codeOf(`store y[i, 0] = pack(load.f32 x[i, 0], ${rest})`);
+    expect(text.match(/vinsertps/g)).toHaveLength(1);
+    expect(text.match(/vinsertf128/g)).toHaveLength(1);
+    const mixed = codeOf(`store y[i, 0] = pack(load.f32 x[i, 0], f32(1), ${rest.slice(11)})`);
+    expect(mixed.text.match(/vinsertps/g)).toHaveLength(6);
+  });
+
   test("are taken apart in registers", () => {
     const { frameBytes, text } = codeOf(`let v = load.f32x8 x[i, 0]
         store y[i, 0] = extract.6(v)

@@ -28,6 +28,21 @@ export function joinLanes(
   return sized(whole!, bits);
 }
 
+/** A vector whose first lane is a float of its own. */
+export function replaceFirst(
+  f: FunctionCode,
+  whole: Register,
+  first: Register,
+  { bits, evex }: { readonly bits: RegisterBits; readonly evex: boolean },
+): Register {
+  const quad = f.vec(128);
+  f.emit("vinsertps", quad, sized(whole, 128), sized(first, 128), 0);
+  if (bits === 128) return quad;
+  const wide = f.vec(bits);
+  f.emit(evex ? "vinsertf32x4" : "vinsertf128", wide, whole, quad, 0);
+  return wide;
+}
+
 function joinQuad(f: FunctionCode, [first, ...others]: readonly Register[]): Register {
   const isFloat = first!.class === "vec";
   let quad = sized(first!, isFloat ? 128 : 32);

@@ -5,6 +5,7 @@
  */
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
+import { literalOfRest } from "../../program/walk.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { invariant } from "../../support/invariant.ts";
@@ -24,7 +25,7 @@ import { findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
 import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
-import { joinLanes, takeLane } from "./single-lanes.ts";
+import { joinLanes, replaceFirst, takeLane } from "./single-lanes.ts";
 import { patternOfF32, patternOfF64 } from "./vector-code.ts";
 import { findVectorApply, findVectorCast } from "./vector-ops.ts";
 
@@ -162,7 +163,7 @@ export class ValueEmitter {
       case "index":
         return this.#indices(e, chunk);
       case "pack":
-        return this.#filled(e, chunk, (lane) => this.value(e.operands[lane]!));
+        return this.#packed(e, chunk);
       case "extract":
         return this.#context.refuse(`an extract of ${e.lanes} lanes`);
     }
@@ -430,6 +431,20 @@ export class ValueEmitter {
     const r = f.vec(bits);
     f.emit("vmovups", r, offsetBy(slot, bytes * first));
     return r;
+  }
+
+  /** One element among lanes of a constant is put into a register of that. */
+  #packed(e: ExprOf<"pack">, chunk: number): Register {
+    const { f, features } = this.#context;
+    const rest = literalOfRest(e);
+    if (!rest || findHolding(e.dtype) !== "f32") {
+      return this.#filled(e, chunk, (lane) => this.value(e.operands[lane]!));
+    }
+    const place = this.#chunks(e)[chunk]!;
+    const whole = this.#splatLiteral({ ...rest, lanes: e.lanes }, place);
+    if (place.first > 0) return whole;
+    const { bits } = place;
+    return replaceFirst(f, whole, this.value(e.operands[0]!), { bits, evex: features.evex });
   }
 
   /** The lanes of a vector on the stack. */
