@@ -189,9 +189,9 @@ class AttentionLowering {
     softmax.clear(block);
     const trips = simplify(tripsOf(this.#plan, tile), this.#ranges);
     const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
+    // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
+    const isOpen = this.#plan.isTriangular && this.#plan.windowTrips === undefined;
     const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
-      // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
-      const isOpen = this.#plan.isTriangular && this.#plan.windowTrips === undefined;
       const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
       into.branch(isTrip, (inside) => {
@@ -227,9 +227,7 @@ class AttentionLowering {
       products.multiplyValues(body, slot);
     });
     // Zeros for what is past the last trip are still on their way.
-    if (this.#plan.isTriangular) {
-      block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
-    }
+    if (isOpen) block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
     this.#epilogue(block, parts, softmax);
     return block.statements;
   }
