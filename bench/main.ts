@@ -25,6 +25,7 @@ import {
   type FailedCase,
   summarise,
 } from "./report.ts";
+import { PeerLacksKernels } from "./sessions/peer-kernels.ts";
 import { suites } from "./suites/registry.ts";
 import type { BenchCase, ContestCase } from "./suites/suite.ts";
 
@@ -88,15 +89,22 @@ async function runCase(
   }
 }
 
-/** A model that a runtime refuses fails its case; a model that cannot be fetched ends the bench. */
+/**
+ * A model that we refuse fails its case, one that the peer has no kernels for is skipped; a model that cannot be
+ * fetched ends the bench.
+ */
 async function openCase(benchCase: ContestCase): Promise<Contest | FailedCase> {
   try {
     return await benchCase.open();
   } catch (error) {
+    const { case: name, peerName } = benchCase;
+    if (error instanceof PeerLacksKernels) {
+      return { case: name, peerName, kind: "skipped", reason: error.message };
+    }
     const refusal = error instanceof DiagnosticError ? error.diagnostics[0] : undefined;
     if (refusal === undefined || refusal.code.startsWith("FET")) throw error;
     const reason = formatDiagnostic(refusal);
-    return { case: benchCase.case, peerName: benchCase.peerName, kind: "unsupported", reason };
+    return { case: name, peerName, kind: "unsupported", reason };
   }
 }
 
@@ -116,6 +124,7 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
   const wanted = casesWith(cases, line.only);
   const results: BenchRow[] = [];
   const failed: FailedCase[] = [];
+  const skipped: FailedCase[] = [];
   const report = {
     machine: {
       processor: cpus()[0]?.model ?? "unknown processor",
@@ -129,12 +138,14 @@ async function runSuite(line: BenchCommandLine, say: (text: string) => void): Pr
     versions: { node: process.versions.node, ...versions },
     results,
     failed,
+    skipped,
   };
   say(describeMachine(report));
   for (const benchCase of wanted) {
     const row = await runCase(benchCase, line);
-    if ("reason" in row) failed.push(row);
-    else results.push(row);
+    if (!("reason" in row)) results.push(row);
+    else if (row.kind === "skipped") skipped.push(row);
+    else failed.push(row);
     say("reason" in row ? describeFailure(row) : describeRow(row));
   }
   await close?.();

@@ -49,8 +49,9 @@ test("text forms", () => {
     threads: 1,
     clock: "wall",
   };
-  const report = { machine, versions: {}, results: [], failed: [failed] };
+  const report = { machine, versions: {}, results: [], failed: [failed], skipped: [] };
   expect(describeSummary(report)).toBe("no case measured, 1 failed");
+  expect(describeSummary({ ...report, skipped: [failed] })).toMatch(/1 failed {2}skipped 1$/);
   const summary = { geomean: 1.5, worst: 0.9, cases: 2 };
   expect(describeSummary({ ...report, summary })).toBe(
     "geomean 1.500  worst 0.900  cases 2  failed 1",

@@ -23,11 +23,11 @@ export interface BenchRow {
   readonly onlyWorst?: true;
 }
 
-/** A case without a time, and why. */
+/** A case without a time, and why. What is skipped has no peer, and does not count as failed. */
 export interface FailedCase {
   readonly case: string;
   readonly peerName: string;
-  readonly kind: "wrong" | "implausible" | "unsupported" | "slow";
+  readonly kind: "wrong" | "implausible" | "unsupported" | "slow" | "skipped";
   readonly reason: string;
 }
 
@@ -54,6 +54,7 @@ export interface BenchReport {
   readonly versions: Readonly<Record<string, string>>;
   readonly results: readonly BenchRow[];
   readonly failed: readonly FailedCase[];
+  readonly skipped: readonly FailedCase[];
   /** Absent when no case was measured. */
   readonly summary?: BenchSummary | SuiteSummary;
 }
@@ -118,11 +119,13 @@ export function describeFailure(failure: FailedCase): string {
   return `${failure.case}  ${failure.peerName}  ${failure.kind.toUpperCase()}: ${failure.reason}`;
 }
 
-export function describeSummary({ summary, failed }: BenchReport): string {
-  if (summary === undefined) return `no case measured, ${failed.length} failed`;
-  if (!isBenchSummary(summary)) return `${describeFigures(summary)}  failed ${failed.length}`;
+export function describeSummary({ summary, failed, skipped }: BenchReport): string {
+  const left = skipped.length === 0 ? "" : `  skipped ${skipped.length}`;
+  if (summary === undefined) return `no case measured, ${failed.length} failed${left}`;
+  if (!isBenchSummary(summary))
+    return `${describeFigures(summary)}  failed ${failed.length}${left}`;
   const { geomean, worst, cases } = summary;
-  return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}${otherFigures(summary)}  failed ${failed.length}`;
+  return `geomean ${geomean.toFixed(3)}  worst ${worst.toFixed(3)}  cases ${cases}${otherFigures(summary)}  failed ${failed.length}${left}`;
 }
 
 function isBenchSummary(summary: BenchSummary | SuiteSummary): summary is BenchSummary {

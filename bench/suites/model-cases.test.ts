@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Rng } from "../../src/support/rng.ts";
 import { findModel } from "../models/table.ts";
 import { ortNodeRuntime } from "../sessions/ort-node.ts";
+import { PeerLacksKernels } from "../sessions/peer-kernels.ts";
 import { float32Tensor, type Runtime, type Session } from "../sessions/session.ts";
 import { modelCases, sessionContest } from "./model-cases.ts";
 
@@ -44,6 +45,23 @@ describe("model contests", () => {
     expect([opened, released]).toEqual([1, 0]);
     await close();
     expect([opened, released]).toEqual([1, 1]);
+  });
+
+  test("a model that the peer has no kernels for is skipped before ours is compiled", async () => {
+    const refusing = (message: string): Runtime => ({
+      ...ortNodeRuntime(1),
+      name: "peer",
+      open: () => Promise.reject(new Error(message)),
+    });
+    const ours: Runtime = { ...ortNodeRuntime(1), open: () => expect.unreachable() };
+    const lacking = refusing("ERROR_CODE: 9, Could not find an implementation for Sub(14)");
+    const [skipped] = modelCases([ours, lacking], [row]).cases;
+    await expect(skipped!.open()).rejects.toThrow(PeerLacksKernels);
+    await expect(skipped!.open()).rejects.toThrow(
+      "peer has no kernels for the types of ppocr-v2-cls",
+    );
+    const [broken] = modelCases([ours, refusing("out of memory")], [row]).cases;
+    await expect(broken!.open()).rejects.toThrow("out of memory");
   });
 
   test("outputs apart by more than rounding are reported, on the inputs of both", async () => {

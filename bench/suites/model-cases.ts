@@ -12,6 +12,7 @@ import { hintsFor, randomInputs } from "../models/random-inputs.ts";
 import { roundingOf } from "../models/rounding.ts";
 import type { ModelCase, ModelRow } from "../models/table.ts";
 import { countElements, type Rounding, toleranceOf, worstDifference } from "../sessions/compare.ts";
+import { lacksKernels, PeerLacksKernels } from "../sessions/peer-kernels.ts";
 import type { Runtime, Session, Tensors } from "../sessions/session.ts";
 import type { ContestCase } from "./suite.ts";
 
@@ -77,9 +78,23 @@ async function openModel(
   if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
   const rounding = roundingOf(bytes.value);
   if (!rounding.ok) throw new DiagnosticError(rounding.diagnostics);
-  const oursSession = await ours.open(bytes.value, hintsFor(row));
-  const peerSession = await peer.open(bytes.value, hintsFor(row));
-  return { row, rounding: rounding.value, sessions: [oursSession, peerSession] };
+  // The peer first: compiling for nothing takes longer than its refusal.
+  const peerSession = await openPeer(peer, bytes.value, row);
+  try {
+    const oursSession = await ours.open(bytes.value, hintsFor(row));
+    return { row, rounding: rounding.value, sessions: [oursSession, peerSession] };
+  } catch (error) {
+    await peerSession.release();
+    throw error;
+  }
+}
+
+async function openPeer(peer: Runtime, bytes: Uint8Array, row: ModelRow): Promise<Session> {
+  try {
+    return await peer.open(bytes, hintsFor(row));
+  } catch (error) {
+    throw lacksKernels(error) ? new PeerLacksKernels(peer.name, row.name) : error;
+  }
 }
 
 /** The sessions outlive the contest. */
