@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { runnableTargets } from "../../runtime/create-session.ts";
+import { diagnostic } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import { chooseTarget } from "./open-model.ts";
 
@@ -28,18 +29,42 @@ describe("the program of an artifact", () => {
     });
   });
 
-  it.skipIf(!foreign)(
-    "is WebAssembly where its machine code does not run, and that is said",
-    () => {
+  it.skipIf(!foreign).each(["auto", "cpu"])(
+    "is WebAssembly where its machine code does not run, and that is said: %s",
+    (wanted) => {
       const names = [foreign!.name, portable];
-      expect(chooseTarget({ targetNames: names }, "auto")).toMatchObject({
+      expect(chooseTarget({ targetNames: names }, wanted)).toMatchObject({
         ok: true,
         value: { name: portable },
-        warnings: [{ severity: "warning" }],
+        warnings: [{ code: "RUN040", severity: "warning" }],
       });
       expect(chooseTarget({ targetNames: names }, portable)).toMatchObject({ warnings: [] });
     },
   );
+
+  it.each(["auto", "cpu"])(
+    "is WebAssembly where machine code is forbidden, with the reason: %s",
+    (wanted) => {
+      const forbids = diagnostic("RUN052", "this host forbids memory that is executable");
+      const runnable = { names: [portable], reasons: [forbids] };
+      const names = ["x64-avx2", portable];
+      expect(chooseTarget({ targetNames: names }, wanted, runnable)).toMatchObject({
+        ok: true,
+        value: { name: portable },
+        warnings: [{ code: "RUN052", severity: "warning" }],
+      });
+      expect(chooseTarget({ targetNames: names }, portable, runnable)).toMatchObject({
+        warnings: [],
+      });
+    },
+  );
+
+  it("says that there is no machine code to him who asks for it alone", () => {
+    const runnable = { names: ["x64-avx2", portable], reasons: [] };
+    const found = (wanted: string) => chooseTarget({ targetNames: [portable] }, wanted, runnable);
+    expect(found("cpu")).toMatchObject({ warnings: [{ code: "RUN040" }] });
+    expect(found("auto")).toMatchObject({ warnings: [] });
+  });
 
   it("is refused where none runs (CLI002)", () => {
     expect(chosen(["another"], "auto")).toBe("CLI002");

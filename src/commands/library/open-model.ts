@@ -19,7 +19,11 @@ import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
-import { createSession, runnableTargets } from "../../runtime/create-session.ts";
+import {
+  createSession,
+  type RunnableTargets,
+  runnableTargets,
+} from "../../runtime/create-session.ts";
 import { type CudaWish, probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { hashBytes } from "../../runtime/files/hash-bytes.ts";
@@ -224,8 +228,7 @@ function fixedBefore(what: string, option: string): Diagnostic {
 }
 
 /** Names that a wish stands for where a model is compiled, best first. */
-function namesFor(wanted: string): readonly string[] {
-  const runnable = runnableTargets().names;
+function namesFor(wanted: string, runnable = runnableTargets().names): readonly string[] {
   if (wanted === "cpu") return runnable;
   if (wanted === "cuda") return gpuTargets();
   if (wanted !== "auto") return [wanted];
@@ -234,22 +237,27 @@ function namesFor(wanted: string): readonly string[] {
 }
 
 /** The same of an artifact's programs: `auto` is the first that runs here, of a GPU where it has no other. */
-function programOf(targetNames: readonly string[], wanted: string): string | undefined {
+function programOf(
+  targetNames: readonly string[],
+  wanted: string,
+  { names }: RunnableTargets,
+): string | undefined {
   const isThere = (name: string): boolean => targetNames.includes(name);
-  if (wanted !== "auto") return namesFor(wanted).find(isThere);
-  return runnableTargets().names.find(isThere) ?? gpuTargets().find(isThere);
+  if (wanted !== "auto") return namesFor(wanted, names).find(isThere);
+  return names.find(isThere) ?? gpuTargets().find(isThere);
 }
 
-/** The target of a wish that the artifact has programs for. */
+/** The target of a wish that the artifact has programs for, of those that run here. */
 export function chooseTarget(
   { targetNames }: Pick<Container, "targetNames">,
   wanted: string,
+  runnable = runnableTargets(),
 ): Result<Target> {
   if (wanted === "cuda") {
     const features = probeCuda();
     if (!features.ok) return features;
   }
-  const name = programOf(targetNames, wanted);
+  const name = programOf(targetNames, wanted, runnable);
   if (name === undefined) {
     const asked = wanted === "auto" ? "that runs here" : `for target ${spelled(wanted)}`;
     return fail(
@@ -259,7 +267,7 @@ export function chooseTarget(
     );
   }
   const target = targets.get(name);
-  if (target) return ok(target, insteadOfArtifacts(targetNames, wanted, target));
+  if (target) return ok(target, insteadOfMachineCode(targetNames, wanted, target, runnable));
   return fail(
     diagnostic("ART006", `target ${name} is unknown here`, {
       help: "a newer version of Wavetile may know it; optimize the model again",
@@ -278,23 +286,30 @@ const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64",
 /** Why what `cpu` stands for is no machine code here. */
 function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
   if (asked !== "cpu" || found.emitter === "x64") return [];
-  return runnableTargets().reasons.map((d) => ({ ...d, severity: "warning" as const }));
+  return asWarnings(runnableTargets().reasons);
 }
 
-/** Why the machine code that an artifact has is not what runs, where nothing else was asked for. */
-function insteadOfArtifacts(
+/** Why what runs of an artifact is no machine code, where that was asked for or the artifact has some. */
+function insteadOfMachineCode(
   targetNames: readonly string[],
   wanted: string,
   found: Target,
+  { reasons }: RunnableTargets,
 ): readonly Diagnostic[] {
-  if (wanted === "cpu") return insteadOfNative(wanted, found);
+  if ((wanted !== "auto" && wanted !== "cpu") || found.emitter === "x64") return [];
   const native = targetNames.filter((n) => targets.get(n)?.emitter === "x64");
-  if (wanted !== "auto" || found.emitter === "x64" || native.length === 0) return [];
-  const { reasons } = runnableTargets();
-  if (reasons.length > 0) return insteadOfNative("cpu", found);
-  const message = `the artifact's machine code is for ${native.join(", ")}, which this machine does not run`;
+  if (wanted === "auto" && native.length === 0) return [];
+  if (reasons.length > 0) return asWarnings(reasons);
+  const message =
+    native.length === 0
+      ? "the artifact has no machine code"
+      : `the artifact's machine code is for ${native.join(", ")}, which this machine does not run`;
   const help = `its program for ${found.name} runs instead; optimize the model on this machine with --target cpu`;
   return [diagnostic("RUN040", message, { severity: "warning", help })];
+}
+
+function asWarnings(reasons: readonly Diagnostic[]): readonly Diagnostic[] {
+  return reasons.map((d) => ({ ...d, severity: "warning" as const }));
 }
 
 /** Of the GPU here; empty without one. */
