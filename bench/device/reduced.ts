@@ -76,6 +76,12 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     ),
   ],
   "wgmma parts": [product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2")],
+  "wgmma cluster": [
+    product("by wgmma tile (64, 32, 64) warps (4, 1) stages 3 swizzle 128 group 2 cluster 2"),
+    product(
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 group 2 results 1 blocks 4 cluster 2",
+    ),
+  ],
   "wgmma ahead": [
     product("by wgmma tile (128, 64, 64) warps (8, 1) stages 4 swizzle 128 results 1 ahead", {
       behind: "gate",

@@ -112,6 +112,16 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     [64, 4096, 4096],
     "f16",
   ],
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2 cluster 2",
+    [4096, 4096, 4096],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 results 4 blocks 132 cluster 4",
+    [2048, 4096, 256],
+    "f16",
+  ],
   ["by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [257, 511, 1023], "bf16"],
   // f32 on matrix units is tf32.
   ["by mma tile (128, 128, 32) warps (2, 4) stages 3 swizzle 128", [1000, 776, 328], "f32"],

@@ -13,8 +13,9 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
+import { exchangedBytes, sharedSide } from "../schedule/products/product-blocks.ts";
 import {
-  exchangedBytes,
+  type ProductForm,
   type ProductSide,
   resultColumns,
   resultParts,
@@ -91,7 +92,7 @@ export function productNanoseconds(
     limits.warpInstructionsPerNsPerCore.value;
   const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
-  const copied = (rows + columns) * depth * bytes * lines;
+  const copied = broughtRows(directive, form) * depth * bytes * lines;
   const active = Math.min(cores, blocks);
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
   const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
@@ -126,9 +127,9 @@ export function productNanoseconds(
 }
 
 /** Sums of parts of the depth on their way to the blocks of a cluster that finish them. */
-function exchangeNanoseconds({ tile, parts }: MultiplyDirective): number {
+function exchangeNanoseconds(directive: MultiplyDirective): number {
   const { first, bytesPerNs } = exchanging;
-  return first + (exchangedBytes({ tile }) * (parts - 1)) / parts / bytesPerNs;
+  return first + exchangedBytes(directive) / bytesPerNs;
 }
 
 /**
@@ -146,6 +147,13 @@ function perTile(of: {
   const beside = results > 0 && results >= resultParts(directive) ? stores : 0;
   const own = round + finished + stores - beside;
   return Math.max(teams > 1 ? Math.max(round, own / teams) : own, beside);
+}
+
+/** Rows of both tiles that a block brings itself. */
+function broughtRows(directive: MultiplyDirective, form: ProductForm): number {
+  const [rows, columns] = directive.tile;
+  const [own, shared] = sharedSide(directive, form) === "left" ? [columns, rows] : [rows, columns];
+  return own + shared / directive.cluster;
 }
 
 /** Instructions of warps with which a step's copies find their places: streams need none. */
@@ -227,14 +235,13 @@ function residentBlocks(
   bytes: number,
   limits: BlockLimits,
 ): number {
-  const { by, tile, warps, stages, results, teams, parts } = directive;
+  const { by, tile, warps, stages, results, teams } = directive;
   const [rows, columns, depth] = tile;
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
   const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
   const staged = stages * (rows + columns) * (depth + pad) * bytes;
-  const sent = parts > 1 ? exchangedBytes(directive) : 0;
-  const shared = staged + sent + (gathered * dtypes[form.result].bits) / 8;
+  const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const needed = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit

@@ -77,6 +77,7 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       blocks: [turns, turns.replace("blocks 8", "blocks 4")],
       teams: [turns.replace("(8, 1)", "(4, 1)"), `${turns.replace("(8, 1)", "(4, 1)")} teams 2`],
       parts: [base.replace(" results 2", ""), base.replace("results 2", "parts 2")],
+      cluster: [base, `${base} cluster 2`],
       ahead: [base, `${base} ahead`],
       swapped: [base.replace(" results 2", ""), base.replace(" results 2", " swapped")],
     } satisfies Knobs<MultiplyDirective>);

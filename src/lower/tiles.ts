@@ -61,9 +61,13 @@ export function phaseCounter(name: string, shape: readonly number[], arrivals: n
   return { name, scope: "shared", protocol: "phase", shape: extents, arrivals };
 }
 
-/** One arrival at a cell of the block's own counter. */
-export function arrive(counter: string, index: readonly IndexExpr[]): Statement {
-  return { kind: "signal", counter, index, amount: constant(1), scope: "instance" };
+/** One arrival at a cell of the block's own counter, or at those of all blocks of its cluster. */
+export function arrive(
+  counter: string,
+  index: readonly IndexExpr[],
+  scope: "instance" | "cluster" = "instance",
+): Statement {
+  return { kind: "signal", counter, index, amount: constant(1), scope };
 }
 
 /** What one thread, the first or another, does for all. */

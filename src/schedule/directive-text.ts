@@ -82,7 +82,8 @@ export function printDirective(d: Directive): string {
       const blocks = d.blocks === 0 ? "" : ` blocks ${d.blocks}`;
       const teams = d.teams === 1 ? "" : ` teams ${d.teams}`;
       const parts = d.parts === 1 ? "" : ` parts ${d.parts}`;
-      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${parts}${d.ahead ? " ahead" : ""}${d.swapped ? " swapped" : ""}`;
+      const cluster = d.cluster === 1 ? "" : ` cluster ${d.cluster}`;
+      return `multiply ${d.statement} by ${d.by} tile (${tile}) warps (${warps}) stages ${d.stages} swizzle ${d.swizzle}${group}${results}${blocks}${teams}${parts}${cluster}${d.ahead ? " ahead" : ""}${d.swapped ? " swapped" : ""}`;
     }
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
@@ -224,11 +225,12 @@ function readMultiply(reader: TextReader): Directive {
   const blocks = reader.accept("blocks") ? reader.number() : 0;
   const teams = reader.accept("teams") ? reader.number() : 1;
   const parts = reader.accept("parts") ? reader.number() : 1;
+  const cluster = reader.accept("cluster") ? reader.number() : 1;
   const ahead = reader.accept("ahead");
   const swapped = reader.accept("swapped");
   const warps = [down!, across!] as const;
   const shape = { tile, warps, stages, swizzle, group } as const;
-  const how = { results, blocks, teams, parts, ahead, swapped } as const;
+  const how = { results, blocks, teams, parts, cluster, ahead, swapped } as const;
   return { kind: "multiply", statement, by, ...shape, ...how };
 }
 

@@ -143,6 +143,8 @@ export interface MultiplyDirective {
   readonly teams: number;
   /** Parts of the depth, each a block's of a cluster, which exchange their sums and finish a share of the columns each. */
   readonly parts: number;
+  /** Neighbouring blocks that bring the operand they share together, a part each; 1: each its own. */
+  readonly cluster: number;
   /** The columns of the results, which neighbour in memory, are the rows of the tiles. */
   readonly swapped: boolean;
   /** Whether threads load what the epilogue reads for each result before they multiply. */

@@ -87,6 +87,26 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by clusters that bring a tile together",
+    {
+      equation: "i k, j k -> i j",
+      left: [72, 264],
+      right: [40, 264],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 group 2 cluster 2",
+    },
+  ],
+  [
+    "by clusters that bring a tile together, on from tile to tile",
+    {
+      equation: "i k, j k -> i j",
+      left: [136, 136],
+      right: [56, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 results 1 blocks 4 cluster 2",
+    },
+  ],
+  [
     "by warpgroups, columns as rows",
     {
       equation: "i k, j k -> i j",

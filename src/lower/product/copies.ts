@@ -31,6 +31,15 @@ export interface ProductPlace extends BlockPlace {
   readonly turns: Turns | undefined;
   /** Which part of the depth is the block's, of clusters that have several. */
   readonly part: IndexExpr | undefined;
+  /** Of blocks that bring a tile together. */
+  readonly cluster: Cluster | undefined;
+}
+
+/** Blocks that share a side's tile: how many, and which of them this one is. */
+export interface Cluster {
+  readonly size: number;
+  readonly rank: IndexExpr;
+  readonly shares: "left" | "right";
 }
 
 /** The tiles of one block in order: the loop's variable, and how many there are. */

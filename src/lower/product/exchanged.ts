@@ -9,7 +9,7 @@ import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/exp
 import type { Buffer, Counter } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
 import { equal } from "../../semantics/condition.ts";
-import { constant, type IndexExpr, variable } from "../../semantics/index-expr.ts";
+import { add, constant, type IndexExpr, mod, sub, variable } from "../../semantics/index-expr.ts";
 import { groupThreads, onOne, phaseCounter, registerTile, sharedTile } from "../tiles.ts";
 import type { ProductPlan } from "./plan.ts";
 
@@ -43,7 +43,7 @@ export function exchangeBuffers(plan: ProductPlan, given: ExchangedSums): readon
   const { instructions, copies, share } = given;
   const width = shareOf(plan);
   const vectors = (instructions * width) / together;
-  const shape = [copies, plan.directive.parts, vectors, groupThreads, together];
+  const shape = [copies, plan.directive.parts - 1, vectors, groupThreads, together];
   return [sharedTile(received, "f32", shape, 0), registerTile(share, "f32", [instructions, width])];
 }
 
@@ -69,7 +69,8 @@ export function exchangeSums(
         storeTo(given.share, v.to, loadExpr(given.sums, v.from(rank), vector)),
       ),
       other: vectors.map((v) => {
-        const place = [variable(at.copy), at.rank, v.number, variable(at.thread), 0];
+        const slot = slotOf(plan, at.rank, constant(rank));
+        const place = [variable(at.copy), slot, v.number, variable(at.thread), 0];
         const operands = [
           tileAt(received, place, [together]),
           tileAt(given.sums, v.from(rank), [together]),
@@ -83,12 +84,18 @@ export function exchangeSums(
     ...ranks(plan, at, (rank) => ({
       own: [],
       other: vectors.map(({ to, number }) => {
-        const place = [variable(at.copy), rank, number, variable(at.thread), 0];
+        const slot = slotOf(plan, constant(rank), at.rank);
+        const place = [variable(at.copy), slot, number, variable(at.thread), 0];
         const operands = [loadExpr(given.share, to, vector), loadExpr(received, place, vector)];
         return storeTo(given.share, to, { kind: "apply", op: "add", ...vector, operands });
       }),
     })),
   ];
+}
+
+/** Where what a block sends to another lies there: a block has a slot for each of the others. */
+function slotOf({ directive: { parts } }: ProductPlan, from: IndexExpr, to: IndexExpr): IndexExpr {
+  return mod(add(sub(from, to), parts - 1), parts);
 }
 
 interface Vector {

@@ -154,6 +154,13 @@ describe("products by blocks", () => {
     expect(difference({ ...shape, left: [9, 200] }, `${tall} parts 2 swapped`)).toBeUndefined();
   });
 
+  it("by warpgroups in clusters that bring a tile together: of rows, of columns, in turns", () => {
+    const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
+    const shape = { equation: "i k, j k -> i j", left: [72, 72], right: [40, 72] } as const;
+    for (const how of ["cluster 2", "group 2 results 1 blocks 2 cluster 2"])
+      expect(difference({ ...shape, dtype: "bf16" }, `${stream} ${how}`)).toBeUndefined();
+  });
+
   it("by teams of warpgroups that take turns: two of three tiles", () => {
     const stream = "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128";
     const shape = { equation: "i k, j k -> i j", left: [40, 72], right: [72, 72] } as const;
@@ -306,6 +313,7 @@ describe("the directive", () => {
     expect(streamed(`${stream} blocks 2 teams 4`, "j k")).toBe(false);
     expect(streamed(`${stream} teams 2`, "j k")).toBe(false);
     expect(streamed(`${stream} parts 16`, "j k")).toBe(false);
+    expect(streamed(`${stream} cluster 16`, "j k")).toBe(false);
     expect(codeOf(`${fits} blocks 2`)).toBe("SCH035");
   });
 

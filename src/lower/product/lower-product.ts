@@ -13,6 +13,7 @@
 import type { Buffer, GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
+import { sharedSide } from "../../schedule/products/product-blocks.ts";
 import { isOfResult, type ProductSide } from "../../schedule/products/product-form.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
@@ -34,7 +35,7 @@ import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import { copyGroup, groupThreads } from "../tiles.ts";
 import { type Accumulators, accumulatorsOf, type ResultPiece } from "./accumulators.ts";
-import { type ProductPlace, StageCopies, type Turns } from "./copies.ts";
+import { type Cluster, type ProductPlace, StageCopies, type Turns } from "./copies.ts";
 import { type FlatView, flatColumn, flatRow, flattenAccess } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer } from "./plan.ts";
 import { StreamedProduct } from "./streamed.ts";
@@ -93,6 +94,14 @@ interface ProductGrid {
   readonly at: readonly [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
   readonly turns: Turns | undefined;
   readonly part: IndexExpr | undefined;
+  /** The axis along which blocks are neighbours. */
+  readonly nearest: IndexExpr;
+}
+
+function clusterOf({ directive, form }: ProductPlan, nearest: IndexExpr): Cluster | undefined {
+  const { cluster: size } = directive;
+  if (size === 1) return undefined;
+  return { size, rank: mod(nearest, size), shares: sharedSide(directive, form) };
 }
 
 class ProductLowering {
@@ -132,6 +141,7 @@ class ProductLowering {
       ranges: this.#ranges,
       turns: grid.turns,
       part: grid.part,
+      cluster: clusterOf(plan, grid.nearest),
     };
   }
 
@@ -156,8 +166,10 @@ class ProductLowering {
       // Blocks of a cluster are neighbours along the last axis.
       if (part !== undefined) axes.push(axis(part, parts));
       const one = [{ name: names.fresh("block"), extent: constant(1) }];
-      const plain = { axes: axes.length > 0 ? axes : one, at, turns: undefined };
-      return { ...plain, part: part === undefined ? undefined : variable(part) };
+      const given = axes.length > 0 ? axes : one;
+      const nearest = variable(given.at(-1)!.name);
+      const own = part === undefined ? undefined : variable(part);
+      return { axes: given, at, turns: undefined, part: own, nearest };
     }
     const tiles = extents.reduce((a, b) => a * b, 1);
     const [block, turn] = [names.fresh("block"), names.fresh("turn")];
@@ -171,12 +183,9 @@ class ProductLowering {
       at.unshift(i === extents.length - 1 ? rest : mod(rest, extent));
       rest = floorDiv(rest, extent);
     });
-    return {
-      axes,
-      at: at as unknown as ProductGrid["at"],
-      turns: { variable: turn, count },
-      part: undefined,
-    };
+    const turns = { variable: turn, count };
+    const where = at as unknown as ProductGrid["at"];
+    return { axes, at: where, turns, part: undefined, nearest: variable(block) };
   }
 
   kernel(name: string): Kernel {
@@ -194,7 +203,8 @@ class ProductLowering {
   }
 
   #whole(name: string, parts: Pick<Kernel, "buffers" | "counters" | "roles">): Kernel {
-    const { parts: clusterSize } = this.#plan.directive;
+    const { directive } = this.#plan;
+    const clusterSize = directive.parts * directive.cluster;
     const unit = clusterSize > 1 ? "clusters" : "blocks";
     const grid = { unit, axes: this.#axes, clusterSize, resident: false } as const;
     return { name, grid, ...parts, region: this.#region.region.name };

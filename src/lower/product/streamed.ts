@@ -127,7 +127,7 @@ export class StreamedProduct {
       ],
       counters: [
         phaseCounter(full!, [stages], 1),
-        phaseCounter(empty!, [stages], this.copies / directive.teams),
+        phaseCounter(empty!, [stages], (this.copies / directive.teams) * directive.cluster),
         ...(directive.teams > 1
           ? [phaseCounter(order!, [directive.teams], this.copies / directive.teams)]
           : []),
@@ -194,6 +194,11 @@ export class StreamedProduct {
     return { kind: "for", variable: this.#step, extent, mode: { kind: "serial" }, body };
   }
 
+  /** Gives a stage back, to all blocks that copy into it. */
+  #free(index: readonly IndexExpr[]): Statement {
+    return arrive(empty!, index, this.#place.cluster ? "cluster" : "instance");
+  }
+
   /** The stage of a step some steps away. */
   #slot(away = 0): IndexExpr {
     return mod(add(this.#count, away), this.#plan.stages);
@@ -204,17 +209,22 @@ export class StreamedProduct {
     const step = add(variable(this.#step), mul(steps, this.#place.part ?? 0));
     const slot = this.#slot();
     const bytes = ((rows + columns) * depth * dtypes[form.dtype].bits) / 8;
+    const { cluster } = this.#place;
     const copy = (staged: StagedSide, start: IndexExpr): Statement => {
-      const box = [staged.extent, depth];
-      const to = tileAt(staged.buffer, [slot, 0, 0], box);
+      // Each block of a cluster brings a part of the tile that they share, to all of them.
+      const isShared = cluster?.shares === staged.buffer;
+      const extent = isShared ? staged.extent / cluster.size : staged.extent;
+      const first = isShared ? mul(extent, cluster.rank) : constant(0);
+      const box = [extent, depth];
+      const to = tileAt(staged.buffer, [slot, first, 0], box);
       const { tensor, index } = staged.side.access;
       const deep = new Map(this.#place.batch).set(form.depth.loops[0]!.name, mul(depth, step));
-      const from = tileAt(tensor, [start, substitute(index[1]!, deep)], box);
+      const from = tileAt(tensor, [add(start, first), substitute(index[1]!, deep)], box);
       const completion = {
         kind: "signals",
         counter: full!,
         index: [slot],
-        scope: "instance",
+        scope: isShared ? "cluster" : "instance",
       } as const;
       return issue("bulk.load.2d", [to, from], completion);
     };
@@ -261,7 +271,7 @@ export class StreamedProduct {
     const before = isApart ? this.#cleared() : [];
     if (!turns) return [...before, this.#loop(steps), ...done];
     const last = new Map([[this.#step, constant(this.#plan.steps - 1)]]);
-    const freed = isApart ? [] : [arrive(empty!, [substitute(this.#slot(), last)])];
+    const freed = isApart ? [] : [this.#free([substitute(this.#slot(), last)])];
     if (teams === 1)
       return [...before, this.#loop(steps), ...done, ...freed.flatMap((f) => onOne(thread, [f]))];
     // A team that did not wait for the phases of the other's tiles learns of them by being let go.
@@ -301,7 +311,7 @@ export class StreamedProduct {
       conditions: [atMost(1, variable(this.#step))],
       then: [
         { kind: "waitGroup", group: multiplying, pending: 1 },
-        ...onOne(this.#place.thread, [arrive(empty!, [this.#slot(stages - 1)])]),
+        ...onOne(this.#place.thread, [this.#free([this.#slot(stages - 1)])]),
       ],
       else: [],
     });
@@ -326,7 +336,7 @@ export class StreamedProduct {
       pieces.forEach((piece, part) => {
         steps.push({ kind: "waitGroup", group: multiplying, pending: parts - 1 - part });
         if (row + 1 === this.#instructions && part + 1 === parts)
-          steps.push(...onOne(this.#place.thread, [arrive(empty!, [this.#slot()])]));
+          steps.push(...onOne(this.#place.thread, [this.#free([this.#slot()])]));
         steps.push(...this.#added(piece, part));
       });
     }

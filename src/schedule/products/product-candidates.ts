@@ -8,12 +8,11 @@ import { dtypes } from "../../semantics/dtype.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
+import { exchangedBytes, productTiles } from "./product-blocks.ts";
 import {
-  exchangedBytes,
   multiplyFault,
   type ProductForm,
   productForm,
-  productTiles,
   resultColumns,
   resultParts,
   streamedDepth,
@@ -113,6 +112,7 @@ function stagedProducts(
             blocks: 0,
             teams: 1,
             parts: 1,
+            cluster: 1,
             ahead: false,
             swapped: false,
           } as const;
@@ -172,18 +172,15 @@ function streamedProducts(
           for (const stages of groupStages) {
             const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
             const staged = stages * (rows + columns) * depth * bytes;
-            const results =
-              turns.parts > 1
-                ? exchangedBytes({ tile })
-                : (gathered * dtypes[form.result].bits) / 8;
-            const shared = staged + results + 2048;
+            const results = (gathered * dtypes[form.result].bits) / 8;
+            const shared = staged + results + exchangedBytes({ tile, ...turns }) + 2048;
             if (shared > target.blocks!.sharedBytesPerBlock) continue;
             // A ring is not longer than the part of the depth.
             if (turns.parts > 1 && stages > depthSteps(form, depth) / turns.parts) continue;
             if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
               const swapped = form.isSwapped;
-              const d = { tile, warps, stages, swizzle: 128, group, swapped } as const;
+              const d = { tile, warps, stages, swizzle: 128, group, cluster: 1, swapped } as const;
               const how = { kind: "multiply", statement, by: "wgmma", ...d, ...turns } as const;
               // What is read at the end is waited for: it comes before, where registers hold it.
               const early = { ...how, ahead: true };

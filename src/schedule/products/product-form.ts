@@ -20,6 +20,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
+import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
 
 export interface ProductPart {
   readonly loops: readonly Loop[];
@@ -130,7 +131,7 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   const [rows, columns, depth] = d.tile;
   const [down, across] = d.warps;
   const numbers = [
-    ...[...d.tile, ...d.warps, d.stages, d.group, d.teams, d.parts],
+    ...[...d.tile, ...d.warps, d.stages, d.group, d.teams, d.parts, d.cluster],
     ...[d.results + 1, d.blocks + 1],
   ];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
@@ -157,7 +158,11 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
       return `a row of a stage is ${deep} elements, swizzle 128`;
   }
   const fault =
-    gatherFault(d, form) ?? turnFault(d, form) ?? partsFault(d, form) ?? aheadFault(d, form);
+    gatherFault(d, form) ??
+    turnFault(d, form) ??
+    partsFault(d, form) ??
+    clusterFault(d, form) ??
+    aheadFault(d, form);
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
@@ -213,17 +218,6 @@ export function sumsApart({ dtype }: Pick<ProductForm, "dtype">): boolean {
   return isByteFloat(dtype);
 }
 
-/** Tiles of a product: of its batch, its rows and its columns; groups of rows are worked through whole. */
-export function productTiles(
-  { tile, group }: Pick<MultiplyDirective, "tile" | "group">,
-  { rows, columns, batch }: ProductForm,
-): number {
-  const tall = Math.ceil(rows.extent / tile[0]);
-  const together = Math.min(group, tall);
-  const down = together * Math.ceil(tall / together);
-  return batch.extent * down * Math.ceil(columns.extent / tile[1]);
-}
-
 /** Why blocks cannot go on from tile to tile, or warps not take turns with others. */
 function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined {
   const { by, warps, blocks, teams } = d;
@@ -234,28 +228,6 @@ function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined 
   if (blocks > tiles) return `${blocks} blocks for ${tiles} tiles`;
   if (teams * warps[0] > mostGroups * groupWarps) return `${teams} teams of ${warps[0]} warps`;
   return undefined;
-}
-
-/** Blocks of a cluster that every device takes. */
-const mostParts = 8;
-
-/** Bytes of shared memory into which the blocks of a cluster send sums of a tile. */
-export function exchangedBytes({ tile }: Pick<MultiplyDirective, "tile">): number {
-  return 4 * tile[0] * tile[1];
-}
-
-/** Why the blocks of a cluster cannot each take a part of the depth. */
-function partsFault(d: MultiplyDirective, form: ProductForm): string | undefined {
-  const { by, tile, blocks, results, parts } = d;
-  if (parts === 1) return undefined;
-  if (by !== "wgmma" || form.sum !== "f32")
-    return "only warpgroups exchange sums of parts of the depth, of f32";
-  if (blocks > 0 || results > 0) return "blocks that exchange sums take one tile and store it";
-  if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
-  const steps = Math.ceil(form.depth.extent / tile[2]);
-  if (steps % parts !== 0) return `${steps} steps of the depth in ${parts} parts`;
-  const unit = units.wgmma[1] * parts;
-  return tile[1] % unit === 0 ? undefined : `${tile[1]} columns, not a multiple of ${unit}`;
 }
 
 /** Values of a thread up to which an equal share of the registers is enough; operands are half as many as sums. */

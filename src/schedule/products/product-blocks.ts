@@ -1,0 +1,70 @@
+/**
+ * The tiles that blocks take, and what those of a cluster do together in a product by warpgroups: each takes a part of the depth of one
+ * tile (`parts`), or neighbouring tiles bring the operand that they share, a part each (`cluster`).
+ */
+import type { MultiplyDirective } from "../directive.ts";
+import type { ProductForm } from "./product-form.ts";
+
+/** Columns of a warpgroup's instruction come in eights. */
+const instructionColumns = 8;
+/** Blocks of a cluster that every device takes. */
+const mostBlocks = 8;
+
+/** Tiles of a product: of its batch, its rows and its columns; groups of rows are worked through whole. */
+export function productTiles(
+  { tile, group }: Pick<MultiplyDirective, "tile" | "group">,
+  { rows, columns, batch }: ProductForm,
+): number {
+  const tall = Math.ceil(rows.extent / tile[0]);
+  const together = Math.min(group, tall);
+  const down = together * Math.ceil(tall / together);
+  return batch.extent * down * Math.ceil(columns.extent / tile[1]);
+}
+
+/** Bytes of shared memory into which the other blocks of a cluster send a block sums of its tile. */
+export function exchangedBytes({ tile, parts }: Pick<MultiplyDirective, "tile" | "parts">): number {
+  return (4 * tile[0] * tile[1] * (parts - 1)) / parts;
+}
+
+/** Why the blocks of a cluster cannot each take a part of the depth. */
+export function partsFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { by, tile, blocks, results, parts } = d;
+  if (parts === 1) return undefined;
+  if (by !== "wgmma" || form.sum !== "f32")
+    return "only warpgroups exchange sums of parts of the depth, of f32";
+  if (blocks > 0 || results > 0) return "blocks that exchange sums take one tile and store it";
+  if (parts > mostBlocks) return `${parts} parts, of at most ${mostBlocks}`;
+  const steps = Math.ceil(form.depth.extent / tile[2]);
+  if (steps % parts !== 0) return `${steps} steps of the depth in ${parts} parts`;
+  const unit = instructionColumns * parts;
+  return tile[1] % unit === 0 ? undefined : `${tile[1]} columns, not a multiple of ${unit}`;
+}
+
+/** Rows that a swizzle exchanges together. */
+const swizzledRows = 8;
+
+/** Which tile the neighbours of a cluster share: those below each other the columns', others the rows'. */
+export function sharedSide(
+  { tile, group }: Pick<MultiplyDirective, "tile" | "group">,
+  { rows }: Pick<ProductForm, "rows">,
+): "left" | "right" {
+  return Math.min(group, Math.ceil(rows.extent / tile[0])) > 1 ? "right" : "left";
+}
+
+/** Why neighbouring blocks cannot bring a tile together. */
+export function clusterFault(d: MultiplyDirective, form: ProductForm): string | undefined {
+  const { by, tile, group, blocks, teams, parts, cluster } = d;
+  if (cluster === 1) return undefined;
+  if (by !== "wgmma" || teams > 1 || parts > 1)
+    return "only warpgroups without teams and parts bring tiles together";
+  if (cluster > mostBlocks) return `${cluster} blocks together, more than ${mostBlocks}`;
+  const [rows, columns] = tile;
+  const isBelow = sharedSide(d, form) === "right";
+  const tall = Math.min(group, Math.ceil(form.rows.extent / rows));
+  const neighbours = isBelow ? tall : Math.ceil(form.columns.extent / columns);
+  if (neighbours % cluster !== 0) return `${neighbours} neighbours in clusters of ${cluster}`;
+  if ((isBelow ? columns : rows) % (swizzledRows * cluster) !== 0)
+    return `${cluster} parts of a tile that are no multiple of ${swizzledRows} rows`;
+  const isUneven = blocks % cluster !== 0 || (blocks > 0 && productTiles(d, form) % cluster !== 0);
+  return isUneven ? `blocks or tiles that are no multiple of ${cluster}` : undefined;
+}
