@@ -111,7 +111,7 @@ interface NamedModel {
 }
 
 /** Programs in a row that tell values which the next one is made for. */
-const mostQuestions = 16;
+const mostQuestions = 64;
 
 export class SpecialisingSession implements RunningModel {
   readonly #source: ModelBytes;

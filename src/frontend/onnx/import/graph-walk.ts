@@ -5,8 +5,6 @@
  */
 
 import type { TensorType } from "../../../graph/graph.ts";
-import { constantValue } from "../../../semantics/index-expr.ts";
-import type { Tensor } from "../../../semantics/tensor.ts";
 import {
   attempt,
   type Diagnostic,
@@ -17,8 +15,9 @@ import {
 import type { FunctionProto, GraphProto, NodeProto } from "../generated/onnx_pb.ts";
 import { type AttributeMap, Attributes } from "./attributes.ts";
 import type { Emitter } from "./emitter.ts";
+import { type KnownValues, placeWithin } from "./known-values.ts";
 import { NodeView } from "./node-view.ts";
-import { type Bound, constantOperand, describeBound, isOperand } from "./operand.ts";
+import { type Bound, describeBound, isOperand } from "./operand.ts";
 import { findOperator, type OperatorRow } from "./operator-row.ts";
 import { operatorTables } from "./operator-table.ts";
 import { convertStrings, takesStringCodes } from "./string-codes.ts";
@@ -59,10 +58,9 @@ export interface WalkContext {
   readonly call?: AttributeMap;
   /** Nesting of subgraphs and functions. */
   readonly depth: number;
-  /** Values of the model's own graph that stand for what its nodes would compute. */
-  readonly computed: ReadonlyMap<string, Tensor>;
-  /** Told the names of small operands that a node of the model's own graph was refused without knowing. */
-  readonly onUnknown: (name: string) => void;
+  /** Where the walk is, in the names of KnownValues. */
+  readonly place: string;
+  readonly known: KnownValues;
   /** Nodes of function bodies so far: functions that call others twice grow exponentially. */
   readonly expanded: { nodes: number };
 }
@@ -76,20 +74,11 @@ export function walkNodes(nodes: readonly NodeProto[], scope: Scope, context: Wa
   for (const [index, node] of nodes.entries()) {
     if (context.diagnostics.length >= largestProblemCount) return;
     const result = attempt(() => convertNode(node, index, scope, context));
+    if (context.known.isDone) return;
     if (result.ok) continue;
     context.diagnostics.push(...result.diagnostics);
     for (const name of node.output) scope.bind(name, "failed");
   }
-}
-
-/** Elements up to which a value that is computed may be made known. */
-const mostKnownElements = 64;
-
-function isSmall(bound: Bound): boolean {
-  if (bound.kind !== "value") return false;
-  const { shape } = bound.type;
-  const count = shape.reduce<number>((n, e) => n * (constantValue(e) ?? Infinity), 1);
-  return shape.length <= 1 && count <= mostKnownElements;
 }
 
 function convertNode(node: NodeProto, index: number, scope: Scope, context: WalkContext): void {
@@ -105,7 +94,7 @@ function convertNode(node: NodeProto, index: number, scope: Scope, context: Walk
   const inputs = bindings as (Bound | undefined)[];
   const attributes = new Attributes(attributeMap(node, context.call), at);
   const results = body
-    ? callFunction(body, inputs, { attributes, at, context })
+    ? callFunction(body, inputs, { attributes, at, context: within(context, node, 0) })
     : convertOperator(found!, { node, inputs, attributes, at, label, scope, context });
   bindResults(node, results, { scope, at, context });
 }
@@ -148,8 +137,7 @@ function bindResults(
     if (result.kind === "value" && result.home === context.emitter.assembly) {
       result.home.suggestName(result.id, name);
     }
-    const known = context.depth === 0 ? context.computed.get(name) : undefined;
-    if (!scope.bind(name, known ? constantOperand(known, name) : result)) {
+    if (!scope.bind(name, context.known.take(context.place, name, result))) {
       reject("ONX011", `the name ${JSON.stringify(name)} is assigned twice`, {
         at,
         help: "every value of an ONNX graph has its own name; export the model again",
@@ -198,6 +186,7 @@ function convertOperator(
   call: OperatorCall,
 ): readonly (Bound | undefined)[] {
   const { node, inputs, attributes, at, label, scope, context } = call;
+  let copies = 0;
   const view = new NodeView({
     op: node.opType,
     version,
@@ -207,7 +196,8 @@ function convertOperator(
     emitter: context.emitter,
     origin: { at, label },
     subgraphs: {
-      inline: (body, inputs = []) => inlineSubgraph(body, inputs, call),
+      inline: (body, inputs = []) =>
+        inlineSubgraph(body, inputs, { ...call, context: within(context, node, copies++) }),
       find: (name) => {
         const found = scope.find(name);
         return found === "failed" ? undefined : found;
@@ -215,10 +205,7 @@ function convertOperator(
       attempt: (body) => attemptQuietly(body, context.diagnostics),
       open: (body, types) => openSubgraph(body, types, call),
     },
-    onUnknown: (bound) => {
-      const name = node.input[inputs.indexOf(bound)];
-      if (name !== undefined && context.depth === 0 && isSmall(bound)) context.onUnknown(name);
-    },
+    onUnknown: (bound) => context.known.ask(bound),
   });
   const result = takesStringCodes(node.opType, inputs)
     ? convertStrings(view, row.convert)
@@ -238,7 +225,9 @@ function inlineSubgraph(
   const inner = new Scope(scope);
   const nested = deeper(context, at);
   chargeExpansion(context, body.node.length, at);
-  for (const [i, { name }] of body.input.entries()) inner.bind(name, inputs[i]!);
+  for (const [i, { name }] of body.input.entries()) {
+    inner.bind(name, context.known.take(context.place, name, inputs[i]!));
+  }
   nested.bindInitializers(body, inner);
   walkNodes(body.node, inner, nested);
   return collectOutputs(
@@ -329,6 +318,12 @@ function callFunction(
   const call = new Map([...defaults, ...attributes.all]);
   walkNodes(body.node, scope, { ...deeper(context, at), opsets, call });
   return collectOutputs(body.output, scope, at);
+}
+
+/** The place of a body of a node that joins the graph around it. */
+function within(context: WalkContext, { output }: NodeProto, copy: number): WalkContext {
+  const name = output.find((o) => o !== "") ?? "";
+  return { ...context, place: placeWithin(context.place, name, copy) };
 }
 
 function deeper(context: WalkContext, at: string): WalkContext {

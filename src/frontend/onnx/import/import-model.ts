@@ -37,6 +37,7 @@ import { Emitter } from "./emitter.ts";
 import { checkShapeSize } from "./extent-limits.ts";
 import { foldOperations } from "./fold.ts";
 import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
+import { KnownValues, outermost } from "./known-values.ts";
 import { type Bound, constantOperand, isOperand, lazyConstant, type Operand } from "./operand.ts";
 import { newestOpset, oldestOpset } from "./operator-row.ts";
 import { type ShapeOverrides, ShapeOverrideTable } from "./shape-override.ts";
@@ -50,7 +51,7 @@ export interface ImportOptions {
    */
   readonly values?: Readonly<Record<string, InputValue>>;
   readonly limits?: ModelLimits;
-  /** Values of the graph that are known although nodes would compute them: those of one run. */
+  /** Values that are known although nodes would compute them: those of one run, by the names of KnownValues. */
   readonly computed?: Readonly<Record<string, Tensor>>;
   /** Values to give out in the place of the model's outputs; what they do not need is left out. */
   readonly outputs?: readonly string[];
@@ -117,6 +118,7 @@ class ModelImport {
   readonly #diagnostics: Diagnostic[] = [];
   readonly #stored = new Map<string, () => Tensor>();
   readonly #assembly: Assembly;
+  readonly #known: KnownValues;
   readonly #dimensions: ShapeOverrideTable;
   readonly #dimensionNames = new Set<string>();
   readonly #inputNames: string[] = [];
@@ -129,6 +131,7 @@ class ModelImport {
     this.#options = options;
     this.#warn = warn;
     this.#assembly = new Assembly(new SymbolScope(), this.#stored);
+    this.#known = new KnownValues(this.#assembly, options);
     this.#dimensions = new ShapeOverrideTable(options.shapes ?? {}, this.#assembly.symbols);
   }
 
@@ -142,6 +145,8 @@ class ModelImport {
       this.#diagnostics.push(...this.#dimensions.unused([...this.#dimensionNames]));
     this.#checkValues();
     walkNodes(this.#nodes(), scope, context);
+    // What nodes were refused for that come after all that is wanted.
+    if (this.#known.isDone) this.#diagnostics.length = 0;
     const { ids: outputs, forms } = this.#collectOutputs(scope, context.emitter);
     if (this.#diagnostics.length > 0) throw new DiagnosticError(this.#diagnostics);
     this.#warnOfConstraints();
@@ -197,8 +202,8 @@ class ModelImport {
       diagnostics: this.#diagnostics,
       bindInitializers: (graph, scope) => this.#bindInitializers(graph, scope),
       depth: 0,
-      computed: new Map(Object.entries(this.#options.computed ?? {})),
-      onUnknown: this.#options.onUnknown ?? (() => {}),
+      place: "",
+      known: this.#known,
       expanded: { nodes: 0 },
     };
   }
@@ -258,7 +263,8 @@ class ModelImport {
       if (bound) continue;
       this.#collect(
         () => {
-          scope.bind(input.name, this.#givenValue(input) ?? this.#graphInput(input, at));
+          const bound = this.#givenValue(input) ?? this.#graphInput(input, at);
+          scope.bind(input.name, this.#known.take("", input.name, bound));
         },
         () => scope.bind(input.name, "failed"),
       );
@@ -346,7 +352,7 @@ class ModelImport {
     for (const name of this.#options.outputs ?? this.#graph.output.map((o) => o.name)) {
       const at = `output ${JSON.stringify(name)}`;
       this.#collect(() => {
-        const binding = scope.find(name);
+        const binding = this.#known.find(name) ?? scope.find(name);
         if (binding === "failed") return;
         if (!binding) {
           reject("ONX010", `output ${JSON.stringify(name)} is not defined`, {
@@ -382,7 +388,7 @@ class ModelImport {
 
 /** The nodes that lead to some values, in the model's order. */
 function nodesFor({ node }: GraphProto, outputs: readonly string[]): readonly NodeProto[] {
-  const needed = new Set(outputs);
+  const needed = new Set(outputs.map(outermost));
   const kept = node.toReversed().filter((n) => {
     if (!n.output.some((name) => needed.has(name))) return false;
     for (const name of namesRead(n)) needed.add(name);

@@ -4,7 +4,7 @@ import type { TensorType } from "../../../../graph/graph.ts";
 import { tensorType } from "../../../../graph/tensor-type.ts";
 import { constant, constantValue, type IndexExpr } from "../../../../semantics/index-expr.ts";
 import { toRef } from "../../../../semantics/tensor.ts";
-import { DiagnosticError, reject } from "../../../../support/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, reject } from "../../../../support/diagnostic.ts";
 import type { GraphProto } from "../../generated/onnx_pb.ts";
 import type { NodeView } from "../node-view.ts";
 import {
@@ -29,11 +29,21 @@ function branch(node: NodeView): readonly Bound[] {
     const taken = node.numbers(0, "the condition")[0] !== 0;
     return node.subgraphs.inline(taken ? thenBody : elseBody);
   }
-  const bodies = [node.subgraphs.open(thenBody, []), node.subgraphs.open(elseBody, [])];
+  const opened = node.subgraphs.attempt(() =>
+    [thenBody, elseBody].map((body) => node.subgraphs.open(body, [])),
+  );
+  if (!opened.ok) return askFor(node, opened.diagnostics);
+  const bodies = opened.value;
   checkRanks(node, bodies);
   const { graphs, captures } = closeSubgraphs(bodies, node.origin);
   const attrs = { then: graphs[0]!, else: graphs[1]! };
   return node.emitAll("if", [node.reshape(condition, []), ...captures], attrs);
+}
+
+/** What a body is refused without knowing can be asked for where it joins the graph: with operand 0 known. */
+function askFor(node: NodeView, diagnostics: readonly Diagnostic[]): never {
+  if (diagnostics.some((d) => d.code === "ONX013")) node.asks(0);
+  throw new DiagnosticError(diagnostics);
 }
 
 /** Exporters squeeze an axis only if its extent is 1: such an If has to be decided at import. */
@@ -65,36 +75,46 @@ function loop(node: NodeView): readonly Bound[] {
   const body = node.attributes.graph("body");
   if (!body) node.refuse("a Loop without a body", "one body");
   const plain = node.inputs.every((bound) => bound === undefined || isOperand(bound));
-  const copies = plannedCopies(node);
-  if (!plain && copies === undefined) {
+  const trips = knownTrips(node);
+  if (!plain && trips === undefined) {
     node.asks(0);
     reject("ONX013", "the number of trips of a loop that carries a sequence depends on data", {
       at: node.origin.at,
       help: "fix the inputs that decide it with overrides",
     });
   }
-  if (!plain) return unroll(node, body, copies!);
+  if (!plain) return unroll(node, body, trips!);
   const repeated = node.subgraphs.attempt(() => repeat(node, body));
   if (repeated.ok) return repeated.value;
-  if (copies !== undefined) return unroll(node, body, copies);
-  throw new DiagnosticError(repeated.diagnostics);
+  return trips === undefined
+    ? askFor(node, repeated.diagnostics)
+    : unroll(node, body, trips, repeated.diagnostics);
 }
 
-/** Trips at most, if that is known and small; the condition may end the loop before. */
-function plannedCopies(node: NodeView): number | undefined {
+/** Trips at most, if that is known; the condition may end the loop before. */
+function knownTrips(node: NodeView): number | undefined {
   const given = node.optional(0);
-  if (!given) return largestUnroll;
+  if (!given) return Infinity;
   const [known] = symbolicElements(given) ?? [];
-  const trips = known && constantValue(integerOf(known) ?? known.numerator);
-  return trips !== undefined && trips <= largestUnroll ? trips : undefined;
+  return known && constantValue(integerOf(known) ?? known.numerator);
 }
 
-function unroll(node: NodeView, body: GraphProto, trips: number): readonly Bound[] {
+/** `problems`: why it cannot be a body that repeats, the answer where it has too many copies. */
+function unroll(
+  node: NodeView,
+  body: GraphProto,
+  trips: number,
+  problems: readonly Diagnostic[] = [],
+): readonly Bound[] {
   let condition: Bound = node.inputs[1] ?? node.splat("bool", 1);
   let carried: readonly Bound[] = node.inputs.slice(2).map((_, i) => node.bound(i + 2));
   const { length } = carried;
   const collected: Bound[][] = body.output.slice(1 + length).map(() => []);
   for (let i = 0; i < trips && isTrue(node, condition); i++) {
+    if (i >= largestUnroll || (trips > largestUnroll && !endsItself(body))) {
+      if (problems.length > 0) throw new DiagnosticError(problems);
+      node.refuse(`more than ${largestUnroll} trips`, `at most ${largestUnroll}`);
+    }
     const [next, ...results] = node.subgraphs.inline(body, [
       node.splat("i64", i),
       condition,
@@ -110,8 +130,18 @@ function unroll(node: NodeView, body: GraphProto, trips: number): readonly Bound
   ];
 }
 
+/** Whether a body computes a condition of its own, and does not pass on the one it got. */
+function endsItself({ input, node, output }: GraphProto): boolean {
+  let name = output[0]?.name;
+  for (const { opType, input: from, output: to } of node.toReversed()) {
+    if (opType === "Identity" && to[0] === name) name = from[0];
+  }
+  return name !== input[1]?.name;
+}
+
 function isTrue(node: NodeView, condition: Bound): boolean {
   if (condition.kind === "constant") return Number(toRef(condition.source.read()).data[0]) !== 0;
+  node.onUnknown(condition);
   return reject("ONX013", "the condition of the loop depends on data", {
     at: node.origin.at,
     help: "fix the inputs that decide it with overrides",
@@ -191,6 +221,15 @@ function scan(node: NodeView): readonly Operand[] {
   return scanWith(node, node.allInputs(), directions);
 }
 
+interface ScanParts {
+  readonly body: GraphProto;
+  readonly operands: readonly Operand[];
+  /** How many of the operands go from trip to trip; the others are taken apart. */
+  readonly carried: number;
+  readonly inputAxes: readonly number[];
+  readonly inputReversed: readonly boolean[];
+}
+
 function scanWith(
   node: NodeView,
   operands: readonly Operand[],
@@ -201,12 +240,24 @@ function scanWith(
   const sequences = attributes.int("num_scan_inputs") ?? 0;
   const carried = operands.length - sequences;
   if (!body || sequences < 1 || carried < 0) node.refuse("a Scan without a body or inputs", "both");
-  const collected = body.output.length - carried;
-  const reversed = (name: string, count: number) =>
-    flags(node, name, count).map((direction) => direction === 1);
   const inputAxes = flags(node, "scan_input_axes", sequences).map((axis, i) =>
     node.axis(axis, operands[carried + i]!.type.shape.length),
   );
+  const inputReversed = inputDirections.map((direction) => direction === 1);
+  const parts = { body, operands, carried, inputAxes, inputReversed };
+  const repeated = node.subgraphs.attempt(() => repeatScan(node, parts));
+  if (repeated.ok) return repeated.value;
+  const trips = constantValue(operands[carried]!.type.shape[inputAxes[0]!]!);
+  if (trips === undefined || trips < 1 || trips > largestUnroll) {
+    throw new DiagnosticError(repeated.diagnostics);
+  }
+  return unrollScan(node, parts, trips);
+}
+
+function repeatScan(
+  node: NodeView,
+  { body, operands, carried, inputAxes, inputReversed }: ScanParts,
+): readonly Operand[] {
   const elements = operands.slice(carried).map(
     ({ type }, i): TensorType => ({
       dtype: type.dtype,
@@ -215,20 +266,62 @@ function scanWith(
   );
   const states = operands.slice(0, carried).map((o) => o.type);
   const open = node.subgraphs.open(body, [...states, ...elements]);
-  const outputAxes = flags(node, "scan_output_axes", collected).map((axis, i) => {
-    const output = open.outputs[carried + i]!;
-    return node.axis(axis, open.emitter.assembly.typeOf(output).shape.length + 1);
-  });
+  const { outputReversed, axisOf } = scanOutputs(node, body.output.length - carried);
+  const outputAxes = outputReversed.map((_, i) =>
+    axisOf(i, open.emitter.assembly.typeOf(open.outputs[carried + i]!).shape.length + 1),
+  );
   const { graphs, captures } = closeSubgraphs([open], node.origin);
   return node.emitAll("scan", [...operands, ...captures], {
     body: graphs[0]!,
     carried,
-    sequences,
+    sequences: inputAxes.length,
     inputAxes,
-    inputReversed: inputDirections.map((direction) => direction === 1),
+    inputReversed,
     outputAxes,
-    outputReversed: reversed("scan_output_directions", collected),
+    outputReversed,
   });
+}
+
+/** As copies of the body, where what it needs to know differs from trip to trip. */
+function unrollScan(
+  node: NodeView,
+  { body, operands, carried, inputAxes, inputReversed }: ScanParts,
+  trips: number,
+): readonly Operand[] {
+  let states: readonly Bound[] = operands.slice(0, carried);
+  const collected: Operand[][] = body.output.slice(carried).map(() => []);
+  const tensor = (b: Bound): Operand =>
+    isOperand(b) ? b : node.refuse(describeBound(b), "a tensor");
+  for (let trip = 0; trip < trips; trip++) {
+    const elements = operands.slice(carried).map((x, i) => {
+      const axis = inputAxes[i]!;
+      const start = constant(inputReversed[i] ? trips - 1 - trip : trip);
+      const part = sliceAxis(node, x, { axis, start, step: 1, size: constant(1) });
+      return node.reshape(
+        part,
+        x.type.shape.filter((_, a) => a !== axis),
+      );
+    });
+    const results = node.subgraphs.inline(body, [...states, ...elements]);
+    states = results.slice(0, carried);
+    for (const [o, list] of collected.entries()) list.push(tensor(results[carried + o]!));
+  }
+  const { outputReversed, axisOf } = scanOutputs(node, collected.length);
+  const stacked = collected.map((list, o) => {
+    const ordered = outputReversed[o] ? list.toReversed() : list;
+    return stack(node, ordered, axisOf(o, list[0]!.type.shape.length + 1));
+  });
+  return [...states.map(tensor), ...stacked];
+}
+
+/** Where and which way round results of trips are joined; an axis may be counted from the end. */
+function scanOutputs(node: NodeView, count: number) {
+  const axes = flags(node, "scan_output_axes", count);
+  const directions = flags(node, "scan_output_directions", count);
+  return {
+    outputReversed: directions.map((direction) => direction === 1),
+    axisOf: (output: number, rank: number): number => node.axis(axes[output]!, rank),
+  };
 }
 
 /** A list attribute with one entry a sequence; all 0 when absent. */
