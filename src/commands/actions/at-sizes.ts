@@ -9,7 +9,8 @@ import type { Action } from "../command.ts";
 import { assumeSizes, type SizeWish, sizeTexts } from "../library/assumed-sizes.ts";
 import { type OpenArgs, readRequest } from "./open.ts";
 
-type ModelArgs = Pick<OpenArgs, "model" | "target" | "shape" | "state" | "value">;
+type ModelArgs = Pick<OpenArgs, "model" | "target" | "shape" | "value"> &
+  Partial<Pick<OpenArgs, "state">>;
 
 /** The action with assumed sizes among its `--shape`s, and what was assumed among its warnings. */
 export function atSizes<A extends ModelArgs>(action: Action<A>, wish: SizeWish): Action<A> {
@@ -32,7 +33,7 @@ function nameOf(text: string): string {
 
 /** Empty where all is given, and where the command will say what is wrong with the model. */
 function assumedShapes(args: ModelArgs, wish: SizeWish): readonly string[] {
-  const request = readRequest(args, { progress: () => {} });
+  const request = readRequest({ state: [], ...args }, { progress: () => {} });
   if (!request.ok) return [];
   const { source, options } = request.value;
   if (looksLikeArtifact(source.bytes)) return [];
@@ -40,7 +41,8 @@ function assumedShapes(args: ModelArgs, wish: SizeWish): readonly string[] {
   return sizes ? sizeTexts(sizes) : [];
 }
 
-function assumed(texts: readonly string[]): Diagnostic {
+/** What was taken, as a warning. */
+export function assumed(texts: readonly string[]): Diagnostic {
   const options = texts.map((t) => `--shape ${t}`).join(" ");
   const ranged = texts.some((t) => t.includes(".."));
   return diagnostic("CLI005", `extents without an upper bound were taken as ${texts.join(", ")}`, {

@@ -20,6 +20,7 @@ import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
 import { findTarget } from "../library/open-model.ts";
+import { atSizes } from "./at-sizes.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
 import { readRules } from "./rules-file.ts";
 
@@ -42,7 +43,7 @@ interface NamedModel {
   readonly prices?: { readonly importNs: number; readonly exportNs: number };
 }
 
-export const exportAction: Action<ExportArgs> = async (args, context) => {
+const exportGiven: Action<ExportArgs> = async (args, context) => {
   const { onnx } = args;
   if (samePath(onnx, args.model)) {
     const help = "give the export another name";
@@ -78,6 +79,12 @@ export const exportAction: Action<ExportArgs> = async (args, context) => {
   ].join("\n");
   return ok({ data, text }, [...named.warnings, ...made.warnings]);
 };
+
+const exportAtSizes = atSizes(exportGiven, { ranges: ["batch", "length"] });
+
+/** Rewriting compares prices, which need sizes; what is written holds for these. */
+export const exportAction: Action<ExportArgs> = (args, context) =>
+  args.rewrite === "on" ? exportAtSizes(args, context) : exportGiven(args, context);
 
 function describePrices({ importNs, exportNs }: NonNullable<NamedModel["prices"]>): string {
   const saved = 100 * (1 - exportNs / importNs);

@@ -4,7 +4,7 @@ import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import type { Allowance } from "../../target/allowing.ts";
 import type { CommandContext } from "../command.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
@@ -102,7 +102,6 @@ export function startFed(
   context: CommandContext,
   diagnostics: readonly Diagnostic[],
 ): Result<Omit<StartedModel, "opened"> & { readonly target: string }> {
-  if (args.state.length > 0) return fail(...diagnostics);
   const request = readRequest(args, context);
   if (!request.ok) return request;
   const target = findTarget(args.target);

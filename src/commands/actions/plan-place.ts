@@ -1,5 +1,4 @@
 /** A placement with its certificate: who runs what and when, memory, bound and gap. */
-import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { linkBetween, type PlanDevice } from "../../plan/device.ts";
 import { readCount } from "../../plan/number.ts";
@@ -16,9 +15,12 @@ import { readBytes } from "../../runtime/files/files.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
+import { assumeSizes, sizeTexts, withSizes } from "../library/assumed-sizes.ts";
 import { describeModel } from "../library/describe-model.ts";
 import { findDevices } from "../library/find-devices.ts";
 import { parseShapes } from "../library/load.ts";
+import { importBytes } from "../library/model-bytes.ts";
+import { assumed } from "./at-sizes.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { readAssignments } from "./inputs.ts";
 import { deviceLines, SourceList } from "./sources.ts";
@@ -127,7 +129,10 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
       ? graphOfArgs(args.problem, args, devices.value)
       : await decoderOfArgs(args, devices.value);
   return problem.ok
-    ? ok({ problem: problem.value, devices: devices.value }, devices.warnings)
+    ? ok({ problem: problem.value, devices: devices.value }, [
+        ...devices.warnings,
+        ...problem.warnings,
+      ])
     : problem;
 }
 
@@ -200,11 +205,14 @@ function graphOfArgs(
   if (!assigned.ok) return assigned;
   const shapes = parseShapes(assigned.value);
   if (!shapes.ok) return shapes;
-  const { bytes, readExternal } = source.value;
-  const model = importOnnx(bytes, { shapes: shapes.value, readExternal });
+  const given = { shapes: shapes.value };
+  const sizes = assumeSizes(source.value, given, { ranges: [] });
+  const taken = sizes ? { shapes: withSizes(given, sizes) } : given;
+  const model = importBytes(source.value, taken);
   if (!model.ok) return model;
   const open = unboundedSymbols(model.value.graph);
-  return open ? fail(open) : ok(graphProblem(model.value.graph, devices));
+  if (open) return fail(open);
+  return ok(graphProblem(model.value.graph, devices), sizes && [assumed(sizeTexts(sizes))]);
 }
 
 function linkRows(devices: readonly PlanDevice[]) {

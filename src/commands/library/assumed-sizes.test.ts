@@ -65,6 +65,32 @@ it("gives extents that have to agree sizes that do", () => {
   expect(five === undefined || five[0] === "s=5" || five[0] === "s=1").toBe(true);
 });
 
+it("takes no range of which the model allows but one size", () => {
+  const inputs = [input("x", "batch", "t")];
+  const weights = { flat: tensor("i64", [2], [1n, -1n]) };
+  const nodes = [
+    { op: "Reshape", inputs: ["x", "flat"], outputs: ["r"] },
+    { op: "Add", inputs: ["r", "x"], outputs: ["y"] },
+  ];
+  // 1 x (batch * t) added to batch x t: only a batch of one is possible.
+  expect(assumed({ inputs, weights, nodes }, ranges)).toEqual(["batch=1", "t=1..512"]);
+});
+
+it("takes a first axis for frames where a batch of one is too few", () => {
+  const weights = {
+    w: randomTensor("f32", [2, 1, 9, 9], new Rng(1)),
+    axis: tensor("i64", [2], [0n, 1n]),
+  };
+  const nodes = [
+    { op: "Unsqueeze", inputs: ["x", "axis"], outputs: ["image"] },
+    { op: "Conv", inputs: ["image", "w"], outputs: ["y"] },
+  ];
+  expect(assumed({ inputs: [input("x", "frames", "bins")], weights, nodes })).toEqual([
+    "frames=64",
+    "bins=128",
+  ]);
+});
+
 it("gives up at once where sizes are not what is missing (ONX007)", () => {
   const nodes = [{ op: "Nonesuch", inputs: ["x"], outputs: ["y"] }];
   expect(assumed({ inputs: [input("x", "n", "t")], nodes })).toBeUndefined();

@@ -45,6 +45,9 @@ const values: readonly Readonly<Record<Place, number>>[] = [
   { batch: 1, channels: 1, picture: 64, length: 80_000 },
   { batch: 1, channels: 3, picture: 32, length: 16 },
   { batch: 1, channels: 1, picture: 28, length: 1 },
+  // A first axis that is no batch but counts frames, which windows slide over.
+  { batch: 64, channels: 1, picture: 224, length: 128 },
+  { batch: 256, channels: 1, picture: 224, length: 64 },
 ];
 
 /** Upper ends of ranges that a program can serve; pictures and channels take a value all the same. */
@@ -73,7 +76,8 @@ export function assumeSizes(
   const before = refusalOf(imported);
   const constraints = imported.ok ? imported.value.graph.constraints : [];
   const rows = [
-    ...values.slice(0, 1).map((row) => rowOf(row, ranges)),
+    rowOf(values[0]!, ranges),
+    rowOf(values[0]!, ranges.includes("length") ? ["length"] : []),
     ...values.map((row) => rowOf(row, ranges.includes("batch") ? ["batch"] : [])),
     ...values.map((row) => rowOf(row, [])),
   ];
@@ -84,8 +88,9 @@ export function assumeSizes(
     const texts = sizeTexts(settled).join();
     if (tried.has(texts)) continue;
     tried.add(texts);
-    const refusal = refusalOf(importBytes(source, { ...given, shapes: withSizes(given, settled) }));
-    if (refusal === undefined) return settled;
+    const at = importBytes(source, { ...given, shapes: withSizes(given, settled) });
+    const refusal = refusalOf(at);
+    if (refusal === undefined && at.ok && holds(at.value.graph)) return settled;
     // Refused by the same words without any size: others will not do either.
     if (refusal === before && isFixed(settled)) return undefined;
   }
@@ -107,6 +112,30 @@ function refusalOf(imported: Result<ImportedModel>): string | undefined {
   if (!imported.ok) return imported.diagnostics.map(formatDiagnostic).join("\n");
   const open = unboundedSymbols(imported.value.graph);
   return open && formatDiagnostic(open);
+}
+
+/** Corners of ranges that are looked at: 2 for each extent. */
+const mostCorners = 256;
+
+/** Whether what the model demands of its extents is true at the ends of their ranges, in every combination. */
+function holds({ constraints, symbols, inputs, values: typed }: Graph): boolean {
+  const given = new Set(inputs.flatMap((v) => [...variablesOf(...typed[v]!.type.shape)]));
+  const open = symbols.filter((s) => given.has(s.name));
+  let corners: ReadonlyMap<string, number>[] = [new Map()];
+  for (const { name, min, max } of open) {
+    const ends = min === max || corners.length >= mostCorners ? [max] : [min, max];
+    corners = corners.flatMap((at) => ends.map((end) => new Map([...at, [name, end]])));
+  }
+  return constraints
+    .filter(({ left, right }) => [...variablesOf(left, right)].every((n) => given.has(n)))
+    .filter(({ left, right }) => !isDefinedBy(left, right) && !isDefinedBy(right, left))
+    .every(({ left, right }) => corners.every((at) => evaluate(left, at) === evaluate(right, at)));
+}
+
+/** An extent that is what others make of it: whoever feeds these gives the right one. */
+function isDefinedBy(left: IndexExpr, right: IndexExpr): boolean {
+  const others = variablesOf(right);
+  return [...variablesOf(left)].some((n) => variable(n).key === left.key && !others.has(n));
 }
 
 function isFixed(sizes: AssumedSizes): boolean {

@@ -4,7 +4,7 @@
  */
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import { verifyGraph } from "../../graph/verify.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 
 /** Input name to the name of the output that it takes over. */
 export type StateLinks = Readonly<Record<string, string>>;
@@ -16,16 +16,22 @@ export function linkStates(model: ImportedModel, links: StateLinks): Result<Impo
   for (const [input, output] of Object.entries(links)) {
     const [from, to] = [inputNames.indexOf(input), outputNames.indexOf(output)];
     if (from < 0 || to < 0) {
-      return fail(
-        diagnostic("CLI001", `state ${input} <- ${output} names no input and output`, {
-          at: `--state ${input}`,
-          help: `inputs: ${inputNames.join(", ")}; outputs: ${outputNames.join(", ")}`,
-        }),
-      );
+      return fail(unknownState(input, output, { inputs: inputNames, outputs: outputNames }));
     }
     states.push({ input: graph.inputs[from]!, output: graph.outputs[to]! });
   }
   const linked = { ...graph, states };
   const faults = verifyGraph(linked);
   return faults.length === 0 ? ok({ ...model, graph: linked }) : fail(...faults);
+}
+
+export function unknownState(
+  input: string,
+  output: string,
+  names: { readonly inputs: readonly string[]; readonly outputs: readonly string[] },
+): Diagnostic {
+  return diagnostic("CLI001", `state ${input} <- ${output} names no input and output`, {
+    at: `--state ${input}`,
+    help: `inputs: ${names.inputs.join(", ")}; outputs: ${names.outputs.join(", ")}`,
+  });
 }

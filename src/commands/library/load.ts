@@ -8,10 +8,11 @@ import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { carryStates } from "./carried-states.ts";
 import type { StateLinks } from "./link-states.ts";
 import { LoadedModel, type ModelFace, type RunningModel } from "./loaded-model.ts";
 import type { ModelBytes } from "./model-bytes.ts";
-import { openModel, startSession } from "./open-model.ts";
+import { isArtifact, type OpenOptions, openModel, startSession } from "./open-model.ts";
 import {
   defaultLimits,
   type SpecialisationLimits,
@@ -30,12 +31,15 @@ export interface LoadOptions {
   readonly shapes?: Readonly<Record<string, number | string>>;
   /** For ONNX models: inputs whose values are fixed, by name. */
   readonly values?: Readonly<Record<string, Tensor>>;
-  /** For ONNX models: inputs that take over an output of the run before, `{ stateIn: "stateOut" }`. */
+  /**
+   * For ONNX models: inputs that take over an output of the run before, `{ stateIn: "stateOut" }`. They begin
+   * as zeros; extents that no other input decides begin as 0 and may grow.
+   */
   readonly states?: StateLinks;
   /**
    * For ONNX models with extents that `shapes` leaves without a bound, or in which values of a run decide
-   * shapes and branches: a program is made for each size and such value that comes, and at most so many of them are kept, holding at most so many bytes (by default 8 and
-   * 1 GiB; the newest always stays).
+   * shapes and branches: a program is made for each size and such value that comes, and at most so many of
+   * them are kept, holding at most so many bytes (by default 8 and 1 GiB; the newest always stays).
    */
   readonly specialise?: Partial<SpecialisationLimits>;
   /**
@@ -109,33 +113,67 @@ export function tryLoad(
     ...(gpu.value && { gpu: gpu.value }),
   };
   const count = threads ?? threadsHere().threads;
-  const opened = openModel(bytes.value, open);
-  if (!opened.ok) {
-    if (Object.keys(states ?? {}).length > 0) return opened;
-    const wanted = { ...open, threads: count, limits: limits.value };
-    const made = startOtherwise(bytes.value, wanted, opened.diagnostics);
-    if (!made.ok) return made;
-    return ok(new LoadedModel(made.value.face, made.value.session), made.warnings);
-  }
-  const session = startSession(opened.value, count, { gpu: open.gpu });
-  if (!session.ok) return session;
-  return ok(new LoadedModel(opened.value, session.value), opened.warnings);
+  const whole = { ...open, threads: count, limits: limits.value };
+  const started = startAny(bytes.value, whole, open);
+  if (!started.ok) return started;
+  return ok(new LoadedModel(started.value.face, started.value.session), started.warnings);
 }
 
 /**
  * A model that has no one program: without bounds it has one for each size, so has one that needs sizes as
- * numbers, and where data decide sizes there are several, one after another. The diagnostics why there is no program stay the answer else.
+ * numbers or whose range is not proved, and where data decide sizes there are several, one after another;
+ * states are carried from run to run then. The diagnostics why there is no program stay the answer else.
  */
 export function startOtherwise(
   source: ModelBytes,
   options: SpecialiseOptions,
   diagnostics: readonly Diagnostic[],
-): Result<{ readonly face: ModelFace; readonly session: RunningModel }> {
+): Result<StartedOtherwise> {
+  const { states = {}, ...plain } = options;
+  if (Object.keys(states).length > 0) {
+    if (isArtifact(source)) return fail(...diagnostics);
+    const started = startAny(source, plain);
+    if (!started.ok) return started;
+    const carried = carryStates(started.value, states);
+    return carried.ok ? ok(carried.value, started.warnings) : carried;
+  }
   const all = (code: Diagnostic["code"]): boolean => diagnostics.every((d) => d.code === code);
   const needsSizes = diagnostics.some((d) => d.code === "ONX013");
   if (all("CLI005") || needsSizes) return specialise(source, options);
+  if (all("SCH032")) return specialiseRange(source, options, diagnostics);
   const staged = all("SCH015") ? stageModel(source, options) : undefined;
   return staged ?? fail(...diagnostics);
+}
+
+/** A program for each size of a range for which none was proved, and a word of it. */
+function specialiseRange(
+  source: ModelBytes,
+  options: SpecialiseOptions,
+  diagnostics: readonly Diagnostic[],
+): Result<StartedOtherwise> {
+  const isRange = (o: ShapeOverride): boolean => typeof o !== "number" && "min" in o;
+  if (!Object.values(options.shapes).some(isRange)) return fail(...diagnostics);
+  const made = specialise(source, options);
+  const help = "a program is made for each size that comes instead";
+  const said = diagnostics.map((d) => ({ ...d, severity: "warning" as const, help }));
+  return made.ok ? ok(made.value, [...said, ...made.warnings]) : made;
+}
+
+interface StartedOtherwise {
+  readonly face: ModelFace;
+  readonly session: RunningModel;
+}
+
+/** With its one program where it has one, which is made with the options `compile`. */
+function startAny(
+  source: ModelBytes,
+  options: SpecialiseOptions,
+  compile: OpenOptions = options,
+): Result<StartedOtherwise> {
+  const opened = openModel(source, compile);
+  if (!opened.ok) return startOtherwise(source, options, opened.diagnostics);
+  const session = startSession(opened.value, options.threads, { gpu: options.gpu });
+  return session.ok ? ok({ face: opened.value, session: session.value }, opened.warnings) : session;
 }
 
 function limitsOf(given: Partial<SpecialisationLimits>): Result<SpecialisationLimits> {

@@ -109,9 +109,11 @@ interface Startable {
 }
 
 export function openModel(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
-  return looksLikeArtifact(source.bytes) || source.path?.endsWith(".wt")
-    ? openArtifact(source.bytes, options)
-    : compileOnnx(source, options);
+  return isArtifact(source) ? openArtifact(source.bytes, options) : compileOnnx(source, options);
+}
+
+export function isArtifact({ bytes, path }: ModelBytes): boolean {
+  return looksLikeArtifact(bytes) || path?.endsWith(".wt") === true;
 }
 
 function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel> {

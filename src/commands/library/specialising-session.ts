@@ -4,8 +4,8 @@
  * number of steps, which branch), for exactly these too: those of inputs, and those that a program of their own
  * computes first. Sizes follow from the shapes of the feeds as they do for
  * parameters. What is kept is bounded by number and by bytes; the least recently used leaves first, and
- * comes back by being compiled again, to the same program. States would be lost between programs, so that
- * a model with states is not specialised.
+ * comes back by being compiled again, to the same program. States are carried between programs outside of
+ * them (carried-states.ts).
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import { spellName } from "../../frontend/onnx/import/assembly.ts";
