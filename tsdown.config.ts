@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { defineConfig } from "tsdown";
+import { defineConfig, type UserConfig } from "tsdown";
+import { arrayLoops } from "./scripts/array-loops.ts";
 
 /** A hash over what the bundle is made of: what it keeps in caches is not read by another build. */
 function hashSources(): string {
@@ -12,13 +13,14 @@ function hashSources(): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-const common = {
+const common: UserConfig = {
   format: "esm",
   target: "node20",
   dts: true,
   fixedExtension: false,
   define: { wavetileBuild: JSON.stringify(hashSources()) },
-} as const;
+  plugins: [arrayLoops("tsconfig.json")],
+};
 
 const node = defineConfig({
   ...common,
