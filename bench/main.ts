@@ -114,7 +114,10 @@ function rowOf(
 ): BenchRow | FailedCase {
   if (outcome.kind !== "measured") return { case: name, peerName, ...outcome };
   const { oursNs, peerNs, ratio, low, high, n } = outcome.estimate;
-  return { case: name, ours: oursNs, peer: peerNs, peerName, ratio, low, high, n };
+  const row = { case: name, ours: oursNs, peer: peerNs, peerName, ratio, low, high, n };
+  const { first } = outcome;
+  if (first === undefined) return row;
+  return { ...row, first: { ratio: first.ratio, low: first.low, high: first.high } };
 }
 
 /** Runs the suite; `say` receives the text form line by line. */

@@ -15,6 +15,8 @@ export interface BenchRow {
   readonly low: number;
   readonly high: number;
   readonly n: number;
+  /** The ratio of the first runs after rests, with its interval: what a caller meets who runs now and then. */
+  readonly first?: Readonly<Record<"ratio" | "low" | "high", number>>;
   /** What the suite says of the case in place of two times. */
   readonly detail?: Readonly<Record<string, number>>;
   /** Beside the times or the detail: figures, or what the suite has to say. */
@@ -111,8 +113,12 @@ function shortNumber(value: number): string {
 
 function describeTimes(row: BenchRow): string {
   if (row.detail) return `${row.case}  ${describeFigures(row.detail)}  n ${row.n}`;
-  const ratio = `${row.ratio.toFixed(3)} [${row.low.toFixed(3)}, ${row.high.toFixed(3)}]`;
-  return `${row.case}  ours ${formatNs(row.ours)}  ${row.peerName} ${formatNs(row.peer)}  ratio ${ratio}  n ${row.n}`;
+  const first = row.first ? `  first run ${describeRatio(row.first)}` : "";
+  return `${row.case}  ours ${formatNs(row.ours)}  ${row.peerName} ${formatNs(row.peer)}  ratio ${describeRatio(row)}  n ${row.n}${first}`;
+}
+
+function describeRatio({ ratio, low, high }: NonNullable<BenchRow["first"]>): string {
+  return `${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`;
 }
 
 export function describeFailure(failure: FailedCase): string {

@@ -64,8 +64,8 @@ describe("runContest", () => {
     };
     const outcome = await run(contest, { rounds: 2, rest });
     expect(outcome).toMatchObject({ estimate: { oursNs: 100, peerNs: 250 } });
-    const turns = contest.log.slice(-10).join(" ");
-    expect(turns).toMatch(/refresh \d+ rest A rest B refresh \d+ rest B rest A/);
+    const turns = contest.log.slice(-18).join(" ");
+    expect(turns).toMatch(/refresh \d+ rest A A A rest B B B refresh \d+ rest B B B rest A A A/);
   });
 
   test("checks first, then alternates on fresh inputs", async () => {
@@ -103,6 +103,37 @@ describe("runContest", () => {
     await run(contest, { leastSampleNs: 200, rounds: 1, rest });
     const turns = ["rest", ...Array(20).fill("A"), "rest", ...Array(20).fill("B")];
     expect(contest.log.slice(-42)).toEqual(turns);
+  });
+
+  test("after a rest a sample is the median run of a turn, and the first run one of its own", async () => {
+    let run = 0;
+    let now = 0;
+    const spend = async (ns: number): Promise<void> => {
+      now += ns;
+      run++;
+    };
+    const contest: Contest = {
+      refresh: () => {},
+      check: async () => undefined,
+      ours: () => spend(run === 0 ? 70 : run === 3 ? 900 : 10),
+      peer: () => spend(run === 0 ? 350 : 20),
+      close: async () => {},
+    };
+    const outcome = await runContest(contest, {
+      rounds: 3,
+      warmUp: 1,
+      leastSampleNs: 400,
+      checks: 0,
+      seed: 3,
+      clock: () => now,
+      rest: async () => {
+        run = 0;
+      },
+    });
+    expect(outcome).toMatchObject({
+      estimate: { oursNs: 10, peerNs: 20, ratio: 2, high: 2, n: 3 },
+      first: { oursNs: 70, peerNs: 350, ratio: 5, n: 3 },
+    });
   });
 
   test("short runs are repeated to fill a sample, each side for itself", async () => {

@@ -9,7 +9,12 @@ import {
   type SamplingProtocol,
   sampleInTurns,
 } from "../../src/runtime/measure/sampling.ts";
-import { estimateRatio, median, type RatioEstimate } from "../../src/runtime/measure/statistics.ts";
+import {
+  estimateRatio,
+  median,
+  type RatioEstimate,
+  type TimingPair,
+} from "../../src/runtime/measure/statistics.ts";
 import { Rng } from "../../src/support/rng.ts";
 
 /** Both sides, loaded and ready. */
@@ -42,7 +47,12 @@ export interface Protocol extends SamplingProtocol {
 }
 
 export type ContestOutcome =
-  | { readonly kind: "measured"; readonly estimate: RatioEstimate }
+  | {
+      readonly kind: "measured";
+      readonly estimate: RatioEstimate;
+      /** Of the first runs after the rests, where there are rests. */
+      readonly first?: RatioEstimate;
+    }
   | { readonly kind: "wrong"; readonly reason: string }
   | { readonly kind: "implausible"; readonly reason: string };
 
@@ -61,15 +71,22 @@ export async function runContest(contest: Contest, protocol: Protocol): Promise<
     if (difference !== undefined) return { kind: "wrong", reason: difference };
   }
   const sides = [repeating(contest.ours), repeating(contest.peer)];
-  const between = { refresh: () => contest.refresh(rng), ...(rest && { rest }) };
+  const firsts: [number[], number[]] = [[], []];
+  const first = (side: number, ns: number): void => void firsts[side]!.push(ns);
+  const between = { refresh: () => contest.refresh(rng), ...(rest && { rest, first }) };
   const [ours, peer] = await sampleInTurns(sides, protocol, clock, between);
-  const pairs = ours!.map((oursNs, i) => ({ oursNs, peerNs: peer![i]! }));
   const { floorNs = {} } = contest;
   const broken =
     belowFloor("ours", Math.min(...ours!), floorNs.ours) ??
     belowFloor("the peer", Math.min(...peer!), floorNs.peer);
   if (broken !== undefined) return { kind: "implausible", reason: broken };
-  return { kind: "measured", estimate: estimateRatio(pairs, rng) };
+  const estimate = estimateRatio(pairsOf(ours!, peer!), rng);
+  if (firsts[0].length === 0) return { kind: "measured", estimate };
+  return { kind: "measured", estimate, first: estimateRatio(pairsOf(...firsts), rng) };
+}
+
+function pairsOf(ours: readonly number[], peer: readonly number[]): readonly TimingPair[] {
+  return ours.map((oursNs, i) => ({ oursNs, peerNs: peer[i]! }));
 }
 
 /** The time of one program, beside itself. */

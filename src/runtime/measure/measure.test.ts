@@ -40,8 +40,9 @@ describe("sampleInTurns", () => {
       [10, 10],
       [10, 10],
     ]);
-    const turns = "rest a rest b";
-    expect(log.join(" ")).toBe(`a b ${turns} ${turns} rest b rest a`);
+    const once = "rest a rest b";
+    const turns = "rest a a a rest b b b rest b b b rest a a a";
+    expect(log.join(" ")).toBe(`a b ${once} ${turns}`);
   });
 
   it("takes fewer rounds where they are long, but five", async () => {
@@ -72,6 +73,7 @@ describe("repeatsOf", () => {
     expect(equal(1e9)).toEqual([48, 48]);
     expect(equal(1e6)).toEqual([3, 3]);
     expect(repeatsOf([1, 1e9], { ...protocol, longNs: 1e10 }, true)).toEqual([1, 1]);
+    expect(repeatsOf([6e6, 9e6], { ...protocol, longNs: 1e10 }, true)).toEqual([3, 3]);
   });
 });
 

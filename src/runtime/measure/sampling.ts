@@ -2,11 +2,14 @@
  * The measurement protocol, which benches, `wavetile bench` and the trials of schedules share: each side
  * is warmed up, then the sides take turns (A B B A: who begins meets caches full of something else and pays for
  * what was left to be collected), each repeated within its turn until a sample is long enough for the clock. After a
- * rest the first run of a turn costs more than those behind it (caches, threads that are woken): there all sides are
- * repeated equally often, so that each pays for it once in as many runs.
- * A drift of the machine meets all sides alike. The clock is injected.
+ * rest the first run of a turn costs more than those behind it (caches, threads that are woken): there every run is
+ * timed by itself, all sides are repeated equally often, the sample is the median run of the turn, and the
+ * first run is a sample of its own. What takes a processor away for milliseconds then falls on one run and does not move
+ * the others, which matters where two threads wait for each other. A drift of the machine meets all sides alike. The
+ * clock is injected.
  */
 import { invariant } from "../../support/invariant.ts";
+import { median } from "./statistics.ts";
 
 export interface SamplingProtocol {
   readonly rounds: number;
@@ -24,6 +27,8 @@ export interface BetweenTurns {
   readonly refresh?: () => void;
   /** Before each turn that counts, whoever's it is: until nothing runs on of the turn before. */
   readonly rest?: () => Promise<void>;
+  /** Told the nanoseconds of the first run of a side's turn after a rest. */
+  readonly first?: (side: number, ns: number) => void;
 }
 
 /**
@@ -33,6 +38,8 @@ export interface BetweenTurns {
 export type TimedSide = (repeats: number) => void | number | Promise<void>;
 
 const mostRepeats = 1000;
+/** Runs of a turn after a rest, where there is time for them: the median of fewer is the first run or touched by it. */
+const leastAfterRest = 3;
 export const leastRounds = 5;
 /** Share of `longNs` after which a side counts as warm. */
 const warmShare = 1 / 20;
@@ -52,7 +59,7 @@ export async function sampleInTurns(
   clock: () => number,
   between: BetweenTurns = {},
 ): Promise<readonly (readonly number[])[]> {
-  const { refresh = () => {}, rest = async () => {} } = between;
+  const { refresh = () => {}, rest = async () => {}, first = () => {} } = between;
   const { rounds, warmUp, longNs = Infinity } = protocol;
   invariant(rounds >= 1 && warmUp >= 1, () => `${rounds} rounds after ${warmUp} warm-up runs`);
   const firstNs: number[] = [];
@@ -75,16 +82,22 @@ export async function sampleInTurns(
     refresh();
     const order = round % 2 === 0 ? [...sides.keys()] : [...sides.keys()].reverse();
     for (const i of order) {
+      if (between.rest === undefined) {
+        samples[i]!.push(await timeOf(sides[i]!, repeats[i]!, clock));
+        continue;
+      }
       await rest();
-      samples[i]!.push(await timeOf(sides[i]!, repeats[i]!, clock));
+      const runs = await timesOf(sides[i]!, repeats[i]!, clock);
+      first(i, runs[0]!);
+      samples[i]!.push(median(runs));
     }
   }
   return samples;
 }
 
 /**
- * Runs of each side in a turn. Equally many are as many as the side that needs most of them, but no more than all rounds
- * have time for, and at least what the side that needs fewest would have.
+ * Runs of each side in a turn. Equally many are as many as the side that needs most of them, at least three, but no more
+ * than all rounds have time for, and at least what the side that needs fewest would have.
  */
 export function repeatsOf(
   onceNs: readonly number[],
@@ -95,8 +108,16 @@ export function repeatsOf(
   if (!areEqual) return own;
   const together = onceNs.reduce((sum, ns) => sum + ns, 0);
   const affordable = Math.floor(longNs / rounds / together);
-  const equal = Math.max(Math.min(...own), Math.min(Math.max(...own), affordable));
+  const wanted = Math.max(leastAfterRest, ...own);
+  const equal = Math.max(Math.min(...own), Math.min(wanted, affordable));
   return own.map(() => equal);
+}
+
+/** Of each run. */
+async function timesOf(side: TimedSide, repeats: number, clock: () => number): Promise<number[]> {
+  const times: number[] = [];
+  for (let i = 0; i < repeats; i++) times.push(await timeOf(side, 1, clock));
+  return times;
 }
 
 /** Mean time of one run. */
