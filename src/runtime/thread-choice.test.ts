@@ -66,6 +66,7 @@ describe("ThreadChoices", () => {
           const threadsMs = n(run) / 10 + (pauseMs(run) > 1 ? 0.5 : 0);
           if (alone) found.push(run);
           now += alone ? n(run) / 5 : threadsMs;
+          return { ok: true };
         },
       );
     }
@@ -93,5 +94,28 @@ describe("ThreadChoices", () => {
     const later = found.filter((run) => run >= 20);
     expect(later.filter((run) => run % 2 === 0).length).toBeGreaterThanOrEqual(16);
     expect(later.filter((run) => run % 2 === 1).length).toBeLessThanOrEqual(4);
+  });
+
+  it("decides for runs that are promised, and learns nothing from those that failed", async () => {
+    const choices = new ThreadChoices();
+    const found: number[] = [];
+    let now = 0;
+    for (let run = 0; run < 40; run++) {
+      // Each trial of the calling thread alone fails at once.
+      const make = async (alone: boolean) => {
+        if (alone) found.push(run);
+        now += alone ? 0.01 : 1;
+        return { ok: !alone || run >= 20 };
+      };
+      await choices.runAsync({}, () => now, make);
+      now += 10;
+    }
+    expect(found).toEqual([...range(2, 30), ...range(32, 40)]);
+    const failed = await choices.runAsync(
+      {},
+      () => now,
+      async () => ({ ok: false }),
+    );
+    expect(failed).toEqual({ ok: false });
   });
 });

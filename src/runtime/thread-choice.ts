@@ -76,23 +76,48 @@ const restMs = 0.2;
 /** Combinations of extents that are kept apart; then it begins anew. */
 const mostKinds = 64;
 
+interface Outcome {
+  readonly ok: boolean;
+}
+
 /** The decisions of a program, one for each kind of run. */
 export class ThreadChoices {
   readonly #choices = new Map<string, ThreadChoice>();
   #endMs = -Infinity;
 
   /**
-   * Makes a run, alone or not, and notes how long it took.
+   * Makes a run, alone or not, and notes how long it took, unless it failed: what ends early tells nothing.
    * @param clock milliseconds from a fixed point
    */
-  run<T>(parameters: ParameterValues, clock: () => number, make: (alone: boolean) => T): T {
+  run<T extends Outcome>(
+    parameters: ParameterValues,
+    clock: () => number,
+    make: (alone: boolean) => T,
+  ): T {
+    const { alone, note } = this.#begin(parameters, clock);
+    return note(make(alone));
+  }
+
+  /** The same of a run that is over when its promise settles; no other may begin before. */
+  async runAsync<T extends Outcome>(
+    parameters: ParameterValues,
+    clock: () => number,
+    make: (alone: boolean) => Promise<T>,
+  ): Promise<T> {
+    const { alone, note } = this.#begin(parameters, clock);
+    return note(await make(alone));
+  }
+
+  #begin(parameters: ParameterValues, clock: () => number) {
     const startMs = clock();
     const isRested = startMs - this.#endMs > restMs;
     const choice = this.#of(`${isRested} ${Object.values(parameters).join()}`);
-    const made = make(choice.next());
-    this.#endMs = clock();
-    choice.note(this.#endMs - startMs);
-    return made;
+    const note = <T extends Outcome>(made: T): T => {
+      this.#endMs = clock();
+      if (made.ok) choice.note(this.#endMs - startMs);
+      return made;
+    };
+    return { alone: choice.next(), note };
   }
 
   #of(kind: string): ThreadChoice {

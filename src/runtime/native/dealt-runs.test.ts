@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { invariant } from "../../support/invariant.ts";
 import { targets } from "../../target/index.ts";
 import { counted, countedInput, countingProgram } from "../counting-program.test-support.ts";
-import { openProcessors } from "../ffi/processors.ts";
+import { obeyingProcessors } from "../processors.test-support.ts";
 import { probeNativeFeatures } from "./features.ts";
 import { createNativeInstance } from "./native-instance.ts";
 
@@ -46,7 +46,7 @@ describe.skipIf(!here.ok)("claimed work as machine code", () => {
       expect(instance.runSync({ N: 64 })).toMatchObject({ ok: true });
       expect([...new Float32Array(y.buffer, y.byteOffset, 64)]).toEqual(counted(64));
     }
-    if (openProcessors() && availableParallelism() > 1) expect(restrictedThreads()).toBe(1);
+    if (obeyingProcessors() && availableParallelism() > 1) expect(restrictedThreads()).toBe(1);
     instance.dispose();
   });
 });

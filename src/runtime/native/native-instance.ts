@@ -141,6 +141,8 @@ export class NativeInstance implements ProgramInstance {
   readonly #code: Loaded;
   readonly #workers: bigint[] = [];
   readonly #choices = new ThreadChoices();
+  /** Of runs on threads of the system's pool: they start and end by messages. */
+  readonly #choicesBeside = new ThreadChoices();
   #places: ThreadPlaces | undefined;
   #disposed = false;
 
@@ -214,7 +216,6 @@ export class NativeInstance implements ProgramInstance {
     const bound = this.bind(parameters);
     if (!bound.ok) return bound;
     if (this.#blocks.length === 1) return this.#alone(this.#code);
-    const clock = (): number => performance.now();
     return this.#choices.run(parameters, clock, (alone) =>
       alone ? this.#alone(this.#code) : this.#together(this.#code),
     );
@@ -223,15 +224,24 @@ export class NativeInstance implements ProgramInstance {
   async run(parameters: ParameterValues, signal?: AbortSignal): Promise<Result<void>> {
     const bound = this.bind(parameters);
     if (!bound.ok) return bound;
+    if (this.#blocks.length === 1) return this.#beside(true, signal);
+    return this.#choicesBeside.runAsync(parameters, clock, (alone) => this.#beside(alone, signal));
+  }
+
+  /** On a thread of the system's pool, alone or with the workers. */
+  async #beside(alone: boolean, signal: AbortSignal | undefined): Promise<Result<void>> {
     if (signal?.aborted) return fail(cancelled());
-    const ready = this.#prepare();
+    const ready = alone ? this.#reset() : this.#prepare();
     if (!ready.ok) return ready;
+    // The pool's thread takes the processor of the calling one over, which waits for a promise.
+    if (!alone) this.#keepApart();
     const abort = (): void => {
       Atomics.compareExchange(this.#shared, 0, abortCodes.none, abortCodes.cancelled);
     };
     signal?.addEventListener("abort", abort, { once: true });
-    const entry = this.#blocks.length > 1 ? this.#code.dispatch : this.#code.enter;
-    await entry.onPool(this.#blocks[0]!);
+    const { enter, dispatch } = this.#code;
+    this.#setThreads(alone ? 1 : this.#blocks.length);
+    await (alone ? enter : dispatch).onPool(this.#blocks[0]!);
     signal?.removeEventListener("abort", abort);
     return this.#outcome();
   }
@@ -302,20 +312,28 @@ export class NativeInstance implements ProgramInstance {
   #together(code: Loaded): Result<void> {
     const ready = this.#prepare();
     if (!ready.ok) return ready;
-    if (this.#spins > 0) this.#places?.keepApart(this.#systemThreads());
+    this.#keepApart();
+    this.#setThreads(this.#blocks.length);
     code.dispatch(this.#blocks[0]!);
     return this.#outcome();
   }
 
   /** A program or one task of it on thread 0, which then is the only one. */
   #alone(code: Loaded): Result<void> {
-    const [first] = this.#words;
     const ready = this.#reset();
     if (!ready.ok) return ready;
-    first![threadBlock.threads / 8] = 1n;
+    this.#setThreads(1);
     code.enter(this.#blocks[0]!);
-    first![threadBlock.threads / 8] = BigInt(this.#blocks.length);
     return this.#outcome();
+  }
+
+  /** How many threads thread 0 takes itself for one of. */
+  #setThreads(count: number): void {
+    this.#words[0]![threadBlock.threads / 8] = BigInt(count);
+  }
+
+  #keepApart(): void {
+    if (this.#spins > 0) this.#places?.keepApart(this.#systemThreads());
   }
 
   #prepare(): Result<void> {
@@ -394,6 +412,8 @@ export class NativeInstance implements ProgramInstance {
     invariant(false, () => `abort code ${shared[0]}`);
   }
 }
+
+const clock = (): number => performance.now();
 
 function cancelled(): Diagnostic {
   return diagnostic("RUN004", "the run was cancelled by its AbortSignal");

@@ -98,6 +98,8 @@ export class WasmInstance {
   readonly #words: Int32Array;
   readonly #buffers: ReadonlyMap<string, Buffer>;
   readonly #choices = new ThreadChoices();
+  /** Of runs on workers: they start and end by messages. */
+  readonly #choicesBeside = new ThreadChoices();
   /** The program's number in the pool, or its entry function on this thread. */
   readonly #target: number | Entry;
 
@@ -137,7 +139,6 @@ export class WasmInstance {
     if (typeof this.#target !== "number") return this.#runHere(this.#target, ready);
     if (pool!.threads === 1) return pool!.runSync(this.#target);
     const target = this.#target;
-    const clock = (): number => performance.now();
     return this.#choices.run(parameters, clock, (alone) =>
       pool!.runSync(target, alone ? 1 : pool!.threads),
     );
@@ -190,7 +191,12 @@ export class WasmInstance {
     const { pool } = this.#parts;
     if (typeof this.#target !== "number") return Promise.resolve(this.runSync(parameters));
     const faults = this.#bind(parameters);
-    return faults.ok ? pool!.run(this.#target, signal) : Promise.resolve(faults);
+    if (!faults.ok) return Promise.resolve(faults);
+    const { threads } = pool!;
+    if (threads === 1) return pool!.run(this.#target, signal);
+    return pool!.run(this.#target, signal, (make) =>
+      this.#choicesBeside.runAsync(parameters, clock, (alone) => make(alone ? 1 : threads)),
+    );
   }
 
   dispose(): void {
@@ -215,6 +221,8 @@ export class WasmInstance {
     return ok(undefined);
   }
 }
+
+const clock = (): number => performance.now();
 
 function instantiate(ready: PoolProgram): Entry {
   const imports = { env: { memory: ready.memory }, math: Math as never };

@@ -47,6 +47,9 @@ export interface PoolProgram {
   readonly isDealt?: boolean;
 }
 
+/** Makes a job on so many threads. */
+type MakeJob = (threads: number) => Promise<Result<void>>;
+
 type Entry = (thread: number, threads: number) => void;
 
 interface Thread {
@@ -124,7 +127,7 @@ export class WorkerPool {
   runSync(id: number, threads = this.threads): Result<void> {
     if (this.#disposed) return fail(threadFailed("the pool was disposed"));
     if (this.#job) this.#awaitWorkers(this.#job);
-    if (threads > 1 && threads <= this.#options.host.parallelism) this.#keepApart(threads);
+    this.#keepApart(threads);
     const job = this.#start(id, { first: 1, threads });
     const { program } = job;
     try {
@@ -138,9 +141,16 @@ export class WorkerPool {
     return this.#awaitWorkers(job);
   }
 
-  /** Runs a program to its end on workers only. Jobs run in the order they were asked for. */
-  run(id: number, signal?: AbortSignal): Promise<Result<void>> {
-    const job = this.#queue.then(() => this.#runAlone(id, signal));
+  /**
+   * Runs a program to its end on workers only. Jobs run in the order they were asked for.
+   * @param turn makes the job on so many threads when its turn has come
+   */
+  run(
+    id: number,
+    signal?: AbortSignal,
+    turn: (make: MakeJob) => Promise<Result<void>> = (make) => make(this.threads),
+  ): Promise<Result<void>> {
+    const job = this.#queue.then(() => turn((threads) => this.#runBeside(id, threads, signal)));
     this.#queue = job;
     return job;
   }
@@ -157,11 +167,12 @@ export class WorkerPool {
     this.#programs.clear();
   }
 
-  #runAlone(id: number, signal: AbortSignal | undefined): Promise<Result<void>> {
+  #runBeside(id: number, threads: number, signal: AbortSignal | undefined): Promise<Result<void>> {
     if (signal?.aborted) return Promise.resolve(fail(cancelled()));
     if (this.#disposed) return Promise.resolve(fail(threadFailed("the pool was disposed")));
+    this.#keepApart(threads);
     return new Promise((resolve) => {
-      const job = this.#start(id, { first: 0, threads: this.threads }, (outcome) => {
+      const job = this.#start(id, { first: 0, threads }, (outcome) => {
         signal?.removeEventListener("abort", cancel);
         for (const thread of this.#threads) thread?.handle.keepAlive(false);
         resolve(outcome);
@@ -186,8 +197,9 @@ export class WorkerPool {
     Atomics.store(control, poolWords.remaining, threads - first);
     const job: Job = { program, first, numbers: new Map(), settle, failure: undefined };
     this.#job = job;
-    for (let index = first; index < threads; index++) {
-      this.#ready(index, id, program);
+    for (let index = first; index < threads; index++) this.#ready(index, id, program);
+    // Thread 0 last: it may have the processor of the calling thread, which is about to be idle.
+    for (let index = threads - 1; index >= first; index--) {
       const base = mailboxBase(index);
       control[base + mailbox.program] = id;
       control[base + mailbox.threads] = threads;
@@ -198,8 +210,12 @@ export class WorkerPool {
     return job;
   }
 
-  /** The workers of a job run beside the calling thread, wherever they slept. */
+  /**
+   * The workers of a job run beside the calling thread, wherever they slept: beside thread 0, that is, which is the
+   * calling thread or takes its processor over when that waits for a promise.
+   */
   #keepApart(threads: number): void {
+    if (threads === 1 || threads > this.#options.host.parallelism) return;
     const numbers: number[] = [];
     for (let index = 1; index < threads; index++) {
       const number = Atomics.load(this.#control, mailboxBase(index) + mailbox.systemThread);
