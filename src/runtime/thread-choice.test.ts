@@ -3,7 +3,7 @@ import { ThreadChoice, ThreadChoices } from "./thread-choice.ts";
 
 /** The numbers of the runs that are made alone, of `count` that take this long in each way. */
 function runsAlone(count: number, msOf: (alone: boolean, run: number) => number): number[] {
-  const choice = new ThreadChoice();
+  const choice = new ThreadChoice(2);
   const found: number[] = [];
   for (let run = 0; run < count; run++) {
     const alone = choice.next();
@@ -41,8 +41,14 @@ describe("ThreadChoice", () => {
     expect(found).toEqual([2, 3, 12, 13, 46, 47, ...range(56, 80)]);
   });
 
-  it("never makes a long run alone", () => {
-    expect(runsAlone(70, (alone) => (alone ? 40 : 30))).toEqual([]);
+  it("tries long runs late, when two of them are a hundredth of the time", () => {
+    expect(runsAlone(300, (alone) => (alone ? 40 : 30))).toEqual([200, 201]);
+    expect(runsAlone(300, (alone) => (alone ? 30 : 40))).toEqual(range(200, 300));
+  });
+
+  it("tries a way that is known to be slow so rarely that it costs a hundredth", () => {
+    const found = runsAlone(20_000, (alone) => (alone ? 8 : 1));
+    expect((found.length * 7) / 20_000).toBeLessThan(0.015);
   });
 
   it("costs little whatever runs take: two runs of a trial in 256 in the end", () => {
@@ -54,7 +60,7 @@ describe("ThreadChoice", () => {
 describe("ThreadChoices", () => {
   /** Runs with pauses before them; which of them were made alone. */
   function runs(pauseMs: (run: number) => number, n: (run: number) => number, count: number) {
-    const choices = new ThreadChoices();
+    const choices = new ThreadChoices(2);
     const found: number[] = [];
     let now = 0;
     for (let run = 0; run < count; run++) {
@@ -97,7 +103,7 @@ describe("ThreadChoices", () => {
   });
 
   it("decides for runs that are promised, and learns nothing from those that failed", async () => {
-    const choices = new ThreadChoices();
+    const choices = new ThreadChoices(2);
     const found: number[] = [];
     let now = 0;
     for (let run = 0; run < 40; run++) {

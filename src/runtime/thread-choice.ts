@@ -7,21 +7,31 @@
  */
 import type { ParameterValues } from "./model-session.ts";
 
-/** Runs from here on are worth their threads: waking them is little beside this. */
-const longMs = 20;
 /** Runs of a trial, the shortest of which counts. */
 const trialRuns = 2;
-/** Runs of the present way before the first trial, and between two at most. */
+/** Runs of the present way before the first trial, and between two at most where the other way costs little. */
 const [firstPause, longestPause] = [2, 256];
+/** What trials may cost in the long run, as a share of the time: of a way known to be slow, and of long runs. */
+const trialShare = 0.01;
+/**
+ * Of runs from here on a trial is felt: two runs that take up to as many times longer as there are threads. They
+ * lose little by their threads as a rule (waking them takes 0.1 ms), so the first trial waits until it is cheap.
+ */
+const longMs = 20;
 /** All threads have to be this much faster than one alone to be worth their processors. */
 const margin = 0.9;
 /** Runs of the present way that a trial is compared with: the shortest of the last ones. */
 const remembered = 4;
-/** Runs that take so much longer than when they were chosen ask for a trial. */
+/**
+ * Runs that take so much longer than when they were chosen ask for a trial: more than the shortest of four differs from
+ * one time to another (a tenth on an idle machine), less than what two threads are worth at most.
+ */
 const drift = 1.4;
 
 /** The decision for runs of one kind: equal work, threads in the same state. */
 export class ThreadChoice {
+  /** Runs before the first trial of a long run. */
+  readonly #longPause: number;
   #alone = false;
   /** Times of the last runs of the present way. */
   #last: readonly number[] = [];
@@ -32,6 +42,10 @@ export class ThreadChoice {
   #pause = firstPause;
   /** What a run took when the present way was last chosen. */
   #chosenMs = Infinity;
+
+  constructor(threads: number) {
+    this.#longPause = (trialRuns * (threads - 1)) / trialShare;
+  }
 
   /** Whether the next run is to be made alone. */
   next(): boolean {
@@ -55,24 +69,32 @@ export class ThreadChoice {
   }
 
   #isTrial(): boolean {
-    return this.#since >= this.#pause && Math.min(...this.#last) < longMs;
+    if (this.#since < this.#pause) return false;
+    return this.#since >= this.#longPause || Math.min(...this.#last) < longMs;
   }
 
   #decide(): void {
     const [present, other] = [Math.min(...this.#last), Math.min(...this.#trial)];
-    if (other < (this.#alone ? margin * present : present)) {
+    const isBetter = other < (this.#alone ? margin * present : present);
+    if (isBetter) {
       this.#alone = !this.#alone;
       this.#last = this.#trial;
     }
     this.#chosenMs = Math.min(...this.#last);
     this.#trial = [];
     this.#since = 0;
-    this.#pause = Math.min(longestPause, 4 * this.#pause);
+    const lost = trialRuns * (Math.max(present, other) / this.#chosenMs - 1);
+    this.#pause = Math.min(4 * this.#pause, Math.max(longestPause, lost / trialShare));
   }
 }
 
-/** Pauses from here on find threads asleep. */
-const restMs = 0.2;
+/**
+ * How long threads of WebAssembly poll for the next run before they sleep, so that pauses from here on find them asleep.
+ * Who polls as long as waking costs spends at most twice what one would who knew the pause (Karlin, Manasse, Rudolph and
+ * Sleator, "Competitive snoopy caching", 1988); a run that wakes its threads takes about 0.1 ms longer, or twice that
+ * where the worker is woken on the caller's processor.
+ */
+export const pollMilliseconds = 0.2;
 /** Combinations of extents that are kept apart; then it begins anew. */
 const mostKinds = 64;
 
@@ -82,8 +104,13 @@ interface Outcome {
 
 /** The decisions of a program, one for each kind of run. */
 export class ThreadChoices {
+  readonly #threads: number;
   readonly #choices = new Map<string, ThreadChoice>();
   #endMs = -Infinity;
+
+  constructor(threads: number) {
+    this.#threads = threads;
+  }
 
   /**
    * Makes a run, alone or not, and notes how long it took, unless it failed: what ends early tells nothing.
@@ -110,7 +137,7 @@ export class ThreadChoices {
 
   #begin(parameters: ParameterValues, clock: () => number) {
     const startMs = clock();
-    const isRested = startMs - this.#endMs > restMs;
+    const isRested = startMs - this.#endMs > pollMilliseconds;
     const choice = this.#of(`${isRested} ${Object.values(parameters).join()}`);
     const note = <T extends Outcome>(made: T): T => {
       this.#endMs = clock();
@@ -124,7 +151,7 @@ export class ThreadChoices {
     const known = this.#choices.get(kind);
     if (known) return known;
     if (this.#choices.size >= mostKinds) this.#choices.clear();
-    const choice = new ThreadChoice();
+    const choice = new ThreadChoice(this.#threads);
     this.#choices.set(kind, choice);
     return choice;
   }

@@ -140,9 +140,9 @@ export class NativeInstance implements ProgramInstance {
   readonly #words: readonly BigInt64Array[];
   readonly #code: Loaded;
   readonly #workers: bigint[] = [];
-  readonly #choices = new ThreadChoices();
+  readonly #choices: ThreadChoices;
   /** Of runs on threads of the system's pool: they start and end by messages. */
-  readonly #choicesBeside = new ThreadChoices();
+  readonly #choicesBeside: ThreadChoices;
   #places: ThreadPlaces | undefined;
   #disposed = false;
 
@@ -150,6 +150,8 @@ export class NativeInstance implements ProgramInstance {
     this.#parts = parts;
     const { program, emitted, memory, options } = parts;
     const { system, threads } = options;
+    this.#choices = new ThreadChoices(threads);
+    this.#choicesBeside = new ThreadChoices(threads);
     this.#buffers = new Map(program.buffers.map((b) => [b.name, b]));
     this.#code = load(memory, emitted, system);
     const shared = memory.map(sharedBlock.bytes);

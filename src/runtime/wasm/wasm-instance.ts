@@ -97,9 +97,9 @@ export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
   readonly #buffers: ReadonlyMap<string, Buffer>;
-  readonly #choices = new ThreadChoices();
+  readonly #choices: ThreadChoices;
   /** Of runs on workers: they start and end by messages. */
-  readonly #choicesBeside = new ThreadChoices();
+  readonly #choicesBeside: ThreadChoices;
   /** The program's number in the pool, or its entry function on this thread. */
   readonly #target: number | Entry;
 
@@ -107,6 +107,8 @@ export class WasmInstance {
     this.#parts = parts;
     this.#buffers = new Map(parts.program.buffers.map((b) => [b.name, b]));
     const { pool, ready, plan, emitted } = parts;
+    this.#choices = new ThreadChoices(pool?.threads ?? 1);
+    this.#choicesBeside = new ThreadChoices(pool?.threads ?? 1);
     this.#words = new Int32Array(ready.memory.buffer);
     this.#target = pool ? pool.attach(ready) : instantiate(ready);
     for (const [arena, word] of Object.entries(emitted.layout.arenas)) {

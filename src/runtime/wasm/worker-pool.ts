@@ -13,13 +13,14 @@ import { abortCodes, controlBlock, sleepMilliseconds } from "../../emit/wasm/con
 import type { Result } from "../../support/diagnostic.ts";
 import { fail } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { pollMilliseconds } from "../thread-choice.ts";
 import { ThreadPlaces } from "../thread-places.ts";
 import { cancelled, programOutcome, threadFailed } from "./run-outcome.ts";
 import type { WorkerHandle, WorkerHost } from "./worker-host.ts";
 import {
   type FromWorker,
+  finishPolls,
   mailbox,
-  mailboxPolls,
   poolWords,
   runPolls,
   type ToWorker,
@@ -274,10 +275,11 @@ export class WorkerPool {
     });
     const thread: Thread = { handle, attached: new Set() };
     this.#threads[index] = thread;
-    const polls = this.threads > host.parallelism ? 0 : mailboxPolls;
+    const polls = this.threads > host.parallelism ? 0 : pollMilliseconds;
     const base = mailboxBase(index);
     const jobs = this.#control[base + mailbox.jobs]!;
-    handle.post({ kind: "start", thread: index, control: this.#control.buffer, polls, jobs });
+    const start = { kind: "start", thread: index, control: this.#control.buffer, jobs } as const;
+    handle.post({ ...start, pollMilliseconds: polls });
     handle.post({ kind: "serve", visits: this.#control[base + mailbox.visits]! });
     return thread;
   }
@@ -301,7 +303,7 @@ export class WorkerPool {
   /** Blocks until no worker is at work on the job, then settles it. */
   #awaitWorkers(job: Job): Result<void> {
     const control = this.#control;
-    for (let i = 0; i < mailboxPolls; i++) {
+    for (let i = 0; i < finishPolls; i++) {
       if (Atomics.load(control, poolWords.remaining) === 0) break;
     }
     for (;;) {
