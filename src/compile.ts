@@ -505,7 +505,7 @@ function scheduleGraph(
         isProved: (scheduled) => isProvedAlone(scheduled, target),
       }),
     ),
-    asMatrices: target.blocks !== undefined,
+    forBlocks: target.blocks !== undefined,
   });
   onPass("schedule");
   const choice = chooseSchedules(regions, {

@@ -193,6 +193,35 @@ it("does not read a result under another name while writing it", () => {
   check(g.finish([g.nodes("add", [y, turned!], {})[0]!]));
 });
 
+it("leaves floats of 16 bits short where their readers can widen them", () => {
+  const net = new Net();
+  const { g } = net;
+  const [x, w, residual] = [
+    ["x", 4, 8],
+    ["w", 6, 8],
+    ["residual", 4, 6],
+  ].map(([name, ...shape]) => g.input(name as string, tensorType("bf16", ...(shape as number[]))));
+  const product = g.cast(g.einsum("i k, j k -> i j", x!, w!, "f32"), "bf16");
+  const sum = net.apply("add", product, residual!);
+  const wide = g.cast(sum, "f32");
+  const squares = net.apply("mul", wide, wide);
+  const means = g.node("reduce", [squares], { kind: "sum", axes: [1], keepDims: true });
+  const scaled = g.cast(net.apply("mul", wide, means), "bf16");
+  const graph = g.finish([scaled, net.apply("add", sum, sum)]);
+  const keepsHalves = { ...defaultGroupOptions, keepsHalves: true };
+  const transform = (program: NestProgram) => {
+    const analysed = analyseProgram(program);
+    return applyGroups(analysed, planGroups(analysed, keepsHalves).groups);
+  };
+  checkNests(graph, { rng: new Rng(7), extents: {}, transform });
+  const written = (program: NestProgram) => {
+    const first = statementsOf(program)[0]!;
+    return first.writes.map((w) => program.tensors.get(w.tensor)!.dtype);
+  };
+  expect(written(transform(nestsOf(graph)))).toEqual(["bf16"]);
+  expect(written(fuse(nestsOf(graph)))).toContain("f32");
+});
+
 describe("regions and candidates", () => {
   it("forms a region of one statement and lists prefixes of the epilogue", () => {
     const net = new Net();

@@ -13,7 +13,7 @@
  * What was refused is kept with its reason. Whether the choice is good is search/'s business: the
  * alternatives are `candidateGroups`.
  */
-import { dtypes, isIntegerDType } from "../semantics/dtype.ts";
+import { dtypes, isFloatDType, isIntegerDType } from "../semantics/dtype.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -35,6 +35,11 @@ import { updatesInPlace } from "./uses.ts";
 export interface GroupOptions {
   /** Largest cost, in fused multiply-adds, of a body that may be computed more than once per element. */
   readonly inlineCost: number;
+  /**
+   * Whether floats of 16 bits stay so in memory: readers that want them wider convert them as they read, where
+   * that is one instruction, instead of whoever makes them. Default: no.
+   */
+  readonly keepsHalves?: boolean;
 }
 
 /** Two operations: a bias or scale with its conversion, but no division and no exponential. */
@@ -172,7 +177,7 @@ class Planner {
 
   #withEpilogue(group: Group, name: string): Group | undefined {
     if (this.#isWidenedLater(name)) {
-      const reason = "its readers widen the bytes themselves";
+      const reason = "its readers widen what is there themselves";
       this.#refuse({ statement: name, into: group.name, reason });
       return undefined;
     }
@@ -194,6 +199,12 @@ class Planner {
     const { tensor } = statement.writes[0]!;
     const readers = uses.readers.get(tensor) ?? [];
     if (uses.aliased.has(tensor) || readers.length === 0) return false;
+    if (this.#options.keepsHalves && isHalf(statement.body[0]!)) {
+      return readers.every((at) => {
+        const item = program.items[at];
+        return item?.kind === "statement" && !isContraction(item.statement);
+      });
+    }
     if (isWidening(statement.body[0]!)) {
       return readers.every((at) => {
         const item = program.items[at];
@@ -316,6 +327,13 @@ function isWidening(expr: ScalarExpr): boolean {
   if (expr.kind !== "cast" || expr.operand.kind !== "argument") return false;
   const narrow = expr.operand.dtype === "i8" || expr.operand.dtype === "u8";
   return narrow && dtypes[expr.dtype].bits >= 32;
+}
+
+/** A float of 16 bits as a wider one. */
+function isHalf(expr: ScalarExpr): boolean {
+  if (expr.kind !== "cast" || expr.operand.kind !== "argument") return false;
+  const { dtype } = expr.operand;
+  return isFloatDType(dtype) && dtypes[dtype].bits === 16 && dtypes[expr.dtype].bits > 16;
 }
 
 /**

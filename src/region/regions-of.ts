@@ -82,16 +82,19 @@ export function inTurn(...all: readonly (LayOut | undefined)[]): LayOut {
 export interface RegionForms {
   /** Default: as the program says. */
   readonly layOut?: LayOut;
-  /** Whether folds see their tensors without axes of one element; default: no. */
-  readonly asMatrices?: boolean;
+  /**
+   * Whether regions are for machines of blocks: folds see their tensors without axes of one element, and floats
+   * of 16 bits stay so in memory (`keepsHalves` of groups.ts). Default: no.
+   */
+  readonly forBlocks?: boolean;
 }
 
 export function regionsOf(
   nests: NestProgram,
-  { layOut = asTheyAre, asMatrices = false }: RegionForms = {},
+  { layOut = asTheyAre, forBlocks = false }: RegionForms = {},
 ): ProgramRegions {
   const analysed = analyseProgram(nests);
-  const { groups } = planGroups(analysed, defaultGroupOptions);
+  const { groups } = planGroups(analysed, { ...defaultGroupOptions, keepsHalves: forBlocks });
   const grouped = applyGroups(analysed, groups);
   const formed = groups.map((g) => formRegion(analysed, g));
   const laidOut = layOut(formed, grouped);
@@ -103,7 +106,7 @@ export function regionsOf(
       regions.push(region);
       continue;
     }
-    const coalesced = coalesceRegion(region, asMatrices);
+    const coalesced = coalesceRegion(region, forBlocks);
     views.push(...coalesced.views.filter((v) => !made.has(v.tensor)));
     for (const { tensor } of coalesced.views) {
       const { role, ...rest } = coalesced.region.tensors.get(tensor)!;

@@ -130,6 +130,11 @@ export class RegionOracle {
     return elements;
   }
 
+  /** What one element of an output must be, given what the region reads. */
+  elementAt(tensor: string, offset: number): Approximate {
+    return this.#computedAt(tensor, offset);
+  }
+
   shapeOf(tensor: string): readonly number[] {
     const { region, symbols } = this.#options;
     return region.tensors.get(tensor)!.shape.map((e) => evaluate(e, symbols));
