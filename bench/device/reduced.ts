@@ -107,6 +107,10 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     attention("by mma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
     attention("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: false }),
   ],
+  "attention parts": [
+    attention("by mma tile (64, 64) warps 4 stages 2 parts 2", { depth: 64, causal: false }),
+    attention("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),
+  ],
   "attention wgmma": [
     attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: false }),
   ],

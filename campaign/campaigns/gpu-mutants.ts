@@ -71,7 +71,7 @@ const subjects: readonly Subject[] = [
   },
   { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80", inParts: true },
   ...kernels.map(([name, text]) => {
-    const target = text.includes("wgmma") ? "sm_90a" : "sm_80";
+    const target = /wgmma|grid clusters/.test(text) ? "sm_90a" : "sm_80";
     return { name, text, target, inParts: true };
   }),
 ];

@@ -190,6 +190,10 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (64, 32) warps 4 stages 2",
   },
   {
+    ...{ ...square, rows: 4, columns: 4096, depth: 128, dtype: "bf16", causal: false },
+    how: "by mma tile (16, 64) warps 1 stages 3 parts 8",
+  },
+  {
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },

@@ -14,11 +14,11 @@ import { type AttentionForm, linearScore } from "../schedule/attention/attention
 import {
   attentionBytes,
   isTriangular,
+  problemsOf,
   windowSteps,
   wordsOfThread,
 } from "../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention } from "../schedule/scheduled-region.ts";
-import { constantValue } from "../semantics/index-expr.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 
@@ -38,7 +38,11 @@ const biasSlots = 3;
 const copySlots = 6;
 /** Latency of a copy while all multiprocessors copy, over the unloaded one. */
 const loadedLatency = 2.4;
+/** Part of the multiprocessors that clusters of more than two find side by side (H200: 31 of four, of 33). */
+const sideBySide = 0.95;
 const bytesOfElement = 2;
+/** What an exchange of results within a cluster takes, its start and its end together (H200). */
+const exchangeNs = 1500;
 const registerUnit = 8;
 /**
  * A step of warpgroups (H200, within a tenth over heads of 64 to 256 and tiles of 64 to 192 columns): waits and
@@ -80,10 +84,6 @@ function byGroups({ form, directive }: ScheduledAttention, limits: BlockLimits):
   return whole * (stepsOf({ form, directive }) * step + ends);
 }
 
-function problemsOf({ batch }: AttentionForm): number {
-  return batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
-}
-
 /** Steps of a block on the average. */
 function stepsOf({ form, directive }: ScheduledAttention): number {
   const [rows, columns] = directive.tile;
@@ -97,15 +97,15 @@ function stepsOf({ form, directive }: ScheduledAttention): number {
 
 function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
   const [rows, columns] = directive.tile;
-  const { warps, stages } = directive;
+  const { warps, stages, parts } = directive;
   const { depth, width } = form;
   const resident = residentBlocks({ form, directive }, limits);
   if (resident === 0) return Infinity;
   const tiles = Math.ceil(form.rows / rows);
-  const blocks = problemsOf(form) * tiles;
+  const blocks = problemsOf(form) * tiles * parts;
   const perCore = Math.ceil(blocks / limits.cores);
   const together = Math.min(resident, perCore);
-  const steps = stepsOf({ form, directive });
+  const steps = stepsOf({ form, directive }) / parts;
   const busy = Math.min(1, (together * warps) / busyWarps);
   const rate = (limits.warpMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
   const multiply = (2 * rows * columns * (depth + width)) / (rate * sustained * busy);
@@ -120,9 +120,18 @@ function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): 
   const far = (moved * active) / limits.nearBytesPerNs.value;
   const latency = (loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
   const step = Math.max(together * Math.max(multiply + softmax, near, far), latency);
-  const results = (together * active * rows * width * bytesOfElement) / limits.nearBytesPerNs.value;
+  const stored = (together * active * rows * width * bytesOfElement) / parts;
+  const results = stored / limits.nearBytesPerNs.value + (parts > 1 ? exchangeNs : 0);
   const ends = 3 * limits.memoryLatencyNs.value + results;
-  return (perCore / together) * (steps * step + ends);
+  // What does not find its place with the others comes behind them.
+  const late = parts > 1 ? Math.ceil(blocks / blocksAtOnce(resident, parts, limits)) : 1;
+  return Math.max(late, perCore / together) * (steps * step + ends);
+}
+
+/** Blocks of clusters that run at once. */
+function blocksAtOnce(resident: number, parts: number, { cores }: BlockLimits): number {
+  const share = parts > 2 ? sideBySide : 1;
+  return parts * Math.max(1, Math.floor((share * cores * resident) / parts));
 }
 
 function scoreSlots({ score, scoreReads }: AttentionForm): number {

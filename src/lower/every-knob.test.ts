@@ -109,12 +109,14 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
         }),
       );
     const base = "by wgmma tile (128, 128) warps 8 stages 2";
+    const whole = "by mma tile (256, 64) warps 8 stages 2";
     const pairs: Knobs<AttendDirective> = {
       by: [base, base.replace("wgmma", "mma")],
       tile: [base, base.replace("128, 128", "128, 64")],
       warps: ["by mma tile (64, 64) warps 4 stages 2", "by mma tile (64, 64) warps 2 stages 2"],
       stages: [base, base.replace("stages 2", "stages 3")],
       gathered: [base, `${base} gathered`],
+      parts: [whole, `${whole} parts 2`],
     };
     const blind = Object.entries(pairs).filter(([, [a, b]]) => program(a) === program(b));
     expect(blind.map(([knob]) => knob)).toEqual([]);

@@ -188,6 +188,8 @@ export interface AttendDirective {
   readonly stages: number;
   /** Whether results are gathered in shared memory and copied out in whole lines, or stored by each thread. */
   readonly gathered: boolean;
+  /** Parts of the columns, each a block's of a cluster, which finish a share of each result together. */
+  readonly parts: number;
 }
 
 export interface Schedule {

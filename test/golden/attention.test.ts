@@ -36,6 +36,13 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "by clusters, parts of the columns",
+    {
+      ...{ ...small, rows: 10, columns: 60, causal: false },
+      how: "by mma tile (16, 16) warps 1 stages 2 parts 2",
+    },
+  ],
+  [
     "by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false },

@@ -240,6 +240,22 @@ describe("attention as one kernel", () => {
     expect(difference(make, "mma tile (32, 32) warps 2 stages 2")).toBeUndefined();
   });
 
+  it("columns dealt out to the blocks of a cluster: ragged, one row, a triangle of one tile, masks that are read", () => {
+    const ragged = composite({ rows: 20, columns: 60, depth: 32 });
+    expect(difference(ragged, "mma tile (16, 16) warps 1 stages 2 parts 4")).toBeUndefined();
+    expect(difference(ragged, "mma tile (32, 16) warps 2 stages 3 parts 2")).toBeUndefined();
+    const one = composite({ ...small, heads: 2, groups: 1, rows: 1, causal: "end" });
+    expect(difference(one, "mma tile (16, 16) warps 1 stages 2 parts 2", "f16")).toBeUndefined();
+    const late = composite({ rows: 16, columns: 64, depth: 16, causal: "end", mask: "each" });
+    expect(difference(late, "mma tile (16, 16) warps 1 stages 2 parts 2")).toBeUndefined();
+  });
+
+  it("is proved over many steps though blocks of a cluster meet at the end alone", () => {
+    const graph = attention({ rows: 1, columns: 8192, depth: 64, heads: 2 });
+    const scheduled = attentionOf(graph, "by mma tile (16, 32) warps 1 stages 3 parts 4");
+    expect(attentionProgram(scheduled).kernels).toHaveLength(1);
+  });
+
   it("longer heads, in panels, and such as fill none", () => {
     for (const depth of [80, 144]) {
       const make = composite({ rows: 16, columns: 16, depth });
@@ -324,6 +340,9 @@ describe("attend", () => {
     expect(codeOf("mma tile (32, 512) warps 1 stages 2")).toBe("SCH045");
     expect(codeOf("mma tile (32, 32) warps 2 stages 2 gathered")).toBe("SCH045");
     expect(codeOf("wgmma tile (64, 32) warps 4 stages 2")).toBe("SCH045");
+    expect(codeOf("mma tile (32, 32) warps 2 stages 2 parts 2")).toBeUndefined();
+    expect(codeOf("mma tile (32, 64) warps 2 stages 2 parts 2")).toBe("SCH045");
+    expect(codeOf("mma tile (32, 16) warps 2 stages 2 parts 4")).toBe("SCH045");
     const first = own.statements[0]!.name;
     expect(codeOf("mma tile (32, 32) warps 2 stages 2", first)).toBe("SCH044");
   });

@@ -12,8 +12,9 @@
  */
 import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
 import type { GridAxis, Kernel } from "../../program/program.ts";
-import type { Expr, Statement } from "../../program/statement.ts";
+import type { Expr } from "../../program/statement.ts";
 import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
+import { stepsOfTile } from "../../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
@@ -28,10 +29,12 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
 import { Block, type Names } from "../block.ts";
+import { exchangeCounter } from "../cluster-exchange.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import { copyGroup } from "../tiles.ts";
 import { TileCopies } from "./copies.ts";
+import { ExchangedResults, shareName } from "./exchanged.ts";
 import { OnlineSoftmax, type PairPlace } from "./online-softmax.ts";
 import {
   type AttentionPlace,
@@ -81,6 +84,8 @@ class AttentionLowering {
   readonly #axes: readonly GridAxis[];
   readonly #ranges = new Map<string, IndexRange>();
   readonly #place: AttentionPlace;
+  /** The part of the columns that is the block's. */
+  readonly #part: IndexExpr;
   /** Number of the copy of the role that multiplies. */
   readonly #group: string;
 
@@ -101,6 +106,8 @@ class AttentionLowering {
     );
     // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
     const below = axis("down", plan.tiles);
+    // Blocks of a cluster are neighbours along the last axis.
+    this.#part = axis("part", plan.directive.parts);
     // Those of a triangle with the most steps first: the last ones to end are short.
     const tile = plan.isTriangular ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
@@ -131,11 +138,17 @@ class AttentionLowering {
     const shared = [plan.query, plan.key, plan.value].map((s) => sharedBuffer(plan, s));
     return {
       name,
-      grid: { unit: "blocks", axes: this.#axes, clusterSize: 1, resident: false },
+      grid: this.#grid,
       ...how,
       buffers: [...shared, ...parts.buffers, ...how.buffers, ...softmax.buffers],
       region: this.#region.region.name,
     };
+  }
+
+  get #grid(): Kernel["grid"] {
+    const { parts: clusterSize } = this.#plan.directive;
+    const unit = clusterSize > 1 ? "clusters" : "blocks";
+    return { unit, axes: this.#axes, clusterSize, resident: false };
   }
 
   #byGroups(parts: ThreadParts, softmax: OnlineSoftmax): KernelParts {
@@ -153,6 +166,7 @@ class AttentionLowering {
       scale: (body) => softmax.scale(body),
       narrow: (body) => softmax.narrow(body),
     });
+    softmax.sumRows(block);
     if (this.#plan.directive.gathered) this.#gather(block, stream, parts, softmax);
     else this.#epilogue(block, parts, softmax);
     return stream.parts(block.statements);
@@ -174,12 +188,33 @@ class AttentionLowering {
     const products = new WarpProducts(this.#plan, parts);
     const { threads } = this.#plan;
     const { thread: threadVariable } = this.#place;
-    const body = this.#body(parts, products, softmax);
+    const { parts: count } = this.#plan.directive;
+    const { names } = this.#context;
+    const exchanged =
+      count > 1
+        ? new ExchangedResults(this.#plan, parts, {
+            ...{ names, rank: this.#part, thread: threadVariable },
+          })
+        : undefined;
+    const block = this.#walk(parts, products, softmax);
+    if (exchanged) exchanged.combine(block, softmax);
+    else softmax.sumRows(block);
+    this.#epilogue(block, parts, softmax);
+    const body = block.statements;
     const role = { name: "main", copies: 1, threads, threadVariable, body };
-    return { buffers: products.buffers, counters: [], roles: [role] };
+    const buffers = [...products.buffers, ...(exchanged?.buffers ?? [])];
+    return { buffers, counters: exchanged ? [exchangeCounter(1)] : [], roles: [role] };
   }
 
-  #body(parts: ThreadParts, products: WarpProducts, softmax: OnlineSoftmax): readonly Statement[] {
+  /** The number of a trip among those of all parts of the columns. */
+  #trip(own: IndexExpr): IndexExpr {
+    const { directive, form } = this.#plan;
+    if (directive.parts === 1) return own;
+    return add(own, mul(stepsOfTile(directive, form) / directive.parts, this.#part));
+  }
+
+  /** The steps of a block, with its results so far at the end. */
+  #walk(parts: ThreadParts, products: WarpProducts, softmax: OnlineSoftmax): Block {
     const { names } = this.#context;
     const { stages } = this.#plan;
     const { tile } = this.#place;
@@ -190,12 +225,15 @@ class AttentionLowering {
     const trips = simplify(tripsOf(this.#plan, tile), this.#ranges);
     const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
     // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
-    const isOpen = this.#plan.isTriangular && this.#plan.windowTrips === undefined;
+    const isOpen =
+      this.#plan.isTriangular &&
+      this.#plan.windowTrips === undefined &&
+      this.#plan.directive.parts === 1;
     const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
       const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
       into.branch(isTrip, (inside) => {
-        const start = firstColumn(this.#plan, tile, trip);
+        const start = firstColumn(this.#plan, tile, this.#trip(trip));
         copies.step(inside, start, mod(trip, stages), ranges);
       });
       into.push({ kind: "commitGroup", group: copyGroup });
@@ -221,15 +259,14 @@ class AttentionLowering {
       copy(body, add(now, stages - 1), ranges);
       const slot = mod(now, stages);
       products.multiplyKeys(body, slot);
-      this.#weigh(body, softmax, now, new Map([...this.#ranges, ...ranges]));
+      this.#weigh(body, softmax, this.#trip(now), new Map([...this.#ranges, ...ranges]));
       softmax.scale(body);
       softmax.narrow(body);
       products.multiplyValues(body, slot);
     });
     // Zeros for what is past the last trip are still on their way.
     if (isOpen) block.push({ kind: "waitGroup", group: copyGroup, pending: 0 });
-    this.#epilogue(block, parts, softmax);
-    return block.statements;
+    return block;
   }
 
   /** A pair of neighbouring scores from their sums. */
@@ -277,18 +314,21 @@ class AttentionLowering {
   }
 
   #epilogue(block: Block, parts: ThreadParts, softmax: OnlineSoftmax): void {
-    const { form, rows } = this.#plan;
+    const { form, rows, directive } = this.#plan;
     const shares = softmax.shares(block);
+    const width = form.width / directive.parts;
+    const results = directive.parts > 1 ? shareName : resultName;
     shares.forEach((halves, i) => {
       halves.forEach((share, half) => {
         const row = simplify(add(this.#place.firstRow, parts.row(i, half)), this.#ranges);
         const isRagged = form.rows % rows !== 0;
         const isRow = isRagged ? [atMost(add(row, 1), constant(form.rows))] : [];
         block.branch(isRow, (body) => {
-          for (let j = 0; j < form.width / 8; j++) {
-            const sums = loadExpr(resultName, parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
+          for (let j = 0; j < width / 8; j++) {
+            const sums = loadExpr(results, parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
             const value = applyExpr("mul", sums, splatExpr(share, 2));
-            this.#finish(body, { row, column: parts.column(j), ranges: this.#ranges }, value);
+            const column = add(parts.column(j), mul(width, this.#part));
+            this.#finish(body, { row, column, ranges: this.#ranges }, value);
           }
         });
       });

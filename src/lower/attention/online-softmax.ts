@@ -35,7 +35,8 @@ import type { AttentionPlan } from "./plan.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Largest scores, sums of weights, by what both change, and what threads tell each other. */
-const [mostName, totalName, changeName] = ["most", "totals", "changes"];
+export const [mostName, totalName] = ["most", "totals"] as const;
+const changeName = "changes";
 const [ownName, otherName] = ["own", "other"];
 
 /** What a score is made of beside its sum: a pair of them at a row and columns, from the sums. */
@@ -76,9 +77,9 @@ export class OnlineSoftmax {
   get buffers(): readonly Buffer[] {
     const { down } = this.#parts;
     return [
-      registerTile(mostName!, "f32", [down, 2]),
-      registerTile(totalName!, "f32", [down, 2]),
-      registerTile(changeName!, "f32", [down, 2]),
+      registerTile(mostName, "f32", [down, 2]),
+      registerTile(totalName, "f32", [down, 2]),
+      registerTile(changeName, "f32", [down, 2]),
       registerTile(ownName!, "f32", [1]),
       registerTile(otherName!, "f32", [1]),
     ];
@@ -86,8 +87,8 @@ export class OnlineSoftmax {
 
   clear(block: Block): void {
     this.#eachRow((i, half) => {
-      block.push(storeTo(mostName!, [i, half], literalExpr(-Infinity, "f32")));
-      block.push(storeTo(totalName!, [i, half], literalExpr(0, "f32")));
+      block.push(storeTo(mostName, [i, half], literalExpr(-Infinity, "f32")));
+      block.push(storeTo(totalName, [i, half], literalExpr(0, "f32")));
     });
   }
 
@@ -102,7 +103,7 @@ export class OnlineSoftmax {
   scale(block: Block): void {
     this.#eachRow((i, half) => {
       const own = block.inner();
-      const change = loadExpr(changeName!, [i, half], { dtype: "f32", lanes: 1 });
+      const change = loadExpr(changeName, [i, half], { dtype: "f32", lanes: 1 });
       const factor = splatExpr(freeze(change, this.#names, own), 2);
       for (let j = 0; j < this.#plan.form.width / 8; j++) {
         const at = this.#parts.pair(i, j, half);
@@ -205,18 +206,13 @@ export class OnlineSoftmax {
     const f32 = { dtype: "f32", lanes: 1 } as const;
     const bind = (e: Expr): Expr => freeze(e, this.#names, own);
     const pairs = Array.from({ length: columns / 8 }, (_, j) => this.#pair(own, i, j, half));
-    const before = bind(loadExpr(mostName!, [i, half], f32));
+    const before = bind(loadExpr(mostName, [i, half], f32));
     let most = pairs[0]!;
     for (const pair of pairs.slice(1)) most = bind(applyExpr("max", most, pair));
     const mine = bind(applyExpr("max", extractExpr(most, 0), extractExpr(most, 1)));
     const ofRow = bind(applyExpr("max", before, this.#acrossThreads(own, "max", mine)));
-    own.push(storeTo(mostName!, [i, half], ofRow));
-    const isNone = applyExpr("equal", ofRow, literalExpr(-Infinity, "f32"));
-    const base = bind(applyExpr("select", isNone, literalExpr(0, "f32"), ofRow));
-    const scale = literalExpr(this.#scale, "f32");
-    const shift = bind(applyExpr("neg", applyExpr("mul", base, scale)));
-    const power = (score: Expr): Expr =>
-      bind(callExpr("exp2.f32", callExpr("fma.f32", score, scale, shift)));
+    own.push(storeTo(mostName, [i, half], ofRow));
+    const power = this.#powers(own, ofRow);
     const change = power(before);
     const sums: Expr[] = [];
     pairs.forEach((pair, j) => {
@@ -226,10 +222,35 @@ export class OnlineSoftmax {
       });
       own.push(storeTo(scoreName, this.#parts.pair(i, j, half), packExpr(weights)));
     });
-    const total = loadExpr(totalName!, [i, half], f32);
+    const total = loadExpr(totalName, [i, half], f32);
     const sum = callExpr("fma.f32", total, change, applyExpr("add", sums[0]!, sums[1]!));
-    own.push(storeTo(totalName!, [i, half], sum), storeTo(changeName!, [i, half], change));
+    own.push(storeTo(totalName, [i, half], sum), storeTo(changeName, [i, half], change));
     block.push(...own.statements);
+  }
+
+  /** Weights of scores of a row by its largest one. */
+  #powers(block: Block, ofRow: Expr): (score: Expr) => Expr {
+    const bind = (e: Expr): Expr => freeze(e, this.#names, block);
+    const isNone = applyExpr("equal", ofRow, literalExpr(-Infinity, "f32"));
+    const base = bind(applyExpr("select", isNone, literalExpr(0, "f32"), ofRow));
+    const scale = literalExpr(this.#scale, "f32");
+    const shift = bind(applyExpr("neg", applyExpr("mul", base, scale)));
+    return (score) => bind(callExpr("exp2.f32", callExpr("fma.f32", score, scale, shift)));
+  }
+
+  /** By what a row's sums by some score change for those by its largest one. */
+  factor(block: Block, [i, half]: readonly [number, number], score: Expr): Expr {
+    const most = loadExpr(mostName, [i, half], { dtype: "f32", lanes: 1 });
+    return this.#powers(block, freeze(most, this.#names, block))(score);
+  }
+
+  /** Sums of rows by one thread become those of all that share them. */
+  sumRows(block: Block): void {
+    this.#eachRow((i, half) => {
+      const own = loadExpr(totalName, [i, half], { dtype: "f32", lanes: 1 });
+      const total = this.#acrossThreads(block, "add", freeze(own, this.#names, block));
+      block.push(storeTo(totalName, [i, half], total));
+    });
   }
 
   /** One value of the four threads that share a row. */
@@ -249,8 +270,7 @@ export class OnlineSoftmax {
   shares(block: Block): readonly (readonly Expr[])[] {
     return Array.from({ length: this.#parts.down }, (_, i) =>
       [0, 1].map((half) => {
-        const own = loadExpr(totalName!, [i, half], { dtype: "f32", lanes: 1 });
-        const total = this.#acrossThreads(block, "add", freeze(own, this.#names, block));
+        const total = loadExpr(totalName, [i, half], { dtype: "f32", lanes: 1 });
         return freeze(applyExpr("reciprocal", total), this.#names, block);
       }),
     );

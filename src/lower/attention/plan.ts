@@ -20,6 +20,7 @@ import {
   panelElements,
   stepsAhead,
   stepsOfOne,
+  stepsOfTile,
   windowSteps,
 } from "../../schedule/attention/attention-limits.ts";
 import type { AttendDirective } from "../../schedule/directive.ts";
@@ -139,6 +140,8 @@ function maskedFrom(
 
 /** Trips of a tile: steps that its rows meet. */
 export function tripsOf(plan: AttentionPlan, tile: IndexExpr): IndexExpr {
+  const { parts } = plan.directive;
+  if (parts > 1) return constant(stepsOfTile(plan.directive, plan.form) / parts);
   return plan.windowTrips === undefined ? stepsUpTo(plan, tile) : constant(plan.windowTrips);
 }
 

@@ -36,6 +36,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
+import { exchangeCounter } from "../cluster-exchange.ts";
 import {
   arrive,
   groupThreads,
@@ -47,7 +48,7 @@ import {
 } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
-import { type ExchangedSums, exchangeBuffers, exchangeCounter, exchangeSums } from "./exchanged.ts";
+import { type ExchangedSums, exchangeBuffers, exchangeSums } from "./exchanged.ts";
 import { type ProductPlan, type StagedSide, sharedBuffer, spelledTypes } from "./plan.ts";
 
 const warpThreads = 32;
@@ -458,7 +459,10 @@ export class StreamedProduct {
   exchange(): readonly Statement[] {
     const { part, thread } = this.#place;
     if (!part) return [];
-    return exchangeSums(this.#plan, this.#exchanged, { rank: part, thread, copy: this.copy });
+    const { parts } = this.#plan.directive;
+    const copy = variable(this.copy);
+    const at = { parts, rank: part, thread, threads: groupThreads, copy };
+    return exchangeSums(this.#plan, this.#exchanged, at);
   }
 
   get #exchanged(): ExchangedSums {

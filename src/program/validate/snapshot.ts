@@ -59,9 +59,15 @@ class Snapshot {
   readonly #table: string[] = [];
   readonly #byKnowers = new Map<string, number>();
   readonly #parties: readonly Known[];
+  /** Those who await a group, by its slot. */
+  readonly #awaiting = new Map<number, Known[]>();
 
   constructor(state: RunState) {
     this.#state = state;
+    for (const { known, issued } of state.runners) {
+      for (const slot of new Set(issued.map((i) => i.slot)))
+        this.#awaiting.set(slot, [...(this.#awaiting.get(slot) ?? []), known]);
+    }
     this.#parties = state.cells.flatMap((c) => [c.gathered, c.released]);
   }
 
@@ -112,8 +118,11 @@ class Snapshot {
     const fenced = mark.isAsync ? "" : this.#knowers(mark, "shared");
     const everywhere = seen === "all" && (mark.isAsync || fenced === "all");
     const present = this.#state.present(mark.slot);
-    // What all know of needs no more waiting: how long it lies back decides nothing.
-    const age = present === undefined || seen === "all" ? "" : present - mark.clock;
+    // What all know of needs no more waiting, nor do those who alone can wait for a group: how long it lies back
+    // decides nothing.
+    const own = this.#awaiting.get(mark.slot);
+    const isAwaited = own?.every(({ seen }) => (seen[mark.slot] ?? 0) >= mark.clock) ?? false;
+    const age = present === undefined || seen === "all" || isAwaited ? "" : present - mark.clock;
     const text = everywhere ? "old" : `${mark.slot} ${mark.isAsync} ${age} ${seen} ${fenced}`;
     let kind = this.#byKnowers.get(text);
     if (kind === undefined) {

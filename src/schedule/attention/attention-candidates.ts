@@ -6,7 +6,7 @@ import type { Region } from "../../region/nest.ts";
 import type { Target } from "../../target/target.ts";
 import type { AttendDirective } from "../directive.ts";
 import { type AttentionForm, attentionForm } from "./attention-form.ts";
-import { attendFault, attentionBytes, mayGather } from "./attention-limits.ts";
+import { attendFault, attentionBytes, mayGather, problemsOf } from "./attention-limits.ts";
 
 /** Rows of a warp, warps of a block, columns of a step. */
 const warpRows = [16, 32] as const;
@@ -20,6 +20,9 @@ const stageCounts = [2, 3] as const;
 const groupCounts = [1, 2, 3] as const;
 const groupColumns = [32, 48, 64, 80, 96, 112, 128] as const;
 const groupStages = [2, 4] as const;
+/** Parts of the columns, and blocks of them for each multiprocessor at most. */
+const partCounts = [1, 2, 4, 8] as const;
+const mostBlocks = 2;
 /** Warps of a warpgroup. */
 const groupWarps = 4;
 
@@ -40,15 +43,9 @@ export function enumerateAttention(region: Region, target: Target): readonly Att
         for (const stages of stageCounts) {
           if (stages > 2 && columns * stages > 2 * form.columns) continue;
           const tile = [tall * warps, columns] as const;
-          found.push({
-            kind: "attend",
-            statement,
-            by: "mma",
-            tile,
-            warps,
-            stages,
-            gathered: false,
-          });
+          const d = { kind: "attend", statement, by: "mma", tile, warps, stages } as const;
+          for (const parts of has("cluster") ? partsOf(tile[0], form, limits.cores) : [1])
+            found.push({ ...d, gathered: false, parts });
         }
       }
     }
@@ -68,12 +65,18 @@ function streamed(statement: string, form: AttentionForm): readonly AttendDirect
         if (stages > 2 && columns * stages > 2 * form.columns) continue;
         const tile = [16 * warps, columns] as const;
         const d = { kind: "attend", statement, by: "wgmma", tile, warps, stages } as const;
-        const plain = { ...d, gathered: false };
+        const plain = { ...d, gathered: false, parts: 1 };
         found.push({ ...plain, gathered: mayGather(plain, form) });
       }
     }
   }
   return found;
+}
+
+/** Into how many parts columns are dealt out: more only where blocks are few. */
+function partsOf(rows: number, form: AttentionForm, cores: number): readonly number[] {
+  const blocks = problemsOf(form) * Math.ceil(form.rows / rows);
+  return partCounts.filter((parts) => parts === 1 || blocks * parts <= mostBlocks * cores);
 }
 
 function isPossible(d: AttendDirective, form: AttentionForm, most: number): boolean {

@@ -1,5 +1,6 @@
 /** What a block can be given of attention: tiles, registers, shared memory. Pure. */
 
+import { constantValue } from "../../semantics/index-expr.ts";
 import type { AttendDirective } from "../directive.ts";
 import { type AttentionForm, columnName } from "./attention-form.ts";
 
@@ -7,6 +8,10 @@ import { type AttentionForm, columnName } from "./attention-form.ts";
 export const panelElements = 64;
 /** Rows of one instruction of a warp, and columns and depth of its operands in one load. */
 const unit = 16;
+/** Columns of results of which a thread has two, and what is sent of them and their rows. */
+const [pairColumns, warpThreads, vectorBytes] = [8, 32, 16] as const;
+/** Blocks of a cluster that every device takes. */
+const mostParts = 8;
 /** Results and scores that a thread holds at most, in words. */
 const mostWords = 200;
 
@@ -20,16 +25,45 @@ const streamBytes = 1280;
 /** Why no block can be given such a tile, or undefined. */
 export function attendFault(d: AttendDirective, form: AttentionForm): string | undefined {
   const [rows, columns] = d.tile;
-  const numbers = [rows, columns, d.warps, d.stages];
+  const numbers = [rows, columns, d.warps, d.stages, d.parts];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
   if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
-  const fault = d.by === "wgmma" ? groupFault(d, form) : warpFault(d, form);
+  const fault =
+    (d.by === "wgmma" ? groupFault(d, form) : warpFault(d, form)) ?? partsFault(d, form);
   if (fault !== undefined) return fault;
   return isTriangular(d, form) && rows % columns !== 0 && form.rows > rows
     ? `rows of a tile are no multiple of ${columns} columns, by which a triangle is cut`
     : undefined;
+}
+
+/** Why the blocks of a cluster cannot each take a part of the columns. */
+function partsFault(d: AttendDirective, form: AttentionForm): string | undefined {
+  const { by, tile, parts } = d;
+  if (parts === 1) return undefined;
+  if (by !== "mma") return "only warps share columns with other blocks";
+  if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
+  const isWhole = isTriangular(d, form) && form.rows > tile[0];
+  if (isWhole || windowSteps(d, form) !== undefined)
+    return "tiles of a triangle or a band have columns of their own";
+  const steps = stepsOfTile(d, form);
+  if (steps % parts !== 0) return `${steps} steps of columns in ${parts} parts`;
+  const { width } = form;
+  const unit = pairColumns * parts;
+  return width % unit === 0 ? undefined : `results of ${width}, no multiple of ${unit} elements`;
+}
+
+/** Steps of the columns, where those of all tiles are the same. */
+export function stepsOfTile(d: AttendDirective, form: AttentionForm): number {
+  return isTriangular(d, form) ? stepsOfOne(d, form) : Math.ceil(form.columns / d.tile[1]);
+}
+
+/** Bytes of shared memory into which the other blocks of a cluster send a block results of its rows. */
+export function sentBytes({ tile, parts }: AttendDirective, { width }: AttentionForm): number {
+  // A thread has four results of sixteen rows and eight columns, and four values of the rows.
+  const vectors = (tile[0] / unit) * (width / pairColumns / parts + 1);
+  return (parts - 1) * vectors * warpThreads * vectorBytes;
 }
 
 function warpFault(d: AttendDirective, form: AttentionForm): string | undefined {
@@ -70,6 +104,11 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   const words = wordsOfThread(d, form);
   if (words <= most) return undefined;
   return `a thread would hold ${words} words of results and scores`;
+}
+
+/** Problems, each of which has its own keys and values. */
+export function problemsOf({ batch }: AttentionForm): number {
+  return batch.reduce((n, l) => n * constantValue(l.extent)!, 1);
 }
 
 /** Whether results may leave by tensor copies, from where the queries were: whole tiles, or what hangs over is dropped. */
@@ -128,12 +167,13 @@ export function stepsOfOne({ tile: [rows, wide] }: AttendDirective, form: Attent
 }
 
 /** Bytes of shared memory. */
-export function attentionBytes({ by, tile, stages }: AttendDirective, form: AttentionForm): number {
+export function attentionBytes(d: AttendDirective, form: AttentionForm): number {
+  const { by, tile, stages } = d;
   const [rows, columns] = tile;
   const padded = (n: number): number => Math.ceil(n / panelElements) * panelElements;
   const wide = (extent: number, along: string): number =>
     along === columnName ? extent * padded(columns) : columns * padded(extent);
   const step = wide(form.depth, form.key.along) + wide(form.width, form.value.along);
-  const own = by === "wgmma" ? streamBytes : 0;
+  const own = by === "wgmma" ? streamBytes : sentBytes(d, form);
   return 2 * (rows * padded(form.depth) + stages * step) + own;
 }
