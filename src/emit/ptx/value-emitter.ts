@@ -2,6 +2,7 @@
  * Expressions of the program form as instructions, in the register forms of values.ts. Vectors are done
  * lane by lane; what a statement evaluates twice is computed once.
  */
+
 import { indexValue } from "../../program/expr.ts";
 import type { Expr } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
@@ -15,6 +16,7 @@ import type { KernelContext, RegisterPlace } from "./kernel-context.ts";
 import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
+import { divideAll, fewestDividends } from "./shared-division.ts";
 import {
   classOfRegisters,
   copyRegister,
@@ -265,6 +267,8 @@ export class ValueEmitter {
     const operands = e.operands.map((o) =>
       widened ? widen(code, from, o.lanes, this.evaluate(o)) : this.#lanes(o),
     );
+    const divided = from === "f32" && e.op === "div" ? this.#divided(operands) : undefined;
+    if (divided) return divided;
     const parts = Array.from({ length: e.lanes }, (_, lane) =>
       this.#applyScalar(
         e,
@@ -272,6 +276,15 @@ export class ValueEmitter {
       ),
     );
     return widened && !isPredicate(e.op) ? narrow(code, from, parts) : parts;
+  }
+
+  /** Quotients by one divisor, of several f32. */
+  #divided(operands: readonly Registers[]): Registers | undefined {
+    const { code } = this.#context;
+    const [dividends, divisors] = operands as [Registers, Registers];
+    const [divisor] = divisors;
+    const isShared = divisors.length >= fewestDividends && divisors.every((d) => d === divisor);
+    return isShared && !code.isCallFree ? divideAll(code, dividends, divisor!) : undefined;
   }
 
   /** Pairs of narrow floats by instructions that round once, as the operator in f32 and its rounding would. */
