@@ -106,8 +106,7 @@ export function leastTileNs(
       if (l.mode === "vector") lanes *= l.trips;
     }
   }
-  // Ragged ends have more tiles, of fewer points.
-  const tiles = work.points / width;
+  const tiles = tileCount(figures, micro, Math.ceil);
   const vectors = work.points / lanes;
   const isDot = isInLanes && lanes > 1;
   const each = isDot ? work.dotArithmetic : work.arithmetic;
@@ -123,9 +122,9 @@ export function leastTileNs(
   const issued = (arithmetic + steps * work.reads.length) / c.issuePerNs;
   const soon = Math.max(ends, arithmetic / c.arithmeticPerNs, links, issued);
   if (roundings * soon >= limitNs) return roundings * soon;
-  const whole = isDot ? 0 : trips * wholeTiles(figures, micro);
+  const whole = isDot ? 0 : trips * tileCount(figures, micro, Math.floor);
   const wholeLoads = whole > 0 ? leastLoads(figures, work, { micro, packed, core: c }) : noLoads;
-  const loads = Math.max(steps * work.reads.length, whole * wholeLoads.loads);
+  const loads = whole * wholeLoads.loads + (steps - whole) * work.reads.length;
   const others = whole * wholeLoads.others;
   const step = { points: width / lanes, copies, loads: wholeLoads, core: c };
   const spills = whole > 0 ? leastSpills(figures, work, step) : 0;
@@ -185,15 +184,19 @@ function reductionControl(
   return { control, aroundNs };
 }
 
-/** Tiles that no end of a loop cuts. */
-function wholeTiles({ loops }: NestFigures, micro: readonly LoopFigures[]): number {
+/** Tiles that no end of a loop cuts (`floor`), or with those that are cut, of which there are more where one is. */
+function tileCount(
+  { loops }: NestFigures,
+  micro: readonly LoopFigures[],
+  round: (tiles: number) => number,
+): number {
   let tiles = 1;
   for (let origin = 0; origin < loops.length; origin++) {
     const { kind, extent } = loops[origin]!;
     if (kind === "reduce") continue;
     let width = 1;
     for (const l of micro) if (l.origin === origin) width *= l.trips;
-    tiles *= Math.floor(extent / width);
+    tiles *= round(extent / width);
   }
   return tiles;
 }
@@ -209,7 +212,7 @@ interface LeastLoads {
 
 const noLoads: LeastLoads = { loads: 0, others: 0, vectors: 0, narrowest: 0 };
 
-/** Vectors that a step of a whole tile loads: along each axis as many as one loop alone makes. */
+/** Vectors that a step of a whole tile loads: along each axis as many as its loops make at least. */
 function leastLoads(
   figures: NestFigures,
   { reads, tested }: PointWork,
@@ -232,8 +235,9 @@ function leastLoads(
       let mostStill = 1;
       for (const { mode, origin, trips } of micro) {
         if (mode !== "unroll" || steps[origin] === 0) continue;
-        most = Math.max(most, trips);
-        if (figures.loops[origin]!.kind === "space") mostStill = Math.max(mostStill, trips);
+        // Sums of m and of n different numbers are m + n - 1 different ones at least.
+        most += trips - 1;
+        if (figures.loops[origin]!.kind === "space") mostStill += trips - 1;
       }
       own *= Math.min(most, extent);
       still *= Math.min(mostStill, extent);

@@ -78,6 +78,7 @@ export class NestPricer {
   readonly #target: Target;
   readonly #fused: boolean;
   readonly #packed = new Map<string, StoredAccesses>();
+  readonly #stores = new Map<readonly PackedAxis[], StoredAccesses>();
   readonly #traffic = new Map<readonly AccessFigures[], Traffic>();
   readonly #work: PointWork;
   readonly #extents: readonly number[];
@@ -135,6 +136,13 @@ export class NestPricer {
   }
 
   #stored(packed: readonly PackedAxis[]): StoredAccesses {
+    // Tiles that are stored alike share the list.
+    const same = this.#stores.get(packed) ?? this.#storedAlike(packed);
+    this.#stores.set(packed, same);
+    return same;
+  }
+
+  #storedAlike(packed: readonly PackedAxis[]): StoredAccesses {
     const key = packed.map((p) => `${p.tensor} ${p.axis} ${p.width} ${p.depth ?? ""}`).join();
     const known = this.#packed.get(key);
     if (known) return known;
@@ -149,8 +157,6 @@ export class NestPricer {
       const by = packed.find((p) => p.tensor === a.tensor);
       return by ? packedAccess(a, by) : a;
     });
-    const moves = ({ axes }: AccessFigures, origin: number): boolean =>
-      axes.some((x) => x.steps[origin] !== 0);
     const isPacked = (a: AccessFigures): boolean => packed.some((p) => p.tensor === a.tensor);
     return {
       accesses,
@@ -213,24 +219,38 @@ export class NestPricer {
     const { reduces, combine, bodyCalls, finishCalls, isProduct } = this.#figures;
     const body = this.#figures.body + bodyCalls * (c.callFactor - 1);
     const finish = this.#figures.finish + finishCalls * (c.callFactor - 1);
-    const lane = variant.tile.find((l) => l.mode === "vector")?.origin;
-    const still = variant.tile.filter((l) => l.mode !== "vector");
-    const points = still.reduce((n, l) => n * l.trips, 1);
-    const reduceLane = split.reduce.find((l) => l.mode === "vector");
+    const still: LoopFigures[] = [];
+    let vector: LoopFigures | undefined;
+    let points = 1;
+    for (const l of variant.tile) {
+      if (l.mode === "vector") vector ??= l;
+      else {
+        still.push(l);
+        points *= l.trips;
+      }
+    }
+    let reduceLane: LoopFigures | undefined;
+    let inner = still;
+    let copies = 1;
+    for (const l of split.reduce) {
+      if (l.mode === "vector") reduceLane ??= l;
+      else if (l.mode === "unroll") {
+        inner = [...inner, l];
+        copies *= l.trips;
+      }
+    }
+    const lane = vector?.origin;
     const laneOf = lane ?? reduceLane?.origin;
-    const lanes = variant.tile.find((l) => l.mode === "vector")?.trips ?? reduceLane?.trips ?? 1;
+    const lanes = vector?.trips ?? reduceLane?.trips ?? 1;
     const step = new InstructionMix();
     const end = new InstructionMix();
-    const copied = split.reduce.filter((l) => l.mode === "unroll");
-    const copies = copied.reduce((n, l) => n * l.trips, 1);
-    const inner = copied.length === 0 ? still : [...still, ...copied];
     const context = { laneOf, lanes, edge, variant };
     const kept = keptVectors(points, this.#figures);
     let narrowest = Infinity;
     let loaded = 0;
     // Lanes of results and of the depth together: dot products, of pairs where the depth has two.
     const isDot = lane !== undefined && reduceLane !== undefined;
-    const arePairs = isDot && reduceLane.trips === 2;
+    const arePairs = isDot && reduceLane?.trips === 2;
     let weights = 0;
     // What a later copy of the step uses again is kept until then.
     let again = 0;
@@ -271,10 +291,10 @@ export class NestPricer {
     for (let i = split.reduce.length - 1; i >= 0; i--) {
       const loop = split.reduce[i]!;
       if (loop.mode !== "serial") continue;
-      const moving = accesses.filter(
-        (a) => a.use === "read" && a.axes.some((x) => x.steps[loop.origin] !== 0),
-      );
-      const pointers = moving.reduce((n, a) => n + this.#pointers(a, inner), 0);
+      let pointers = 0;
+      for (const a of accesses) {
+        if (a.use === "read" && moves(a, loop.origin)) pointers += this.#pointers(a, inner);
+      }
       const control = c.loopInstructions * (2 + pointers);
       // A short loop's end is foreseen.
       const unforeseen = Math.min(1, loop.trips / foreseenTrips);
@@ -297,11 +317,9 @@ export class NestPricer {
 
   /** Pointers that an access needs: copies whose distance is known only at run time have one each. */
   #pointers(a: AccessFigures, copies: readonly LoopFigures[]): number {
-    const open = a.axes.filter((x) => x.open);
-    if (open.length === 0) return 1;
     let pointers = 1;
     for (const l of copies) {
-      if (open.some((x) => x.steps[l.origin] !== 0)) pointers *= l.trips;
+      if (a.axes.some((x) => x.open && x.steps[l.origin] !== 0)) pointers *= l.trips;
     }
     return pointers;
   }
@@ -403,6 +421,11 @@ class InstructionMix {
   }
 }
 
+function moves({ axes }: AccessFigures, origin: number): boolean {
+  for (const { steps } of axes) if (steps[origin] !== 0) return true;
+  return false;
+}
+
 function splitLoops(figures: NestFigures, loops: readonly LoopFigures[]): SplitLoops {
   const outer: LoopFigures[] = [];
   const reduce: LoopFigures[] = [];
@@ -453,15 +476,29 @@ function tileVariants(
 
 /** The tile as it stands, and how often; undefined where it sticks out of some loop from its first trip. */
 function wholeVariant(figures: NestFigures, { tile, outer }: SplitLoops): TileVariant | undefined {
-  const origins = [...new Set(tile.map((l) => l.origin))];
-  const parts = origins.map((origin) => tile.filter((l) => l.origin === origin));
+  // Parts of one loop together, loops in the order of their first parts.
+  const parts: LoopFigures[] = [];
   let count = 1;
-  for (const own of parts) {
-    const width = own.reduce((n, l) => n * l.trips, 1);
-    count *= Math.floor(figures.loops[own[0]!.origin]!.extent / width);
+  for (let first = 0; first < tile.length; first++) {
+    const { origin } = tile[first]!;
+    if (isAmong(parts, origin)) continue;
+    let width = 1;
+    for (let i = first; i < tile.length; i++) {
+      const part = tile[i]!;
+      if (part.origin !== origin) continue;
+      parts.push(part);
+      width *= part.trips;
+    }
+    count *= Math.floor(figures.loops[origin]!.extent / width);
+    if (count === 0) return undefined;
   }
-  for (const l of outer) if (!origins.includes(l.origin)) count *= l.trips;
-  return count > 0 ? { tile: parts.flat(), count, scalar: false } : undefined;
+  for (const l of outer) if (!isAmong(parts, l.origin)) count *= l.trips;
+  return count > 0 ? { tile: parts, count, scalar: false } : undefined;
+}
+
+function isAmong(loops: readonly LoopFigures[], origin: number): boolean {
+  for (const l of loops) if (l.origin === origin) return true;
+  return false;
 }
 
 /** How often the parts of one loop's tile run whole, by vectors, and lane by lane. */

@@ -17,7 +17,7 @@ import {
   type PackedAxis,
   packedAxis,
 } from "../schedule/states/nest-figures.ts";
-import type { TilePrice, TilePricer } from "../schedule/states/region-states.ts";
+import type { TileLoops, TilePrice, TilePricer } from "../schedule/states/region-states.ts";
 import type { Target } from "../target/target.ts";
 import { blockBound } from "./block-bound.ts";
 import { priceOnBlocks } from "./block-cost.ts";
@@ -59,39 +59,31 @@ export function tilePricer(region: Region, target: Target, core: CoreFigures): T
   };
   return {
     boundNs,
-    tile: (figures, loops, packed, limitNs = Infinity): TilePrice =>
-      new PricedLoops(pricerOf(figures), loops, { packed, boundNs, limitNs }),
+    leastNs: (figures, loops, packed, limitNs) =>
+      Math.max(pricerOf(figures).leastNs(loops, packed, limitNs), boundNs),
+    tile: (figures, loops, packed): TilePrice =>
+      new PricedLoops(pricerOf(figures), loops, { packed, boundNs }),
     leastScalarNs: (figures) => pricerOf(figures).leastScalarNs(),
   };
 }
 
 /** A tile whose exact price is found where it is asked for. */
 class PricedLoops implements TilePrice {
-  readonly leastNs: number;
   readonly #nest: NestPricer;
-  readonly #loops: Parameters<TilePricer["tile"]>[1];
+  readonly #loops: TileLoops;
   readonly #packed: readonly PackedAxis[];
   readonly #boundNs: number;
   #terms: CoreTerms | undefined;
 
   constructor(
     nest: NestPricer,
-    loops: Parameters<TilePricer["tile"]>[1],
-    {
-      packed,
-      boundNs,
-      limitNs,
-    }: {
-      readonly packed: readonly PackedAxis[];
-      readonly boundNs: number;
-      readonly limitNs: number;
-    },
+    loops: TileLoops,
+    { packed, boundNs }: { readonly packed: readonly PackedAxis[]; readonly boundNs: number },
   ) {
     this.#nest = nest;
     this.#loops = loops;
     this.#packed = packed;
     this.#boundNs = boundNs;
-    this.leastNs = Math.max(nest.leastNs(loops, packed, limitNs), boundNs);
   }
 
   floorNs(limitNs: number): number {
@@ -102,12 +94,21 @@ class PricedLoops implements TilePrice {
     return floorNs;
   }
 
+  nearNs(outer: readonly LoopFigures[]): number {
+    return Math.max(this.#core() + this.#nest.aroundNs(outer, this.#packed), this.#boundNs);
+  }
+
   totalNs(outer: readonly LoopFigures[]): number {
-    const { around, micro } = this.#loops;
-    this.#terms ??= this.#nest.coreTerms([...around, ...micro], this.#packed);
+    const { micro } = this.#loops;
     const traffic = this.#nest.traffic([...outer, ...micro], this.#packed);
     const outside = this.#nest.aroundNs(outer, this.#packed);
-    return Math.max(this.#nest.combine(this.#terms.core, outside, traffic).total, this.#boundNs);
+    return Math.max(this.#nest.combine(this.#core(), outside, traffic).total, this.#boundNs);
+  }
+
+  #core(): number {
+    const { around, micro } = this.#loops;
+    this.#terms ??= this.#nest.coreTerms([...around, ...micro], this.#packed);
+    return this.#terms.core;
   }
 }
 

@@ -91,6 +91,9 @@ export class StatementSampler {
   readonly #numbers: SampleNumbers | undefined;
   /** Room for the terms of one row of the innermost fold. */
   #terms = new Float64Array(0);
+  /** Trips of that row, and of one of its reads. */
+  readonly #row: Trips = { from: 0, to: 0 };
+  readonly #readTrips: Trips = { from: 0, to: 0 };
 
   constructor(
     statement: Statement,
@@ -362,7 +365,8 @@ export class StatementSampler {
   #foldRow(extent: number, state: { total: number; squares: number }): void {
     const { op, scale, reads } = this.#product!;
     const env = this.#env;
-    const [from, to] = trips(this.#innerGuard, env, extent);
+    findTrips(this.#innerGuard, env, extent, this.#row);
+    const { from, to } = this.#row;
     if (from >= to) return;
     if (this.#terms.length < to) this.#terms = new Float64Array(2 * to);
     const terms = this.#terms;
@@ -386,8 +390,9 @@ export class StatementSampler {
   #multiplyRow(reader: Reader, terms: Float64Array, from: number, to: number): void {
     const { offset, guard, fill, source } = reader;
     const { data, phase } = source.repeats!;
-    const [low, high] = trips(guard, this.#env, to);
-    const [first, last] = [Math.max(from, low), Math.min(to, high)];
+    findTrips(guard, this.#env, to, this.#readTrips);
+    const first = Math.max(from, this.#readTrips.from);
+    const last = Math.min(to, this.#readTrips.to);
     if (first > from || last < to) {
       for (let k = from; k < to; k++) if (k < first || k >= last) terms[k]! *= Number(fill);
     }
@@ -439,21 +444,28 @@ function holds(guard: readonly GuardForm[], env: Environment): boolean {
   return true;
 }
 
-/** Trips of the innermost loop, now at 0, in which linear conditions hold. */
-function trips(
+/** Trips of a loop, `to` excluded. */
+interface Trips {
+  from: number;
+  to: number;
+}
+
+/** Finds the trips of the innermost loop, now at 0, in which linear conditions hold. */
+function findTrips(
   guard: readonly GuardForm[],
   env: Environment,
   extent: number,
-): readonly [number, number] {
-  let [from, to] = [0, extent];
+  found: Trips,
+): void {
+  found.from = 0;
+  found.to = extent;
   for (const { form } of guard) {
     const start = form.value(env);
     const step = form.step!;
-    if (step === 0 && start < 0) return [0, 0];
-    if (step > 0) from = Math.max(from, Math.ceil(-start / step));
-    if (step < 0) to = Math.min(to, Math.floor(start / -step) + 1);
+    if (step === 0 && start < 0) found.to = 0;
+    else if (step > 0) found.from = Math.max(found.from, Math.ceil(-start / step));
+    else if (step < 0) found.to = Math.min(found.to, Math.floor(start / -step) + 1);
   }
-  return [from, to];
 }
 
 /** A folded value brought to its component's type, as the oracle does once at the end. */

@@ -3,17 +3,14 @@
  * than what is asked for: a tile's least price, which is cheap to find, says when its floor is wanted.
  * Limits that are asked for fall: what was beyond one of them is never given.
  */
-import type { TilePrice } from "./region-states.ts";
-
-type Floor = Pick<TilePrice, "leastNs" | "floorNs">;
-
 interface Place {
   readonly tile: number;
   readonly floorNs: number;
 }
 
 export class CheapestFirst {
-  readonly #prices: readonly Floor[];
+  readonly #leastNs: readonly number[];
+  readonly #floorNs: (tile: number, limitNs: number) => number;
   /** By rising least price; those before `#next` have been looked at. */
   readonly #order: readonly number[];
   #next = 0;
@@ -21,10 +18,12 @@ export class CheapestFirst {
   readonly #found: Place[] = [];
   readonly #dear: number[] = [];
 
-  constructor(prices: readonly Floor[]) {
-    this.#prices = prices;
-    const order = prices.map((_, i) => i);
-    this.#order = order.sort((a, b) => prices[a]!.leastNs - prices[b]!.leastNs || a - b);
+  /** @param floorNs a tile's floor; where that is beyond the limit, something beyond the limit */
+  constructor(leastNs: readonly number[], floorNs: (tile: number, limitNs: number) => number) {
+    this.#leastNs = leastNs;
+    this.#floorNs = floorNs;
+    const order = leastNs.map((_, i) => i);
+    this.#order = order.sort((a, b) => leastNs[a]! - leastNs[b]! || a - b);
   }
 
   /** The next tile whose floor is no more than the limit. */
@@ -32,7 +31,7 @@ export class CheapestFirst {
     for (;;) {
       const last = this.#found.at(-1);
       const open = this.#order[this.#next];
-      const leastNs = open === undefined ? Infinity : this.#prices[open]!.leastNs;
+      const leastNs = open === undefined ? Infinity : this.#leastNs[open]!;
       if (last && last.floorNs < leastNs) {
         return last.floorNs > limitNs ? undefined : this.#found.pop()!.tile;
       }
@@ -48,7 +47,7 @@ export class CheapestFirst {
 
   #look(tile: number, limitNs: number): void {
     this.#next++;
-    const place = { tile, floorNs: this.#prices[tile]!.floorNs(limitNs) };
+    const place = { tile, floorNs: this.#floorNs(tile, limitNs) };
     if (place.floorNs > limitNs) {
       this.#dear.push(tile);
       return;

@@ -30,27 +30,34 @@ import { TileSpace } from "./tile-space.ts";
 
 /** The price of a tile: with every operand near, and under loops around it. */
 export interface TilePrice {
-  /** No more than the floor, which takes far longer to find. */
-  readonly leastNs: number;
   /** With every operand near; where that is beyond the limit, something beyond the limit. */
   readonly floorNs: (limitNs: number) => number;
-  /** Under loops around the tile, outermost first. */
+  /** Under loops around the tile, outermost first, if every operand were near: no more than the total. */
+  readonly nearNs: (outer: readonly LoopFigures[]) => number;
+  /** Under loops around the tile. */
   readonly totalNs: (outer: readonly LoopFigures[]) => number;
+}
+
+/** The loops of a tile: outside in their own order, then the reduction and the tile's own. */
+export interface TileLoops {
+  readonly around: readonly LoopFigures[];
+  readonly micro: readonly LoopFigures[];
 }
 
 /** Nanoseconds of one core. */
 export interface TilePricer {
   readonly boundNs: number;
   /**
-   * `around` are the loops outside in their own order, `micro` the reduction and the tile's own. The least
-   * price of a tile that is beyond the limit need not be the best that can be told.
+   * No more than a tile's floor, which takes far longer to find; of a tile that is beyond the limit it need not
+   * be the best that can be told.
    */
-  tile(
+  leastNs(
     figures: NestFigures,
-    loops: { readonly around: readonly LoopFigures[]; readonly micro: readonly LoopFigures[] },
+    loops: TileLoops,
     packed: readonly PackedAxis[],
     limitNs?: number,
-  ): TilePrice;
+  ): number;
+  tile(figures: NestFigures, loops: TileLoops, packed: readonly PackedAxis[]): TilePrice;
   /** What no tile without lanes stays below. */
   leastScalarNs(figures: NestFigures): number;
 }
@@ -169,24 +176,29 @@ function cheapestOf(
   const { figures, lanes } = space;
   const { outer } = space.plain();
   let best: CheapestTile = { ns: limitNs };
-  const priced = (micro: MicroTile) => {
-    const around = outerLoops(figures, micro, { outer }, lanes);
-    const loops = { around, micro: microLoops(figures, micro, lanes) };
-    return { micro, around, price: pricer.tile(figures, loops, micro.packed, best.ns) };
-  };
-  const consider = ({ micro, around, price }: ReturnType<typeof priced>): void => {
+  const loopsOf = (micro: MicroTile): TileLoops => ({
+    around: outerLoops(figures, micro, { outer }, lanes),
+    micro: microLoops(figures, micro, lanes),
+  });
+  const consider = (micro: MicroTile): void => {
+    const loops = loopsOf(micro);
+    const price = pricer.tile(figures, loops, micro.packed);
     if (price.floorNs(best.ns) >= best.ns) return;
-    const ns = price.totalNs(around);
+    const ns = price.totalNs(loops.around);
     if (ns < best.ns) best = { ns, micro };
   };
   const first = seed && micros.find((micro) => isSameTile(micro, seed));
-  if (first) consider(priced(first));
-  // Then those that may be cheap first.
-  const left = micros.map(priced).filter(({ price }) => price.leastNs < best.ns);
-  left.sort((a, b) => a.price.leastNs - b.price.leastNs);
-  for (const each of left) {
-    if (each.price.leastNs >= best.ns) break;
-    consider(each);
+  if (first) consider(first);
+  // Then those that may be cheap first. Loops are made again for the few that are looked at.
+  const left: { readonly micro: MicroTile; readonly leastNs: number }[] = [];
+  for (const micro of micros) {
+    const leastNs = pricer.leastNs(figures, loopsOf(micro), micro.packed, best.ns);
+    if (leastNs < best.ns) left.push({ micro, leastNs });
+  }
+  left.sort((a, b) => a.leastNs - b.leastNs);
+  for (const { micro, leastNs } of left) {
+    if (leastNs >= best.ns) break;
+    consider(micro);
   }
   return best;
 }
@@ -251,19 +263,29 @@ class Narrowing {
     const { figures, lanes, funnel } = this.#space;
     const { pricer, refundNs } = this.#options;
     const { outer } = this.#space.plain();
-    const tiles = this.#space.microTiles().map((micro): PricedTile => {
-      const around = outerLoops(figures, micro, { outer }, lanes);
-      const loops = microLoops(figures, micro, lanes);
-      const price = pricer.tile(figures, { around, micro: loops }, micro.packed);
-      return { micro, loops, price };
+    const micros = this.#space.microTiles();
+    const loopsOf = (micro: MicroTile): TileLoops => ({
+      around: outerLoops(figures, micro, { outer }, lanes),
+      micro: microLoops(figures, micro, lanes),
     });
-    const order = new CheapestFirst(tiles.map((t) => t.price));
+    const least = micros.map((micro) => pricer.leastNs(figures, loopsOf(micro), micro.packed));
+    // Most are never looked at: only those that are keep their loops.
+    const tiles = new Map<number, PricedTile>();
+    const order = new CheapestFirst(least, (i, limitNs) => {
+      const micro = micros[i]!;
+      const loops = loopsOf(micro);
+      const price = pricer.tile(figures, loops, micro.packed);
+      const floorNs = price.floorNs(limitNs);
+      if (floorNs <= limitNs) tiles.set(i, { micro, loops: loops.micro, price });
+      return floorNs;
+    });
     for (;;) {
       const i = order.next(this.#threads * (this.#bestNs * worthMeasuring + refundNs));
       if (i === undefined) break;
-      for (const around of this.#space.outerChoices(tiles[i]!.micro)) this.#add(tiles[i]!, around);
+      const tile = tiles.get(i)!;
+      for (const around of this.#space.outerChoices(tile.micro)) this.#add(tile, around);
     }
-    for (const i of order.rest()) this.#roofline += this.#space.outerCount(tiles[i]!.micro);
+    for (const i of order.rest()) this.#roofline += this.#space.outerCount(micros[i]!);
     const states = this.#withoutScarce([...this.#byClass.values()].flat());
     states.sort(byPrice);
     return {
@@ -296,13 +318,19 @@ class Narrowing {
       return;
     }
     this.#seen.add(key);
-    const serialNs = price.totalNs(outer);
-    const priceNs = this.#onThreads(serialNs, outer, around);
     const shares = around.parallel === undefined ? "" : figures.loops[around.parallel]!.name;
     const rivals = this.#byClass.get(shares) ?? [];
     this.#byClass.set(shares, rivals);
+    const isDearer = (ns: number): boolean =>
+      rivals.length === kept && picoseconds(ns) >= picoseconds(rivals.at(-1)!.priceNs);
+    if (isDearer(this.#onThreads(price.nearNs(outer), outer, around))) {
+      this.#occupancy++;
+      return;
+    }
+    const serialNs = price.totalNs(outer);
+    const priceNs = this.#onThreads(serialNs, outer, around);
     this.#bestNs = Math.min(this.#bestNs, priceNs);
-    if (rivals.length === kept && picoseconds(priceNs) >= picoseconds(rivals.at(-1)!.priceNs)) {
+    if (isDearer(priceNs)) {
       this.#occupancy++;
       return;
     }

@@ -77,6 +77,8 @@ const pairCounts = [2, 3, 4, 6] as const;
 const oddCounts = [5, 7] as const;
 const stepCounts = [2, 4] as const;
 const blockSizes = [4, 16, 64] as const;
+/** One list, by which prices know what is stored alike. */
+const unpacked: readonly PackedAxis[] = [];
 
 /** What is packed beside lanes of one width, and how the reduction is stepped then. */
 type StoredForms = readonly {
@@ -141,7 +143,7 @@ export class TileSpace {
 
   /** The loops as they stand. */
   plain(): TileChoice {
-    const micro = { rows: [], copied: [], step: 1, reduce: this.#reduce, packed: [] };
+    const micro = { rows: [], copied: [], step: 1, reduce: this.#reduce, packed: unpacked };
     return { ...micro, outer: this.#space };
   }
 
@@ -295,7 +297,7 @@ export class TileSpace {
     const known = this.#stored.get(key);
     if (known) return known;
     const packings = this.#packings(lane, width);
-    const plain = packings.length === 0 ? [[]] : [packings, []];
+    const plain = packings.length === 0 ? [unpacked] : [packings, unpacked];
     const dots = this.#dotTiles(lane, width);
     // Bytes are multiplied one by one only where four at a time are not possible.
     const wanted: readonly StoredForms[number]["form"][] =
@@ -402,7 +404,7 @@ export class TileSpace {
           copied: [],
           step,
           reduce: this.#reduce,
-          packed: [],
+          packed: unpacked,
         };
         const states = this.outerCount(tile);
         this.funnel.generated += states;
@@ -424,7 +426,7 @@ export class TileSpace {
       this.#refuseSteps(undivided);
       for (const { copied, step } of steppings) {
         const reduce = this.#ordered(copied);
-        const tile: MicroTile = { rows, copied, step, reduce, packed: [] };
+        const tile: MicroTile = { rows, copied, step, reduce, packed: unpacked };
         if (rows.length === 0 && copied.length === 0 && step === 1) continue;
         const states = this.outerCount(tile);
         this.funnel.generated += states;
