@@ -5,15 +5,15 @@
  * after its last use, subgraphs run the same way with the outer symbols in scope.
  */
 import type { Graph, Node, ValueId, WeightStore } from "../graph/graph.ts";
-import { traitsOf } from "../graph/op-table.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { evaluate, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type ReferenceContext, runReference } from "../semantics/references/references.ts";
-import { type RefTensor, refTensor, type Tensor, toRef } from "../semantics/tensor.ts";
+import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindShapes } from "./bind-shapes.ts";
+import { emptyResults } from "./empty-results.ts";
 
 /** A store for graphs whose weights are all inline. */
 export const noWeights: WeightStore = {
@@ -127,20 +127,8 @@ class GraphRun {
     return tensor;
   }
 
-  /** Results without elements need no arithmetic, and no weights read. */
-  #emptyResults(node: Node): readonly RefTensor[] | undefined {
-    const { hasSubgraph, dataDependentShape } = traitsOf(node, this.#graph);
-    if (hasSubgraph || dataDependentShape) return undefined;
-    const types = node.outputs.map((id) => this.#graph.values[id]!.type);
-    const shapes = types.map(({ shape }) => shape.map((e) => substitute(e, this.symbols)));
-    if (shapes.some((shape) => variablesOf(...shape).size > 0)) return undefined;
-    const sizes = shapes.map((shape) => shape.map((e) => evaluate(e, this.symbols)));
-    if (!sizes.every((shape) => shape.includes(0) && shape.every((n) => n >= 0))) return undefined;
-    return sizes.map((shape, i) => refTensor(types[i]!.dtype, shape, []));
-  }
-
   #runNode(node: Node): void {
-    const empty = this.#emptyResults(node);
+    const empty = emptyResults(node, this.#graph, this.symbols);
     if (empty) {
       for (const [i, value] of node.outputs.entries()) this.#values.set(value, empty[i]!);
       for (const value of node.inputs) this.#release(value);

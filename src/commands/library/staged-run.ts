@@ -2,15 +2,15 @@
  * A run of a model in stages: programs for what lies between the places where data decide sizes or when a
  * loop ends, or where numbers are drawn, and between them the reference of the one operator, which tells how
  * many there are in this run. A program that would get an empty tensor is not run: its references are, which
- * cost nothing then.
+ * cost next to nothing then (stage-reference.ts).
  */
 import type { Graph, Model, WeightStore } from "../../graph/graph.ts";
-import { runGraph } from "../../interp/graph.ts";
 import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
 import { elementCount } from "../../semantics/shape.ts";
-import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
+import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { RunningModel } from "./loaded-model.ts";
+import { StageReference } from "./stage-reference.ts";
 
 export interface Stage {
   readonly graph: Graph;
@@ -24,6 +24,7 @@ export interface Stage {
 export class StagedSession implements RunningModel {
   readonly #model: Model;
   readonly #stages: readonly Stage[];
+  readonly #references = new Map<Stage, StageReference>();
   readonly #end: () => Promise<void>;
 
   /** @param end called when the stages have been disposed of, with what they share */
@@ -43,7 +44,9 @@ export class StagedSession implements RunningModel {
     if (!values.ok) return values;
     for (const stage of this.#stages) {
       const taken = take(stage, values.value);
-      const outputs = isProgram(stage, taken) ? stage.session.run(taken) : interpret(stage, taken);
+      const outputs = isProgram(stage, taken)
+        ? stage.session.run(taken)
+        : this.#interpret(stage, taken);
       if (!outputs.ok) return outputs;
       put(outputs.value, values.value);
     }
@@ -57,7 +60,7 @@ export class StagedSession implements RunningModel {
       const taken = take(stage, values.value);
       const outputs = isProgram(stage, taken)
         ? await stage.session.runAsync(taken, signal)
-        : interpret(stage, taken);
+        : this.#interpret(stage, taken);
       if (!outputs.ok) return outputs;
       put(outputs.value, values.value);
     }
@@ -80,7 +83,7 @@ export class StagedSession implements RunningModel {
         kernels.push(...run.value.kernels.map((k) => ({ ...k, stage: i + 1 })));
         put(run.value.outputs, values.value);
       } else {
-        const outputs = interpret(stage, taken);
+        const outputs = this.#interpret(stage, taken);
         if (!outputs.ok) return outputs;
         put(outputs.value, values.value);
       }
@@ -98,6 +101,13 @@ export class StagedSession implements RunningModel {
   async dispose(): Promise<void> {
     await Promise.all(this.#stages.map((s) => s.session?.dispose()));
     await this.#end();
+  }
+
+  #interpret(stage: Stage, taken: Feeds): Result<Outputs> {
+    const known = this.#references.get(stage);
+    const reference = known ?? new StageReference(stage.graph, stage.weights);
+    if (!known) this.#references.set(stage, reference);
+    return reference.run(taken);
   }
 
   #start(feeds: Feeds): Result<Map<string, Tensor>> {
@@ -146,18 +156,4 @@ function take({ graph }: Stage, values: ReadonlyMap<string, Tensor>): Feeds {
 
 function put(outputs: Outputs, values: Map<string, Tensor>): void {
   for (const [name, tensor] of Object.entries(outputs)) values.set(name, tensor);
-}
-
-function interpret({ graph, weights }: Stage, taken: Feeds): Result<Outputs> {
-  const names = (ids: readonly number[]) => ids.map((id) => graph.values[id]!.name);
-  const inputs = names(graph.inputs).map((name) => toRef(taken[name]!));
-  const found = runGraph(widened(graph), inputs, weights);
-  if (!found.ok) return found;
-  const outputs = names(graph.outputs).map((name, i) => [name, fromRef(found.value[i]!)]);
-  return ok(Object.fromEntries(outputs) as Outputs);
-}
-
-/** Sizes that data decide may be zero here. */
-function widened(graph: Graph): Graph {
-  return { ...graph, symbols: graph.symbols.map((s) => ({ ...s, min: 0 })) };
 }

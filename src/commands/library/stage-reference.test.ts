@@ -1,0 +1,59 @@
+import { expect, it, vi } from "vitest";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
+import { runGraph } from "../../interp/graph.ts";
+import { type Tensor, toRef } from "../../semantics/tensor.ts";
+
+import { StageReference } from "./stage-reference.ts";
+import { tensor } from "./tensor.ts";
+import { unwrap } from "./wavetile-error.ts";
+
+const rows = (n: number): Record<string, Tensor> => ({
+  sum: tensor("f32", [4, 2], Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8)),
+  places: tensor(
+    "i64",
+    [n, 1],
+    BigInt64Array.from({ length: n }, (_, i) => BigInt(3 - i)),
+  ),
+});
+
+/** What an expert does: rows that are picked go through a product and are added to a sum. */
+function expert() {
+  const g = new GraphBuilder("expert");
+  const n = g.symbol("N", 1, 4);
+  const sum = g.input("sum", tensorType("f32", 4, 2));
+  const places = g.input("places", tensorType("i64", n, 1));
+  const weight = g.weight("w", tensorType("f32", 2, 2));
+  const taken = g.node("gatherNd", [sum, places], { batchDims: 0 });
+  const product = {
+    lhs: ["i", "k"],
+    rhs: ["k", "j"],
+    output: ["i", "j"],
+    accumulator: "f32",
+  } as const;
+  const made = g.node("softmax", [g.node("contract", [taken, weight], product)], { axis: 1 });
+  const total = g.node("scatterNd", [sum, places, made], { reduction: "add" });
+  return g.finish([total, made]);
+}
+
+it("computes what the oracle does, for as many elements as there are, and for none", () => {
+  const graph = expert();
+  const read = vi.fn(() => tensor("f32", [2, 2], Float32Array.of(1, -1, 0.5, 2)));
+  const reference = new StageReference(graph, { read });
+  const open = { ...graph, symbols: graph.symbols.map((s) => ({ ...s, min: 0 })) };
+  for (const n of [2, 0, 3, 0, 0, 2]) {
+    const feeds = rows(n);
+    const inputs = graph.inputs.map((id) => toRef(feeds[graph.values[id]!.name]!));
+    const wanted = unwrap(runGraph(open, inputs, { read }));
+    read.mockClear();
+    const found = unwrap(reference.run(feeds));
+    expect(read).toHaveBeenCalledTimes(n === 0 ? 0 : 1);
+    for (const [i, id] of graph.outputs.entries()) {
+      const value = found[graph.values[id]!.name]!;
+      expect(value.shape).toEqual(wanted[i]!.shape);
+      expect([...toRef(value).data].map(Number)).toEqual(
+        [...wanted[i]!.data].map((v) => Math.fround(Number(v))),
+      );
+    }
+  }
+});
