@@ -7,6 +7,7 @@ import type { Program } from "../program/program.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { printCondition } from "../semantics/condition.ts";
 import {
+  constantValue,
   evaluate,
   type IndexExpr,
   splitLinear,
@@ -64,9 +65,9 @@ function isExtent(value: number): boolean {
 
 function solve(given: readonly GivenShape[]): Map<string, number> {
   const bound = new Map<string, number>();
-  const equations = given.flatMap((g) =>
-    g.port.shape.map((expr, axis) => ({ expr, value: g.shape[axis]! })),
-  );
+  const equations = given
+    .flatMap((g) => g.port.shape.map((expr, axis) => ({ expr, value: g.shape[axis]! })))
+    .filter(({ expr }) => constantValue(expr) === undefined);
   for (let progress = true; progress; ) {
     progress = false;
     for (const { expr, value } of equations) {

@@ -79,12 +79,15 @@ export class ModelSession {
   readonly #program: Program;
   readonly #instance: ProgramInstance;
   readonly #title: (name: string) => string;
+  /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
+  readonly #ends: Readonly<Record<"input" | "output", readonly Buffer[]>>;
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(program: Program, instance: ProgramInstance, options: SessionOptions) {
     this.#program = program;
     this.#instance = instance;
     this.#title = options.title ?? ((name) => name);
+    this.#ends = { input: endsOf(program, "input"), output: endsOf(program, "output") };
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
     this.resetStates();
@@ -149,7 +152,7 @@ export class ModelSession {
 
   /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */
   poison(): void {
-    for (const b of [...this.#owners("scratch"), ...this.#ends("output")]) {
+    for (const b of [...this.#owners("scratch"), ...this.#ends.output]) {
       this.#instance.memory.fill(b.name, 0xff);
     }
   }
@@ -168,16 +171,8 @@ export class ModelSession {
     return this.#program.buffers.filter((b) => b.kind === kind && b.viewOf === undefined);
   }
 
-  /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
-  #ends(kind: "input" | "output"): readonly Buffer[] {
-    const states = new Set(this.#program.states.map((s) => s[kind]));
-    return this.#program.buffers.filter(
-      (b) => b.viewOf === undefined && (b.kind === kind || states.has(b.name)),
-    );
-  }
-
   #ports(kind: "input" | "output"): readonly PortDescription[] {
-    return this.#ends(kind).map((b) => ({
+    return this.#ends[kind].map((b) => ({
       name: b.source!,
       title: this.#title(b.source!),
       dtype: b.dtype,
@@ -203,7 +198,7 @@ export class ModelSession {
     if (faults.length > 0) return fail(...faults);
     const bound = bindParameters(this.#program, shapes);
     if (!bound.ok) return bound;
-    for (const b of this.#ends("input")) {
+    for (const b of this.#ends.input) {
       const feed = feeds[b.source!];
       if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));
     }
@@ -212,7 +207,7 @@ export class ModelSession {
 
   #readOutputs(parameters: ReadonlyMap<string, number>): Outputs {
     const outputs: Outputs = {};
-    for (const b of this.#ends("output")) {
+    for (const b of this.#ends.output) {
       const shape = b.shape.map((e) => evaluate(e, parameters));
       const size = storageBytes(b.dtype, elementCount(shape));
       const bytes = this.#instance.memory.read(b.name, size);
@@ -223,6 +218,11 @@ export class ModelSession {
     }
     return outputs;
   }
+}
+
+function endsOf({ states, buffers }: Program, kind: "input" | "output"): readonly Buffer[] {
+  const kept = new Set(states.map((s) => s[kind]));
+  return buffers.filter((b) => b.viewOf === undefined && (b.kind === kind || kept.has(b.name)));
 }
 
 function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {

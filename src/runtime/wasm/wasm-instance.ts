@@ -97,6 +97,8 @@ export class WasmInstance {
   readonly #parts: InstanceParts;
   readonly #words: Int32Array;
   readonly #buffers: ReadonlyMap<string, Buffer>;
+  /** Of buffers whose places depend on no parameter, as those that callers read and write. */
+  readonly #views = new Map<string, Uint8Array>();
   readonly #choices: ThreadChoices;
   /** Of runs on workers: they start and end by messages. */
   readonly #choicesBeside: ThreadChoices;
@@ -120,7 +122,14 @@ export class WasmInstance {
   }
 
   /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
-  bytes(name: string, parameters: ParameterValues = {}): Uint8Array {
+  bytes(name: string, parameters?: ParameterValues): Uint8Array {
+    if (parameters) return this.#view(name, parameters);
+    const known = this.#views.get(name) ?? this.#view(name, {});
+    this.#views.set(name, known);
+    return known;
+  }
+
+  #view(name: string, parameters: ParameterValues): Uint8Array {
     const { program, plan, ready } = this.#parts;
     const buffer = this.#buffers.get(name);
     invariant(buffer, () => `no buffer ${name}`);
