@@ -1,5 +1,6 @@
 /** Random cases of operators of com.microsoft that onnxruntime has for the processor, by name. */
 import type { Rng } from "../../src/support/rng.ts";
+import { peerDecoderMakers } from "./decoder-makers.ts";
 import type { OperandSpec, OperatorCase, OutputSpec } from "./operator-case.ts";
 import { smallMicrosoftMakers } from "./small-microsoft-makers.ts";
 
@@ -411,4 +412,5 @@ export const microsoftMakers: Readonly<Record<string, CaseMaker>> = {
   Trilu: triangle,
   "GroupQueryAttention with sinks": sinks,
   ...smallMicrosoftMakers,
+  ...peerDecoderMakers,
 };

@@ -55,7 +55,7 @@ export interface OperatorCase {
 /** Of the domains that are not the default one. */
 const domainVersions = { "com.microsoft": 1, "ai.onnx.ml": 3 };
 
-interface DrawnCase {
+export interface DrawnCase {
   readonly bytes: Uint8Array;
   readonly feeds: Tensors;
   /** Bounds of the extents that are open. */
@@ -64,7 +64,7 @@ interface DrawnCase {
   readonly becomes: readonly (readonly [result: string, input: string])[];
 }
 
-function draw(c: OperatorCase, seed: number): DrawnCase {
+export function draw(c: OperatorCase, seed: number): DrawnCase {
   const { node, operands, outputs } = c;
   const rng = new Rng(seed);
   const specs = operands.map((o): OperandSpec | undefined => (isShape(o) ? { shape: o } : o));
@@ -124,16 +124,24 @@ function unknownExtents([name, dtype, rank]: OutputSpec, otherwise: number): Val
   return { name, dtype, shape: new Array<null>(rank ?? otherwise).fill(null) };
 }
 
-/** What is wrong with a case, in words; nothing where all three agree. */
-export async function disagreement(c: OperatorCase, seed: number): Promise<string | undefined> {
+/**
+ * What is wrong with a case, in words; nothing where the oracle, and WebAssembly if it is `compiled`, agree with
+ * `peer`, which is onnxruntime here.
+ */
+export async function disagreement(
+  c: OperatorCase,
+  seed: number,
+  peer: (drawn: DrawnCase) => Promise<Tensors> = runPeer,
+  { compiled = true } = {},
+): Promise<string | undefined> {
   const drawn = draw(c, seed);
   const only = (found: Tensors): Tensors => {
     const names = c.compared ?? Object.keys(found);
     return Object.fromEntries(names.map((name) => [name, found[name]!]));
   };
-  const theirs = only(await runPeer(drawn));
+  const theirs = only(await peer(drawn));
   const ours = await Promise.all(
-    [oracleRuntime, wavetileRuntime("wasm", 1)].map(async (runtime) => {
+    [oracleRuntime, ...(compiled ? [wavetileRuntime("wasm", 1)] : [])].map(async (runtime) => {
       const session = await runtime.open(drawn.bytes, { shapes: drawn.shapes });
       const found = await session.run(drawn.feeds);
       await session.release();

@@ -34,6 +34,42 @@ function determinant(node: NodeView): Operand {
   return product;
 }
 
+/**
+ * Gauss and Jordan: [x, 1] is turned into [1, inverse], a column a step. The other rows keep no order, only
+ * those that were pivots go to the bottom, so that after all steps they stand as they were picked.
+ */
+export function inverse(node: NodeView): Operand {
+  const x = node.input(0);
+  const { dtype, shape } = x.type;
+  const rank = shape.length;
+  const size = rank < 2 ? undefined : constantValue(shape[rank - 1]!);
+  if (!size || size > largestDeterminant || constantValue(shape[rank - 2]!) !== size) {
+    const found = `matrices of shape ${shape.slice(-2).map((d) => d.key)}`;
+    node.refuse(found, `up to ${largestDeterminant} square`);
+  }
+  const batch = shape.slice(0, -2);
+  const ones = Array.from({ length: size * size }, (_, i) => Number(i % (size + 1) === 0));
+  const identity = node.cast(constantFromRef(refTensor("f64", [size, size], ones)), dtype);
+  const beside = node.emit("broadcast", [identity], { shape });
+  let open = node.emit("concat", [x, beside], { axis: rank - 1 });
+  let done: Operand | undefined;
+  for (let n = size; n > 0; n--) {
+    const { top, others } = pivot(node, open, n, batch.length);
+    const head = cut(node, top, rank - 1, 0, 1);
+    const width = constantValue(top.type.shape[rank - 1]!)! - 1;
+    const row = node.emit("div", [cut(node, top, rank - 1, 1, width), head], {});
+    const without = (rows: Operand): Operand => {
+      const factors = cut(node, rows, rank - 1, 0, 1);
+      const rest = cut(node, rows, rank - 1, 1, width);
+      return node.emit("sub", [rest, node.emit("mul", [factors, row], {})], {});
+    };
+    const above = done && without(done);
+    done = above ? node.emit("concat", [above, row], { axis: rank - 2 }) : row;
+    if (n > 1) open = without(others);
+  }
+  return done!;
+}
+
 /** The row with the largest first entry, and the others with the first row in its place. */
 function pivot(node: NodeView, x: Operand, n: number, batch: number) {
   const { dtype, shape } = x.type;

@@ -22,7 +22,7 @@ function overTime(node: NodeView, x: Operand, heads: number): Operand {
 }
 
 /** [t, b, n, d] with each of the n heads repeated until there are `heads`. */
-function repeated(node: NodeView, x: Operand, heads: number): Operand {
+export function repeated(node: NodeView, x: Operand, heads: number): Operand {
   const [t, b, own, depth] = x.type.shape as [IndexExpr, IndexExpr, IndexExpr, IndexExpr];
   const count = node.fixedExtent(own, "the number of heads");
   if (count === heads) return x;
@@ -33,7 +33,8 @@ function repeated(node: NodeView, x: Operand, heads: number): Operand {
   return node.reshape(wide, [t, b, constant(heads), depth]);
 }
 
-interface Sequences {
+/** f32 [t, b, heads, d], of decay and beta also [t, b, heads, 1]. */
+export interface Sequences {
   readonly query: Operand;
   readonly key: Operand;
   readonly value: Operand;
@@ -107,11 +108,38 @@ export function linearAttention(node: NodeView): readonly Operand[] {
     attributes.refuse("q_num_heads", queryHeads, `a multiple or a divisor of ${heads}`);
   }
   const parts = readSequences(node, queryHeads, heads);
+  const [state, outputs] = recurrence(node, parts, {
+    heads: most,
+    states: heads,
+    scale: attributes.float("scale") ?? 0,
+    past: node.optional(3),
+  });
+  const { dtype } = node.input(0).type;
+  const [b, t, , width] = outputs.type.shape;
+  const channels = most * node.fixedExtent(width!, "the value size");
+  const flat = node.reshape(outputs, [b!, t!, constant(channels)]);
+  return [node.cast(flat, dtype), node.cast(state, node.optional(3)?.type.dtype ?? dtype)];
+}
+
+interface Recurrence {
+  /** Of results, and of states: one of them may serve several results. */
+  readonly heads: number;
+  readonly states: number;
+  /** 0: one over the root of the key size. */
+  readonly scale: number;
+  /** [b, states, d, m]; absent: zeros. */
+  readonly past: Operand | undefined;
+}
+
+/** The last state [b, states, d, m] and what queries read of it at each step [b, t, heads, m], in f32. */
+export function recurrence(
+  node: NodeView,
+  parts: Sequences,
+  { heads, states, scale: given, past }: Recurrence,
+): readonly [state: Operand, outputs: Operand] {
   const [depth, width] = [parts.key, parts.value].map((x) => x.type.shape[3]!);
-  const given = attributes.float("scale") ?? 0;
   const scale = given === 0 ? 1 / Math.sqrt(node.fixedExtent(depth!, "the key size")) : given;
-  const past = node.optional(3);
-  const shape = [node.input(0).type.shape[0]!, constant(heads), depth!, width!];
+  const shape = [parts.value.type.shape[1]!, constant(states), depth!, width!];
   const start = past
     ? node.cast(past, "f32")
     : node.emit("broadcast", [node.splat("f32", 0)], { shape });
@@ -120,7 +148,7 @@ export function linearAttention(node: NodeView): readonly Operand[] {
   );
   const body = buildStep(node, { dtype: "f32", shape }, parts, {
     scale,
-    group: most / heads,
+    group: heads / states,
   });
   const zeros = sequences.map(() => 0);
   const [state, outputs] = node.emitAll("scan", [start, ...sequences], {
@@ -132,12 +160,7 @@ export function linearAttention(node: NodeView): readonly Operand[] {
     outputAxes: [0],
     outputReversed: [false],
   });
-  const { dtype } = node.input(0).type;
-  const byBatch = node.transpose(outputs!, [1, 0, 2, 3]);
-  const [b, t] = byBatch.type.shape;
-  const channels = most * node.fixedExtent(width!, "the value size");
-  const flat = node.reshape(byBatch, [b!, t!, constant(channels)]);
-  return [node.cast(flat, dtype), node.cast(state!, past?.type.dtype ?? dtype)];
+  return [state!, node.transpose(outputs!, [1, 0, 2, 3])];
 }
 
 export const linearAttentionRows = {

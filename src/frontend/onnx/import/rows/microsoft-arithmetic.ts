@@ -9,6 +9,7 @@ import type { Operand } from "../operand.ts";
 import type { OperatorRow, OperatorTable } from "../operator-row.ts";
 import { fillingRows } from "./filling.ts";
 import { matMul } from "./linear.ts";
+import { inverse } from "./linear-algebra.ts";
 import { movementRows } from "./movement.ts";
 import { samplingRows } from "./sampling.ts";
 import { sliceAxis, slicingRows } from "./slicing.ts";
@@ -131,6 +132,35 @@ function matMulInteger16(node: NodeView): Operand {
   return matMul(node, a, b);
 }
 
+/**
+ * Scores [b, v] with -Infinity for each token that would make a sequence of n tokens stand in ids [b, s]
+ * a second time: where the n - 1 tokens before the end stand already, what follows them.
+ */
+function forbidRepeats(node: NodeView): Operand {
+  const [ids, scores] = [node.input(0), node.input(1)];
+  for (const x of [ids, scores]) node.checkRank(x, 2, "an operand");
+  const n = node.attributes.int("ngram_size") ?? 0;
+  if (n < 1) node.attributes.refuse("ngram_size", n, "1 or more");
+  const [batch, length] = ids.type.shape as [IndexExpr, IndexExpr];
+  const columns = (start: IndexExpr, size: IndexExpr) =>
+    sliceAxis(node, ids, { axis: 1, start, step: 1, size });
+  const places = node.fixedExtent(length, "the number of tokens") - n + 1;
+  if (places < 1) return scores;
+  let same: Operand = node.emit("broadcast", [node.splat("bool", 1)], {
+    shape: [batch, constant(places)],
+  });
+  for (let i = 0; i < n - 1; i++) {
+    const last = columns(constant(places + i), one);
+    const here = node.emit("equal", [columns(constant(i), constant(places)), last], {});
+    same = node.emit("and", [same, here], {});
+  }
+  const next = columns(constant(n - 1), constant(places));
+  const { dtype } = scores.type;
+  const worst = [same, node.splat(dtype, -Infinity), node.splat(dtype, Infinity)];
+  const limits = node.emit("select", worst, {});
+  return node.emit("scatterElements", [scores, next, limits], { axis: 1, reduction: "min" });
+}
+
 /** As the operator of ai.onnx of a version. */
 function toStandard(row: OperatorRow, version: number) {
   return (node: NodeView): Operand => {
@@ -158,6 +188,8 @@ export const microsoftArithmeticRows = {
   ComplexMulConj: { since: [1], convert: complexProduct(true) },
   UnfoldTensor: { since: [1], convert: unfold },
   Unique: { since: [1], convert: uniqueElements },
+  Inverse: { since: [1], convert: inverse },
+  NGramRepeatBlock: { since: [1], convert: forbidRepeats },
   MatMulInteger16: { since: [1], convert: matMulInteger16 },
   Pad: { since: [1], convert: toStandard(slicingRows.Pad, 13) },
   Range: { since: [1], convert: toStandard(fillingRows.Range, 11) },

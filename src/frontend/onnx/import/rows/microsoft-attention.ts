@@ -28,7 +28,11 @@ export function scaleOf(node: NodeView, query: Operand): number {
 }
 
 /** Consecutive parts of the last axis. */
-function splitLast(node: NodeView, x: Operand, sizes: readonly number[]): readonly Operand[] {
+export function splitLast(
+  node: NodeView,
+  x: Operand,
+  sizes: readonly number[],
+): readonly Operand[] {
   const axis = x.type.shape.length - 1;
   const width = node.fixedExtent(x.type.shape[axis]!, "the hidden size");
   const sum = sizes.reduce((a, b) => a + b, 0);

@@ -13,7 +13,7 @@ import { matMul } from "./linear.ts";
 import { projectedAttention } from "./microsoft-attention.ts";
 import { columns, decodedBlocks, packedTypes, unpacked } from "./packed-weights.ts";
 import { pool } from "./pooling.ts";
-import { dequantizeLinear, quantizeLinear } from "./quantization.ts";
+import { dequantizeLinear, quantizedConvolution, quantizeLinear } from "./quantization.ts";
 import { lstm } from "./recurrent.ts";
 
 type Layer = (node: NodeView, x: Operand) => Operand;
@@ -204,10 +204,16 @@ function quantizedAttention(node: NodeView): readonly Operand[] {
 
 /** A W' + bias, where W [N, K] has a scale and a zero point for each block of a row. */
 function matMulNBits(node: NodeView): Operand {
-  const { attributes } = node;
-  attributes.ignore("accuracy_level", "weight_prepacked");
+  node.attributes.ignore("weight_prepacked");
   if (node.inputs[4]) node.refuse("groups in another order (g_idx)", "blocks in order");
-  const [k, n] = [attributes.int("K") ?? 0, attributes.int("N") ?? 0];
+  return blockProduct(node, node.attributes.int("N") ?? 0);
+}
+
+/** The operand times `n` columns of packed weights, and a bias. */
+function blockProduct(node: NodeView, n: number): Operand {
+  const { attributes } = node;
+  attributes.ignore("accuracy_level");
+  const k = attributes.int("K") ?? 0;
   const [bits, block] = [attributes.int("bits") ?? 4, attributes.int("block_size") ?? 0];
   if (k < 1 || n < 1 || block < 16 || !Number.isInteger(Math.log2(block)))
     node.refuse(`K ${k}, N ${n}, block_size ${block}`, "positive extents, blocks of 16, 32, 64...");
@@ -227,6 +233,41 @@ function matMulNBits(node: NodeView): Operand {
   });
   const bias = node.optional(5);
   return bias ? node.emit("add", [product, bias], {}) : product;
+}
+
+/** The operand of several projections: as it is, or the norm of it (and of what skips), and that sum. */
+function normed(node: NodeView): { readonly x: Operand; readonly sum: Operand } {
+  const [x, skip, scale] = [node.input(0), node.optional(1), node.optional(2)];
+  const sum = skip ? node.emit("add", [x, skip], {}) : x;
+  if (!scale) return { x: sum, sum };
+  const isQkv = node.op === "MatMulNBitsQkv";
+  const epsilon = node.attributes.float("epsilon") ?? (isQkv ? 1e-6 : 1e-5);
+  return {
+    x: node.emit("rmsNorm", [sum, scale], { axis: sum.type.shape.length - 1, epsilon }),
+    sum,
+  };
+}
+
+/** The projection whose weights, scales and bias stand from operand `first` on. */
+function projection(node: NodeView, x: Operand, first: number, columns: string): Operand {
+  const [weights, scales, bias] = [0, 1, 2].map((i) => node.inputs[first + i]);
+  const n = node.attributes.int(columns) ?? 0;
+  return blockProduct(node.withInputs([x, weights, scales, undefined, undefined, bias]), n);
+}
+
+/** activation(x G) * (x U) */
+function gatedProjections(node: NodeView): readonly Operand[] {
+  const { x, sum } = normed(node);
+  const [gate, up] = [3, 6].map((first) => projection(node, x, first, "N"));
+  const kind = node.attributes.string("activation");
+  if (kind !== "silu") node.attributes.refuse("activation", kind, "silu");
+  return [node.emit("mul", [node.emit("silu", [gate!], {}), up!], {}), sum];
+}
+
+function threeProjections(node: NodeView): readonly Operand[] {
+  const { x, sum } = normed(node);
+  const columns = ["Nq", "Nkv", "Nkv"];
+  return [...columns.map((name, i) => projection(node, x, 3 + 3 * i, name)), sum];
 }
 
 interface BlockZeros {
@@ -328,6 +369,13 @@ export const microsoftQuantizationRows = {
       node.emit("leakyRelu", [x], { alpha: node.attributes.float("alpha") ?? 0.01 }),
     ),
   },
+  QLinearConv: {
+    since: [1],
+    convert: (node) =>
+      channelsFirst((inner, x) =>
+        quantizedConvolution(inner.withInputs([x, ...inner.inputs.slice(1)])),
+      )(node, node.input(0)),
+  },
   QLinearSoftmax: { since: [1], convert: onReals(softmax) },
   QLinearAveragePool: { since: [1], convert: onReals(channelsFirst(averagePool)) },
   QLinearGlobalAveragePool: {
@@ -343,6 +391,8 @@ export const microsoftQuantizationRows = {
   MatMulIntegerToFloat: { since: [1], convert: integerMatMulToFloat },
   QAttention: { since: [1], convert: quantizedAttention },
   MatMulNBits: { since: [1], convert: matMulNBits },
+  MatMulNBitsMlp: { since: [1], convert: gatedProjections },
+  MatMulNBitsQkv: { since: [1], convert: threeProjections },
   MatMulBnb4: { since: [1], convert: matMulBnb4 },
   GatherBlockQuantized: { since: [1], convert: gatherBlockQuantized },
 } satisfies OperatorTable;

@@ -11,8 +11,10 @@ import { microsoftArithmeticRows } from "./microsoft-arithmetic.ts";
 import { microsoftAttentionRows } from "./microsoft-attention.ts";
 import { microsoftBiasRows } from "./microsoft-biases.ts";
 import { microsoftCacheAttentionRows } from "./microsoft-cache-attention.ts";
+import { microsoftDecoderRows } from "./microsoft-decoders.ts";
 import { microsoftEmbeddingRows } from "./microsoft-embeddings.ts";
 import { microsoftExpertRows } from "./microsoft-experts.ts";
+import { microsoftPackingRows } from "./microsoft-packing.ts";
 import { microsoftQuantizationRows } from "./microsoft-quantization.ts";
 import { microsoftStateSpaceRows } from "./microsoft-state-space.ts";
 import { trilu } from "./movement.ts";
@@ -128,6 +130,16 @@ function fusedConvolution(node: NodeView): Operand {
   return activated(node, sum, node.attributes.floats("activation_params") ?? []);
 }
 
+/** The same of pictures with channels last; the weights may have their channels last too. */
+function channelsLastConvolution(node: NodeView, weightOrder?: readonly number[]): Operand {
+  const [x, w, rest] = [node.input(0), node.input(1), node.optional(3)];
+  for (const picture of [x, w]) node.checkRank(picture, 4, "an operand");
+  const turned = [x, rest].map((o) => o && node.transpose(o, [0, 3, 1, 2]));
+  const weights = weightOrder ? node.transpose(w, weightOrder) : w;
+  const inner = node.withInputs([turned[0], weights, node.inputs[2], turned[1]]);
+  return node.transpose(fusedConvolution(inner), [0, 2, 3, 1]);
+}
+
 function fusedGemm(node: NodeView): Operand {
   const { attributes } = node;
   const given = ["activation_alpha", "activation_beta"].map((name) => attributes.float(name));
@@ -153,12 +165,16 @@ export const microsoftRows = {
   Trilu: { since: [1], convert: trilu },
   FusedConv: { since: [1], convert: fusedConvolution },
   FusedGemm: { since: [1], convert: fusedGemm },
+  NhwcConv: { since: [1], convert: (node) => channelsLastConvolution(node, [0, 3, 1, 2]) },
+  NhwcFusedConv: { since: [1], convert: (node) => channelsLastConvolution(node) },
   ...microsoftArithmeticRows,
   ...microsoftAttentionRows,
   ...microsoftBiasRows,
   ...microsoftCacheAttentionRows,
+  ...microsoftDecoderRows,
   ...microsoftEmbeddingRows,
   ...microsoftExpertRows,
+  ...microsoftPackingRows,
   ...microsoftStateSpaceRows,
   ...microsoftQuantizationRows,
 } satisfies OperatorTable;

@@ -88,7 +88,7 @@ function quantizedMatMul(node: NodeView): Operand {
 }
 
 /** The bias is quantised with the product of both scales and zero point 0. */
-function quantizedConvolution(node: NodeView): Operand {
+export function quantizedConvolution(node: NodeView): Operand {
   const [x, w, bias] = [quantized(node, 0), quantized(node, 3), node.optional(8)];
   checkSpatial(node, x.values, w.values);
   const groups = node.attributes.int("group") ?? 1;
