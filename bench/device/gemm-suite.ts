@@ -4,7 +4,8 @@
  * then times of both, interleaved, on the same random data with warm clocks. `--measure N` also tries the
  * next N schedules of the cost model's list and keeps the best. Losses are shown like wins.
  * `--also "by wgmma tile …; …"` measures such directives beside them.
- * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT,…] [--measure N] [--also HOW] [--seconds S] [--json]
+ * `--shapes MxNxK,…` takes these sizes in place of the 60.
+ * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT,…] [--shapes S,…] [--measure N] [--also HOW] [--seconds S] [--json]
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -45,8 +46,16 @@ function layers(
   return rows.flatMap((m) => sizes.map(([n, k]) => ({ name: `${name} ${m}x${n}x${k}`, m, n, k })));
 }
 
+/** Sizes as `--shapes` gives them. */
+function askedShapes(text: string): readonly SuiteShape[] {
+  return text.split(",").map((size) => {
+    const [m, n, k] = size.split("x").map(Number) as [number, number, number];
+    return { name: size, m, n, k };
+  });
+}
+
 /** Rows are tokens; columns and depth are those of the layers' weights. */
-const shapes: readonly SuiteShape[] = [
+const layerShapes: readonly SuiteShape[] = [
   ...[512, 1024, 2048, 4096, 8192, 16384].map((n) => ({ name: `square ${n}`, m: n, n, k: n })),
   ...layers(
     "llama-8b",
@@ -96,6 +105,8 @@ const shapes: readonly SuiteShape[] = [
   ...layers("ragged", [[4093, 4091]], [4095]),
   ...layers("ragged", [[511, 1023]], [257]),
 ];
+
+const shapes = given.has("--shapes") ? askedShapes(given.get("--shapes")!) : layerShapes;
 
 const target = targets.get("h200")!;
 const device = openDevice();
@@ -192,7 +203,10 @@ function prepare(
   });
   const { directives } = region!.scheduled.schedule;
   const product = directives.find((d) => d.kind === "multiply");
-  const parts = launches.length > 1 ? ` in parts, ${launches.length} kernels` : "";
+  const others = regions.slice(1).flatMap((r) => r.scheduled.schedule.directives);
+  const behind = others.filter((d) => d.kind === "multiply").map((d) => `, ${printDirective(d)}`);
+  const parts =
+    launches.length > 1 ? `${behind.join("")} in parts, ${launches.length} kernels` : "";
   const candidate = {
     schedule:
       (product ? printDirective(product) : `${directives.length} directives on threads`) + parts,

@@ -165,7 +165,7 @@ function indexValues(expr: ScalarExpr): readonly IndexExpr[] {
 }
 
 /** Every index expression of the statement, replaced. */
-function mapIndices(statement: Statement, change: (e: IndexExpr) => IndexExpr): Statement {
+export function mapIndices(statement: Statement, change: (e: IndexExpr) => IndexExpr): Statement {
   const condition = (c: Condition): Condition => ({ ...c, expr: change(c.expr) });
   const access = (x: Access): Access => ({
     ...x,

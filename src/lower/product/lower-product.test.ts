@@ -124,6 +124,18 @@ describe("products by blocks", () => {
     expect(difference(ragged, `${stream} group 2 results 1 blocks 3`)).toBeUndefined();
   });
 
+  it("by warpgroups, of rows from some line on", () => {
+    const g = new GraphBuilder("product");
+    const type = (...shape: readonly number[]) =>
+      ({ dtype: "bf16", shape: shape.map((n) => constant(n)) }) as const;
+    const [x, w] = [g.input("x", type(192, 72)), g.input("w", type(48, 72))];
+    const part = g.sliceAxis(x, 0, 40, 128);
+    const graph = g.finish([g.cast(g.einsum("i k, j k -> i j", part, w, "f32"), "bf16")]);
+    const stream = "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128 results 1";
+    const text = `schedule "S1" for "h200" { multiply S1 ${stream} }`;
+    expect(differenceOf(graph, new Map([["S1", take(parseSchedule(text))]]))).toBeUndefined();
+  });
+
   it("by warpgroups, operands of the results loaded ahead: ragged, in turns", () => {
     const stream = "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128";
     const equation = "i k, j k -> i j";

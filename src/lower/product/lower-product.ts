@@ -27,6 +27,7 @@ import {
   mod,
   mul,
   sub,
+  substitute,
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
@@ -247,14 +248,16 @@ class ProductLowering {
 
   #gather(body: Block, stream: StreamedProduct): void {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
-    const { tensor } = statement.writes[0]!;
+    const { tensor, index } = statement.writes[0]!;
+    const [row] = this.#plan.form.rows.loops;
+    const line = (at: IndexExpr): IndexExpr => substitute(index[0]!, new Map([[row!.name, at]]));
     const { dtype } = this.#region.region.tensors.get(tensor)!;
     const value = (block: Block, { row, column, ...piece }: ResultPiece): Expr => {
       const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
       const site = this.#site(block, at, piece.lanes);
       return this.#finished(site, piece.value, this.#inside(at, piece.lanes))[0]!;
     };
-    stream.gather(body, { tensor, dtype, value });
+    stream.gather(body, { tensor, dtype, line, value });
   }
 
   /** What of a tile lies in the result: copies to memory drop the rest, loads must not reach it. */

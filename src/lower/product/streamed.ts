@@ -76,6 +76,8 @@ const corners = [
 export interface ResultTarget {
   readonly tensor: string;
   readonly dtype: DType;
+  /** The line of the tensor in which a row of the product is. */
+  readonly line: (row: IndexExpr) => IndexExpr;
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
 const [full, empty, order] = ["full", "empty", "order"];
@@ -220,7 +222,8 @@ export class StreamedProduct {
       const to = tileAt(staged.buffer, [slot, first, 0], box);
       const { tensor, index } = staged.side.access;
       const deep = new Map(this.#place.batch).set(form.depth.loops[0]!.name, mul(depth, step));
-      const from = tileAt(tensor, [add(start, first), substitute(index[1]!, deep)], box);
+      const line = new Map([[staged.side.loops[0]!.name, add(start, first)]]);
+      const from = tileAt(tensor, [substitute(index[0]!, line), substitute(index[1]!, deep)], box);
       const completion = {
         kind: "signals",
         counter: full!,
@@ -444,7 +447,7 @@ export class StreamedProduct {
     }
     const box = [groupRows, wide];
     const start = mul(groupRows * this.#instructions, this.#member);
-    const place = [add(left, start, groupRows * i), add(right, first)];
+    const place = [to.line(add(left, start, groupRows * i)), add(right, first)];
     const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
     const group = { kind: "group", group: copied } as const;
     return issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);

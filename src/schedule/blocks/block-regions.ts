@@ -3,6 +3,7 @@ import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
 import { channelsLast } from "../choice/choose-layouts.ts";
 import { splitsFor } from "../products/split-products.ts";
+import { tailsFor } from "../products/tail-products.ts";
 import { weightOrders } from "../products/weight-orders.ts";
 import { joinRows } from "../rows/join-rows.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
@@ -15,7 +16,10 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
   const priceOf = blockPrices(pricing);
   return knowing(
     inTurn(channelsLast(priceOf), weightOrders(priceOf)),
-    joinAttention(pricing, inTurn(joinRows(priceOf), splitsFor(priceOf, blocks))),
+    joinAttention(
+      pricing,
+      inTurn(joinRows(priceOf), tailsFor(priceOf, blocks), splitsFor(priceOf, blocks)),
+    ),
   );
 }
 

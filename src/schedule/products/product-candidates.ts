@@ -88,7 +88,7 @@ function stagedProducts(
     for (const warps of warpGrids) {
       const [rows, columns] = [tall * warps[0], wide * warps[1]];
       if (
-        isUnproved(rows, form) ||
+        isUnproved([rows, 1], form) ||
         isWasteful(rows, form.rows.extent, tall) ||
         isWasteful(columns, form.columns.extent, wide)
       )
@@ -160,7 +160,7 @@ function streamedProducts(
       for (const columns of groupColumns) {
         const rows = count * own;
         if (
-          isUnproved(rows, form) ||
+          isUnproved([rows, columns], form) ||
           isWasteful(rows, form.rows.extent, 64) ||
           isWasteful(columns, form.columns.extent, 16)
         ) {
@@ -256,9 +256,12 @@ function depthSteps({ depth }: ProductForm, step: number): number {
   return Math.ceil(depth.extent / step);
 }
 
-/** Rows that stick out of a part of a tensor: that the other parts make it whole is not proved then. */
-function isUnproved(tile: number, { isPart, rows }: ProductForm): boolean {
-  return isPart && rows.extent % tile !== 0;
+/** A tile that sticks out of a part of a tensor: that the other parts make it whole is not proved then. */
+function isUnproved(
+  tile: readonly [number, number],
+  { isPart, rows, columns }: ProductForm,
+): boolean {
+  return isPart && (rows.extent % tile[0] !== 0 || columns.extent % tile[1] !== 0);
 }
 
 /** A tile of which more than half would stick out, where a smaller one is there. */

@@ -303,7 +303,7 @@ function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): strin
       loops.length === 1 &&
       access.guard.length === 0 &&
       access.index.length === 2 &&
-      access.index[0]!.key === variable(loops[0]!.name).key &&
+      isLineOf(access.index[0]!, loops[0]!) &&
       start?.coefficient === 1 &&
       start.rest.constant === 0 &&
       [...variablesOf(start.rest)].every((name) => isBatch.has(name))
@@ -472,6 +472,12 @@ function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
 }
 
 /** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
+/** Whether lines are a loop's numbers, from some first line on. */
+function isLineOf(line: IndexExpr, { name }: Loop): boolean {
+  const linear = splitLinear(line, name);
+  return linear?.coefficient === 1 && (constantValue(linear.rest) ?? -1) >= 0;
+}
+
 function resultFault(
   { writes }: Statement,
   [rows, columns]: readonly [ProductSide, ProductSide],
@@ -486,7 +492,7 @@ function resultFault(
     rows.loops.length === 1 &&
     columns.loops.length === 1 &&
     write!.index.length === 2 &&
-    write!.index[0]!.key === variable(row!.name).key &&
+    isLineOf(write!.index[0]!, row!) &&
     write!.index[1]!.key === variable(column!.name).key;
   if (!isPlain) return "results are no plain matrix";
   return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";

@@ -3,6 +3,7 @@ import { compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { noWeights } from "../../interp/graph.ts";
 import { runNests } from "../../interp/nest.ts";
+import { printProgram } from "../../program/program-text.ts";
 import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
 import { parseRegion } from "../../region/nest-reader.ts";
 import { constant } from "../../semantics/index-expr.ts";
@@ -11,6 +12,7 @@ import type { Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { splitFold, splitProduct } from "./split-products.ts";
+import { cutRows, cutsOf } from "./tail-products.ts";
 
 function take<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(JSON.stringify(result.diagnostics));
@@ -106,5 +108,38 @@ describe("a product in parts and their sum", () => {
     };
     expect(kernels(64, 512, 16384)).toEqual(["wgmma", "loops"]);
     expect(kernels(2048, 2048, 256)).toEqual(["wgmma"]);
+  });
+});
+
+describe("rows of whole rounds and those that are left", () => {
+  const product = (m: number, n: number, k: number): Region =>
+    regionOf(`input x : bf16[${m}, ${k}] input w : bf16[${n}, ${k}] output y : bf16[${m}, ${n}]
+      statement S0 "" {i in ${m}, j in ${n}, reduce k in ${k}} {
+        y[i, j] = reduce<sum, f32, reassociates>(mul(cast<f32>(x[i, k]), cast<f32>(w[j, k])))
+          finish (cast<bf16>(_0)) }`);
+
+  it("are the product, element by element", () => {
+    const want = resultOf([matrices], matrices);
+    for (const rows of [1, 2]) expect(resultOf(cutRows(matrices, rows), matrices)).toEqual(want);
+  });
+
+  it("are rows of tiles of which as many fill all multiprocessors", () => {
+    // 18 times 12 tiles of 128 by 192: 11 rows of them are one round of 132.
+    expect(cutsOf(product(2304, 2304, 4096), 132)).toContain(11 * 128);
+    expect(cutsOf(product(128, 128, 512), 132)).toEqual([]);
+    expect(cutsOf(product(2048, 2048, 4096), 132)).toEqual([]);
+  });
+
+  it("are chosen by their prices, as two kernels that write one result: where a round would be half empty", () => {
+    const g = new GraphBuilder("product");
+    const [x, w] = ["x", "w"].map((name) =>
+      g.input(name, { dtype: "bf16", shape: [constant(2304), constant(4096)] }),
+    );
+    const graph = g.finish([g.cast(g.einsum("i k, j k -> i j", x!, w!, "f32"), "bf16")]);
+    const target = targets.get("h200")!;
+    const { regions, plan } = take(compileModel({ graph, weights: noWeights }, { target }));
+    expect(regions.map((r) => r.scheduled.products[0]?.form.rows.extent)).toEqual([1408, 896]);
+    expect(plan.program.buffers.filter((b) => b.kind === "output")).toHaveLength(1);
+    expect(printProgram(plan.program)).toMatch(/issue bulk.store.2d\(\w+\[[^\]]*\+ 1408,/);
   });
 });
