@@ -233,8 +233,30 @@ describe("a measurement", () => {
     for (let i = 1; i < levels.length; i++) {
       expect(levels[i]!.bytesPerNs).toBeLessThanOrEqual(levels[i - 1]!.bytesPerNs);
     }
-    const measuring = { protocol, peaks: peaks.value, incumbent: plain(loops({})) };
-    const verdict = await judge(whole, measuring, { ...bench, threads: 1 });
+    const loads: number[] = [];
+    const watching: CandidateRunner = {
+      get generation() {
+        return runner.generation;
+      },
+      request: (request: ChildRequest, deadline) => {
+        if (request.kind === "load") loads.push(request.id);
+        return runner.request(request, deadline);
+      },
+      dispose: async () => {},
+    };
+    const alone = { ...bench, runner: watching, threads: 1 };
+    const measuring = { protocol, peaks: peaks.value };
+    const how = { estimate, shared: new CheckBlocks(), measuring };
+    const best = plain(loops({}));
+    const { session } = await evaluate(best, alone, how);
+    if (!session) throw new Error("the first was not measured");
+    const incumbent = { candidate: best, session };
+    const next = { ...how, measuring: { ...measuring, incumbent } };
+    const { verdict, session: own } = await evaluate(whole, alone, next);
+    // What was measured before is still there.
+    expect(loads).toHaveLength(2);
+    expect([session.isLoaded, own?.isLoaded]).toEqual([true, true]);
+    for (const side of [session, own]) await side?.unload();
     expect(verdict, JSON.stringify(verdict)).toMatchObject({
       kind: "measured",
       timing: { n: 5, paired: { schedule: whole.schedule } },

@@ -22,7 +22,13 @@ export interface Measuring {
   readonly protocol: SamplingProtocol;
   readonly peaks: Peaks;
   /** The best schedule so far: timed in turns with the candidate. */
-  readonly incumbent?: Candidate;
+  readonly incumbent?: Incumbent;
+}
+
+/** A candidate that was measured, with its program in the child and the inputs that it was timed on. */
+export interface Incumbent {
+  readonly candidate: Candidate;
+  readonly session: CandidateSession;
 }
 
 export interface Evaluation {
@@ -31,6 +37,8 @@ export interface Evaluation {
   readonly symbols: Symbols | undefined;
   /** Why nothing was compared, where nothing was. */
   readonly unchecked: readonly Diagnostic[];
+  /** Of what was measured: still in the child, which whoever asked ends. */
+  readonly session?: CandidateSession;
 }
 
 /** What is known of a candidate's time without running it. */
@@ -66,6 +74,7 @@ export async function evaluate(
   const checked = await checking;
   await unloading;
   if (loaded.kind !== "done") return because(loaded);
+  let isKept = false;
   try {
     if (checked.kind === "unchecked") {
       const estimated = { kind: "estimated", estimate: how.estimate(candidate) } as const;
@@ -75,11 +84,13 @@ export async function evaluate(
     const { agreement } = checked;
     if (how.measuring) {
       const parts = { candidate, session, bench, symbols: symbols!, agreement, shared: how.shared };
-      return because(await measure(parts, how.measuring));
+      const verdict = await measure(parts, how.measuring);
+      isKept = verdict.kind === "measured";
+      return { ...because(verdict), ...(isKept && { session }) };
     }
     return because({ kind: "estimated", agreement, estimate: how.estimate(candidate) });
   } finally {
-    await session.unload();
+    if (!isKept) await session.unload();
   }
 }
 
@@ -98,29 +109,25 @@ async function measure(
 ): Promise<Measured | Wrong | Rejected> {
   const { candidate, session, bench, symbols, agreement } = parts;
   const { protocol, peaks, incumbent } = measuring;
-  const rival = incumbent && new CandidateSession(incumbent, bench);
-  try {
-    for (const [side, of] of [
-      [session, candidate],
-      [rival, incumbent],
-    ] as const) {
-      const ready = side && of ? await prepare(side, of, symbols, bench) : undefined;
-      if (ready) return ready;
-    }
-    const timed = await session.time(protocol, deadlineOf(protocol, bench), rival ? [rival] : []);
-    if (timed.kind !== "done") return timed;
-    const [own, other] = timed.value.map((samples) => Array.from(samples));
-    const boundNs = roofBoundNs(workOf(candidate.region, symbols), peaks);
-    const fastest = Math.min(...own!, ...(other ?? []));
-    if (fastest < boundNs) return implausible(candidate, fastest, boundNs);
-    const timing: StoredTiming = {
-      ...timingOf(own!, boundNs),
-      ...(incumbent && { paired: pairedWith(incumbent, own!, other!, bench.seed) }),
-    };
-    return { kind: "measured", agreement, timing };
-  } finally {
-    await rival?.unload();
+  const refused = await prepare(session, candidate, symbols, bench);
+  if (refused) return refused;
+  const rival = incumbent?.session;
+  // A crash since it was measured took its program along.
+  if (incumbent && rival && !rival.isLoaded) {
+    const lost = await prepare(rival, incumbent.candidate, symbols, bench);
+    if (lost) return lost;
   }
+  const timed = await session.time(protocol, deadlineOf(protocol, bench), rival ? [rival] : []);
+  if (timed.kind !== "done") return timed;
+  const [own, other] = timed.value.map((samples) => Array.from(samples));
+  const boundNs = roofBoundNs(workOf(candidate.region, symbols), peaks);
+  const fastest = Math.min(...own!, ...(other ?? []));
+  if (fastest < boundNs) return implausible(candidate, fastest, boundNs);
+  const timing: StoredTiming = {
+    ...timingOf(own!, boundNs),
+    ...(incumbent && { paired: pairedWith(incumbent.candidate, own!, other!, bench.seed) }),
+  };
+  return { kind: "measured", agreement, timing };
 }
 
 export function timingOf(samples: readonly number[], boundNs: number): StoredTiming {

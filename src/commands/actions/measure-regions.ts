@@ -6,6 +6,7 @@
  */
 import type { CompiledModel, CompiledRegion } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
+import type { Program } from "../../program/program.ts";
 import { validateProgram } from "../../program/validate/validate.ts";
 import { regionHash } from "../../region/region-hash.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
@@ -20,7 +21,12 @@ import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import type { Bench, Candidate } from "../../verdict/candidate.ts";
 import { CheckBlocks } from "../../verdict/check-candidate.ts";
-import { evaluate, type Measuring } from "../../verdict/evaluate.ts";
+import {
+  type Evaluation,
+  evaluate,
+  type Incumbent,
+  type Measuring,
+} from "../../verdict/evaluate.ts";
 import { measurePeaks } from "../../verdict/peaks.ts";
 import type { CommandContext } from "../command.ts";
 import { candidateOf, estimateOf, trialOf } from "./check-regions.ts";
@@ -46,7 +52,7 @@ export async function measureRegions(
   const end = now() + options.seconds * 1000;
   const runner = new ChildRunner();
   const { threads, seed } = options;
-  const bench: Bench = { runner, validate: validateProgram, threads, seed, deadlineMs };
+  const bench: Bench = { runner, validate: onceEach(validateProgram), threads, seed, deadlineMs };
   try {
     const peaks = await measurePeaks(target, bench);
     if (peaks.kind !== "done") {
@@ -91,30 +97,47 @@ class Contest {
     const hash = regionHash(region.scheduled.region);
     if (this.#seen.has(hash)) return;
     this.#seen.add(hash);
-    let best: Candidate | undefined;
-    for (const schedule of [region.scheduled.schedule, ...region.alternatives]) {
-      if (isOver()) return;
-      const candidate = this.#candidate(region, schedule);
-      if (!candidate) continue;
-      const measuring = { protocol, peaks: this.#peaks, ...(best && { incumbent: best }) };
-      const estimate = () => estimateOf(region);
-      const evaluation = await evaluate(candidate, this.#bench, {
-        estimate,
-        measuring,
-        shared: this.#shared,
-      });
-      const { threads } = this.#bench;
-      const how = { threads, protocol: describeProtocol(protocol) };
-      this.#trials.push(trialOf(candidate, evaluation, how));
-      const { verdict } = evaluation;
-      if (verdict.kind !== "measured") continue;
-      this.#measured++;
-      if (!best) best = candidate;
-      else if ((verdict.timing.paired?.low ?? 0) > 1) {
-        best = candidate;
-        this.#better.set(region.name, schedule);
-      }
+    const schedules = [region.scheduled.schedule, ...region.alternatives];
+    let best: Incumbent | undefined;
+    let next = this.#candidate(region, schedules[0]!);
+    for (const [i, schedule] of schedules.entries()) {
+      if (isOver()) break;
+      const candidate = next;
+      const evaluating = candidate && this.#evaluate(region, candidate, best);
+      // The child has enough to do until this is ready: nothing is timed meanwhile.
+      next = this.#prepared(region, schedules[i + 1]);
+      const { session, verdict } = (await evaluating) ?? {};
+      if (!candidate || !session || verdict?.kind !== "measured") continue;
+      const isFaster = (verdict.timing.paired?.low ?? 0) > 1;
+      if (best && isFaster) this.#better.set(region.name, schedule);
+      await (best && !isFaster ? session : best?.session)?.unload();
+      if (!best || isFaster) best = { candidate, session };
     }
+    await best?.session.unload();
+  }
+
+  /** The verdict on a candidate, which is a trial. */
+  async #evaluate(
+    region: CompiledRegion,
+    candidate: Candidate,
+    incumbent: Incumbent | undefined,
+  ): Promise<Evaluation> {
+    const measuring = { protocol, peaks: this.#peaks, ...(incumbent && { incumbent }) };
+    const estimate = () => estimateOf(region);
+    const shared = this.#shared;
+    const evaluation = await evaluate(candidate, this.#bench, { estimate, measuring, shared });
+    const { threads } = this.#bench;
+    const how = { threads, protocol: describeProtocol(protocol) };
+    this.#trials.push(trialOf(candidate, evaluation, how));
+    if (evaluation.verdict.kind === "measured") this.#measured++;
+    return evaluation;
+  }
+
+  /** A candidate with its program proved. */
+  #prepared(region: CompiledRegion, schedule: Schedule | undefined): Candidate | undefined {
+    const candidate = schedule && this.#candidate(region, schedule);
+    if (candidate) this.#bench.validate(candidate.program);
+    return candidate;
   }
 
   #candidate(region: CompiledRegion, schedule: Schedule): Candidate | undefined {
@@ -137,4 +160,14 @@ class Contest {
       warnings: warnings.map((d) => ({ ...d, severity: "warning" as const })),
     };
   }
+}
+
+/** A check that says of a program again what it said before. */
+function onceEach(validate: Bench["validate"]): Bench["validate"] {
+  const known = new WeakMap<Program, ReturnType<Bench["validate"]>>();
+  return (program) => {
+    const found = known.get(program) ?? validate(program);
+    known.set(program, found);
+    return found;
+  };
 }

@@ -7,10 +7,17 @@ import type { Program } from "../../program/program.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { type CudaInstance, createCudaInstance } from "../cuda/cuda-instance.ts";
+import type { CudaDevice } from "../cuda/device.ts";
 import { guardCuda } from "../cuda/driver.ts";
 import { probeCuda } from "../cuda/features.ts";
 import type { RotatingRuns } from "../cuda/rotating-runs.ts";
 import type { LoadedProgram } from "./executor.ts";
+
+/**
+ * Keeps the device's context between programs: the driver destroys one that nobody holds, and would make it anew for
+ * each. It ends with the process.
+ */
+let held: CudaDevice | undefined;
 
 export function cudaExecutor(program: Program, target: Target): Result<LoadedProgram> {
   const features = probeCuda();
@@ -22,6 +29,10 @@ export function cudaExecutor(program: Program, target: Target): Result<LoadedPro
   }
   const device = open();
   if (!device.ok) return device;
+  if (!held) {
+    const kept = open();
+    if (kept.ok) held = kept.value;
+  }
   const made = createCudaInstance(program, target, { device: device.value, store });
   if (!made.ok) return made;
   return ok(executing(made.value));
