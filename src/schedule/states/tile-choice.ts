@@ -219,9 +219,19 @@ interface TileCopies {
  * operand that moves with it one is alive at a time, beside all of the other, which are fewer.
  */
 function tileCopies({ rows, lane }: MicroTile): readonly TileCopies[] {
-  const copies = rows.map(({ loop, count }): TileCopies => ({ loop, part: "r", count }));
-  if (lane && lane.vectors > 1) copies.push({ loop: lane.loop, part: "u", count: lane.vectors });
-  return copies.sort((a, b) => b.count - a.count);
+  const copies: TileCopies[] = [];
+  for (const { loop, count } of rows) insertByCount(copies, { loop, part: "r", count });
+  if (lane && lane.vectors > 1) {
+    insertByCount(copies, { loop: lane.loop, part: "u", count: lane.vectors });
+  }
+  return copies;
+}
+
+/** Behind those that are copied out as often. */
+function insertByCount(copies: TileCopies[], one: TileCopies): void {
+  let at = copies.length;
+  for (; at > 0 && copies[at - 1]!.count < one.count; at--) copies[at] = copies[at - 1]!;
+  copies[at] = one;
 }
 
 /** The reduce loop that `step` cuts. */

@@ -80,10 +80,13 @@ const blockSizes = [4, 16, 64] as const;
 /** One list, by which prices know what is stored alike. */
 const unpacked: readonly PackedAxis[] = [];
 
+/** Which reduce loops are copied out, how the one that is left is stepped, and in which order all run. */
+type Stepping = Pick<MicroTile, "copied" | "step" | "reduce">;
+
 /** What is packed beside lanes of one width, and how the reduction is stepped then. */
 type StoredForms = readonly {
   readonly form: Pick<MicroTile, "packed" | "dot">;
-  readonly steppings: readonly { readonly copied: readonly number[]; readonly step: number }[];
+  readonly steppings: readonly Stepping[];
   readonly undivided: number;
 }[];
 
@@ -103,6 +106,7 @@ export class TileSpace {
   readonly #reduce: readonly number[];
   readonly #ordersOf = new Map<string, readonly (readonly number[])[]>();
   readonly #stored = new Map<string, StoredForms>();
+  readonly #rowsBeside = new Map<number, readonly (readonly UnrolledRows[])[]>();
   #vectorizes: boolean | undefined;
   /** Bytes of the largest cache that a block may fill. */
   readonly #outerCache: number | undefined;
@@ -247,8 +251,9 @@ export class TileSpace {
 
   #addLaneTiles(lane: number, found: MicroTile[]): void {
     const { loops, accesses } = this.figures;
-    const all = this.#combinations(lane);
     const refuse = (constraint: HardConstraint): void => {
+      if (!this.#isCounted) return;
+      const all = this.#combinations(lane);
       this.funnel.generated += all;
       this.funnel.take(constraint, all);
     };
@@ -280,8 +285,7 @@ export class TileSpace {
     const tooWide = lane.vectors > 1 && this.figures.loops[lane.loop]!.extent < width;
     for (const { form, steppings, undivided } of this.#storedForms(lane.loop, width)) {
       this.#refuseSteps(undivided);
-      for (const { copied, step } of steppings) {
-        const reduce = this.#ordered(copied);
+      for (const { copied, step, reduce } of steppings) {
         const tile: MicroTile = { lane, rows, copied, step, reduce, ...form };
         const states = this.outerCount(tile);
         this.funnel.generated += states;
@@ -338,22 +342,30 @@ export class TileSpace {
       i === dot?.loop ? { ...l, extent: l.extent / dot.terms } : l,
     );
     const copied: number[] = [];
-    const found = [{ copied: [] as readonly number[], step: 1 }];
+    const plain: Stepping = { copied: [], step: 1, reduce: this.#reduce };
+    const found = [plain];
     for (const l of [...this.#reduce].reverse()) {
       const { extent, constant } = loops[l]!;
       if (!constant || extent > longestCopied) break;
       copied.unshift(l);
-      found.push({ copied: [...copied], step: 1 });
+      found.push({ copied: [...copied], step: 1, reduce: this.#ordered(copied) });
     }
     const last = this.#reduce.at(-1);
     if (last === undefined || copied.includes(last)) return { steppings: found, undivided: 0 };
     const { extent, constant } = loops[last]!;
     const dividing = stepCounts.filter((step) => constant && extent % step === 0 && extent > step);
-    for (const step of dividing) found.push({ copied: [], step });
+    for (const step of dividing) found.push({ ...plain, step });
     return { steppings: found, undivided: stepCounts.length - dividing.length };
   }
 
+  /** Rows beside a lane; -1: beside none. */
   #rowChoices(lane: number): readonly (readonly UnrolledRows[])[] {
+    const known = this.#rowsBeside.get(lane) ?? this.#rowChoicesAnew(lane);
+    this.#rowsBeside.set(lane, known);
+    return known;
+  }
+
+  #rowChoicesAnew(lane: number): readonly (readonly UnrolledRows[])[] {
     const loops = this.#rowLoops(lane);
     const odd = new Map(loops.map((loop) => [loop, this.#oddCounts(loop)]));
     const single = loops.flatMap((loop) =>
@@ -424,8 +436,7 @@ export class TileSpace {
     const { steppings, undivided } = this.#steppings();
     for (const rows of this.#rowChoices(-1)) {
       this.#refuseSteps(undivided);
-      for (const { copied, step } of steppings) {
-        const reduce = this.#ordered(copied);
+      for (const { copied, step, reduce } of steppings) {
         const tile: MicroTile = { rows, copied, step, reduce, packed: unpacked };
         if (rows.length === 0 && copied.length === 0 && step === 1) continue;
         const states = this.outerCount(tile);
@@ -447,12 +458,17 @@ export class TileSpace {
     found: MicroTile[],
   ): void {
     const { loops } = this.figures;
-    const points = rows.reduce((n, r) => n * r.count, tile.lane?.vectors ?? 1);
-    const copies = tile.copied.reduce(
-      (n, l) => (n * loops[l]!.extent) / (l === tile.dot?.loop ? tile.dot.terms : 1),
-      points * tile.step,
-    );
-    if (rows.some((r) => loops[r.loop]!.extent < r.count)) this.funnel.take("extent", states);
+    let points = tile.lane?.vectors ?? 1;
+    let isBeyond = false;
+    for (const { loop, count } of rows) {
+      points *= count;
+      isBeyond ||= loops[loop]!.extent < count;
+    }
+    let copies = points * tile.step;
+    for (const l of tile.copied) {
+      copies = (copies * loops[l]!.extent) / (l === tile.dot?.loop ? tile.dot.terms : 1);
+    }
+    if (isBeyond) this.funnel.take("extent", states);
     else if (points > this.#target.vectorRegisters) this.funnel.take("registers", states);
     else if (copies > mostCopies) this.funnel.take("code size", states);
     else found.push(tile);
