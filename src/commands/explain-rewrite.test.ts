@@ -25,7 +25,11 @@ async function explained(name: string, nodes: readonly NodeSpec[]) {
   return made.value;
 }
 
-function tried(name: string, nodes: readonly NodeSpec[]) {
+function tried(
+  name: string,
+  nodes: readonly NodeSpec[],
+  more: { region?: string; svg?: string } = {},
+) {
   const shapes = { x: [64, 4], y: [4, 64], z: [64, 4] };
   const inputs = Object.entries(shapes).map(([x, shape]) => ({
     name: x,
@@ -35,19 +39,32 @@ function tried(name: string, nodes: readonly NodeSpec[]) {
   const model = join(folder, name);
   const weights = { one: tensorOf("f32", [1], Float32Array.of(1)) };
   writeFileSync(model, writeModel({ opset: 17, inputs, outputs: ["r"], weights, nodes }));
-  return explainModel({ model, target: "wasm", shape: [], state: [], rewrite: true }, context);
+  return explainModel(
+    { model, target: "wasm", shape: [], state: [], rewrite: true, ...more },
+    context,
+  );
 }
+
+it.each([{ region: "S0" }, { svg: "pictures" }])(
+  "refuses what tells of schedules: %o",
+  async (more) => {
+    const refused = await tried("relu.onnx", [{ op: "Relu", inputs: ["x"], outputs: ["r"] }], more);
+    expect(refused.ok ? [] : refused.diagnostics).toMatchObject([
+      { code: "CLI001", at: `--${Object.keys(more)[0]}` },
+    ]);
+  },
+);
 
 it("names the chain of rules, prices before and after, and the graph that is kept", async () => {
   const { text, data } = await explained("chain.onnx", [
-    { op: "MatMul", inputs: ["x", "y"], outputs: ["xy"] },
-    { op: "MatMul", inputs: ["xy", "z"], outputs: ["r"] },
+    { op: "MatMul", name: "first", inputs: ["x", "y"], outputs: ["xy"] },
+    { op: "MatMul", name: "second", inputs: ["xy", "z"], outputs: ["r"] },
   ]);
   expect(text).toMatch(
     /^import [\d.]+ ms, rewritten [\d.]+ ms \([\d.]+ % less\), as scheduled for 2 threads/,
   );
   expect(text).toContain("(kept)");
-  expect(text).toMatch(/rule +uses/);
+  expect(text).toMatch(/rule +uses +first for\n +\S+ +\d+ +second/);
   expect(text).toContain("at the price that rewriting goes by");
   expect(text).toMatch(/cheapest term [\d.]+ ms .*, none is below [\d.]+ \(gap 0\.0 %\)/);
   expect(data.keptPriceNs).toBeLessThan(data.importPriceNs as number);
@@ -61,7 +78,7 @@ it("names the rules that lead to what is not taken of a part that stays", async 
     { op: "Mul", inputs: ["xy", "xz"], outputs: ["r"] },
   ]);
   expect(text).toMatch(/stays at [\d.]+ ms; candidates [\d.]+/);
-  expect(text).toMatch(/rule \(to [\d.]+\) +uses\n +transpose-into-right +1/);
+  expect(text).toMatch(/rule \(to [\d.]+\) +uses +first for\n +transpose-into-right +1/);
 });
 
 it("says that the import is kept where nothing is cheaper", async () => {

@@ -48,6 +48,9 @@ describe("a rule is refused", () => {
 
   it.each<[string, Partial<RuleText>]>([
     ["that does not parse", { left: "(f ?x" }],
+    ["with no sides", { left: [], right: [] }],
+    ["with a side that is no text", { left: null as never }],
+    ["without a right side", { right: undefined as never }],
     ["with text after the pattern", { left: "(f ?x) ?y" }],
     ["with children after the rest", { left: "(f ... ?x)" }],
     ["with unequal sides", { left: ["(f ?x)", "(g ?x)"] }],

@@ -65,6 +65,7 @@ export function bothWays(name: string, left: string, right: string): RuleText<ne
 }
 
 function readRule<D>(text: RuleText<D>): Rule<D> {
+  requireShape(text);
   const { name, when, compute = {} } = text;
   const left = listOf(text.left).map((side) => readSide(side, name));
   for (const pattern of left) {
@@ -88,6 +89,20 @@ function readRule<D>(text: RuleText<D>): Rule<D> {
   requireBound(name, left, right, Object.keys(compute));
   return { ...common, right };
 }
+
+/** Rules come from files too, where no type has looked at them. */
+function requireShape<D>({ name, left, right }: RuleText<D>): void {
+  const refuse = (why: string, help: string): never =>
+    reject("EGR001", why, { at: `rule "${String(name)}"`, help });
+  if (typeof name !== "string" || name === "") refuse("a rule has no name", "name it");
+  const isSide = (side: unknown): boolean =>
+    typeof side === "string" || (Array.isArray(side) && side.length > 0 && side.every(isText));
+  if (!isSide(left)) refuse("the left side is no pattern", "write one, or a list of some");
+  if (typeof right !== "function" && !isSide(right))
+    refuse("the right side is no pattern", "write one, a list of some, or what builds them");
+}
+
+const isText = (side: unknown): boolean => typeof side === "string";
 
 function listOf(side: string | readonly string[]): readonly string[] {
   return typeof side === "string" ? [side] : side;

@@ -5,7 +5,7 @@ import { type Analysis, Contradiction } from "./analysis.ts";
 import { defaultBackoff } from "./backoff.ts";
 import { EGraph } from "./e-graph.ts";
 import { type RuleText, readRules } from "./rule.ts";
-import { type Phase, type SaturateOptions, saturate } from "./saturate.ts";
+import { type Budget, type Phase, type SaturateOptions, saturate } from "./saturate.ts";
 import { addPattern } from "./term.ts";
 
 function phase<D>(texts: readonly RuleText<D>[], more: Partial<Phase<D>> = {}): Phase<D> {
@@ -200,6 +200,26 @@ describe("stops", () => {
     expect(report.diagnostics).toMatchObject([{ code: "EGR003", at: 'rule "false"' }]);
   });
 
+  it("at a contradiction that a true rule shows, with what had changed something", () => {
+    const graph = new EGraph({ analysis: onlyConstants });
+    addPattern(graph, "(g (f 1) 1)");
+    const report = saturate(graph, [
+      phase<string | undefined>([
+        { name: "false", left: "(f 1)", right: "2" },
+        { name: "other", left: "(h ?a)", right: "?a" },
+      ]),
+      phase<string | undefined>([{ name: "true", left: "(g (f ?a) ?b)", right: "(g ?b (f ?a))" }]),
+      phase<string | undefined>([{ name: "equal", left: "(g ?a ?b)", right: "?a" }]),
+    ]);
+    expect(report.diagnostics).toMatchObject([
+      {
+        code: "EGR003",
+        at: 'rule "equal"',
+        notes: ["rules that had changed something: false, true, equal"],
+      },
+    ]);
+  });
+
   it("names the rule when congruence alone shows the contradiction", () => {
     const graph = new EGraph({ analysis: onlyConstants });
     const [x, y] = [addPattern(graph, "x"), addPattern(graph, "y")];
@@ -223,6 +243,27 @@ describe("stops", () => {
     expect(report.stop).toBe("nodes");
     expect(graph.nodeCount).toBeLessThanOrEqual(212);
     expect(report.diagnostics).toMatchObject([{ code: "EGR004", at: 'rule "grow"' }]);
+  });
+
+  it.each([{ nodes: 0 }, { work: 0 }, { nodes: Number.NaN }, { work: Number.NaN }])(
+    "before any rule, where the budget allows nothing: %o",
+    (budget) => {
+      const graph = new EGraph();
+      addPattern(graph, "(f x)");
+      const alone = saturate(graph, [phase(endless, { iterations: 50 })], { budget });
+      expect(graph.nodeCount).toBe(2);
+      expect(alone.diagnostics).toMatchObject([{ code: "EGR004" }]);
+      expect(alone.diagnostics[0]).not.toHaveProperty("at");
+      saturate(graph, [phase(endless, { iterations: 50, budget })]);
+      expect(graph.nodeCount).toBe(2);
+    },
+  );
+
+  it("at the usual budget, where one is given as absent", () => {
+    const graph = new EGraph();
+    addPattern(graph, "(f x)");
+    const budget = { nodes: 30, work: undefined } as unknown as Partial<Budget>;
+    expect(saturate(graph, [phase(endless)], { budget }).stop).toBe("nodes");
   });
 
   it("at the budget of work, and at the same place each time", () => {

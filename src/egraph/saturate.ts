@@ -19,6 +19,7 @@ import { RowBuffer } from "./row-buffer.ts";
 import type { Rule } from "./rule.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 
+/** Limits from 0 on, Infinity for none; NaN allows nothing. */
 export interface Budget {
   /** Nodes in the graph. */
   readonly nodes: number;
@@ -126,6 +127,15 @@ interface Limits {
   readonly work: number;
 }
 
+/** What is absent is as in `others`. What is no number allows nothing: no comparison with it would end anything. */
+function within(given: Partial<Budget> | undefined, others: Limits): Limits {
+  const limit = (of: "nodes" | "work"): number => {
+    const value = given?.[of] ?? others[of];
+    return Number.isNaN(value) ? 0 : value;
+  };
+  return { nodes: limit("nodes"), work: limit("work") };
+}
+
 class Saturation<D> {
   readonly #graph: EGraph<D>;
   readonly #options: SaturateOptions<D>;
@@ -160,10 +170,11 @@ class Saturation<D> {
   #runPhase(phase: Phase<D>): StopReason {
     const workers = phase.rules.map((rule) => this.#employ(phase, rule));
     this.#workers.push(...workers);
-    const whole = { ...defaultBudget, ...this.#options.budget };
+    const whole = within(this.#options.budget, defaultBudget);
+    const own = within(phase.budget, whole);
     const limits = {
-      nodes: Math.min(whole.nodes, phase.budget?.nodes ?? whole.nodes),
-      work: Math.min(whole.work, this.#work + (phase.budget?.work ?? whole.work)),
+      nodes: Math.min(whole.nodes, own.nodes),
+      work: Math.min(whole.work, this.#work + own.work),
     };
     const most = phase.iterations ?? Number.POSITIVE_INFINITY;
     for (let iteration = 0; iteration < most; iteration++) {
@@ -331,19 +342,27 @@ class Saturation<D> {
   #diagnose(stop: StopReason, rules: readonly RuleReport[]): Diagnostic[] {
     if (stop === "inconsistent") {
       const { message, cause } = this.#graph.inconsistency!;
+      // Facts may contradict each other far behind the rule that is false.
+      const changed = rules.flatMap(({ rule, changes }) => (changes > 0 ? [rule] : []));
       return [
         diagnostic("EGR003", message, {
           at: `rule "${cause}"`,
+          notes: [`rules that had changed something: ${[...new Set(changed)].join(", ")}`],
           help: "the rule, or one that it builds on, is false: correct it or guard it",
         }),
       ];
     }
     if (stop !== "nodes" && stop !== "work") return [];
+    const message = `${this.#graph.nodeCount} nodes after ${this.#work} units of work`;
     const greedy = rules.reduce((a, b) => (b.changes > a.changes ? b : a), rules[0]!);
-    const nodes = this.#graph.nodeCount;
+    const severity = "warning";
+    if (greedy.changes === 0) {
+      const notes = ["no rule had changed the graph"];
+      return [diagnostic("EGR004", message, { severity, notes, help: "raise the budget" })];
+    }
     return [
-      diagnostic("EGR004", `${nodes} nodes after ${this.#work} units of work`, {
-        severity: "warning",
+      diagnostic("EGR004", message, {
+        severity,
         at: `rule "${greedy.rule}"`,
         notes: [`this rule changed the graph most often: ${greedy.changes} times`],
         help: "raise the budget, give the phase a back-off, or put the rule in a phase of its own",

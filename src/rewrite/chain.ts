@@ -1,15 +1,34 @@
 /**
  * Why a candidate equals the part that it came from: for every chosen e-node the proof that joins it to
- * the first node of its class, as the rules that the proofs use, with how often, in the order in which
- * they first appear. Computed constants and congruences are no steps.
+ * the first node of its class, as the rules that the proofs use, with how often and where first, in the order
+ * in which they first appear. Computed constants and congruences are no steps. Each proof is replayed by
+ * the judge (check-proof.ts), which knows nothing of the e-graph; side conditions and computed constants are
+ * what it takes as given.
  */
-import { type EGraph, explain, type NodeId, type Phase } from "../egraph/index.ts";
+import {
+  checkProof,
+  type EGraph,
+  explain,
+  type NodeId,
+  type Phase,
+  type Proof,
+  type Rule,
+} from "../egraph/index.ts";
+import { invariant } from "../support/invariant.ts";
 import type { ChosenNode } from "./extracted-graph.ts";
 import type { Facts } from "./facts.ts";
 
 export interface ChainStep {
   readonly rule: string;
   readonly uses: number;
+  /** The node of the model whose value the first use is a step for; absent where it has no name. */
+  readonly at?: string;
+}
+
+/** A node of the part as it was, and what it is called. */
+export interface Original {
+  readonly node: NodeId;
+  readonly origin?: string | undefined;
 }
 
 interface Choice {
@@ -19,17 +38,17 @@ interface Choice {
 
 export function chainOf(
   egraph: EGraph<Facts>,
-  originals: readonly NodeId[],
+  originals: readonly Original[],
   roots: readonly NodeId[],
   { chosen, phases }: Choice,
 ): readonly ChainStep[] {
   const rules = phases.flatMap((p) => p.rules);
-  const first = new Map<NodeId, NodeId>();
-  for (const node of originals) {
-    const root = egraph.find(node);
-    if (!first.has(root)) first.set(root, node);
+  const first = new Map<NodeId, Original>();
+  for (const original of originals) {
+    const root = egraph.find(original.node);
+    if (!first.has(root)) first.set(root, original);
   }
-  const uses = new Map<string, number>();
+  const steps = new Map<string, ChainStep>();
   const seen = new Set<NodeId>();
   const pending = [...roots];
   for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
@@ -38,11 +57,20 @@ export function chainOf(
     seen.add(root);
     const node = chosen(root);
     pending.push(...egraph.children(node));
-    const origin = first.get(root);
-    const proof = origin === undefined ? undefined : explain(egraph, rules, origin, node);
+    const from = first.get(root);
+    const proof = from && explain(egraph, rules, from.node, node);
+    if (proof) replay(proof, rules);
     for (const lemma of proof?.lemmas ?? []) {
-      if (lemma.kind === "rule") uses.set(lemma.rule, (uses.get(lemma.rule) ?? 0) + 1);
+      if (lemma.kind !== "rule") continue;
+      const { rule } = lemma;
+      const step = steps.get(rule) ?? { rule, uses: 0, ...(from!.origin && { at: from!.origin }) };
+      steps.set(rule, { ...step, uses: step.uses + 1 });
     }
   }
-  return [...uses].map(([rule, count]) => ({ rule, uses: count }));
+  return [...steps.values()];
+}
+
+function replay(proof: Proof, rules: readonly Rule<Facts>[]): void {
+  const result = checkProof(proof, { rules, holds: ({ kind }) => kind === "evaluated" });
+  invariant(result.ok, () => `a proof does not replay: ${result.ok ? "" : result.fault}`);
 }

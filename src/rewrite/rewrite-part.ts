@@ -13,9 +13,9 @@ import {
   Vocabulary,
 } from "../egraph/index.ts";
 import type { AnyAttrs } from "../graph/attr-schema.ts";
-import type { Graph, OpKind, TensorType } from "../graph/graph.ts";
+import type { Graph, OpKind, TensorType, ValueId } from "../graph/graph.ts";
 import { type Diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
-import { type ChainStep, chainOf } from "./chain.ts";
+import { type ChainStep, chainOf, type Original } from "./chain.ts";
 import { chooseTerms } from "./choose.ts";
 import { compileRows } from "./compile-rows.ts";
 import { extractedGraph } from "./extracted-graph.ts";
@@ -86,7 +86,7 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const report = saturate(egraph, phases, { budget: options.budget });
   const nodes = egraph.nodeCount;
   if (egraph.inconsistency) {
-    return { graphs: [], chains: [], report, nodes, warnings: withSuspects(report) };
+    return { graphs: [], chains: [], report, nodes, warnings: report.diagnostics };
   }
   const roots = graph.outputs.map((id) => ids.get(id)!);
   const price = guide(egraph, options.priceOp);
@@ -99,18 +99,16 @@ export function rewritePart(graph: Graph, options: PartOptions): PartResult {
   const choices = [...best.choices, ...kept.choices];
   const graphs = choices.map((chosen) => extractedGraph({ graph, egraph, ids }, chosen));
   const chains = proofs
-    ? choices.map((chosen) => chainOf(egraph, [...ids.values()], roots, { chosen, phases }))
+    ? choices.map((chosen) => chainOf(egraph, originalsOf(graph, ids), roots, { chosen, phases }))
     : [];
   // A budget that ends exploration leaves what was found, which holds.
   const warnings = report.diagnostics;
   return { graphs, chains, report, nodes, extraction: { cost, lowerBound }, warnings };
 }
 
-/** Numbers may contradict each other far behind the rule that is false: all that changed anything are named. */
-function withSuspects({ diagnostics, rules }: SaturationReport): readonly Diagnostic[] {
-  const names = new Set(rules.flatMap(({ rule, changes }) => (changes > 0 ? [rule] : [])));
-  const note = `rules that had changed something: ${[...names].join(", ")}`;
-  return diagnostics.map((d) => ({ ...d, notes: [...d.notes, note] }));
+function originalsOf(graph: Graph, ids: ReadonlyMap<ValueId, NodeId>): readonly Original[] {
+  const origins = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n.origin])));
+  return [...ids].map(([value, node]) => ({ node, origin: origins.get(value) }));
 }
 
 /** What nodes of the part itself cost of their price where little is to be changed. */

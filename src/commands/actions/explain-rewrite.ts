@@ -133,8 +133,9 @@ function describePart(part: DescribedPart, rank: number | undefined): string {
   const title =
     taken === undefined ? `  rule (to ${milliseconds(prices[shown ?? 0] ?? 0)})` : "  rule";
   const table = printTable(
-    [title, "uses"],
-    chain.map(({ rule, uses }) => [`  ${rule}`, String(uses)]),
+    [title, "uses", "first for"],
+    chain.map(({ rule, uses, at = "" }) => [`  ${rule}`, String(uses), at]),
+    [1],
   );
   const found = extraction === undefined ? [] : [describeExtraction(extraction)];
   return [head, ...found, price, ...(chain.length > 0 ? [table] : []), ""].join("\n");

@@ -29,7 +29,11 @@ interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
 }
 
 const explainAtSizes: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
-  if (rewrite) return explainRewriting(args, context);
+  if (rewrite) {
+    const { region, svg, ...rest } = args;
+    const extra = region === undefined ? svg !== undefined && "--svg" : "--region";
+    return extra ? fail(notOfRewriting(extra)) : explainRewriting(rest, context);
+  }
   const opened = openPath(args, context);
   if (!opened.ok) {
     const staged = openInStages(args, context, opened.diagnostics);
@@ -141,6 +145,13 @@ function chooseRegions(
       regions.map((r) => r.name),
     ),
   );
+}
+
+function notOfRewriting(option: string): Diagnostic {
+  return diagnostic("CLI001", `${option} tells of schedules, --rewrite of graphs`, {
+    at: option,
+    help: `give ${option} without --rewrite`,
+  });
 }
 
 function noRegion(name: string, names: readonly string[]): Diagnostic {
