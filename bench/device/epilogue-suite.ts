@@ -13,19 +13,24 @@ import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { erf } from "../../src/semantics/erf.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
-import { type InTurns, summary, TorchPeer, timeInTurns } from "./torch-peer.ts";
+import {
+  type InTurns,
+  measureOthers,
+  readOptions,
+  runCases,
+  scheduleOf,
+  summary,
+  TorchPeer,
+  timeInTurns,
+  uploadRepeated,
+} from "./torch-peer.ts";
 
-const given = new Map<string, string>();
-for (let i = 2; i < process.argv.length; i++) {
-  const name = process.argv[i]!;
-  given.set(name, name === "--json" ? "" : process.argv[++i]!);
-}
+const given = readOptions(["--json"]);
 const seconds = Number(given.get("--seconds") ?? 0.2);
 
 /** What becomes of a sum s, with a bias b for its column and a value r of a tensor like the result. */
@@ -231,47 +236,31 @@ const features = take(probeCuda());
 const target = targets.get(features.targets[0]!)!;
 const peer = new TorchPeer(peerText, given.get("--python"));
 const rows: Row[] = [];
-let failed = 0;
 const only = given.get("--only");
-for (const c of cases.filter((one) => only === undefined || nameOf(one).includes(only))) {
-  try {
-    // The peer tunes while ours compiles, and both are done before anything is timed.
-    const ready = peer.prepare({ ...c, torch: epilogues[c.epilogue]!.torch });
-    await runCase(c, ready);
-  } catch (e) {
-    failed++;
-    console.error(`FAILED ${nameOf(c)}: ${String((e as Error).message).slice(0, 600)}`);
-  }
-}
+const chosenCases = cases.filter((one) => only === undefined || nameOf(one).includes(only));
+/** Results that are off by more than rounding allows. */
+let wrong = 0;
+const failed = (await runCases(chosenCases, nameOf, runCase)) + wrong;
 peer.end();
 
-async function runCase(
-  c: EpilogueCase,
-  ready: Promise<{ readonly error?: string }>,
-): Promise<void> {
-  const chosen = take(compileModel({ graph: graphOf(c), weights: noWeights }, { target }));
+async function runCase(c: EpilogueCase): Promise<void> {
+  // The peer tunes while ours compiles, and both are done before anything is timed.
+  const ready = peer.prepare({ ...c, torch: epilogues[c.epilogue]!.torch });
+  const model = { graph: graphOf(c), weights: noWeights };
+  const chosen = take(compileModel(model, { target }));
   const { error: refused } = await ready;
   if (refused !== undefined) throw new Error(`peer: ${refused}`);
   await measure(c, chosen, true);
-  const product = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0);
-  if (!product) return;
-  const region = product.name;
-  for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
-    const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
-    const measured = new Map([[region, take(parseSchedule(text))]]);
-    const options = { target, measured };
-    const other = compileModel({ graph: graphOf(c), weights: noWeights }, options);
-    if (other.ok) await measure(c, other.value, false);
-    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
-  }
+  const asked = given.get("--also") ?? "";
+  await measureOthers(asked, { model, chosen, options: { target } }, (other) =>
+    measure(c, other, false),
+  );
 }
 
 /** @param isRow whether it is the choice, which is a row of the suite */
-async function measure(
-  c: EpilogueCase,
-  { plan, nests, regions, model }: CompiledModel,
-  isRow: boolean,
-): Promise<void> {
+async function measure(c: EpilogueCase, compiled: CompiledModel, isRow: boolean): Promise<void> {
+  const { plan, nests, model } = compiled;
+  const { schedule, pricedUs } = scheduleOf(compiled);
   const { m, n, k } = c;
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
@@ -280,31 +269,21 @@ async function measure(
     for (const id of model.graph.inputs) {
       const { name } = model.graph.values[id]!;
       const count = counts.get(name)!;
-      const at = instance.memory.addressOf(name);
-      for (let from = 0; from < count; ) {
-        const start = (from + 1009 * operands.indexOf(name)) % period;
-        const length = Math.min(period - start, count - from);
-        const { buffer, byteOffset, byteLength } = poolOf(name, k).subarray(start, start + length);
-        device.upload(at + BigInt(2 * from), new Uint8Array(buffer, byteOffset, byteLength));
-        from += length;
-      }
+      const place = 1009 * operands.indexOf(name);
+      uploadRepeated(instance, name, { pool: poolOf(name, k), place, count });
     }
     const y = instance.memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 2 * m * n);
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
     const off = worstError(c, (at, bytes) => device.download(y + BigInt(2 * at), bytes));
-    if (!(off <= 1)) failed++;
+    if (!(off <= 1)) wrong++;
     const flops = 2 * m * n * k;
     const turns = await timeInTurns(instance, peer, { flops, seconds });
-    const schedule = regions
-      .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
-      .join(" | ");
     const { ours, peer: its, ratio, low, high } = turns;
     if (isRow) rows.push({ case: nameOf(c), ...turns, schedule });
-    const priced = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     console.error(
-      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${ours.toFixed(1)} us (priced ${priced.toFixed(1)}), ` +
+      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${ours.toFixed(1)} us (priced ${pricedUs.toFixed(1)}), ` +
         `${(flops / ours / 1e6).toFixed(0)} TFLOP/s, ${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] x inductor ` +
         `(${its.toFixed(1)} us), error ${off.toFixed(2)}, ${plan.program.kernels.length} kernels: ${schedule}`,
     );

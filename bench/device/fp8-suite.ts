@@ -15,19 +15,24 @@ import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
-import { type InTurns, summary, TorchPeer, timeAlone, timeInTurns } from "./torch-peer.ts";
+import {
+  type InTurns,
+  measureOthers,
+  readOptions,
+  runCases,
+  scheduleOf,
+  summary,
+  TorchPeer,
+  timeAlone,
+  timeInTurns,
+  uploadRepeated,
+} from "./torch-peer.ts";
 
-const flags = ["--json", "--fast"];
-const given = new Map<string, string>();
-for (let i = 2; i < process.argv.length; i++) {
-  const name = process.argv[i]!;
-  given.set(name, flags.includes(name) ? "" : process.argv[++i]!);
-}
+const given = readOptions(["--json", "--fast"]);
 const seconds = Number(given.get("--seconds") ?? 0.2);
 const dtype = given.get("--type") === "f8e5m2" ? "f8e5m2" : "f8e4m3fn";
 
@@ -140,16 +145,11 @@ const features = take(probeCuda());
 const target = targets.get(features.targets[0]!)!;
 const peer = dtype === "f8e4m3fn" ? new TorchPeer(peerText, given.get("--python")) : undefined;
 const rows: Row[] = [];
-let failed = 0;
 const only = given.get("--only");
-for (const c of cases.filter((one) => only === undefined || nameOf(one).includes(only))) {
-  try {
-    await runCase(c);
-  } catch (e) {
-    failed++;
-    console.error(`FAILED ${nameOf(c)}: ${String((e as Error).message).slice(0, 600)}`);
-  }
-}
+const chosenCases = cases.filter((one) => only === undefined || nameOf(one).includes(only));
+/** Results that are off by more than rounding allows. */
+let wrong = 0;
+const failed = (await runCases(chosenCases, nameOf, runCase)) + wrong;
 peer?.end();
 
 async function runCase(c: Case): Promise<void> {
@@ -157,39 +157,25 @@ async function runCase(c: Case): Promise<void> {
   const message = { m, n, k, scales: scalesOf(k), fast: given.has("--fast") };
   const ready = await peer?.prepare(message);
   if (ready?.error !== undefined) throw new Error(`peer: ${ready.error}`);
-  const chosen = take(compileModel({ graph: graphOf(c), weights: noWeights }, { target }));
+  const model = { graph: graphOf(c), weights: noWeights };
+  const chosen = take(compileModel(model, { target }));
   await measure(c, chosen, true);
-  const product = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0);
-  if (!product) return;
-  const region = product.name;
-  for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
-    const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
-    const measured = new Map([[region, take(parseSchedule(text))]]);
-    const other = compileModel({ graph: graphOf(c), weights: noWeights }, { target, measured });
-    if (other.ok) await measure(c, other.value, false);
-    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
-  }
+  const asked = given.get("--also") ?? "";
+  await measureOthers(asked, { model, chosen, options: { target } }, (other) =>
+    measure(c, other, false),
+  );
 }
 
 /** @param isRow whether it is the choice, which is a row of the suite */
-async function measure(
-  c: Case,
-  { plan, nests, regions }: CompiledModel,
-  isRow: boolean,
-): Promise<void> {
+async function measure(c: Case, compiled: CompiledModel, isRow: boolean): Promise<void> {
+  const { plan, nests } = compiled;
+  const { schedule, pricedUs } = scheduleOf(compiled);
   const [m, n, k] = c;
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
-    for (const [name, count] of [["x", m * k] as const, ["w", n * k] as const]) {
-      const to = instance.memory.addressOf(name);
-      for (let from = 0; from < count; ) {
-        const start = (from + places[name]!) % period;
-        const length = Math.min(period - start, count - from);
-        device.upload(to + BigInt(from), pool.subarray(start, start + length));
-        from += length;
-      }
-    }
+    uploadRepeated(instance, "x", { pool, place: places.x!, count: m * k });
+    uploadRepeated(instance, "w", { pool, place: places.w!, count: n * k });
     scalesOf(k).forEach((scale, i) => {
       const bytes = new Uint8Array(Float32Array.of(scale).buffer);
       device.upload(instance.memory.addressOf(["a", "b"][i]!), bytes);
@@ -199,21 +185,17 @@ async function measure(
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
     const off = worstError(c, (from, bytes) => device.download(y + BigInt(2 * from), bytes));
-    if (!(off <= 1)) failed++;
+    if (!(off <= 1)) wrong++;
     const flops = 2 * m * n * k;
     const options = { flops, seconds };
-    const schedule = regions
-      .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
-      .join(" | ");
     const turns = peer ? await timeInTurns(instance, peer, options) : undefined;
     const ours = turns?.ours ?? timeAlone(instance, options);
     if (isRow && turns) rows.push({ case: nameOf(c), ...turns, schedule });
-    const priced = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     const ratio = turns
       ? `${turns.ratio.toFixed(3)} [${turns.low.toFixed(3)}, ${turns.high.toFixed(3)}] x torch (${turns.peer.toFixed(1)} us), `
       : "";
     console.error(
-      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${ours.toFixed(1)} us (priced ${priced.toFixed(1)}), ` +
+      `${off <= 1 ? "  " : "WRONG "}${nameOf(c)}: ${ours.toFixed(1)} us (priced ${pricedUs.toFixed(1)}), ` +
         `${(flops / ours / 1e6).toFixed(0)} TFLOP/s, ${ratio}error ${off.toFixed(2)}, ` +
         `${plan.program.kernels.length} kernels: ${schedule.slice(0, 400)}`,
     );

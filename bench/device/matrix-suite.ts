@@ -13,18 +13,23 @@ import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { tf32Error } from "../../src/target/allowing.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
-import { type InTurns, summary, TorchPeer, timeInTurns } from "./torch-peer.ts";
+import {
+  type InTurns,
+  measureOthers,
+  readOptions,
+  runCases,
+  scheduleOf,
+  summary,
+  TorchPeer,
+  timeInTurns,
+  uploadRepeated,
+} from "./torch-peer.ts";
 
-const given = new Map<string, string>();
-for (let i = 2; i < process.argv.length; i++) {
-  const name = process.argv[i]!;
-  given.set(name, name === "--json" ? "" : process.argv[++i]!);
-}
+const given = readOptions(["--json"]);
 const seconds = Number(given.get("--seconds") ?? 0.2);
 const isOfBytes = given.get("--type") !== "tf32";
 
@@ -62,7 +67,6 @@ const rng = new Rng(1);
 const pool = isOfBytes
   ? Int8Array.from({ length: period }, () => rng.integer(-128, 127))
   : Float32Array.from({ length: period }, () => rng.normal());
-const elementBytes = pool.BYTES_PER_ELEMENT;
 const places: Readonly<Record<string, number>> = { x: 0, w: 1009 };
 const at = (operand: string, index: number): number => pool[(index + places[operand]!) % period]!;
 
@@ -120,16 +124,11 @@ const target = targets.get(features.targets[0]!)!;
 const options = { target, ...(!isOfBytes && { allow: ["tf32" as const] }) };
 const peer = new TorchPeer(peerText, given.get("--python"));
 const rows: Row[] = [];
-let failed = 0;
 const only = given.get("--only");
-for (const c of cases.filter((one) => only === undefined || nameOf(one).includes(only))) {
-  try {
-    await runCase(c);
-  } catch (e) {
-    failed++;
-    console.error(`FAILED ${nameOf(c)}: ${String((e as Error).message).slice(0, 600)}`);
-  }
-}
+const chosenCases = cases.filter((one) => only === undefined || nameOf(one).includes(only));
+/** Results that are off by more than rounding allows. */
+let wrong = 0;
+const failed = (await runCases(chosenCases, nameOf, runCase)) + wrong;
 peer.end();
 
 async function runCase(c: Case): Promise<void> {
@@ -139,55 +138,33 @@ async function runCase(c: Case): Promise<void> {
   const model = { graph: graphOf(c), weights: noWeights };
   const chosen = take(compileModel(model, options));
   await measure(c, chosen, true);
-  const product = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0);
-  if (!product) return;
-  const region = product.name;
-  for (const how of (given.get("--also") ?? "").split(";").filter((h) => h.trim() !== "")) {
-    const text = `schedule "${region}" for "${target.name}" { multiply ${region} ${how.trim()} }`;
-    const measured = new Map([[region, take(parseSchedule(text))]]);
-    const other = compileModel(model, { ...options, measured });
-    if (other.ok) await measure(c, other.value, false);
-    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
-  }
+  await measureOthers(given.get("--also") ?? "", { model, chosen, options }, (other) =>
+    measure(c, other, false),
+  );
 }
 
 /** @param isRow whether it is the choice, which is a row of the suite */
-async function measure(
-  c: Case,
-  { plan, nests, regions }: CompiledModel,
-  isRow: boolean,
-): Promise<void> {
+async function measure(c: Case, compiled: CompiledModel, isRow: boolean): Promise<void> {
+  const { plan, nests } = compiled;
+  const { schedule, pricedUs } = scheduleOf(compiled);
   const [m, n, k] = c;
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
-    const bytes = new Uint8Array(pool.buffer);
-    for (const [name, count] of [["x", m * k] as const, ["w", n * k] as const]) {
-      const to = instance.memory.addressOf(name);
-      for (let from = 0; from < count; ) {
-        const start = (from + places[name]!) % period;
-        const length = Math.min(period - start, count - from);
-        const part = bytes.subarray(elementBytes * start, elementBytes * (start + length));
-        device.upload(to + BigInt(elementBytes * from), part);
-        from += length;
-      }
-    }
+    uploadRepeated(instance, "x", { pool, place: places.x!, count: m * k });
+    uploadRepeated(instance, "w", { pool, place: places.w!, count: n * k });
     const y = instance.memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 4 * m * n);
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
     const off = worstError(c, (from, row) => device.download(y + BigInt(4 * from), row));
     const isRight = isOfBytes ? off === 0 : off <= 1;
-    if (!isRight) failed++;
+    if (!isRight) wrong++;
     const flops = 2 * m * n * k;
-    const schedule = regions
-      .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
-      .join(" | ");
     const turns = await timeInTurns(instance, peer, { flops, seconds });
     if (isRow) rows.push({ case: nameOf(c), ...turns, schedule });
-    const priced = regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0);
     console.error(
-      `${isRight ? "  " : "WRONG "}${nameOf(c)}: ${turns.ours.toFixed(1)} us (priced ${priced.toFixed(1)}), ` +
+      `${isRight ? "  " : "WRONG "}${nameOf(c)}: ${turns.ours.toFixed(1)} us (priced ${pricedUs.toFixed(1)}), ` +
         `${(flops / turns.ours / 1e6).toFixed(0)} TOP/s, ${turns.ratio.toFixed(3)} [${turns.low.toFixed(3)}, ${turns.high.toFixed(3)}] x torch (${turns.peer.toFixed(1)} us), ` +
         `error ${off.toPrecision(3)}, ${plan.program.kernels.length} kernels: ${schedule.slice(0, 300)}`,
     );

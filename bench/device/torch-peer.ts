@@ -4,8 +4,11 @@
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { type CompiledModel, type CompileOptions, compileModel } from "../../src/compile.ts";
+import type { Model } from "../../src/graph/graph.ts";
 import type { CudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
+import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
 import { take } from "./ptx-launch.ts";
 
 export interface PeerAnswer {
@@ -129,6 +132,89 @@ export function summary(rows: readonly { readonly ratio: number }[]): {
     geomean: Math.exp(logs / Math.max(1, rows.length)),
     worst: Math.min(...rows.map((row) => row.ratio)),
   };
+}
+
+/** What the command line says by name; flags have no value. */
+export function readOptions(flags: readonly string[]): ReadonlyMap<string, string> {
+  const given = new Map<string, string>();
+  for (let i = 2; i < process.argv.length; i++) {
+    const name = process.argv[i]!;
+    given.set(name, flags.includes(name) ? "" : process.argv[++i]!);
+  }
+  return given;
+}
+
+/** Runs each case; what it throws is a failure that is told, and the next one runs. How many failed. */
+export async function runCases<T>(
+  cases: readonly T[],
+  nameOf: (one: T) => string,
+  run: (one: T) => Promise<void>,
+): Promise<number> {
+  let failed = 0;
+  for (const one of cases) {
+    try {
+      await run(one);
+    } catch (e) {
+      failed++;
+      console.error(`FAILED ${nameOf(one)}: ${String((e as Error).message).slice(0, 600)}`);
+    }
+  }
+  return failed;
+}
+
+/** The product of a compiled model by other schedules: directives of `multiply`, with semicolons between them. */
+export async function measureOthers(
+  hows: string,
+  {
+    model,
+    chosen,
+    options,
+  }: {
+    readonly model: Model;
+    readonly chosen: CompiledModel;
+    readonly options: CompileOptions;
+  },
+  measure: (compiled: CompiledModel) => Promise<void>,
+): Promise<void> {
+  const region = chosen.regions.find(({ scheduled }) => scheduled.products.length > 0)?.name;
+  if (region === undefined) return;
+  for (const how of hows.split(";").filter((h) => h.trim() !== "")) {
+    const text = `schedule "${region}" for "${options.target.name}" { multiply ${region} ${how.trim()} }`;
+    const measured = new Map([[region, take(parseSchedule(text))]]);
+    const other = compileModel(model, { ...options, measured });
+    if (other.ok) await measure(other.value);
+    else console.error(`  ${how}: ${other.diagnostics[0]?.message ?? "refused"}`);
+  }
+}
+
+type Pool = Uint8Array | Int8Array | Uint16Array | Float32Array;
+
+/** Fills an operand with the elements of a pool over and over, from one of them on. */
+export function uploadRepeated(
+  { device, memory }: CudaInstance,
+  operand: string,
+  { pool, place, count }: { readonly pool: Pool; readonly place: number; readonly count: number },
+): void {
+  const to = memory.addressOf(operand);
+  for (let from = 0; from < count; ) {
+    const start = (from + place) % pool.length;
+    const length = Math.min(pool.length - start, count - from);
+    const { buffer, byteOffset, byteLength } = pool.subarray(start, start + length);
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    device.upload(to + BigInt(pool.BYTES_PER_ELEMENT * from), bytes);
+    from += length;
+  }
+}
+
+/** The schedules of a model's regions, and what they are priced at together. */
+export function scheduleOf({ regions }: CompiledModel): {
+  readonly schedule: string;
+  readonly pricedUs: number;
+} {
+  const schedule = regions
+    .map(({ scheduled }) => scheduled.schedule.directives.map(printDirective).join("; "))
+    .join(" | ");
+  return { schedule, pricedUs: regions.reduce((sum, r) => sum + r.price.estimateNs / 1000, 0) };
 }
 
 const answering = `
