@@ -1,5 +1,9 @@
-/** gridSample and roiAlign as WebAssembly against the oracle: modes, paddings, coordinates far outside and none. */
+/**
+ * gridSample and roiAlign as WebAssembly against the oracle: modes, paddings, coordinates far outside and none;
+ * Resize against onnxruntime.
+ */
 import { describe, expect, it } from "vitest";
+import { disagreement } from "../../campaign/operators/operator-case.ts";
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph } from "../../src/graph/graph.ts";
@@ -99,4 +103,13 @@ describe("roiAlign", () => {
     const which = refTensor("i64", [6], [0, 1, 1, 0, 1, 0]);
     expectSame(graph, [data, floats([6, 4], corner), which]);
   });
+});
+
+it("Resize by a scale that is fine: phases of a vocoder by 1 / 300, as the peer does", async () => {
+  const scales = { shape: [3], values: [1, 1, Math.fround(1 / 300)], weight: true };
+  const drawn = {
+    node: { op: "Resize", domain: "", attributes: { mode: "linear" } },
+    operands: [[1, 2, 900], undefined, scales],
+  };
+  expect(await disagreement(drawn, 1)).toBeUndefined();
 });

@@ -38,9 +38,12 @@ export function wholeNumber(numerator: IndexExpr): SymbolicNumber {
   return { numerator, denominator: one };
 }
 
-/** A finite number as a fraction with a power of two below. */
-export function fromNumber(value: number): SymbolicNumber | undefined {
-  for (let denominator = 1; denominator <= largestDenominator; denominator *= 2) {
+/** A finite number as a fraction with a power of two below, that is at most `largest`. */
+export function fromNumber(
+  value: number,
+  largest = largestDenominator,
+): SymbolicNumber | undefined {
+  for (let denominator = 1; denominator <= largest; denominator *= 2) {
     const numerator = value * denominator;
     if (Number.isInteger(numerator) && Math.abs(numerator) <= largestConstant) {
       return { numerator: constant(numerator + 0), denominator: constant(denominator) };

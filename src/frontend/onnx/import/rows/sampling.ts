@@ -93,8 +93,12 @@ function scaleList(node: NodeView, index: number): readonly SymbolicNumber[] {
   return node.numbers(index, "scales").map((v) => exactScale(node, v));
 }
 
+/** The 24 bits of a scale of 2^-16 end at 2^-40: vocoders reduce phases by 1 / 300. */
+const finestScale = 2 ** 40;
+
 function exactScale(node: NodeView, scale: number): SymbolicNumber {
-  return fromNumber(scale) ?? node.refuse(`the scale ${scale}`, "scales from 2^-6 to 2^16");
+  const exact = fromNumber(scale, finestScale);
+  return exact ?? node.refuse(`the scale ${scale}`, "scales from 2^-16 to 2^16");
 }
 
 /** Axes that keep their extent are dropped, so that a plain 2-d resize looks like one. */
