@@ -3,7 +3,7 @@
  * keeping them, and the largest difference of results from float64 at sampled rows.
  */
 import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { Graph } from "../../src/graph/graph.ts";
+import type { Graph, ValueId } from "../../src/graph/graph.ts";
 import type { CudaDevice } from "../../src/runtime/cuda/device.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
@@ -21,6 +21,8 @@ export interface AttentionCase {
   readonly causal: boolean;
   /** Columns before the last one that a row of a causal case meets as well; absent: all. */
   readonly behind?: number;
+  /** Columns that count in each problem of the batch: data of the graph; absent: all. */
+  readonly lengths?: readonly number[];
 }
 
 /** Queries, keys, values. */
@@ -34,8 +36,25 @@ export function attentionGraph(c: AttentionCase, dtype: "bf16" | "f16"): Graph {
   const k = input("k", [c.batch, c.groups, c.columns, c.depth]);
   const v = input("v", [c.batch, c.groups, c.columns, c.depth]);
   const band = c.behind === undefined ? {} : { behind: c.behind };
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal: c.causal ? "end" : "none", ...band };
-  return g.finish([g.node("attention", [q, k, v], { ...attrs, mask: false, softcap: 0 } as never)]);
+  const mask = c.lengths && lengthMask(g, c);
+  const causal = c.causal && !mask ? "end" : "none";
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, softcap: 0 };
+  const operands = [q, k, v, ...(mask === undefined ? [] : [mask])];
+  return g.finish([g.node("attention", operands, { ...attrs, mask: mask !== undefined } as never)]);
+}
+
+/** Columns before the length of their problem, up to the row where causal: an operand behind the others. */
+function lengthMask(g: GraphBuilder, { batch, rows, columns, causal }: AttentionCase): ValueId {
+  const one = constant(1);
+  const given = g.input("lengths", { dtype: "i64", shape: [constant(batch)] });
+  const length = g.node("reshape", [given], { shape: [constant(batch), one, one, one] });
+  const place = (shape: readonly number[], axis: number): ValueId =>
+    g.node("iota", [], { shape: shape.map((n) => constant(n)), axis, dtype: "i64" });
+  const column = place([1, columns], 1);
+  const before = g.node("less", [column, length], {});
+  if (!causal) return before;
+  const upTo = g.node("lessEqual", [column, place([rows, 1], 0)], {});
+  return g.node("and", [before, upTo], {});
 }
 
 export function elementsOf(c: AttentionCase, operand: OperandNumber): number {
@@ -88,7 +107,8 @@ export function worstError(
       Math.floor(problem / c.heads) * c.groups +
       Math.floor(((problem % c.heads) * c.groups) / c.heads);
     const first = problem * c.rows + row;
-    const met = c.causal ? row + 1 + c.columns - c.rows : c.columns;
+    const before = c.causal ? row + 1 + c.columns - c.rows : c.columns;
+    const met = Math.min(before, c.lengths?.[Math.floor(problem / c.heads)] ?? before);
     const from = Math.max(0, met - 1 - (c.behind ?? Infinity));
     const scores = Float64Array.from({ length: met - from }, (_, place) => {
       const t = from + place;

@@ -7,7 +7,9 @@
  * `--measure N` also times the next N schedules as they are priced; `--attend TEXT` takes that one schedule.
  * `--behind N` has causal cases meet N columns before the last one alone; the peer is torch's compiled
  * flex_attention then, with a mask of blocks.
- * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--behind N] [--seconds S] [--measure N]
+ * `--lengths SEED` has rows meet the columns before the length of their problem alone, lengths being data drawn
+ * evenly from all; the peer is flex_attention with the mask of blocks of just these lengths.
+ * Usage: node attention-suite.mjs [--type bf16|f16] [--only TEXT] [--behind N] [--lengths SEED] [--seconds S] [--measure N]
  *   [--attend TEXT] [--python PATH] [--json]
  */
 import { spawn } from "node:child_process";
@@ -22,6 +24,7 @@ import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateBlockSchedules } from "../../src/schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
+import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import {
   type AttentionCase,
@@ -44,7 +47,8 @@ const dtype = given.get("--type") === "f16" ? "f16" : "bf16";
 
 const [tokens, channels] = [16384, 2048];
 
-const peerName = given.has("--behind") ? "flex_attention" : "cuDNN";
+const isMasked = given.has("--behind") || given.has("--lengths");
+const peerName = isMasked ? "flex_attention" : "cuDNN";
 const band = given.has("--behind") ? { behind: Number(given.get("--behind")) } : {};
 
 const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
@@ -52,10 +56,19 @@ const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
     [1024, 2048, 4096, 8192, 16384].map((rows) => {
       const [batch, heads] = [tokens / rows, channels / depth];
       const name = `head ${depth} ${causal ? "causal" : "full"} ${rows}`;
-      return { name, batch, heads, groups: heads, rows, columns: rows, depth, causal, ...band };
+      const drawn = given.has("--lengths") && { lengths: lengthsOf(batch, rows) };
+      const c = { name, batch, heads, groups: heads, rows, columns: rows, depth, causal };
+      return { ...c, ...band, ...drawn };
     }),
   ),
 );
+
+/** The whole of the columns and then any numbers of them. */
+function lengthsOf(batch: number, columns: number): readonly number[] {
+  const rng = new Rng(Number(given.get("--lengths")));
+  const others = Array.from({ length: batch - 1 }, () => rng.integer(1, columns));
+  return batch === 1 ? [Math.ceil(columns / 2)] : [columns, ...others];
+}
 
 const pool = new OperandPool(dtype);
 
@@ -67,8 +80,14 @@ from torch.nn.attention import sdpa_kernel, SDPBackend
 start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 def banded(m):
     from torch.nn.attention.flex_attention import flex_attention, create_block_mask
-    behind = m["behind"]
-    mask = create_block_mask(lambda b, h, i, j: (j <= i) & (i - j <= behind), None, None, m["rows"], m["columns"])
+    behind, many, lens = m.get("behind", m["rows"]), None, None
+    if m.get("lengths"):
+        many, lens = m["batch"], torch.tensor(m["lengths"], device="cuda")
+    def met(b, h, i, j):
+        near = ((j <= i) & (i - j <= behind)) if m["causal"] else (j >= 0)
+        return near if lens is None else near & (j < lens[b])
+    mask = create_block_mask(met, many, None, m["rows"], m["columns"])
+    torch._dynamo.reset()
     flex = torch.compile(flex_attention, dynamic=False)
     return lambda q, k, v: flex(q, k, v, block_mask=mask)
 for line in sys.stdin:
@@ -82,7 +101,7 @@ for line in sys.stdin:
                 if band: return band(q, k, v)
                 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                     return sdpa(q, k, v, is_causal=m["causal"], enable_gqa=m["heads"] != m["groups"])
-            band = banded(m) if m.get("behind") is not None else None
+            band = banded(m) if m.get("behind") is not None or m.get("lengths") else None
             for _ in range(3): run()
             torch.cuda.synchronize()
             answer = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version()}
@@ -117,7 +136,16 @@ class Peer {
 }
 
 /** Part of all scores that are met. */
-function shareMet({ rows, columns, causal, behind = Infinity }: AttentionCase): number {
+function shareMet({ lengths, ...c }: AttentionCase): number {
+  if (!lengths) return shareOf(c);
+  const own = lengths.map((columns) => {
+    const beyond = (c.rows - columns) * columns;
+    return c.causal ? (columns * (columns + 1)) / 2 + beyond : c.rows * columns;
+  });
+  return own.reduce((a, b) => a + b) / (c.batch * c.rows * c.columns);
+}
+
+function shareOf({ rows, columns, causal, behind = Infinity }: Omit<AttentionCase, "lengths">) {
   if (!causal) return 1;
   const near = Math.min(rows, behind + 1);
   return ((near * (near + 1)) / 2 + (rows - near) * near) / rows / columns;
@@ -179,6 +207,12 @@ async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly Com
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
     model.graph.inputs.forEach((id, operand) => {
+      if (operand > 2) {
+        const at = instance.memory.addressOf(model.graph.values[id]!.name);
+        const lengths = BigInt64Array.from(c.lengths!, BigInt);
+        device.upload(at, new Uint8Array(lengths.buffer));
+        return;
+      }
       const count = elementsOf(c, operand as OperandNumber);
       pool.upload(device, instance.memory.addressOf(model.graph.values[id]!.name), operand, count);
     });

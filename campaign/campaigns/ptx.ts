@@ -182,6 +182,14 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (64, 64) warps 4 stages 2",
   },
   {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: true, lengths: true },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: true, lengths: true },
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
+  },
+  {
     ...{ ...square, depth: 128, dtype: "bf16", causal: true, behind: 100 },
     how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
   },

@@ -4,7 +4,7 @@
  */
 
 import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { Graph } from "../../src/graph/graph.ts";
+import type { Graph, ValueId } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { lowerRegionProgram } from "../../src/lower/region-program.ts";
@@ -33,6 +33,8 @@ export interface AttentionCase {
   readonly causal: boolean;
   /** Columns before the last one that a row meets as well, where that is not all. */
   readonly behind?: number;
+  /** Whether the columns that count are data. */
+  readonly lengths?: boolean;
   /** Whether a mask is added to the scores. */
   readonly mask: boolean;
   /** The `attend` directive without its statement. */
@@ -54,12 +56,27 @@ export function attentionRegion(c: AttentionCase): ScheduledRegion {
     input("k", [1, c.groups, c.columns, c.depth]),
     input("v", [1, c.groups, c.columns, c.depth]),
     ...(c.mask ? [input("m", [1, 1, c.rows, c.columns])] : []),
+    ...(c.lengths ? [lengthMask(g, c)] : []),
   ];
-  const causal = c.causal ? "end" : "none";
+  const causal = c.causal && !c.lengths ? "end" : "none";
   const band = c.behind === undefined ? {} : { behind: c.behind };
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask: c.mask, softcap: 0 };
+  const mask = c.mask || c.lengths === true;
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask, softcap: 0 };
   const graph = g.finish([g.node("attention", operands, attrs as never)]);
   return attentionOf(graph, c.how);
+}
+
+/** Columns before a length that is data; where causal, up to the row's place at the end of them. */
+function lengthMask(g: GraphBuilder, { rows, columns, causal }: AttentionCase): ValueId {
+  const one = constant(1);
+  const given = g.input("lengths", { dtype: "i64", shape: [one] });
+  const length = g.node("reshape", [given], { shape: [one, one, one, one] });
+  const place = (shape: readonly number[], axis: number): ValueId =>
+    g.node("iota", [], { shape: shape.map((n) => constant(n)), axis, dtype: "i64" });
+  const column = place([1, columns], 1);
+  if (!causal) return g.node("less", [column, length], {});
+  const last = g.node("add", [place([rows, 1], 0), g.applyNumber("sub", length, rows)], {});
+  return g.node("lessEqual", [column, last], {});
 }
 
 /** The attention of a graph that ends with it. */

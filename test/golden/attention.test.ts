@@ -43,6 +43,20 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "lengths that are data",
+    {
+      ...{ ...small, rows: 32, columns: 72, causal: true, lengths: true },
+      how: "by mma tile (32, 16) warps 2 stages 2",
+    },
+  ],
+  [
+    "lengths by a warpgroup",
+    {
+      ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false, lengths: true },
+      how: "by wgmma tile (64, 16) warps 4 stages 2 gathered",
+    },
+  ],
+  [
     "by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false },

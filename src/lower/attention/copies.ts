@@ -44,7 +44,7 @@ export class TileCopies {
   /** Keys and values of the columns from `start` on; past the last trip of a triangle's tile there are none. */
   step(block: Block, start: IndexExpr, slot: IndexExpr, ranges: IndexRanges): void {
     const { key, value, form } = this.#plan;
-    const mayPrecede = this.#plan.isTriangular;
+    const mayPrecede = this.#plan.isTriangular || form.reach !== undefined;
     const names = { line: columnName!, limit: form.columns, start, slot, mayPrecede };
     this.#tile(block, key, { ...names, element: depthName! }, ranges);
     this.#tile(block, value, { ...names, element: widthName! }, ranges);

@@ -59,29 +59,55 @@ interface Shape {
   readonly behind?: number;
   /** Added to the scores, or true where they count: of each row, or of each column alone. */
   readonly mask?: "each" | "column" | "bool";
+  /** Problems of the batch, each of a length that is data: columns before it, or up to the row's place at its end. */
+  readonly lengths?: "padded" | "cached" | "window";
+  readonly batch?: number;
 }
 
 /** The composite as the importer emits it. */
-function attention({ heads = 1, groups = heads, dtype = "bf16", ...s }: Shape): Graph {
+function attention({ heads = 1, groups = heads, dtype = "bf16", batch = 1, ...s }: Shape): Graph {
   const g = new GraphBuilder("attention");
   const input = (name: string, of: Type | "bool", shape: readonly number[]): ValueId =>
     g.input(name, { dtype: of, shape: shape.map((d) => constant(d)) });
   const operands = [
-    input("q", dtype, [1, heads, s.rows, s.depth]),
-    input("k", dtype, [1, groups, s.columns, s.depth]),
-    input("v", dtype, [1, groups, s.columns, s.depth]),
+    input("q", dtype, [batch, heads, s.rows, s.depth]),
+    input("k", dtype, [batch, groups, s.columns, s.depth]),
+    input("v", dtype, [batch, groups, s.columns, s.depth]),
   ];
   const rows = s.mask === "column" ? 1 : s.rows;
   if (s.mask)
     operands.push(input("m", s.mask === "bool" ? "bool" : dtype, [1, 1, rows, s.columns]));
+  if (s.lengths) operands.push(lengthMask(g, { ...s, batch }));
   const attrs = {
     scale: 1 / Math.sqrt(s.depth),
     causal: s.causal ?? "none",
     ...(s.behind !== undefined && { behind: s.behind }),
-    mask: s.mask !== undefined,
+    mask: s.mask !== undefined || s.lengths !== undefined,
     softcap: 0,
   };
   return g.finish([g.node("attention", operands, attrs as never)]);
+}
+
+/** Which columns count, from the lengths of an operand: as importers say it of padding and of caches. */
+function lengthMask(g: GraphBuilder, { batch, rows, columns, lengths }: Shape): ValueId {
+  const given = g.input("lengths", { dtype: "i64", shape: [constant(batch!)] });
+  const one = constant(1);
+  const length = g.node("reshape", [given], { shape: [constant(batch!), one, one, one] });
+  const iota = (extent: number, axis: number): ValueId =>
+    g.node("iota", [], {
+      shape: axis === 0 ? [constant(extent), one] : [one, constant(extent)],
+      axis,
+      dtype: "i64",
+    });
+  const [row, column] = [iota(rows, 0), iota(columns, 1)];
+  const before = g.node("less", [column, length], {});
+  if (lengths === "padded") return before;
+  // The last row stands at the last column before the length.
+  const place = g.node("add", [row, g.applyNumber("sub", length, rows)], {});
+  const upTo = g.node("lessEqual", [column, place], {});
+  if (lengths === "cached") return g.node("and", [before, upTo], {});
+  const near = g.node("less", [g.applyNumber("sub", place, 20), column], {});
+  return g.node("and", [upTo, near], {});
 }
 
 /** Keys as columns of a matrix, scaled on both sides, results beside each other: as exporters write it. */
@@ -121,7 +147,12 @@ const composite =
  * Lowered and proved, run by the interpreter, compared with the oracle of the same graph in f32: the kernel
  * rounds weights and results alone, the narrow graph every value.
  */
-function difference(make: Make, how: string, dtype: "bf16" | "f16" = "bf16") {
+function difference(
+  make: Make,
+  how: string,
+  dtype: "bf16" | "f16" = "bf16",
+  lengths: readonly number[] = [],
+) {
   const graph = make(dtype);
   const scheduled = attentionOf(graph, `by ${how}`);
   const program = attentionProgram(scheduled);
@@ -130,9 +161,11 @@ function difference(make: Make, how: string, dtype: "bf16" | "f16" = "bf16") {
   const inputs = graph.inputs.map((id) => {
     const { dtype: type, shape } = graph.values[id]!.type;
     const dims = shape.map((e) => e.constant);
-    return randomRef(type, dims, rng);
+    return type === "i64" ? refTensor("i64", dims, lengths) : randomRef(type, dims, rng);
   });
-  const wide = inputs.map((x) => (x.dtype === "bool" ? x : { ...x, dtype: "f32" as const }));
+  const wide = inputs.map((x) =>
+    x.dtype === "bool" || x.dtype === "i64" ? x : { ...x, dtype: "f32" as const },
+  );
   const want = fromRef(take(runGraph(make("f32"), wide))[0]!);
   const contents = new Map(
     graph.inputs.map((id, i) => {
@@ -235,6 +268,19 @@ describe("attention as one kernel", () => {
     }
   });
 
+  it("lengths that are data: columns beyond them are left out, rows without any are NaN", () => {
+    const how = "mma tile (32, 16) warps 2 stages 2";
+    for (const [s, lengths] of [
+      [{ rows: 20, columns: 50, lengths: "padded" }, [0, 17, 50, -(2 ** 40)]],
+      [{ rows: 40, columns: 48, lengths: "cached" }, [5, 32, 2 ** 40]],
+      [{ rows: 1, columns: 48, lengths: "cached" }, [1, 33]],
+      [{ rows: 40, columns: 64, lengths: "window" }, [64, 41]],
+    ] as const) {
+      const make = composite({ ...s, batch: lengths.length, depth: 16 });
+      expect(difference(make, how, "bf16", lengths)).toBeUndefined();
+    }
+  });
+
   it("heads that share keys and values", () => {
     const make = composite({ ...small, heads: 4, groups: 2, causal: "end" });
     expect(difference(make, "mma tile (32, 32) warps 2 stages 2")).toBeUndefined();
@@ -294,6 +340,12 @@ describe("attention by warpgroups", () => {
   it("a triangle, steps right of it left out, blocks of different length", () => {
     const make = composite({ rows: 70, columns: 70, depth: 64, causal: "end" });
     expect(difference(make, "wgmma tile (64, 32) warps 4 stages 2")).toBeUndefined();
+  });
+
+  it("lengths that are data, beside a triangle that ends with them", () => {
+    const how = "wgmma tile (64, 32) warps 4 stages 2";
+    const make = composite({ rows: 9, columns: 96, depth: 64, batch: 2, lengths: "window" });
+    expect(difference(make, how, "bf16", [94, 33])).toBeUndefined();
   });
 
   it("a mask that is read, longer heads in panels, one step", () => {

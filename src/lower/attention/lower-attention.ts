@@ -35,15 +35,17 @@ import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "..
 import { copyGroup } from "../tiles.ts";
 import { TileCopies } from "./copies.ts";
 import { ExchangedResults, shareName } from "./exchanged.ts";
-import { OnlineSoftmax, type PairPlace } from "./online-softmax.ts";
+import { OnlineSoftmax, type PairPlace, type StepPlace } from "./online-softmax.ts";
 import {
   type AttentionPlace,
   type AttentionPlan,
   firstColumn,
+  mostTrips,
   planAttention,
   sharedBuffer,
   tripsOf,
 } from "./plan.ts";
+import { bindReach, reachOf } from "./reach.ts";
 import { type LineView, lineAccess, StreamedAttention } from "./streamed.ts";
 import { resultName, ThreadParts } from "./thread-parts.ts";
 import { WarpProducts } from "./warp-products.ts";
@@ -109,14 +111,16 @@ class AttentionLowering {
     // Blocks of a cluster are neighbours along the last axis.
     this.#part = axis("part", plan.directive.parts);
     // Those of a triangle with the most steps first: the last ones to end are short.
-    const tile = plan.isTriangular ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
+    const tile = plan.growsDown ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
     this.#axes = axes.length > 0 ? axes : one;
     const thread = context.names.fresh("thread");
     this.#group = context.names.fresh("group");
     this.#ranges.set(this.#group, { min: 0, max: plan.groups - 1 });
     this.#ranges.set(thread, { min: 0, max: plan.threads - 1 });
+    const reach = reachOf(plan, context.names, this.#ranges);
     this.#place = {
+      ...(reach && { reach }),
       tile,
       firstRow: mul(plan.rows, tile),
       batch: new Map(batch),
@@ -157,12 +161,14 @@ class AttentionLowering {
     const { names } = this.#context;
     const stream = new StreamedAttention(this.#plan, this.#place, {
       ...{ names, shapeOf, group: this.#group },
+      bind: (body) => this.#bindReach(body),
     });
     const block = new Block(names);
+    const bounds = this.#bindReach(block);
     parts.clear(block, resultName, this.#plan.form.width);
     softmax.clear(block);
     stream.consume(block, {
-      weigh: (body, step, ranges) => this.#weigh(body, softmax, step, ranges),
+      weigh: (body, step, ranges) => this.#weigh(body, softmax, step, { ranges, bounds }),
       scale: (body) => softmax.scale(body),
       narrow: (body) => softmax.narrow(body),
     });
@@ -172,15 +178,28 @@ class AttentionLowering {
     return stream.parts(block.statements);
   }
 
+  /** What data says of the columns that a tile's rows meet; it is the same for all threads of a block. */
+  #bindReach(block: Block): StepPlace["bounds"] {
+    const { reach } = this.#plan.form;
+    if (!reach) return undefined;
+    const { batch, ranges } = this.#place;
+    const { operand } = this.#context;
+    const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
+    const site = { ...nothing, bindings: batch, ranges, lane: undefined, operand, block };
+    const reads = reach.reads.map((access) => loadAccess(access, site));
+    return bindReach(this.#plan, this.#place, (value) => lowerScalar(value, reads, site), block);
+  }
+
   /** Weights and sums of a step. */
   #weigh(
     block: Block,
     softmax: OnlineSoftmax,
     step: IndexExpr,
-    ranges: ReadonlyMap<string, IndexRange>,
+    where: Pick<StepPlace, "ranges" | "bounds">,
   ): void {
-    const { tile, firstRow } = this.#place;
-    const at = { firstRow, firstColumn: firstColumn(this.#plan, tile, step), trip: step, ranges };
+    const { firstRow } = this.#place;
+    const column = firstColumn(this.#plan, this.#place, step);
+    const at = { firstRow, firstColumn: column, trip: step, ...where };
     softmax.weigh(block, at, (own, place, sums) => this.#score(own, place, sums));
   }
 
@@ -216,24 +235,25 @@ class AttentionLowering {
   /** The steps of a block, with its results so far at the end. */
   #walk(parts: ThreadParts, products: WarpProducts, softmax: OnlineSoftmax): Block {
     const { names } = this.#context;
-    const { stages } = this.#plan;
-    const { tile } = this.#place;
+    const { stages, form } = this.#plan;
     const copies = new TileCopies(this.#plan, this.#place);
     const block = new Block(names);
     parts.clear(block, resultName, this.#plan.form.width);
     softmax.clear(block);
-    const trips = simplify(tripsOf(this.#plan, tile), this.#ranges);
-    const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
-    // Trips of a triangle end elsewhere in each block: its copies are guarded by column alone.
+    const bounds = this.#bindReach(block);
+    const trips = simplify(tripsOf(this.#plan, this.#place), this.#ranges);
+    const most = mostTrips(this.#plan);
+    // Trips end elsewhere in each block: copies are guarded by column alone.
     const isOpen =
-      this.#plan.isTriangular &&
-      this.#plan.windowTrips === undefined &&
-      this.#plan.directive.parts === 1;
+      form.reach !== undefined ||
+      (this.#plan.isTriangular &&
+        this.#plan.windowTrips === undefined &&
+        this.#plan.directive.parts === 1);
     const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
       const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
       into.branch(isTrip, (inside) => {
-        const start = firstColumn(this.#plan, tile, this.#trip(trip));
+        const start = firstColumn(this.#plan, this.#place, this.#trip(trip));
         copies.step(inside, start, mod(trip, stages), ranges);
       });
       into.push({ kind: "commitGroup", group: copyGroup });
@@ -259,7 +279,8 @@ class AttentionLowering {
       copy(body, add(now, stages - 1), ranges);
       const slot = mod(now, stages);
       products.multiplyKeys(body, slot);
-      this.#weigh(body, softmax, this.#trip(now), new Map([...this.#ranges, ...ranges]));
+      const within = new Map([...this.#ranges, ...ranges]);
+      this.#weigh(body, softmax, this.#trip(now), { ranges: within, bounds });
       softmax.scale(body);
       softmax.narrow(body);
       products.multiplyValues(body, slot);

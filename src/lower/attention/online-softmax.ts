@@ -32,6 +32,7 @@ import type { Block, Names } from "../block.ts";
 import { freeze } from "../exchange.ts";
 import { registerTile } from "../tiles.ts";
 import type { AttentionPlan } from "./plan.ts";
+import type { ReachBounds } from "./reach.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Largest scores, sums of weights, by what both change, and what threads tell each other. */
@@ -55,6 +56,8 @@ export interface StepPlace {
   /** Number of the step. */
   readonly trip: IndexExpr;
   readonly ranges: PairPlace["ranges"];
+  /** What data says of the columns. */
+  readonly bounds: ReachBounds | undefined;
 }
 
 export class OnlineSoftmax {
@@ -159,6 +162,10 @@ export class OnlineSoftmax {
     const splat = (own: Block, limit: IndexExpr): Expr =>
       splatExpr(own.bind(indexValue(limit, "i32")), 2);
     const first = [less(place.trip, constant(maskedTrips))];
+    if (place.bounds) {
+      this.#maskReach(block, place, place.bounds, first);
+      return;
+    }
     this.#keep(block, place, maskedTrips === 0 ? undefined : first, (own, row, at) => {
       const upTo = (last: IndexExpr): Expr => applyExpr("lessEqual", at, splat(own, last));
       return [
@@ -175,6 +182,30 @@ export class OnlineSoftmax {
     this.#keep(block, place, before, (own, _, at) => [
       applyExpr("lessEqual", splat(own, constant(0)), at),
     ]);
+  }
+
+  /** The same where data says it. */
+  #maskReach(
+    block: Block,
+    place: StepPlace,
+    { ends, starts, masked }: ReachBounds,
+    first: readonly Condition[],
+  ): void {
+    const { form, columns } = this.#plan;
+    const limitOf = (own: Block, { value, moves }: ReachBounds["ends"][number], row: IndexExpr) => {
+      const limit = moves ? applyExpr("add", value, indexValue(row, "i32")) : value;
+      return splatExpr(own.bind(limit), 2);
+    };
+    const last = splatExpr(literalExpr(form.columns - 1, "i32"), 2);
+    const isEven = form.columns % columns === 0;
+    this.#keep(block, place, first, (own, row, at) => [
+      ...ends.map((end) => applyExpr("lessEqual", at, limitOf(own, end, row))),
+      ...(isEven ? [] : [applyExpr("lessEqual", at, last)]),
+    ]);
+    if (!masked) return;
+    this.#keep(block, place, [atMost(masked, place.trip)], (own, row, at) =>
+      starts.map((start) => applyExpr("lessEqual", limitOf(own, start, row), at)),
+    );
   }
 
   /** Scores that pass all tests, where the conditions hold; none: nowhere. */

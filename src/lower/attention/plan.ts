@@ -10,6 +10,7 @@
  * every block, and the number of trips alone says where a block ends.
  */
 import type { Buffer } from "../../program/program.ts";
+import { movesAhead } from "../../schedule/attention/attention-bounds.ts";
 import {
   type AttentionForm,
   type AttentionOperand,
@@ -41,6 +42,8 @@ import { type BlockPlace, groupThreads, sharedTile } from "../tiles.ts";
 export interface AttentionPlace extends BlockPlace {
   readonly tile: IndexExpr;
   readonly firstRow: IndexExpr;
+  /** Where data says which columns are met: the last step of the tile, and its trips behind the first one. */
+  readonly reach?: { readonly last: IndexExpr; readonly further: IndexExpr };
   readonly operand: (tensor: string) => Operand;
 }
 
@@ -69,6 +72,8 @@ export interface AttentionPlan {
   readonly stages: number;
   /** Whether tiles leave out the steps right of the diagonal. */
   readonly isTriangular: boolean;
+  /** Whether tiles further down have more trips. */
+  readonly growsDown: boolean;
   /** Trips of every tile, where those before a band are left out. */
   readonly windowTrips: number | undefined;
   /** Trips in which not all rows meet all columns of the step: the first ones, and from one on those behind a band. */
@@ -102,6 +107,7 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     warpRows: rows / warps,
     stages,
     isTriangular: triangular,
+    growsDown: triangular || (form.reach !== undefined && movesAhead(form.reach)),
     windowTrips: windowSteps(directive, form),
     maskedTrips: maskedTrips(form, directive, triangular),
     maskedFrom: maskedFrom(form, directive, triangular),
@@ -116,12 +122,29 @@ function maskedTrips(
   { tile: [rows, columns] }: AttendDirective,
   isTriangular: boolean,
 ): number {
-  const { ahead } = form;
+  const { ahead, reach } = form;
+  if (reach) return tripsAcross(movesAhead(reach) ? rows : 1, columns);
   if (ahead === undefined) return form.columns % columns === 0 ? 0 : 1;
   const all = Math.ceil(form.columns / columns);
   if (!isTriangular) return all;
   const isEven = rows % columns === 0 && (ahead + form.columns) % columns === 0;
-  return Math.ceil((isEven ? rows : rows + columns - 2) / columns);
+  return isEven ? Math.ceil(rows / columns) : tripsAcross(rows, columns);
+}
+
+/** Steps at one end of a tile in which its rows may not all meet all columns, wherever the end is in a step. */
+function tripsAcross(rows: number, columns: number): number {
+  return Math.ceil((rows + columns - 2) / columns);
+}
+
+/** The first trip in which a row may not meet a column because data says that it begins later; undefined: none. */
+export function maskedBehind(
+  { form, rows, columns }: AttentionPlan,
+  { further }: NonNullable<AttentionPlace["reach"]>,
+): IndexExpr | undefined {
+  const { starts } = form.reach!;
+  if (starts.length === 0) return undefined;
+  const moves = starts.some((b) => b.moves);
+  return sub(add(further, 1), tripsAcross(moves ? rows : 1, columns));
 }
 
 /** The first trip in which a row may not meet a column because it is too far behind. */
@@ -138,24 +161,43 @@ function maskedFrom(
   return Math.max(0, end - Math.ceil((tall - 1 - behind) / wide));
 }
 
+type Stand = Pick<AttentionPlace, "tile" | "reach">;
+
 /** Trips of a tile: steps that its rows meet. */
-export function tripsOf(plan: AttentionPlan, tile: IndexExpr): IndexExpr {
+export function tripsOf(plan: AttentionPlan, { tile, reach }: Stand): IndexExpr {
+  if (reach) return add(reach.further, 1);
   const { parts } = plan.directive;
   if (parts > 1) return constant(stepsOfTile(plan.directive, plan.form) / parts);
   return plan.windowTrips === undefined ? stepsUpTo(plan, tile) : constant(plan.windowTrips);
 }
 
+/** Trips of a tile at most. */
+export function mostTrips(plan: AttentionPlan): number {
+  if (plan.form.reach) return stepsOfAll(plan);
+  return tripsOf(plan, { tile: constant(plan.tiles - 1) }).constant;
+}
+
+/** Steps of all columns. */
+export function stepsOfAll({ form, columns }: AttentionPlan): number {
+  return Math.ceil(form.columns / columns);
+}
+
 /** Steps from the first column to the last one that a tile's rows meet. */
-function stepsUpTo({ form, rows, columns, ...plan }: AttentionPlan, tile: IndexExpr): IndexExpr {
-  const all = Math.ceil(form.columns / columns);
-  if (!plan.isTriangular) return constant(all);
+function stepsUpTo(plan: AttentionPlan, tile: IndexExpr): IndexExpr {
+  const { form, rows, columns } = plan;
+  if (!plan.isTriangular) return constant(stepsOfAll(plan));
   if (plan.tiles === 1) return constant(stepsOfOne(plan.directive, form));
   return add(mul(rows / columns, tile), stepsAhead(plan.directive, form));
 }
 
 /** The first column of a trip of a tile. */
-export function firstColumn(plan: AttentionPlan, tile: IndexExpr, trip: IndexExpr): IndexExpr {
-  return mul(plan.columns, sub(sub(stepsUpTo(plan, tile), trip), 1));
+export function firstColumn(
+  plan: AttentionPlan,
+  { tile, reach }: Stand,
+  trip: IndexExpr,
+): IndexExpr {
+  const last = reach?.last ?? sub(stepsUpTo(plan, tile), 1);
+  return mul(plan.columns, sub(last, trip));
 }
 
 /** Elements of a row of a panel: what is shorter has no second one. */

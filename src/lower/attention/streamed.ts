@@ -40,7 +40,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
-import type { Block, Names } from "../block.ts";
+import { Block, type Names } from "../block.ts";
 import {
   arrive,
   groupThreads,
@@ -53,6 +53,7 @@ import {
   type AttentionPlace,
   type AttentionPlan,
   firstColumn,
+  mostTrips,
   type Staged,
   sharedIndex,
   tripsOf,
@@ -106,6 +107,8 @@ export interface StreamContext {
   readonly shapeOf: Shapes;
   /** Of the copy of the role that multiplies. */
   readonly group: string;
+  /** What a role needs to know before its first step. */
+  readonly bind: (block: Block) => void;
 }
 
 /** What comes behind the multiplications of a step. */
@@ -130,7 +133,7 @@ export class StreamedAttention {
     this.#place = place;
     this.#context = context;
     this.#step = context.names.fresh("step");
-    this.#further = simplify(sub(tripsOf(plan, place.tile), 1), place.ranges);
+    this.#further = simplify(sub(tripsOf(plan, place), 1), place.ranges);
   }
 
   /** Buffers of its own, counters and roles; `consume` is what a warpgroup does. */
@@ -170,7 +173,10 @@ export class StreamedAttention {
     const { query, key, value } = this.#plan;
     const at = variable(this.#step);
     const none = constant(0);
+    const block = new Block(this.#context.names);
+    this.#context.bind(block);
     return [
+      ...block.statements,
       { kind: "expect", counter: ready, index: [none], bytes: constant(this.#bytes(query)) },
       ...this.#copies(query, this.#place.firstRow, none, { counter: ready, index: [none] }),
       ...this.#bring(key, none),
@@ -187,7 +193,7 @@ export class StreamedAttention {
   #bring(staged: Staged, step: IndexExpr): readonly Statement[] {
     const index = this.#cell(staged, step);
     const value = add(floorDiv(step, this.#plan.stages), 1);
-    const start = firstColumn(this.#plan, this.#place.tile, step);
+    const start = firstColumn(this.#plan, this.#place, step);
     const isFirst = (constantValue(step) ?? Infinity) < this.#plan.stages;
     return [
       ...(isFirst ? [] : [{ kind: "wait", counter: empty, index, value } as const]),
@@ -231,7 +237,7 @@ export class StreamedAttention {
     this.#free(block, key, first);
     work.weigh(block, first, ranges);
     work.narrow(block);
-    const most = tripsOf(this.#plan, constant(this.#plan.tiles - 1)).constant;
+    const most = mostTrips(this.#plan);
     const inside = new Map(ranges).set(this.#step, { min: 0, max: Math.max(0, most - 2) });
     const last = variable(this.#step);
     const next = add(last, 1);

@@ -135,6 +135,7 @@ class MemoryPart {
         return childBodies(kept).some((b) => b.length > 0) ? [kept] : [];
       }
       case "let":
+      case "letIndex":
         return [{ ...s, value: this.#value(s.value) }];
       case "store":
         if (this.#view.roots.has(s.buffer)) return [{ ...s, value: this.#value(s.value) }];

@@ -157,7 +157,7 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
   const names = axes.map((a) => a.name);
   const extents = axes.map((a) => constantValue(a.extent) ?? Infinity);
   const count = extents.reduce((n, e) => n * e, 1);
-  if (!(count <= mostInstances) || count % clusterSize !== 0) return undefined;
+  if (!Number.isSafeInteger(count) || count % clusterSize !== 0) return undefined;
   const telling = new Map<string, IndexExpr>();
   for (const role of kernel.roles) {
     for (const e of expressionsOf(role.body)) {
@@ -175,6 +175,7 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
     clusterSize > 1 || used.has(name) ? extents[axis]! : Math.min(1, extents[axis]!),
   );
   const kinds = open.reduce((n, e) => n * e, 1);
+  if (kinds > mostInstances) return undefined;
   if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
   const found = new Map<string, { readonly first: number; readonly trips: number }>();
   for (let first = 0; first < kinds; first += clusterSize) {

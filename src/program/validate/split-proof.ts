@@ -12,13 +12,14 @@
  *              after one period more is the state before it (snapshot.ts), so every further period finds
  *              and leaves the same state
  *
- * It applies where no memory is both read and written, control does not depend on data, and counters are
- * those of shared scope.
+ * It applies where no memory is both read and written, control depends on no data but what a whole block reads
+ * alike (data-axes.ts), and counters are those of shared scope.
  */
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { Buffer, Role } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { childBodies, mapStatements, visitStatements } from "../walk.ts";
+import { withDataAxes } from "./data-axes.ts";
 import { type LaunchView, someStatement } from "./launch-view.ts";
 import { memoryPart, writesMemory } from "./memory-part.ts";
 import { ProtocolRun } from "./protocol-run.ts";
@@ -43,15 +44,18 @@ export function stepsOf({ kernel }: LaunchView): number {
 }
 
 /** Whether the three parts say everything about the kernel. */
-export function isSplittable({ kernel, roots }: LaunchView): boolean {
-  const data = (s: Statement): boolean => s.kind === "when" || s.kind === "letIndex";
+export function isSplittable(view: LaunchView): boolean {
+  const { kernel, roots } = view;
+  const data = (s: Statement): boolean => s.kind === "when";
   const grid = (s: Statement): boolean =>
     (s.kind === "barrier" && s.scope === "grid") ||
     (s.kind === "for" && s.mode.kind === "grid") ||
     ((s.kind === "wait" || s.kind === "signal") &&
       !kernel.counters.some((c) => c.name === s.counter && c.protocol === "phase"));
   const tables = [...roots.values()].some((rows) => rows.length > 1);
-  return !tables && !kernel.roles.some((r) => someStatement(r.body, (s) => data(s) || grid(s)));
+  if (tables || kernel.roles.some((r) => someStatement(r.body, (s) => data(s) || grid(s))))
+    return false;
+  return withDataAxes(view) !== undefined;
 }
 
 /** The footprint with the view whose stores coverage is asked of, or undefined after a report. */
@@ -129,7 +133,7 @@ function refuse(view: LaunchView, report: Report, why: string): undefined {
 }
 
 function checkShared(view: LaunchView, report: Report): void {
-  const part = sharedPart(view);
+  const part = sharedPart(withDataAxes(view)!);
   if (!part) {
     refuse(view, report, "places in shared scope hang on block and thread together");
     return;

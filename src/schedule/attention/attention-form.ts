@@ -19,7 +19,6 @@ import {
   indexEquals,
   mul,
   splitLinear,
-  sub,
   substitute,
   variable,
   variablesOf,
@@ -33,6 +32,7 @@ import {
   mapScalar,
   type ScalarExpr,
 } from "../../semantics/scalar-expr.ts";
+import { boundedScore, type Reach } from "./attention-bounds.ts";
 
 /** Loops of the form: rows and columns of the scores, what is summed for one, elements of a result. */
 export const [rowName, columnName, depthName, widthName] = ["@row", "@column", "@depth", "@width"];
@@ -74,6 +74,8 @@ export interface AttentionForm {
   readonly ahead?: number;
   /** Columns from `row - behind` on are met, where there is an end ahead as well; undefined: all. */
   readonly behind?: number;
+  /** The same as data says; then there is neither of the former. */
+  readonly reach?: Reach;
   /** What becomes of a result in f32 (argument 0, then `finishReads`), a value for each write. */
   readonly finish: readonly ScalarExpr[];
   readonly finishReads: readonly Access[];
@@ -176,7 +178,10 @@ class FormReader {
     const depth = constantValue(scores.deep.extent)!;
     const columns = constantValue(sum.deep.extent)!;
     if (constantValue(scores.columns) !== columns) return refuse("its columns differ");
-    const masked = causalPart(substituteScalar(scores.score, names));
+    const masked = boundedScore(substituteScalar(scores.score, names), scores.reads.map(access), {
+      row: rowName!,
+      column: columnName!,
+    });
     for (const [statement, at] of this.#names) {
       this.#names.set(statement, new Map([...at].map(([loop, e]) => [loop, substitute(e, names)])));
     }
@@ -191,7 +196,8 @@ class FormReader {
       key: this.#operand(access(scores.key), [depthName!, columnName!], { depth, columns }),
       value: this.#operand(access(inForm(value!)), [widthName!, columnName!], { width, columns }),
       score: masked.score,
-      scoreReads: scores.reads.map(access),
+      scoreReads: masked.reads,
+      ...(masked.reach && { reach: masked.reach }),
       ...(masked.ahead !== undefined && { ahead: masked.ahead }),
       ...(masked.behind !== undefined && { behind: masked.behind }),
       finish: finish.map((e) => substituteScalar(substituteScalar(e, named), names)),
@@ -453,64 +459,6 @@ function scalarKey(e: ScalarExpr): string {
       return `${e.dtype}${e.saturate && !isFloatDType(e.dtype)}(${scalarKey(e.operand)})`;
     case "apply":
       return `${e.op}.${e.dtype}(${e.operands.map(scalarKey).join()})`;
-  }
-}
-
-interface Band {
-  readonly score: ScalarExpr;
-  readonly ahead?: number;
-  readonly behind?: number;
-}
-
-/** Takes off the score that columns far ahead of their row, or far behind it, are minus infinity. */
-function causalPart(score: ScalarExpr): Band {
-  if (score.kind !== "apply" || score.op !== "select") return { score };
-  const [condition, kept, other] = score.operands as [ScalarExpr, ScalarExpr, ScalarExpr];
-  if (other.kind !== "literal" || other.value !== -Infinity) return { score };
-  const distance = sub(variable(columnName!), variable(rowName!));
-  const [ends, starts]: [number[], number[]] = [[], []];
-  for (const test of conjuncts(condition)) {
-    const slack = slackOf(test);
-    const [end, start] = [slack && add(slack, distance), slack && sub(slack, distance)].map(
-      (e) => e && constantValue(e),
-    );
-    if (end !== undefined) ends.push(end);
-    else if (start !== undefined) starts.push(start);
-    else return { score };
-  }
-  // Rows that meet nothing are what a band without an end ahead would have.
-  if (ends.length === 0) return { score };
-  const ahead = Math.min(...ends);
-  return { score: kept, ahead, ...(starts.length > 0 && { behind: Math.min(...starts) }) };
-}
-
-function conjuncts(e: ScalarExpr): readonly ScalarExpr[] {
-  return e.kind === "apply" && e.op === "and" ? e.operands.flatMap(conjuncts) : [e];
-}
-
-/** An index expression that is not negative just where the condition holds. */
-function slackOf(e: ScalarExpr): IndexExpr | undefined {
-  if (e.kind !== "apply" || (e.op !== "lessEqual" && e.op !== "less")) return undefined;
-  const [a, b] = e.operands.map(indexOf);
-  return a && b && (e.op === "less" ? sub(sub(b, a), 1) : sub(b, a));
-}
-
-function indexOf(e: ScalarExpr): IndexExpr | undefined {
-  if (isFloatDType(e.dtype)) return undefined;
-  switch (e.kind) {
-    case "index":
-      return e.expr;
-    case "literal":
-      return constant(Number(e.value));
-    case "argument":
-      return undefined;
-    case "cast":
-      return e.operand.dtype === "bool" ? undefined : indexOf(e.operand);
-    case "apply": {
-      const [a, b] = e.operands.map(indexOf);
-      if (!a || !b || (e.op !== "add" && e.op !== "sub")) return undefined;
-      return e.op === "add" ? add(a, b) : sub(a, b);
-    }
   }
 }
 

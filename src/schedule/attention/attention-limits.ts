@@ -42,6 +42,7 @@ export function attendFault(d: AttendDirective, form: AttentionForm): string | u
 function partsFault(d: AttendDirective, form: AttentionForm): string | undefined {
   const { by, tile, parts } = d;
   if (parts === 1) return undefined;
+  if (form.reach) return "each row has as many columns as data says: parts of them would be unlike";
   if (by !== "mma") return "only warps share columns with other blocks";
   if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
   const isWhole = isTriangular(d, form) && form.rows > tile[0];

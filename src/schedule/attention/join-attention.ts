@@ -7,14 +7,16 @@
 import { coalesceRegion } from "../../region/coalesce.ts";
 import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
 import { isContraction } from "../../region/groups.ts";
-import type { Access, NestProgram, Region, Statement } from "../../region/nest.ts";
+import type { Access, NestProgram, Region, Statement, Write } from "../../region/nest.ts";
 import { regionClass } from "../../region/region-hash.ts";
 import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
-import { statementRanges, substituteAccess } from "../../region/statement.ts";
+import { statementRanges, substituteAccess, substituteScalar } from "../../region/statement.ts";
 import { tensorsRead } from "../../region/uses.ts";
+import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
   constant,
+  constantValue,
   floorDiv,
   type IndexExpr,
   indexEquals,
@@ -136,11 +138,15 @@ export class AttentionFinder {
   #joined(kept: readonly number[], last: number): Found | undefined {
     const first = kept.find((at) => at !== last && isContraction(this.#statement(at)));
     const moves = new Set<number>();
+    const places = this.#places(kept);
     const statements = kept.map((at) => {
       const plain = this.#plainly(this.#statement(at));
-      return at === first ? this.#throughMoves(plain, moves) : plain;
+      const own = at === last ? plain : this.#withPlaces(plain, places);
+      return at === first ? this.#throughMoves(own, moves) : own;
     });
-    const members = [...new Set([...moves, ...kept])].sort((a, b) => a - b);
+    const isStillRead = (tensor: string): boolean => places.has(this.#makers.get(tensor) ?? -1);
+    if (statements.some((s) => [...tensorsRead(s)].some(isStillRead))) return undefined;
+    const members = [...new Set([...moves, ...places, ...kept])].sort((a, b) => a - b);
     if (!this.#mayJoin(members, last)) return undefined;
     const region = this.#join(members, last, statements);
     const form = attentionForm(coalesceRegion(region).region);
@@ -166,6 +172,82 @@ export class AttentionFinder {
       else open.push(...tensorsRead(this.#plainly(this.#statement(maker))));
     }
     return products === 1 ? [...members].sort((a, b) => a - b) : undefined;
+  }
+
+  /** Statements that only the others read, and that are computed from places and lengths: which columns a row meets. */
+  #places(kept: readonly number[]): ReadonlySet<number> {
+    // Beside the last one, whose operands are read from memory.
+    const readers = new Set(kept.slice(0, -1));
+    const places = new Set<number>();
+    const open = [...readers];
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      for (const tensor of tensorsRead(this.#plainly(this.#statement(at)))) {
+        const maker = this.#makers.get(tensor);
+        if (maker === undefined || readers.has(maker) || maker >= kept.at(-1)!) continue;
+        if (!this.#isPlace(maker, readers)) continue;
+        readers.add(maker);
+        places.add(maker);
+        open.push(maker);
+      }
+    }
+    return places;
+  }
+
+  /** The statement with such statements put in where it reads what they make. */
+  #withPlaces(statement: Statement, places: ReadonlySet<number>): Statement {
+    const { reads, body, finish, finishReads, reduction } = statement;
+    const made = reduction ? reduction.monoid.components : body;
+    const results = made.map(({ dtype }, i) => argument(i, dtype));
+    const [own, end] = [this.#putIn(reads, [], places), this.#putIn(finishReads, results, places)];
+    return {
+      ...statement,
+      reads: own.reads,
+      body: body.map((e) => bindArguments(e, own.values)),
+      finishReads: end.reads,
+      ...(finish && { finish: finish.map((e) => bindArguments(e, end.values)) }),
+    };
+  }
+
+  /** Reads from outside the places, numbered behind what is given, and what was read by them. */
+  #putIn(accesses: readonly Access[], given: readonly ScalarExpr[], places: ReadonlySet<number>) {
+    const reads: Access[] = [];
+    const valueRead = (access: Access): ScalarExpr => {
+      const at = this.#makers.get(access.tensor);
+      const isPlace = at !== undefined && places.has(at) && access.guard.length === 0;
+      const { dtype } = this.#program.tensors.get(access.tensor)!;
+      if (!isPlace) return argument(given.length + reads.push(access) - 1, dtype);
+      const place = this.#statement(at);
+      const where = new Map<string, IndexExpr>();
+      const which = place.writes.findIndex((w) => w.tensor === access.tensor);
+      place.writes[which]!.index.forEach((e, axis) => {
+        where.set(e.key, access.index[axis]!);
+      });
+      const { reads: inner, body } = this.#plainly(place);
+      const values = inner.map((a) => valueRead(substituteAccess(a, where)));
+      return bindArguments(substituteScalar(body[which]!, where), values);
+    };
+    return { values: [...given, ...accesses.map(valueRead)], reads };
+  }
+
+  /** Whether a statement maps integers or truths, for members alone. */
+  #isPlace(at: number, members: ReadonlySet<number>): boolean {
+    const { uses } = this.#analysed;
+    const { reduction, finish, guard, indirects, loops, writes } = this.#statement(at);
+    const isMap = !reduction && !finish && guard.length === 0 && indirects.length === 0;
+    if (!isMap || loops.some((l) => l.kind !== "space") || !this.#isOwn(at)) return false;
+    // Each loop is the place along one axis: what is read elsewhere is made there.
+    const isPlain = ({ index }: Write): boolean => {
+      const axes = index.filter((e) => constantValue(e) === undefined).map((e) => e.key);
+      return axes.length === loops.length && loops.every((l) => axes.includes(l.name));
+    };
+    if (!writes.every(isPlain)) return false;
+    const items = new Set([...members].map((m) => uses.statementAt.get(this.#statement(m).name)));
+    return writes.every(({ tensor }) => {
+      const { kind } = dtypes[this.#program.tensors.get(tensor)!.dtype];
+      const within = (this.#readers.get(tensor) ?? []).every((r) => members.has(r));
+      const readers = uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? [];
+      return (kind === "int" || kind === "bool") && within && readers.every((r) => items.has(r));
+    });
   }
 
   /** Whether a statement folds or maps what a product makes, within some statements, before anything else multiplies. */

@@ -83,7 +83,26 @@ export class Emitter {
   ): readonly Operand[] {
     const types = this.#infer(op, inputs, attrs, origin);
     const known = this.#evaluate(op, inputs, attrs, { types, origin });
-    if (known) return known;
+    return known ?? this.#append(op, inputs, attrs, { types, origin });
+  }
+
+  /** As `emit`, where the result is cheaper computed than kept although all operands are known. */
+  emitComputed<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    origin: Origin,
+  ): Operand {
+    const types = this.#infer(op, inputs, attrs, origin);
+    return this.#append(op, inputs, attrs, { types, origin })[0]!;
+  }
+
+  #append<K extends OpKind>(
+    op: K,
+    inputs: readonly Operand[],
+    attrs: OpAttrs[K],
+    { types, origin }: { readonly types: readonly TensorType[]; readonly origin: Origin },
+  ): readonly Operand[] {
     const ids = inputs.map((operand) => this.valueOf(operand, origin));
     const outputs = this.assembly.addNode(op, ids, attrs, { types, origin: origin.label });
     return outputs.map(

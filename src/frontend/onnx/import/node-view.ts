@@ -131,6 +131,11 @@ export class NodeView {
     return this.emitter.emit(op, inputs, attrs, this.origin);
   }
 
+  /** As `emit`, where the result is cheaper computed than kept although all operands are known. */
+  emitComputed<K extends OpKind>(op: K, inputs: readonly Operand[], attrs: OpAttrs[K]): Operand {
+    return this.emitter.emitComputed(op, inputs, attrs, this.origin);
+  }
+
   emitAll<K extends OpKind>(
     op: K,
     inputs: readonly Operand[],

@@ -72,6 +72,17 @@ export function positions(
   return [row, node.emit("iota", [], { shape: [one, columns], axis: 1, dtype: "i64" })];
 }
 
+/** The same, where they are compared with lengths that are data: numbers of places, not constants that are read. */
+export function places(
+  node: NodeView,
+  rows: IndexExpr,
+  columns: IndexExpr,
+): readonly [Operand, Operand] {
+  const iota = (shape: readonly IndexExpr[], axis: number): Operand =>
+    node.emitComputed("iota", [], { shape, axis, dtype: "i64" });
+  return [iota([rows, one], 0), iota([one, columns], 1)];
+}
+
 function both(node: NodeView, a: Operand | undefined, b: Operand): Operand {
   return a ? node.emit("and", [a, b], {}) : b;
 }
@@ -98,7 +109,7 @@ function structuralMask(node: NodeView, { query, key, past }: Parts, causal: boo
     if (indexEquals(sub(columns, rows), past))
       return { form: "end" as const, behind: left, mask: undefined };
   }
-  const [row, column] = positions(node, rows, columns);
+  const [row, column] = (lengths ? places : positions)(node, rows, columns);
   const limit =
     lengths && node.reshape(node.cast(lengths, "i64"), [lengths.type.shape[0]!, one, one, one]);
   const offset = limit
@@ -112,7 +123,42 @@ function structuralMask(node: NodeView, { query, key, past }: Parts, causal: boo
     mask = both(node, mask, node.emit("lessEqual", [node.splat("i64", -left), ahead], {}));
   if (right >= 0)
     mask = both(node, mask, node.emit("lessEqual", [ahead, node.splat("i64", right)], {}));
-  return { form: "none" as const, mask };
+  if (!limit) return { form: "none" as const, mask };
+  const meets = meetsAny(node, { limit, last, columns }, { causal, left, right });
+  return { form: "none" as const, mask, meets };
+}
+
+interface Places {
+  /** Keys of each problem, [b, 1, 1, 1]. */
+  readonly limit: Operand;
+  /** Where each query stands among them, [b, 1, s, 1]. */
+  readonly last: Operand;
+  readonly columns: IndexExpr;
+}
+
+/** Whether a query meets a key at all: the first that it may meet is not behind the last one. */
+function meetsAny(
+  node: NodeView,
+  { limit, last, columns }: Places,
+  {
+    causal,
+    left,
+    right,
+  }: { readonly causal: boolean; readonly left: number; readonly right: number },
+): Operand {
+  const plus = (x: Operand, n: number) => node.emit("add", [x, node.splat("i64", n)], {});
+  const ends = [
+    plus(limit, -1),
+    ...(causal ? [last] : []),
+    ...(right >= 0 ? [plus(last, right)] : []),
+  ];
+  const start = node.splat("i64", 0);
+  const first = left >= 0 ? node.emit("max", [start, plus(last, -left)], {}) : start;
+  const end = ends.reduce(
+    (a, b) => node.emit("min", [a, b], {}),
+    node.indices([sub(columns, one)], []),
+  );
+  return node.emit("lessEqual", [first, end], {});
 }
 
 /** A mask shorter than the keys forbids the rest. */
@@ -136,11 +182,16 @@ function combineMasks(node: NodeView, given: Operand | undefined, structural: Op
 }
 
 /** Where the mask forbids every key the result is 0, not the 0 / 0 of softmax. */
-function zeroEmptyRows(node: NodeView, y: Operand, mask: Operand): Operand {
+function zeroEmptyRows(
+  node: NodeView,
+  y: Operand,
+  { mask, meets }: { readonly mask: Operand; readonly meets?: Operand },
+): Operand {
   const { dtype, shape } = mask.type;
   const reduce = { axes: [shape.length - 1], keepDims: true };
-  const allowed =
-    dtype === "bool"
+  const allowed = meets
+    ? meets
+    : dtype === "bool"
       ? node.emit("reduce", [mask], { kind: "or", ...reduce })
       : node.emit(
           "less",
@@ -167,7 +218,8 @@ function attention(node: NodeView): readonly (Operand | undefined)[] {
   const behind = "behind" in found ? { behind: found.behind } : {};
   const attrs = { scale, causal: form, ...behind, mask: mask !== undefined, softcap };
   const raw = node.emit("attention", operands, attrs);
-  const y = mask ? zeroEmptyRows(node, raw, mask) : raw;
+  const meets = given ? undefined : found.meets;
+  const y = mask ? zeroEmptyRows(node, raw, { mask, ...(meets && { meets }) }) : raw;
   const joined = node.input(0).type.shape.length === 3 ? joinHeads(node, y) : y;
   const mode = attributes.int("qk_matmul_output_mode") ?? 0;
   if (!node.wants(3)) return [joined, key, value];
@@ -221,7 +273,7 @@ function scores(node: NodeView, { query, key, past }: Parts, form: ScoreForm): O
   if (form.mask) score = masked(node, score, form.mask);
   if (form.mode === 2) return score;
   const weights = node.emit("softmax", [score], { axis: 3 });
-  return form.mask ? zeroEmptyRows(node, weights, form.mask) : weights;
+  return form.mask ? zeroEmptyRows(node, weights, { mask: form.mask }) : weights;
 }
 
 function masked(node: NodeView, score: Operand, mask: Operand): Operand {

@@ -15,7 +15,7 @@ import { simplify } from "../../../../semantics/index-range.ts";
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { joinHeads, positions, rotaryTable, splitHeads } from "./attention.ts";
+import { joinHeads, places, rotaryTable, splitHeads } from "./attention.ts";
 import { matMul } from "./linear.ts";
 import { sliceAxis } from "./slicing.ts";
 
@@ -65,7 +65,7 @@ export function paddingMask(node: NodeView, mask: Operand, parts: Heads): Operan
   const { shape, dtype } = mask.type;
   const batch = parts.query.type.shape[0]!;
   const columns = parts.key.type.shape[2]!;
-  const [, column] = positions(node, one, columns);
+  const [, column] = places(node, one, columns);
   const bound = (x: Operand) => node.reshape(node.cast(x, "i64"), [batch, one, one, one]);
   if (shape.length === 1) {
     if (indexEquals(shape[0]!, batch)) return node.emit("less", [column, bound(mask)], {});
@@ -206,7 +206,7 @@ function rotaryEmbedding(node: NodeView): Operand {
   if (rotary === 0) attributes.ignore("num_heads");
   const x = splitHeads(node, input, heads);
   const rows = x.type.shape[2]!;
-  const [, row] = positions(node, one, rows);
+  const [, row] = places(node, one, rows);
   const at = ids.type.shape.length === 1 ? node.emit("add", [row, node.cast(ids, "i64")], {}) : ids;
   const tables = [2, 3].map((i) => rotaryTable(node, node.input(i), at));
   const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims: rotary || size };
@@ -255,7 +255,7 @@ function groupQueryAttention(node: NodeView): readonly Operand[] {
   const filled = node.reshape(node.cast(node.input(5), "i64"), [batch!, one]);
   const before = node.emit("sub", [filled, node.indices([sub(rows!, one)], [])], {});
   const past = node.emit("max", [before, node.splat("i64", 0)], {});
-  const [, row] = positions(node, one, rows!);
+  const [, row] = places(node, one, rows!);
   const at = node.emit("add", [row, past], {});
   const turn = rotation(node, at, { tables: [7, 8], positions: node.optional(9) });
   const key = appended(node, { past: node.optional(3), fresh: turn(newKey), at, total });
@@ -317,7 +317,7 @@ export function appended(node: NodeView, { past, fresh, at, total }: Appended): 
 function groupedScores(node: NodeView, { query, key, value }: Heads, at: Operand): Operand {
   const { attributes } = node;
   const [batch, , rows] = query.type.shape;
-  const [, column] = positions(node, one, key.type.shape[2]!);
+  const [, column] = places(node, one, key.type.shape[2]!);
   const place = node.reshape(at, [batch!, one, rows!, one]);
   let allowed = node.emit("lessEqual", [column, place], {});
   const window = attributes.int("local_window_size") ?? -1;

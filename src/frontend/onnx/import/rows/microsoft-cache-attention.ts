@@ -15,7 +15,7 @@ import { refTensor } from "../../../../semantics/tensor.ts";
 import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { joinHeads, positions, splitHeads } from "./attention.ts";
+import { joinHeads, places, splitHeads } from "./attention.ts";
 import {
   additive,
   appended,
@@ -70,7 +70,7 @@ function ownKeys(node: NodeView, query: Operand, heads: number): Cached {
     const cache = node.input(4 + i);
     return appended(node, { past: cache, fresh, at, total: cache.type.shape[2]! });
   }) as [Operand, Operand];
-  const [, column] = positions(node, one, key.type.shape[2]!);
+  const [, column] = places(node, one, key.type.shape[2]!);
   const filled = node.emit("lessEqual", [column, past], {});
   return { query, key, value, filled };
 }
@@ -196,7 +196,7 @@ function sparseAttention(node: NodeView): readonly Operand[] {
   const filled = node.reshape(node.cast(node.input(8), "i64"), [batch, one]);
   const before = node.emit("sub", [filled, node.indices([rows], [])], {});
   const past = node.emit("max", [before, node.splat("i64", 0)], {});
-  const [, row] = positions(node, one, rows);
+  const [, row] = places(node, one, rows);
   const at = node.emit("add", [row, past], {});
   const turn = rotation(node, at, { tables: [9, 10], positions: undefined });
   const cache = (i: number, fresh: Operand) => {
@@ -206,7 +206,7 @@ function sparseAttention(node: NodeView): readonly Operand[] {
   const [key, value] = [cache(3, turn(newKey)), cache(4, newValue)];
   const length = key.type.shape[2]!;
   if (!indexEquals(length, value.type.shape[2]!)) node.refuse("caches of two lengths", "one");
-  const [, column] = positions(node, one, length);
+  const [, column] = places(node, one, length);
   const place = node.reshape(at, [batch, one, rows, one]);
   const behind = node.emit("lessEqual", [column, place], {});
   const mask = node.emit("and", [behind, blockMask(node, at, length, heads)], {});
