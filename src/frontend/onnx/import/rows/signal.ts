@@ -78,10 +78,18 @@ function framePositions(
   return node.emit("add", [start, within], {});
 }
 
-/** Overlapping frames of the signal [b, n, 1 or 2], weighted and transformed: [b, frames, bins, 2]. */
-function shortTimeTransform(node: NodeView): Operand {
+/** [b, n, 1 or 2]; exporters write real signals as [b, n] too, as onnxruntime takes them. */
+function signalOf(node: NodeView): Operand {
   const signal = node.input(0);
+  const { shape } = signal.type;
+  if (shape.length === 2) return node.reshape(signal, [...shape, one]);
   node.checkRank(signal, 3, "the signal");
+  return signal;
+}
+
+/** Overlapping frames of the signal, weighted and transformed: [b, frames, bins, 2]. */
+function shortTimeTransform(node: NodeView): Operand {
+  const signal = signalOf(node);
   const [step] = node.integers(1, "frame_step");
   const window = node.optional(2);
   const given = node.optional(3) ? node.indexList(3, "frame_length")[0] : window?.type.shape[0];
