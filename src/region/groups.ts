@@ -37,7 +37,7 @@ export interface GroupOptions {
   readonly inlineCost: number;
   /**
    * Whether floats of 16 bits stay so in memory: readers that want them wider convert them as they read, where
-   * that is one instruction, instead of whoever makes them. Default: no.
+   * that is one instruction, instead of the product or convolution that makes them. Default: no.
    */
   readonly keepsHalves?: boolean;
 }
@@ -176,7 +176,7 @@ class Planner {
   }
 
   #withEpilogue(group: Group, name: string): Group | undefined {
-    if (this.#isWidenedLater(name)) {
+    if (this.#isWidenedLater(name, group)) {
       const reason = "its readers widen what is there themselves";
       this.#refuse({ statement: name, into: group.name, reason });
       return undefined;
@@ -192,14 +192,15 @@ class Planner {
    * Whether short numbers are only made wider here: for contractions, which can do so where they read them, or
    * of a tensor that others read as it is, for one reader, which then reads a quarter or half.
    */
-  #isWidenedLater(name: string): boolean {
+  #isWidenedLater(name: string, group: Group): boolean {
     const { uses, program } = this.#analysed;
     const statement = statementNamed(this.#analysed, name);
     if (!isPure(statement) || statement.indirects.length > 0) return false;
     const { tensor } = statement.writes[0]!;
     const readers = uses.readers.get(tensor) ?? [];
     if (uses.aliased.has(tensor) || readers.length === 0) return false;
-    if (this.#options.keepsHalves && isHalf(statement.body[0]!)) {
+    const keepsHalves = this.#options.keepsHalves && this.#isOfContraction(group);
+    if (keepsHalves && isHalf(statement.body[0]!)) {
       return readers.every((at) => {
         const item = program.items[at];
         return item?.kind === "statement" && !isContraction(item.statement);
@@ -218,6 +219,11 @@ class Planner {
       dtypes[source!].bits === 8 || (isIntegerDType(source!) && dtypes[source!].bits === 16);
     const isWider = isShort && dtypes[result!].bits >= 32;
     return isWider && (uses.readers.get(from.tensor)?.length ?? 0) > 1;
+  }
+
+  /** Whether a product or convolution makes it: sums alone are in one kernel with the norm that reads them. */
+  #isOfContraction(group: Group): boolean {
+    return isContraction(statementNamed(this.#analysed, group.anchor));
   }
 
   #refuse(refusal: Refusal): void {
