@@ -44,6 +44,8 @@ export interface OpTraits {
   readonly conversion?: true;
   /** Elements of operand 1 are positions along these axes of operand 0. */
   readonly positions?: readonly number[];
+  /** Elements of this operand are put into operand 0: where it has none, the result is operand 0. */
+  readonly updates?: number;
   /** Operand 0 is reduced over these axes. */
   readonly reduction?: readonly number[];
   /** Operands are multiplied and summed. */

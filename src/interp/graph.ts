@@ -35,6 +35,19 @@ export function runGraph(
   });
 }
 
+/**
+ * As runGraph, of a graph without composites and inputs of shapes that `bindGraphSymbols` has found to fit:
+ * neither is done again.
+ */
+export function runBoundGraph(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  symbols: ReadonlyMap<string, number>,
+  weights: WeightStore,
+): Result<readonly RefTensor[]> {
+  return attempt(() => new GraphRun(graph, weights, symbols).runBound(inputs));
+}
+
 /** The store with the constants that definitions made. */
 function withConstants(weights: WeightStore, made: ReadonlyMap<string, Tensor>): WeightStore {
   return { read: (key) => made.get(key) ?? weights.read(key) };
@@ -68,8 +81,14 @@ class GraphRun {
   }
 
   run(inputs: readonly RefTensor[]): readonly RefTensor[] {
-    const { nodes, outputs } = this.#graph;
     this.bindInputs(inputs);
+    return this.runBound(inputs);
+  }
+
+  /** With symbols that are those of the inputs already. */
+  runBound(inputs: readonly RefTensor[]): readonly RefTensor[] {
+    const { inputs: declared, nodes, outputs } = this.#graph;
+    for (const [i, v] of declared.entries()) this.#values.set(v, inputs[i]!);
     for (const { value, source } of this.#graph.weights) this.#sources.set(value, source);
     for (const value of [...nodes.flatMap((n) => n.inputs), ...outputs]) {
       this.#usesLeft.set(value, (this.#usesLeft.get(value) ?? 0) + 1);
@@ -95,7 +114,6 @@ class GraphRun {
       }
     }
     this.#checkConstraints(false);
-    for (const [i, v] of declared.entries()) this.#values.set(v, inputs[i]!);
   }
 
   /** Constraints over symbols that are still unknown wait until `all`. */

@@ -57,3 +57,16 @@ it("computes what the oracle does, for as many elements as there are, and for no
     }
   }
 });
+
+it("passes on what nothing is put into, from the second run of these shapes on", () => {
+  const graph = expert();
+  const read = vi.fn(() => tensor("f32", [2, 2], Float32Array.of(1, -1, 0.5, 2)));
+  const reference = new StageReference(graph, { read });
+  const name = graph.values[graph.outputs[0]!]!.name;
+  for (const run of [1, 2, 3]) {
+    const feeds = rows(0);
+    const found = unwrap(reference.run(feeds))[name]!;
+    expect(found).toEqual(feeds["sum"]);
+    if (run > 1) expect(found).toBe(feeds["sum"]);
+  }
+});

@@ -50,7 +50,7 @@ export class StagedSession implements RunningModel {
       if (!outputs.ok) return outputs;
       put(outputs.value, values.value);
     }
-    return ok(this.#outputs(values.value));
+    return ok(this.#outputs(values.value, feeds));
   }
 
   async runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
@@ -64,7 +64,7 @@ export class StagedSession implements RunningModel {
       if (!outputs.ok) return outputs;
       put(outputs.value, values.value);
     }
-    return ok(this.#outputs(values.value));
+    return ok(this.#outputs(values.value, feeds));
   }
 
   /** The kernels of all programs, one after another; references are no kernels. */
@@ -88,7 +88,7 @@ export class StagedSession implements RunningModel {
         put(outputs.value, values.value);
       }
     }
-    return ok({ outputs: this.#outputs(values.value), kernels });
+    return ok({ outputs: this.#outputs(values.value, feeds), kernels });
   }
 
   poison(): void {
@@ -125,7 +125,11 @@ export class StagedSession implements RunningModel {
     return ok(new Map(Object.entries(feeds)));
   }
 
-  #outputs(values: ReadonlyMap<string, Tensor>): Outputs {
+  #outputs(values: ReadonlyMap<string, Tensor>, feeds: Feeds): Outputs {
+    const given = new Set(Object.values(feeds));
+    // What a stage passed on is the caller's own tensor, which he may write to.
+    const own = (value: Tensor): Tensor =>
+      given.has(value) ? ({ ...value, data: value.data.slice() } as Tensor) : value;
     const { graph, weights } = this.#model;
     const constants = new Map(graph.weights.map((w) => [w.value, w.source]));
     const constant = (id: number): Tensor => {
@@ -135,7 +139,7 @@ export class StagedSession implements RunningModel {
     return Object.fromEntries(
       graph.outputs.map((id) => {
         const { name } = graph.values[id]!;
-        return [name, values.get(name) ?? constant(id)];
+        return [name, own(values.get(name) ?? constant(id))];
       }),
     );
   }

@@ -75,6 +75,32 @@ describe("sizes that data decide", () => {
     expect(shapes).toEqual([[4], [12], [0], [4]]);
   });
 
+  it("give results of their own where nothing is put into an input", async () => {
+    const spec: ModelSpec = {
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: [4] }],
+      outputs: ["y"],
+      weights: { zero: of([0]) },
+      nodes: [
+        { op: "Greater", inputs: ["x", "zero"], outputs: ["mask"] },
+        { op: "NonZero", inputs: ["mask"], outputs: ["found"] },
+        { op: "Transpose", inputs: ["found"], outputs: ["places"], attributes: { perm: [1n, 0n] } },
+        { op: "GatherND", inputs: ["x", "places"], outputs: ["taken"] },
+        { op: "Neg", inputs: ["taken"], outputs: ["negative"] },
+        { op: "ScatterND", inputs: ["x", "places", "negative"], outputs: ["y"] },
+      ],
+    };
+    const none = { x: of([-1, -2, -3, -4], 4) };
+    await expectSame(spec, [{ x: of([1, -2, 3, -4], 4) }, none, none]);
+    const model = await load(writeModel(spec), { threads: 1, target: "wasm" });
+    open.push(model);
+    for (let run = 0; run < 3; run++) {
+      const { y } = model.run(none);
+      (y!.data as Float32Array).fill(7);
+      expect(none["x"].data[0]).toBe(-1);
+    }
+  });
+
   it("leave the programs of other sizes running where one of them is nothing", async () => {
     // Rows of x above 1 through one product, those below -1 through another, added at their places.
     const side = (name: string, op: string) => [

@@ -249,7 +249,7 @@ export const movementOps = {
   scatterElements: {
     arity: [3, 3],
     schema: { axis: integer, reduction: choice("none", "add", "mul", "max", "min") },
-    traits: ({ axis }) => ({ positions: [axis] }),
+    traits: ({ axis }) => ({ positions: [axis], updates: 2 }),
     infer: ([data, indices, updates], { axis }, ctx) => {
       checkAxis(ctx, axis, data!.shape.length);
       checkDType(ctx, indices!, "index", "the indices");
@@ -261,7 +261,7 @@ export const movementOps = {
   scatterNd: {
     arity: [3, 3],
     schema: { reduction: choice("none", "add", "mul", "max", "min") },
-    traits: (_, [, indices]) => ({ positions: axesFrom(0, indices!) }),
+    traits: (_, [, indices]) => ({ positions: axesFrom(0, indices!), updates: 2 }),
     infer: ([data, indices, updates], _attrs, ctx) => {
       checkDType(ctx, indices!, "index", "the indices");
       checkMinRank(ctx, indices!, 1, "the indices");
