@@ -1,11 +1,10 @@
 /**
- * `npx tsx bench/correlation/fit-rates.ts [--target T] [--count N] [--save FILE] [--from FILE]`: which rates of a
- * core rank schedules best. Measures schedules of every family's shapes, drawn by a seed, on this machine (or reads
- * those that `--save` kept), and prints for each figure that target data may give the mean rank correlation
+ * `npx tsx bench/correlation/fit-rates.ts [--target T] [--count N] [--record FILE | --replay FILE] [--only FAMILY,…]`:
+ * which rates of a core rank schedules best. Measures schedules of every family's shapes, drawn by a seed, on this
+ * machine (or takes the times that `--record` kept), and prints for each figure that target data may give the mean rank correlation
  * within a workload, and the lowest, under multiples of its value with the others as they stand. Nothing is
  * written into the target: what is taken over from the table is a decision.
  */
-import { readFileSync, writeFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
 import {
   type Family,
@@ -18,7 +17,7 @@ import { rankCorrelation } from "../../src/support/rank-correlation.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
 import { measureCandidates } from "./measured-set.ts";
-import { programTimes } from "./program-times.ts";
+import { type ProgramTimes, programTimes } from "./program-times.ts";
 
 const fitted: readonly CoreFigure[] = [
   ...(["issuePerNs", "loadsPerNs", "storesPerNs", "latencyNs", "additionNs"] as const),
@@ -33,10 +32,17 @@ function argument(name: string): string | undefined {
   return at < 0 ? undefined : process.argv[at + 1];
 }
 
-function measure(target: Target, count: number): readonly CostSample[] {
+interface Measuring {
+  readonly count: number;
+  readonly times: ProgramTimes;
+  readonly only: readonly string[];
+}
+
+function measure(target: Target, { count, times, only }: Measuring): readonly CostSample[] {
   setFlagsFromString("--no-liftoff");
-  const times = programTimes(target.name, {});
-  return (Object.keys(familyShapes) as Family[]).flatMap((family) =>
+  const families = Object.keys(familyShapes) as Family[];
+  const taken = families.filter((f) => only.length === 0 || only.includes(f));
+  return taken.flatMap((family) =>
     familyShapes[family].flatMap(
       (dims) =>
         measureCandidates(makeWorkload(family, dims), target, { count, seed, times }).samples,
@@ -61,14 +67,14 @@ function describe(rhos: readonly number[]): string {
   return `${mean.toFixed(3)} (${Math.min(...rhos).toFixed(2)})`;
 }
 
-function main(): void {
+async function main(): Promise<void> {
   const target = targets.get(argument("target") ?? "x64-avx2")!;
-  const from = argument("from");
-  const samples: readonly CostSample[] = from
-    ? (JSON.parse(readFileSync(from, "utf8")) as readonly CostSample[])
-    : measure(target, Number(argument("count") ?? 50));
-  const save = argument("save");
-  if (save) writeFileSync(save, JSON.stringify(samples));
+  const [record, replay] = [argument("record"), argument("replay")];
+  const times = programTimes(target.name, { ...(record && { record }), ...(replay && { replay }) });
+  const count = Number(argument("count") ?? 50);
+  const only = argument("only")?.split(",") ?? [];
+  const samples = measure(target, { count, times, only });
+  await times.close();
   const core = coreFigures(target);
   const now = correlations(samples, core);
   const head = `${samples.length} schedules of ${now.length} workloads, ${target.name}`;
@@ -82,4 +88,4 @@ function main(): void {
   }
 }
 
-main();
+await main();

@@ -109,6 +109,7 @@ export function coreFigures(target: Target): CoreFigures {
   const stall = (i: number): number => target.memory[i]?.stallNsPerByte?.value ?? 0;
   const engine = target.compiledByEngine === true;
   const rates = target.coreRates;
+  const scalar = rates?.scalarSlots?.value ?? 1;
   const fused = target.capabilities.has("fma");
   return {
     issuePerNs: rates?.issuePerNs.value ?? vector * (engine ? 1.5 : 0.75),
@@ -121,14 +122,14 @@ export function coreFigures(target: Target): CoreFigures {
     additionNs:
       target.additionLatencyNs?.value ??
       target.multiplyAddLatencyNs.value * (fused ? 1 : additionShare),
-    loopInstructions: engine ? 0.6 : 0.4,
-    setupInstructions: 1.5,
+    loopInstructions: (engine ? 0.6 : 0.4) * scalar,
+    setupInstructions: 1.5 * scalar,
     loopEndNs: 0.5,
     // Our own emitter inserts it into a register, an engine loads it into one.
     gatherInstructions: engine ? 1.8 : 2,
     // Engines load and spread an element by one instruction.
     splatInstructions: engine ? 0.1 : 0.5,
-    guardInstructions: engine ? 2 : 0.6,
+    guardInstructions: engine ? 2 : 0.6 * scalar,
     // Our own allocator loads an operand again; an engine stores it first.
     spillInstructions: engine ? 3.5 : 1.2,
     // An allocator of our own puts away what is not part of a chain.

@@ -30,6 +30,8 @@ export interface MemoryLevel {
 export interface CoreRates {
   /** Instructions of any kind per nanosecond. */
   readonly issuePerNs: Sourced;
+  /** Slots of it that an instruction on general registers takes, beside one on whole vectors; absent: one. */
+  readonly scalarSlots?: Sourced;
   /** Loads and stores of whole vectors, and loads that spread one element. */
   readonly loadsPerNs: Sourced;
   readonly storesPerNs: Sourced;
