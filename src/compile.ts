@@ -88,7 +88,7 @@ import {
   type Result,
 } from "./support/diagnostic.ts";
 import { type Allowance, allowing } from "./target/allowing.ts";
-import { costlyHalves, type Target } from "./target/target.ts";
+import { costlyHalves, halfFactors, type Target } from "./target/target.ts";
 
 export interface CompileOptions {
   readonly target: Target;
@@ -347,15 +347,12 @@ function prepareWide(
   readonly wide: readonly WideValue[];
 } {
   const model = prepareFor(source, target);
-  const {
-    model: widened,
-    isChanged,
-    wide,
-  } = keepWide(model, {
+  const kept = keepWide(model, {
     hasHalfUnits: target.capabilities.has("mma"),
     everywhere: target.capabilities.has(costlyHalves),
+    narrowFactors: target.capabilities.has(halfFactors),
   });
-  return { model: isChanged ? prepareFor(widened, target) : model, wide };
+  return { model: kept.isChanged ? prepareFor(kept.model, target) : model, wide: kept.wide };
 }
 
 /**

@@ -259,7 +259,9 @@ export class NestPricer {
       const count = this.#load(a, inner, context, step);
       const each = inner === still ? count : distinctElements(a, still);
       loaded += count;
-      if (laneOrder(a, laneOf) !== "uniform") weights += count;
+      const isUniform = laneOrder(a, laneOf) === "uniform";
+      if (!isUniform) weights += count;
+      if (a.widening > 0) step.arithmetic += count * (isUniform ? widenedScalar : a.widening);
       again += (copies * each - count) / Math.max(1, copies - 1);
       narrowest = Math.min(narrowest, each);
     }
@@ -381,6 +383,9 @@ export function chainNs(
   const links = (chain - additions) * c.latencyNs + additions * c.additionNs;
   return links + Math.min(chain, spills / 2) * c.reloadNs;
 }
+
+/** A float of 16 bits that all lanes read passes through a general register, where it is widened. */
+const widenedScalar = 3;
 
 interface LoadContext {
   readonly laneOf: number | undefined;

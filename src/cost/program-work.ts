@@ -390,7 +390,8 @@ class MixCounter {
         this.#arithmetic += isOfPairs(e.intrinsic) ? dotArithmetic(this.#options) * chunks : chunks;
         return;
       case "cast":
-        if (e.dtype !== "i16" || e.operand.kind !== "load") this.#arithmetic += chunks;
+        if (e.operand.dtype === "bf16") this.#arithmetic += 2 * chunks;
+        else if (e.dtype !== "i16" || e.operand.kind !== "load") this.#arithmetic += chunks;
         else this.#arithmetic += widenedLoadArithmetic(this.#options) * chunks;
         return;
       case "splat":

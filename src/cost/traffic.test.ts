@@ -14,7 +14,7 @@ function matrix(use: AccessFigures["use"], rows: number, columns: number): Acces
     open: false,
   });
   return {
-    ...{ tensor: "x", use, role: "input", bytes: 4, scattered: false, guarded: false },
+    ...{ tensor: "x", use, role: "input", bytes: 4, widening: 0, scattered: false, guarded: false },
     axes: [axis(rows, 0), axis(columns, 1)],
     strides: [columns, 1],
     guardLoops: [],

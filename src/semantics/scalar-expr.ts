@@ -186,6 +186,16 @@ export function bindArguments(expr: ScalarExpr, values: readonly ScalarExpr[]): 
 }
 
 /** Sum of the operators' costs, in fused multiply-adds. */
+/** Conversions of operands of half precision to single: loads do these, once for all points that use a vector. */
+export function widenedOperands(expr: ScalarExpr): number {
+  const { kind, dtype } = expr;
+  if (kind === "cast" && dtype === "f32" && expr.operand.kind === "argument") {
+    const { dtype: from } = expr.operand;
+    return from === "f16" || from === "bf16" ? 1 : 0;
+  }
+  return scalarOperands(expr).reduce((sum, operand) => sum + widenedOperands(operand), 0);
+}
+
 export function scalarCost(expr: ScalarExpr): number {
   const own = expr.kind === "apply" ? scalarOps[expr.op].cost : expr.kind === "cast" ? 1 : 0;
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarCost(operand), own);

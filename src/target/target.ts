@@ -85,6 +85,9 @@ export const halfLanes = "lanes.f16";
 /** Widening and rounding f16 and bf16 takes several instructions each: values are kept in f32. */
 export const costlyHalves = "costly.f16";
 
+/** But widening a vector of weights as it is loaded takes less than reading twice its bytes. */
+export const halfFactors = "factors.f16";
+
 export interface Target {
   readonly name: string;
   readonly summary: string;

@@ -8,7 +8,8 @@
  * exact as one of half operands. Where a conversion costs as much as the arithmetic (WebAssembly), all
  * values of half precision are kept wide, of both kinds, and weights are read so. Inputs and outputs of the
  * graph keep their type. In: a model of core ops; out: the same with conversions, and what would have left
- * its range, with the estimate.
+ * its range, with the estimate. Stored factors of products may stay half where loads widen them cheaply: memory
+ * is read half as much, and no value changes.
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { decodeTableOf } from "../../semantics/float-codec.ts";
@@ -41,14 +42,16 @@ export interface KeepWideOptions {
   readonly hasHalfUnits?: boolean;
   /** All values of half precision are kept wide. */
   readonly everywhere?: boolean;
+  /** But weights that are factors of products: they are widened where they are loaded. */
+  readonly narrowFactors?: boolean;
 }
 
-/** Elements of half weights up to which they are kept wide: half of what 32 bits can address. */
+/** Elements of half weights up to which they are made wide: half of what 32 bits can address. */
 const mostWideElements = 2 ** 29;
 
 export function keepWide(
   { graph, weights }: Model,
-  { hasHalfUnits = false, everywhere = false }: KeepWideOptions = {},
+  { hasHalfUnits = false, everywhere = false, narrowFactors = false }: KeepWideOptions = {},
 ): { readonly model: Model; readonly isChanged: boolean; readonly wide: readonly WideValue[] } {
   const halves = graph.values.filter((v) => isHalf(v.type.dtype));
   if (halves.length === 0) return { model: { graph, weights }, isChanged: false, wide: [] };
@@ -60,7 +63,8 @@ export function keepWide(
       return isF16 && magnitudeOf(ranges.get(id)!) > largestHalf;
     }),
   );
-  const isWhole = everywhere && halfWeightElements(graph) <= mostWideElements;
+  const factors = narrowFactors ? factorWeights(graph) : new Set<ValueId>();
+  const isWhole = everywhere && halfWeightElements(graph, factors) <= mostWideElements;
   const kept = isWhole
     ? new Set(
         widenable(graph).filter((id) => isHalf(graph.values[id]!.type.dtype) && !outputs.has(id)),
@@ -72,10 +76,11 @@ export function keepWide(
   const rebuilt = rebuildGraph(graph, {
     node: (site) => {
       if (site.old !== graph) return undefined;
-      return (hasHalfUnits && multiplyScaled(site, kept)) || widen(site, kept);
+      return (hasHalfUnits && multiplyScaled(site, kept)) || widen(site, kept, factors);
     },
     weight: (b, weight, old) => {
       if (!isWhole || old !== graph || outputs.has(weight.value)) return undefined;
+      if (factors.has(weight.value)) return undefined;
       return wideWeight(b, weight, { graph, widened });
     },
   });
@@ -104,8 +109,33 @@ function widenable(graph: Graph): readonly ValueId[] {
   return graph.nodes.flatMap((node) => (canWiden(node, graph) ? node.outputs : []));
 }
 
-function halfWeightElements(graph: Graph): number {
+/**
+ * Stored weights of half precision that are factors of products and nothing else, and along which the results
+ * lie: a vector of them is widened as a whole, once for all rows of a tile.
+ */
+function factorWeights(graph: Graph): ReadonlySet<ValueId> {
+  const stored = graph.weights.filter((w) => w.source.kind === "stored").map((w) => w.value);
+  const found = new Set(stored.filter((id) => isHalf(graph.values[id]!.type.dtype)));
+  for (const id of graph.outputs) found.delete(id);
+  for (const node of graph.nodes) {
+    for (const [i, id] of node.inputs.entries()) if (!liesAlong(node, i, graph)) found.delete(id);
+  }
+  return found;
+}
+
+/** Whether the results of a product lie along this factor, and the other is data. */
+function liesAlong(node: Node, factor: number, graph: Graph): boolean {
+  if (node.op !== "contract" || node.inputs[0] === node.inputs[1]) return false;
+  const { lhs, rhs, output } = node.attrs;
+  const { shape } = graph.values[node.outputs[0]!]!.type;
+  const last = output.findLast((_, axis) => constantValue(shape[axis]!) !== 1);
+  return last !== undefined && (factor === 0 ? lhs : rhs).includes(last);
+}
+
+/** Elements of weights of half precision but for those that stay so. */
+function halfWeightElements(graph: Graph, narrow: ReadonlySet<ValueId>): number {
   return graph.weights
+    .filter(({ value }) => !narrow.has(value))
     .map(({ value }) => graph.values[value]!.type)
     .filter(({ dtype }) => isHalf(dtype))
     .reduce((sum, type) => sum + (constantValue(elementsOf(type)) ?? Infinity), 0);
@@ -184,6 +214,7 @@ function scaled(
 function widen(
   { b, old, node, inputs }: RebuildSite,
   overflows: ReadonlySet<ValueId>,
+  factors: ReadonlySet<ValueId>,
 ): readonly ValueId[] | undefined {
   const typeOf = (id: ValueId) => old.values[id]!.type.dtype;
   const isWide = (i: number): boolean =>
@@ -202,9 +233,10 @@ function widen(
   }
   // A product of narrow operands with a wide sum is what matrix units compute.
   const staysNarrow = "accumulator" in node.attrs && !takesWide;
-  const operands = inputs.map((id, i) =>
-    isHalf(typeOf(node.inputs[i]!)) && !staysNarrow ? b.cast(id, "f32") : id,
-  );
+  const operands = inputs.map((id, i) => {
+    const isNarrow = staysNarrow || factors.has(node.inputs[i]!);
+    return isHalf(typeOf(node.inputs[i]!)) && !isNarrow ? b.cast(id, "f32") : id;
+  });
   const results = b.nodes(node.op, operands, wideAttributes(node) as never);
   return results.map((result, i) => {
     const id = node.outputs[i]!;

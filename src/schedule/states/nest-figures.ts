@@ -6,7 +6,7 @@
  * the same from its knobs).
  */
 import type { Access, Region, Statement, Write } from "../../region/nest.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
   constantValue,
   type IndexExpr,
@@ -20,6 +20,7 @@ import {
   scalarCost,
   scalarOperands,
   scalarOps,
+  widenedOperands,
 } from "../../semantics/scalar-expr.ts";
 import { type ScheduledMode, type ScheduledStatement, symbolRanges } from "../scheduled-region.ts";
 
@@ -38,6 +39,8 @@ export interface AccessFigures {
   readonly use: "read" | "finish" | "write";
   readonly role: string;
   readonly bytes: number;
+  /** Instructions that widen a vector of it, where its elements are floats of 16 bits. */
+  readonly widening: number;
   readonly axes: readonly AxisFigures[];
   /** Distance in elements of neighbours along each axis, row-major. */
   readonly strides: readonly number[];
@@ -62,7 +65,10 @@ export interface LoopShape {
 export interface NestFigures {
   readonly loops: readonly LoopShape[];
   readonly accesses: readonly AccessFigures[];
-  /** Arithmetic per point of the domain, in multiply-adds; what a fold combines is `combine`. */
+  /**
+   * Arithmetic per point of the domain, in multiply-adds; what a fold combines is `combine`, what loads widen
+   * `widening` of the access.
+   */
   readonly body: number;
   readonly combine: number;
   /** Arithmetic once per result. */
@@ -116,7 +122,7 @@ export function nestFigures(region: Region, statement: Statement): NestFigures {
       ...statement.finishReads.map(access("finish")),
       ...statement.writes.map(access("write")),
     ],
-    body: totalCost(body),
+    body: totalCost(body) - totalCost(body, widenedOperands),
     combine: totalCost(reduction?.monoid.combine ?? []),
     finish: totalCost(finish),
     bodyCalls: totalCost(body, callCost),
@@ -149,6 +155,9 @@ function upperEnd(extent: IndexExpr, ranges: IndexRanges): number {
   return Math.max(1, rangeOf(extent, ranges).max);
 }
 
+/** One conversion; bf16 is spread over words and moved up. */
+const widenings: Partial<Record<DType, number>> = { f16: 1, bf16: 2 };
+
 interface AccessContext {
   readonly region: Region;
   readonly ranges: IndexRanges;
@@ -178,6 +187,7 @@ function accessFigures(context: AccessContext, a: Access | Write): AccessFigures
     use,
     role,
     bytes: dtypes[dtype].bits / 8,
+    widening: widenings[dtype] ?? 0,
     axes,
     strides: axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1)),
     scattered,
