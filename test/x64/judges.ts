@@ -59,7 +59,9 @@ function assemble(texts: readonly string[]): (readonly number[] | undefined)[] {
     [
       ...["-triple=x86_64", "-mcpu=sapphirerapids", "-x86-asm-syntax=intel"],
       ...["-output-asm-variant=1", "--show-encoding"],
-      ...["-mattr=+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512vnni,+avx512bf16"],
+      ...[
+        "-mattr=+avx512f,+avx512bw,+avx512vl,+avx512dq,+avx512vnni,+avx512bf16,+avx512fp16,+amx-tile,+amx-int8,+amx-bf16",
+      ],
     ],
     `L0:\n${source}\n`,
   );

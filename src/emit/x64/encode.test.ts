@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { judgeInstructions, missingJudges } from "../../../test/x64/judges.ts";
 import { Rng } from "../../support/rng.ts";
+import { ConstantPool } from "./constant-pool.ts";
 import { encode } from "./encode.ts";
-import { gpr, type Instruction, memory, vec } from "./operand.ts";
+import { FunctionCode } from "./function-code.ts";
+import { link } from "./link.ts";
+import { gpr, type Instruction, type Label, memory, vec } from "./operand.ts";
 import { randomInstruction } from "./random-instruction.test-support.ts";
 import { instructionRows } from "./rows/instruction-row.ts";
 
@@ -30,6 +33,19 @@ describe("encoder", () => {
 
   it.skipIf(missing.length > 0)("agrees with llvm-mc and objdump on every form", () => {
     expect(judgeInstructions(drawn(1, 12))).toEqual([]);
+  });
+
+  it("knows what no machine has executed, and code with it is refused", () => {
+    const untried = instructionRows.filter((row) => !row.isExecuted).map((row) => row.name);
+    expect(untried).toEqual(expect.arrayContaining(["vfmadd231ph", "tdpbf16ps", "tileloadd"]));
+    let labels = 0;
+    const newLabel = (): Label => ({ kind: "label", id: labels++ });
+    const constants = new ConstantPool(newLabel());
+    const f = new FunctionCode("f", { constants, newLabel, reservedBytes: 0 });
+    f.emit("vaddph", vec(0, 512), vec(1, 512), vec(2, 512)).emit("ret");
+    expect(() => link([f], constants, { vectors: 32, vectorBits: 512 })).toThrow(
+      "no machine has executed vaddph zmm0, zmm1, zmm2",
+    );
   });
 
   const mutants: Record<string, (bytes: readonly number[], i: Instruction) => readonly number[]> = {

@@ -59,6 +59,7 @@ class InstructionEncoder {
       (slots.includes("I") ? this.#immediateBytes() : 0) + (slots.includes("S") ? 1 : 0);
     let fixup: Fixup | undefined;
     if (rm) fixup = this.#modrm(rm as Register | Memory, after);
+    else if (slots === "R") this.#bytes.push(0xc0 | (((this.#register("R")?.id ?? 0) & 7) << 3));
     this.#immediate();
     const target = this.#slot.get("D");
     if (target?.kind === "label") {

@@ -28,7 +28,7 @@ const parts: Readonly<Record<string, number>> = { v: 1, h: 2, q: 4, e: 8 };
 function matches(type: string, o: Operand, length: number, row: InstructionRow): boolean {
   switch (o.kind) {
     case "memory":
-      return type === "m";
+      return type === "m" || (type === "s" && o.index !== undefined);
     case "label":
       return type === "rel";
     case "immediate":
@@ -37,6 +37,7 @@ function matches(type: string, o: Operand, length: number, row: InstructionRow):
       break;
   }
   if (o.class === "mask") return type === "k";
+  if (o.class === "tile") return type === "t";
   if (o.class === "vec") {
     if (row.encoding === "vex" && o.id >= 16 && o.id < firstVirtual) return false;
     if (type === "x") return o.bits === 128;

@@ -14,6 +14,7 @@ import { encode, type Fixup } from "./encode.ts";
 import { type FunctionCode, stackPointer } from "./function-code.ts";
 import { type Instruction, immediate } from "./operand.ts";
 import { printInstruction } from "./print.ts";
+import { rowsOf } from "./rows/instruction-row.ts";
 
 /** A stretch of the code and what it was printed from. */
 export interface CodeRange {
@@ -147,6 +148,8 @@ class Linker {
   }
 
   #put(instruction: Instruction): void {
+    const isExecuted = rowsOf(instruction.op)[0]!.isExecuted;
+    invariant(isExecuted, () => `no machine has executed ${printInstruction(instruction)}`);
     const { bytes, fixup } = encode(instruction);
     if (fixup) this.#fixups.push({ ...fixup, base: this.#length });
     this.#listing.push([this.#length, instruction]);

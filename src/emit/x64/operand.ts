@@ -3,7 +3,7 @@
  * (`id` from `firstVirtual` on, until allocate.ts gives it one); `bits` says how much of it an
  * instruction sees. What an instruction means and how it is encoded is in the tables (rows/).
  */
-export type RegisterClass = "gpr" | "vec" | "mask";
+export type RegisterClass = "gpr" | "vec" | "mask" | "tile";
 export type RegisterBits = 8 | 16 | 32 | 64 | 128 | 256 | 512;
 
 export interface Register {
@@ -62,6 +62,11 @@ export function maskRegister(id: number): Register {
   return { kind: "register", class: "mask", id, bits: 64 };
 }
 
+/** A tile of AMX: up to 16 rows of 64 bytes. */
+export function tileRegister(id: number): Register {
+  return { kind: "register", class: "tile", id, bits: 512 };
+}
+
 /** The same register under another width. */
 export function sized(register: Register, bits: RegisterBits): Register {
   return register.bits === bits ? register : { ...register, bits };
@@ -82,6 +87,7 @@ const names8 = ["al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"];
 export function registerName({ class: kind, id, bits }: Register): string {
   if (id >= firstVirtual) return `%${id}.${bits}`;
   if (kind === "mask") return `k${id}`;
+  if (kind === "tile") return `tmm${id}`;
   if (kind === "vec") return `${bits === 512 ? "z" : bits === 256 ? "y" : "x"}mm${id}`;
   if (id >= 8) return `r${id}${bits === 64 ? "" : bits === 32 ? "d" : bits === 16 ? "w" : "b"}`;
   if (bits === 8) return names8[id]!;

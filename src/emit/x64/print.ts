@@ -48,7 +48,7 @@ function printMemory(
   const bytes = row && memoryBytesOf(row, length, wide ? 1 : 0);
   const element = row?.broadcastBytes ?? 0;
   const size = instruction.broadcast ? sizeNames[element] : sizeNames[bytes ?? 0];
-  const plain = row?.name === "lea";
+  const plain = row?.name === "lea" || row?.memory === undefined;
   const parts: string[] = [];
   if (m.label) parts.push("rip", labelName(m.label.id));
   if (m.base) parts.push(registerName(m.base));

@@ -9,6 +9,7 @@ import {
   maskRegister,
   type Operand,
   type RegisterBits,
+  tileRegister,
   vec,
 } from "./operand.ts";
 import type { InstructionRow } from "./rows/instruction-row.ts";
@@ -20,7 +21,10 @@ export function randomInstruction(row: InstructionRow, rng: Rng): Instruction {
   const types = row.types.map((alternatives) => rng.pick(alternatives));
   const broadcast = row.broadcastBytes > 0 && types.includes("m") && (rng.bits() & 1) === 1;
   const bytes = broadcast ? row.broadcastBytes : memoryBytesOf(row, length, wide ? 1 : 0);
-  const operands = types.map((type) => randomOperand(type, { row, length, wide, bytes }, rng));
+  const drawn = types.map((type) => randomOperand(type, { row, length, wide, bytes }, rng));
+  const tile = rng.integer(0, 7);
+  // No tile twice in one instruction.
+  const operands = drawn.map((o, i) => (types[i] === "t" ? tileRegister((tile + 3 * i) % 8) : o));
   const evex = row.encoding === "evex" && row.lengths.length > 0;
   const stores = types[0] === "m";
   const compares = types[0] === "k";
@@ -50,6 +54,8 @@ function randomOperand(type: string, shape: Shape, rng: Rng): Operand {
   const { row, length, wide } = shape;
   const registers = row.encoding === "evex" ? 32 : 16;
   if (type === "m") return randomMemory(shape.bytes, rng);
+  if (type === "s") return { ...randomMemory(1, rng), index: gpr(rng.pick([0, 3, 9, 14])) };
+  if (type === "t") return tileRegister(0);
   if (type === "k") return maskRegister(rng.integer(0, 7));
   if (type === "x") return vec(rng.integer(0, registers - 1), 128);
   if (type === "i8") return immediate(rng.integer(0, 127));

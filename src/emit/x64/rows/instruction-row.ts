@@ -1,7 +1,10 @@
 /** The lines of the instruction tables as values, found by name. */
 import { invariant } from "../../../support/invariant.ts";
 import { generalRowText } from "./general-rows.ts";
+import { unexecutedRowText } from "./unexecuted-rows.ts";
 import { vectorRowText } from "./vector-rows.ts";
+
+type OpcodeMap = 0 | 1 | 2 | 3 | 5 | 6;
 
 export interface InstructionRow {
   readonly name: string;
@@ -14,7 +17,7 @@ export interface InstructionRow {
   readonly types: readonly (readonly string[])[];
   readonly prefix: number;
   readonly lock: boolean;
-  readonly map: 0 | 1 | 2 | 3;
+  readonly map: OpcodeMap;
   /** undefined: the operand size decides (W*). */
   readonly w: 0 | 1 | undefined;
   readonly opcode: number;
@@ -30,12 +33,17 @@ export interface InstructionRow {
   readonly fixedLength: 0 | 1;
   /** What happens to the first operand. */
   readonly access: "write" | "readWrite" | "read";
+  /** A machine has run it; code with others is refused. */
+  readonly isExecuted: boolean;
 }
 
 const prefixes: Readonly<Record<string, number>> = { NP: 0, "66": 0x66, F3: 0xf3, F2: 0xf2, F0: 0 };
-const maps: Readonly<Record<string, 0 | 1 | 2 | 3>> = { "00": 0, "0F": 1, "38": 2, "3A": 3 };
+const maps: Readonly<Record<string, OpcodeMap>> = {
+  ...{ "00": 0, "0F": 1, "38": 2, "3A": 3 },
+  ...{ M5: 5, M6: 6 },
+};
 
-function parseLine(line: string): InstructionRow[] {
+function parseLine(line: string, isExecuted: boolean): InstructionRow[] {
   const [named, slots, types, encoding, code, opcode, memory, ...options] = line.split(" ");
   const [name, mnemonic] = named!.split("=");
   const [prefix, map, w] = code!.split(".");
@@ -66,6 +74,7 @@ function parseLine(line: string): InstructionRow[] {
     broadcastBytes: Number(part[2] ?? 0),
     fixedLength: options.includes("L1") ? 1 : 0,
     access: options.includes("rw") ? "readWrite" : options.includes("r") ? "read" : "write",
+    isExecuted,
   } as const;
   const wide = lengths?.slice(1).split(",").map(Number) ?? [128, 256, 512];
   const row = (kind: InstructionRow["encoding"], allowed: readonly number[]): InstructionRow => ({
@@ -83,10 +92,15 @@ function parseLine(line: string): InstructionRow[] {
 }
 
 /** Every form, in table order. */
-export const instructionRows: readonly InstructionRow[] = `${vectorRowText}\n${generalRowText}`
-  .split("\n")
-  .filter((line) => line !== "")
-  .flatMap(parseLine);
+export const instructionRows: readonly InstructionRow[] = [
+  ...parseRows(`${vectorRowText}\n${generalRowText}`, true),
+  ...parseRows(unexecutedRowText, false),
+];
+
+function parseRows(text: string, isExecuted: boolean): readonly InstructionRow[] {
+  const lines = text.split("\n").filter((line) => line !== "");
+  return lines.flatMap((line) => parseLine(line, isExecuted));
+}
 
 const byName = new Map<string, InstructionRow[]>();
 for (const row of instructionRows) {
