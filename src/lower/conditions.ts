@@ -8,13 +8,14 @@ import {
   add,
   ceilDiv,
   constantValue,
+  type IndexBindings,
   type IndexExpr,
   max,
+  mentionsVariable,
   min,
   mul,
   splitLinear,
   substitute,
-  variablesOf,
 } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf, simplify } from "../semantics/index-range.ts";
 
@@ -47,8 +48,7 @@ export function reduceConditions(
 }
 
 export function mentionsAny(condition: Condition, names: Iterable<string>): boolean {
-  const used = variablesOf(condition.expr);
-  for (const name of names) if (used.has(name)) return true;
+  for (const name of names) if (mentionsVariable(condition.expr, name)) return true;
   return false;
 }
 
@@ -114,7 +114,7 @@ function mostFavourable(expr: IndexExpr, inner: InnerLoops, except: string): Ind
 /** The conditions with variables replaced. */
 export function substituteConditions(
   conditions: readonly Condition[],
-  bindings: ReadonlyMap<string, IndexExpr | number>,
+  bindings: IndexBindings,
 ): readonly Condition[] {
   return conditions.map((c) => ({ kind: c.kind, expr: substitute(c.expr, bindings) }));
 }

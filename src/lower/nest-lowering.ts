@@ -23,7 +23,9 @@ import type { Condition } from "../semantics/condition.ts";
 import {
   constant,
   constantValue,
+  fromTerms,
   type IndexExpr,
+  mentionsVariable,
   substitute,
   variable,
 } from "../semantics/index-expr.ts";
@@ -92,6 +94,9 @@ export class NestLowering {
   readonly outsideParts: number;
   /** Called once per depth of outer loops; must call `proceed` exactly once. */
   interrupt?: (depth: number, place: Place, proceed: () => void) => void;
+  #laneRanges:
+    | { readonly lane: LaneLoop; readonly outside: IndexRanges; readonly ranges: IndexRanges }
+    | undefined;
 
   /** @param outsideParts reduce loops outside the parts of a sum; 0: it has no parts (long-sums.ts) */
   constructor(context: KernelContext, scheduled: ScheduledStatement, outsideParts = 0) {
@@ -412,17 +417,10 @@ export class NestLowering {
 
   /** The site of accesses at a place: original variables bound through the schedule. */
   site(place: Place, loops: ReadonlyMap<string, IndexExpr>, lane: LaneLoop | undefined): Site {
-    const bindings = new Map<string, IndexExpr>();
-    for (const [name, expr] of this.plan.scheduled.index) {
-      bindings.set(name, substitute(expr, loops));
-    }
-    const ranges = lane
-      ? new Map(place.ranges).set(lane.name, { min: 0, max: lane.lanes - 1 })
-      : place.ranges;
     const { operand } = this.context;
     return {
-      bindings,
-      ranges,
+      bindings: new LoopBindings(this.plan.scheduled.index, loops),
+      ranges: lane ? this.#rangesWith(lane, place.ranges) : place.ranges,
       lane,
       operand,
       assumed: place.assumed,
@@ -430,6 +428,15 @@ export class NestLowering {
       block: place.block,
       loops,
     };
+  }
+
+  /** The copies of a tile have the same. */
+  #rangesWith(lane: LaneLoop, outside: IndexRanges): IndexRanges {
+    const known = this.#laneRanges;
+    if (known?.lane === lane && known.outside === outside) return known.ranges;
+    const ranges = new Map(outside).set(lane.name, { min: 0, max: lane.lanes - 1 });
+    this.#laneRanges = { lane, outside, ranges };
+    return ranges;
   }
 
   /** Loads the index tensors of the statement as index variables around `fill`. */
@@ -440,7 +447,8 @@ export class NestLowering {
       return;
     }
     invariant(!site.lane, () => "indirect accesses run lane by lane");
-    const bindings = new Map(site.bindings);
+    const own = new Map<string, IndexExpr>();
+    const bindings = { get: (name: string) => own.get(name) ?? site.bindings.get(name) };
     const ranges = new Map(site.ranges);
     for (const { name, access, extent, wraps, range } of indirects) {
       const bound = { ...site, bindings, ranges };
@@ -448,7 +456,7 @@ export class NestLowering {
       const value = loadAccess(access, bound);
       const limit = simplify(substitute(extent, bindings), ranges);
       site.block.push({ kind: "letIndex", name: variableName, value, extent: limit, wraps, range });
-      bindings.set(name, variable(variableName));
+      own.set(name, variable(variableName));
       ranges.set(variableName, loopRange(limit, ranges));
     }
     fill({ ...site, bindings, ranges });
@@ -470,13 +478,34 @@ export class NestLowering {
   }
 }
 
+/** Variables of a statement at a place, each worked out once and when an access needs it. */
+class LoopBindings {
+  readonly #index: ReadonlyMap<string, IndexExpr>;
+  readonly #loops: ReadonlyMap<string, IndexExpr>;
+  readonly #known = new Map<string, IndexExpr>();
+
+  constructor(index: ReadonlyMap<string, IndexExpr>, loops: ReadonlyMap<string, IndexExpr>) {
+    this.#index = index;
+    this.#loops = loops;
+  }
+
+  get(name: string): IndexExpr | undefined {
+    const known = this.#known.get(name);
+    const expr = known ? undefined : this.#index.get(name);
+    if (!expr) return known;
+    const bound = substitute(expr, this.#loops);
+    this.#known.set(name, bound);
+    return bound;
+  }
+}
+
 /** Whether the condition fails from some value of `name` on. */
 function falls(c: Condition, name: string): boolean {
   const step = substitute(c.expr, new Map([[name, variable(name)]])).terms.find(
     (t) => t.key === name,
   );
   const elsewhere = c.expr.terms.some(
-    (t) => t.key !== name && mentionsAny({ kind: "zero", expr: { ...c.expr, terms: [t] } }, [name]),
+    (t) => t.key !== name && mentionsVariable(fromTerms(0, [t]), name),
   );
   return !elsewhere && step !== undefined && step.coefficient < 0;
 }

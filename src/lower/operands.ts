@@ -8,7 +8,14 @@ import type { Expr, Statement } from "../program/statement.ts";
 import type { Access, Write } from "../region/nest.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { type DType, zeroOf } from "../semantics/dtype.ts";
-import { type IndexExpr, splitLinear, sub, substitute } from "../semantics/index-expr.ts";
+import {
+  type IndexBindings,
+  type IndexExpr,
+  linearCoefficient,
+  splitLinear,
+  sub,
+  substitute,
+} from "../semantics/index-expr.ts";
 import { type IndexRanges, simplify } from "../semantics/index-range.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import { invariant, unreachable } from "../support/invariant.ts";
@@ -32,7 +39,7 @@ export interface LaneLoop {
 /** What the lowering of one access needs to know about its place. */
 export interface Site {
   /** Statement variables, in terms of the loops; unrolled loops are bound to constants. */
-  readonly bindings: ReadonlyMap<string, IndexExpr>;
+  readonly bindings: IndexBindings;
   /** The schedule's loops, in terms of program variables and constants. */
   readonly loops: ReadonlyMap<string, IndexExpr>;
   readonly ranges: IndexRanges;
@@ -100,7 +107,7 @@ export function laneStride(
   index: readonly IndexExpr[],
   lane: string,
 ): "uniform" | "contiguous" | undefined {
-  const linear = index.map((e) => splitLinear(e, lane)?.coefficient);
+  const linear = index.map((e) => linearCoefficient(e, lane));
   if (linear.every((c) => c === 0)) return "uniform";
   const outer = linear.slice(0, -1);
   return linear.at(-1) === 1 && outer.every((c) => c === 0) ? "contiguous" : undefined;

@@ -45,6 +45,5 @@ export function growthPerTrip(
 
 /** The sum of some terms and a constant. */
 export function sumOfTerms(terms: readonly ix.IndexTerm[], constant: number): ix.IndexExpr {
-  const parts = terms.map((t) => ({ constant: 0, terms: [t], key: "" }));
-  return ix.add(constant, ...parts);
+  return ix.fromTerms(constant, terms);
 }

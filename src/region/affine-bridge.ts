@@ -12,10 +12,10 @@ import * as affine from "../affine/index.ts";
 import type { Condition } from "../semantics/condition.ts";
 import {
   constantValue,
+  fromTerms,
   type IndexAtom,
   type IndexExpr,
   type IndexTerm,
-  toIndex,
   variablesOf,
 } from "../semantics/index-expr.ts";
 import { type IndexRange, rangeOf } from "../semantics/index-range.ts";
@@ -289,7 +289,7 @@ class Bridge {
 
   /** A parameter for a product or division of symbols; undefined when a loop takes part. */
   #opaqueParameter(term: IndexTerm): affine.Affine | undefined {
-    const expr = { ...toIndex(0), terms: [term], key: term.key };
+    const expr = fromTerms(0, [term]);
     if ([...variablesOf(expr)].some((name) => !this.#ranges.has(name))) return undefined;
     const known = this.#opaque.get(term.key);
     const name = `p$${this.#opaque.size}`;

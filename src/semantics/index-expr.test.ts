@@ -114,6 +114,27 @@ describe("index expressions", () => {
     );
   });
 
+  it("have the key of their terms however they were made", () => {
+    fc.assert(
+      fc.property(trees, trees, (outer, inner) => {
+        const expr = toExpr(outer);
+        const canonical = (e: index.IndexExpr) => {
+          expect(index.fromTerms(e.constant, [...e.terms].reverse())).toEqual(e);
+          expect(readIndexExpr(new TextReader(e.key)).key).toBe(e.key);
+        };
+        canonical(index.substitute(expr, new Map([["x", toExpr(inner)]])));
+        canonical(index.substitute(expr, new Map([["x", 3]])));
+        canonical(simplify(expr, new Map([["x", { min: 1, max: 1 }]])));
+        canonical(index.add(expr, 0));
+        expect(index.substitute(expr, new Map()).key).toBe(expr.key);
+        const linear = index.splitLinear(expr, "x");
+        expect(index.linearCoefficient(expr, "x")).toBe(linear?.coefficient);
+        if (linear) canonical(linear.rest);
+        expect(index.mentionsVariable(expr, "x")).toBe(index.variablesOf(expr).has("x"));
+      }),
+    );
+  });
+
   it("cancel, merge and divide exactly", () => {
     const n = index.variable("N");
     const w = index.variable("W");

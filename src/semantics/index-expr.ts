@@ -73,19 +73,22 @@ export function indexEquals(a: IndexLike, b: IndexLike): boolean {
 
 export function add(...parts: readonly IndexLike[]): IndexExpr {
   let total = 0;
-  const terms: IndexTerm[] = [];
-  let summands = 0;
+  let only: IndexExpr | undefined;
+  let terms: IndexTerm[] | undefined;
   for (const part of parts) {
     if (typeof part === "number") {
       total += part;
       continue;
     }
     total += part.constant;
-    if (part.terms.length > 0) summands++;
-    for (const term of part.terms) terms.push(term);
+    if (part.terms.length === 0) continue;
+    if (!only) only = part;
+    else terms = terms ? pushAll(terms, part.terms) : [...only.terms, ...part.terms];
   }
+  if (terms) return build(total, terms);
+  if (!only) return constant(total);
   // The terms of one summand are in order already.
-  return summands === 1 ? sumOf(total, terms) : build(total, terms);
+  return total === only.constant ? only : sumOf(total, only.terms);
 }
 
 export function negate(a: IndexLike): IndexExpr {
@@ -156,22 +159,66 @@ export function max(...parts: readonly IndexLike[]): IndexExpr {
   return extremum("max", parts);
 }
 
-/** Replaces variables; names absent from `bindings` stay. */
-export function substitute(expr: IndexExpr, bindings: ReadonlyMap<string, IndexLike>): IndexExpr {
-  const [first] = expr.terms;
-  if (!first) return expr;
-  if (expr.terms.length === 1 && expr.constant === 0) return substituteTerm(first, bindings);
-  const parts: IndexLike[] = [expr.constant];
-  for (const term of expr.terms) parts.push(substituteTerm(term, bindings));
-  return add(...parts);
+/** What takes the place of variables: a map, or what is worked out when it is asked for. */
+export interface IndexBindings {
+  readonly get: (name: string) => IndexLike | undefined;
 }
 
-function substituteTerm(
-  { coefficient, atoms }: IndexTerm,
-  bindings: ReadonlyMap<string, IndexLike>,
-): IndexExpr {
-  let product = constant(coefficient);
-  for (const atom of atoms) product = mulTwo(substituteAtom(atom, bindings), product);
+/** Replaces variables; names absent from `bindings` stay. */
+export function substitute(expr: IndexExpr, bindings: IndexBindings): IndexExpr {
+  const { terms } = expr;
+  const first = terms[0];
+  if (!first) return expr;
+  if (terms.length === 1 && expr.constant === 0) return substituteTerm(first, bindings);
+  let total = expr.constant;
+  let isSame = true;
+  const found: IndexTerm[] = [];
+  for (const term of terms) {
+    const atom = term.atoms.length === 1 ? term.atoms[0]! : undefined;
+    const bound =
+      atom?.kind === "variable" ? bindings.get(atom.name) : substituteTerm(term, bindings);
+    if (bound === undefined) {
+      found.push(term);
+      continue;
+    }
+    isSame = false;
+    const factor = atom?.kind === "variable" ? term.coefficient : 1;
+    if (typeof bound === "number") {
+      total += exactProduct(bound, factor);
+    } else {
+      total += exactProduct(bound.constant, factor);
+      pushScaled(found, bound.terms, factor);
+    }
+  }
+  return isSame ? expr : build(total, found);
+}
+
+/** Terms times a factor that is not zero. */
+function pushScaled(into: IndexTerm[], terms: readonly IndexTerm[], factor: number): void {
+  for (const term of terms) into.push(factor === 1 ? term : withCoefficient(term, factor));
+}
+
+function withCoefficient({ coefficient, atoms, key }: IndexTerm, factor: number): IndexTerm {
+  return { coefficient: coefficient * factor, atoms, key };
+}
+
+function pushAll(into: IndexTerm[], terms: readonly IndexTerm[]): IndexTerm[] {
+  for (const term of terms) into.push(term);
+  return into;
+}
+
+function exactProduct(value: number, factor: number): number {
+  const product = value * factor;
+  if (!Number.isSafeInteger(product)) overflow(`index constant ${product}`);
+  return product;
+}
+
+function substituteTerm({ coefficient, atoms }: IndexTerm, bindings: IndexBindings): IndexExpr {
+  let product = substituteAtom(atoms[0]!, bindings);
+  if (coefficient !== 1) product = scale(product, coefficient);
+  for (let i = 1; i < atoms.length; i++) {
+    product = mulTwo(substituteAtom(atoms[i]!, bindings), product);
+  }
   return product;
 }
 
@@ -217,14 +264,27 @@ export function splitLinear(
   expr: IndexExpr,
   name: string,
 ): { readonly coefficient: number; readonly rest: IndexExpr } | undefined {
+  const coefficient = linearCoefficient(expr, name);
+  if (coefficient === undefined) return undefined;
+  if (coefficient === 0) return { coefficient, rest: expr };
+  const rest = expr.terms.filter((term) => term.key !== name);
+  return { coefficient, rest: sumOf(expr.constant, rest) };
+}
+
+/** What `name` is multiplied by in an expression that is linear in it; 0 where it does not occur. */
+export function linearCoefficient(expr: IndexExpr, name: string): number | undefined {
   let coefficient = 0;
-  const rest: IndexTerm[] = [];
   for (const term of expr.terms) {
     if (term.key === name) coefficient = term.coefficient;
-    else if (term.atoms.some((a) => mentions(a, name))) return undefined;
-    else rest.push(term);
+    else if (mentionsIn(term, name)) return undefined;
   }
-  return { coefficient, rest: build(expr.constant, rest) };
+  return coefficient;
+}
+
+/** Whether a variable occurs in an expression. */
+export function mentionsVariable(expr: IndexExpr, name: string): boolean {
+  for (const term of expr.terms) if (mentionsIn(term, name)) return true;
+  return false;
 }
 
 /** Rebuilds an atom around new operands, simplifying as the constructors do. */
@@ -247,11 +307,15 @@ export function positiveMod(a: number, b: number): number {
   return a - b * Math.floor(a / b);
 }
 
-function mentions(atom: IndexAtom, name: string): boolean {
-  if (atom.kind === "variable") return atom.name === name;
-  return atomOperands(atom).some((part) =>
-    part.terms.some((term) => term.atoms.some((a) => mentions(a, name))),
-  );
+function mentionsIn({ atoms }: IndexTerm, name: string): boolean {
+  for (const atom of atoms) {
+    if (atom.kind === "variable") {
+      if (atom.name === name) return true;
+    } else {
+      for (const part of atomOperands(atom)) if (mentionsVariable(part, name)) return true;
+    }
+  }
+  return false;
 }
 
 function fromAtom(atom: IndexAtom): IndexExpr {
@@ -267,6 +331,11 @@ function divisionAtom(
   return fromAtom({ kind, numerator, denominator, key });
 }
 
+/** The sum of a constant and of terms in any order. */
+export function fromTerms(total: number, terms: readonly IndexTerm[]): IndexExpr {
+  return build(total, terms);
+}
+
 /** Sums, merges equal keys, drops zeros and sorts: the only place that makes an IndexExpr of terms. */
 function build(total: number, terms: readonly IndexTerm[]): IndexExpr {
   const merged: IndexTerm[] = [];
@@ -277,11 +346,12 @@ function build(total: number, terms: readonly IndexTerm[]): IndexExpr {
     while (at > 0 && merged[at - 1]!.key > term.key) at--;
     const seen = at > 0 ? merged[at - 1]! : undefined;
     if (seen?.key !== term.key) {
-      merged.splice(at, 0, term);
+      if (at === merged.length) merged.push(term);
+      else merged.splice(at, 0, term);
       zeros ||= term.coefficient === 0;
     } else {
       const coefficient = seen.coefficient + term.coefficient;
-      merged[at - 1] = { ...seen, coefficient };
+      merged[at - 1] = { coefficient, atoms: seen.atoms, key: seen.key };
       zeros ||= coefficient === 0;
     }
   }
@@ -331,7 +401,8 @@ function printSum(total: number, terms: readonly IndexTerm[]): string {
 function scale(a: IndexExpr, factor: number): IndexExpr {
   if (factor === 1) return a;
   if (factor === 0 || a.terms.length === 0) return constant(a.constant * factor + 0);
-  const terms = a.terms.map((t) => ({ ...t, coefficient: t.coefficient * factor }));
+  const terms: IndexTerm[] = [];
+  pushScaled(terms, a.terms, factor);
   return sumOf(a.constant * factor + 0, terms);
 }
 
@@ -356,11 +427,13 @@ function splitMultiples(e: IndexExpr, divisor: number): readonly [IndexExpr, Ind
   for (const term of e.terms) {
     const quotient = Math.floor(term.coefficient / divisor);
     const remainder = term.coefficient - quotient * divisor;
-    if (quotient !== 0) whole.push({ ...term, coefficient: quotient });
-    if (remainder !== 0) rest.push({ ...term, coefficient: remainder });
+    const { atoms, key } = term;
+    if (remainder === term.coefficient) rest.push(term);
+    else if (remainder !== 0) rest.push({ coefficient: remainder, atoms, key });
+    if (quotient !== 0) whole.push({ coefficient: quotient, atoms, key });
   }
   const wholeConstant = Math.floor(e.constant / divisor);
-  return [build(wholeConstant, whole), build(positiveMod(e.constant, divisor), rest)];
+  return [sumOf(wholeConstant, whole), sumOf(positiveMod(e.constant, divisor), rest)];
 }
 
 /** floor((g x + c) / (g d)) = floor((x + floor(c / g)) / d): divides by the common factor g. */
@@ -439,7 +512,7 @@ function sameExtremum(kind: "min" | "max", p: IndexExpr): readonly IndexExpr[] |
   return atom?.kind === kind ? atom.operands : undefined;
 }
 
-function substituteAtom(atom: IndexAtom, bindings: ReadonlyMap<string, IndexLike>): IndexExpr {
+function substituteAtom(atom: IndexAtom, bindings: IndexBindings): IndexExpr {
   if (atom.kind === "variable") {
     const bound = bindings.get(atom.name);
     return bound === undefined ? fromAtom(atom) : toIndex(bound);

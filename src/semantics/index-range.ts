@@ -31,11 +31,12 @@ const everything: IndexRange = { min: -Infinity, max: Infinity };
 export function rangeOf(expr: IndexExpr, ranges: IndexRanges): IndexRange {
   let min = expr.constant;
   let max = expr.constant;
-  for (const term of expr.terms) {
-    let product: IndexRange = { min: term.coefficient, max: term.coefficient };
-    for (const atom of term.atoms) product = multiply(product, rangeOfAtom(atom, ranges));
-    min += product.min;
-    max += product.max;
+  for (const { coefficient, atoms } of expr.terms) {
+    let product = rangeOfAtom(atoms[0]!, ranges);
+    for (let i = 1; i < atoms.length; i++)
+      product = multiply(product, rangeOfAtom(atoms[i]!, ranges));
+    min += coefficient * (coefficient > 0 ? product.min : product.max);
+    max += coefficient * (coefficient > 0 ? product.max : product.min);
   }
   return { min, max };
 }
@@ -52,11 +53,24 @@ export function provesLess(a: IndexLike, b: IndexLike, ranges: IndexRanges): boo
 
 /** Drops divisions, remainders, minima and maxima that the ranges decide. */
 export function simplify(expr: IndexExpr, ranges: IndexRanges): IndexExpr {
+  if (isSimple(expr, ranges)) return expr;
   const parts: IndexLike[] = [expr.constant];
   for (const term of expr.terms) {
     parts.push(mul(term.coefficient, ...term.atoms.map((a) => simplifyAtom(a, ranges))));
   }
   return add(...parts);
+}
+
+/** Whether there is nothing that ranges could decide. */
+function isSimple({ terms }: IndexExpr, ranges: IndexRanges): boolean {
+  for (const { atoms } of terms) {
+    for (const atom of atoms) {
+      if (atom.kind !== "variable") return false;
+      const range = ranges.get(atom.name);
+      if (range && range.min === range.max) return false;
+    }
+  }
+  return true;
 }
 
 function simplifyAtom(atom: IndexAtom, ranges: IndexRanges): IndexExpr {

@@ -9,6 +9,7 @@ import {
   atomOperands,
   constant,
   constantValue,
+  fromTerms,
   type IndexExpr,
   mod,
   splitLinear,
@@ -256,7 +257,7 @@ function remainderPeriod(e: IndexExpr, divisor: number, name: string): number | 
         ? divisor / gcd(term.coefficient, divisor)
         : alone && atom!.kind === "floorDiv"
           ? quotientPeriod(term, divisor, name)
-          : periodOf({ ...e, constant: 0, terms: [term] }, name);
+          : periodOf(fromTerms(0, [term]), name);
     if (steps === undefined) return undefined;
     period = lcm(period, steps);
   }
