@@ -15,7 +15,7 @@ import { parseSchedule } from "../schedule/directive-text.ts";
 import { storageBytes } from "../semantics/dtype.ts";
 import { constantValue } from "../semantics/index-expr.ts";
 import { elementCount } from "../semantics/shape.ts";
-import { type Tensor, tensorFromBytes } from "../semantics/tensor.ts";
+import { type Tensor, tensorOnBytes } from "../semantics/tensor.ts";
 import {
   attempt,
   type Diagnostic,
@@ -141,7 +141,7 @@ export function readWeights(
         },
       );
     }
-    read.set(source.key, () => tensorFromBytes(dtype, extents, found.bytes));
+    read.set(source.key, () => tensorOnBytes(dtype, extents, found.bytes));
   }
   return {
     read(key) {

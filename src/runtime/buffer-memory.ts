@@ -2,6 +2,8 @@
 export interface BufferMemory {
   /** Puts `bytes` at the buffer's beginning. */
   write(buffer: string, bytes: Uint8Array): void;
+  /** Has `put` write all bytes of the buffer, which hold anything before; it is called before this returns. */
+  compose(buffer: string, put: (bytes: Uint8Array) => void): void;
   /** A copy of the first `count` bytes. */
   read(buffer: string, count: number): Uint8Array<ArrayBuffer>;
   /** The same value in every byte. */
@@ -24,6 +26,7 @@ export function readableViews(bytes: (buffer: string) => Uint8Array): {
 export function memoryOfViews(bytes: (buffer: string) => Uint8Array): BufferMemory {
   return {
     write: (buffer, given) => bytes(buffer).set(given),
+    compose: (buffer, put) => put(bytes(buffer)),
     read: (buffer, count) => Uint8Array.from(bytes(buffer).subarray(0, count)),
     fill: (buffer, value) => void bytes(buffer).fill(value),
     copy: (from, to) => bytes(to).set(bytes(from)),

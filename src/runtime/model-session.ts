@@ -8,7 +8,7 @@
 import type { Buffer, Program, Task } from "../program/program.ts";
 import { type DType, storageBytes } from "../semantics/dtype.ts";
 import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
-import { packTensor } from "../semantics/layout.ts";
+import { packInto } from "../semantics/layout.ts";
 import { elementCount } from "../semantics/shape.ts";
 import { type Tensor, tensorBytes, tensorFromBytes } from "../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
@@ -28,6 +28,8 @@ export interface ProgramStep {
 export interface ProgramInstance {
   /** Buffers of scope memory, each at its capacity. */
   readonly memory: BufferMemory;
+  /** Its code does so itself: weights may keep theirs. */
+  readonly countsSubnormalsAsZero?: true;
   /** Writes the parameters of the next run without running. */
   bind(parameters: ParameterValues): Result<void>;
   /** Runs on this thread and its helpers; blocks. */
@@ -91,10 +93,12 @@ export class ModelSession {
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
     this.resetStates();
-    for (const b of this.#owners("weight")) {
-      const tensor = withoutSubnormals(options.weight(b.source!));
-      const stored = b.layout ? packTensor(tensor, b.layout) : tensor;
-      this.#instance.memory.write(b.name, tensorBytes(stored));
+    const { memory, countsSubnormalsAsZero } = instance;
+    for (const { name, source, layout } of this.#owners("weight")) {
+      const given = options.weight(source!);
+      const tensor = countsSubnormalsAsZero ? given : withoutSubnormals(given);
+      if (layout) memory.compose(name, (bytes) => packInto(bytes, tensor, layout));
+      else memory.write(name, tensorBytes(tensor));
     }
   }
 

@@ -3,7 +3,7 @@ import { Rng } from "../support/rng.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { constant, evaluate, type IndexExpr, positiveMod } from "./index-expr.ts";
 import { readIndexExpr } from "./index-text.ts";
-import { composeLayouts, type LayoutMap, layoutFault, packTensor } from "./layout.ts";
+import { composeLayouts, type LayoutMap, layoutFault, packInto, packTensor } from "./layout.ts";
 
 const expr = (text: string): IndexExpr => readIndexExpr(new TextReader(text));
 
@@ -132,6 +132,48 @@ describe("packTensor", () => {
       if (value === 0) zeros++;
     });
     expect(zeros).toBe(6);
+  });
+
+  it("finds rows that run against, across and along the stored ones, inside and at the edges", () => {
+    // Rows along, with an edge block; rows across; rows that jump; one that is turned.
+    const maps = [
+      layout([3, 7, 5], ["p1", "5*p0 + p2"], ["floorDiv(l1, 5)", "l0", "mod(l1, 5)"]),
+      layout([2, 12, 4], ["4*p0 + p2", "p1"], ["floorDiv(l0, 4)", "l1", "mod(l0, 4)"]),
+      layout([7, 2, 6], ["p0", "p1 + 2*p2"], ["l0", "mod(l1, 2)", "floorDiv(l1, 2)"]),
+      layout([12, 7], ["6 - p1", "p0"], ["l1", "6 - l0"]),
+    ];
+    const types = [Float32Array, Int8Array, BigInt64Array] as const;
+    for (const map of maps) {
+      const [rows, columns] = [7, 12];
+      const stored = map.shape.map((e) => e.constant);
+      const expected = new Array<number>(stored.reduce((a, b) => a * b, 1)).fill(0);
+      for (let at = 0; at < expected.length; at++) {
+        let rest = at;
+        const position = new Map<string, number>();
+        for (let axis = stored.length - 1; axis >= 0; axis--) {
+          position.set(`p${axis}`, rest % stored[axis]!);
+          rest = Math.floor(rest / stored[axis]!);
+        }
+        const [row, column] = map.logical.map((e) => evaluate(e, position)) as [number, number];
+        const isInside = row >= 0 && row < rows && column >= 0 && column < columns;
+        if (isInside) expected[at] = row * columns + column + 1;
+      }
+      for (const type of types) {
+        const data = new type(rows * columns);
+        for (let i = 0; i < data.length; i++) {
+          data[i] = type === BigInt64Array ? BigInt(i + 1) : i + 1;
+        }
+        const dtype = type === Float32Array ? "f32" : type === Int8Array ? "i8" : "i64";
+        const tensor = { dtype, shape: [rows, columns], data } as const;
+        expect([...packTensor(tensor, map).data].map(Number)).toEqual(expected);
+        // What was there before is written over, zeros between the elements too.
+        const bytes = new Uint8Array(expected.length * data.BYTES_PER_ELEMENT + 8).fill(0xff);
+        packInto(bytes, tensor, map);
+        const found = new type(bytes.buffer, 0, expected.length);
+        expect([...found].map(Number)).toEqual(expected);
+        expect([...bytes.slice(-8)]).toEqual(new Array(8).fill(0xff));
+      }
+    }
   });
 });
 

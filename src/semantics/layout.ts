@@ -96,13 +96,30 @@ export function composeLayouts(first: LayoutMap, second: LayoutMap): LayoutMap {
 
 /** Stored elements of `tensor` under a layout of constant shape; whole bytes per element only. */
 export function packTensor(tensor: Tensor, layout: LayoutMap): Tensor {
-  const none = new Map<string, number>();
-  const shape = layout.shape.map((s) => evaluate(s, none));
+  const shape = storedShape(layout);
   const count = shape.reduce((a, b) => a * b, 1);
   const make = tensor.data.constructor as new (n: number) => typeof tensor.data;
   const data = new make(count);
   new PackedRows(layout, shape, tensor.shape).copy(tensor.data, data);
   return { dtype: tensor.dtype, shape, data };
+}
+
+/** The same into the first bytes of `to`, where its elements may begin. */
+export function packInto(to: Uint8Array, tensor: Tensor, layout: LayoutMap): void {
+  const { data } = tensor;
+  const shape = storedShape(layout);
+  const count = shape.reduce((a, b) => a * b, 1);
+  invariant(
+    to.byteLength >= count * data.BYTES_PER_ELEMENT,
+    () => `${to.byteLength} bytes do not hold ${count} elements`,
+  );
+  const make = data.constructor as new (b: ArrayBufferLike, at: number, n: number) => typeof data;
+  new PackedRows(layout, shape, tensor.shape).copy(data, new make(to.buffer, to.byteOffset, count));
+}
+
+function storedShape(layout: LayoutMap): readonly number[] {
+  const none = new Map<string, number>();
+  return layout.shape.map((s) => evaluate(s, none));
 }
 
 type Elements = Tensor["data"];
@@ -114,49 +131,97 @@ interface PackedIndex {
   readonly extent: number;
   /** Elements from one index to the next. */
   readonly stride: number;
+  /** The least and the most that positions along a stored row add. */
+  readonly least: number;
+  readonly most: number;
 }
 
-/** Stored rows, the runs of positions along the last stored axis: what the other axes add is found once a row. */
+/**
+ * Stored rows, the runs of positions along the last stored axis: what the other axes add is found once a row. Rows that
+ * are inside as a whole, most of all, are sums of a table for each stored axis.
+ */
 class PackedRows {
+  readonly #axes: readonly PackedIndex[];
   readonly #still: readonly PackedIndex[];
   readonly #moving: readonly PackedIndex[];
   /** Extents of the stored axes but the last. */
   readonly #outer: readonly number[];
   /** Where the elements of a row are in the logical tensor; no number for those outside. */
   readonly #offsets: Float64Array;
+  /** Where the elements of a row inside are, from the row's own place. */
+  readonly #steps: Int32Array;
+  /** Whether that is one after the other. */
+  readonly #isRun: boolean;
 
   constructor(layout: LayoutMap, stored: readonly number[], logical: readonly number[]) {
     this.#outer = stored.slice(0, -1);
     this.#offsets = new Float64Array(stored.at(-1) ?? 1);
-    const axes = layout.logical.map((e, axis) => ({
-      tables: positionTables(e, stored),
-      constant: e.constant,
-      extent: logical[axis]!,
-      stride: logical.slice(axis + 1).reduce((a, b) => a * b, 1),
-    }));
+    const axes = layout.logical.map((e, axis): PackedIndex => {
+      const tables = positionTables(e, stored);
+      const along = tables.at(-1) ?? Float64Array.of(0);
+      const first = along[0] ?? 0;
+      return {
+        tables,
+        constant: e.constant,
+        extent: logical[axis]!,
+        stride: logical.slice(axis + 1).reduce((a, b) => a * b, 1),
+        least: along.reduce((a, b) => Math.min(a, b), first),
+        most: along.reduce((a, b) => Math.max(a, b), first),
+      };
+    });
     const moves = ({ tables }: PackedIndex): boolean =>
       tables.at(-1)?.some((s) => s !== 0) ?? false;
+    this.#axes = axes;
     this.#moving = axes.filter(moves);
     this.#still = axes.filter((axis) => !moves(axis));
+    this.#steps = Int32Array.from(this.#offsets, (_, i) =>
+      this.#moving.reduce((sum, { tables, stride }) => sum + tables.at(-1)![i]! * stride, 0),
+    );
+    this.#isRun = this.#steps.every((step, i) => step === i);
   }
 
-  /** Writes every element that is stored to `to`, which holds zeros. */
+  /** Writes all of `to`: every element that is stored, and zeros between them. */
   copy(from: Elements, to: Elements): void {
     const outer = this.#outer;
-    const offsets = this.#offsets;
+    const width = this.#offsets.length;
     const at = new Array<number>(outer.length).fill(0);
-    for (let start = 0; start < to.length; start += offsets.length) {
-      if (this.#locate(at)) {
-        for (let i = 0; i < offsets.length; i++) {
-          const offset = offsets[i]!;
-          if (offset >= 0) to[start + i] = from[offset]!;
-        }
+    for (let start = 0; start < to.length; start += width) {
+      const place = this.#placeInside(at);
+      if (place >= 0) this.#copyInside(from, place, to, start);
+      else {
+        zeroRange(to, start, start + width);
+        if (this.#locate(at)) this.#copyLocated(from, to, start);
       }
       for (let axis = outer.length - 1; axis >= 0; axis--) {
         at[axis] = at[axis]! + 1;
         if (at[axis]! < outer[axis]!) break;
         at[axis] = 0;
       }
+    }
+  }
+
+  /** Where the row at these positions begins; below zero where it is not inside as a whole. */
+  #placeInside(at: readonly number[]): number {
+    let place = 0;
+    for (const axis of this.#axes) {
+      const index = indexAt(axis, at);
+      if (index + axis.least < 0 || index + axis.most >= axis.extent) return -1;
+      place += index * axis.stride;
+    }
+    return place;
+  }
+
+  #copyInside(from: Elements, place: number, to: Elements, start: number): void {
+    const steps = this.#steps;
+    if (this.#isRun) for (let i = 0; i < steps.length; i++) to[start + i] = from[place + i]!;
+    else for (let i = 0; i < steps.length; i++) to[start + i] = from[place + steps[i]!]!;
+  }
+
+  #copyLocated(from: Elements, to: Elements, start: number): void {
+    const offsets = this.#offsets;
+    for (let i = 0; i < offsets.length; i++) {
+      const offset = offsets[i]!;
+      if (offset >= 0) to[start + i] = from[offset]!;
     }
   }
 
@@ -181,6 +246,11 @@ class PackedRows {
     }
     return true;
   }
+}
+
+function zeroRange(data: Elements, start: number, end: number): void {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) data.fill(0n, start, end);
+  else data.fill(0, start, end);
 }
 
 function indexAt({ constant, tables }: PackedIndex, at: readonly number[]): number {

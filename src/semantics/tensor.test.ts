@@ -20,6 +20,7 @@ import {
   refTensorsEqual,
   tensorBytes,
   tensorFromBytes,
+  tensorOnBytes,
   toRef,
 } from "./tensor.ts";
 
@@ -36,6 +37,20 @@ describe.each(allDTypes)("storage of %s", (dtype) => {
     expect(refTensorsEqual(toRef(fromRef(ref)), ref)).toBe(true);
     if (dtypes[dtype].kind === "float") return; // NaN payloads are not kept
     expect(tensorBytes(fromRef(ref))).toEqual(bytes);
+  });
+
+  it("is read on the bytes themselves where it may begin there", () => {
+    const shape = [16];
+    const size = storageBytes(dtype, 16);
+    const memory = new Uint8Array(size + 16).map((_, i) => i & 1);
+    const { BYTES_PER_ELEMENT: step } = makeTensor(dtype, [1]).data;
+    for (const at of [0, step, 1]) {
+      const bytes = memory.subarray(at, at + size);
+      const found = tensorOnBytes(dtype, shape, bytes);
+      expect(tensorBytes(found)).toEqual(bytes);
+      expect(found.data.buffer === memory.buffer).toBe(at % step === 0);
+    }
+    expect(() => tensorOnBytes(dtype, [17 * 8], memory.subarray(0, size))).toThrow(/needs/);
   });
 
   it("fills with values on the grid, the same for the same seed", () => {

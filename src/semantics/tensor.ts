@@ -41,7 +41,11 @@ export interface RefTensor {
   readonly data: RefData;
 }
 
-type StorageConstructor = new (length: number) => TensorData;
+interface StorageConstructor {
+  readonly BYTES_PER_ELEMENT: number;
+  new (length: number): TensorData;
+  new (buffer: ArrayBufferLike, byteOffset: number, length: number): TensorData;
+}
 
 const storageConstructors: Readonly<Record<DType, StorageConstructor>> = {
   f64: Float64Array,
@@ -89,6 +93,19 @@ export function tensorFromBytes(dtype: DType, shape: Shape, bytes: Uint8Array): 
   );
   tensorBytes(tensor).set(bytes);
   return tensor;
+}
+
+/** The same on the bytes themselves where its elements may begin there, for readers that change nothing. */
+export function tensorOnBytes(dtype: DType, shape: Shape, bytes: Uint8Array): Tensor {
+  const make = storageConstructors[dtype];
+  const size = make.BYTES_PER_ELEMENT;
+  if (bytes.byteOffset % size !== 0) return tensorFromBytes(dtype, shape, bytes);
+  const count = storageBytes(dtype, elementCount(shape)) / size;
+  invariant(
+    count * size === bytes.byteLength,
+    () => `${dtype}[${shape}] needs ${count * size} bytes, got ${bytes.byteLength}`,
+  );
+  return { dtype, shape, data: new make(bytes.buffer, bytes.byteOffset, count) };
 }
 
 /** The bytes of a tensor's storage (a view, not a copy). */

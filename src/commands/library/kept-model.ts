@@ -20,7 +20,7 @@ import {
   outlineOf,
 } from "../../runtime/kept-program.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
-import { type Tensor, tensorFromBytes } from "../../semantics/tensor.ts";
+import { type Tensor, tensorOnBytes } from "../../semantics/tensor.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { build } from "../version.ts";
@@ -67,7 +67,7 @@ export function readerOfKept(kept: KeptModel, container: Container): (name: stri
     invariant(weight, () => `no weight ${name}`);
     if (weight.kind === "inline") return weight.tensor;
     const { dtype, shape, tensor } = weight;
-    return tensorFromBytes(dtype, shape, container.tensors.get(tensor)!.bytes);
+    return tensorOnBytes(dtype, shape, container.tensors.get(tensor)!.bytes);
   };
 }
 

@@ -74,6 +74,12 @@ export class ProgramMemory implements BufferMemory {
     }
   }
 
+  compose(name: string, put: (bytes: Uint8Array) => void): void {
+    const bytes = new Uint8Array(capacityBytes(this.#program, this.#buffer(name)));
+    put(bytes);
+    this.write(name, bytes);
+  }
+
   write(name: string, bytes: Uint8Array): void {
     if (this.#buffer(name).kind === "input") this.#staged.get(name)!.bytes.set(bytes);
     else this.#device.upload(this.addressOf(name), bytes);

@@ -131,6 +131,8 @@ interface Loaded {
 
 export class NativeInstance implements ProgramInstance {
   readonly memory = memoryOfViews((name) => this.bytes(name));
+  /** FTZ and DAZ are set while it runs. */
+  readonly countsSubnormalsAsZero = true;
   readonly #parts: InstanceParts;
   readonly #buffers: ReadonlyMap<string, Buffer>;
   readonly #bases: ReadonlyMap<string, bigint>;
