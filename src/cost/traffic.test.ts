@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import type { AccessFigures, LoopFigures } from "../schedule/states/nest-figures.ts";
+import {
+  type AccessFigures,
+  type LoopFigures,
+  packedAccess,
+} from "../schedule/states/nest-figures.ts";
 import { targets } from "../target/index.ts";
 import { type LevelTraffic, Traffic } from "./traffic.ts";
 
@@ -11,6 +15,7 @@ function matrix(use: AccessFigures["use"], rows: number, columns: number): Acces
     extent,
     steps: Float64Array.from([0, 1], (l) => (l === loop ? 1 : 0)),
     divisor: 1,
+    wraps: false,
     open: false,
   });
   return {
@@ -104,4 +109,24 @@ test("runs that lie apart are waited for, unless a cache comes to hold what lies
     new Traffic([access], extentsOf(access), target).of(loops(rows))[0]!.scattered;
   // 16 rows are 16 KiB, 256 of them more than the nearest cache holds.
   expect(near(256)).toBeGreaterThan(10 * near(16));
+});
+
+test("panels are read from end to end, however many vectors wide", () => {
+  // 2 MiB in panels of 32 columns, one behind the other; all of it again in each trip outside.
+  const whole = matrix("read", 2048, 256);
+  const panels = packedAccess(whole, { tensor: "x", axis: 1, width: 32 });
+  const loops: readonly LoopFigures[] = [
+    { origin: 1, unit: 32, trips: 8, mode: "serial" },
+    { origin: 0, unit: 2, trips: 1024, mode: "serial" },
+    { origin: 0, unit: 1, trips: 2, mode: "unroll" },
+    { origin: 1, unit: 8, trips: 4, mode: "unroll" },
+    { origin: 1, unit: 1, trips: 8, mode: "vector" },
+  ];
+  const behind = (access: AccessFigures): readonly LevelTraffic[] =>
+    new Traffic([access], extentsOf(whole), target).of(loops);
+  for (const [level, { bytes, scattered }] of behind(panels).entries()) {
+    expect(scattered).toBe(0);
+    expect(bytes).toBe(behind(whole)[level]!.bytes);
+  }
+  expect(behind(whole)[0]!.scattered).toBeGreaterThan(0);
 });

@@ -32,6 +32,9 @@ const pageBytes = 4096;
 /** Steps whose multiples meet so few sets that what is fetched ahead is lost before it is read. */
 const crowdedStepBytes = 1024;
 
+/** A whole number that is a sum of fractions may come out lower. */
+const roundings = 1e-9;
+
 /** Traffic of one set of accesses under any loops: what does not hang on the loops is found once. */
 export class Traffic {
   readonly #tracks: readonly AccessTrack[];
@@ -131,8 +134,9 @@ class AccessTrack {
   crowded = 0;
   readonly #bytes: number;
   readonly #footprint: GrowingFootprint;
-  /** Bytes that an iteration of each loop of the statement moves it. */
-  readonly #moves: readonly number[];
+  readonly #access: AccessFigures;
+  /** Whether an iteration of each loop of the statement moves it. */
+  readonly #moves: readonly boolean[];
   /** By depth: bytes that are read one after the other, and what all longer steps are multiples of. */
   readonly #runs: number[] = [];
   readonly #jumps: number[] = [];
@@ -144,14 +148,11 @@ class AccessTrack {
     this.isWrite = a.use === "write";
     this.#bytes = a.bytes;
     this.#footprint = new GrowingFootprint(a);
+    this.#access = a;
     const loops = a.axes[0]?.steps.length ?? 0;
-    this.#moves = Array.from({ length: loops }, (_, loop) => {
-      let move = 0;
-      for (const [i, x] of a.axes.entries()) {
-        move += Math.abs(x.steps[loop]!) * a.strides[i]! * a.bytes;
-      }
-      return move;
-    });
+    this.#moves = Array.from({ length: loops }, (_, loop) =>
+      a.axes.some((x) => x.steps[loop] !== 0),
+    );
   }
 
   follow(running: readonly LoopFigures[], still: readonly LoopFigures[]): void {
@@ -207,8 +208,17 @@ class AccessTrack {
     this.#jumps[depth] = jump;
   }
 
+  /** Bytes that a trip moves it: within a block as long as it stays there, by whole blocks beyond. */
   #stepOf({ origin, unit }: LoopFigures): number {
-    return Math.round((this.#moves[origin] ?? 0) * unit);
+    const { axes, strides, bytes } = this.#access;
+    let elements = 0;
+    for (let i = 0; i < axes.length; i++) {
+      const { extent, steps, divisor, wraps } = axes[i]!;
+      const step = Math.abs(steps[origin]!) * unit;
+      if (wraps) elements += (step % extent) * strides[i]!;
+      else elements += (divisor === 1 ? step : Math.trunc(step + roundings)) * strides[i]!;
+    }
+    return Math.round(elements * bytes);
   }
 
   /** The greatest common divisor of long steps, with this one. */

@@ -30,6 +30,8 @@ export interface AxisFigures {
   readonly steps: Float64Array;
   /** Steps are fractions of this: the index is the whole part of what they add up to. */
   readonly divisor: number;
+  /** It is a place in a block, which begins anew where the block ends. */
+  readonly wraps: boolean;
   /** The distance of neighbours along it is known only when the program runs. */
   readonly open: boolean;
 }
@@ -180,7 +182,7 @@ function accessFigures(context: AccessContext, a: Access | Write): AccessFigures
       return linear?.coefficient ?? 0;
     });
     const open = shape.slice(axis + 1).some((e) => constantValue(e) === undefined);
-    return { extent: upperEnd(shape[axis]!, ranges), steps, divisor: 1, open };
+    return { extent: upperEnd(shape[axis]!, ranges), steps, divisor: 1, wraps: false, open };
   });
   return {
     tensor: a.tensor,
@@ -259,8 +261,8 @@ export function packedAccess(whole: AccessFigures, by: PackedAxis): AccessFigure
   const a = depth === undefined ? whole : groupedAccess(whole, depth);
   const cut = a.axes[axis]!;
   const steps = cut.steps.map((s) => s / width);
-  const panels = { extent: Math.ceil(cut.extent / width), steps, divisor: width, open: false };
-  const block = { extent: width, steps: cut.steps, divisor: 1, open: false };
+  const panels = { extent: Math.ceil(cut.extent / width), steps, divisor: width, wraps: false, open: false };
+  const block = { extent: width, steps: cut.steps, divisor: 1, wraps: true, open: false };
   const axes = [panels, ...a.axes.filter((_, i) => i !== axis), block];
   const strides = axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1));
   return { ...a, axes, strides };
