@@ -83,7 +83,9 @@ async function runCase(
         ...(rest && { rest }),
       }),
     );
-    return "ratio" in row && contest.beside ? { ...row, beside: contest.beside } : row;
+    if (!("ratio" in row && contest.beside)) return row;
+    const { beside } = contest;
+    return { ...row, beside: typeof beside === "function" ? beside(row.ours) : beside };
   } finally {
     await contest.close();
   }

@@ -17,6 +17,8 @@ import {
 } from "../../src/runtime/measure/statistics.ts";
 import { Rng } from "../../src/support/rng.ts";
 
+export type Beside = Readonly<Record<string, number | string>>;
+
 /** Both sides, loaded and ready. */
 export interface Contest {
   /** Draws new inputs for both sides. Not timed. */
@@ -32,8 +34,8 @@ export interface Contest {
   readonly floorNs?: { readonly ours?: number; readonly peer?: number };
   /** Both sides are one program, by its text: it is timed once, and neither can be the faster. */
   readonly isOneProgram?: boolean;
-  /** Shown behind the times. */
-  readonly beside?: Readonly<Record<string, number | string>>;
+  /** Shown behind the times; what hangs on them is made of our median, behind the last round. */
+  readonly beside?: Beside | ((oursNs: number) => Beside);
   close(): Promise<void>;
 }
 

@@ -6,7 +6,7 @@
 import { DiagnosticError } from "../../src/support/diagnostic.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { Rng } from "../../src/support/rng.ts";
-import type { Contest } from "../measure/contest.ts";
+import type { Beside, Contest } from "../measure/contest.ts";
 import { fetchModel } from "../models/fetch.ts";
 import { hintsFor, randomInputs } from "../models/random-inputs.ts";
 import { roundingOf } from "../models/rounding.ts";
@@ -34,7 +34,7 @@ export interface CaseStyle {
   /** In place of the row's family. */
   readonly family: string;
   /** Said of a model behind its times. */
-  readonly beside: (sessions: readonly [Session, Session]) => NonNullable<Contest["beside"]>;
+  readonly beside: (sessions: readonly [Session, Session]) => Beside;
   /**
    * Whether times are held against what the machine can do. Two sides of our own judge each other, and
    * peaks that were taken on a busy machine refuse what is true.

@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
 import { invariant } from "../../src/support/invariant.ts";
-import type { Contest } from "../measure/contest.ts";
+import type { Beside } from "../measure/contest.ts";
 import { modelTable } from "../models/table.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import { graphCases } from "../rewrite/graph-cases.ts";
@@ -56,7 +56,7 @@ export const rewriteSuite: Suite = {
 };
 
 /** Operations and bytes before and after, and whether anything came of it. */
-function besideOf([ours, peer]: readonly [Session, Session]): NonNullable<Contest["beside"]> {
+function besideOf([ours, peer]: readonly [Session, Session]): Beside {
   const { work, program } = ours;
   invariant(work, () => "a rewritten session shows its graph");
   // What the other side runs is the graph before, where it shows it: with the values that are kept wide.
