@@ -261,7 +261,13 @@ export function packedAccess(whole: AccessFigures, by: PackedAxis): AccessFigure
   const a = depth === undefined ? whole : groupedAccess(whole, depth);
   const cut = a.axes[axis]!;
   const steps = cut.steps.map((s) => s / width);
-  const panels = { extent: Math.ceil(cut.extent / width), steps, divisor: width, wraps: false, open: false };
+  const panels = {
+    extent: Math.ceil(cut.extent / width),
+    steps,
+    divisor: width,
+    wraps: false,
+    open: false,
+  };
   const block = { extent: width, steps: cut.steps, divisor: 1, wraps: true, open: false };
   const axes = [panels, ...a.axes.filter((_, i) => i !== axis), block];
   const strides = axes.map((_, i) => axes.slice(i + 1).reduce((n, x) => n * x.extent, 1));
