@@ -45,6 +45,19 @@ test("times that were recorded come back, for the same programs and target alone
   expect(() => programTimes("x64-avx2", { replay: file })).toThrow("of wasm, not of x64-avx2");
 });
 
+test("a recording that was ended goes on with what it lacks", () => {
+  const file = join(folder, "times.json");
+  const first = programTimes("wasm", { record: file }).of([doubling(64)], sampling);
+  const again = programTimes("wasm", { record: file });
+  expect(again.of([doubling(64)], sampling)).toEqual(first);
+  again.of([doubling(128)], sampling);
+  const all = programTimes("wasm", { replay: file });
+  expect(all.of([doubling(64), doubling(128)], sampling)[0]).toEqual(first[0]);
+  const elsewhere = JSON.parse(readFileSync(file, "utf8"));
+  writeFileSync(file, JSON.stringify({ ...elsewhere, processor: "another" }));
+  expect(() => programTimes("wasm", { record: file })).toThrow("it was made on another");
+});
+
 test("what is no recording is refused", () => {
   const file = join(folder, "other.json");
   expect(() => programTimes("wasm", { replay: file })).toThrow("there is no such file");

@@ -43,39 +43,59 @@ export function programTimes(
   return { of: timePrograms, origin: "measured", close: nothing };
 }
 
+/** Written after every workload, and read first where it is there: a recording that was ended goes on. */
 function recorded(target: string, file: string): ProgramTimes {
-  const times: Record<string, readonly [number, number]> = {};
+  const refuse = refusing("--record", file);
+  const before = existsSync(file) ? readRecording(file, target, refuse) : undefined;
+  if (before && before.processor !== processor()) refuse(`it was made on ${before.processor}`);
+  const times: Record<string, readonly [number, number]> = { ...before?.times };
+  const write = (): void => {
+    const madeAt = new Date().toISOString();
+    const schema = "wavetile/program-times@1";
+    const data = { schema, target, processor: processor(), madeAt, times };
+    writeFileSync(file, `${JSON.stringify(data, null, 1)}\n`);
+  };
   return {
     of: (programs, sampling) => {
+      // Programs of a workload are timed in turns: all of them or none.
+      const known = programs.map((program) => times[hashOf(program)]);
+      if (known.every((halves) => halves !== undefined)) return known.map(timedBy);
       const timed = timePrograms(programs, sampling);
       for (const [i, { halves }] of timed.entries()) times[hashOf(programs[i]!)] = halves;
+      write();
       return timed;
     },
-    origin: `measured, written to ${file}`,
-    close: async () => {
-      const madeAt = new Date().toISOString();
-      const schema = "wavetile/program-times@1";
-      const data = { schema, target, processor: processor(), madeAt, times };
-      writeFileSync(file, `${JSON.stringify(data, null, 1)}\n`);
-    },
+    origin: `measured, written to ${file}${before ? ` beside those of ${before.madeAt}` : ""}`,
+    close: async () => write(),
   };
 }
 
-function replayed(target: string, file: string): ProgramTimes {
-  const refuse = (what: string): never => {
-    throw new Refusal(`--replay ${file}: ${what}; make one with --record`, exitCodes.usage);
+const refusing =
+  (option: string, file: string) =>
+  (what: string): never => {
+    throw new Refusal(`${option} ${file}: ${what}; make one with --record`, exitCodes.usage);
   };
+
+function timedBy(halves: readonly [number, number]): TimedProgram {
+  return { ns: geometricMean(halves), halves };
+}
+
+function readRecording(file: string, target: string, refuse: (what: string) => never) {
   if (!existsSync(file)) refuse("there is no such file");
   const read = recording.safeParse(parseJson(readFileSync(file, "utf8")));
   if (!read.success) return refuse("this is no recording of times");
-  const { target: madeFor, processor: on, madeAt, times } = read.data;
-  if (madeFor !== target) refuse(`its times are of ${madeFor}, not of ${target}`);
+  if (read.data.target !== target) refuse(`its times are of ${read.data.target}, not of ${target}`);
+  return read.data;
+}
+
+function replayed(target: string, file: string): ProgramTimes {
+  const refuse = refusing("--replay", file);
+  const { times, processor: on, madeAt } = readRecording(file, target, refuse);
   return {
     of: (programs) =>
-      programs.map((program) => {
-        const halves = times[hashOf(program)] ?? refuse("a candidate has no time in it");
-        return { ns: geometricMean(halves), halves };
-      }),
+      programs.map((program) =>
+        timedBy(times[hashOf(program)] ?? refuse("a candidate has no time in it")),
+      ),
     origin: `replayed from ${file}, made ${madeAt} on ${on}`,
     close: nothing,
   };
