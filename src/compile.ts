@@ -73,7 +73,7 @@ import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { tf32Bound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
-import { dotDataOf } from "./schedule/states/dot-form.ts";
+import { dotDataOf, dotTermsOf } from "./schedule/states/dot-form.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
@@ -172,7 +172,7 @@ export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filter
 export function prepareFor(model: Model, target: Target): Model {
   const data = dotDataOf(target);
   return prepareModel(model, {
-    ...(data && { integerProducts: data }),
+    ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
     repeatsSteps: repeatsSteps(target),
   });
 }

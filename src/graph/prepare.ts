@@ -13,7 +13,8 @@ import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
-import { integerProducts, type ProductData } from "./transforms/integer-products.ts";
+import { integerProducts } from "./transforms/integer-products.ts";
+import type { ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
 
@@ -39,7 +40,7 @@ const foldButDequantized: Pass = (graph, weights) =>
 
 export interface PrepareOptions {
   /** Products of quantised values are sums of integers: the machine has an instruction for such data. */
-  readonly integerProducts?: ProductData;
+  readonly integerProducts?: ProductOptions;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */

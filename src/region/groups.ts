@@ -45,6 +45,9 @@ export interface GroupOptions {
 /** Two operations: a bias or scale with its conversion, but no division and no exponential. */
 export const defaultGroupOptions: GroupOptions = { inlineCost: 2 };
 
+/** Channels from which products of integers are summed over them, and not along rows. */
+const deepFold = 8;
+
 export interface Refusal {
   readonly statement: string;
   readonly into: string;
@@ -190,7 +193,8 @@ class Planner {
 
   /**
    * Whether short numbers are only made wider here: for contractions, which can do so where they read them, or
-   * of a tensor that others read as it is, for one reader, which then reads a quarter or half.
+   * of a tensor that others read as it is, or that another group reads, for one reader, which then reads a
+   * quarter or half.
    */
   #isWidenedLater(name: string, group: Group): boolean {
     const { uses, program } = this.#analysed;
@@ -218,7 +222,15 @@ class Planner {
     const isShort =
       dtypes[source!].bits === 8 || (isIntegerDType(source!) && dtypes[source!].bits === 16);
     const isWider = isShort && dtypes[result!].bits >= 32;
-    return isWider && (uses.readers.get(from.tensor)?.length ?? 0) > 1;
+    if (!isWider) return false;
+    return (uses.readers.get(from.tensor)?.length ?? 0) > 1 || this.#isReadElsewhere(readers[0]!);
+  }
+
+  /** Whether a statement without products of its own is in another group already, which can widen what it reads. */
+  #isReadElsewhere(at: number): boolean {
+    const item = this.#analysed.program.items[at];
+    if (item?.kind !== "statement" || isContraction(item.statement)) return false;
+    return this.#claimed.has(item.statement.name);
   }
 
   /** Whether a product or convolution makes it: sums alone are in one kernel with the norm that reads them. */
@@ -316,6 +328,9 @@ function unwilling(
   if (isContraction(reader) && inBody.length > 0) {
     const plain = moves || isWidening(producer.body[0]!);
     if (!plain || producer.indirects.length > 0) return "operands of contractions stay plain";
+    if (isFilledAlongRows(producer) && inBody.some((access) => sumsRows(reader, access))) {
+      return "products of integers are summed along rows that are filled ahead";
+    }
     return keepsInnermost(producer) ? undefined : "the operand would lose its innermost axis";
   }
   const inFinish = inBody.length === 0;
@@ -326,6 +341,25 @@ function unwilling(
   if (moves) return keepsInnermost(producer) ? undefined : "strided reads would be repeated";
   const cost = scalarCost(producer.body[0]!);
   return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
+}
+
+/** Whether some of a row is not there in what it is made of, as where it is padded. */
+function isFilledAlongRows({ reads, writes }: Statement): boolean {
+  const along = variablesOf(...writes[0]!.index.slice(-1));
+  return reads.some((a) =>
+    [...variablesOf(...a.guard.map((c) => c.expr))].some((v) => along.has(v)),
+  );
+}
+
+/** Whether neighbours of a row are what an instruction for products of integers can sum, and no channels are. */
+function sumsRows({ body, loops }: Statement, { index }: Access): boolean {
+  if (!isIntegerDType(body[0]!.dtype)) return false;
+  const reduce = loops.filter((l) => l.kind === "reduce");
+  const isDeep = (name: string): boolean =>
+    index.slice(0, -1).some((e) => e.key === name) &&
+    (constantValue(reduce.find((l) => l.name === name)!.extent) ?? deepFold) >= deepFold;
+  const alongRow = variablesOf(...index.slice(-1));
+  return reduce.some((l) => alongRow.has(l.name)) && !reduce.some((l) => isDeep(l.name));
 }
 
 /** A byte as a wider number: a quarter of the traffic, one instruction. */

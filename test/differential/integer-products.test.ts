@@ -9,8 +9,10 @@ import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph, ValueId, WeightStore } from "../../src/graph/graph.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
+import { eliminateDeadCode } from "../../src/graph/transforms/clean.ts";
 import { expandComposites } from "../../src/graph/transforms/expand-composites.ts";
-import { integerProducts, type ProductData } from "../../src/graph/transforms/integer-products.ts";
+import { integerProducts } from "../../src/graph/transforms/integer-products.ts";
+import type { ProductData } from "../../src/graph/transforms/quantized-operands.ts";
 import { verifyGraph } from "../../src/graph/verify.ts";
 import { runGraph } from "../../src/interp/graph.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -23,6 +25,7 @@ import {
   refTensor,
   type Tensor,
 } from "../../src/semantics/tensor.ts";
+import { invariant } from "../../src/support/invariant.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 
@@ -155,6 +158,28 @@ function convolution(seed: number, w: Window, isDepthwise: boolean): Made {
   return q.finish(y, [outputs, 1, 1]);
 }
 
+/** Few channels: rows of weights are summed. */
+function rowConvolution(seed: number, w: Window): Made {
+  const kernel = w.kernel === 1 ? 7 : 3;
+  const row = { ...w, channels: 1 + (w.channels % 7), kernel, size: w.size + 4 };
+  return convolution(seed, { ...row, pad: w.pad * (kernel >> 1) }, false);
+}
+
+/** A branch and a branch beside it, each quantised, added up and quantised. */
+function residual(seed: number, w: Window): Made {
+  const q = new Quantised(seed);
+  const branch = (x: ValueId): ValueId => {
+    const y = q.b.node("convolution", [x, q.weights([w.outputs, w.channels, 1, 1], 0)], {
+      ...attrsOf({ ...w, pad: 0 }, 1),
+    });
+    const step = [q.scalar("f32", 0.05), q.scalar("u8", 128)];
+    const narrow = q.b.node("quantize", [y, ...step], { to: "u8", saturate: true });
+    return q.b.node("dequantize", [narrow, ...step], { to: "f32" });
+  };
+  const x = q.data([1, w.channels, w.size, w.size]);
+  return q.finish(q.b.add(branch(x), branch(x)), [w.outputs, 1, 1]);
+}
+
 function matrixProduct(seed: number, w: Window): Made {
   const q = new Quantised(seed);
   const depth = 4 * w.channels;
@@ -225,6 +250,8 @@ function expectNear(found: ArrayLike<number>, want: RefTensor, most: number): vo
 const kinds = [
   ["convolutions", (seed: number, w: Window) => convolution(seed, w, false), 1],
   ["convolutions of each channel", (seed: number, w: Window) => convolution(seed, w, true), 1],
+  ["convolutions of few channels", rowConvolution, 1],
+  ["sums of two convolutions", residual, 1],
   ["matrix products", (seed: number, w: Window) => matrixProduct(seed, w), 1],
   ["ConvInteger", (seed: number, w: Window) => integers(seed, w, true), 0],
   ["MatMulInteger", (seed: number, w: Window) => integers(seed, w, false), 0],
@@ -235,7 +262,10 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
     fc.assert(
       fc.property(fc.nat(), window, (seed, w) => {
         const made = make(seed, w);
-        const { graph, constants } = integerProducts(made.graph, made.weights, data);
+        const { graph, constants } = integerProducts(made.graph, made.weights, {
+          data,
+          sumsRows: true,
+        });
         expect(verifyGraph(graph)).toEqual([]);
         const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
         expectNear(numbersOf(oracle({ ...made, graph, weights })), oracle(made), most);
@@ -263,10 +293,43 @@ describe.each(machines.filter((m) => m.runsHere))("dot products on $name", (mach
   it("compute convolutions", () => {
     expect(onMachine(convolution(1, size, false), name).text).toContain(instruction);
   });
+  it.each([3, 7])("compute rows of %i of three channels where four bytes are summed", (kernel) => {
+    const few = { ...size, channels: 3, kernel, size: 16 };
+    const found = onMachine(convolution(1, few, false), name).text.includes(instruction);
+    expect(found).toBe(instruction.startsWith("vpdpbusd"));
+  });
   it("compute matrix products", () => {
     expect(onMachine(matrixProduct(1, size), name).text).toContain(instruction);
   });
   it("do not compute convolutions of each channel", () => {
     expect(onMachine(convolution(1, size, true), name).text).not.toContain(instruction);
+  });
+});
+
+describe("what is quantised behind a product", () => {
+  const size = { channels: 32, outputs: 32, kernel: 1, stride: 1, pad: 0, size: 7 };
+  const operators = (made: Made): readonly string[] =>
+    eliminateDeadCode(integerProducts(made.graph, made.weights, { data: "u8" }).graph).nodes.map(
+      (n) => n.op,
+    );
+  it("is scaled by the constants of the product, and needs no relu from zero on", () => {
+    const made = convolution(3, size, false);
+    const zero = made.graph.nodes.find((n) => n.op === "quantize")!.inputs[2]!;
+    const point = made.graph.weights.find((w) => w.value === zero)!.source;
+    invariant(point.kind === "inline", () => "small constants are inline");
+    expect(Number(point.tensor.data[0])).toBe(0);
+    expect(made.graph.nodes.map((n) => n.op)).toContain("relu");
+    const names = operators(made);
+    expect(names).not.toContain("relu");
+    // From the bias on nothing is multiplied.
+    expect(names.slice(names.lastIndexOf("add"))).not.toContain("mul");
+  });
+  it.each(machines)("stays bytes until another kernel adds it: $name", ({ name }) => {
+    const { graph, weights } = residual(1, size);
+    const compiled = compileModel({ graph, weights }, { target: targets.get(name)! });
+    if (!compiled.ok) throw new Error(JSON.stringify(compiled.diagnostics));
+    const { buffers } = compiled.value.plan.program;
+    const kept = buffers.filter((b) => b.kind === "scratch" && b.scope === "memory");
+    expect(kept.map((b) => b.dtype)).not.toContain("f32");
   });
 });

@@ -87,14 +87,10 @@ class Allocator {
 
   constructor(code: FunctionCode, file: RegisterFile) {
     this.#file = file;
-    const body = [...code.prologue, ...code.body];
-    const accesses = body.map(accessesOf);
-    const stays = readInstructions(body, accesses);
-    this.#body = body.filter((_, i) => stays[i]);
-    this.#accesses = accesses.filter((_, i) => stays[i]);
-    this.#sources = body
-      .map((_, i) => Math.max(0, i - code.prologue.length))
-      .filter((_, i) => stays[i]);
+    this.#body = [...code.prologue, ...code.body];
+    this.#accesses = this.#body.map(accessesOf);
+    this.#sources = this.#body.map((_, i) => Math.max(0, i - code.prologue.length));
+    this.#dropUnread();
     this.#nextRegister = code.registerCount;
     this.#frameBytes = code.slotBytes;
     this.#bodyLength = code.body.length;
@@ -112,6 +108,14 @@ class Allocator {
       else this.#splitSums();
     }
     invariant(false, () => "register allocation does not come to an end");
+  }
+
+  #dropUnread(): void {
+    const stays = readInstructions(this.#body, this.#accesses);
+    const isKept = (_: unknown, i: number): boolean => stays[i]!;
+    this.#body = this.#body.filter(isKept);
+    this.#accesses = this.#accesses.filter(isKept);
+    this.#sources = this.#sources.filter(isKept);
   }
 
   #pool(register: Register): readonly number[] {
@@ -256,6 +260,8 @@ class Allocator {
     this.#body = body;
     this.#accesses = body.map(accessesOf);
     this.#sources = sources;
+    // What is loaded again before its first use was loaded for nothing before.
+    this.#dropUnread();
     return true;
   }
 

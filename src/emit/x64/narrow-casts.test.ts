@@ -21,6 +21,8 @@ function samples(from: Wide): Float32Array | Int32Array | Uint32Array {
   const x = new arrays[from](bits.buffer);
   for (let i = 0; i < count; i += 2) x[i] = i - count / 2;
   if (from === "f32") {
+    // Halves, which are rounded to even.
+    for (let i = 1; i < count; i += 8) x[i] = (i - count / 2) / 2;
     x.set([0, -0, Infinity, -Infinity, Number.NaN, 2 ** 31, -(2 ** 31), 2 ** 32, 2 ** 40, 255.5]);
   } else x.set([0, -1, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), 127, 128, -128, -129, 255, 256]);
   return x;
@@ -114,10 +116,31 @@ describe.skipIf(!native.ok)("conversions to short numbers and back", () => {
 
 const machines = (native.ok ? native.value.targets : []).filter((t) => t.startsWith("x64"));
 
+/** A float as it is, rounded, and rounded and moved by a whole number, as a quantised value is. */
+const floats = { v: (v: number) => v, r: rounded, m: (v: number) => Math.fround(rounded(v) + 128) };
+type FloatName = keyof typeof floats;
+const floatNames = Object.keys(floats) as FloatName[];
+
+function rounded(v: number): number {
+  return Number(numberMeaningOf("round", "f32")(v, 0, 0));
+}
+
+function lines(lanes: number): readonly string[] {
+  return [
+    `let v = load.f32x${lanes} x[${lanes}*i]`,
+    `let r = round(v)`,
+    `let m = add(r, f32x${lanes}(128))`,
+  ];
+}
+
+function bytesOf(name: FloatName, to: DType): readonly number[] {
+  return Array.from(samples("f32"), (v) => Number(castScalar(floats[name](v), to, true)) + 0);
+}
+
 describe.skipIf(!native.ok)("floats that are bytes in between", () => {
   const again = [8, 16].flatMap((lanes) =>
     (["f32", "i32", "i16"] as const).flatMap((to) =>
-      ["v", "r"].flatMap((name) => machines.map((target) => ({ target, lanes, to, name }))),
+      floatNames.flatMap((name) => machines.map((target) => ({ target, lanes, to, name }))),
     ),
   );
   it.each(again)("as $to on $target, $lanes lanes of $name", ({ target, lanes, to, name }) => {
@@ -127,17 +150,30 @@ describe.skipIf(!native.ok)("floats that are bytes in between", () => {
       outputs: [["z", to]],
       trips: count / lanes,
       body: [
-        `let v = load.f32x${lanes} x[${lanes}*i]`,
-        `let r = round(v)`,
+        ...lines(lanes),
         `let n = cast.u8.saturate(${name})`,
         `store z[${lanes}*i] = cast.${to}(n)`,
       ],
     });
     const found = to === "i16" ? new Int16Array(z!) : new arrays[to](z!);
-    const rounded = numberMeaningOf("round", "f32");
-    const want = Array.from(samples("f32"), (v) =>
-      Number(castScalar(name === "r" ? rounded(v, 0, 0) : v, "u8", true)),
-    );
-    expect(Array.from(found, (v) => v + 0)).toEqual(want.map((v) => v + 0));
+    expect(Array.from(found, (v) => v + 0)).toEqual(bytesOf(name, "u8"));
+  });
+});
+
+describe.skipIf(!native.ok)("rounded floats become bytes", () => {
+  const cases = [4, 8, 16].flatMap((lanes) =>
+    (["u8", "i8"] as const).flatMap((to) =>
+      floatNames.flatMap((name) => machines.map((target) => ({ target, lanes, to, name }))),
+    ),
+  );
+  it.each(cases)("$to on $target, $lanes lanes of $name", ({ target, lanes, to, name }) => {
+    const [z] = run({
+      target,
+      from: "f32",
+      outputs: [["z", to]],
+      trips: count / lanes,
+      body: [...lines(lanes), `store z[${lanes}*i] = cast.${to}.saturate(${name})`],
+    });
+    expect(Array.from(new narrowArrays[to](z!), (v) => v + 0)).toEqual(bytesOf(name, to));
   });
 });

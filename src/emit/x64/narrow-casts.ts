@@ -11,16 +11,25 @@ import type { Features, VectorCode } from "./vector-code.ts";
 
 type Narrow = (c: VectorCode, x: Register) => Register;
 
-/** How to convert one register of f32, i32 or u32 lanes to i8 or u8; undefined: lane by lane. */
+/** How floats become integers: towards zero, as casts do, or to the nearest, as the control word says. */
+export type Conversion = "vcvttps2dq" | "vcvtps2dq";
+
+/**
+ * How to convert one register of f32, i32 or u32 lanes to i8 or u8; undefined: lane by lane. A float that saturates
+ * is converted as `conversion` says.
+ */
 export function findNarrowing(
-  from: DType,
-  to: DType,
+  [from, to]: readonly [DType, DType],
   saturate: boolean,
   { evex }: Features,
+  conversion: Conversion = "vcvttps2dq",
 ): Narrow | undefined {
   if (to === "i16" && from === "i32") return (c, x) => integerToWord(c, x, saturate);
   if (to !== "i8" && to !== "u8") return undefined;
-  if (from === "f32" && saturate) return to === "u8" ? floatToUnsigned : floatToSigned;
+  if (from === "f32" && saturate) {
+    const make = to === "u8" ? floatToUnsigned : floatToSigned;
+    return (c, x) => make(c, x, conversion);
+  }
   if (from !== "i32" && from !== "u32") return undefined;
   if (!saturate) return truncated;
   if (from === "i32") return to === "u8" ? integerToUnsigned : integerToSigned;
@@ -63,17 +72,20 @@ function integerToWord(c: VectorCode, x: Register, saturate: boolean): Register 
 }
 
 /** NaN becomes zero, as it is no number that is greater than zero. */
-function floatToUnsigned(c: VectorCode, x: Register): Register {
+function floatToUnsigned(c: VectorCode, x: Register, conversion: Conversion): Register {
   const positive = c.maxOrSecond(x, c.constant(0));
-  if (c.evex) return narrowed(c, "vpmovusdb", c.op("vcvttps2udq", positive));
+  if (c.evex) {
+    const unsigned = conversion === "vcvttps2dq" ? "vcvttps2udq" : "vcvtps2udq";
+    return narrowed(c, "vpmovusdb", c.op(unsigned, positive));
+  }
   const capped = c.minOrSecond(positive, c.constant(255));
-  return packed(c, c.op("vcvttps2dq", capped), "u8");
+  return packed(c, c.op(conversion, capped), "u8");
 }
 
 /** What is too small converts to the lowest integer, which saturates as it should. */
-function floatToSigned(c: VectorCode, x: Register): Register {
+function floatToSigned(c: VectorCode, x: Register, conversion: Conversion): Register {
   const number = c.select(c.compare("ordered", x, x), x, c.constant(0));
-  const whole = c.op("vcvttps2dq", c.minOrSecond(number, c.constant(127)));
+  const whole = c.op(conversion, c.minOrSecond(number, c.constant(127)));
   return integerToSigned(c, whole);
 }
 

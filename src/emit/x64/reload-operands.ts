@@ -117,9 +117,6 @@ class StraightCode {
       : undefined;
   }
 
-  vectors2() {
-    return [...this.#vectors.values()];
-  }
   /** Vectors of the block that are alive at once. */
   mostAlive(): number {
     const alive = this.#aliveAtStart();

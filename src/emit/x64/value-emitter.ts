@@ -21,7 +21,7 @@ import {
   scalarBits,
 } from "./lanes.ts";
 import { loadChunk, loadScalar, storeScalar } from "./memory-access.ts";
-import { findNarrowing } from "./narrow-casts.ts";
+import { type Conversion, findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
 import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
@@ -311,10 +311,12 @@ export class ValueEmitter {
     const widen = this.#widening(e);
     if (widen) return this.#widened(e, widen, first, bits);
     const single = this.#chunks(operand).length === 1 && this.#chunks(e).length === 1;
-    const narrow = findNarrowing(operand.dtype, dtype, saturate, this.#context.features);
+    const { of, conversion } = saturate ? this.#unrounded(operand) : asItIs(operand);
+    const { features } = this.#context;
+    const narrow = findNarrowing([operand.dtype, dtype], saturate, features, conversion);
     if (narrow && single) {
       const code = this.#context.vectorCode(this.#chunks(operand)[0]!.bits, "f32");
-      return narrow(code, this.value(operand));
+      return narrow(code, this.value(of));
     }
     return this.#filled(e, chunk, (lane) =>
       castScalar(this.#context, [operand.dtype, dtype], saturate, this.#lane(operand, lane)),
@@ -324,10 +326,27 @@ export class ValueEmitter {
   /** What a name stands for, where its operand is a name too and stays what it is. */
   #meaning(e: Expr): Expr {
     const meant = e.kind === "local" ? this.#meant.get(e.name) : undefined;
+    const isName = ({ kind }: Expr): boolean => kind === "local" || kind === "literal";
     const isSettled =
       (meant?.kind === "cast" && meant.operand.kind === "local") ||
-      (meant?.kind === "apply" && meant.operands.every((o) => o.kind === "local"));
+      (meant?.kind === "apply" && meant.operands.every(isName));
     return isSettled ? meant! : e;
+  }
+
+  /** What is converted in place of a float, and how: the conversion rounds what was only rounded for it. */
+  #unrounded(float: Expr): { readonly of: Expr; readonly conversion: Conversion } {
+    const meant = this.#meaning(float);
+    const isRounded = float.dtype === "f32" && meant.kind === "apply" && meant.op === "round";
+    // The control word rounds to nearest, as arithmetic does.
+    return isRounded ? { of: meant.operands[0]!, conversion: "vcvtps2dq" } : asItIs(float);
+  }
+
+  /** Whether a float is known to have no fraction: a rounded one, also moved by a whole number. */
+  #isWhole(float: Expr): boolean {
+    const e = this.#meaning(float);
+    if (e.kind === "literal") return Number.isInteger(e.value);
+    if (e.kind !== "apply") return false;
+    return e.op === "round" || (e.op === "add" && e.operands.every((o) => this.#isWhole(o)));
   }
 
   /** A float that saturated to a byte and is wide again: it is capped, and never packed. */
@@ -341,19 +360,16 @@ export class ValueEmitter {
     const chunks = this.#context.chunks("f32", lanes);
     if (dtype === "i16" && chunks.length > 1) return undefined;
     const c = this.#context.vectorCode(chunks[chunk]!.bits, "f32");
-    const rounded = this.#meaning(float);
-    const how = rounded.kind === "apply" && rounded.op === "round" ? "round" : "trunc";
-    const x = this.value(
-      how === "round" ? (rounded as ExprOf<"apply">).operands[0]! : float,
-      chunk,
-    );
+    const isWhole = dtype === "f32" && this.#isWhole(float);
+    const { of, conversion } = isWhole ? asItIs(float) : this.#unrounded(float);
+    const x = this.value(of, chunk);
     const capped = c.minOrSecond(c.maxOrSecond(x, c.constant(0)), c.constant(255));
-    if (dtype === "f32") return c.rounded(capped, how);
-    // The control word rounds to nearest, as arithmetic does.
-    const integer = c.op(how === "round" ? "vcvtps2dq" : "vcvttps2dq", capped);
+    if (isWhole) return capped;
+    if (dtype === "f32") return c.rounded(capped, conversion === "vcvtps2dq" ? "round" : "trunc");
+    const integer = c.op(conversion, capped);
     return dtype === "i32"
       ? integer
-      : findNarrowing("i32", dtype, true, this.#context.features)!(c, integer);
+      : findNarrowing(["i32", dtype], true, this.#context.features)!(c, integer);
   }
 
   /** The instruction that widens an 8 or 16-bit operand, where that is the cast. */
@@ -525,6 +541,10 @@ export class ValueEmitter {
     this.#context.f.emit(`vfmadd231${suffix}`, into, this.value(a, chunk), this.value(b, chunk));
     return true;
   }
+}
+
+function asItIs(of: Expr): { readonly of: Expr; readonly conversion: Conversion } {
+  return { of, conversion: "vcvttps2dq" };
 }
 
 /** Dot products of bytes or of numbers of 16 bits, whose operands fill registers of one size. */

@@ -10,91 +10,50 @@
  * are given x - z, which is widened once where x is computed and not wherever it is multiplied; what else
  * reads x reads that. Matrix units take bytes of either sign as they are. A convolution of each channel by itself
  * has no sums for such an instruction: it is computed in f32, exactly, on the bytes as they are. What is
- * quantised behind a product is multiplied by the reciprocal of its scale. Sums are exact where those of
- * rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
+ * quantised behind a product is multiplied by the reciprocal of its scale, which the factor, the bias and the
+ * scales of what is added take over; bytes from zero on need no relu, as they saturate. Sums are exact where
+ * those of rounded products were not, factors are rounded elsewhere: the numeric class is `reassociates`.
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
-import { constantValue, type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
-import { numbersOf, type RefTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
+import { type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
+import { numbersOf, type Tensor } from "../../semantics/tensor.ts";
 import type { GraphBuilder } from "../builder.ts";
-import type { Graph, Node, NodeOf, ValueId, WeightStore } from "../graph.ts";
-import type { OpTraits } from "../op-info.ts";
-import { traitsOf } from "../op-table.ts";
+import type { Graph, NodeOf, ValueId, WeightStore } from "../graph.ts";
+import {
+  type Bytes,
+  isByte,
+  isSingle,
+  isSummed,
+  isWhole,
+  knownZero,
+  leastDepth,
+  Operands,
+  type ProductOptions,
+  product,
+  terms,
+  type Weights,
+  weightsOf,
+  wholeRow,
+} from "./quantized-operands.ts";
 import { type RebuildSite, type Rebuilt, rebuildGraph } from "./rebuild.ts";
 
-/** Channels from which sums over them are worth their own instruction. */
-const leastDepth = 8;
-/** Elements whose products one instruction sums. */
-const terms = 4;
 /** Nodes between a product and where it is quantised. */
 const longestChain = 12;
 
-/** What a machine's instruction for products of bytes is given as data: unsigned bytes, any, or numbers of 16 bits. */
-export type ProductData = "u8" | "bytes" | "i16";
-
-export function integerProducts(graph: Graph, weights: WeightStore, data: ProductData): Rebuilt {
+export function integerProducts(
+  graph: Graph,
+  weights: WeightStore,
+  options: ProductOptions,
+): Rebuilt {
   const readers = new Map<Graph, Operands>();
   return rebuildGraph(graph, {
     node: (site) => {
-      const operands = readers.get(site.old) ?? new Operands(site.old, weights, data);
+      const operands = readers.get(site.old) ?? new Operands(site.old, weights, options);
       readers.set(site.old, operands);
       const value = replaced(site, operands);
       return value === undefined ? undefined : [value];
     },
   });
-}
-
-/** What a graph's values are made of. */
-class Operands {
-  readonly producers: ReadonlyMap<ValueId, Node>;
-  /** What data are multiplied as. */
-  readonly data: ProductData;
-  readonly #graph: Graph;
-  readonly #weights: WeightStore;
-  /** Quantised values that products read. */
-  readonly #multiplied: ReadonlySet<ValueId>;
-
-  constructor(graph: Graph, weights: WeightStore, data: ProductData) {
-    this.#graph = graph;
-    this.#weights = weights;
-    this.data = data;
-    this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
-    this.#multiplied = new Set(graph.nodes.flatMap((n) => this.#dataOf(n)));
-  }
-
-  typeOf(id: ValueId): Graph["values"][number]["type"] {
-    return this.#graph.values[id]!.type;
-  }
-
-  traits(node: Node): OpTraits {
-    return traitsOf(node, this.#graph);
-  }
-
-  constant(id: ValueId): RefTensor | undefined {
-    const source = this.#graph.weights.find((w) => w.value === id)?.source;
-    if (!source) return undefined;
-    return toRef(source.kind === "inline" ? source.tensor : this.#weights.read(source.key));
-  }
-
-  dequantized(id: ValueId): NodeOf<"dequantize"> | undefined {
-    const node = this.producers.get(id);
-    return node?.op === "dequantize" && node.attrs.blockSize === undefined ? node : undefined;
-  }
-
-  /** Whether a quantised value is there in 16 bits, without its zero point, for a product. */
-  isWidened(id: ValueId): boolean {
-    return this.data === "i16" && this.#multiplied.has(id);
-  }
-
-  #dataOf(node: Node): readonly ValueId[] {
-    if (node.op !== "convolution" && node.op !== "contract") return [];
-    const [left, right] = node.inputs.map((id) => this.dequantized(id));
-    if (!left || !right || !isWhole(left, this)) return [];
-    const weights = this.constant(right.inputs[0]!);
-    const sumsChannels =
-      node.op === "contract" || (node.attrs.groups === 1 && (weights?.shape[1] ?? 0) >= leastDepth);
-    return weights && sumsChannels ? [left.inputs[0]!] : [];
-  }
 }
 
 function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
@@ -113,75 +72,6 @@ function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
     default:
       return undefined;
   }
-}
-
-/** One operand of a product as bytes: values minus a zero point, one for all. */
-interface Bytes {
-  readonly x: ValueId;
-  readonly zero: ValueId | undefined;
-}
-
-/** Weights as signed bytes without a zero point. */
-interface Weights {
-  readonly shape: readonly number[];
-  readonly values: Int8Array;
-  /** The old value, where it is these bytes. */
-  readonly same?: ValueId;
-}
-
-function weightsOf(
-  operands: Operands,
-  id: ValueId,
-  zero: ValueId | undefined,
-  axis: number | undefined,
-): Weights | undefined {
-  const tensor = operands.constant(id);
-  const points = zero === undefined ? undefined : operands.constant(zero);
-  if (!tensor || !isByte(tensor.dtype)) return undefined;
-  if (zero !== undefined && !points) return undefined;
-  const data = numbersOf(tensor);
-  const shift = points ? numbersOf(points) : [0];
-  const inner = axis === undefined ? 1 : product(tensor.shape.slice(axis + 1));
-  const count = axis === undefined ? 1 : tensor.shape[axis]!;
-  if (shift.length !== 1 && shift.length !== count) return undefined;
-  const values = new Int8Array(data.length);
-  let isSame = tensor.dtype === "i8";
-  for (let i = 0; i < data.length; i++) {
-    const by = shift[shift.length === 1 ? 0 : Math.floor(i / inner) % count]!;
-    const value = data[i]! - by;
-    if (value < -128 || value > 127) return undefined;
-    isSame &&= by === 0;
-    values[i] = value;
-  }
-  return { shape: tensor.shape, values, ...(isSame && { same: id }) };
-}
-
-function product(extents: readonly number[]): number {
-  return extents.reduce((a, b) => a * b, 1);
-}
-
-function isByte(dtype: DType): boolean {
-  return dtype === "u8" || dtype === "i8";
-}
-
-/** A single zero point where it is known ahead: 0 where there is none. */
-function knownZero(operands: Operands, zero: ValueId | undefined): number | undefined {
-  if (zero === undefined) return 0;
-  const known = operands.constant(zero);
-  return known && numbersOf(known)[0];
-}
-
-function isSingle(operands: Operands, id: ValueId | undefined): boolean {
-  return id === undefined || operands.typeOf(id).shape.every((d) => constantValue(d) === 1);
-}
-
-/** Bytes with one scale and one zero point. */
-function isWhole(
-  { attrs, inputs: [x, ...rest] }: NodeOf<"dequantize">,
-  operands: Operands,
-): boolean {
-  if (attrs.axis !== undefined || attrs.blockSize !== undefined) return false;
-  return isByte(operands.typeOf(x!).dtype) && rest.every((id) => isSingle(operands, id));
 }
 
 /** A quantised value minus its zero point, in 16 bits. */
@@ -207,10 +97,12 @@ function ofWidened(
 
 type ProductNode = NodeOf<"convolution"> | NodeOf<"contract">;
 
+/** @param factor of the result, met by the scales */
 function ofDequantized(
   site: RebuildSite,
   node: ProductNode,
   operands: Operands,
+  factor = 1,
 ): ValueId | undefined {
   const [left, right] = node.inputs.map((id) => operands.dequantized(id));
   if (!left || !right || operands.typeOf(node.outputs[0]!).dtype !== "f32") return undefined;
@@ -226,7 +118,8 @@ function ofDequantized(
   const { b, newValue } = site;
   const scales = b.cast(newValue(t), "f32");
   const scale = b.mul(b.cast(b.reshape(newValue(s), []), "f32"), b.reshape(scales, place!));
-  return b.mul(b.cast(sums, "f32"), scale);
+  const times = factor === 1 ? scale : b.applyNumber("mul", scale, factor);
+  return b.mul(b.cast(sums, "f32"), times);
 }
 
 function ofIntegers(
@@ -308,8 +201,10 @@ class ProductMaker {
     const { shape } = this.#weights;
     const depth = product(shape.slice(1));
     if (attrs.groups === 1) {
-      if (shape[1]! < leastDepth || !this.#fits(depth, 31)) return undefined;
-      const sums = this.#convolution(attrs, "i32");
+      if (!isSummed(shape, attrs, this.#operands.sumsRows) || !this.#fits(depth, 31))
+        return undefined;
+      const isDeep = shape[1]! >= leastDepth;
+      const sums = isDeep ? this.#convolution(attrs, "i32") : this.#rowConvolution(attrs);
       return this.#withoutZero(sums, "i32", this.#channelSums());
     }
     if (shape[1] !== 1 || !this.#fits(depth, 24)) return undefined;
@@ -369,6 +264,31 @@ class ProductMaker {
     const w = this.#weightBytes();
     if (accumulator === "i32") return b.node("convolution", [x, w], { ...window, accumulator });
     return b.node("convolution", [b.cast(x, "f32"), b.cast(w, "f32")], window);
+  }
+
+  /**
+   * Neighbours along a row are what an instruction sums: rows of weights are filled up with zeros, and the data
+   * are padded ahead by as much.
+   */
+  #rowConvolution(attrs: Window): ValueId {
+    const b = this.#b;
+    const { shape, values } = this.#weights;
+    const length = shape.at(-1)!;
+    const whole = wholeRow(length);
+    const rows = new Int8Array((values.length / length) * whole);
+    for (let at = 0; at < values.length; at += length) {
+      rows.set(values.subarray(at, at + length), (at / length) * whole);
+    }
+    const filled: Tensor = { dtype: "i8", shape: [...shape.slice(0, -1), whole], data: rows };
+    const data = this.#data("i32");
+    const fill = b.cast(this.#zeroPoint("i32", "i32"), b.dtypeOf(data));
+    const dims = (pads: readonly number[]): IndexExpr[] => [0, 0, ...pads].map(toIndex);
+    const last = attrs.padHigh.length - 1;
+    const high = dims(attrs.padHigh.with(last, attrs.padHigh[last]! + whole - length));
+    const x = b.node("pad", [data, fill], { low: dims(attrs.padLow), high, mode: "constant" });
+    const none = attrs.padLow.map(() => 0);
+    const window = { ...attrs, padLow: none, padHigh: none, accumulator: "i32" as const };
+    return b.node("convolution", [x, b.constant(filled)], window);
   }
 
   #weightBytes(): ValueId {
@@ -454,10 +374,11 @@ class ProductMaker {
 
 /** By the reciprocal of a constant scale, where a product is what is quantised. */
 function quantizedProduct(
-  { b, newValue, inputs }: RebuildSite,
+  site: RebuildSite,
   { inputs: [x, scale, zero], attrs }: NodeOf<"quantize">,
   operands: Operands,
 ): ValueId | undefined {
+  const { b, newValue, inputs } = site;
   const [value] = inputs;
   const step = operands.constant(scale!);
   if (!step || attrs.axis !== undefined || numbersOf(step).length !== 1) return undefined;
@@ -465,10 +386,72 @@ function quantizedProduct(
   if (!isMadeOfProduct(x!, operands, longestChain)) return undefined;
   const factor = 1 / numbersOf(step)[0]!;
   if (!Number.isFinite(Math.fround(factor))) return undefined;
-  const rounded = b.apply("round", b.applyNumber("mul", value!, factor));
+  const isFromZero = knownZero(operands, zero) === 0;
+  const above = attrs.to === "u8" && attrs.saturate && isFromZero && factor > 0;
+  const from = above ? operands.withoutRelu(x!) : x!;
+  const times = scaled(site, operands, from, factor);
+  const plain = from === x ? value! : newValue(from);
+  const rounded = b.apply("round", times ?? b.applyNumber("mul", plain, factor));
   const point = zero === undefined ? undefined : b.cast(b.reshape(newValue(zero), []), "f32");
-  const shifted = knownZero(operands, zero) === 0 ? rounded : b.add(rounded, point!);
+  const shifted = isFromZero ? rounded : b.add(rounded, point!);
   return b.node("cast", [shifted], { to: attrs.to, saturate: attrs.saturate });
+}
+
+/**
+ * A value times a positive factor, which the constants that it is made with take over; undefined: it has none that
+ * only this reader needs.
+ */
+function scaled(
+  site: RebuildSite,
+  operands: Operands,
+  id: ValueId,
+  factor: number,
+): ValueId | undefined {
+  const { b, newValue } = site;
+  if (!(factor > 0)) return undefined;
+  if (operands.constant(id)) return b.applyNumber("mul", newValue(id), factor);
+  const node = operands.producers.get(id);
+  if (!node || !operands.isReadOnce(id)) return undefined;
+  switch (node.op) {
+    case "convolution":
+    case "contract":
+      return ofDequantized(site, node, operands, factor);
+    case "dequantize":
+      return dequantizedTimes(site, node, operands, factor);
+    case "relu": {
+      const x = scaled(site, operands, node.inputs[0]!, factor);
+      return x === undefined ? undefined : b.apply("relu", x);
+    }
+    case "add": {
+      const terms = node.inputs.map((x) => scaled(site, operands, x, factor));
+      if (terms.every((x) => x === undefined)) return undefined;
+      const all = terms.map((x, i) => x ?? b.applyNumber("mul", newValue(node.inputs[i]!), factor));
+      return b.add(all[0]!, all[1]!);
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Bytes with a constant scale, which is another one then. */
+function dequantizedTimes(
+  site: RebuildSite,
+  node: NodeOf<"dequantize">,
+  operands: Operands,
+  factor: number,
+): ValueId | undefined {
+  const { b, newValue } = site;
+  const [x, s, zero] = node.inputs as [ValueId, ValueId, ValueId | undefined];
+  const scale = operands.constant(s);
+  if (scale?.dtype !== "f32" || node.attrs.to !== "f32" || !isWhole(node, operands))
+    return undefined;
+  const data = Float32Array.of(numbersOf(scale)[0]! * factor);
+  const by = b.constant({ dtype: "f32", shape: scale.shape, data });
+  if (operands.isWidened(x)) {
+    return b.mul(b.cast(widened(site, operands, { x, zero }), "f32"), b.reshape(by, []));
+  }
+  const rest = zero === undefined ? [] : [newValue(zero)];
+  return b.node("dequantize", [newValue(x), by, ...rest], node.attrs);
 }
 
 /** Whether a value is computed element by element from a product. */

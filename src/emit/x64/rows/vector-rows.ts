@@ -161,6 +161,7 @@ vcvttps2dq RM v,v/m both F3.0F.WIG0 5B full4
 vcvtps2dq RM v,v/m both 66.0F.WIG0 5B full4
 vcvtudq2ps RM v,v/m evex F2.0F.W0 7A full4
 vcvttps2udq RM v,v/m evex NP.0F.W0 78 full4
+vcvtps2udq RM v,v/m evex NP.0F.W0 79 full4
 vcvtps2pd RM v,h/m both NP.0F.WIG0 5A half4
 vcvtpd2ps RM h,v both 66.0F.WIG1 5A -
 vcvtph2ps RM v,h/m both 66.38.W0 13 half

@@ -1,0 +1,183 @@
+/**
+ * What products of quantised values are made of, as integer-products.ts asks of a graph: which operands are bytes
+ * with one scale, what of them is constant, and which products an instruction sums.
+ */
+import type { DType } from "../../semantics/dtype.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
+import { numbersOf, type RefTensor, toRef } from "../../semantics/tensor.ts";
+import type { Graph, Node, NodeOf, ValueId, WeightStore } from "../graph.ts";
+import type { OpTraits } from "../op-info.ts";
+import { traitsOf } from "../op-table.ts";
+
+/** Channels from which sums over them are worth their own instruction. */
+export const leastDepth = 8;
+/** Elements whose products one instruction sums. */
+export const terms = 4;
+/** Share of a row that is no filling, from which sums along rows are worth the instruction. */
+const leastFull = 0.75;
+
+/** What a machine's instruction for products of bytes is given as data: unsigned bytes, any, or numbers of 16 bits. */
+export type ProductData = "u8" | "bytes" | "i16";
+
+export interface ProductOptions {
+  readonly data: ProductData;
+  /** One instruction sums four bytes of each lane: worth it along rows too, where channels are few. Default: no. */
+  readonly sumsRows?: boolean;
+}
+
+/** What a graph's values are made of. */
+export class Operands {
+  readonly producers: ReadonlyMap<ValueId, Node>;
+  /** What data are multiplied as. */
+  readonly data: ProductData;
+  /** Whether neighbours of a row are summed where channels are few. */
+  readonly sumsRows: boolean;
+  readonly #graph: Graph;
+  readonly #weights: WeightStore;
+  /** Quantised values that products read. */
+  readonly #multiplied: ReadonlySet<ValueId>;
+  /** Readers of each value; an output of the graph is one. */
+  readonly #readers = new Map<ValueId, number>();
+
+  constructor(graph: Graph, weights: WeightStore, { data, sumsRows }: ProductOptions) {
+    this.#graph = graph;
+    this.#weights = weights;
+    this.data = data;
+    this.sumsRows = sumsRows ?? false;
+    this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
+    this.#multiplied = new Set(graph.nodes.flatMap((n) => this.#dataOf(n)));
+    for (const id of [...graph.nodes.flatMap((n) => n.inputs), ...graph.outputs]) {
+      this.#readers.set(id, (this.#readers.get(id) ?? 0) + 1);
+    }
+  }
+
+  isReadOnce(id: ValueId): boolean {
+    return this.#readers.get(id) === 1;
+  }
+
+  /** What a relu that only one reads is of, where the value is one. */
+  withoutRelu(id: ValueId): ValueId {
+    const node = this.producers.get(id);
+    return node?.op === "relu" && this.isReadOnce(id) ? node.inputs[0]! : id;
+  }
+
+  typeOf(id: ValueId): Graph["values"][number]["type"] {
+    return this.#graph.values[id]!.type;
+  }
+
+  traits(node: Node): OpTraits {
+    return traitsOf(node, this.#graph);
+  }
+
+  constant(id: ValueId): RefTensor | undefined {
+    const source = this.#graph.weights.find((w) => w.value === id)?.source;
+    if (!source) return undefined;
+    return toRef(source.kind === "inline" ? source.tensor : this.#weights.read(source.key));
+  }
+
+  dequantized(id: ValueId): NodeOf<"dequantize"> | undefined {
+    const node = this.producers.get(id);
+    return node?.op === "dequantize" && node.attrs.blockSize === undefined ? node : undefined;
+  }
+
+  /** Whether a quantised value is there in 16 bits, without its zero point, for a product. */
+  isWidened(id: ValueId): boolean {
+    return this.data === "i16" && this.#multiplied.has(id);
+  }
+
+  #dataOf(node: Node): readonly ValueId[] {
+    if (node.op !== "convolution" && node.op !== "contract") return [];
+    const [left, right] = node.inputs.map((id) => this.dequantized(id));
+    if (!left || !right || !isWhole(left, this)) return [];
+    const weights = this.constant(right.inputs[0]!);
+    if (!weights) return [];
+    const sums = node.op === "contract" || isSummed(weights.shape, node.attrs, this.sumsRows);
+    return sums ? [left.inputs[0]!] : [];
+  }
+}
+
+/** Whether an instruction for products sums a convolution of weights of such a shape: over channels, or along rows. */
+export function isSummed(
+  shape: readonly number[],
+  { groups, dilations }: Pick<NodeOf<"convolution">["attrs"], "groups" | "dilations">,
+  sumsRows: boolean,
+): boolean {
+  if (groups !== 1) return false;
+  if (shape[1]! >= leastDepth) return true;
+  const row = shape.at(-1)!;
+  return sumsRows && dilations.at(-1) === 1 && row >= leastFull * wholeRow(row);
+}
+
+/** Elements of a row of weights that is filled up for instructions. */
+export function wholeRow(length: number): number {
+  return Math.ceil(length / terms) * terms;
+}
+
+/** One operand of a product as bytes: values minus a zero point, one for all. */
+export interface Bytes {
+  readonly x: ValueId;
+  readonly zero: ValueId | undefined;
+}
+
+/** Weights as signed bytes without a zero point. */
+export interface Weights {
+  readonly shape: readonly number[];
+  readonly values: Int8Array;
+  /** The old value, where it is these bytes. */
+  readonly same?: ValueId;
+}
+
+export function weightsOf(
+  operands: Operands,
+  id: ValueId,
+  zero: ValueId | undefined,
+  axis: number | undefined,
+): Weights | undefined {
+  const tensor = operands.constant(id);
+  const points = zero === undefined ? undefined : operands.constant(zero);
+  if (!tensor || !isByte(tensor.dtype)) return undefined;
+  if (zero !== undefined && !points) return undefined;
+  const data = numbersOf(tensor);
+  const shift = points ? numbersOf(points) : [0];
+  const inner = axis === undefined ? 1 : product(tensor.shape.slice(axis + 1));
+  const count = axis === undefined ? 1 : tensor.shape[axis]!;
+  if (shift.length !== 1 && shift.length !== count) return undefined;
+  const values = new Int8Array(data.length);
+  let isSame = tensor.dtype === "i8";
+  for (let i = 0; i < data.length; i++) {
+    const by = shift[shift.length === 1 ? 0 : Math.floor(i / inner) % count]!;
+    const value = data[i]! - by;
+    if (value < -128 || value > 127) return undefined;
+    isSame &&= by === 0;
+    values[i] = value;
+  }
+  return { shape: tensor.shape, values, ...(isSame && { same: id }) };
+}
+
+export function product(extents: readonly number[]): number {
+  return extents.reduce((a, b) => a * b, 1);
+}
+
+export function isByte(dtype: DType): boolean {
+  return dtype === "u8" || dtype === "i8";
+}
+
+/** A single zero point where it is known ahead: 0 where there is none. */
+export function knownZero(operands: Operands, zero: ValueId | undefined): number | undefined {
+  if (zero === undefined) return 0;
+  const known = operands.constant(zero);
+  return known && numbersOf(known)[0];
+}
+
+export function isSingle(operands: Operands, id: ValueId | undefined): boolean {
+  return id === undefined || operands.typeOf(id).shape.every((d) => constantValue(d) === 1);
+}
+
+/** Bytes with one scale and one zero point. */
+export function isWhole(
+  { attrs, inputs: [x, ...rest] }: NodeOf<"dequantize">,
+  operands: Operands,
+): boolean {
+  if (attrs.axis !== undefined || attrs.blockSize !== undefined) return false;
+  return isByte(operands.typeOf(x!).dtype) && rest.every((id) => isSingle(operands, id));
+}
