@@ -10,7 +10,7 @@ import { type DType, storageBytes } from "../semantics/dtype.ts";
 import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
 import { packInto } from "../semantics/layout.ts";
 import { elementCount } from "../semantics/shape.ts";
-import { type Tensor, tensorBytes, tensorFromBytes } from "../semantics/tensor.ts";
+import { type Tensor, tensorBytes, tensorOnBytes } from "../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
@@ -215,7 +215,8 @@ export class ModelSession {
       const shape = b.shape.map((e) => evaluate(e, parameters));
       const size = storageBytes(b.dtype, elementCount(shape));
       const bytes = this.#instance.memory.read(b.name, size);
-      outputs[b.source!] = tensorFromBytes(b.dtype, shape, bytes);
+      // What is read is a copy already.
+      outputs[b.source!] = tensorOnBytes(b.dtype, shape, bytes);
     }
     for (const { input, output } of this.#program.states) {
       this.#instance.memory.copy(output, input);
