@@ -26,6 +26,7 @@ const loaders: Readonly<Record<string, () => Promise<Campaign>>> = {
   "kernel-limits": async () => (await import("./campaigns/kernel-limits.ts")).kernelLimits,
   rules: async () => (await import("./campaigns/rules.ts")).rules,
   export: async () => (await import("./campaigns/export.ts")).exported,
+  soak: async () => (await import("./campaigns/soak.ts")).soak,
   solver: async () => (await import("./campaigns/solver.ts")).solver,
   browser: async () => (await import("./campaigns/browser.ts")).browser,
   mutants: async () => (await import("./campaigns/mutants.ts")).mutants,
