@@ -91,9 +91,9 @@ class Net {
     return this.g.typeOf(x).shape[1]!.constant;
   }
 
-  conv(x: ValueId, to: number, size: 1 | 3 = 3): ValueId {
-    const weights = this.weight(to, this.channels(x), size, size);
-    const attrs = { ...(size === 3 ? same : unpadded), groups: 1 };
+  conv(x: ValueId, to: number, size: 1 | 3 = 3, groups = 1): ValueId {
+    const weights = this.weight(to, this.channels(x) / groups, size, size);
+    const attrs = { ...(size === 3 ? same : unpadded), groups };
     return this.g.node("convolution", [x, weights], attrs);
   }
 
@@ -124,6 +124,22 @@ describe("feature maps in blocks of channels", () => {
     const wide = net.finish(net.conv(net.image(from), to));
     const regions = check(net.g.finish([net.conv(wide, to, 1)]), onlyBlocks);
     expect(regions.some(isBlocked)).toBe(true);
+  });
+
+  it.each([
+    { from: 8, to: 16, groups: 2, blocked: 2 },
+    { from: 12, to: 24, groups: 3, blocked: 2 },
+    { from: 6, to: 8, groups: 2, blocked: 1 },
+    { from: 16, to: 8, groups: 4, blocked: 0 },
+    { from: 8, to: 6, groups: 2, blocked: 0 },
+  ])("convolve $from channels to $to in $groups groups, where groups are whole blocks", (row) => {
+    const { from, to, groups, blocked } = row;
+    const net = new Net();
+    const wide = net.finish(net.conv(net.image(from), from));
+    const regions = check(net.g.finish([net.conv(wide, to, 3, groups)]), onlyBlocks);
+    const grouped = regions.filter((region) => !isConversion(region)).at(-1)!;
+    const maps = [...grouped.tensors.keys()].filter((name) => name.endsWith(`.c${block}`));
+    expect(maps).toHaveLength(blocked);
   });
 
   it("pass through depthwise convolutions, pools, shortcuts and concatenations", () => {
@@ -161,6 +177,7 @@ describe("feature maps in blocks of channels", () => {
       const layers: readonly ((x: ValueId) => ValueId)[] = [
         (x) => net.finish(net.conv(x, rng.pick([2, 4, 5, 8]))),
         (x) => net.conv(x, rng.pick([3, 6, 8]), 1),
+        (x) => net.conv(x, rng.pick([2, 4]) * net.channels(x), 3, net.channels(x) % 2 ? 1 : 2),
         (x) => net.finish(net.depthwise(x)),
         (x) => net.pool(x),
         (x) => net.g.node("concat", [x, rng.pick(made)], { axis: 1 }),

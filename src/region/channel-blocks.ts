@@ -63,7 +63,7 @@ export function planBlocks(region: Region, block: number): BlockPlan | undefined
   for (;;) {
     const loops = new Set(loopOf.values());
     const isOn = (name: string): string | undefined => loopOf.get(name);
-    const unfit = [...loops].find((name) => !mayCut(name, region, statement, isOn));
+    const unfit = [...loops].find((name) => !mayCut(name, region, statement, isOn, block));
     if (unfit === undefined) break;
     for (const [tensor, name] of loopOf) if (name === unfit) loopOf.delete(tensor);
   }
@@ -74,7 +74,7 @@ export function planBlocks(region: Region, block: number): BlockPlan | undefined
   const space = [...loops].filter(isSpace);
   if (space.length > 1) return undefined;
   if (space.length === 0) {
-    const lane = freeLane(region, statement, (name) => loopOf.get(name));
+    const lane = freeLane(region, statement, (name) => loopOf.get(name), block);
     if (lane === undefined) return undefined;
     loops.add(lane);
   }
@@ -97,7 +97,7 @@ function channelLoops(region: Region, statement: Statement, block: number): Map<
   return found;
 }
 
-/** The loop whose variable is the access's channel, from the start of a block. */
+/** The loop that runs over the access's channels, from the start of a block. */
 function channelLoop(
   { index }: Pick<Access, "index">,
   statement: Statement,
@@ -105,16 +105,35 @@ function channelLoop(
   block: number,
 ): string | undefined {
   const at = index[channelAxis]!;
-  const [name] = variablesOf(at);
-  const loop = statement.loops.find((l) => l.name === name);
-  const linear = loop && splitLinear(at, loop.name);
-  const start = linear && constantValue(linear.rest);
-  if (!loop || linear?.coefficient !== 1 || start === undefined) return undefined;
-  const count = constantValue(loop.extent);
+  const used = variablesOf(at);
   const channels = constantValue(shape[channelAxis]!)!;
-  if (count === undefined || start % block !== 0) return undefined;
-  const whole = count % block === 0 || start + count === channels;
-  return whole ? loop.name : undefined;
+  const loop = statement.loops.find((l) => {
+    const start = used.has(l.name) ? firstBlock(at, l, block) : undefined;
+    if (start === undefined) return false;
+    const count = constantValue(l.extent)!;
+    const first = constantValue(start);
+    return count % block === 0 || (first ?? 0) * block + count === channels;
+  });
+  return loop?.name;
+}
+
+/**
+ * The block that a loop starts in where an index is the loop's variable and what other loops add to it, whole
+ * blocks: those of a group of channels. Undefined where it is not, or where a group ends within a block.
+ */
+function firstBlock(index: IndexExpr, loop: Loop, block: number): IndexExpr | undefined {
+  const linear = splitLinear(index, loop.name);
+  const count = constantValue(loop.extent);
+  if (linear?.coefficient !== 1 || count === undefined) return undefined;
+  const first = floorDiv(linear.rest, block);
+  if (mul(block, first).key !== linear.rest.key) return undefined;
+  return constantValue(first) !== undefined || count % block === 0 ? first : undefined;
+}
+
+/** Whether an axis of weights is cut where the loop is: lanes past the loop's end meet zeros, no other weights. */
+function isCutWhole(index: IndexExpr, loop: Loop, block: number): boolean {
+  const first = firstBlock(index, loop, block);
+  return first?.key === "0" || (first !== undefined && constantValue(loop.extent)! % block === 0);
 }
 
 /**
@@ -126,6 +145,7 @@ function mayCut(
   region: Region,
   statement: Statement,
   loopOf: (tensor: string) => string | undefined,
+  block: number,
 ): boolean {
   const loop = statement.loops.find((l) => l.name === name)!;
   if (loop.kind === "scan") return false;
@@ -146,8 +166,8 @@ function mayCut(
     if (axis === undefined) return true;
     if (axes.length > 1) return false;
     if (loopOf(tensor) === name) return axis === channelAxis;
+    if (region.tensors.get(tensor)!.role === "weight") return isCutWhole(index[axis]!, loop, block);
     if (index[axis]!.key !== name) return false;
-    if (region.tensors.get(tensor)!.role === "weight") return true;
     return axis === index.length - 1 && loopOf(tensor) === undefined;
   });
 }
@@ -157,13 +177,14 @@ function freeLane(
   region: Region,
   statement: Statement,
   loopOf: (tensor: string) => string | undefined,
+  block: number,
 ): string | undefined {
   const weights = statement.reads.filter((a) => region.tensors.get(a.tensor)!.role === "weight");
   const used = variablesOf(...weights.flatMap((a) => a.index));
   const free = statement.loops.filter(
     (l) => l.kind === "space" && used.has(l.name) && constantValue(l.extent) !== undefined,
   );
-  return free.find((l) => mayCut(l.name, region, statement, loopOf))?.name;
+  return free.find((l) => mayCut(l.name, region, statement, loopOf, block))?.name;
 }
 
 /** Names of blocked tensors. */
@@ -299,38 +320,43 @@ class BlockedStatement {
       this.tensors.set(made.name, made);
       return { ...access, tensor: made.name, index: this.#mapIndex(access.index) };
     }
-    const axes = access.index.flatMap((e, axis) => (this.#loops.has(e.key) ? [axis] : []));
-    if (axes.length === 0) return access;
+    const cut = access.index.flatMap((e, axis) => {
+      const loop = this.#loopOn(e);
+      return loop ? [{ axis, loop, first: firstBlock(e, loop, this.#block)! }] : [];
+    });
+    if (cut.length === 0) return access;
     if (tensor.role !== "weight") return this.#withEnds(access);
-    const lanesLast = [...axes].sort(
-      (a, b) => this.#rank(access.index[a]!) - this.#rank(access.index[b]!),
-    );
-    const layout = blockedAxes(tensor.shape, lanesLast, this.#block);
-    const suffix = `b${axes.join("_")}x${this.#block}`;
-    const name = `${tensor.name}.${suffix}`;
+    const lanesLast = [...cut].sort((a, b) => rankOf(a.loop) - rankOf(b.loop));
+    const axes = lanesLast.map(({ axis }) => axis);
+    const layout = blockedAxes(tensor.shape, axes, this.#block);
+    const name = `${tensor.name}.b${cut.map(({ axis }) => axis).join("_")}x${this.#block}`;
     const stored = { of: tensor.name, layout };
     this.tensors.set(name, { ...tensor, name, shape: layout.shape, stored });
-    const index = [
-      ...access.index.map((e, axis) => (axes.includes(axis) ? variable(outerName(e.key)) : e)),
-      ...lanesLast.map((axis) => variable(laneName(access.index[axis]!.key))),
-    ];
+    const index = [...access.index];
+    for (const { axis, loop, first } of cut)
+      index[axis] = add(first, variable(outerName(loop.name)));
+    index.push(...lanesLast.map(({ loop }) => variable(laneName(loop.name))));
     return { ...access, tensor: name, index };
   }
 
-  /** Lanes of results lie innermost. */
-  #rank(index: IndexExpr): number {
-    const loop = this.#statement.loops.find((l) => l.name === index.key);
-    invariant(loop, () => `no loop ${index.key}`);
-    return loop.kind === "reduce" ? 0 : 1;
+  /** The loop that is cut where an index that is no channel of a map runs over its blocks. */
+  #loopOn(index: IndexExpr): Loop | undefined {
+    const used = variablesOf(index);
+    return this.#statement.loops.find((l) => this.#loops.has(l.name) && used.has(l.name));
   }
 
   #mapIndex(index: readonly IndexExpr[]): readonly IndexExpr[] {
     const at = index[channelAxis]!;
-    const [name] = [...variablesOf(at)];
-    const start = constantValue(splitLinear(at, name!)!.rest)!;
-    const outer = add(variable(outerName(name!)), start / this.#block);
-    return [...index.with(channelAxis, outer), variable(laneName(name!))];
+    const loop = this.#loopOn(at);
+    invariant(loop, () => `no channel loop in ${at.key}`);
+    const outer = add(firstBlock(at, loop, this.#block)!, variable(outerName(loop.name)));
+    return [...index.with(channelAxis, outer), variable(laneName(loop.name))];
   }
+}
+
+/** Lanes of results lie innermost. */
+function rankOf({ kind }: Loop): number {
+  return kind === "reduce" ? 0 : 1;
 }
 
 function outerName(loop: string): string {
