@@ -23,6 +23,12 @@ import { take } from "./ptx-launch.ts";
 
 const [m, n, k] = [272, 264, 192];
 
+/** Problems of a batch with the second or first of two matrices each. */
+const grouped = {
+  ...{ equation: "g i k, g j k -> g i j", left: [3, 72, k], right: [2, n, k] },
+  isPicked: true,
+};
+
 function product(how: string, more: Partial<ProductCase> = {}): () => string {
   const matrix = {
     equation: "i k, j k -> i j",
@@ -81,6 +87,10 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     product(
       "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 group 2 results 1 blocks 4 cluster 2",
     ),
+  ],
+  grouped: [
+    product("by wgmma tile (64, 96, 64) warps (4, 1) stages 3 swizzle 128 results 2", grouped),
+    product("by mma tile (64, 64, 64) warps (2, 2) stages 3 swizzle 128", grouped),
   ],
   "wgmma ahead": [
     product("by wgmma tile (128, 64, 64) warps (8, 1) stages 4 swizzle 128 results 1 ahead", {
@@ -142,6 +152,8 @@ function randomBytes(count: number, dtype: keyof typeof dtypes, rng: Rng): Uint8
   const width = dtypes[dtype].bits / 8;
   const isFloat = dtypes[dtype].format !== undefined;
   for (let at = 0; at < count; at += width) {
+    // Numbers of matrices: the first or the second.
+    if (dtype === "i32") view.setInt32(at, rng.integer(0, 1), true);
     if (!isFloat) continue;
     const code = encodeFloat(dtype as "f32", rng.normal());
     if (width === 1) view.setUint8(at, code);

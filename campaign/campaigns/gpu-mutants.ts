@@ -121,6 +121,9 @@ function bytesOf(count: number, dtype: string, rng: Rng): Uint8Array {
     const values = Uint16Array.from({ length: count }, () => encodeFloat("bf16", rng.normal()));
     return new Uint8Array(values.buffer);
   }
+  // Numbers of matrices, of which there are two or more.
+  if (dtype === "i32")
+    return new Uint8Array(Int32Array.from({ length: count }, () => rng.integer(0, 1)).buffer);
   if (dtype === "u8" || dtype === "i8")
     return Uint8Array.from({ length: count }, () => rng.integer(0, 255));
   return new Uint8Array(Float32Array.from({ length: count }, () => 0.1 + rng.uniform()).buffer);

@@ -134,6 +134,25 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
   ["by fma tile (32, 64, 8) warps (2, 2) stages 6 swizzle 0", [3136, 256, 64], "f32"],
 ];
 
+/** Of eight matrices, each of the batch takes one that data says. */
+const grouped: readonly (readonly [how: string, equation: string, right: readonly number[]])[] = [
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 results 2",
+    "g i k, g j k -> g i j",
+    [8, 512, 512],
+  ],
+  [
+    "by wgmma tile (64, 128, 64) warps (4, 1) stages 4 swizzle 128 parts 2",
+    "g i k, g j k -> g i j",
+    [8, 328, 512],
+  ],
+  [
+    "by mma tile (128, 128, 64) warps (2, 4) stages 3 swizzle 128",
+    "g i k, g k j -> g i j",
+    [8, 512, 488],
+  ],
+];
+
 function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): Entry {
   const equation = "i k, j k -> i j";
   const text = (): string => productText({ equation, left: [m, k], right: [n, k], dtype, how });
@@ -285,6 +304,15 @@ const suite: readonly Entry[] = [
       productText({
         ...{ equation: "i k, j k -> i j", left: [1000, 336], right: [776, 336], dtype },
         ...{ of, ofRight, how },
+      }),
+    claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
+  })),
+  ...grouped.map(([how, equation, right]) => ({
+    name: `grouped product ${equation} ${how}`,
+    text: () =>
+      productText({
+        ...{ equation, left: [40, 128, 512], right, dtype: "bf16", how },
+        ...{ isPicked: true, isWeight: true },
       }),
     claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
   })),

@@ -30,6 +30,8 @@ export interface ProductCase {
   readonly behind?: "relu" | "gate";
   /** The right operand is a weight. */
   readonly isWeight?: boolean;
+  /** Of the right operand's matrices, each of the batch takes the one that a further input says. */
+  readonly isPicked?: boolean;
   /** Name of the target; its architecture claims the instructions. */
   readonly target?: string;
 }
@@ -48,19 +50,24 @@ export function productProgram(given: ProductCase): Program {
     shape: shape.map((n) => constant(n)),
   });
   const x = g.input("x", type(of, left));
+  const which = given.isPicked ? g.input("which", type("i32", [left[0]!])) : undefined;
   const second = type(given.ofRight ?? of, right);
   const w = given.isWeight ? g.weight("w", second) : g.input("w", second);
   const isGated = behind === "gate";
   const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
-  const sums = given.ofRight ? byteSums(g, equation, x, w) : g.einsum(equation, x, w, "f32");
+  const own = which === undefined ? w : g.node("gather", [w, which], { axis: 0 });
+  const sums = given.ofRight ? byteSums(g, equation, x, w) : g.einsum(equation, x, own, "f32");
   const made = gate
     ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))
     : g.apply("relu", dtype === "i8" ? g.applyNumber("mul", g.cast(sums, "f32"), 2 ** -8) : sums);
   const rounded = dtype === "i8" ? g.apply("round", made) : made;
   const graph = g.finish([g.cast(rounded, dtype)]);
-  const schedule = take(parseSchedule(`schedule "S0" for "${name}" { multiply S0 ${how} }`));
+  const multiplied = given.isPicked ? "S1" : "S0";
+  const schedule = take(
+    parseSchedule(`schedule "${multiplied}" for "${name}" { multiply ${multiplied} ${how} }`),
+  );
   const target = allowing(targets.get(name)!, ["tf32"]);
-  const measured = new Map([["S0", schedule]]);
+  const measured = new Map([[multiplied, schedule]]);
   const weights = given.isWeight ? zeros(of, right) : noWeights;
   return take(compileModel({ graph, weights }, { target, measured })).plan.program;
 }

@@ -30,6 +30,7 @@ import {
   statementNamed,
 } from "./form-region.ts";
 import type { Access, Group, Loop, NestProgram, Statement } from "./nest.ts";
+import { picksOfBatch } from "./picks.ts";
 import { updatesInPlace } from "./uses.ts";
 
 export interface GroupOptions {
@@ -40,6 +41,11 @@ export interface GroupOptions {
    * that is one instruction, instead of the product or convolution that makes them. Default: no.
    */
   readonly keepsHalves?: boolean;
+  /**
+   * Whether products read an operand where data says which of its matrices each of the batch takes (grouped
+   * products: an expert's weights for a tile of its tokens), in place of a copy of it. Default: no.
+   */
+  readonly picksOperands?: boolean;
 }
 
 /** Two operations: a bias or scale with its conversion, but no division and no exponential. */
@@ -304,7 +310,11 @@ class Planner {
     const inlined = [...new Set([...reader.inlined, ...members])].sort((a, b) => at(a) - at(b));
     const larger = { ...reader, inlined };
     const composed = this.#compose(larger);
-    return composed.kind === "refused" ? composed.reason : larger;
+    if (composed.kind === "refused") return composed.reason;
+    const isPicked = isContraction(before.statement) && composed.statement.indirects.length > 0;
+    if (isPicked && !picksOfBatch(composed.statement))
+      return "an index would be loaded for each term of a sum";
+    return larger;
   }
 }
 
@@ -319,7 +329,7 @@ function isPure(statement: Statement): boolean {
 function unwilling(
   reader: Statement,
   producer: Statement,
-  { shared, inlineCost }: GroupOptions & { readonly shared: boolean },
+  { shared, inlineCost, picksOperands }: GroupOptions & { readonly shared: boolean },
 ): string | undefined {
   const { tensor } = producer.writes[0]!;
   const inBody = reader.reads.filter((a) => a.tensor === tensor);
@@ -327,7 +337,8 @@ function unwilling(
   const moves = producer.body[0]!.kind === "argument";
   if (isContraction(reader) && inBody.length > 0) {
     const plain = moves || isWidening(producer.body[0]!);
-    if (!plain || producer.indirects.length > 0) return "operands of contractions stay plain";
+    const isFixed = producer.indirects.length === 0 || (picksOperands && moves);
+    if (!plain || !isFixed) return "operands of contractions stay plain";
     if (isFilledAlongRows(producer) && inBody.some((access) => sumsRows(reader, access))) {
       return "products of integers are summed along rows that are filled ahead";
     }

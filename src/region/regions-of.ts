@@ -83,8 +83,9 @@ export interface RegionForms {
   /** Default: as the program says. */
   readonly layOut?: LayOut;
   /**
-   * Whether regions are for machines of blocks: folds see their tensors without axes of one element, and floats
-   * of 16 bits stay so in memory (`keepsHalves` of groups.ts). Default: no.
+   * Whether regions are for machines of blocks: folds see their tensors without axes of one element, floats of
+   * 16 bits stay so in memory, products take operands by number (`keepsHalves`, `picksOperands` of groups.ts).
+   * Default: no.
    */
   readonly forBlocks?: boolean;
 }
@@ -94,7 +95,11 @@ export function regionsOf(
   { layOut = asTheyAre, forBlocks = false }: RegionForms = {},
 ): ProgramRegions {
   const analysed = analyseProgram(nests);
-  const { groups } = planGroups(analysed, { ...defaultGroupOptions, keepsHalves: forBlocks });
+  const { groups } = planGroups(analysed, {
+    ...defaultGroupOptions,
+    keepsHalves: forBlocks,
+    picksOperands: forBlocks,
+  });
   const grouped = applyGroups(analysed, groups);
   const formed = groups.map((g) => formRegion(analysed, g));
   const laidOut = layOut(formed, grouped);

@@ -137,13 +137,34 @@ class ProductLowering {
     this.#place = {
       left: mul(rows, down),
       right: mul(columns, across),
-      batch: digitsOf(form.batch, batch),
+      batch: new Map([...digitsOf(form.batch, batch), ...this.#picked()]),
       thread: this.#thread,
       ranges: this.#ranges,
       turns: grid.turns,
       part: grid.part,
       cluster: clusterOf(plan, grid.nearest),
     };
+  }
+
+  /** Numbers that data gives a problem, by the names under which they are bound. */
+  #picked(): readonly (readonly [string, IndexExpr])[] {
+    return this.#plan.form.picks.map(({ name, extent }) => {
+      const own = this.#context.names.fresh(`${name}_`);
+      this.#ranges.set(own, { min: 0, max: constantValue(extent)! - 1 });
+      return [name, variable(own)] as const;
+    });
+  }
+
+  /** Loads them, for what follows in the block; they are the same for all of its threads. */
+  #bindPicks(block: Block): void {
+    const { batch, ranges } = this.#place;
+    const { operand } = this.#context;
+    const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
+    const site = { ...nothing, bindings: batch, ranges, lane: undefined, operand, block };
+    for (const { name, access, extent, wraps, range } of this.#plan.form.picks) {
+      const value = loadAccess(access, site);
+      block.push({ kind: "letIndex", name: batch.get(name)!.key, value, extent, wraps, range });
+    }
   }
 
   /** Tiles by batch, groups of rows, columns and rows within the group: the last moves fastest. */
@@ -217,7 +238,10 @@ class ProductLowering {
     const { tensors } = this.#region.region;
     const isWeight = (name: string): boolean =>
       tensors.get(this.#context.views.get(name)?.of ?? name)!.role === "weight";
-    const stream = new StreamedProduct(this.#plan, this.#place, { names, isWeight });
+    const picks = new Block(names);
+    this.#bindPicks(picks);
+    const how = { names, isWeight, picks: picks.statements };
+    const stream = new StreamedProduct(this.#plan, this.#place, how);
     this.#ranges.set(stream.copy, { min: 0, max: stream.copies - 1 });
     const body = new Block(names);
     if (this.#plan.directive.ahead) this.#loadAhead(body, stream.pieces());
@@ -250,14 +274,16 @@ class ProductLowering {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const { tensor, index } = statement.writes[0]!;
     const [row] = this.#plan.form.rows.loops;
-    const line = (at: IndexExpr): IndexExpr => substitute(index[0]!, new Map([[row!.name, at]]));
+    const line = (at: IndexExpr): IndexExpr =>
+      substitute(index.at(-2)!, new Map([[row!.name, at]]));
+    const before = index.slice(0, -2).map((e) => substitute(e, this.#place.batch));
     const { dtype } = this.#region.region.tensors.get(tensor)!;
     const value = (block: Block, { row, column, ...piece }: ResultPiece): Expr => {
       const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
       const site = this.#site(block, at, piece.lanes);
       return this.#finished(site, piece.value, this.#inside(at, piece.lanes))[0]!;
     };
-    stream.gather(body, { tensor, dtype, line, value });
+    stream.gather(body, { tensor, dtype, before, line, value });
   }
 
   /** What of a tile lies in the result: copies to memory drop the rest, loads must not reach it. */
@@ -276,6 +302,7 @@ class ProductLowering {
     const { stages, steps } = this.#plan;
     const copies = new StageCopies(this.#plan, this.#place);
     const block = new Block(names);
+    this.#bindPicks(block);
     sums.clear(block);
     const first = names.fresh("first");
     const ahead = new Map([[first, { min: 0, max: stages - 2 }]]);

@@ -17,6 +17,8 @@ import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/exp
 import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Expr, IntrinsicOperand, Statement } from "../../program/statement.ts";
 import {
+  type ProductForm,
+  type ProductSide,
   resultColumns,
   resultParts,
   sumsApart,
@@ -34,6 +36,7 @@ import {
   mul,
   substitute,
   variable,
+  variablesOf,
 } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
 import { exchangeCounter } from "../cluster-exchange.ts";
@@ -76,6 +79,8 @@ const corners = [
 export interface ResultTarget {
   readonly tensor: string;
   readonly dtype: DType;
+  /** Where the matrix of the problem is in the tensor. */
+  readonly before: readonly IndexExpr[];
   /** The line of the tensor in which a row of the product is. */
   readonly line: (row: IndexExpr) => IndexExpr;
   readonly value: (block: Block, piece: ResultPiece) => Expr;
@@ -85,24 +90,29 @@ const [full, empty, order] = ["full", "empty", "order"];
 /** Until all multiplications are done. */
 const noneLeft: Statement = { kind: "waitGroup", group: multiplying, pending: 0 };
 
+export interface StreamContext {
+  readonly names: Names;
+  /** Whether a tensor is there before the program begins. */
+  readonly isWeight: (tensor: string) => boolean;
+  /** What binds the numbers by which operands of a problem are found. */
+  readonly picks: readonly Statement[];
+}
+
 export class StreamedProduct {
   readonly #plan: ProductPlan;
   readonly #place: ProductPlace;
   readonly #isWeight: (tensor: string) => boolean;
+  readonly #picks: readonly Statement[];
   readonly #step: string;
   /** Index variable of a warpgroup that multiplies. */
   readonly copy: string;
   readonly copies: number;
 
-  /** @param isWeight whether a tensor is there before the program begins */
-  constructor(
-    plan: ProductPlan,
-    place: ProductPlace,
-    { names, isWeight }: { readonly names: Names; readonly isWeight: (tensor: string) => boolean },
-  ) {
+  constructor(plan: ProductPlan, place: ProductPlace, { names, isWeight, picks }: StreamContext) {
     this.#plan = plan;
     this.#place = place;
     this.#isWeight = isWeight;
+    this.#picks = picks;
     this.#step = names.fresh("step");
     this.copy = names.fresh("group");
     this.copies = copiesOf(plan);
@@ -221,9 +231,14 @@ export class StreamedProduct {
       const box = [extent, depth];
       const to = tileAt(staged.buffer, [slot, first, 0], box);
       const { tensor, index } = staged.side.access;
-      const deep = new Map(this.#place.batch).set(form.depth.loops[0]!.name, mul(depth, step));
-      const line = new Map([[staged.side.loops[0]!.name, add(start, first)]]);
-      const from = tileAt(tensor, [substitute(index[0]!, line), substitute(index[1]!, deep)], box);
+      const at = new Map(this.#place.batch)
+        .set(form.depth.loops[0]!.name, mul(depth, step))
+        .set(staged.side.loops[0]!.name, add(start, first));
+      const from = tileAt(
+        tensor,
+        index.map((e) => substitute(e, at)),
+        box,
+      );
       const completion = {
         kind: "signals",
         counter: full!,
@@ -244,20 +259,31 @@ export class StreamedProduct {
       index: [slot],
       bytes: constant(bytes),
     };
-    const stream = (...body: readonly Statement[]) => this.#turns([this.#loop([wait, ...body])]);
+    const stream = (own: readonly { staged: StagedSide }[], body: readonly Statement[]) => [
+      ...(own.some(({ staged }) => isPicked(staged.side, form)) ? this.#picks : []),
+      ...this.#turns([this.#loop([wait, ...body])]),
+    ];
     const sides = [
       { staged: left, issue: copy(left, this.#place.left) },
       { staged: right, issue: copy(right, this.#place.right) },
     ];
     const { thread } = this.#place;
     const ready = sides.filter(({ staged }) => this.#isWeight(staged.side.access.tensor));
-    const all = sides.map((s) => s.issue);
     const [first] = ready;
-    if (!first || ready.length > 1) return onOne(thread, stream(expect, ...all));
+    if (!first || ready.length > 1)
+      return onOne(thread, stream(sides, [expect, ...sides.map((s) => s.issue)]));
     // Weights need not wait for what earlier launches make, so they have a thread of their own.
+    const others = sides.filter((s) => s !== first);
     return [
-      ...onOne(thread, stream(expect, first.issue)),
-      ...onOne(thread, stream(...all.filter((s) => s !== first.issue)), warpThreads),
+      ...onOne(thread, stream([first], [expect, first.issue])),
+      ...onOne(
+        thread,
+        stream(
+          others,
+          others.map((s) => s.issue),
+        ),
+        warpThreads,
+      ),
     ];
   }
 
@@ -447,7 +473,7 @@ export class StreamedProduct {
     }
     const box = [groupRows, wide];
     const start = mul(groupRows * this.#instructions, this.#member);
-    const place = [to.line(add(left, start, groupRows * i)), add(right, first)];
+    const place = [...to.before, to.line(add(left, start, groupRows * i)), add(right, first)];
     const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
     const group = { kind: "group", group: copied } as const;
     return issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);
@@ -506,6 +532,12 @@ export function streamedPieces(
     }
   }
   return found;
+}
+
+/** Whether data says where the side's matrix is. */
+function isPicked({ access }: ProductSide, { picks }: ProductForm): boolean {
+  const used = variablesOf(...access.index);
+  return picks.some((v) => used.has(v.name));
 }
 
 /** Warpgroups that multiply. */

@@ -52,8 +52,10 @@ export function checkProtocol(
   }
   const steps = stepsOf(view);
   const values = Number.isFinite(steps) ? [new Map<string, number>()] : parameterValues(view);
-  // Steps without an end are run for each value of the parameters, where these are few.
-  const isMany = steps > stepsRunWhole && values.every((given) => given.size === 0);
+  // What data says is not run at all; steps without an end are, for each value of the parameters, where these are few.
+  const binds = (s: Statement): boolean => s.kind === "letIndex";
+  const isOfData = kernel.roles.some((r) => someStatement(r.body, binds));
+  const isMany = (isOfData || steps > stepsRunWhole) && values.every((given) => given.size === 0);
   if (isMany && isSplittable(view)) return checkSplit(view, ready, report) ?? nothing;
   const footprints: Footprint[] = [];
   for (const given of values) {

@@ -6,6 +6,7 @@
  * index, its loops taken together row-major.
  */
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
+import { loopsThrough, picksOfBatch } from "../../region/picks.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
   add,
@@ -50,6 +51,8 @@ export interface ProductForm {
   readonly rows: ProductSide;
   readonly columns: ProductSide;
   readonly batch: ProductPart;
+  /** Numbers that data gives each problem of the batch, by which an operand is found. */
+  readonly picks: Statement["indirects"];
   readonly depth: ProductPart;
   /** Whether the results are only a part of their tensors, as of a concatenation. */
   readonly isPart: boolean;
@@ -95,7 +98,9 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
     return "its body is not a product of two reads";
   }
   if (!areTogether(writes)) return "its results are not written plainly at one place each";
-  if (indirects.length > 0 || guard.length > 0) return "it has indirect indices or a guard";
+  if (guard.length > 0) return "it has a guard";
+  if (indirects.length > 0 && !picksOfBatch(statement))
+    return "it has indices that are not the same for a whole problem of a batch";
   if (loops.some((l) => l.kind === "scan" || constantValue(l.extent) === undefined)) {
     return "not every loop has a constant extent";
   }
@@ -110,6 +115,8 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
 const units = { fma: [16, 32], mma: [16, 16], wgmma: [16, 8] } as const;
 /** Elements of a vector of a thread, and bytes of the depth that one matrix instruction takes. */
 const [vectorDepth, instructionBytes] = [4, 32] as const;
+/** Axes of a tensor that copies move tiles of: of a batch's, where data says which of them. */
+const axesOf = (picks: readonly unknown[]): number => (picks.length > 0 ? 5 : 2);
 /** Bytes of an operand's row in a stage of a stream, as wide as its swizzle, and units of tensor copies. */
 const [streamedBytes, copiedBytes] = [128, 16] as const;
 /** Columns and depth of one instruction of four warps at most, and its warps. */
@@ -224,6 +231,7 @@ function turnFault(d: MultiplyDirective, form: ProductForm): string | undefined 
   if (blocks === 0)
     return teams > 1 ? "teams take turns where blocks go on to further tiles" : undefined;
   if (by !== "wgmma") return "only warpgroups go on from tile to tile";
+  if (form.picks.length > 0) return "data says for each tile what its operand is";
   const tiles = productTiles(d, form);
   if (blocks > tiles) return `${blocks} blocks for ${tiles} tiles`;
   if (teams * warps[0] > mostGroups * groupWarps) return `${teams} teams of ${warps[0]} warps`;
@@ -287,7 +295,14 @@ function gatherFault(
 }
 
 /** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
-function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): string | undefined {
+function streamFault({
+  rows,
+  columns,
+  batch,
+  picks,
+  depth,
+  dtype,
+}: ProductForm): string | undefined {
   const [deep] = depth.loops;
   if (depth.loops.length !== 1) return "operands are no plain matrices";
   // A tensor map's strides are multiples of 16 bytes.
@@ -297,16 +312,21 @@ function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): strin
   // What a last copy brings beyond a part of the depth is not zero.
   if (isBatch.size > 0 && depth.extent % streamedDepth(dtype) !== 0)
     return `parts of ${depth.extent} elements are no whole steps`;
+  const problem = new Set([...isBatch, ...picks.map((v) => v.name)]);
   const isPlain = ({ loops, access }: ProductSide): boolean => {
-    const start = splitLinear(access.index.at(-1)!, deep!.name);
+    const { index, guard } = access;
+    const start = splitLinear(index.at(-1)!, deep!.name);
+    const [line, ...before] = index.slice(0, -1).toReversed();
     return (
       loops.length === 1 &&
-      access.guard.length === 0 &&
-      access.index.length === 2 &&
-      isLineOf(access.index[0]!, loops[0]!) &&
+      guard.length === 0 &&
+      index.length <= axesOf(picks) &&
+      line !== undefined &&
+      isLineOf(line, loops[0]!) &&
       start?.coefficient === 1 &&
       start.rest.constant === 0 &&
-      [...variablesOf(start.rest)].every((name) => isBatch.has(name))
+      [...variablesOf(start.rest)].every((name) => isBatch.has(name)) &&
+      [...variablesOf(...before)].every((name) => problem.has(name))
     );
   };
   return isPlain(rows) && isPlain(columns)
@@ -316,7 +336,7 @@ function streamFault({ rows, columns, batch, depth, dtype }: ProductForm): strin
 
 function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
   const { reads, writes, loops } = statement;
-  const uses = reads.map((r) => variablesOf(...r.index));
+  const uses = reads.map((r) => loopsThrough(statement, r));
   const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
   const space = loops.filter((l) => l.kind === "space");
   const inner = space.findLast((l) => nearest.includes(l.name));
@@ -361,6 +381,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     rows,
     columns,
     batch: part(space.filter((l) => !tiled.has(l))),
+    picks: statement.indirects,
     depth,
     result: region.tensors.get(writes[0]!.tensor)!.dtype,
     unwritable: resultFault(statement, [rows, columns], region),
@@ -479,7 +500,7 @@ function isLineOf(line: IndexExpr, { name }: Loop): boolean {
 }
 
 function resultFault(
-  { writes }: Statement,
+  { writes, indirects }: Statement,
   [rows, columns]: readonly [ProductSide, ProductSide],
   region: Region,
 ): string | undefined {
@@ -488,12 +509,16 @@ function resultFault(
   const { dtype } = region.tensors.get(write!.tensor)!;
   if (!isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
   const [row, column] = [rows.loops[0], columns.loops[0]];
+  const [at, line, ...before] = write!.index.toReversed();
+  const others = [row, column, ...indirects].map((l) => l?.name);
   const isPlain =
     rows.loops.length === 1 &&
     columns.loops.length === 1 &&
-    write!.index.length === 2 &&
-    isLineOf(write!.index[0]!, row!) &&
-    write!.index[1]!.key === variable(column!.name).key;
+    line !== undefined &&
+    write!.index.length <= axesOf(indirects) &&
+    isLineOf(line, row!) &&
+    at!.key === variable(column!.name).key &&
+    ![...variablesOf(...before)].some((name) => others.includes(name));
   if (!isPlain) return "results are no plain matrix";
   return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";
 }

@@ -67,6 +67,7 @@ export function splitProduct(
   if (!statement || others.length > 0) return [];
   const form = productForm(region, statement);
   if (typeof form === "string" || form.rows.extent < 2 || form.columns.extent < 2) return [];
+  if (form.picks.length > 0) return [];
   const tiles = (form.rows.extent * form.columns.extent * form.batch.extent) / usualTile;
   if (tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
   // Of a window, its channels.

@@ -90,7 +90,7 @@ function cuttable({ statements, ...region }: Region): ProductForm | undefined {
   const form = productForm({ statements, ...region }, statement);
   if (typeof form === "string" || form.isPart || form.isSwapped) return undefined;
   const { rows, columns, batch, depth } = form;
-  if (rows.loops.length !== 1 || batch.extent > 1) return undefined;
+  if (rows.loops.length !== 1 || batch.extent > 1 || form.picks.length > 0) return undefined;
   return rows.extent * columns.extent * depth.extent >= leastWork ? form : undefined;
 }
 
