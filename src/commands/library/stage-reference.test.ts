@@ -66,7 +66,7 @@ it("passes on what nothing is put into, from the second run of these shapes on",
   for (const run of [1, 2, 3]) {
     const feeds = rows(0);
     const found = unwrap(reference.run(feeds))[name]!;
-    expect(found).toEqual(feeds["sum"]);
-    if (run > 1) expect(found).toBe(feeds["sum"]);
+    expect(found).toEqual(feeds.sum);
+    if (run > 1) expect(found).toBe(feeds.sum);
   }
 });

@@ -97,7 +97,7 @@ describe("sizes that data decide", () => {
     for (let run = 0; run < 3; run++) {
       const { y } = model.run(none);
       (y!.data as Float32Array).fill(7);
-      expect(none["x"].data[0]).toBe(-1);
+      expect(none.x.data[0]).toBe(-1);
     }
   });
 
