@@ -1,7 +1,7 @@
 /**
  * Libraries of matrix products behind the Session interface, as Debian packages carry them: OpenBLAS, BLIS and
  * oneDNN, called through koffi. Each is given both matrices as rows in every call and packs what it wants then:
- * a call has no place for what was packed before. Results are new tensors in every run, as all sessions give them.
+ * a call has no place for what was packed before. Results go where they are wanted, as those of all sessions.
  */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -128,8 +128,8 @@ function session(multiply: Multiply, shape: Parameters<Multiply>[0], w: Float32A
   return {
     inputs: [],
     outputs: [],
-    run: async (feeds) => {
-      const y = new Float32Array(m * n);
+    run: async (feeds, into) => {
+      const y = into ? takeFloat32(into, "y").data : new Float32Array(m * n);
       multiply(shape, takeFloat32(feeds, "x").data, w, y);
       return { y: float32Tensor([m, n], y) };
     },

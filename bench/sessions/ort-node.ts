@@ -34,7 +34,11 @@ async function openSession(model: Uint8Array | string, threads: number): Promise
   return {
     inputs: infosOf(session.inputMetadata),
     outputs: infosOf(session.outputMetadata),
-    run: async (feeds) => fromOrtTensors(await session.run(toOrtTensors(feeds, OrtTensor))),
+    run: async (feeds, into) => {
+      const taken = toOrtTensors(feeds, OrtTensor);
+      if (!into) return fromOrtTensors(await session.run(taken));
+      return fromOrtTensors(await session.run(taken, toOrtTensors(into, OrtTensor)));
+    },
     release: () => session.release(),
   };
 }

@@ -42,7 +42,11 @@ async function openSession(ort: OrtWeb, model: Uint8Array, path?: string): Promi
   return {
     inputs: infosOf(session.inputMetadata),
     outputs: infosOf(session.outputMetadata),
-    run: async (feeds) => fromOrtTensors(await session.run(toOrtTensors(feeds, ort.Tensor))),
+    run: async (feeds, into) => {
+      const taken = toOrtTensors(feeds, ort.Tensor);
+      if (!into) return fromOrtTensors(await session.run(taken));
+      return fromOrtTensors(await session.run(taken, toOrtTensors(into, ort.Tensor)));
+    },
     release: () => session.release(),
   };
 }

@@ -52,7 +52,8 @@ export interface GraphWork {
 export interface Session {
   readonly inputs: readonly TensorInfo[];
   readonly outputs: readonly TensorInfo[];
-  run(feeds: Tensors): Promise<Tensors>;
+  /** @param into what the outputs were in a run before, of the same shapes: written in place of new tensors */
+  run(feeds: Tensors, into?: Tensors): Promise<Tensors>;
   /** Where the time of the last runs went, for a runtime that can tell. */
   profile?(): readonly RegionRow[];
   /** Of the graph that is run, and of the one that it was made from, where the runtime shows them. */

@@ -135,11 +135,16 @@ function wrap(session: ModelSession, imported: ImportedModel, compiled: Compiled
   return {
     inputs: describe(imported.inputNames, graph.inputs),
     outputs: describe(imported.outputNames, graph.outputs),
-    run: async (feeds) => {
+    run: async (feeds, into) => {
       last = Object.fromEntries(
         imported.inputNames.map((name, i) => [inputNames[i]!, toStored(feeds[name]!)]),
       );
-      const outputs = unwrap(session.run(last));
+      const taking =
+        into &&
+        Object.fromEntries(
+          imported.outputNames.map((name, i) => [outputNames[i]!, toStored(into[name]!)]),
+        );
+      const outputs = unwrap(session.run(last, taking));
       return Object.fromEntries(
         imported.outputNames.map((name, i) => [name, fromStored(outputs[outputNames[i]!]!)]),
       );

@@ -6,6 +6,8 @@ export interface BufferMemory {
   compose(buffer: string, put: (bytes: Uint8Array) => void): void;
   /** A copy of the first `count` bytes. */
   read(buffer: string, count: number): Uint8Array<ArrayBuffer>;
+  /** As many of its first bytes as there is room for in `bytes`. */
+  readInto(buffer: string, bytes: Uint8Array): void;
   /** The same value in every byte. */
   fill(buffer: string, value: number): void;
   /** All bytes of one buffer over those of another of the same size. */
@@ -28,6 +30,7 @@ export function memoryOfViews(bytes: (buffer: string) => Uint8Array): BufferMemo
     write: (buffer, given) => bytes(buffer).set(given),
     compose: (buffer, put) => put(bytes(buffer)),
     read: (buffer, count) => Uint8Array.from(bytes(buffer).subarray(0, count)),
+    readInto: (buffer, into) => into.set(bytes(buffer).subarray(0, into.length)),
     fill: (buffer, value) => void bytes(buffer).fill(value),
     copy: (from, to) => bytes(to).set(bytes(from)),
   };

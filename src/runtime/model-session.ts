@@ -102,21 +102,24 @@ export class ModelSession {
     }
   }
 
-  /** Runs on the calling thread and the pool; blocks. */
-  run(feeds: Feeds): Result<Outputs> {
-    const bound = this.#start(feeds);
+  /**
+   * Runs on the calling thread and the pool; blocks.
+   * @param into tensors that take the outputs of their names, in place of new ones
+   */
+  run(feeds: Feeds, into?: Feeds): Result<Outputs> {
+    const bound = this.#start(feeds, into);
     if (!bound.ok) return bound;
     const outcome = this.#instance.runSync(Object.fromEntries(bound.value));
-    return outcome.ok ? ok(this.#readOutputs(bound.value)) : outcome;
+    return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
   }
 
   /** Leaves the event loop free; concurrent calls run one after another. */
-  runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
+  runAsync(feeds: Feeds, signal?: AbortSignal, into?: Feeds): Promise<Result<Outputs>> {
     const turn = this.#queue.then(async (): Promise<Result<Outputs>> => {
-      const bound = this.#start(feeds);
+      const bound = this.#start(feeds, into);
       if (!bound.ok) return bound;
       const outcome = await this.#instance.run(Object.fromEntries(bound.value), signal);
-      return outcome.ok ? ok(this.#readOutputs(bound.value)) : outcome;
+      return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
     });
     this.#queue = turn;
     return turn;
@@ -185,8 +188,8 @@ export class ModelSession {
     }));
   }
 
-  /** Checks the feeds, binds the parameters and copies the inputs in. */
-  #start(feeds: Feeds): Result<ReadonlyMap<string, number>> {
+  /** Checks the feeds and the tensors for outputs, binds the parameters and copies the inputs in. */
+  #start(feeds: Feeds, into: Feeds = {}): Result<ReadonlyMap<string, number>> {
     const faults: Diagnostic[] = [];
     for (const name of Object.keys(feeds)) {
       if (!this.inputs.some((p) => p.name === name)) faults.push(unknownInput(name, this.inputs));
@@ -202,6 +205,13 @@ export class ModelSession {
     if (faults.length > 0) return fail(...faults);
     const bound = bindParameters(this.#program, shapes);
     if (!bound.ok) return bound;
+    for (const [name, tensor] of Object.entries(into)) {
+      const port = this.outputs.find((p) => p.name === name);
+      if (!port) return fail(unknownOutput(name, this.outputs));
+      const shape = port.shape.map((e) => evaluate(e, bound.value));
+      const fits = fitsOutput(port.title, { dtype: port.dtype, shape }, tensor);
+      if (!fits.ok) return fits;
+    }
     for (const b of this.#ends.input) {
       const feed = feeds[b.source!];
       if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));
@@ -209,9 +219,15 @@ export class ModelSession {
     return bound;
   }
 
-  #readOutputs(parameters: ReadonlyMap<string, number>): Outputs {
+  #readOutputs(parameters: ReadonlyMap<string, number>, into: Feeds = {}): Outputs {
     const outputs: Outputs = {};
     for (const b of this.#ends.output) {
+      const given = into[b.source!];
+      if (given) {
+        this.#instance.memory.readInto(b.name, tensorBytes(given));
+        outputs[b.source!] = given;
+        continue;
+      }
       const shape = b.shape.map((e) => evaluate(e, parameters));
       const size = storageBytes(b.dtype, elementCount(shape));
       const bytes = this.#instance.memory.read(b.name, size);
@@ -233,6 +249,31 @@ function endsOf({ states, buffers }: Program, kind: "input" | "output"): readonl
 function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {
   return diagnostic("RUN011", `the model has no input "${name}"`, {
     help: `its inputs are ${inputs.map((p) => p.title).join(", ")}`,
+  });
+}
+
+/** Whether a caller's tensor can take an output of this type and shape. */
+export function fitsOutput(
+  title: string,
+  { dtype, shape }: Pick<Tensor, "dtype" | "shape">,
+  given: Tensor,
+): Result<void> {
+  const isSame = shape.length === given.shape.length && shape.every((e, i) => e === given.shape[i]);
+  if (dtype === given.dtype && isSame) return ok(undefined);
+  const found = `${given.dtype} of shape [${given.shape.join(", ")}]`;
+  return fail(
+    diagnostic("RUN019", `output "${title}" does not fit the tensor that is to take it: ${found}`, {
+      help: `give a ${dtype} tensor of shape [${shape.join(", ")}], or none`,
+    }),
+  );
+}
+
+export function unknownOutput(
+  name: string,
+  ports: readonly Pick<PortDescription, "title">[],
+): Diagnostic {
+  return diagnostic("RUN018", `the model has no output "${name}"`, {
+    help: `its outputs are ${ports.map((p) => p.title).join(", ")}`,
   });
 }
 

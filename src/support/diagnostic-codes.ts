@@ -133,6 +133,8 @@ export const diagnosticCodes = {
   RUN015: "symbol out of range",
   RUN016: "wrong shape of an input",
   RUN017: "shapes break a requirement",
+  RUN018: "unknown output",
+  RUN019: "tensor does not fit an output",
   SEM001: "index out of range",
   AFF001: "not an affine expression",
   AFF002: "integer out of range",

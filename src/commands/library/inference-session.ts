@@ -57,17 +57,22 @@ export class InferenceSession {
     this.outputNames = model.outputs.map((p) => p.name);
   }
 
-  /** All outputs, or those named in `fetches`. */
+  /** All outputs, or those named in `fetches`; a tensor there takes its output in place of a new one. */
   async run(
     feeds: OnnxFeeds,
-    fetches: readonly string[] = this.outputNames,
+    fetches: readonly string[] | Readonly<Record<string, OnnxTensor | null>> = this.outputNames,
   ): Promise<Record<string, OnnxTensor>> {
-    const unknown = fetches.find((name) => !this.outputNames.includes(name));
+    const given = Array.isArray(fetches) ? {} : (fetches as Record<string, OnnxTensor | null>);
+    const wanted = Array.isArray(fetches) ? (fetches as readonly string[]) : Object.keys(fetches);
+    const unknown = wanted.find((name) => !this.outputNames.includes(name));
     if (unknown !== undefined) {
       refuse(`the model has no output "${unknown}"`, `its outputs: ${this.outputNames.join(", ")}`);
     }
-    const outputs = await this.#model.runAsync(fromOnnx(feeds));
-    return Object.fromEntries(fetches.map((name) => [name, toOnnx(outputs[name]!)]));
+    const taking = Object.entries(given).filter((e): e is [string, OnnxTensor] => e[1] !== null);
+    const outputs = await this.#model.runAsync(fromOnnx(feeds, "input"), {
+      ...(taking.length > 0 && { outputs: fromOnnx(Object.fromEntries(taking), "output") }),
+    });
+    return Object.fromEntries(wanted.map((n) => [n, given[n] ?? toOnnx(outputs[n]!)]));
   }
 
   async release(): Promise<void> {
@@ -75,12 +80,12 @@ export class InferenceSession {
   }
 }
 
-function fromOnnx(feeds: OnnxFeeds): Tensors {
+function fromOnnx(feeds: OnnxFeeds, kind: "input" | "output"): Tensors {
   return Object.fromEntries(
     Object.entries(feeds).map(([name, { type, dims, data }]) => {
       const dtype = Object.hasOwn(dtypeOf, type) ? dtypeOf[type] : undefined;
       if (!dtype)
-        refuse(`input "${name}": type ${type} is not carried`, Object.keys(dtypeOf).join(", "));
+        refuse(`${kind} "${name}": type ${type} is not carried`, Object.keys(dtypeOf).join(", "));
       return [name, { dtype, shape: dims, data }];
     }),
   );

@@ -49,6 +49,31 @@ describe("LoadedModel", () => {
     expect(found.map((o) => o["y:0"]!.data)).toEqual(wanted);
   });
 
+  it("puts outputs into the caller's tensors, on this thread and beside it", async () => {
+    const taking = tensor("f32", [2, 40], new Float32Array(80).fill(Number.NaN));
+    const wanted = model.run({ "x:0": rows(2) })["y:0"]!.data;
+    const first = model.run({ "x:0": rows(2) }, { outputs: { "y:0": taking } })["y:0"]!;
+    expect(first.data).toBe(taking.data);
+    expect(taking.data).toEqual(wanted);
+    taking.data.fill(Number.NaN as never);
+    await model.runAsync({ "x:0": rows(2) }, { outputs: { "y:0": taking } });
+    expect(taking.data).toEqual(wanted);
+  });
+
+  it("refuses tensors that no output fits, and leaves them as they are (RUN018, RUN019, RUN036)", async () => {
+    const run = (outputs: unknown) => () =>
+      model.run({ "x:0": rows(2) }, { outputs: outputs as never });
+    const narrow = tensor("f32", [1, 40], new Float32Array(40).fill(3));
+    expect(codeOf(run({ "y:0": narrow }))).toBe("RUN019");
+    expect(codeOf(run({ "y:0": tensor("i32", [2, 40], new Array(80).fill(3)) }))).toBe("RUN019");
+    expect(codeOf(run({ z: narrow }))).toBe("RUN018");
+    expect(codeOf(run({ "y:0": 3 }))).toBe("RUN036");
+    expect(codeOf(run(null))).toBe("RUN036");
+    const later = model.runAsync({ "x:0": rows(2) }, { outputs: { "y:0": narrow } });
+    await expect(later).rejects.toThrow("RUN019");
+    expect(narrow.data).toEqual(new Float32Array(40).fill(3));
+  });
+
   it("takes the values that its inputs had at the call", async () => {
     const x = rows(1);
     const wanted = model.run({ "x:0": x })["y:0"]!.data;

@@ -4,8 +4,14 @@
  * which an output had in the run before; it begins as zeros, and a feed replaces what was kept.
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
-import type { KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
-import type { Tensor } from "../../semantics/tensor.ts";
+import {
+  fitsOutput,
+  type KernelTime,
+  type ModelSession,
+  type Outputs,
+  unknownOutput,
+} from "../../runtime/model-session.ts";
+import { type Tensor, tensorBytes } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { checkTensor } from "./check-tensor.ts";
 import type { ModelPorts, Port } from "./ports.ts";
@@ -14,7 +20,13 @@ import { unwrap } from "./wavetile-error.ts";
 export type Tensors = Readonly<Record<string, Tensor>>;
 
 export interface RunOptions {
+  /** Cancels the run; only where it leaves the event loop free. */
   readonly signal?: AbortSignal;
+  /**
+   * Tensors by output name that take the results, in place of new ones: a caller that runs often spares
+   * the pages of new arrays. They are written at the run's end and have to fit (RUN018, RUN019).
+   */
+  readonly outputs?: Tensors;
 }
 
 /** What a loaded model does its runs with: one program, or one for each size. */
@@ -49,28 +61,34 @@ export class LoadedModel {
   }
 
   /** Outputs for these inputs; blocks. Throws WavetileError with diagnostics. */
-  run(feeds: Tensors): Tensors {
-    return unwrap(this.tryRun(feeds));
+  run(feeds: Tensors, options?: Pick<RunOptions, "outputs">): Tensors {
+    return unwrap(this.tryRun(feeds, options));
   }
 
   /** As `run`, with the diagnostics as a value. */
-  tryRun(feeds: Tensors): Result<Tensors> {
+  tryRun(feeds: Tensors, { outputs }: Pick<RunOptions, "outputs"> = {}): Result<Tensors> {
     const ready = this.#ready();
     if (!ready.ok) return ready;
     const prepared = this.#prepare(feeds);
-    return prepared.ok ? this.#finish(this.#session.run(prepared.value)) : prepared;
+    if (!prepared.ok) return prepared;
+    const into = this.#prepareOutputs(outputs);
+    if (!into.ok) return into;
+    return this.#finish(this.#session.run(prepared.value, into.value), into.value);
   }
 
   /** Outputs for these inputs, leaving the event loop free. Rejects with WavetileError. */
-  async runAsync(feeds: Tensors, { signal }: RunOptions = {}): Promise<Tensors> {
+  async runAsync(feeds: Tensors, { signal, outputs }: RunOptions = {}): Promise<Tensors> {
     if (this.#disposed) unwrap(disposed());
     if (signal !== undefined && !(signal instanceof AbortSignal)) unwrap(noSignal());
     this.#running++;
     // Copied now: the caller may use its arrays again while the run waits for its turn.
     const prepared = copied(this.#prepare(feeds));
+    const into = this.#prepareOutputs(outputs);
     const turn = this.#queue.then(async () => {
       if (!prepared.ok) return prepared;
-      return this.#finish(await this.#session.runAsync(prepared.value, signal));
+      if (!into.ok) return into;
+      const ran = await this.#session.runAsync(prepared.value, signal, into.value);
+      return this.#finish(ran, into.value);
     });
     // A run that throws is a bug that its caller sees; the next in the queue runs all the same.
     this.#queue = turn.then(
@@ -142,8 +160,41 @@ export class LoadedModel {
     return ok(prepared);
   }
 
-  #finish(result: Result<Outputs>): Result<Tensors> {
+  /** Checked tensors for outputs under the graph's names. */
+  #prepareOutputs(given: Tensors | undefined): Result<Tensors | undefined> {
+    if (given === undefined) return ok(undefined);
+    if (typeof given !== "object" || given === null) {
+      const message = "outputs is no object of tensors by output name";
+      return fail(diagnostic("RUN036", message, { help: `its outputs: ${namesOf(this.outputs)}` }));
+    }
+    const values = new Map([...this.#nameOf].map(([value, name]) => [name, value]));
+    const prepared: Record<string, Tensor> = {};
+    for (const [name, value] of Object.entries(given)) {
+      const tensor = checkTensor(`output "${name}"`, value);
+      if (!tensor.ok) return tensor;
+      prepared[values.get(name) ?? name] = tensor.value;
+    }
+    return ok(prepared);
+  }
+
+  /** @param into tensors that take the outputs; what a session gave beside them is copied */
+  #finish(result: Result<Outputs>, into: Tensors = {}): Result<Tensors> {
     if (!result.ok) return result;
+    for (const [value, tensor] of Object.entries(into)) {
+      const made = result.value[value];
+      if (!made)
+        return fail(
+          unknownOutput(
+            value,
+            this.outputs.map((p) => ({ title: p.name })),
+          ),
+        );
+      if (made.data === tensor.data) continue;
+      const fits = fitsOutput(this.#nameOf.get(value) ?? value, made, tensor);
+      if (!fits.ok) return fits;
+      tensorBytes(tensor).set(tensorBytes(made));
+      result.value[value] = tensor;
+    }
     const outputs = Object.fromEntries(
       Object.entries(result.value).map(([value, t]) => [this.#nameOf.get(value) ?? value, t]),
     );

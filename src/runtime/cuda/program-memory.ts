@@ -93,6 +93,12 @@ export class ProgramMemory implements BufferMemory {
     return bytes;
   }
 
+  readInto(name: string, bytes: Uint8Array): void {
+    const staged = this.#staged.get(name);
+    if (staged) bytes.set(staged.bytes.subarray(0, bytes.length));
+    else this.#device.download(this.addressOf(name), bytes);
+  }
+
   fill(name: string, value: number): void {
     this.#staged.get(name)?.bytes.fill(value);
     const bytes = capacityBytes(this.#program, this.#buffer(name));
