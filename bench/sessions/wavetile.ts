@@ -67,7 +67,7 @@ function openSession(
   const imported = unwrap(importOnnx(model, importOptions(hints)));
   const target = chooseTarget(targetName);
   const before = workOfGraph(prepareFor(imported, target).graph);
-  const compiled = compileModel(imported, { target, rewrite });
+  const compiled = compileModel(imported, { target, rewrite, threads });
   if (!compiled.ok) {
     const opening = { target, threads, rewrite };
     const { session, work } = openStaged(imported, compiled.diagnostics, opening);
