@@ -43,6 +43,13 @@ export function attentionGraph(c: AttentionCase, dtype: "bf16" | "f16"): Graph {
   return g.finish([g.node("attention", operands, { ...attrs, mask: mask !== undefined } as never)]);
 }
 
+/** The whole of the columns, or half of them for one problem, and then any numbers of them. */
+export function drawLengths(seed: number, batch: number, columns: number): readonly number[] {
+  const rng = new Rng(seed);
+  const others = Array.from({ length: batch - 1 }, () => rng.integer(1, columns));
+  return batch === 1 ? [Math.ceil(columns / 2)] : [columns, ...others];
+}
+
 /** Columns before the length of their problem, up to the row where causal: an operand behind the others. */
 function lengthMask(g: GraphBuilder, { batch, rows, columns, causal }: AttentionCase): ValueId {
   const one = constant(1);

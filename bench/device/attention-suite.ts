@@ -24,11 +24,11 @@ import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateBlockSchedules } from "../../src/schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printDirective, printSchedule } from "../../src/schedule/directive-text.ts";
-import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import {
   type AttentionCase,
   attentionGraph,
+  drawLengths,
   elementsOf,
   type OperandNumber,
   OperandPool,
@@ -56,19 +56,14 @@ const cases: readonly AttentionCase[] = [64, 128, 256].flatMap((depth) =>
     [1024, 2048, 4096, 8192, 16384].map((rows) => {
       const [batch, heads] = [tokens / rows, channels / depth];
       const name = `head ${depth} ${causal ? "causal" : "full"} ${rows}`;
-      const drawn = given.has("--lengths") && { lengths: lengthsOf(batch, rows) };
+      const drawn = given.has("--lengths") && {
+        lengths: drawLengths(Number(given.get("--lengths")), batch, rows),
+      };
       const c = { name, batch, heads, groups: heads, rows, columns: rows, depth, causal };
       return { ...c, ...band, ...drawn };
     }),
   ),
 );
-
-/** The whole of the columns and then any numbers of them. */
-function lengthsOf(batch: number, columns: number): readonly number[] {
-  const rng = new Rng(Number(given.get("--lengths")));
-  const others = Array.from({ length: batch - 1 }, () => rng.integer(1, columns));
-  return batch === 1 ? [Math.ceil(columns / 2)] : [columns, ...others];
-}
 
 const pool = new OperandPool(dtype);
 

@@ -3,8 +3,9 @@
  * the rate at which the device reads that cache. Correctness first (outputs poisoned, float64 at sampled rows),
  * then times of ours and of a kernel that only reads the same keys and values, in turns, each after 512 MB of
  * other memory were read, so that neither finds its operands in the cache. Losses are shown like wins.
- * `--attend TEXT` takes that schedule where attention is one kernel.
- * Usage: node decode-suite.mjs [--type bf16|f16] [--only TEXT] [--rounds N] [--attend TEXT]
+ * `--attend TEXT` takes that schedule where attention is one kernel. `--lengths SEED` has caches filled to
+ * lengths of their own, data drawn evenly from all; the reader reads as many bytes as the tokens before them have.
+ * Usage: node decode-suite.mjs [--type bf16|f16] [--only TEXT] [--rounds N] [--attend TEXT] [--lengths SEED]
  */
 import { type CompiledRegion, compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -17,6 +18,7 @@ import { targets } from "../../src/target/index.ts";
 import {
   type AttentionCase,
   attentionGraph,
+  drawLengths,
   elementsOf,
   OperandPool,
   worstError,
@@ -44,7 +46,9 @@ const shapes = [
 
 const cases: readonly AttentionCase[] = shapes.map(([batch, heads, groups, columns, depth]) => {
   const name = `${batch} x ${heads}/${groups} heads of ${depth}, ${columns} tokens`;
-  return { name, batch, heads, groups, rows: 1, columns, depth, causal: false };
+  const seed = given.get("--lengths");
+  const drawn = seed === undefined ? {} : { lengths: drawLengths(Number(seed), batch, columns) };
+  return { name, batch, heads, groups, rows: 1, columns, depth, causal: false, ...drawn };
 });
 
 const features = take(probeCuda());
@@ -99,6 +103,10 @@ function runCase(c: AttentionCase): number {
       pool.upload(device, at, operand, elementsOf(c, operand as 0 | 1 | 2));
       return at;
     });
+    if (c.lengths) {
+      const lengths = BigInt64Array.from(c.lengths, BigInt);
+      device.upload(memory.addressOf("lengths"), new Uint8Array(lengths.buffer));
+    }
     const y = memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 2 * elementsOf(c, 0));
     take(instance.repeat({}, 1));
@@ -107,7 +115,8 @@ function runCase(c: AttentionCase): number {
     // Apart, the two products round scores and weights as the graph says, to as many bits as their operands.
     const allowed = regions.length === 1 ? 1 : 4;
     if (!(error <= allowed)) failed++;
-    const bytes = 2 * elementsOf(c, 1);
+    const tokens = c.lengths?.reduce((a, b) => a + b) ?? c.batch * c.columns;
+    const bytes = 2 * tokens * c.groups * c.depth;
     const readers = [k!, v!].map((at) => reader.launchOf(at, bytes));
     const sides = [
       { run: () => void take(instance.repeat({}, 1)), times: [] as number[] },

@@ -45,6 +45,11 @@ function attention(how: string, more: Pick<AttentionCase, "depth" | "causal">): 
   return () => attentionText({ ...heads, ...more, how });
 }
 
+/** The same with columns up to a length that is data. */
+function lengths(how: string, more: Pick<AttentionCase, "depth" | "causal">): () => string {
+  return () => attentionText({ ...heads, ...more, lengths: true, how });
+}
+
 function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
   return () => rowsText({ op, dtype, how, shape: [37, length] });
 }
@@ -121,6 +126,11 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     attention("by mma tile (64, 64) warps 4 stages 2 parts 2", { depth: 64, causal: false }),
     attention("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),
   ],
+  "attention lengths": [
+    lengths("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: true }),
+    lengths("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),
+    lengths("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
+  ],
   "attention wgmma": [
     attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: false }),
   ],
@@ -154,6 +164,8 @@ function randomBytes(count: number, dtype: keyof typeof dtypes, rng: Rng): Uint8
   for (let at = 0; at < count; at += width) {
     // Numbers of matrices: the first or the second.
     if (dtype === "i32") view.setInt32(at, rng.integer(0, 1), true);
+    // Lengths of sequences: the last step is a part of one.
+    if (dtype === "i64") view.setBigInt64(at, 141n, true);
     if (!isFloat) continue;
     const code = encodeFloat(dtype as "f32", rng.normal());
     if (width === 1) view.setUint8(at, code);

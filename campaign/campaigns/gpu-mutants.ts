@@ -124,6 +124,9 @@ function bytesOf(count: number, dtype: string, rng: Rng): Uint8Array {
   // Numbers of matrices, of which there are two or more.
   if (dtype === "i32")
     return new Uint8Array(Int32Array.from({ length: count }, () => rng.integer(0, 1)).buffer);
+  // Lengths: the last step is a part of one.
+  if (dtype === "i64")
+    return new Uint8Array(BigInt64Array.from({ length: count }, () => 41n).buffer);
   if (dtype === "u8" || dtype === "i8")
     return Uint8Array.from({ length: count }, () => rng.integer(0, 255));
   return new Uint8Array(Float32Array.from({ length: count }, () => 0.1 + rng.uniform()).buffer);

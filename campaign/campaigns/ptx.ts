@@ -222,6 +222,11 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (16, 32) warps 1 stages 3 parts 8",
   },
   {
+    ...{ ...square, heads: 1, groups: 1, rows: 4, columns: 1000 },
+    ...{ depth: 128, dtype: "f16", causal: false, lengths: true },
+    how: "by mma tile (16, 32) warps 1 stages 3 parts 8",
+  },
+  {
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },

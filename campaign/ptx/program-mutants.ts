@@ -134,6 +134,16 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace("wgmma.m64", "wgmma.set.m64"),
   },
   {
+    what: "a step more than data says",
+    line: /^\s*for (trip|step)\d+ < .*last/,
+    change: (l) => l.replace(/ \{$/, " + 1 {"),
+  },
+  {
+    what: "a step less than data says",
+    line: /^\s*for (trip|step)\d+ < .*last/,
+    change: (l) => l.replace(/ \{$/, " - 1 {"),
+  },
+  {
     what: "results not scaled",
     line: /^\s*store results\[0, 0\] = mul\(load/,
     change: drop,

@@ -105,7 +105,7 @@ function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): 
   const blocks = problemsOf(form) * tiles * parts;
   const perCore = Math.ceil(blocks / limits.cores);
   const together = Math.min(resident, perCore);
-  const steps = stepsOf({ form, directive }) / parts;
+  const steps = Math.ceil(stepsOf({ form, directive }) / parts);
   const busy = Math.min(1, (together * warps) / busyWarps);
   const rate = (limits.warpMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
   const multiply = (2 * rows * columns * (depth + width)) / (rate * sustained * busy);

@@ -50,6 +50,13 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "lengths, by clusters",
+    {
+      ...{ ...small, rows: 3, columns: 72, causal: true, lengths: true },
+      how: "by mma tile (16, 16) warps 1 stages 2 parts 2",
+    },
+  ],
+  [
     "lengths by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false, lengths: true },

@@ -11,7 +11,7 @@ import { buildNests } from "../../region/builders/build-nests.ts";
 import { type LayOut, regionsOf } from "../../region/regions-of.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
-import { windowSteps } from "../../schedule/attention/attention-limits.ts";
+import { attendFault, windowSteps } from "../../schedule/attention/attention-limits.ts";
 import { AttentionFinder } from "../../schedule/attention/join-attention.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import { decodeFloat } from "../../semantics/float-codec.ts";
@@ -296,6 +296,18 @@ describe("attention as one kernel", () => {
     expect(difference(late, "mma tile (16, 16) warps 1 stages 2 parts 2")).toBeUndefined();
   });
 
+  it("lengths that are data, the steps up to them dealt out in turns: blocks that meet none give nothing", () => {
+    const how = "mma tile (16, 16) warps 1 stages 2 parts";
+    for (const [s, lengths, parts] of [
+      [{ rows: 1, columns: 36, lengths: "padded" }, [0, 1, 36], 2],
+      [{ rows: 3, columns: 40, lengths: "cached" }, [2 ** 40], 2],
+      [{ rows: 16, columns: 64, lengths: "window" }, [41], 4],
+    ] as const) {
+      const make = composite({ ...s, batch: lengths.length, depth: 8 * Math.max(2, parts) });
+      expect(difference(make, `${how} ${parts}`, "f16", lengths)).toBeUndefined();
+    }
+  });
+
   it("is proved over many steps though blocks of a cluster meet at the end alone", () => {
     const graph = attention({ rows: 1, columns: 8192, depth: 64, heads: 2 });
     const scheduled = attentionOf(graph, "by mma tile (16, 32) warps 1 stages 3 parts 4");
@@ -395,6 +407,15 @@ describe("attend", () => {
     expect(codeOf("mma tile (32, 32) warps 2 stages 2 parts 2")).toBeUndefined();
     expect(codeOf("mma tile (32, 64) warps 2 stages 2 parts 2")).toBe("SCH045");
     expect(codeOf("mma tile (32, 16) warps 2 stages 2 parts 4")).toBe("SCH045");
+    // Lengths go round among any number of blocks that have a step each.
+    const open = attentionOf(
+      attention({ ...small, columns: 40, lengths: "padded" }),
+      "by mma tile (16, 16) warps 1 stages 2 parts 2",
+    );
+    const partsFault = (parts: number) =>
+      attendFault({ ...open.attention!.directive, parts }, open.attention!.form);
+    expect(partsFault(2)).toBeUndefined();
+    expect(partsFault(4)).toMatch(/3 steps of columns in 4 parts/);
     const first = own.statements[0]!.name;
     expect(codeOf("mma tile (32, 32) warps 2 stages 2", first)).toBe("SCH044");
   });

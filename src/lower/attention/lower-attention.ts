@@ -14,7 +14,6 @@ import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
 import type { GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
 import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
-import { stepsOfTile } from "../../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
@@ -43,6 +42,7 @@ import {
   mostTrips,
   planAttention,
   sharedBuffer,
+  tripOfAll,
   tripsOf,
 } from "./plan.ts";
 import { bindReach, reachOf } from "./reach.ts";
@@ -86,8 +86,6 @@ class AttentionLowering {
   readonly #axes: readonly GridAxis[];
   readonly #ranges = new Map<string, IndexRange>();
   readonly #place: AttentionPlace;
-  /** The part of the columns that is the block's. */
-  readonly #part: IndexExpr;
   /** Number of the copy of the role that multiplies. */
   readonly #group: string;
 
@@ -109,7 +107,7 @@ class AttentionLowering {
     // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
     const below = axis("down", plan.tiles);
     // Blocks of a cluster are neighbours along the last axis.
-    this.#part = axis("part", plan.directive.parts);
+    const part = axis("part", plan.directive.parts);
     // Those of a triangle with the most steps first: the last ones to end are short.
     const tile = plan.growsDown ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
@@ -122,6 +120,7 @@ class AttentionLowering {
     this.#place = {
       ...(reach && { reach }),
       tile,
+      part,
       firstRow: mul(plan.rows, tile),
       batch: new Map(batch),
       thread,
@@ -212,7 +211,7 @@ class AttentionLowering {
     const exchanged =
       count > 1
         ? new ExchangedResults(this.#plan, parts, {
-            ...{ names, rank: this.#part, thread: threadVariable },
+            ...{ names, rank: this.#place.part, thread: threadVariable },
           })
         : undefined;
     const block = this.#walk(parts, products, softmax);
@@ -223,13 +222,6 @@ class AttentionLowering {
     const role = { name: "main", copies: 1, threads, threadVariable, body };
     const buffers = [...products.buffers, ...(exchanged?.buffers ?? [])];
     return { buffers, counters: exchanged ? [exchangeCounter(1)] : [], roles: [role] };
-  }
-
-  /** The number of a trip among those of all parts of the columns. */
-  #trip(own: IndexExpr): IndexExpr {
-    const { directive, form } = this.#plan;
-    if (directive.parts === 1) return own;
-    return add(own, mul(stepsOfTile(directive, form) / directive.parts, this.#part));
   }
 
   /** The steps of a block, with its results so far at the end. */
@@ -253,7 +245,11 @@ class AttentionLowering {
       const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
       into.branch(isTrip, (inside) => {
-        const start = firstColumn(this.#plan, this.#place, this.#trip(trip));
+        const start = firstColumn(
+          this.#plan,
+          this.#place,
+          tripOfAll(this.#plan, this.#place, trip),
+        );
         copies.step(inside, start, mod(trip, stages), ranges);
       });
       into.push({ kind: "commitGroup", group: copyGroup });
@@ -280,7 +276,10 @@ class AttentionLowering {
       const slot = mod(now, stages);
       products.multiplyKeys(body, slot);
       const within = new Map([...this.#ranges, ...ranges]);
-      this.#weigh(body, softmax, this.#trip(now), { ranges: within, bounds });
+      this.#weigh(body, softmax, tripOfAll(this.#plan, this.#place, now), {
+        ranges: within,
+        bounds,
+      });
       softmax.scale(body);
       softmax.narrow(body);
       products.multiplyValues(body, slot);
@@ -348,7 +347,7 @@ class AttentionLowering {
           for (let j = 0; j < width / 8; j++) {
             const sums = loadExpr(results, parts.pair(i, j, half), { dtype: "f32", lanes: 2 });
             const value = applyExpr("mul", sums, splatExpr(share, 2));
-            const column = add(parts.column(j), mul(width, this.#part));
+            const column = add(parts.column(j), mul(width, this.#place.part));
             this.#finish(body, { row, column, ranges: this.#ranges }, value);
           }
         });

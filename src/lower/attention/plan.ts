@@ -44,6 +44,8 @@ export interface AttentionPlace extends BlockPlace {
   readonly firstRow: IndexExpr;
   /** Where data says which columns are met: the last step of the tile, and its trips behind the first one. */
   readonly reach?: { readonly last: IndexExpr; readonly further: IndexExpr };
+  /** Which of the parts of the columns is the block's. */
+  readonly part: IndexExpr;
   readonly operand: (tensor: string) => Operand;
 }
 
@@ -163,18 +165,35 @@ function maskedFrom(
 
 type Stand = Pick<AttentionPlace, "tile" | "reach">;
 
-/** Trips of a tile: steps that its rows meet. */
-export function tripsOf(plan: AttentionPlan, { tile, reach }: Stand): IndexExpr {
-  if (reach) return add(reach.further, 1);
+/**
+ * Trips of a block: steps that its rows meet, or its part of them. Where data says how many there are, they go
+ * round among the parts, so that each has as many as any other, or one less.
+ */
+export function tripsOf(plan: AttentionPlan, place: Stand & { part: IndexExpr }): IndexExpr {
+  const { tile, reach, part } = place;
   const { parts } = plan.directive;
+  if (reach) return floorDiv(sub(add(reach.further, parts), part), parts);
   if (parts > 1) return constant(stepsOfTile(plan.directive, plan.form) / parts);
   return plan.windowTrips === undefined ? stepsUpTo(plan, tile) : constant(plan.windowTrips);
 }
 
-/** Trips of a tile at most. */
+/** Trips of a block at most. */
 export function mostTrips(plan: AttentionPlan): number {
-  if (plan.form.reach) return stepsOfAll(plan);
-  return tripsOf(plan, { tile: constant(plan.tiles - 1) }).constant;
+  const { parts } = plan.directive;
+  if (plan.form.reach) return Math.ceil(stepsOfAll(plan) / parts);
+  return tripsOf(plan, { tile: constant(plan.tiles - 1), part: constant(0) }).constant;
+}
+
+/** The number of a block's trip among those of all parts of the columns. */
+export function tripOfAll(
+  { directive, form }: AttentionPlan,
+  { part }: Pick<AttentionPlace, "part">,
+  own: IndexExpr,
+): IndexExpr {
+  const { parts } = directive;
+  if (parts === 1) return own;
+  if (form.reach) return add(mul(parts, own), part);
+  return add(own, mul(stepsOfTile(directive, form) / parts, part));
 }
 
 /** Steps of all columns. */

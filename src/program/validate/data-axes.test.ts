@@ -6,10 +6,12 @@ interface Knobs {
   /** What the trips of a block are read from, and by which thread they differ. */
   readonly trips?: string;
   readonly pending?: number;
+  /** What a thread stores behind the loop. */
+  readonly result?: string;
 }
 
 /** A ring of three stages, filled by asynchronous copies, for as many steps as data says for each block. */
-function lengths({ trips = "load.i32 n[b]", pending = 1 }: Knobs = {}): string {
+function lengths({ trips = "load.i32 n[b]", pending = 1, result = "sum[0]" }: Knobs = {}): string {
   return `program ring for "sm_80" {
   buffer n : input memory i32 [1280] source "n"
   buffer x : input memory f32 [1280, 2400] source "x"
@@ -41,7 +43,7 @@ function lengths({ trips = "load.i32 n[b]", pending = 1 }: Knobs = {}): string {
         }
       }
       await c pending 0
-      store y[32*b + t] = load.f32 sum[0]
+      store y[32*b + t] = load.f32 ${result}
       store z[32*b + t] = i32(0)
     }
   }
@@ -66,6 +68,12 @@ it("proves steps whose number a block reads, whatever it is", () => {
 it("sees a wait that is missing in them", () => {
   // A wait that lets two batches be on their way is for a stage that they still fill.
   expect(codesOf(lengths({ pending: 2 }))).toContain("PRG030");
+});
+
+it("sees a race behind the loop that only blocks of fewer steps have", () => {
+  // Nothing is copied in the last trips of the most that there may be.
+  const early = lengths({ result: "tile[0, 31 - t, 0]" }).replace("await c pending 0", "");
+  expect(codesOf(early)).toContain("PRG031");
 });
 
 it("refuses a number that threads of a block read for themselves, or that the kernel writes", () => {

@@ -158,6 +158,40 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
   const extents = axes.map((a) => constantValue(a.extent) ?? Infinity);
   const count = extents.reduce((n, e) => n * e, 1);
   if (!Number.isSafeInteger(count) || count % clusterSize !== 0) return undefined;
+  const telling = tellingOf(kernel, names);
+  const parts = [...telling.values()];
+  const extent = lastExtent(kernel, telling);
+  const counts = extentsOf(kernel, telling, periods);
+  const isMixed = parts.some((e) => [...variablesOf(e)].some((name) => !names.includes(name)));
+  const open = openExtents(kernel, extents, parts);
+  const kinds = open.reduce((n, e) => n * e, 1);
+  if (kinds > mostInstances) return undefined;
+  if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
+  const told = parts.filter((e) => e.key !== extent);
+  const value = (e: IndexExpr, at: ReadonlyMap<string, number>): string | number => {
+    if (isMixed) return substitute(e, at).key;
+    const count = counts.get(e.key);
+    return count === undefined ? evaluate(e, at) : periods.alike(count, evaluate(e, at));
+  };
+  const found = new Longest();
+  for (let first = 0; first < kinds; first += clusterSize) {
+    const blocks = Array.from({ length: parts.length === 0 ? 0 : clusterSize }, (_, rank) =>
+      placeOf(first + rank, names, open),
+    );
+    const key = blocks.map((at) => told.map((e) => value(e, at)).join()).join(";");
+    const trips = blocks.map((at) =>
+      extent === undefined ? 0 : evaluate(telling.get(extent)!, at),
+    );
+    found.add(key, trips, instanceAt(placeOf(first, names, open), names, extents));
+    if (parts.length === 0) break;
+  }
+  return found.instances.flatMap((first) =>
+    Array.from({ length: clusterSize }, (_, rank) => first + rank),
+  );
+}
+
+/** What a kernel's statements say of the numbers of its blocks, by key. */
+function tellingOf(kernel: Kernel, names: readonly string[]): ReadonlyMap<string, IndexExpr> {
   const telling = new Map<string, IndexExpr>();
   for (const role of kernel.roles) {
     for (const e of expressionsOf(role.body)) {
@@ -165,64 +199,81 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
       if (names.some((name) => used.has(name))) telling.set(e.key, e);
     }
   }
-  const parts = [...telling.values()];
-  const extent = lastExtent(kernel, telling);
-  const counts = extentsOf(kernel, telling, periods);
-  const isMixed = parts.some((e) => [...variablesOf(e)].some((name) => !names.includes(name)));
+  return telling;
+}
+
+/** Extents of the axes; those that tell nothing stand at their beginning, if no cluster lies along them. */
+function openExtents(
+  { grid: { axes, clusterSize } }: Kernel,
+  extents: readonly number[],
+  parts: readonly IndexExpr[],
+): readonly number[] {
   const used = variablesOf(...parts);
-  // Without clusters, axes that tell nothing stand at their beginning.
-  const open = names.map((name, axis) =>
-    clusterSize > 1 || used.has(name) ? extents[axis]! : Math.min(1, extents[axis]!),
-  );
-  const kinds = open.reduce((n, e) => n * e, 1);
-  if (kinds > mostInstances) return undefined;
-  if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
-  const found = new Map<string, { readonly first: number; readonly trips: number }>();
-  for (let first = 0; first < kinds; first += clusterSize) {
-    const keys: string[] = [];
-    let trips = 0;
-    for (let rank = 0; rank < clusterSize && parts.length > 0; rank++) {
-      const at = placeOf(first + rank, names, open);
-      const told = parts.filter((e) => e.key !== extent);
-      if (extent !== undefined) trips = evaluate(telling.get(extent)!, at);
-      keys.push(
-        told
-          .map((e) => {
-            if (isMixed) return substitute(e, at).key;
-            const value = evaluate(e, at);
-            const count = counts.get(e.key);
-            return count === undefined ? value : periods.alike(count, value);
-          })
-          .join(),
-      );
-    }
-    const key = keys.join(";");
-    const known = found.get(key);
-    if (!known || known.trips < trips) {
-      found.set(key, { first: instanceAt(placeOf(first, names, open), names, extents), trips });
-    }
-    if (parts.length === 0) break;
+  const isWithinLast = clusterSize === 1 || (extents.at(-1) ?? 1) % clusterSize === 0;
+  return axes.map(({ name }, axis) => {
+    const isFree = isWithinLast && !(clusterSize > 1 && axis === axes.length - 1);
+    return isFree && !used.has(name) ? Math.min(1, extents[axis]!) : extents[axis]!;
+  });
+}
+
+/** Of clusters that say the same those that none has as many trips as, block by block. */
+class Longest {
+  readonly #found = new Map<string, { first: number; trips: readonly number[] }[]>();
+
+  add(key: string, trips: readonly number[], first: number): void {
+    const known = this.#found.get(key) ?? [];
+    const covers = (a: readonly number[], b: readonly number[]) => a.every((n, i) => n >= b[i]!);
+    if (known.some((k) => covers(k.trips, trips))) return;
+    this.#found.set(key, [...known.filter((k) => !covers(trips, k.trips)), { first, trips }]);
   }
-  return [...found.values()].flatMap(({ first }) =>
-    Array.from({ length: clusterSize }, (_, rank) => first + rank),
-  );
+
+  get instances(): readonly number[] {
+    return [...this.#found.values()].flatMap((of) => of.map(({ first }) => first));
+  }
 }
 
 /**
- * The extents of the last loop of a lone role without counters, where they are all that tells blocks apart: of
- * two such blocks the one with fewer trips does the first part of what the other does, and only barriers hold
- * its threads up, so the one with the most trips says everything.
+ * The extents of a loop of a lone role that are all that tells blocks apart, where what stands behind it shares
+ * no buffer and no counter with what stands up to its end: of two such blocks the one with fewer trips does the
+ * first part of what the other does, since only barriers of the block hold its threads up, and behind the
+ * loop both do the same, among accesses whose order comes from there alone. So the one with the most trips
+ * says everything.
  */
 function lastExtent(kernel: Kernel, telling: ReadonlyMap<string, IndexExpr>): string | undefined {
   const [role, ...others] = kernel.roles;
-  // What a thread has on its way it waits for by itself.
-  const end = role?.body.findLastIndex((s) => s.kind !== "waitGroup");
-  const last = role?.body[end ?? -1];
-  if (!role || others.length > 0 || kernel.counters.length > 0) return undefined;
+  if (!role || others.length > 0) return undefined;
+  const { body } = role;
+  const end = body.findLastIndex((s) => s.kind === "for" && telling.has(s.extent.key));
+  const last = body[end];
   if (last?.kind !== "for" || last.mode.kind !== "serial") return undefined;
+  const [until, behind] = [body.slice(0, end + 1), body.slice(end + 1)];
+  const [before, after] = [touchedOf(until), touchedOf(behind)];
+  if (kernel.counters.some((c) => before.has(c.name))) return undefined;
+  if ([...after].some((name) => before.has(name))) return undefined;
+  let meetsOthers = false;
+  visitStatements(until, (s) => {
+    if (s.kind === "barrier" && (s.scope === "cluster" || s.scope === "grid")) meetsOthers = true;
+  });
   const { key } = last.extent;
-  const elsewhere = [...expressionsOf(role.body.slice(0, end)), ...expressionsOf(last.body)];
-  return telling.has(key) && elsewhere.every((e) => e.key !== key) ? key : undefined;
+  const elsewhere = [body.slice(0, end), last.body, behind].flatMap(expressionsOf);
+  return !meetsOthers && elsewhere.every((e) => e.key !== key) ? key : undefined;
+}
+
+/** Buffers and counters that statements name. */
+function touchedOf(body: readonly Statement[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  visitStatements(body, (s) => {
+    for (const value of ownExprs(s))
+      visitExpr(value, (e) => {
+        if (e.kind === "load") found.add(e.buffer);
+      });
+    if (s.kind === "store") found.add(s.buffer);
+    if (s.kind === "wait" || s.kind === "signal" || s.kind === "expect") found.add(s.counter);
+    if (s.kind !== "intrinsic") return;
+    for (const o of s.operands) if (o.kind === "tile") found.add(o.buffer);
+    if (s.completion.kind === "signals") found.add(s.completion.counter);
+  });
+  return found;
 }
 
 /**

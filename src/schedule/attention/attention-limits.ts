@@ -42,14 +42,14 @@ export function attendFault(d: AttendDirective, form: AttentionForm): string | u
 function partsFault(d: AttendDirective, form: AttentionForm): string | undefined {
   const { by, tile, parts } = d;
   if (parts === 1) return undefined;
-  if (form.reach) return "each row has as many columns as data says: parts of them would be unlike";
   if (by !== "mma") return "only warps share columns with other blocks";
   if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
   const isWhole = isTriangular(d, form) && form.rows > tile[0];
   if (isWhole || windowSteps(d, form) !== undefined)
     return "tiles of a triangle or a band have columns of their own";
   const steps = stepsOfTile(d, form);
-  if (steps % parts !== 0) return `${steps} steps of columns in ${parts} parts`;
+  const isEven = form.reach ? steps >= parts : steps % parts === 0;
+  if (!isEven) return `${steps} steps of columns in ${parts} parts`;
   const { width } = form;
   const unit = pairColumns * parts;
   return width % unit === 0 ? undefined : `results of ${width}, no multiple of ${unit} elements`;
