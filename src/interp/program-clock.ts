@@ -6,7 +6,87 @@
  * `seen` is what an agent knows; `fenced` is the part of it that lies before a proxy fence on the way,
  * per memory scope: what asynchronous accesses may rely on.
  */
-export type Clock = number[];
+export class Clock {
+  /** What is known by slot, shared with others and never changed: most of it is from before the launch. */
+  #shared: readonly number[] = nothing;
+  /** What is known beyond it, from slot `#first` on. */
+  #own: number[] = [];
+  #first = 0;
+
+  of(slot: number): number {
+    const own = slot < this.#first ? 0 : (this.#own[slot - this.#first] ?? 0);
+    return Math.max(own, this.#shared[slot] ?? 0);
+  }
+
+  raise(slot: number, clock: number): void {
+    this.#widen(slot, slot + 1);
+    const at = slot - this.#first;
+    if (clock > this.#own[at]!) this.#own[at] = clock;
+  }
+
+  join(from: Clock): void {
+    this.#shared = merged(this.#shared, from.#shared);
+    const own = from.#own;
+    if (own.length === 0) return;
+    this.#widen(from.#first, from.#first + own.length);
+    const by = from.#first - this.#first;
+    for (let i = 0; i < own.length; i++) {
+      if (own[i]! > this.#own[i + by]!) this.#own[i + by] = own[i]!;
+    }
+  }
+
+  copy(): Clock {
+    const made = new Clock();
+    made.#shared = this.#shared;
+    made.#own = this.#own.slice();
+    made.#first = this.#first;
+    return made;
+  }
+
+  /** Makes all of it what copies share. */
+  share(): void {
+    if (this.#own.length === 0) return;
+    const before = new Array<number>(this.#first).fill(0);
+    this.#shared = merged(this.#shared, [...before, ...this.#own]);
+    this.#own = [];
+    this.#first = 0;
+  }
+
+  /** Room for slots from `from` to before `to`. */
+  #widen(from: number, to: number): void {
+    if (this.#own.length === 0) this.#first = from;
+    if (from < this.#first) {
+      this.#own = [...new Array<number>(this.#first - from).fill(0), ...this.#own];
+      this.#first = from;
+    }
+    while (this.#own.length < to - this.#first) this.#own.push(0);
+  }
+}
+
+const nothing: readonly number[] = [];
+/** All threads of a launch merge the same two. */
+const known = new WeakMap<readonly number[], WeakMap<readonly number[], readonly number[]>>();
+
+function merged(a: readonly number[], b: readonly number[]): readonly number[] {
+  if (a === b || b === nothing) return a;
+  if (a === nothing) return b;
+  const others = known.get(a) ?? new WeakMap<readonly number[], readonly number[]>();
+  known.set(a, others);
+  const made = others.get(b) ?? largest(a, b);
+  others.set(b, made);
+  return made;
+}
+
+/** The larger of each slot; one of the two where the other says no more. */
+function largest(a: readonly number[], b: readonly number[]): readonly number[] {
+  const covers = (x: readonly number[], y: readonly number[]): boolean =>
+    y.every((clock, slot) => clock <= (x[slot] ?? 0));
+  if (covers(a, b)) return a;
+  if (covers(b, a)) return b;
+  return Array.from({ length: Math.max(a.length, b.length) }, (_, slot) =>
+    Math.max(a[slot] ?? 0, b[slot] ?? 0),
+  );
+}
 
 export interface Knowledge {
   readonly seen: Clock;
@@ -15,35 +95,33 @@ export interface Knowledge {
 }
 
 export function emptyKnowledge(): Knowledge {
-  return { seen: [], fencedShared: [], fencedMemory: [] };
+  return { seen: new Clock(), fencedShared: new Clock(), fencedMemory: new Clock() };
 }
 
 export function copyKnowledge(from: Knowledge): Knowledge {
   return {
-    seen: from.seen.slice(),
-    fencedShared: from.fencedShared.slice(),
-    fencedMemory: from.fencedMemory.slice(),
+    seen: from.seen.copy(),
+    fencedShared: from.fencedShared.copy(),
+    fencedMemory: from.fencedMemory.copy(),
   };
 }
 
-function joinClock(into: Clock, from: Clock): void {
-  for (let slot = 0; slot < from.length; slot++) {
-    const clock = from[slot] ?? 0;
-    if (clock > (into[slot] ?? 0)) into[slot] = clock;
-  }
+/** Makes what is known cheap to copy: to be called before many do. */
+export function share({ seen, fencedShared, fencedMemory }: Knowledge): void {
+  for (const clock of [seen, fencedShared, fencedMemory]) clock.share();
 }
 
 /** Learns all that `from` knows. */
 export function join(into: Knowledge, from: Knowledge): void {
-  joinClock(into.seen, from.seen);
-  joinClock(into.fencedShared, from.fencedShared);
-  joinClock(into.fencedMemory, from.fencedMemory);
+  into.seen.join(from.seen);
+  into.fencedShared.join(from.fencedShared);
+  into.fencedMemory.join(from.fencedMemory);
 }
 
 /** A proxy fence: all that is known now may be relied on by asynchronous accesses. */
 export function fence(knowledge: Knowledge, scope: "shared" | "memory"): void {
   const fenced = scope === "shared" ? knowledge.fencedShared : knowledge.fencedMemory;
-  joinClock(fenced, knowledge.seen);
+  fenced.join(knowledge.seen);
 }
 
 /** Both fences: what the end of a launch does. */
@@ -64,5 +142,5 @@ export interface Agent {
 /** Starts a new interval: what the agent does from here on is not covered by earlier releases. */
 export function advance(agent: Agent): void {
   agent.clock++;
-  agent.knows.seen[agent.slot] = agent.clock;
+  agent.knows.seen.raise(agent.slot, agent.clock);
 }

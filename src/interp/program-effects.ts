@@ -97,7 +97,7 @@ function waitGroup(thread: Thread, name: string, pending: number): void {
     if (batch > last) continue;
     thread.machine.complete(operation);
     const { slot, clock } = operation.agent;
-    if (clock > (seen[slot] ?? 0)) seen[slot] = clock;
+    seen.raise(slot, clock);
   }
   const left = group.operations.filter((o) => o.batch > last);
   group.operations.splice(0, group.operations.length, ...left);

@@ -96,13 +96,13 @@ export class Storage {
     const clock = this.#writeClock[g]!;
     // Matrix instructions of one group see each other's accumulators in order of issue.
     if (this.scope === "register" && slot === agent.slot) return;
-    if (clock > (agent.knows.seen[slot] ?? 0)) {
+    if (clock > agent.knows.seen.of(slot)) {
       raise("race", `${agent.label} touches ${what()}, not ordered after a write of it`);
     }
     if (agent.proxy === "ordinary" || this.#writeOrdinary[g] === 0) return;
     const { fencedShared, fencedMemory } = agent.knows;
     const fenced = this.scope === "shared" ? fencedShared : fencedMemory;
-    if (this.scope !== "register" && clock > (fenced[slot] ?? 0)) {
+    if (this.scope !== "register" && clock > fenced.of(slot)) {
       raise("missingFence", `${agent.label} touches ${what()}, written the ordinary way`);
     }
   }
@@ -113,7 +113,7 @@ export class Storage {
     const single: Iterable<readonly [number, number]> = [[slot, this.#readClock[g]!]];
     for (const [reader, clock] of slot === -2 ? this.#readers.get(g)! : single) {
       if (this.scope === "register" && reader === agent.slot) continue;
-      if (clock > (agent.knows.seen[reader] ?? 0)) {
+      if (clock > agent.knows.seen.of(reader)) {
         raise("race", `${agent.label} writes ${what()}, not ordered after a read of it`);
       }
     }
@@ -126,7 +126,7 @@ export class Storage {
       this.#readers.get(g)!.set(agent.slot, agent.clock);
       return;
     }
-    const known = slot === -1 || this.#readClock[g]! <= (agent.knows.seen[slot] ?? 0);
+    const known = slot === -1 || this.#readClock[g]! <= agent.knows.seen.of(slot);
     if (known || slot === agent.slot) {
       this.#readSlot[g] = agent.slot;
       this.#readClock[g] = agent.clock;

@@ -108,7 +108,7 @@ export class PhaseCell<T> {
     this.completed++;
     this.#pendingArrivals = this.arrivals;
     join(this.#released, this.#gathered);
-    this.#released.seen[this.slot] = this.completed;
+    this.#released.seen.raise(this.slot, this.completed);
   }
 }
 

@@ -27,6 +27,7 @@ import {
   fenceAll,
   join,
   type Knowledge,
+  share,
 } from "./program-clock.ts";
 import type { Steps } from "./program-compile.ts";
 import { cellAt } from "./program-effects.ts";
@@ -261,6 +262,7 @@ class Host {
     invariant(kernel, () => `no kernel ${task.kernel}`);
     const bindings = new Map(this.#bindings);
     for (const [name, value] of task.bindings) bindings.set(name, evaluate(value, around.bindings));
+    share(knows);
     startLaunch({
       machine: this.#machine,
       kernel,
@@ -311,7 +313,10 @@ interface LaunchOrder {
 }
 
 function learnEnds(knows: Knowledge, ended: readonly LaunchUnderWay[]): void {
-  for (const launch of ended) join(knows, launch.knows);
+  for (const launch of ended) {
+    share(launch.knows);
+    join(knows, launch.knows);
+  }
   fenceAll(knows);
 }
 

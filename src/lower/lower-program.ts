@@ -10,7 +10,7 @@ import type { NestProgram, Routine } from "../region/nest.ts";
 import type { ScheduledRegion } from "../schedule/scheduled-region.ts";
 import { type Condition, less } from "../semantics/condition.ts";
 import { zeroOf } from "../semantics/dtype.ts";
-import { constant, variable } from "../semantics/index-expr.ts";
+import { constant, constantValue, variable } from "../semantics/index-expr.ts";
 import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
@@ -96,7 +96,7 @@ function lowerPart(input: LoweringInput, target: Target): Result<LoweredPart> {
   const views = planViews(nests);
   const ownerOf = (tensor: string): string => views.root.get(tensor) ?? tensor;
   const pieces: Piece[] = [];
-  for (const region of scheduled) {
+  for (const region of scheduled.filter(computes)) {
     const lowered = lowerRegion(region, target);
     if (!lowered.ok) return lowered;
     const written = region.region.statements.flatMap((s) => s.writes.map((w) => w.tensor));
@@ -123,6 +123,13 @@ function lowerPart(input: LoweringInput, target: Target): Result<LoweredPart> {
     if (!made.has(b.name)) made.set(b.name, root === undefined ? b : { ...b, viewOf: root });
   }
   return ok({ kernels, tasks: pieces.flatMap((p) => p.tasks), buffers: [...made.values()] });
+}
+
+/** Whether a region has any element to compute: no grid has zero blocks. */
+function computes({ region }: ScheduledRegion): boolean {
+  return region.statements.some((s) =>
+    s.loops.every((l) => l.kind === "reduce" || constantValue(l.extent) !== 0),
+  );
 }
 
 function pieceOf(kernels: readonly Kernel[], writes: readonly string[]): Piece {

@@ -126,16 +126,20 @@ export function turnChannels(region: Region, maps: LastMaps): Region {
   const touched = new Set(accessesOf(made).map((a) => a.tensor));
   const kept = new Map([...tensors].filter(([name]) => touched.has(name)));
   const all = { ...region, statements: [{ ...made, loops: inMemoryOrder(made) }], tensors: kept };
-  return withZeros(orderWeights(all) ?? all);
+  const filled = [...maps].flatMap(([name, channels]): [string, number][] => {
+    const own = constantValue(region.tensors.get(name)?.shape[1] ?? constant(channels))!;
+    return own < channels ? [[name + lastSuffix, own]] : [];
+  });
+  return withZeros(orderWeights(all) ?? all, new Map(filled));
 }
 
 /**
- * Over a map that has more channels than the computation: what is moved there is zero, and a fold of products
- * runs through them too, over weights that are zero there.
+ * Over a map that has more channels than the computation (`filled`: its own, by name): what is moved there is
+ * zero, and a fold of products runs through them too, over weights that are zero there.
  */
-function withZeros(region: Region): Region {
+function withZeros(region: Region, filled: ReadonlyMap<string, number>): Region {
   const statement = region.statements[0]!;
-  const loop = widerLoop(region);
+  const loop = widerLoop(region, filled);
   if (!loop) return region;
   const { name, extent: own } = loop.loop;
   const uses = (index: readonly IndexExpr[]): boolean => variablesOf(...index).has(name);
@@ -156,24 +160,30 @@ function withZeros(region: Region): Region {
   if (!weight || !tensor?.stored || axis < 0) return region;
   const shape = tensor.shape.with(axis, constant(loop.channels));
   const stored = { ...tensor.stored, layout: { ...tensor.stored.layout, shape } };
-  const filled = { ...tensor, name: `${tensor.name}x${loop.channels}`, shape, stored };
+  const longer = { ...tensor, name: `${tensor.name}x${loop.channels}`, shape, stored };
   tensors.delete(tensor.name);
-  tensors.set(filled.name, filled);
-  const reads = statement.reads.map((a) => (a === weight ? { ...a, tensor: filled.name } : a));
+  tensors.set(longer.name, longer);
+  const reads = statement.reads.map((a) => (a === weight ? { ...a, tensor: longer.name } : a));
   return { ...region, statements: [{ ...statement, loops, reads }], tensors };
 }
 
-/** The loop that writes, or folds by products, all channels of a map that has more of them in memory. */
-function widerLoop(region: Region): { readonly loop: Loop; readonly channels: number } | undefined {
+/**
+ * The loop that writes, or folds by products, all channels of a map that has more of them in memory. A loop
+ * over some of the channels leaves the others to whoever writes them.
+ */
+function widerLoop(
+  region: Region,
+  filled: ReadonlyMap<string, number>,
+): { readonly loop: Loop; readonly channels: number } | undefined {
   const statement = region.statements[0]!;
   const isSum = statement.reduction?.monoid.name === "sum" && isConvolved(region);
   const met = isSum ? statement.reads : isCopy(region) ? statement.writes : [];
   for (const { tensor, index } of met) {
-    if (!tensor.endsWith(lastSuffix)) continue;
+    if (!filled.has(tensor)) continue;
     const loop = statement.loops.find((l) => l.name === index.at(-1)!.key);
     const channels = constantValue(region.tensors.get(tensor)!.shape.at(-1)!)!;
     const own = loop && constantValue(loop.extent);
-    if (own === undefined || own >= channels) continue;
+    if (own === undefined || own !== filled.get(tensor)) continue;
     if ((loop!.kind === "reduce") === isSum) return { loop: loop!, channels };
   }
   return undefined;

@@ -3,7 +3,7 @@ import { constant, type IndexExpr, variable } from "../semantics/index-expr.ts";
 import { simpleMonoid } from "../semantics/monoids.ts";
 import { argument } from "../semantics/scalar-expr.ts";
 import { coalesceRegion } from "./coalesce.ts";
-import type { Region, Statement } from "./nest.ts";
+import type { Loop, Region, Statement } from "./nest.ts";
 
 const v = variable;
 
@@ -75,5 +75,42 @@ describe("coalesceRegion", () => {
     expect(loopsAfter([v("i"), v("j")], [constant(0), constant(0)], { reduce: true })).toEqual(
       both,
     );
+  });
+
+  it("leaves what one statement writes and another reads under one name", () => {
+    const space = ["i", "j", "k"].map((name): Loop => {
+      return { name, extent: constant(4), kind: "space" };
+    });
+    const at = (tensor: string, ...index: string[]) => ({ tensor, index: index.map((n) => v(n)) });
+    const plain = { guard: [], indirects: [], body: [argument(0, "f32")], finishReads: [] };
+    const made: Statement = {
+      ...{ ...plain, name: "S0", origin: "S0", loops: space },
+      reads: [{ ...at("x", "k", "j", "i"), guard: [], fill: 0 }],
+      writes: [{ ...at("t", "i", "j", "k"), combine: "overwrite" }],
+    };
+    const folded: Statement = {
+      ...{ ...plain, name: "S1", origin: "S1" },
+      loops: [
+        ...space,
+        { name: "p", extent: constant(4), kind: "reduce" },
+        { name: "q", extent: constant(4), kind: "reduce" },
+      ],
+      reads: [{ ...at("t", "i", "p", "q"), guard: [], fill: 0 }],
+      reduction: { monoid: simpleMonoid("sum", "f32"), numericClass: "reassociates" },
+      writes: [{ ...at("y", "i", "j", "k"), combine: "overwrite" }],
+    };
+    const shape = [4, 4, 4].map((n) => constant(n));
+    const roles = { x: "input", t: "local", y: "output" } as const;
+    const region: Region = {
+      name: "r",
+      group: { name: "r", anchor: "S1", inlined: [], epilogue: [] },
+      statements: [made, folded],
+      symbols: [],
+      tensors: new Map(
+        Object.entries(roles).map(([name, role]) => [name, { name, dtype: "f32", shape, role }]),
+      ),
+    };
+    const { statements } = coalesceRegion(region).region;
+    expect(statements[1]!.reads[0]!.tensor).toBe(statements[0]!.writes[0]!.tensor);
   });
 });

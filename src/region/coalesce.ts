@@ -44,7 +44,7 @@ export function coalesceRegion(region: Region, asMatrices = false): CoalescedReg
       const pair = pairs[i];
       return pair ? mayJoin(s, pair, tensors) : isApart(s, at, statements);
     });
-    if (all && pairs.some((p) => p)) {
+    if (all && pairs.some((p) => p) && isSeenAlike(statements, pairs)) {
       statements = statements.map((s, i) => {
         const pair = pairs[i];
         return pair ? join(s, pair, tensors, views) : s;
@@ -57,6 +57,24 @@ export function coalesceRegion(region: Region, asMatrices = false): CoalescedReg
 /** Whether a statement that has no such pair has the loops before it alone, as what is computed once a row. */
 function isApart({ loops }: Statement, at: number, statements: readonly Statement[]): boolean {
   return statements.length > 1 && loops.length <= at;
+}
+
+/** Whether all statements see what one of them writes, and others read, through the same view. */
+function isSeenAlike(
+  statements: readonly Statement[],
+  pairs: readonly (readonly [Loop, Loop] | undefined)[],
+): boolean {
+  const written = new Set(statements.flatMap((s) => s.writes.map((w) => w.tensor)));
+  const seen = new Map<string, number>();
+  return statements.every((s, i) =>
+    [...accessesOf(s), ...s.writes].every(({ tensor, index }) => {
+      if (!written.has(tensor)) return true;
+      const axis = index.findIndex((e) => e.key === pairs[i]?.[0].name);
+      const first = seen.get(tensor) ?? axis;
+      seen.set(tensor, first);
+      return first === axis;
+    }),
+  );
 }
 
 type Tensors = Map<string, Region["tensors"] extends ReadonlyMap<string, infer T> ? T : never>;

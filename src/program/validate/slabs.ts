@@ -5,9 +5,11 @@
  * the last one to the end, is asked of cover.ts. Parts may be written through different views, so ends
  * are counted in elements within each of the `before` runs that the axes before cut the buffer into.
  */
-import { add, constant, type IndexExpr, mul } from "../../semantics/index-expr.ts";
+import { add, constant, constantValue, type IndexExpr, mul } from "../../semantics/index-expr.ts";
+import { flatIndex } from "../addresses.ts";
 import type { Buffer } from "../program.ts";
 import type { Statement } from "../statement.ts";
+import { mapStatements } from "../walk.ts";
 import { type Box, covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
 import { exactQuotient } from "./index-terms.ts";
@@ -44,17 +46,52 @@ export function partsCover(parts: readonly Part[], facts: Facts): boolean {
   return inSlabs || coverTogether(parts, facts);
 }
 
-/** Parts that interleave, as one body: for stores to one and the same buffer. */
+/** Parts that interleave, as one body: through one view, or through several seen as one. */
 function coverTogether(parts: readonly Part[], facts: Facts): boolean {
   const { buffer } = parts[0]!;
-  if (parts.some((part) => part.buffer !== buffer)) return false;
-  const box = { lo: buffer.shape.map(() => constant(0)), hi: buffer.shape };
-  return covers(
-    parts.flatMap((part) => part.body),
-    buffer,
-    box,
+  if (parts.every((part) => part.buffer === buffer)) return coverAll(parts, facts);
+  if (parts.some(({ buffer: b }) => b.lanes !== buffer.lanes || b.layout)) return false;
+  const long = parts.map((part) => seenBy(part, withoutUnits(part.buffer)));
+  const keys = long.map((part) => part.buffer.shape.map((e) => e.key).join());
+  if (keys.every((key) => key === keys[0])) return coverAll(long, facts);
+  return coverAll(
+    parts.map((part) => seenBy(part, flat(part.buffer))),
     facts,
   );
+}
+
+function coverAll(parts: readonly Part[], facts: Facts): boolean {
+  const { buffer } = parts[0]!;
+  const box = { lo: buffer.shape.map(() => constant(0)), hi: buffer.shape };
+  const body = parts.flatMap((part) => part.body);
+  return covers(body, buffer, box, facts);
+}
+
+/** A row-major buffer seen in another shape. */
+interface Seen {
+  readonly shape: readonly IndexExpr[];
+  readonly index: (at: readonly IndexExpr[]) => readonly IndexExpr[];
+}
+
+/** Without the axes of one element, where every index is 0. */
+function withoutUnits({ shape }: Buffer): Seen {
+  const kept = (_: IndexExpr, axis: number): boolean => constantValue(shape[axis]!) !== 1;
+  return { shape: shape.filter(kept), index: (at) => at.filter(kept) };
+}
+
+function flat(buffer: Buffer): Seen {
+  return { shape: [mul(1, ...buffer.shape)], index: (at) => [flatIndex(buffer, at)] };
+}
+
+const commonName = "one view";
+
+function seenBy({ body, buffer, stores }: Part, { shape, index }: Seen): Part {
+  const seen = mapStatements(body, (s) =>
+    s.kind === "store" && s.buffer === buffer.name
+      ? [{ ...s, buffer: commonName, index: index(s.index) }]
+      : [s],
+  );
+  return { body: seen, buffer: { ...buffer, name: commonName, shape }, stores };
 }
 
 function elementsBefore({ shape }: Buffer, axis: number): string {

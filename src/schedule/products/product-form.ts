@@ -98,6 +98,7 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
     return "its body is not a product of two reads";
   }
   if (!areTogether(writes)) return "its results are not written plainly at one place each";
+  if (writes[0]!.index.length === 0) return "its result is a single number";
   if (guard.length > 0) return "it has a guard";
   if (indirects.length > 0 && !picksOfBatch(statement))
     return "it has indices that are not the same for a whole problem of a batch";
