@@ -15,6 +15,7 @@ import {
   type PackedAxis,
   packedAccess,
 } from "../schedule/states/nest-figures.ts";
+import { partsOf } from "../schedule/states/tile-parts.ts";
 import type { Target } from "../target/target.ts";
 import {
   type CoreFigures,
@@ -453,7 +454,7 @@ function loopsKey(loops: readonly LoopFigures[]): string {
 
 /**
  * Whole tiles, and what runs where one sticks out: a smaller tile where the extent is known, else the ragged
- * loop trip by trip with the rest of the tile; a ragged vector lane by lane unless its operands are padded.
+ * loop's copies in parts (schedule/states/tile-parts.ts) with the rest of the tile; a ragged vector lane by lane unless its operands are padded.
  */
 function tileVariants(
   figures: NestFigures,
@@ -506,6 +507,13 @@ function isAmong(loops: readonly LoopFigures[], origin: number): boolean {
   return false;
 }
 
+/** What is left of a loop's copies, in the parts that they run in. */
+function inParts(copies: LoopFigures, left: number): readonly TileVariant[] {
+  const parts = copies.mode === "unroll" ? partsOf(copies.trips, left) : [];
+  if (parts.length === 0) return left > 0 ? [{ tile: [], count: left, scalar: false }] : [];
+  return parts.map((trips) => ({ tile: [{ ...copies, trips }], count: 1, scalar: false }));
+}
+
 /** How often the parts of one loop's tile run whole, by vectors, and lane by lane. */
 function raggedParts(
   { extent, constant }: NestFigures["loops"][number],
@@ -524,7 +532,8 @@ function raggedParts(
   if (!vector) {
     if (rest > 0 && isOneSmaller) {
       found.push({ tile: [{ ...copies!, trips: rest }], count: 1, scalar: false });
-    } else if (rest > 0) found.push({ tile: [], count: rest, scalar: false });
+    } else if (others.length === 1) found.push(...inParts(copies!, rest));
+    else if (rest > 0) found.push({ tile: [], count: rest, scalar: false });
     return found;
   }
   const lanes = vector.trips;

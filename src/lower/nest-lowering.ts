@@ -4,8 +4,8 @@
  * Outer loops become loops; a ragged end shortens the last trip of a serial loop. Around the tile the
  * text branches once: where the whole tile is inside the domain, every unrolled and vector loop is
  * copied out over registers; elsewhere, where the size of what is left is known, it is a smaller tile
- * (last-tile.ts), and else the ragged loop becomes a short serial loop and the rest is
- * tried again, so that a tail keeps whatever lanes it can. Guards of accesses (padding) are treated the
+ * (last-tile.ts), and else the copies of the ragged loop are tried in halves (schedule/states/tile-parts.ts), at last one by
+ * one as a short serial loop, each with the rest of the tile, so that a tail keeps whatever lanes it can. Guards of accesses (padding) are treated the
  * same way: a tile whose every access is inside runs unguarded; in the others a guard that skips whole
  * trips of a reduction loop does so, and the rest stay on the loads.
  *
@@ -19,11 +19,14 @@ import {
   type ScheduledLoop,
   type ScheduledStatement,
 } from "../schedule/scheduled-region.ts";
+import { firstPart } from "../schedule/states/tile-parts.ts";
 import type { Condition } from "../semantics/condition.ts";
 import {
+  add,
   constant,
   constantValue,
   fromTerms,
+  type IndexBindings,
   type IndexExpr,
   mentionsVariable,
   substitute,
@@ -266,10 +269,69 @@ export class NestLowering {
     }
     const loop = ragged.find((l) => l.mode !== "vector") ?? only;
     invariant(loop, () => `no ragged loop in ${this.plan.scheduled.statement.name}`);
+    if (this.#lowerInParts(tile, loop, place, open)) return;
     const rest = tile.filter((l) => l !== loop);
     this.bindLoop({ ...loop, mode: "serial" }, place, (inside) =>
       this.#lowerTile(rest, inside, false),
     );
+  }
+
+  /**
+   * The copies of a loop that alone is ragged, fewer than the tile has: a first part as a smaller tile where
+   * that much is left, and behind it the rest; where less is left, parts of the first part. False where the
+   * loop cannot be halved so.
+   */
+  #lowerInParts(
+    tile: readonly ScheduledLoop[],
+    loop: ScheduledLoop,
+    place: Place,
+    open: readonly Condition[],
+  ): boolean {
+    const part = this.context.axes.size === 0 ? firstPart(loop) : undefined;
+    const others = tile.flatMap((l) => (l === loop ? [] : [l.name]));
+    const ends = (c: Condition): boolean => falls(c, loop.name) && !mentionsAny(c, others);
+    if (part === undefined || !open.every(ends)) return false;
+    const sized = (extent: number): readonly ScheduledLoop[] =>
+      tile.map((l) => (l === loop ? { ...l, extent: constant(extent) } : l));
+    const hulls = open.map((c) => hullOf(c, new Map([[loop.name, constant(part)]])));
+    const known = hulls.filter((c) => c !== undefined);
+    if (known.length < hulls.length) return false;
+    const first = sized(part);
+    const atFirst = (block: Block): void => {
+      if (part > 1) this.#lowerRagged(first, { ...place, block }, open);
+    };
+    if (known.some((c) => isRefuted(c, place.ranges))) {
+      atFirst(place.block);
+      return true;
+    }
+    const rest = constantValue(loop.extent)! - part;
+    place.block.branch(
+      reduceConditions(known, place.ranges),
+      (block) => {
+        const inside = this.#without({ ...place, block }, [loop.name]);
+        this.#lowerLeaf(first, inside, { storeGuard: [], whole: false });
+        if (rest === 1) return;
+        const shift = new Map([[loop.name, add(variable(loop.name), part)]]);
+        const left = { ...place, block, pending: substituteConditions(place.pending, shift) };
+        const behind = this.#counting(loop, shift, rest);
+        behind.#lowerRagged(sized(rest), left, substituteConditions(open, shift));
+      },
+      atFirst,
+    );
+    return true;
+  }
+
+  /** The same statement with a loop's variable shifted, and so many trips of it. */
+  #counting(loop: ScheduledLoop, shift: IndexBindings, trips: number): NestLowering {
+    const { scheduled } = this.plan;
+    const extent = constant(trips);
+    const shifted: ScheduledStatement = {
+      ...scheduled,
+      loops: scheduled.loops.map((l) => (l.name === loop.name ? { ...l, extent } : l)),
+      index: new Map([...scheduled.index].map(([name, e]) => [name, substitute(e, shift)])),
+      ragged: substituteConditions(scheduled.ragged, shift),
+    };
+    return new NestLowering(this.context, shifted, this.outsideParts);
   }
 
   /** Every operand that moves with the loop is stored with padding, so lanes past the end may be read. */

@@ -18,20 +18,19 @@ import type { Rng } from "../../src/support/rng.ts";
 import type { Target } from "../../src/target/index.ts";
 import { runInWasm } from "./run-in-wasm.ts";
 
-/** Lowers, runs and compares the tensor y; returns why it could not be lowered, if so. */
+/** Lowers, runs and compares the tensor y for an N; returns why it could not be lowered, if so. */
 export function checkLowering(
   region: Region,
   schedule: Schedule,
   rng: Rng,
   target: Target,
+  extent = rng.integer(region.symbols[0]!.range.min, region.symbols[0]!.range.max),
 ): string | undefined {
   const applied = applySchedule(region, schedule);
   if (!applied.ok) return applied.diagnostics[0]!.code;
   const kernels = lowerRegion(applied.value, target);
   if (!kernels.ok) return kernels.diagnostics[0]!.code;
-  const symbols = new Map([
-    ["N", rng.integer(region.symbols[0]!.range.min, region.symbols[0]!.range.max)],
-  ]);
+  const symbols = new Map([["N", extent]]);
   const cells = new Map<string, Cell>();
   const contents = new Map<string, Uint8Array>();
   const buffers: Buffer[] = [];

@@ -9,6 +9,7 @@ import type { Region, Statement } from "../../src/region/nest.ts";
 import type { Directive, Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
 import { drawStates } from "../../src/schedule/states/draw-states.ts";
+import { partsOf } from "../../src/schedule/states/tile-parts.ts";
 import { inRange } from "../../src/semantics/condition.ts";
 import { add, constant, type IndexExpr, mul, variable } from "../../src/semantics/index-expr.ts";
 import { simpleMonoid } from "../../src/semantics/monoids.ts";
@@ -292,6 +293,36 @@ describe.each(Object.entries(cases))("lowering %s", (_, make) => {
       for (const { schedule } of states)
         expect(checkLowering(region, schedule, rng, target)).toBeUndefined();
     }
+  });
+});
+
+describe("copies of a loop of which a number is left that nobody knows", () => {
+  it.each([2, 3, 4, 5, 6, 7, 8])("run in parts: every remainder of %i", (rows) => {
+    const rng = new Rng(rows);
+    const region = makeRegion(matmul(rng, v("N")), { min: 1, max: 40 });
+    const text = `schedule "r" for "wasm" {
+      split S0:i by ${rows} -> i_o i_r
+      unroll S0:i_r
+      split S0:j by 4 -> j_o j_l
+      vectorize S0:j_l
+      reorder S0:(j_o, i_o, k, i_r, j_l)
+    }`;
+    const schedule = parseSchedule(text);
+    if (!schedule.ok) throw new Error(schedule.diagnostics[0]!.message);
+    const target = targets.get("wasm")!;
+    for (let n = 1; n <= 2 * rows; n++) {
+      expect(checkLowering(region, schedule.value, rng, target, n)).toBeUndefined();
+    }
+  });
+
+  it.each([
+    [2, 1, [1]],
+    [4, 3, [2, 1]],
+    [6, 5, [4, 1]],
+    [8, 7, [4, 2, 1]],
+    [8, 0, []],
+  ] as const)("of %i, %i are left: parts of %j", (copies, left, parts) => {
+    expect(partsOf(copies, left)).toEqual(parts);
   });
 });
 
