@@ -6,6 +6,7 @@
  */
 import { unwrap } from "../../bench/sessions/import-hints.ts";
 import { compileModel } from "../../src/compile.ts";
+import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
 import type { ModelProto } from "../../src/frontend/onnx/generated/onnx_pb.ts";
 import {
   assembleOutput,
@@ -17,12 +18,16 @@ import { type ImportedModel, importModel } from "../../src/frontend/onnx/import/
 import type { ShapeOverrides } from "../../src/frontend/onnx/import/shape-override.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { runGraph } from "../../src/interp/graph.ts";
+import type { Program } from "../../src/program/program.ts";
+import { ModelSession, type SessionOptions } from "../../src/runtime/model-session.ts";
 import { probeWasmFeatures } from "../../src/runtime/wasm/features.ts";
 import { nodeWorkerHost } from "../../src/runtime/wasm/node-worker-host.ts";
 import { createWasmSession } from "../../src/runtime/wasm/session.ts";
 import { fromRef, type Tensor, toRef } from "../../src/semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
+import { architectures } from "../../src/target/architectures/index.ts";
 import { targets } from "../../src/target/index.ts";
+import { interpretProgram } from "../interpreted-instance.ts";
 import { differenceOf } from "./compare-values.ts";
 import type { ConformanceCase, DataSet } from "./suite.ts";
 
@@ -159,16 +164,31 @@ function firstProblem(
 export const onOracle: Machine = async ({ graph, weights }, inputs) =>
   unwrap(runGraph(graph, inputs.map(toRef), weights)).map(fromRef);
 
-export const onWasm: Machine = async (source, inputs) => {
-  const target = targets.get("wasm")!;
-  const { model, nests, plan } = unwrap(compileModel(source, { target }));
+/** What runs a compiled program. */
+type Start = (program: Program, options: SessionOptions) => ModelSession;
+
+function onTarget(name: string, start: Start): Machine {
+  const target = targets.get(name)!;
+  return async (source, inputs) => {
+    const { model, nests, plan } = unwrap(compileModel(source, { target }));
+    const session = start(plan.program, { weight: weightReader(model) });
+    session.poison();
+    const { values, inputs: ids } = model.graph;
+    const feeds = ids.map((id, i) => [values[id]!.name, inputs[i]!] as const);
+    const outputs = unwrap(session.run(Object.fromEntries(feeds)));
+    await session.dispose();
+    return nests.outputs.map((output) => outputs[output]!);
+  };
+}
+
+export const onWasm: Machine = onTarget("wasm", (program, options) => {
   const features = { ...probeWasmFeatures(), threads: false };
-  const options = { weight: weightReader(model), threads: 1, features, host: nodeWorkerHost };
-  const session = unwrap(createWasmSession(plan.program, options));
-  session.poison();
-  const { values, inputs: ids } = model.graph;
-  const feeds = ids.map((id, i) => [values[id]!.name, inputs[i]!] as const);
-  const outputs = unwrap(session.run(Object.fromEntries(feeds)));
-  await session.dispose();
-  return nests.outputs.map((name) => outputs[name]!);
-};
+  const all = { ...options, threads: 1, features, host: nodeWorkerHost };
+  return unwrap(createWasmSession(program, all));
+});
+
+/** For a GPU: every kernel is spelled as PTX, and run thread by thread in the program interpreter. */
+export const onBlocks: Machine = onTarget("h200", (program, options) => {
+  unwrap(emitPtx(program, architectures.get("sm_90a")!));
+  return new ModelSession(program, interpretProgram(program, 1), options);
+});

@@ -16,10 +16,15 @@ import {
 } from "../../src/semantics/scalar-meaning.ts";
 
 export const valueCount = 4096;
-export const valueTypes: readonly DType[] = [
+const plainTypes: readonly DType[] = [
   ...(["f32", "f64", "f16", "bf16", "i32", "u32", "i64", "u64"] as const),
   ...(["i16", "u16", "i8", "u8", "bool", "f8e4m3fn", "f8e5m2"] as const),
 ];
+/** Moved, computed with and converted to and from plain ones. */
+const rareTypes: readonly DType[] = [
+  ...(["i4", "u4", "i2", "u2", "f8e4m3fnuz", "f8e5m2fnuz", "f4e2m1", "e8m0"] as const),
+];
+export const valueTypes: readonly DType[] = [...plainTypes, ...rareTypes];
 const lanes = [1, 2, 3, 4, 8, 16];
 
 export interface ValueCase {
@@ -35,8 +40,9 @@ export interface ValueCase {
   readonly limit?: number;
 }
 
-/** Floats of 8 bits are moved and converted. */
-const isOnlyConverted = (d: DType): boolean => isFloat(d) && dtypes[d].bits === 8;
+/** Floats of at most 8 bits are moved and converted, and some are added. */
+const isTiny = (d: DType): boolean => d === "e8m0" || (isFloat(d) && dtypes[d].bits <= 8);
+const tinyOps: readonly ScalarOp[] = ["add", "less"];
 
 export const isFloat = (d: DType): boolean => dtypes[d].kind === "float";
 const exactOps = new Set<ScalarOp>([
@@ -81,7 +87,8 @@ const bitwise = new Set<ScalarOp>([
 /** Whether the operator has a meaning on the dtype. */
 function applies(op: ScalarOp, dtype: DType): boolean {
   const { kind } = dtypes[dtype];
-  if (op === "select" || isOnlyConverted(dtype)) return false;
+  if (op === "select") return false;
+  if (isTiny(dtype)) return tinyOps.includes(op);
   if (kind === "bool") {
     return (
       logical.has(op) ||
@@ -188,15 +195,21 @@ export function programText(cases: readonly ValueCase[]): string {
 export function casesOf(dtype: DType): readonly ValueCase[] {
   const ops = (Object.keys(scalarOps) as ScalarOp[]).filter((op) => applies(op, dtype));
   const several: readonly ScalarOp[] = dtype === "bool" ? ["and"] : ["add", "less"];
-  const wide = isOnlyConverted(dtype) ? [] : several;
+  const wide = isTiny(dtype) ? [] : several;
   return [
     ...ops.map((op) => opCase(op, dtype, 1)),
     ...lanes.slice(1).flatMap((n) => wide.map((op) => opCase(op, dtype, n))),
     ...valueTypes
-      .filter((to) => to !== dtype)
-      .flatMap((to) => [false, true].map((s) => castCase(dtype, to, s, 1))),
-    ...valueTypes
-      .filter((to) => to !== dtype)
-      .flatMap((to) => [2, 4, 8].map((n) => castCase(dtype, to, false, n))),
+      .filter((to) => to !== dtype && !(isRare(dtype) && isRare(to)))
+      .flatMap((to) => [
+        ...[false, true].map((s) => castCase(dtype, to, s, 1)),
+        ...(isRare(dtype) || isRare(to) ? [8] : [2, 4, 8]).map((n) =>
+          castCase(dtype, to, false, n),
+        ),
+      ]),
   ];
+}
+
+function isRare(dtype: DType): boolean {
+  return rareTypes.includes(dtype);
 }

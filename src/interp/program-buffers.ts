@@ -29,8 +29,9 @@ export function allocateBuffers(
   buffers: readonly Buffer[],
   at: Bindings,
   outer: ReadonlyMap<string, View> = new Map(),
+  isBelowByte = false,
 ): Map<string, View> {
-  const arenas = allocateArenas(buffers, at);
+  const arenas = allocateArenas(buffers, at, isBelowByte);
   const views = new Map<string, View>();
   const byName = new Map(buffers.map((b) => [b.name, b]));
   const resolve = (buffer: Buffer, number: number): View => {
@@ -38,7 +39,8 @@ export function allocateBuffers(
     if (known) return known;
     const parent = byName.get(buffer.viewOf ?? "");
     const base = parent ? resolve(parent, buffers.indexOf(parent)) : outer.get(buffer.viewOf ?? "");
-    const { storage, byteOffset, owner } = base ?? placeOf(buffer, number, { at, arenas });
+    const { storage, byteOffset, owner } =
+      base ?? placeOf(buffer, number, { at, arenas, isBelowByte });
     const { name, dtype, lanes, swizzleBytes = 0 } = buffer;
     const shape = extentsOf(buffer.shape, at);
     const view = new View({ name, dtype, lanes, shape, swizzleBytes, storage, byteOffset, owner });
@@ -54,26 +56,33 @@ type Place = Pick<View, "storage" | "byteOffset" | "owner">;
 interface Ground {
   readonly at: Bindings;
   readonly arenas: ReadonlyMap<string, Storage>;
+  readonly isBelowByte: boolean;
 }
 
-function placeOf(buffer: Buffer, owner: number, { at, arenas }: Ground): Place {
+function placeOf(buffer: Buffer, owner: number, { at, arenas, isBelowByte }: Ground): Place {
   invariant(buffer.viewOf === undefined, () => `${buffer.name} views unknown ${buffer.viewOf}`);
   if (buffer.placement) {
     const storage = arenas.get(buffer.placement.arena)!;
     return { storage, byteOffset: evaluate(buffer.placement.byteOffset, at), owner };
   }
   const scope = buffer.scope === "local" ? "register" : buffer.scope;
-  const storage = new Storage(buffer.name, bytesOf(buffer, at), granuleOf([buffer.dtype]), scope);
+  const granule = granuleOf([buffer.dtype], isBelowByte);
+  const storage = new Storage(buffer.name, bytesOf(buffer, at), granule, scope);
   return { storage, byteOffset: 0, owner };
 }
 
-function allocateArenas(buffers: readonly Buffer[], at: Bindings): ReadonlyMap<string, Storage> {
+function allocateArenas(
+  buffers: readonly Buffer[],
+  at: Bindings,
+  isBelowByte: boolean,
+): ReadonlyMap<string, Storage> {
   const arenas = new Map<string, Storage>();
   const placed = buffers.filter((b) => b.placement !== undefined && b.viewOf === undefined);
   for (const name of new Set(placed.map((b) => b.placement!.arena))) {
     const inside = placed.filter((b) => b.placement!.arena === name);
     const end = inside.map((b) => evaluate(b.placement!.byteOffset, at) + bytesOf(b, at));
-    const granule = granuleOf(inside.map((b) => b.dtype));
+    const kinds = inside.map((b) => b.dtype);
+    const granule = granuleOf(kinds, isBelowByte);
     arenas.set(name, new Storage(`arena ${name}`, Math.max(...end), granule, "memory"));
   }
   return arenas;

@@ -12,20 +12,24 @@ import type { ScalarValue } from "../semantics/scalar-meaning.ts";
 import type { Agent } from "./program-clock.ts";
 import { raise } from "./program-fault.ts";
 
-/** Bytes [from, to) as part of the buffer `owner` (views of a buffer share its number). */
-export interface ByteSpan {
+/** Bits [from, to) as part of the buffer `owner` (views of a buffer share its number). */
+export interface BitSpan {
   readonly from: number;
   readonly to: number;
   readonly owner: number;
 }
 
-/** Bytes with a shadow; a granule is the smallest element (1, 2 or 4 bytes) that stands in it. */
+/** Bits of a granule of shadow: the smallest element that stands in the storage. */
+export type Granule = 2 | 4 | 8 | 16 | 32;
+
+/** Bytes with a shadow. */
 export class Storage {
   readonly label: string;
   readonly bytes: Uint8Array;
   readonly data: DataView;
   readonly scope: "memory" | "shared" | "register";
-  readonly #granuleBits: number;
+  /** Logarithm of a granule's bits. */
+  readonly #shift: number;
   readonly #writeSlot: Int32Array;
   readonly #writeClock: Int32Array;
   /** Which buffer the last write was made through: its bytes mean nothing to another one. */
@@ -37,13 +41,14 @@ export class Storage {
   /** Readers of granules that several unordered agents have read since the last write. */
   readonly #readers = new Map<number, Map<number, number>>();
 
-  constructor(label: string, byteCount: number, granule: 1 | 2 | 4, scope: Storage["scope"]) {
+  constructor(label: string, byteCount: number, granule: Granule, scope: Storage["scope"]) {
     this.label = label;
     this.scope = scope;
-    this.bytes = new Uint8Array(Math.ceil(byteCount / granule) * granule).fill(0xff);
+    const unit = Math.max(1, granule / 8);
+    this.bytes = new Uint8Array(Math.ceil(byteCount / unit) * unit).fill(0xff);
     this.data = new DataView(this.bytes.buffer);
-    this.#granuleBits = granule === 4 ? 2 : granule - 1;
-    const count = this.bytes.length / granule;
+    this.#shift = Math.log2(granule);
+    const count = (8 * this.bytes.length) / granule;
     this.#writeSlot = new Int32Array(count).fill(-1);
     this.#writeClock = new Int32Array(count);
     this.#writeOwner = new Int32Array(count);
@@ -52,10 +57,10 @@ export class Storage {
     this.#readClock = new Int32Array(count);
   }
 
-  /** Records and checks a read of bytes [from, to). */
-  noteRead(agent: Agent, span: ByteSpan, what: () => string): void {
-    const last = (span.to - 1) >> this.#granuleBits;
-    for (let g = span.from >> this.#granuleBits; g <= last; g++) {
+  /** Records and checks a read of bits [from, to). */
+  noteRead(agent: Agent, span: BitSpan, what: () => string): void {
+    const last = (span.to - 1) >>> this.#shift;
+    for (let g = span.from >>> this.#shift; g <= last; g++) {
       if (this.#writeSlot[g] === -1) raise("uninitialised", `${agent.label} reads ${what()}`);
       if (this.#writeOwner[g] !== span.owner) {
         raise(
@@ -68,10 +73,10 @@ export class Storage {
     }
   }
 
-  /** Records and checks a write of bytes [from, to). */
-  noteWrite(agent: Agent, span: ByteSpan, what: () => string): void {
-    const last = (span.to - 1) >> this.#granuleBits;
-    for (let g = span.from >> this.#granuleBits; g <= last; g++) {
+  /** Records and checks a write of bits [from, to). */
+  noteWrite(agent: Agent, span: BitSpan, what: () => string): void {
+    const last = (span.to - 1) >>> this.#shift;
+    for (let g = span.from >>> this.#shift; g <= last; g++) {
       if (this.#writeSlot[g] !== -1) this.#checkAfterWrite(agent, g, what);
       this.#checkAfterReads(agent, g, what);
       this.#writeSlot[g] = agent.slot;
@@ -82,11 +87,12 @@ export class Storage {
     }
   }
 
-  /** The first byte of the span that its buffer has not written, or -1. */
-  firstUnwritten(span: ByteSpan): number {
-    for (let at = span.from; at < span.to; at++) {
-      const g = at >> this.#granuleBits;
-      if (this.#writeSlot[g] === -1 || this.#writeOwner[g] !== span.owner) return at;
+  /** The first bit of the span that its buffer has not written, or -1. */
+  firstUnwritten(span: BitSpan): number {
+    const last = (span.to - 1) >>> this.#shift;
+    for (let g = span.from >>> this.#shift; span.to > span.from && g <= last; g++) {
+      const isWritten = this.#writeSlot[g] !== -1 && this.#writeOwner[g] === span.owner;
+      if (!isWritten) return Math.max(span.from, g * 2 ** this.#shift);
     }
     return -1;
   }
@@ -138,10 +144,13 @@ export class Storage {
   }
 }
 
-/** The granule of storage that holds elements of these dtypes. */
-export function granuleOf(kinds: readonly DType[]): 1 | 2 | 4 {
+/**
+ * The granule of storage that holds elements of these dtypes. Elements below a byte have one each where threads
+ * store them without their neighbours (on blocks), else neighbours are written with them.
+ */
+export function granuleOf(kinds: readonly DType[], isBelowByte: boolean): Granule {
   const bits = Math.min(32, ...kinds.map((dtype) => dtypes[dtype].bits));
-  return bits >= 32 ? 4 : bits >= 16 ? 2 : 1;
+  return Math.max(isBelowByte ? 2 : 8, bits) as Granule;
 }
 
 type Reader = (data: DataView, byte: number, bit: number) => ScalarValue;
@@ -238,10 +247,15 @@ export class View {
     return Math.ceil((this.count * this.elementBits) / 8);
   }
 
-  /** All bytes of the view. */
-  get span(): ByteSpan {
-    const from = this.byteOffset;
-    return { from, to: from + this.byteCount, owner: this.owner };
+  /** Its part of the storage. */
+  get bytes(): Uint8Array {
+    return this.storage.bytes.subarray(this.byteOffset, this.byteOffset + this.byteCount);
+  }
+
+  /** All bits of the view. */
+  get span(): BitSpan {
+    const from = 8 * this.byteOffset;
+    return { from, to: from + this.count * this.elementBits, owner: this.owner };
   }
 
   /** Number of the first scalar at `index`, after a bounds check of `span` scalars from there. */
@@ -289,26 +303,26 @@ export class View {
   /** Shadow of a run of scalars. */
   note(agent: Agent, access: "read" | "write", offset: number, span: number): void {
     const what = (): string => `${this.name} at element ${offset}`;
+    const start = 8 * this.byteOffset;
     if (this.swizzleBytes === 0) {
-      const from = this.addressOf(offset);
-      const to = this.byteOffset + Math.ceil(((offset + span) * this.elementBits) / 8);
-      this.#noteBytes(agent, access, { from, to }, what);
+      const [from, to] = [offset, offset + span].map((n) => start + n * this.elementBits);
+      this.#noteBits(agent, access, { from: from!, to: to! }, what);
       return;
     }
     for (let i = 0; i < span; i++) {
-      const from = this.addressOf(offset + i);
-      this.#noteBytes(agent, access, { from, to: from + Math.ceil(this.elementBits / 8) }, what);
+      const from = 8 * this.addressOf(offset + i) + (((offset + i) * this.elementBits) % 8);
+      this.#noteBits(agent, access, { from, to: from + this.elementBits }, what);
     }
   }
 
-  #noteBytes(
+  #noteBits(
     agent: Agent,
     access: "read" | "write",
-    bytes: { readonly from: number; readonly to: number },
+    bits: { readonly from: number; readonly to: number },
     what: () => string,
   ): void {
-    if (bytes.to <= bytes.from) return;
-    const span = { ...bytes, owner: this.owner };
+    if (bits.to <= bits.from) return;
+    const span = { ...bits, owner: this.owner };
     if (access === "read") this.storage.noteRead(agent, span, what);
     else this.storage.noteWrite(agent, span, what);
   }

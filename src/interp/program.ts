@@ -100,7 +100,8 @@ class Host {
     this.#checkParameters(bindings);
     bindings.set(threadCountName, run.threads);
     this.#bindings = bindings;
-    this.#views = allocateBuffers(program.buffers, bindings);
+    const isOnBlocks = program.kernels.some((k) => k.grid.unit === "blocks");
+    this.#views = allocateBuffers(program.buffers, bindings, new Map(), isOnBlocks);
     const place = { machine: this.#machine, owner: program.name };
     this.#counters = allocateCounters(program.counters, bindings, place);
     this.#agent = this.#machine.newAgent("host", emptyKnowledge());
@@ -155,9 +156,10 @@ class Host {
       const { span } = view;
       const missing = buffer.kind === "output" ? view.storage.firstUnwritten(span) : -1;
       if (missing >= 0) {
-        raise("unwrittenOutput", `byte ${missing - span.from} of ${buffer.name}`);
+        const byte = Math.floor((missing - span.from) / 8);
+        raise("unwrittenOutput", `byte ${byte} of ${buffer.name}`);
       }
-      result.set(buffer.name, view.storage.bytes.slice(span.from, span.to));
+      result.set(buffer.name, view.bytes.slice());
     }
     return result;
   }

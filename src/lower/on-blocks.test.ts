@@ -76,3 +76,9 @@ it("a map and a fold whose loops are as long, and mean others", async () => {
   };
   expect(await difference(folded)).toBeUndefined();
 });
+
+it("results below a byte, of which neighbours are other threads'", async () => {
+  const packed = (g: GraphBuilder): ValueId =>
+    g.cast(g.mul(g.input("x", tensorType("f32", 5, 5)), g.scalar(3, "f32")), "i4");
+  expect(await difference(packed)).toBeUndefined();
+});

@@ -5,10 +5,10 @@
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
-import { isByteFloat, narrowByte, widenByte } from "./byte-floats.ts";
 import { FloatCode } from "./float-code.ts";
 import { normalized } from "./integer-ops.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
+import { isTinyFloat, narrowTiny, type TinyFloat, widenTiny } from "./tiny-floats.ts";
 import { isFloat, isNarrowFloat, isUnsigned, widen } from "./values.ts";
 
 /** The value of a register of `from` as a register of `to`. */
@@ -23,8 +23,8 @@ export function castScalar(
   if (isNarrowFloat(from)) {
     return castScalar(code, ["f32", to], saturate, widen(code, from, 1, [x])[0]!);
   }
-  if (isByteFloat(from)) return castScalar(code, ["f32", to], saturate, widenByte(code, from, x));
-  if (isByteFloat(to)) return narrowByte(code, to, saturate, towardByte(code, from, x));
+  if (isTinyFloat(from)) return castScalar(code, ["f32", to], saturate, widenTiny(code, from, x));
+  if (isTinyFloat(to)) return narrowTiny(code, to, saturate, towardTiny(code, [from, to], x));
   if (to === "bool") return nonZero(code, from, x);
   if (isFloat(from)) {
     if (isFloat(to)) return floatToFloat(code, from === "f64", to, x);
@@ -34,14 +34,16 @@ export function castScalar(
 }
 
 /** As f32, such that rounding it to a few bits is the rounding of what it was. */
-function towardByte(code: PtxCode, from: DType, x: Operand): Operand {
+function towardTiny(code: PtxCode, [from, to]: readonly [DType, TinyFloat], x: Operand): Operand {
   if (from === "f32") return x;
   if (from === "f64") return oddRounded(code, "f64", x);
-  const wide = dtypes[from].bits === 64;
+  const { bits } = dtypes[from];
   const sign = isUnsigned(from) ? "u" : "s";
-  // Integers of up to 32 bits that f32 does not hold lie beyond both formats' largest value.
-  if (!wide) return code.op(`cvt.rn.f32.${sign}32`, "r", x);
-  return oddRounded(code, from, x);
+  // Integers of 32 bits that f32 does not hold lie beyond the largest value, but that of powers of two.
+  const isHeld = bits < 32 || (bits === 32 && to !== "e8m0");
+  if (isHeld) return code.op(`cvt.rn.f32.${sign}32`, "r", x);
+  const long = bits === 64 ? x : code.op(`cvt.${sign}64.${sign}32`, "d", x);
+  return oddRounded(code, isUnsigned(from) ? "u64" : "i64", long);
 }
 
 function fromBool(code: PtxCode, to: DType, x: Operand): Operand {

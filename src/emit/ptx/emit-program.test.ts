@@ -100,3 +100,32 @@ test("the assembler does not copy out nests whose loads would take the registers
     emitted(summing(trips), "sm_90a").text.split('.pragma "nounroll"').length - 1;
   expect([stays(8), stays(9)]).toEqual([0, 1]);
 });
+
+test("elements below a byte are stored without their neighbours, which may be other threads'", () => {
+  const text = (scope: "output memory" | "scratch local"): string => {
+    const own = scope === "scratch local" ? "buffer q : scratch local i4 [64]" : "";
+    const outside = scope === "scratch local" ? "" : 'buffer q : output memory i4 [64] source "q"';
+    return `program p for "h200" {
+      buffer x : input memory i4 [64] source "x"
+      buffer y : output memory i4 [64] source "y"
+      ${outside}
+      kernel k region "r" {
+        grid blocks (b < 1)
+        ${own}
+        role main copies 1 threads 64 as t {
+          store q[t] = load.i4 x[t]
+          store y[t] = load.i4 q[t]
+        }
+      }
+      tasks { launch k after previous }
+    }`;
+  };
+  const lines = emitted(text("output memory"), "sm_80").text.split("\n");
+  const count = (part: string): number => lines.filter((l) => l.includes(part)).length;
+  expect([count("red.relaxed.gpu.global.and.b32"), count("red.relaxed.gpu.global.or.b32")]).toEqual(
+    [2, 2],
+  );
+  expect(count("st.global")).toBe(0);
+  const mine = emitted(text("scratch local"), "sm_80").text;
+  expect(mine.includes("st.local.u8") && mine.includes("ld.local.u8")).toBe(true);
+});

@@ -87,7 +87,7 @@ export class KernelContext {
 
   elementBytes(buffer: Buffer): number {
     const { bits } = dtypes[buffer.dtype];
-    if (bits < 8) this.refuse(`packed elements of ${buffer.dtype}`, "unpack the weights ahead");
+    if (bits < 8) this.refuse(`copies of packed ${buffer.dtype}`, "unpack the weights ahead");
     return bits / 8;
   }
 

@@ -19,6 +19,7 @@ import { loopRange } from "../../semantics/index-range.ts";
 import { type Bits, conditionWidth, type IndexUse, withoutConstant } from "./index-scope.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import { storeMemory } from "./memory-access.ts";
+import { isBelowByte, packedIndex } from "./packed-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import type { SyncEmitter } from "./sync-emitter.ts";
 import { staysRolled } from "./unrolling.ts";
@@ -262,8 +263,11 @@ export class KernelEmitter {
   ): void {
     const place = this.#context.place(buffer);
     if (place.kind !== "memory") return;
-    const address = withoutConstant(this.#context.address(place, index));
-    use(address, place.space === "shared" ? 32 : 64);
+    const bits = place.space === "shared" ? 32 : 64;
+    if (isBelowByte(place.buffer.dtype)) {
+      use(packedIndex(place, index), bits);
+      use(place.base, bits);
+    } else use(withoutConstant(this.#context.address(place, index)), bits);
   }
 }
 

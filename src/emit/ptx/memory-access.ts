@@ -6,10 +6,11 @@
 import type { DType } from "../../semantics/dtype.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
-import { isByteFloat } from "./byte-floats.ts";
 import { withoutConstant } from "./index-scope.ts";
 import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
+import { isBelowByte, loadBits, storeBits } from "./packed-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
+import { isTinyFloat } from "./tiny-floats.ts";
 import {
   copyRegister,
   isPacked,
@@ -115,6 +116,7 @@ export function loadMemory(
   const { code } = context;
   const { place, dtype, lanes } = access;
   context.classOf(dtype);
+  if (isBelowByte(dtype)) return loadBits(context, access, guard);
   const size = dtypes[dtype].bits / 8;
   const address = context.address(place, access.index);
   const parts: Operand[] = [];
@@ -213,7 +215,7 @@ function unpack(code: PtxCode, dtype: DType, raw: Registers, bytes: number): Reg
   if (size >= 4) return raw;
   const floating = dtype === "f16" || dtype === "bf16";
   if (floating) return bytes === 2 ? raw : lanesOf(code, dtype, bytes / 2, raw);
-  const isPattern = dtype === "bool" || isByteFloat(dtype);
+  const isPattern = dtype === "bool" || isTinyFloat(dtype);
   const sign = isUnsigned(dtype) || isPattern ? "u" : "s";
   const each = Math.min(4, bytes) / size;
   const integers = raw.flatMap((word) => {
@@ -230,6 +232,10 @@ function unpack(code: PtxCode, dtype: DType, raw: Registers, bytes: number): Reg
 export function storeMemory(context: KernelContext, access: Access, value: Registers): void {
   const { code } = context;
   const { place, dtype, lanes } = access;
+  if (isBelowByte(dtype)) {
+    storeBits(context, access, value);
+    return;
+  }
   const size = dtypes[dtype].bits / 8;
   const address = context.address(place, access.index);
   const pieces = layoutOf(context, access);

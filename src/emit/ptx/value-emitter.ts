@@ -8,7 +8,6 @@ import type { Expr } from "../../program/statement.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { invariant } from "../../support/invariant.ts";
-import { isByteFloat } from "./byte-floats.ts";
 import { castScalar } from "./casts.ts";
 import { floatApply, isPredicate } from "./float-ops.ts";
 import { boolApply, integerApply } from "./integer-ops.ts";
@@ -17,6 +16,7 @@ import { narrowApply } from "./math-rows.ts";
 import { loadMemory } from "./memory-access.ts";
 import type { Operand, PtxCode } from "./ptx-code.ts";
 import { divideAll, fewestDividends } from "./shared-division.ts";
+import { isTinyFloat, narrowTiny, type TinyFloat, widenTiny } from "./tiny-floats.ts";
 import {
   classOfRegisters,
   copyRegister,
@@ -305,8 +305,8 @@ export class ValueEmitter {
     const { code } = this.#context;
     const from = e.operands[0]!.dtype;
     let result: Operand | undefined;
-    if (isByteFloat(from)) this.#context.refuse(`${e.op} of ${from}`, "cast to f32 in the model");
-    if (from === "bool") result = boolApply(code, e.op, operands);
+    if (isTinyFloat(from)) result = tinyApply(code, e.op, from, operands);
+    else if (from === "bool") result = boolApply(code, e.op, operands);
     else if (isFloat(from)) {
       const own = isNarrowFloat(from) ? narrowApply(code, e.op, from, operands) : undefined;
       result = own ?? floatApply(code, e.op, from === "f64" ? 64 : 32, operands);
@@ -376,6 +376,19 @@ export class ValueEmitter {
   coordinate(expr: ix.IndexExpr): Operand {
     return this.scalar(indexValue(expr, "i32"));
   }
+}
+
+/** In f32, rounded once. */
+function tinyApply(
+  code: PtxCode,
+  op: ScalarOp,
+  dtype: TinyFloat,
+  operands: readonly Operand[],
+): Operand | undefined {
+  const wide = operands.map((o) => widenTiny(code, dtype, toRegister(code, "r", o)));
+  const result = floatApply(code, op, 32, wide);
+  if (result === undefined || isPredicate(op)) return result;
+  return narrowTiny(code, dtype, false, toRegister(code, "r", result));
 }
 
 function toRegisterUnlessPredicate(

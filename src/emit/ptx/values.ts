@@ -2,14 +2,14 @@
  * How values of the program form are held in registers. One register a lane: 32 bits for f32 and for
  * integers up to 32 bits (extended from their width), 64 bits for f64, i64 and u64, a predicate for
  * bool. f16 and bf16 are kept as patterns: 16 bits for a scalar, two lanes in a word for vectors, as
- * memory and matrix instructions have them; arithmetic widens them to f32 and rounds once. Floats of 8 bits
- * are patterns in a word each (byte-floats.ts), which are only moved and converted.
+ * memory and matrix instructions have them; arithmetic widens them to f32 and rounds once, as it does floats of
+ * at most 8 bits, which are patterns in a word each (tiny-floats.ts).
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { encodeFloat } from "../../semantics/float-codec.ts";
-import { isByteFloat } from "./byte-floats.ts";
 import type { Operand, PtxCode, RegisterClass } from "./ptx-code.ts";
 import { f32Immediate, f64Immediate } from "./ptx-code.ts";
+import { isTinyFloat } from "./tiny-floats.ts";
 
 /** Registers of a value: one a lane, or one for two lanes (`isPacked`). */
 export type Registers = readonly Operand[];
@@ -17,7 +17,8 @@ export type Registers = readonly Operand[];
 const computed: Partial<Record<DType, RegisterClass>> = {
   ...{ f64: "d", i64: "d", u64: "d" },
   ...{ f32: "r", i32: "r", u32: "r", i16: "r", u16: "r", i8: "r", u8: "r" },
-  ...{ f8e4m3fn: "r", f8e5m2: "r" },
+  ...{ i4: "r", u4: "r", i2: "r", u2: "r" },
+  ...{ f8e4m3fn: "r", f8e4m3fnuz: "r", f8e5m2: "r", f8e5m2fnuz: "r", f4e2m1: "r", e8m0: "r" },
   ...{ f16: "h", bf16: "h", bool: "p" },
 };
 
@@ -115,7 +116,7 @@ export function literal(code: PtxCode, dtype: DType, value: number | bigint): Op
   }
   if (dtype === "f32") return f32Immediate(Number(value));
   if (dtype === "f64") return f64Immediate(Number(value));
-  if (isByteFloat(dtype)) return String(encodeFloat(dtype, Number(value)));
+  if (isTinyFloat(dtype)) return String(encodeFloat(dtype, Number(value)));
   if (isNarrowFloat(dtype)) {
     return narrow(code, dtype, [code.op("mov.b32", "r", f32Immediate(Number(value)))])[0]!;
   }
