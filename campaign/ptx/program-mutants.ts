@@ -126,6 +126,43 @@ const rules: readonly Rule[] = [
     line: /^\s*issue bulk\.load/,
     change: (l) => l.replace(/, ([xw])\[/, ", $1[1 + "),
   },
+  {
+    what: "number of the first problem for all",
+    line: /^\s*let .* = load\.i32 which\[/,
+    change: (l) => l.replace(/which\[batch\d+\]/, "which[0]"),
+  },
+  {
+    what: "first matrix in the place of the one that data says",
+    line: /^\s*issue (cp\.async|bulk\.load).*, w\[v/,
+    change: (l) => l.replace(/, w\[v\d+_\d+/, ", w[0"),
+  },
+  {
+    what: "matrix after the one that data says",
+    line: /^\s*issue (cp\.async|bulk\.load).*, w\[v/,
+    change: (l) => l.replace(/, w\[(v\d+_\d+)/, ", w[1 - $1"),
+  },
+  {
+    what: "operand of the first problem for all",
+    line: /^\s*issue (cp\.async|bulk\.load).*, x\[batch/,
+    change: (l) => l.replace(/, x\[batch\d+/, ", x[0"),
+  },
+  {
+    what: "results of the first problem for all",
+    line: /^\s*(store|issue bulk\.store).*\bt\d+\[batch/,
+    change: (l) => l.replace(/\b(t\d+)\[batch\d+/, "$1[0"),
+  },
+  {
+    what: "tile below",
+    only: "which[",
+    line: /^\s*(issue cp\.async|store t).*\*down/,
+    change: (l) => l.replace(/(\d+)\*(down\d+)/, "$1*$2 + $1"),
+  },
+  {
+    what: "tile beside",
+    only: "which[",
+    line: /^\s*(issue cp\.async|store t).*\*across/,
+    change: (l) => l.replace(/(\d+)\*(across\d+)/, "$1*$2 + $1"),
+  },
   { what: "multiplication with the stage after", line: /^\s*issue wgmma/, change: nextStage },
   { what: "matrix load from the stage after", line: /^\s*issue ldmatrix/, change: nextStage },
   {

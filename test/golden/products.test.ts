@@ -162,6 +162,28 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warps, a matrix that data picks",
+    {
+      equation: "g i k, g k j -> g i j",
+      left: [3, 20, 40],
+      right: [2, 40, 24],
+      dtype: "bf16",
+      isPicked: true,
+      how: "by mma tile (16, 16, 16) warps (1, 1) stages 3 swizzle 0",
+    },
+  ],
+  [
+    "by warpgroups, a matrix that data picks",
+    {
+      equation: "g i k, g j k -> g i j",
+      left: [3, 20, 192],
+      right: [2, 24, 192],
+      dtype: "bf16",
+      isPicked: true,
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 results 1",
+    },
+  ],
+  [
     "by threads",
     {
       equation: "i k, k j -> i j",
