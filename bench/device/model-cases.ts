@@ -43,6 +43,8 @@ export const deviceModels = [
   "vit-b-fp16",
   "llama-block",
   "llama-block-fp16",
+  "moe-block",
+  "moe-block-fp16",
 ] as const;
 
 export interface DeviceCase {

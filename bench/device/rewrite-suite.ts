@@ -9,8 +9,9 @@ import { spawn } from "node:child_process";
 import { mkdirSync, rmdirSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CompiledModel, compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel, isRepeated, prepareFor } from "../../src/compile.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
+import { splitAtData } from "../../src/graph/transforms/split-at-data.ts";
 import { printProgram } from "../../src/program/program-text.ts";
 import { type CudaInstance, createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { type CudaFeatures, probeCuda } from "../../src/runtime/cuda/features.ts";
@@ -33,6 +34,8 @@ const seconds = Number(given.get("--seconds") ?? 0.3);
 /** What a process says of its model: a ratio above one where the rewritten program is the faster. */
 type Outcome =
   | { readonly kind: "same" }
+  /** Data decide sizes: there is no one program, but programs with references between them. */
+  | { readonly kind: "stages" }
   | { readonly kind: "other" }
   | { readonly kind: "timed"; readonly ratio: number; readonly high: number };
 
@@ -66,7 +69,7 @@ async function runAll(): Promise<void> {
   const failed = names.length - outcomes.length;
   console.log(
     `${names.length} models, ${count("same")} the same program, ${count("other")} not timed, ` +
-      `${timed.length} timed${mean} slower ${slower}, ${failed} failed`,
+      `${timed.length} timed${mean} slower ${slower}, ${count("stages")} in stages, ${failed} failed`,
   );
   process.exitCode = failed === 0 ? 0 : 1;
 }
@@ -103,6 +106,11 @@ async function runOne(name: string): Promise<void> {
     const compiled = take(compileModel(opened.model, { target, rewrite }));
     return { compiled, program: printProgram(compiled.plan.program) };
   };
+  const { graph } = prepareFor(opened.model, target);
+  if (splitAtData(graph, (node) => isRepeated(node, target))) {
+    console.log(JSON.stringify({ kind: "stages" } satisfies Outcome));
+    return;
+  }
   const rewritten = compile("on");
   // What the search keeps of the graphs that it is given.
   const isImport = rewritten.compiled.competitors.at(-1)!.isKept;
