@@ -7,7 +7,7 @@ import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node";
 import { worstDifference } from "../../bench/sessions/compare.ts";
 import { oracleRuntime } from "../../bench/sessions/oracle.ts";
 import { fromOrtTensors } from "../../bench/sessions/ort-tensors.ts";
-import type { Tensor, Tensors } from "../../bench/sessions/session.ts";
+import type { Runtime, Tensor, Tensors } from "../../bench/sessions/session.ts";
 import { fromStored } from "../../bench/sessions/stored-tensors.ts";
 import { wavetileRuntime } from "../../bench/sessions/wavetile.ts";
 import {
@@ -125,14 +125,14 @@ function unknownExtents([name, dtype, rank]: OutputSpec, otherwise: number): Val
 }
 
 /**
- * What is wrong with a case, in words; nothing where the oracle, and WebAssembly if it is `compiled`, agree with
- * `peer`, which is onnxruntime here.
+ * What is wrong with a case, in words; nothing where the oracle, and what is `compiled` (WebAssembly unless told
+ * otherwise), agree with `peer`, which is onnxruntime here.
  */
 export async function disagreement(
   c: OperatorCase,
   seed: number,
   peer: (drawn: DrawnCase) => Promise<Tensors> = runPeer,
-  { compiled = true } = {},
+  { compiled = wavetileRuntime("wasm", 1) }: { readonly compiled?: Runtime | false } = {},
 ): Promise<string | undefined> {
   const drawn = draw(c, seed);
   const only = (found: Tensors): Tensors => {
@@ -141,7 +141,7 @@ export async function disagreement(
   };
   const theirs = only(await peer(drawn));
   const ours = await Promise.all(
-    [oracleRuntime, ...(compiled ? [wavetileRuntime("wasm", 1)] : [])].map(async (runtime) => {
+    [oracleRuntime, ...(compiled ? [compiled] : [])].map(async (runtime) => {
       const session = await runtime.open(drawn.bytes, { shapes: drawn.shapes });
       const found = await session.run(drawn.feeds);
       await session.release();
@@ -153,7 +153,7 @@ export async function disagreement(
   for (const [i, found] of ours.entries()) {
     const apart = inSteps ? worstSteps(found, theirs) : worstDifference(found, theirs);
     if (apart <= limit) continue;
-    const name = i === 0 ? "the oracle" : "WebAssembly";
+    const name = i === 0 || !compiled ? "the oracle" : compiled.name;
     return `${c.node.op}: ${name} is off by ${apart}, ${limit} allowed; ${describe(c)}`;
   }
   return undefined;
