@@ -211,6 +211,7 @@ describe("order and reuse of memory", () => {
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
     "src/lower/product/lower-product.ts":
       "spells one statement's tiles; its loops carry a sum only",
+    "src/lower/product/results.ts": "spells the epilogue of one statement",
     "src/lower/rows/lower-rows.ts":
       "spells the statements in the order that rows-tree.ts has proved",
     "src/lower/task-uses.ts": "lists who touches what",

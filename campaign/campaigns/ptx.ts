@@ -112,6 +112,27 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     [64, 4096, 4096],
     "f16",
   ],
+  // The last round shared by clusters: with results from registers, gathered, and in parts of the sums' columns.
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 3 swizzle 128 group 6 blocks 132 parts 2",
+    [2304, 2304, 512],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (128, 192, 64) warps (8, 1) stages 4 swizzle 128 group 6 blocks 132 parts 2",
+    [1536, 3072, 512],
+    "f16",
+  ],
+  [
+    "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 group 9 results 2 blocks 132 parts 2",
+    [2304, 2304, 512],
+    "bf16",
+  ],
+  [
+    "by wgmma tile (64, 96, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 124 parts 4",
+    [1000, 776, 512],
+    "f16",
+  ],
   [
     "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2 cluster 2",
     [4096, 4096, 4096],

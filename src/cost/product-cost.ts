@@ -239,7 +239,8 @@ function residentBlocks(
   const [rows, columns, depth] = tile;
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
-  const gathered = ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(columns);
+  const gathered =
+    ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(directive);
   const staged = stages * (rows + columns) * (depth + pad) * bytes;
   const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);

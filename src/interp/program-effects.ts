@@ -24,6 +24,7 @@ import {
   type Thread,
 } from "./program-thread.ts";
 import {
+  capturedPlace,
   fragmentPlace,
   memoryPlace,
   type Place,
@@ -331,7 +332,11 @@ function compileTargets({ completion }: Issue, names: NameSlots): Prepared["targ
 function issueSignalling(prepared: Prepared, leader: Thread, target: Instance): void {
   const { row } = prepared;
   const cell = phaseCell(prepared.cells!(leader, target));
-  const places = placesOf(prepared, [leader], target);
+  // Registers are operands like any instruction's: what is sent is what they hold now (PTX ISA, "st.async").
+  const issuing = { ...leader.agent, label: row.name, proxy: row.proxy };
+  const places = placesOf(prepared, [leader], target).map((place, o) =>
+    row.operands[o]!.layout === "fragment" ? capturedPlace(place, issuing) : place,
+  );
   const agent = asyncAgent(row, leader, cell.slot, 0);
   const bytes = bytesOf(prepared, leader);
   const perform = (): void => {

@@ -112,6 +112,19 @@ export function fragmentPlace(
   };
 }
 
+/** Registers that an instruction reads as it is issued, by the thread that issues it. */
+export function capturedPlace({ extents, read, note }: Place, agent: Agent): Place {
+  note(agent);
+  const values = new Map<string, ScalarValue>();
+  forEachBox(extents, (index) => values.set(index.join(), read(index)));
+  return {
+    extents,
+    read: (index) => values.get(index.join())!,
+    write: () => invariant(false, () => "an operand that is only read"),
+    note: () => {},
+  };
+}
+
 function forEachBox(extents: readonly number[], visit: (index: readonly number[]) => void): void {
   if (extents.some((e) => e === 0)) return;
   const index = extents.map(() => 0);

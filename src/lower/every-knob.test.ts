@@ -81,6 +81,14 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       ahead: [base, `${base} ahead`],
       swapped: [base.replace(" results 2", ""), base.replace(" results 2", " swapped")],
     } satisfies Knobs<MultiplyDirective>);
+    const round = turns.replace("blocks 8", "blocks 12");
+    expectVisible(region, {
+      "parts of a round": [round, `${round} parts 2`],
+      "blocks that share": [
+        `${round} parts 2`,
+        `${turns.replace("blocks 8", "blocks 14")} parts 2`,
+      ],
+    });
   });
 
   it("of rows", () => {

@@ -107,6 +107,26 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by clusters that share the last round",
+    {
+      equation: "i k, j k -> i j",
+      left: [40, 376],
+      right: [136, 376],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 results 1 blocks 2 parts 2",
+    },
+  ],
+  [
+    "by clusters of which one shares a last tile",
+    {
+      equation: "i k, j k -> i j",
+      left: [40, 376],
+      right: [136, 376],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 blocks 4 parts 2",
+    },
+  ],
+  [
     "by warpgroups, columns as rows",
     {
       equation: "i k, j k -> i j",

@@ -31,6 +31,9 @@ export interface ProductPlace extends BlockPlace {
   readonly turns: Turns | undefined;
   /** Which part of the depth is the block's, of clusters that have several. */
   readonly part: IndexExpr | undefined;
+  /** Of the blocks that take tiles here at all, and how many tiles they have shared with others before. */
+  readonly given: readonly Condition[];
+  readonly sharedBefore: IndexExpr;
   /** Of blocks that bring a tile together. */
   readonly cluster: Cluster | undefined;
 }

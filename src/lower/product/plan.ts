@@ -49,7 +49,7 @@ export interface ProductPlan {
   /** Rows and columns of one warp. */
   readonly warpRows: number;
   readonly warpColumns: number;
-  /** Along the part of the depth that is a block's. */
+  /** Along the depth, or the part of it that is a block's. */
   readonly steps: number;
   readonly stages: number;
   readonly left: StagedSide;
@@ -59,6 +59,7 @@ export interface ProductPlan {
 export function planProduct(form: ProductForm, directive: MultiplyDirective): ProductPlan {
   const [rows, columns, depth] = directive.tile;
   const [down, across] = directive.warps;
+  const isPart = directive.blocks === 0 && directive.parts > 1;
   const side = (part: ProductSide, buffer: string, extent: number): StagedSide => {
     const { along } = part.line;
     const lanes = lanesIn(along === "depth" ? depth : extent, part.line.lanes);
@@ -76,11 +77,20 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     threads: 32 * down * across,
     warpRows: rows / down,
     warpColumns: columns / across,
-    steps: Math.ceil(form.depth.extent / depth) / directive.parts,
+    steps: stepsOf({ form, directive }, isPart),
     stages: directive.stages,
     left: side(form.rows, "left", rows),
     right: side(form.columns, "right", columns),
   };
+}
+
+/** Steps along the depth of a tile, or along the part of it that is a block's of a cluster. */
+export function stepsOf(
+  { form, directive }: Pick<ProductPlan, "form" | "directive">,
+  isPart: boolean,
+): number {
+  const all = Math.ceil(form.depth.extent / directive.tile[2]);
+  return isPart ? all / directive.parts : all;
 }
 
 /** Vectors that stay in a tile's line. */

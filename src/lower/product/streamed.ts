@@ -14,16 +14,8 @@
  * Results are stored by the threads that hold them, or gathered and copied to memory like operands.
  */
 import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
-import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Expr, IntrinsicOperand, Statement } from "../../program/statement.ts";
-import {
-  type ProductForm,
-  type ProductSide,
-  resultColumns,
-  resultParts,
-  sumsApart,
-  takesRegisters,
-} from "../../schedule/products/product-form.ts";
+import { resultColumns, resultParts, sumsApart } from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
@@ -36,37 +28,27 @@ import {
   mul,
   substitute,
   variable,
-  variablesOf,
 } from "../../semantics/index-expr.ts";
-import type { Block, Names } from "../block.ts";
-import { exchangeCounter } from "../cluster-exchange.ts";
-import {
-  arrive,
-  groupThreads,
-  onOne,
-  phaseCounter,
-  registerTile,
-  sharedTile,
-  shareRegisters,
-} from "../tiles.ts";
+import type { Block } from "../block.ts";
+import { arrive, groupThreads, onOne } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
-import { type ExchangedSums, exchangeBuffers, exchangeSums } from "./exchanged.ts";
-import { type ProductPlan, type StagedSide, sharedBuffer, spelledTypes } from "./plan.ts";
+import { type ExchangedSums, exchangeSums } from "./exchanged.ts";
+import { type ProductPlan, type StagedSide, spelledTypes } from "./plan.ts";
 
-const warpThreads = 32;
+const _warpThreads = 32;
 /** Rows of one instruction, and bits of its depth. */
 const groupRows = 64;
 const groupBits = 256;
 
 const multiplying = "mma";
-const copied = "copies";
-const [gathered, packed] = ["gathered", "packed"];
-const [summed, partial, shared] = ["sums", "partial", "share"];
+export const copied = "copies";
+export const [gathered, packed] = ["gathered", "packed"] as const;
+export const [summed, partial, shared] = ["sums", "partial", "share"] as const;
 /** Sums that are added at once. */
 const together = 4;
 /** Of rows of so many elements of 16 bits. */
-const gatherSwizzles: Readonly<Record<number, 32 | 64 | 128>> = { 16: 32, 32: 64, 64: 128 };
+const _gatherSwizzles: Readonly<Record<number, 32 | 64 | 128>> = { 16: 32, 32: 64, 64: 128 };
 /** Neighbouring blocks of eight columns, and rows eight apart. */
 const corners = [
   [0, 0],
@@ -85,121 +67,77 @@ export interface ResultTarget {
   readonly line: (row: IndexExpr) => IndexExpr;
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
-const [full, empty, order] = ["full", "empty", "order"];
+export const [full, empty, order] = ["full", "empty", "order"] as const;
+
+/** A step of a stream: its announcement, and the copies of both sides. */
+export interface StreamedStage {
+  readonly expect: Statement;
+  readonly left: Statement;
+  readonly right: Statement;
+}
 
 /** Until all multiplications are done. */
 const noneLeft: Statement = { kind: "waitGroup", group: multiplying, pending: 0 };
 
-export interface StreamContext {
-  readonly names: Names;
-  /** Whether a tensor is there before the program begins. */
-  readonly isWeight: (tensor: string) => boolean;
-  /** What binds the numbers by which operands of a problem are found. */
-  readonly picks: readonly Statement[];
+/** Index variables of a step and of a warpgroup that multiplies. */
+export interface StreamNames {
+  readonly step: string;
+  readonly copy: string;
 }
 
+/** The tiles of one walk of a block. */
 export class StreamedProduct {
   readonly #plan: ProductPlan;
   readonly #place: ProductPlace;
-  readonly #isWeight: (tensor: string) => boolean;
-  readonly #picks: readonly Statement[];
   readonly #step: string;
-  /** Index variable of a warpgroup that multiplies. */
-  readonly copy: string;
-  readonly copies: number;
+  readonly #copy: string;
+  readonly #copies: number;
 
-  constructor(plan: ProductPlan, place: ProductPlace, { names, isWeight, picks }: StreamContext) {
+  constructor(plan: ProductPlan, place: ProductPlace, { step, copy }: StreamNames) {
     this.#plan = plan;
     this.#place = place;
-    this.#isWeight = isWeight;
-    this.#picks = picks;
-    this.#step = names.fresh("step");
-    this.copy = names.fresh("group");
-    this.copies = copiesOf(plan);
-  }
-
-  /** Buffers, counters and roles; `consume` is what a warpgroup does. */
-  parts(consume: readonly Statement[]): Pick<Kernel, "buffers" | "counters" | "roles"> {
-    const { left, right, columns, stages, directive, form } = this.#plan;
-    const sums = [
-      registerTile(summed!, form.sum, [this.#instructions, columns / 2]),
-      ...(sumsApart(this.#plan.form)
-        ? [registerTile(partial!, "f32", partialShape(this.#plan))]
-        : []),
-    ];
-    const { thread } = this.#place;
-    const [few, many] = this.#registers();
-    const consumer = { copies: this.copies, threads: groupThreads, threadVariable: thread };
-    const copyVariable = { copyVariable: this.copy };
-    return {
-      buffers: [
-        ...[left, right].map((s) => sharedBuffer(this.#plan, s)),
-        ...sums,
-        ...(directive.results > 0 ? gatherBuffers(this.#plan, this.copies) : []),
-        ...(directive.parts > 1 ? exchangeBuffers(this.#plan, this.#exchanged) : []),
-      ],
-      counters: [
-        phaseCounter(full!, [stages], 1),
-        phaseCounter(empty!, [stages], (this.copies / directive.teams) * directive.cluster),
-        ...(directive.teams > 1
-          ? [phaseCounter(order!, [directive.teams], this.copies / directive.teams)]
-          : []),
-        ...(directive.parts > 1 ? [exchangeCounter(this.copies)] : []),
-      ],
-      roles: [
-        {
-          name: "producer",
-          copies: 1,
-          threads: groupThreads,
-          threadVariable: thread,
-          body: [...few, ...this.#produce()],
-        },
-        { name: "consumer", ...consumer, ...copyVariable, body: [...many, ...consume] },
-      ],
-    };
+    this.#step = step;
+    this.#copy = copy;
+    this.#copies = copiesOf(plan);
   }
 
   get #instructions(): number {
     return instructionsOf(this.#plan);
   }
 
-  #registers(): readonly [readonly Statement[], readonly Statement[]] {
-    const { form, directive } = this.#plan;
-    if (!takesRegisters(directive, form)) return [[], []];
-    const [few, many] = shareRegisters(this.copies);
-    return [[few], [many]];
-  }
-
   /** The body for each tile of the block. */
   #turns(body: readonly Statement[]): readonly Statement[] {
-    const { turns } = this.#place;
+    const { turns, given } = this.#place;
+    if (given.length > 0) return [{ kind: "if", conditions: given, then: body, else: [] }];
     if (!turns) return body;
     const { variable: turn, count } = turns;
     return [{ kind: "for", variable: turn, extent: count, mode: { kind: "serial" }, body }];
   }
 
-  /** What a warpgroup does with a tile, for each of its tiles; the last copies are awaited at the end. */
+  /** What a warpgroup does with a tile, for each of its tiles. */
   perTile(body: readonly Statement[]): readonly Statement[] {
-    const { teams, results, warps } = this.#plan.directive;
-    const { turns, thread } = this.#place;
-    const own = floorDiv(variable(this.copy), warps[0] / 4);
+    const { teams, warps } = this.#plan.directive;
+    const { turns } = this.#place;
+    const own = floorDiv(variable(this.#copy), warps[0] / 4);
     const conditions = turns ? [equal(mod(variable(turns.variable), teams), own)] : [];
     const taken: readonly Statement[] =
       teams > 1 ? [{ kind: "if", conditions, then: body, else: [] }] : body;
-    const last: Statement = { kind: "waitGroup", group: copied, pending: 0 };
-    return [...this.#turns(taken), ...(results > 0 ? onOne(thread, [last]) : [])];
+    return this.#turns(taken);
   }
 
   /** The number of a step since the kernel began. */
   get #count(): IndexExpr {
-    const { turns } = this.#place;
+    const { turns, sharedBefore } = this.#place;
+    const { steps, directive } = this.#plan;
     const step = variable(this.#step);
-    return turns ? add(mul(this.#plan.steps, variable(turns.variable)), step) : step;
+    if (!turns) return step;
+    const before = mul(steps / directive.parts, sharedBefore);
+    return add(before, mul(steps, variable(turns.variable)), step);
   }
 
   /** The number of the warpgroup among those that share its tiles. */
   get #member(): IndexExpr {
-    return mod(variable(this.copy), this.copies / this.#plan.directive.teams);
+    return mod(variable(this.#copy), this.#copies / this.#plan.directive.teams);
   }
 
   #loop(body: readonly Statement[]): Statement {
@@ -209,7 +147,7 @@ export class StreamedProduct {
 
   /** Gives a stage back, to all blocks that copy into it. */
   #free(index: readonly IndexExpr[]): Statement {
-    return arrive(empty!, index, this.#place.cluster ? "cluster" : "instance");
+    return arrive(empty, index, this.#place.cluster ? "cluster" : "instance");
   }
 
   /** The stage of a step some steps away. */
@@ -217,74 +155,59 @@ export class StreamedProduct {
     return mod(add(this.#count, away), this.#plan.stages);
   }
 
-  #produce(): readonly Statement[] {
-    const { form, left, right, rows, columns, depth, stages, steps } = this.#plan;
-    const step = add(variable(this.#step), mul(steps, this.#place.part ?? 0));
+  /** For each step of each tile: the wait until its stage is empty, and what follows. */
+  bring(body: (stage: StreamedStage) => readonly Statement[]): readonly Statement[] {
+    const { left, right, rows, columns, depth, stages, form } = this.#plan;
     const slot = this.#slot();
-    const bytes = ((rows + columns) * depth * dtypes[form.dtype].bits) / 8;
-    const { cluster } = this.#place;
-    const copy = (staged: StagedSide, start: IndexExpr): Statement => {
-      // Each block of a cluster brings a part of the tile that they share, to all of them.
-      const isShared = cluster?.shares === staged.buffer;
-      const extent = isShared ? staged.extent / cluster.size : staged.extent;
-      const first = isShared ? mul(extent, cluster.rank) : constant(0);
-      const box = [extent, depth];
-      const to = tileAt(staged.buffer, [slot, first, 0], box);
-      const { tensor, index } = staged.side.access;
-      const at = new Map(this.#place.batch)
-        .set(form.depth.loops[0]!.name, mul(depth, step))
-        .set(staged.side.loops[0]!.name, add(start, first));
-      const from = tileAt(
-        tensor,
-        index.map((e) => substitute(e, at)),
-        box,
-      );
-      const completion = {
-        kind: "signals",
-        counter: full!,
-        index: [slot],
-        scope: isShared ? "cluster" : "instance",
-      } as const;
-      return issue("bulk.load.2d", [to, from], completion);
-    };
     const wait: Statement = {
       kind: "wait",
-      counter: empty!,
+      counter: empty,
       index: [slot],
       value: add(floorDiv(this.#count, stages), 1),
     };
+    const bytes = ((rows + columns) * depth * dtypes[form.dtype].bits) / 8;
     const expect: Statement = {
       kind: "expect",
-      counter: full!,
+      counter: full,
       index: [slot],
       bytes: constant(bytes),
     };
-    const stream = (own: readonly { staged: StagedSide }[], body: readonly Statement[]) => [
-      ...(own.some(({ staged }) => isPicked(staged.side, form)) ? this.#picks : []),
-      ...this.#turns([this.#loop([wait, ...body])]),
-    ];
-    const sides = [
-      { staged: left, issue: copy(left, this.#place.left) },
-      { staged: right, issue: copy(right, this.#place.right) },
-    ];
-    const { thread } = this.#place;
-    const ready = sides.filter(({ staged }) => this.#isWeight(staged.side.access.tensor));
-    const [first] = ready;
-    if (!first || ready.length > 1)
-      return onOne(thread, stream(sides, [expect, ...sides.map((s) => s.issue)]));
-    // Weights need not wait for what earlier launches make, so they have a thread of their own.
-    const others = sides.filter((s) => s !== first);
-    return [
-      ...onOne(thread, stream([first], [expect, first.issue])),
-      ...onOne(
-        thread,
-        stream(
-          others,
-          others.map((s) => s.issue),
-        ),
-        warpThreads,
-      ),
-    ];
+    const stage = {
+      expect,
+      left: this.#brought(left, this.#place.left),
+      right: this.#brought(right, this.#place.right),
+    };
+    return this.#turns([this.#loop([wait, ...body(stage)])]);
+  }
+
+  /** The copy of a step's tile of one side. */
+  #brought(staged: StagedSide, start: IndexExpr): Statement {
+    const { form, depth, steps } = this.#plan;
+    const { cluster, part, batch } = this.#place;
+    const step = add(variable(this.#step), mul(steps, part ?? 0));
+    const slot = this.#slot();
+    // Each block of a cluster brings a part of the tile that they share, to all of them.
+    const isShared = cluster?.shares === staged.buffer;
+    const extent = isShared ? staged.extent / cluster.size : staged.extent;
+    const first = isShared ? mul(extent, cluster.rank) : constant(0);
+    const box = [extent, depth];
+    const to = tileAt(staged.buffer, [slot, first, 0], box);
+    const { tensor, index } = staged.side.access;
+    const at = new Map(batch)
+      .set(form.depth.loops[0]!.name, mul(depth, step))
+      .set(staged.side.loops[0]!.name, add(start, first));
+    const from = tileAt(
+      tensor,
+      index.map((e) => substitute(e, at)),
+      box,
+    );
+    const completion = {
+      kind: "signals",
+      counter: full,
+      index: [slot],
+      scope: isShared ? "cluster" : "instance",
+    } as const;
+    return issue("bulk.load.2d", [to, from], completion);
   }
 
   /** All steps of a warpgroup, with the sums at the end. */
@@ -292,27 +215,28 @@ export class StreamedProduct {
     const { stages, form } = this.#plan;
     const isApart = sumsApart(form);
     const steps: readonly Statement[] = [
-      { kind: "wait", counter: full!, index: [this.#slot()], value: floorDiv(this.#count, stages) },
+      { kind: "wait", counter: full, index: [this.#slot()], value: floorDiv(this.#count, stages) },
       ...(isApart ? this.#stepApart() : this.#stepInFlight()),
     ];
     const { turns, thread } = this.#place;
     const { teams } = this.#plan.directive;
     const done: readonly Statement[] = isApart ? [] : [noneLeft];
     const before = isApart ? this.#cleared() : [];
-    if (!turns) return [...before, this.#loop(steps), ...done];
+    const isOnly = !turns && this.#place.given.length === 0;
+    if (isOnly) return [...before, this.#loop(steps), ...done];
     const last = new Map([[this.#step, constant(this.#plan.steps - 1)]]);
     const freed = isApart ? [] : [this.#free([substitute(this.#slot(), last)])];
-    if (teams === 1)
+    if (teams === 1 || !turns)
       return [...before, this.#loop(steps), ...done, ...freed.flatMap((f) => onOne(thread, [f]))];
     // A team that did not wait for the phases of the other's tiles learns of them by being let go.
     const turn = variable(turns.variable);
     const value = floorDiv(add(turn, 2 * teams - 1), teams);
     return [
       ...before,
-      { kind: "wait", counter: order!, index: [mod(turn, teams)], value },
+      { kind: "wait", counter: order, index: [mod(turn, teams)], value },
       this.#loop(steps),
       ...done,
-      ...onOne(thread, [...freed, arrive(order!, [mod(add(turn, 1), teams)])]),
+      ...onOne(thread, [...freed, arrive(order, [mod(add(turn, 1), teams)])]),
     ];
   }
 
@@ -327,7 +251,7 @@ export class StreamedProduct {
     const conditions = [equal(variable(this.#step), constant(0))];
     for (let k = 0; k < depth; k += this.#groupDepth) {
       for (let i = 0; i < this.#instructions; i++) {
-        const sums = tileAt(summed!, [i, 0], [this.#plan.columns / 2]);
+        const sums = tileAt(summed, [i, 0], [this.#plan.columns / 2]);
         const piece = { row: i, first: 0, width: this.#plan.columns };
         const next = this.#instruction(sums, piece, k, false);
         // The first step forgets what the registers held.
@@ -380,7 +304,7 @@ export class StreamedProduct {
   }
 
   #partial(part: number): IntrinsicOperand {
-    return tileAt(partial!, [part, 0], [this.#plan.columns / 2 / partsOf(this.#plan)]);
+    return tileAt(partial, [part, 0], [this.#plan.columns / 2 / partsOf(this.#plan)]);
   }
 
   #added({ row, first, width }: Piece, part: number): readonly Statement[] {
@@ -388,8 +312,8 @@ export class StreamedProduct {
     const found: Statement[] = [];
     for (let at = 0; at < width / 2; at += together) {
       const to = [row, first / 2 + at];
-      const operands = [loadExpr(summed!, to, type), loadExpr(partial!, [part, at], type)];
-      found.push(storeTo(summed!, to, { kind: "apply", op: "add", ...type, operands }));
+      const operands = [loadExpr(summed, to, type), loadExpr(partial, [part, at], type)];
+      found.push(storeTo(summed, to, { kind: "apply", op: "add", ...type, operands }));
     }
     return found;
   }
@@ -399,7 +323,7 @@ export class StreamedProduct {
     const found: Statement[] = [];
     for (let row = 0; row < this.#instructions; row++)
       for (let at = 0; at < this.#plan.columns / 2; at += together)
-        found.push(storeTo(summed!, [row, at], zero));
+        found.push(storeTo(summed, [row, at], zero));
     return found;
   }
 
@@ -426,8 +350,9 @@ export class StreamedProduct {
    */
   gather(block: Block, to: ResultTarget): void {
     const { directive } = this.#plan;
-    const { thread, turns } = this.#place;
-    const parts = resultParts(directive);
+    const { thread, turns, sharedBefore } = this.#place;
+    const all = resultParts(directive);
+    const parts = this.#place.part ? all / directive.parts : all;
     const slots = directive.results;
     const free = (pending: number): void => {
       const wait: Statement = { kind: "waitGroup", group: copied, pending };
@@ -438,14 +363,16 @@ export class StreamedProduct {
       { kind: "barrier", scope: "copy" },
     ] as const;
     const commit: Statement = { kind: "commitGroup", group: copied };
-    if (slots >= parts) {
+    if (slots >= all) {
       if (turns) free(0);
       const copies: Statement[] = [];
       for (let part = 0; part < parts; part++) copies.push(this.#part(block, part, part, to));
       block.push(fence, meet, ...onOne(thread, [...copies, commit]));
       return;
     }
-    const before = turns ? mul(parts, variable(turns.variable)) : constant(0);
+    const before = turns
+      ? add(mul(all / directive.parts, sharedBefore), mul(all, variable(turns.variable)))
+      : constant(0);
     for (let part = 0; part < parts; part++) {
       if (turns || part >= slots) free(slots - 1);
       const copy = this.#part(block, part, mod(add(before, part), slots), to);
@@ -455,9 +382,11 @@ export class StreamedProduct {
 
   /** Writes one part of the results into a slot; gives its copy to memory. */
   #part(block: Block, part: number, slot: IndexLike, to: ResultTarget): Statement {
-    const { columns } = this.#plan;
-    const { left, right, thread } = this.#place;
-    const wide = resultColumns(columns);
+    const { directive } = this.#plan;
+    const { left, right, thread, part: own } = this.#place;
+    const wide = resultColumns(directive);
+    const columns = own ? this.#plan.columns / directive.parts : this.#plan.columns;
+    const before = own ? mul(columns, own) : constant(0);
     const [i, first] = [Math.floor((part * wide) / columns), (part * wide) % columns];
     const pieces = this.pieces();
     const warpRow = mul(16, floorDiv(variable(thread), 32));
@@ -468,13 +397,17 @@ export class StreamedProduct {
         const piece = pieces[(2 * i + half) * (columns / 8) + j]!;
         block.push(storeTo(packed, [4 * near + 2 * half], to.value(block, piece)));
       }
-      const tile = tileAt(gathered, [variable(this.copy), slot, warpRow, column], [16, 16]);
+      const tile = tileAt(gathered, [variable(this.#copy), slot, warpRow, column], [16, 16]);
       block.push(issue(`stmatrix.x4.${to.dtype}`, [tile, tileAt(packed, [0], [8])]));
     }
     const box = [groupRows, wide];
     const start = mul(groupRows * this.#instructions, this.#member);
-    const place = [...to.before, to.line(add(left, start, groupRows * i)), add(right, first)];
-    const from = tileAt(gathered, [variable(this.copy), slot, 0, 0], box);
+    const place = [
+      ...to.before,
+      to.line(add(left, start, groupRows * i)),
+      add(right, before, first),
+    ];
+    const from = tileAt(gathered, [variable(this.#copy), slot, 0, 0], box);
     const group = { kind: "group", group: copied } as const;
     return issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);
   }
@@ -489,15 +422,16 @@ export class StreamedProduct {
     const { part, thread } = this.#place;
     if (!part) return [];
     const { parts } = this.#plan.directive;
-    const copy = variable(this.copy);
+    const copy = variable(this.#copy);
     const at = { parts, rank: part, thread, threads: groupThreads, copy };
-    return exchangeSums(this.#plan, this.#exchanged, at);
+    return exchangeSums(this.#plan, exchangedSums(this.#plan), at);
   }
+}
 
-  get #exchanged(): ExchangedSums {
-    const [sums, share] = [summed!, shared!];
-    return { sums, share, instructions: this.#instructions, copies: this.copies };
-  }
+/** What blocks that share a tile exchange. */
+export function exchangedSums(plan: ProductPlan): ExchangedSums {
+  const [sums, share] = [summed, shared];
+  return { sums, share, instructions: instructionsOf(plan), copies: copiesOf(plan) };
 }
 
 /**
@@ -513,7 +447,7 @@ export function streamedPieces(
   const instructions = instructionsOf(plan);
   const columns = part ? plan.columns / plan.directive.parts : plan.columns;
   const before = part ? mul(columns, part) : constant(0);
-  const buffer = part ? shared! : summed!;
+  const buffer = part ? shared : summed;
   const warp = mul(16, floorDiv(thread, 32));
   const inRow = floorDiv(mod(thread, 32), 4);
   const inColumn = mul(2, mod(thread, 4));
@@ -532,12 +466,6 @@ export function streamedPieces(
     }
   }
   return found;
-}
-
-/** Whether data says where the side's matrix is. */
-function isPicked({ access }: ProductSide, { picks }: ProductForm): boolean {
-  const used = variablesOf(...access.index);
-  return picks.some((v) => used.has(v.name));
 }
 
 /** Warpgroups that multiply. */
@@ -561,25 +489,12 @@ function partsOf(plan: ProductPlan): number {
   return instructionsOf(plan) === 1 && plan.columns % 16 === 0 ? 2 : 1;
 }
 
-function partialShape(plan: ProductPlan): readonly number[] {
+export function partialShape(plan: ProductPlan): readonly number[] {
   const parts = partsOf(plan);
   return [parts, plan.columns / 2 / parts];
 }
 
 /** Instructions of 64 rows that one warpgroup issues for each 32 bytes of the depth. */
-function instructionsOf({ rows, directive }: ProductPlan): number {
+export function instructionsOf({ rows, directive }: ProductPlan): number {
   return rows / (16 * directive.warps[0]);
-}
-
-/** Parts of the results on their way, and the registers that one matrix store takes. */
-function gatherBuffers(
-  { columns, form, directive }: ProductPlan,
-  copies: number,
-): readonly Buffer[] {
-  const wide = resultColumns(columns);
-  const shape = [copies, directive.results, groupRows, wide];
-  return [
-    sharedTile(gathered, form.result, shape, gatherSwizzles[wide]!),
-    registerTile(packed, form.result, [8]),
-  ];
 }

@@ -22,7 +22,7 @@ import {
   variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
-import { simplify } from "../../semantics/index-range.ts";
+import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { Buffer, GridAxis, Role } from "../program.ts";
 import type { Expr, IntrinsicOperand, Statement } from "../statement.ts";
@@ -41,6 +41,7 @@ import {
   visitStatements,
 } from "../walk.ts";
 import type { LaunchView } from "./launch-view.ts";
+import { overSharedRound } from "./shared-round.ts";
 import { overTiles } from "./tile-turns.ts";
 
 type Tile = Extract<IntrinsicOperand, { kind: "tile" }>;
@@ -48,7 +49,9 @@ type Tile = Extract<IntrinsicOperand, { kind: "tile" }>;
 export function memoryPart(view: LaunchView, role: Role): LaunchView {
   const inOrder = new MemoryPart(view).list(role.body);
   const { axes: blocks } = view.kernel.grid;
-  const tiled = overTiles(blocks, inOrder, role);
+  const tiled =
+    overTiles(blocks, inOrder, role) ??
+    overSharedRound(blocks, inOrder, rangesOf(view.facts.ranges, role));
   const body = tiled?.body ?? inOrder;
   const axes = new Map<string, readonly GridAxis[]>();
   const bindings = new Map<string, IndexExpr>();
@@ -85,6 +88,17 @@ export function memoryPart(view: LaunchView, role: Role): LaunchView {
     ],
   };
   return { ...view, kernel, facts };
+}
+
+/** With the numbers of the role's copies and threads. */
+function rangesOf(
+  ranges: IndexRanges,
+  { copies, copyVariable, threads, threadVariable }: Role,
+): IndexRanges {
+  const all = new Map(ranges);
+  if (copyVariable !== undefined) all.set(copyVariable, { min: 0, max: copies - 1 });
+  if (threadVariable !== undefined) all.set(threadVariable, { min: 0, max: threads - 1 });
+  return all;
 }
 
 /** Whether the role stores to memory. */

@@ -482,11 +482,15 @@ export class ProtocolRun {
     const known = copyOf(runner.known);
     const isAsync = event.row.proxy === "async";
     const by = { slot: cell.slot, clock: cell.completed + 1, known, isAsync };
+    // Registers are an instruction's operands, read as it is issued (PTX ISA, "st.async"): the thread itself reads them.
+    const itself = { ...by, slot: runner.slot, clock: known.seen[runner.slot]! };
     for (const touch of event.touches) {
+      const isOperand = touch.ranges.every((r) => this.#shadow.isPrivate(r.object));
       const moved = touch.write
         ? { ...touch, ranges: touch.ranges.map((r) => elsewhere(r, runner, target)) }
         : touch;
-      this.#shadow.touch(moved, by, () => `${event.text} by ${runner.trace.label}`);
+      const who = isOperand && !touch.write ? itself : by;
+      this.#shadow.touch(moved, who, () => `${event.text} by ${runner.trace.label}`);
     }
     cell.gathered.causal = joinClocks(cell.gathered.causal, known.causal);
     cell.bytes -= event.bytes;

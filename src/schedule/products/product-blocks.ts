@@ -21,6 +21,11 @@ export function productTiles(
   return batch.extent * down * Math.ceil(columns.extent / tile[1]);
 }
 
+/** Of so many tiles, those of the last round that do not give every block one. */
+export function sharedTiles({ blocks }: Pick<MultiplyDirective, "blocks">, tiles: number): number {
+  return tiles % blocks;
+}
+
 /** Bytes of shared memory into which the other blocks of a cluster send a block sums of its tile. */
 export function exchangedBytes({ tile, parts }: Pick<MultiplyDirective, "tile" | "parts">): number {
   return (4 * tile[0] * tile[1] * (parts - 1)) / parts;
@@ -28,16 +33,33 @@ export function exchangedBytes({ tile, parts }: Pick<MultiplyDirective, "tile" |
 
 /** Why the blocks of a cluster cannot each take a part of the depth. */
 export function partsFault(d: MultiplyDirective, form: ProductForm): string | undefined {
-  const { by, tile, blocks, results, parts } = d;
+  const { by, tile, blocks, results, parts, teams } = d;
   if (parts === 1) return undefined;
   if (by !== "wgmma" || form.sum !== "f32")
     return "only warpgroups exchange sums of parts of the depth, of f32";
-  if (blocks > 0 || results > 0) return "blocks that exchange sums take one tile and store it";
+  if (blocks === 0 && results > 0) return "blocks that exchange sums of their one tile store it";
   if (parts > mostBlocks) return `${parts} parts, of at most ${mostBlocks}`;
+  if (teams > 1) return "warpgroups that take turns with tiles do not share one";
+  const shared = blocks > 0 ? sharingFault(d, productTiles(d, form)) : undefined;
+  if (shared !== undefined) return shared;
   const steps = Math.ceil(form.depth.extent / tile[2]);
   if (steps % parts !== 0) return `${steps} steps of the depth in ${parts} parts`;
   const unit = instructionColumns * parts;
   return tile[1] % unit === 0 ? undefined : `${tile[1]} columns, not a multiple of ${unit}`;
+}
+
+/** Why the tiles of the last round are none that clusters can share, one each at most. */
+function sharingFault(
+  { blocks, parts }: Pick<MultiplyDirective, "blocks" | "parts">,
+  tiles: number,
+): string | undefined {
+  if (blocks % parts !== 0) return `${blocks} blocks in clusters of ${parts}`;
+  const shared = sharedTiles({ blocks }, tiles);
+  if (shared === 0) return `${tiles} tiles fill whole rounds of ${blocks} blocks: none is shared`;
+  const clusters = blocks / parts;
+  return shared > clusters
+    ? `${shared} tiles of the last round for ${clusters} clusters of ${parts} blocks`
+    : undefined;
 }
 
 /** Rows that a swizzle exchanges together. */

@@ -170,7 +170,8 @@ function streamedProducts(
         const warps = [4 * count, 1] as const;
         for (const turns of turnsOf({ tile, warps }, form, target)) {
           for (const stages of groupStages) {
-            const gathered = turns.teams * count * turns.results * 64 * resultColumns(columns);
+            const gathered =
+              turns.teams * count * turns.results * 64 * resultColumns({ tile, ...turns });
             const staged = stages * (rows + columns) * depth * bytes;
             const results = (gathered * dtypes[form.result].bits) / 8;
             const shared = staged + results + exchangedBytes({ tile, ...turns }) + 2048;
@@ -218,14 +219,17 @@ function turnsOf(
   form: ProductForm,
   target: Target,
 ): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results" | "parts">[] {
-  const isGathered = form.unwritable === undefined && resultColumns(how.tile[1]) > 0;
+  const isGathered = form.unwritable === undefined && resultColumns({ ...how, parts: 1 }) > 0;
   const one = { blocks: 0, teams: 1, parts: 1 } as const;
   const found = [{ ...one, results: isGathered ? gatherings : 0 }];
   const blocks = target.blocks!.cores;
   const tiles = productTiles({ ...how, group: 1 }, form);
   const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
   if (isShort && tiles > blocks)
-    return [...found, { ...one, blocks, results: isGathered ? resultParts(how) : 0 }];
+    return [
+      ...found,
+      { ...one, blocks, results: isGathered ? resultParts({ ...how, parts: 1 }) : 0 },
+    ];
   const most = target.capabilities.has("cluster") ? mostPartBlocks * blocks : 0;
   const parts = partCounts.filter((n) => tiles * n <= most);
   return [...found, ...parts.map((n) => ({ ...one, parts: n, results: 0 }))];

@@ -257,10 +257,11 @@ export function takesRegisters(
 
 /** Why what the epilogue reads cannot be loaded before the products. */
 function aheadFault(
-  { by, tile, warps, results, ahead }: MultiplyDirective,
+  { by, tile, warps, results, parts, ahead }: MultiplyDirective,
   form: ProductForm,
 ): string | undefined {
   if (!ahead) return undefined;
+  if (parts > 1) return "blocks that exchange sums need the registers";
   if (by !== "wgmma" || results === 0) return "only warpgroups that gather results load ahead";
   if (form.operandBits === 0) return "the epilogue reads nothing for each result";
   if (form.roundsFunctions) return "functions and what they are rounded to need the registers";
@@ -270,19 +271,19 @@ function aheadFault(
 }
 
 /** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
-export function resultParts({ tile, warps }: Pick<MultiplyDirective, "tile" | "warps">): number {
-  const [rows, columns] = tile;
-  return (rows * columns) / (16 * warps[0] * resultColumns(columns));
+export function resultParts(d: Pick<MultiplyDirective, "tile" | "warps" | "parts">): number {
+  const [rows, columns] = d.tile;
+  return (rows * columns) / (16 * d.warps[0] * resultColumns(d));
 }
 
-/** Columns of one part of the results that tensor copies write from shared memory. */
-export function resultColumns(columns: number): number {
-  return [64, 32, 16].find((n) => columns % n === 0) ?? 0;
+/** Columns of one part of the results that tensor copies write from shared memory: of a block's share, whole ones. */
+export function resultColumns({ tile, parts }: Pick<MultiplyDirective, "tile" | "parts">): number {
+  return [64, 32, 16].find((n) => tile[1] % (n * parts) === 0) ?? 0;
 }
 
 /** Why results cannot go through shared memory. */
 function gatherFault(
-  { by, tile, warps, results, blocks }: MultiplyDirective,
+  { by, tile, warps, results, blocks, parts }: MultiplyDirective,
   form: ProductForm,
 ): string | undefined {
   if (results === 0) return undefined;
@@ -291,7 +292,8 @@ function gatherFault(
   const most = blocks > 0 ? fewValues : withFunctions;
   if (form.operandBits > 0 && form.roundsFunctions && sums > most)
     return `${sums} sums in a thread beside rounded functions of operands, of at most ${most}`;
-  if (resultColumns(tile[1]) === 0) return `${tile[1]} columns are no multiple of 16`;
+  if (resultColumns({ tile, parts }) === 0)
+    return `${tile[1]} columns are no multiple of ${16 * parts}`;
   return form.unwritable;
 }
 
