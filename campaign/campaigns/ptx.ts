@@ -230,6 +230,26 @@ const attentions: readonly AttentionCase[] = [
     how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
   },
   {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: false, packed: true },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+  {
+    ...{
+      ...square,
+      rows: 1000,
+      columns: 1000,
+      depth: 64,
+      dtype: "f16",
+      causal: false,
+      packed: true,
+    },
+    how: "by mma tile (64, 64) warps 4 stages 2",
+  },
+  {
+    ...{ ...square, depth: 128, dtype: "bf16", causal: false, packed: true },
+    how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
+  },
+  {
     ...{ ...square, depth: 128, dtype: "bf16", causal: true, behind: 100 },
     how: "by wgmma tile (128, 128) warps 8 stages 2 gathered",
   },

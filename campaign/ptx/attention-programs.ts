@@ -35,6 +35,8 @@ export interface AttentionCase {
   readonly behind?: number;
   /** Whether the columns that count are data. */
   readonly lengths?: boolean;
+  /** Whether the columns of each row are data: tokens of several sequences behind each other. */
+  readonly packed?: boolean;
   /** Whether a mask is added to the scores. */
   readonly mask: boolean;
   /** The `attend` directive without its statement. */
@@ -57,10 +59,11 @@ export function attentionRegion(c: AttentionCase): ScheduledRegion {
     input("v", [1, c.groups, c.columns, c.depth]),
     ...(c.mask ? [input("m", [1, 1, c.rows, c.columns])] : []),
     ...(c.lengths ? [lengthMask(g, c)] : []),
+    ...(c.packed ? [rowMask(g, c)] : []),
   ];
   const causal = c.causal && !c.lengths ? "end" : "none";
   const band = c.behind === undefined ? {} : { behind: c.behind };
-  const mask = c.mask || c.lengths === true;
+  const mask = c.mask || c.lengths === true || c.packed === true;
   const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask, softcap: 0 };
   const graph = g.finish([g.node("attention", operands, attrs as never)]);
   return attentionOf(graph, c.how);
@@ -77,6 +80,19 @@ function lengthMask(g: GraphBuilder, { rows, columns, causal }: AttentionCase): 
   if (!causal) return g.node("less", [column, length], {});
   const last = g.node("add", [place([rows, 1], 0), g.applyNumber("sub", length, rows)], {});
   return g.node("lessEqual", [column, last], {});
+}
+
+/** Columns from one number of a row to another. */
+function rowMask(g: GraphBuilder, { rows, columns }: AttentionCase): ValueId {
+  const shape = [constant(rows), constant(1)];
+  const numbers = ["starts", "ends"].map((name) =>
+    g.input(name, { dtype: "i32", shape: shape.slice(0, 1) }),
+  );
+  const [start, end] = numbers.map((n) => g.node("reshape", [n], { shape }));
+  const places = [constant(1), constant(columns)];
+  const column = g.node("iota", [], { shape: places, axis: 1, dtype: "i32" });
+  const isBehind = g.node("lessEqual", [start!, column], {});
+  return g.node("and", [isBehind, g.node("less", [column, end!], {})], {});
 }
 
 /** The attention of a graph that ends with it. */

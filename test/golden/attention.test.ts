@@ -57,6 +57,13 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "rows with columns of their own",
+    {
+      ...{ ...small, rows: 32, columns: 72, causal: false, packed: true },
+      how: "by mma tile (16, 16) warps 1 stages 2",
+    },
+  ],
+  [
     "lengths by a warpgroup",
     {
       ...{ ...small, depth: 64, rows: 64, columns: 72, causal: false, lengths: true },

@@ -60,7 +60,7 @@ interface Shape {
   /** Added to the scores, or true where they count: of each row, or of each column alone. */
   readonly mask?: "each" | "column" | "bool";
   /** Problems of the batch, each of a length that is data: columns before it, or up to the row's place at its end. */
-  readonly lengths?: "padded" | "cached" | "window";
+  readonly lengths?: "padded" | "cached" | "window" | "packed";
   readonly batch?: number;
 }
 
@@ -88,8 +88,24 @@ function attention({ heads = 1, groups = heads, dtype = "bf16", batch = 1, ...s 
   return g.finish([g.node("attention", operands, attrs as never)]);
 }
 
+/** From which column on, and up to which, a row meets columns: numbers of its own. */
+function rowMask(g: GraphBuilder, { rows, columns }: Shape): ValueId {
+  const numbers = ["starts", "ends"].map((name) =>
+    g.input(name, { dtype: "i32", shape: [constant(rows)] }),
+  );
+  const given = numbers.map((n) =>
+    g.node("reshape", [n], { shape: [constant(rows), constant(1)] }),
+  );
+  const shape = [constant(1), constant(columns)];
+  const column = g.node("iota", [], { shape, axis: 1, dtype: "i32" });
+  const isBehind = g.node("lessEqual", [given[0]!, column], {});
+  return g.node("and", [isBehind, g.node("less", [column, given[1]!], {})], {});
+}
+
 /** Which columns count, from the lengths of an operand: as importers say it of padding and of caches. */
-function lengthMask(g: GraphBuilder, { batch, rows, columns, lengths }: Shape): ValueId {
+function lengthMask(g: GraphBuilder, shape: Shape): ValueId {
+  const { batch, rows, columns, lengths } = shape;
+  if (lengths === "packed") return rowMask(g, shape);
   const given = g.input("lengths", { dtype: "i64", shape: [constant(batch!)] });
   const one = constant(1);
   const length = g.node("reshape", [given], { shape: [constant(batch!), one, one, one] });
@@ -159,12 +175,19 @@ function difference(
   expect(program.kernels.length).toBe(1);
   const rng = new Rng(5);
   const inputs = graph.inputs.map((id) => {
-    const { dtype: type, shape } = graph.values[id]!.type;
+    const { name, type: of } = graph.values[id]!;
+    const { dtype: type, shape } = of;
     const dims = shape.map((e) => e.constant);
+    if (type === "i32") {
+      // Lengths are pairs here: where rows in turn begin and end.
+      const part = lengths.filter((_, n) => n % 2 === (name === "starts" ? 0 : 1));
+      const numbers = Array.from({ length: dims[0]! }, (_, row) => part[row % part.length]!);
+      return refTensor("i32", dims, numbers);
+    }
     return type === "i64" ? refTensor("i64", dims, lengths) : randomRef(type, dims, rng);
   });
   const wide = inputs.map((x) =>
-    x.dtype === "bool" || x.dtype === "i64" ? x : { ...x, dtype: "f32" as const },
+    x.dtype === "bf16" || x.dtype === "f16" ? { ...x, dtype: "f32" as const } : x,
   );
   const want = fromRef(take(runGraph(make("f32"), wide))[0]!);
   const contents = new Map(
@@ -281,6 +304,30 @@ describe("attention as one kernel", () => {
     }
   });
 
+  it("columns of each row that are data: tokens of several sequences behind each other, rows in any order", () => {
+    const sequences = (...lengths: readonly number[]): readonly number[] => {
+      let start = 0;
+      return lengths.flatMap((n) => {
+        const range = [start, start + n];
+        start += n;
+        return Array.from({ length: n }, () => range).flat();
+      });
+    };
+    for (const [s, ranges, how] of [
+      [{ rows: 48, heads: 2 }, sequences(1, 20, 0, 27), "tile (16, 16) warps 1 stages 2"],
+      [{ rows: 50 }, sequences(30, 3, 17), "tile (32, 16) warps 2 stages 2"],
+      [
+        { rows: 32, columns: 72 },
+        [70, 72, -4, 9, 40, 99, 5, 5, 33, 40],
+        "tile (32, 16) warps 1 stages 3",
+      ],
+      [{ rows: 48 }, sequences(16, 32), "tile (16, 16) warps 1 stages 2 parts 2"],
+    ] as const) {
+      const make = composite({ columns: s.rows, ...s, depth: 16, lengths: "packed" });
+      expect(difference(make, `mma ${how}`, "bf16", ranges)).toBeUndefined();
+    }
+  });
+
   it("heads that share keys and values", () => {
     const make = composite({ ...small, heads: 4, groups: 2, causal: "end" });
     expect(difference(make, "mma tile (32, 32) warps 2 stages 2")).toBeUndefined();
@@ -358,6 +405,15 @@ describe("attention by warpgroups", () => {
     const how = "wgmma tile (64, 32) warps 4 stages 2";
     const make = composite({ rows: 9, columns: 96, depth: 64, batch: 2, lengths: "window" });
     expect(difference(make, how, "bf16", [94, 33])).toBeUndefined();
+  });
+
+  it("columns of each row that are data, by both roles", () => {
+    const how = "wgmma tile (64, 16) warps 4 stages 2 gathered";
+    const make = composite({ rows: 64, columns: 72, depth: 64, lengths: "packed" });
+    const { form } = attentionOf(make("bf16"), `by ${how}`).attention!;
+    expect([form.reach?.ends[0]?.ofRow, form.scoreReads.length]).toEqual([true, 0]);
+    const ranges = Array.from({ length: 128 }, (_, i) => (i % 2) * 9 + 16 * Math.floor(i / 32));
+    expect(difference(make, how, "bf16", ranges)).toBeUndefined();
   });
 
   it("a mask that is read, longer heads in panels, one step", () => {

@@ -13,6 +13,7 @@
 import { applyExpr, loadExpr, splatExpr } from "../../program/expr.ts";
 import type { GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
+import { argumentsOf } from "../../schedule/attention/attention-bounds.ts";
 import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
@@ -27,6 +28,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
+import type { ScalarExpr } from "../../semantics/scalar-expr.ts";
 import { Block, type Names } from "../block.ts";
 import { exchangeCounter } from "../cluster-exchange.ts";
 import { reduceConditions } from "../conditions.ts";
@@ -45,7 +47,7 @@ import {
   tripOfAll,
   tripsOf,
 } from "./plan.ts";
-import { bindReach, reachOf } from "./reach.ts";
+import { bindReach, type RowsAt, reachOf } from "./reach.ts";
 import { type LineView, lineAccess, StreamedAttention } from "./streamed.ts";
 import { resultName, ThreadParts } from "./thread-parts.ts";
 import { WarpProducts } from "./warp-products.ts";
@@ -160,7 +162,7 @@ class AttentionLowering {
     const { names } = this.#context;
     const stream = new StreamedAttention(this.#plan, this.#place, {
       ...{ names, shapeOf, group: this.#group },
-      bind: (body) => this.#bindReach(body),
+      bind: (body) => this.#bindReach(body, false),
     });
     const block = new Block(names);
     const bounds = this.#bindReach(block);
@@ -177,16 +179,36 @@ class AttentionLowering {
     return stream.parts(block.statements);
   }
 
-  /** What data says of the columns that a tile's rows meet; it is the same for all threads of a block. */
-  #bindReach(block: Block): StepPlace["bounds"] {
+  /** What data says of the columns that a tile's rows meet: steps are the same for all threads of a block. */
+  #bindReach(block: Block, isMasking = true): StepPlace["bounds"] {
     const { reach } = this.#plan.form;
     if (!reach) return undefined;
     const { batch, ranges } = this.#place;
     const { operand } = this.#context;
     const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
-    const site = { ...nothing, bindings: batch, ranges, lane: undefined, operand, block };
-    const reads = reach.reads.map((access) => loadAccess(access, site));
-    return bindReach(this.#plan, this.#place, (value) => lowerScalar(value, reads, site), block);
+    const given = { ...nothing, bindings: batch, ranges, lane: undefined, operand };
+    const lower = (value: ScalarExpr, block: Block, at?: RowsAt): Expr => {
+      const site = { ...given, ...(at && this.#rowSite(at)), block };
+      const guard = at?.isOpen ? this.#isRow(at.row) : [];
+      const reads: Expr[] = [];
+      for (const n of new Set(argumentsOf(value))) {
+        const access = reach.reads[n]!;
+        reads[n] = loadAccess({ ...access, guard: [...access.guard, ...guard] }, site);
+      }
+      return lowerScalar(value, reads, site);
+    };
+    return bindReach(this.#plan, this.#place, { lower, isMasking }, block);
+  }
+
+  /** Neighbouring rows as lanes. */
+  #rowSite({ row, lanes }: RowsAt): Pick<Site, "bindings" | "ranges" | "lane"> {
+    const { batch, ranges } = this.#place;
+    const at = lanes === 1 ? row : add(row, variable(laneName));
+    return {
+      bindings: new Map([...batch, [rowName!, at] as const]),
+      ranges: new Map(ranges).set(laneName, { min: 0, max: lanes - 1 }),
+      lane: lanes === 1 ? undefined : { name: laneName, lanes },
+    };
   }
 
   /** Weights and sums of a step. */

@@ -163,7 +163,7 @@ export class OnlineSoftmax {
       splatExpr(own.bind(indexValue(limit, "i32")), 2);
     const first = [less(place.trip, constant(maskedTrips))];
     if (place.bounds) {
-      this.#maskReach(block, place, place.bounds, first);
+      this.#maskReach(block, place, place.bounds);
       return;
     }
     this.#keep(block, place, maskedTrips === 0 ? undefined : first, (own, row, at) => {
@@ -185,25 +185,18 @@ export class OnlineSoftmax {
   }
 
   /** The same where data says it. */
-  #maskReach(
-    block: Block,
-    place: StepPlace,
-    { ends, starts, masked }: ReachBounds,
-    first: readonly Condition[],
-  ): void {
+  #maskReach(block: Block, place: StepPlace, { ends, starts, early, late }: ReachBounds): void {
     const { form, columns } = this.#plan;
-    const limitOf = (own: Block, { value, moves }: ReachBounds["ends"][number], row: IndexExpr) => {
-      const limit = moves ? applyExpr("add", value, indexValue(row, "i32")) : value;
-      return splatExpr(own.bind(limit), 2);
-    };
+    const limitOf = (own: Block, bound: ReachBounds["ends"][number], row: IndexExpr): Expr =>
+      splatExpr(own.bind(bound(row, own)), 2);
     const last = splatExpr(literalExpr(form.columns - 1, "i32"), 2);
     const isEven = form.columns % columns === 0;
-    this.#keep(block, place, first, (own, row, at) => [
+    this.#keep(block, place, [less(place.trip, early)], (own, row, at) => [
       ...ends.map((end) => applyExpr("lessEqual", at, limitOf(own, end, row))),
       ...(isEven ? [] : [applyExpr("lessEqual", at, last)]),
     ]);
-    if (!masked) return;
-    this.#keep(block, place, [atMost(masked, place.trip)], (own, row, at) =>
+    if (!late) return;
+    this.#keep(block, place, [atMost(late, place.trip)], (own, row, at) =>
       starts.map((start) => applyExpr("lessEqual", limitOf(own, start, row), at)),
     );
   }

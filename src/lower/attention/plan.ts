@@ -42,8 +42,16 @@ import { type BlockPlace, groupThreads, sharedTile } from "../tiles.ts";
 export interface AttentionPlace extends BlockPlace {
   readonly tile: IndexExpr;
   readonly firstRow: IndexExpr;
-  /** Where data says which columns are met: the last step of the tile, and its trips behind the first one. */
-  readonly reach?: { readonly last: IndexExpr; readonly further: IndexExpr };
+  /**
+   * Where data says which columns are met: the last step of the tile, its trips behind the first one, and where
+   * it says so of each row, those that have to ask (reach.ts).
+   */
+  readonly reach?: {
+    readonly last: IndexExpr;
+    readonly further: IndexExpr;
+    readonly early?: IndexExpr;
+    readonly late?: IndexExpr;
+  };
   /** Which of the parts of the columns is the block's. */
   readonly part: IndexExpr;
   readonly operand: (tensor: string) => Operand;

@@ -18,6 +18,7 @@ import { issue, storeTo, tileAt } from "../../program/expr.ts";
 import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Expr, Statement } from "../../program/statement.ts";
 import type { Access, Write } from "../../region/nest.ts";
+import { isOfRows } from "../../schedule/attention/attention-bounds.ts";
 import {
   columnName,
   depthName,
@@ -152,7 +153,7 @@ export class StreamedAttention {
         phaseCounter(empty, [2, stages], groups),
       ],
       roles: [
-        { ...role, name: "producer", copies: 1, body: [few, ...onOne(thread, this.#produce())] },
+        { ...role, name: "producer", copies: 1, body: this.#producer(few) },
         { ...role, name: "consumer", copies: groups, copyVariable, body: [many, ...consume] },
       ],
     };
@@ -169,14 +170,22 @@ export class StreamedAttention {
     return [{ kind: "for", variable: this.#step, extent: this.#further, mode, body }];
   }
 
+  /** What rows say of their columns is read by many registers, so before it gives them away. */
+  #producer(few: Statement): readonly Statement[] {
+    const { thread } = this.#place;
+    const block = new Block(this.#context.names);
+    this.#context.bind(block);
+    const bound = block.statements;
+    const { reach } = this.#plan.form;
+    if (reach && isOfRows(reach)) return [...bound, few, ...onOne(thread, this.#produce())];
+    return [few, ...onOne(thread, [...bound, ...this.#produce()])];
+  }
+
   #produce(): readonly Statement[] {
     const { query, key, value } = this.#plan;
     const at = variable(this.#step);
     const none = constant(0);
-    const block = new Block(this.#context.names);
-    this.#context.bind(block);
     return [
-      ...block.statements,
       { kind: "expect", counter: ready, index: [none], bytes: constant(this.#bytes(query)) },
       ...this.#copies(query, this.#place.firstRow, none, { counter: ready, index: [none] }),
       ...this.#bring(key, none),

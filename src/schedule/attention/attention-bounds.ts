@@ -1,7 +1,7 @@
 /**
  * Which columns the mask of attention leaves to a row, where comparisons say it: up to `row + n`, from
- * `row - n` on, or as far as lengths say that are data of each problem (`column < length`,
- * `column <= row + past`). In: a score as the form has it. Out: the score without those comparisons, and what
+ * `row - n` on, or as far as data says of each problem (`column < length`, `column <= row + past`) or of each
+ * row (where the sequence of a token begins and ends). In: a score as the form has it. Out: the score without those comparisons, and what
  * they say; whole steps of columns that no row meets need then not be computed.
  */
 import type { Access } from "../../region/nest.ts";
@@ -28,8 +28,10 @@ import {
 export interface Bound {
   readonly moves: boolean;
   readonly constant: number;
-  /** An integer over the reads of its reach, the same for all rows and columns; absent: 0. */
+  /** An integer over the reads of its reach, the same for all columns; absent: 0. */
   readonly value?: ScalarExpr;
+  /** Whether the value is one for each row. */
+  readonly ofRow: boolean;
 }
 
 /** A row meets the columns from the last of `starts` up to the first of `ends`; of these at least one is data. */
@@ -123,7 +125,8 @@ function numbered(values: readonly ScalarExpr[], first: number) {
   return { used, rename };
 }
 
-function argumentsOf(e: ScalarExpr): readonly number[] {
+/** Numbers of the reads of an expression, some of them several times. */
+export function argumentsOf(e: ScalarExpr): readonly number[] {
   return e.kind === "argument" ? [e.index] : scalarOperands(e).flatMap(argumentsOf);
 }
 
@@ -176,29 +179,29 @@ class BoundReader {
     const start = first ?? zero;
     const sum = start && others.reduce((x, y) => apply("add", x, y), start);
     const value = sum && minus.reduce((x, y) => apply("sub", x, y), sum);
-    const bound = { moves: linear!.coefficient === 1, constant: fixed, ...(value && { value }) };
-    return { side, bound };
+    const ofRow = value !== undefined && !this.#isData(value);
+    const moves = linear!.coefficient === 1;
+    return { side, bound: { moves, constant: fixed, ...(value && { value }), ofRow } };
   }
 
   #sumOf(e: ScalarExpr): Sum | undefined {
     if (isFloatDType(e.dtype) || e.dtype === "bool") return undefined;
-    if (this.#isData(e) && argumentsOf(e).length > 0) {
-      const isSigned = e.dtype === "i64" || e.dtype === "i32";
-      return isSigned ? { index: constant(0), plus: [e], minus: [] } : undefined;
-    }
+    if (this.#isData(e) && argumentsOf(e).length > 0) return dataSum(e);
     switch (e.kind) {
       case "index":
         return { index: e.expr, plus: [], minus: [] };
       case "literal":
         return { index: constant(Number(e.value)), plus: [], minus: [] };
       case "argument":
-        return undefined;
+        return this.#isData(e, "row") ? dataSum(e) : undefined;
       case "cast": {
         const inner = this.#sumOf(e.operand);
-        return inner && inner.plus.length + inner.minus.length === 0 ? inner : undefined;
+        if (inner && inner.plus.length + inner.minus.length === 0) return inner;
+        return this.#isData(e, "row") ? dataSum(e) : undefined;
       }
       case "apply": {
-        if (e.op !== "add" && e.op !== "sub") return undefined;
+        if (e.op !== "add" && e.op !== "sub")
+          return this.#isData(e, "row") ? dataSum(e) : undefined;
         const [a, b] = e.operands.map((o) => this.#sumOf(o));
         if (!a || !b) return undefined;
         return difference(a, e.op === "sub" ? b : negated(b));
@@ -206,18 +209,24 @@ class BoundReader {
     }
   }
 
-  /** Whether a value is the same for all rows and columns: data of a problem. */
-  #isData(e: ScalarExpr): boolean {
+  /** Whether a value is the same for all columns, and for all rows if it is data of a problem, not of a row. */
+  #isData(e: ScalarExpr, of: "problem" | "row" = "problem"): boolean {
     const { row, column } = this.#names;
     const isFree = (index: readonly IndexExpr[]): boolean => {
       const used = variablesOf(...index);
-      return !used.has(row) && !used.has(column);
+      return (of === "row" || !used.has(row)) && !used.has(column);
     };
     if (e.kind === "index") return isFree([e.expr]);
-    if (e.kind !== "argument") return scalarOperands(e).every((o) => this.#isData(o));
+    if (e.kind !== "argument") return scalarOperands(e).every((o) => this.#isData(o, of));
     const read = e.index > 0 ? this.#reads[e.index - 1] : undefined;
     return read !== undefined && read.guard.length === 0 && isFree(read.index);
   }
+}
+
+/** A value that is data, where it is an integer with a sign. */
+function dataSum(e: ScalarExpr): Sum | undefined {
+  const isSigned = e.dtype === "i64" || e.dtype === "i32";
+  return isSigned ? { index: constant(0), plus: [e], minus: [] } : undefined;
 }
 
 function negated({ index, plus, minus }: Sum): Sum {
@@ -235,4 +244,9 @@ function difference(a: Sum, b: Sum): Sum {
 /** Whether the end of a tile's columns moves with its rows. */
 export function movesAhead({ ends }: Reach): boolean {
   return ends.some((b) => b.moves);
+}
+
+/** Whether rows of one tile may end or begin anywhere. */
+export function isOfRows({ ends, starts }: Reach): boolean {
+  return [...ends, ...starts].some((b) => b.ofRow);
 }

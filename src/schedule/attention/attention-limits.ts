@@ -2,6 +2,7 @@
 
 import { constantValue } from "../../semantics/index-expr.ts";
 import type { AttendDirective } from "../directive.ts";
+import { isOfRows } from "./attention-bounds.ts";
 import { type AttentionForm, columnName } from "./attention-form.ts";
 
 /** Elements of a row of shared memory: as wide as the widest swizzle. */
@@ -92,6 +93,8 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   const most = groupWords[d.warps / 4];
   if (most === undefined || rows !== unit * d.warps)
     return `${rows} rows for ${d.warps} warps: one to three groups of 4 warps have 64 rows each`;
+  if (d.warps === 12 && form.reach && isOfRows(form.reach))
+    return "three groups have no registers for columns that each row has of its own";
   if (columns > mostColumns || width > mostColumns)
     return `${columns} columns and ${width} elements: an instruction has ${mostColumns}`;
   if (depth % panelElements !== 0 || width % panelElements !== 0)
