@@ -60,6 +60,7 @@ import {
   rewriteModel,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
+import { mayAttend } from "./schedule/attention/attention-candidates.ts";
 import { blockRegions } from "./schedule/blocks/block-regions.ts";
 import { chainsFor } from "./schedule/chains/choose-chains.ts";
 import { layoutsFor } from "./schedule/choice/choose-layouts.ts";
@@ -173,6 +174,7 @@ export function prepareFor(model: Model, target: Target): Model {
   const data = dotDataOf(target);
   return prepareModel(model, {
     ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
+    packsAttention: mayAttend(target),
     repeatsSteps: repeatsSteps(target),
   });
 }

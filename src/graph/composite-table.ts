@@ -4,6 +4,7 @@ import { attentionForms } from "./composites/attention.ts";
 import type { CompositeKind, CompositeRows } from "./composites/composite.ts";
 import { movementForms } from "./composites/movement.ts";
 import { norms } from "./composites/norms.ts";
+import { packedAttentionForms } from "./composites/packed-attention.ts";
 import { products } from "./composites/products.ts";
 import { recurrentForms } from "./composites/recurrent.ts";
 import { reductionForms } from "./composites/reductions.ts";
@@ -16,6 +17,7 @@ export const compositeTable: CompositeRows<CompositeKind> = {
   ...reductionForms,
   ...movementForms,
   ...attentionForms,
+  ...packedAttentionForms,
   ...recurrentForms,
   ...products,
 };

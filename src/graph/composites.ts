@@ -154,6 +154,12 @@ export interface CompositeAttrs {
   trilu: { readonly upper: boolean; readonly diagonal: number };
   // Layers.
   attention: AttentionAttrs;
+  /**
+   * Attention of tokens of b sequences behind each other, each within its own. inputs: query [t, h, d],
+   * key [t, h, d], value [t, h, e], the places of tokens in a batch that is padded [b, s] (those of tokens
+   * first), sums of their counts from 0 on [b + 1], integers; the last two say the same. output: [t, h, e].
+   */
+  packedAttention: { readonly scale: number };
   rotaryEmbedding: RotaryEmbeddingAttrs;
   lstm: LstmAttrs;
   gru: GruAttrs;

@@ -14,6 +14,7 @@ import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
+import { packAttention } from "./transforms/pack-attention.ts";
 import type { ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
@@ -41,6 +42,8 @@ const foldButDequantized: Pass = (graph, weights) =>
 export interface PrepareOptions {
   /** Products of quantised values are sums of integers: the machine has an instruction for such data. */
   readonly integerProducts?: ProductOptions;
+  /** Attention leaves out columns that a row does not meet: sequences behind each other stay so. */
+  readonly packsAttention?: boolean;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
@@ -55,6 +58,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const expanded = runPasses(model, [
     foldBatchNorm,
     ...onBytes,
+    ...(options.packsAttention ? [(graph: Graph) => packAttention(graph)] : []),
     (graph) => expandComposites(graph),
     (graph) => expandFourier(graph, fourierLimits),
     fold,

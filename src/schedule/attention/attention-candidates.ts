@@ -23,14 +23,19 @@ const groupStages = [2, 4] as const;
 /** Parts of the columns, and blocks of them for each multiprocessor at most. */
 const partCounts = [1, 2, 4, 8] as const;
 const mostBlocks = 2;
+const needed = ["cp.async", "mma", "ldmatrix"] as const;
 /** Warps of a warpgroup. */
 const groupWarps = 4;
+
+/** Whether attention may be one kernel there. */
+export function mayAttend({ blocks, capabilities }: Target): boolean {
+  return blocks !== undefined && needed.every((name) => capabilities.has(name));
+}
 
 export function enumerateAttention(region: Region, target: Target): readonly AttendDirective[] {
   const limits = target.blocks;
   const has = (name: string): boolean => target.capabilities.has(name);
-  if (!limits || region.statements.length < 3) return [];
-  if (!["cp.async", "mma", "ldmatrix"].every(has)) return [];
+  if (!limits || !mayAttend(target) || region.statements.length < 3) return [];
   const form = attentionForm(region);
   if (typeof form === "string") return [];
   const statement = region.statements.at(-1)!.name;

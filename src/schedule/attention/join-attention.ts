@@ -56,6 +56,7 @@ export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
     const finder = new AttentionFinder(regions, nests);
     const gone = new Set<number>();
     const joinedAt = new Map<number, Region>();
+    const lent = new Set<number>();
     for (const last of regions.keys()) {
       const found = finder.find(last);
       if (!found || found.members.some((at) => gone.has(at))) continue;
@@ -63,8 +64,10 @@ export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
       const before = apart(parts, nests).regions.reduce((ns, r) => ns + cheapest(r, () => true), 0);
       if (cheapest(found.region, (s) => s.attention !== undefined) >= before) continue;
       for (const at of found.members) gone.add(at);
+      for (const at of found.lent) lent.add(at);
       joinedAt.set(last, found.region);
     }
+    dropUnread(regions, { lent, gone, joinedAt, rootOf: (tensor) => finder.rootOf(tensor) });
     const laidOut = regions.flatMap((region, at) => {
       const joined = joinedAt.get(at);
       if (joined) return [joined];
@@ -72,6 +75,38 @@ export function joinAttention(pricing: PricingOptions, apart: LayOut): LayOut {
     });
     return apart(laidOut, nests);
   };
+}
+
+/** Regions of places that nobody reads any more are part of the first that has them inside. */
+function dropUnread(
+  regions: readonly Region[],
+  {
+    lent,
+    gone,
+    joinedAt,
+    rootOf,
+  }: {
+    readonly lent: ReadonlySet<number>;
+    readonly gone: Set<number>;
+    readonly joinedAt: Map<number, Region>;
+    readonly rootOf: (tensor: string) => string;
+  },
+): void {
+  // The last ones first: what they read may be read by them alone.
+  for (const at of [...lent].sort((a, b) => b - a)) {
+    const kept = regions.map((r, i) => joinedAt.get(i) ?? (gone.has(i) ? undefined : r));
+    const written = new Set(regions[at]!.statements[0]!.writes.map((w) => rootOf(w.tensor)));
+    const reads = (r: Region): boolean =>
+      r.statements.some((s) => [...tensorsRead(s)].some((t) => written.has(rootOf(t))));
+    const isRead = kept.some((r, i) => i !== at && r && reads(r));
+    const [first] = joinedAt;
+    if (isRead || !first) continue;
+    gone.add(at);
+    const [last, region] = first;
+    const { anchor, inlined, epilogue } = regions[at]!.group;
+    const all = [...new Set([...inlined, anchor, ...epilogue, ...region.group.inlined])];
+    joinedAt.set(last, { ...region, group: { ...region.group, inlined: all } });
+  }
 }
 
 /** Nanoseconds of the cheapest schedule that is meant and legal. */
@@ -93,6 +128,8 @@ interface Found {
   readonly region: Region;
   /** Regions that it takes the place of, by number, ascending. */
   readonly members: readonly number[];
+  /** Regions of places that it has inside and others read as well, by number. */
+  readonly lent: readonly number[];
 }
 
 /** Finds attention among the regions of one program. */
@@ -135,6 +172,12 @@ export class AttentionFinder {
     return undefined;
   }
 
+  /** The tensor that a name is a view of, or itself. */
+  rootOf(tensor: string): string {
+    const { roots } = this.#analysed.uses;
+    return roots.get(tensor) ?? tensor;
+  }
+
   #joined(kept: readonly number[], last: number): Found | undefined {
     const first = kept.find((at) => at !== last && isContraction(this.#statement(at)));
     const moves = new Set<number>();
@@ -146,11 +189,13 @@ export class AttentionFinder {
     });
     const isStillRead = (tensor: string): boolean => places.has(this.#makers.get(tensor) ?? -1);
     if (statements.some((s) => [...tensorsRead(s)].some(isStillRead))) return undefined;
-    const members = [...new Set([...moves, ...places, ...kept])].sort((a, b) => a - b);
+    const own = this.#ownPlaces(places, kept.slice(0, -1));
+    const lent = [...places].filter((at) => !own.has(at));
+    const members = [...new Set([...moves, ...own, ...kept])].sort((a, b) => a - b);
     if (!this.#mayJoin(members, last)) return undefined;
     const region = this.#join(members, last, statements);
     const form = attentionForm(coalesceRegion(region).region);
-    return typeof form === "string" ? undefined : { region, members };
+    return typeof form === "string" ? undefined : { region, members, lent };
   }
 
   #statement(at: number): Statement {
@@ -174,7 +219,7 @@ export class AttentionFinder {
     return products === 1 ? [...members].sort((a, b) => a - b) : undefined;
   }
 
-  /** Statements that only the others read, and that are computed from places and lengths: which columns a row meets. */
+  /** Statements that are computed from places and lengths: which columns a row meets. */
   #places(kept: readonly number[]): ReadonlySet<number> {
     // Beside the last one, whose operands are read from memory.
     const readers = new Set(kept.slice(0, -1));
@@ -184,13 +229,24 @@ export class AttentionFinder {
       for (const tensor of tensorsRead(this.#plainly(this.#statement(at)))) {
         const maker = this.#makers.get(tensor);
         if (maker === undefined || readers.has(maker) || maker >= kept.at(-1)!) continue;
-        if (!this.#isPlace(maker, readers)) continue;
+        if (!this.#isPlace(maker)) continue;
         readers.add(maker);
         places.add(maker);
         open.push(maker);
       }
     }
     return places;
+  }
+
+  /** Those of the places that nobody else reads. */
+  #ownPlaces(places: ReadonlySet<number>, kept: readonly number[]): ReadonlySet<number> {
+    const own = new Set(places);
+    for (let size = -1; size !== own.size; ) {
+      size = own.size;
+      const members = new Set([...kept, ...own]);
+      for (const at of own) if (!this.#isWithin(at, members)) own.delete(at);
+    }
+    return own;
   }
 
   /** The statement with such statements put in where it reads what they make. */
@@ -229,9 +285,8 @@ export class AttentionFinder {
     return { values: [...given, ...accesses.map(valueRead)], reads };
   }
 
-  /** Whether a statement maps integers or truths, for members alone. */
-  #isPlace(at: number, members: ReadonlySet<number>): boolean {
-    const { uses } = this.#analysed;
+  /** Whether a statement maps integers or truths. */
+  #isPlace(at: number): boolean {
     const { reduction, finish, guard, indirects, loops, writes } = this.#statement(at);
     const isMap = !reduction && !finish && guard.length === 0 && indirects.length === 0;
     if (!isMap || loops.some((l) => l.kind !== "space") || !this.#isOwn(at)) return false;
@@ -240,13 +295,20 @@ export class AttentionFinder {
       const axes = index.filter((e) => constantValue(e) === undefined).map((e) => e.key);
       return axes.length === loops.length && loops.every((l) => axes.includes(l.name));
     };
-    if (!writes.every(isPlain)) return false;
+    return writes.every((w) => {
+      const { kind } = dtypes[this.#program.tensors.get(w.tensor)!.dtype];
+      return isPlain(w) && (kind === "int" || kind === "bool");
+    });
+  }
+
+  /** Whether members alone read what a statement makes. */
+  #isWithin(at: number, members: ReadonlySet<number>): boolean {
+    const { uses } = this.#analysed;
     const items = new Set([...members].map((m) => uses.statementAt.get(this.#statement(m).name)));
-    return writes.every(({ tensor }) => {
-      const { kind } = dtypes[this.#program.tensors.get(tensor)!.dtype];
+    return this.#statement(at).writes.every(({ tensor }) => {
       const within = (this.#readers.get(tensor) ?? []).every((r) => members.has(r));
       const readers = uses.readers.get(uses.roots.get(tensor) ?? tensor) ?? [];
-      return (kind === "int" || kind === "bool") && within && readers.every((r) => items.has(r));
+      return within && readers.every((r) => items.has(r));
     });
   }
 

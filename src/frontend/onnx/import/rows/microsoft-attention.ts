@@ -23,7 +23,7 @@ import { sliceAxis } from "./slicing.ts";
 export function scaleOf(node: NodeView, query: Operand): number {
   const given = node.attributes.float("scale") ?? 0;
   return given === 0
-    ? 1 / Math.sqrt(node.fixedExtent(query.type.shape[3]!, "the head size"))
+    ? 1 / Math.sqrt(node.fixedExtent(query.type.shape.at(-1)!, "the head size"))
     : given;
 }
 

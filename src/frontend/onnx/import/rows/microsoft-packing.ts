@@ -86,9 +86,11 @@ function restorePadding(node: NodeView): Operand {
 /** Attention of tokens [t, w] within their rows; offsets, sums of counts and a bias stand from `first` on. */
 function packedAttention(node: NodeView, parts: readonly Operand[], first: number): Operand {
   const tokens = parts[0]!.type.shape[0]!;
+  const heads = node.attributes.int("num_heads") ?? 0;
+  const bias = node.optional(first + 2);
+  if (!bias) return withinSequences(node, parts, { heads, first });
   const packing = packingOf(node, node.input(first), tokens);
   const { rows, length, places } = packing;
-  const heads = node.attributes.int("num_heads") ?? 0;
   const [query, key, value] = parts.map((x) =>
     splitHeads(node, padded(node, x, packing), heads),
   ) as [Operand, Operand, Operand];
@@ -98,15 +100,34 @@ function packedAttention(node: NodeView, parts: readonly Operand[], first: numbe
     sliceAxis(node, sums, { axis: 0, start: constant(start), step: 1, size: rows });
   const counts = node.emit("sub", [part(1), part(0)], {});
   const seen = node.reshape(isToken(node, counts, length), [rows, one, one, length]);
-  const bias = node.optional(first + 2);
-  const mask = bias
-    ? node.emit("select", [seen, bias, node.splat(query.type.dtype, -Infinity)], {})
-    : seen;
+  const mask = node.emit("select", [seen, bias, node.splat(query.type.dtype, -Infinity)], {});
   const attrs = { scale: scaleOf(node, query), causal: "none" as const, mask: true, softcap: 0 };
   const y = joinHeads(node, node.emit("attention", [query, key, value, mask], attrs));
   const width = y.type.shape[2]!;
   const flat = node.reshape(y, [mul(rows, length), width]);
   return node.emit("gather", [flat, node.reshape(places, [tokens])], { axis: 0 });
+}
+
+/** The same without a bias, whose places are those of the padded batch. */
+function withinSequences(
+  node: NodeView,
+  parts: readonly Operand[],
+  { heads, first }: { readonly heads: number; readonly first: number },
+): Operand {
+  const [offsets, sums] = [node.input(first), node.input(first + 1)];
+  node.checkRank(offsets, 2, "places of tokens");
+  node.checkRank(sums, 1, "sums of counts");
+  const split = parts.map((x) => {
+    node.checkRank(x, 2, "tokens");
+    const [tokens, width] = x.type.shape as [IndexExpr, IndexExpr];
+    const hidden = node.fixedExtent(width, "the hidden size");
+    if (heads < 1 || hidden % heads !== 0)
+      node.refuse(`${hidden} channels in ${heads} heads`, "a multiple");
+    return node.reshape(x, [tokens, constant(heads), constant(hidden / heads)]);
+  });
+  const scale = scaleOf(node, split[0]!);
+  const y = node.emit("packedAttention", [...split, offsets, sums], { scale });
+  return node.reshape(y, [y.type.shape[0]!, mul(y.type.shape[1]!, y.type.shape[2]!)]);
 }
 
 function projectedPackedAttention(node: NodeView): Operand {
