@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ThreadChoice, ThreadChoices } from "./thread-choice.ts";
+import { ThreadChoice, ThreadChoices, ThreadUse } from "./thread-choice.ts";
 
 /** The numbers of the runs that are made alone, of `count` that take this long in each way. */
 function runsAlone(count: number, msOf: (alone: boolean, run: number) => number): number[] {
@@ -16,34 +16,46 @@ function runsAlone(count: number, msOf: (alone: boolean, run: number) => number)
 const range = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, i) => from + i);
 
+/** The runs of trials that begin there. */
+const trialsAt = (...starts: readonly number[]): number[] =>
+  starts.flatMap((start) => range(start, start + 3));
+
 describe("ThreadChoice", () => {
   it("stays with all threads where they are faster, and compares ever more rarely", () => {
     const found = runsAlone(600, (alone) => (alone ? 1 : 0.6));
-    expect(found).toEqual([2, 3, 12, 13, 46, 47, 176, 177, 434, 435]);
+    expect(found).toEqual(trialsAt(3, 18, 69, 264));
   });
 
   it("is alone where threads are hardly faster: they cost processors", () => {
     const found = runsAlone(12, (alone) => (alone ? 0.4 : 0.38));
-    expect(found).toEqual([2, 3]);
-    expect(runsAlone(20, (alone) => (alone ? 0.4 : 0.41))).toEqual([
-      ...range(2, 12),
-      ...range(14, 20),
+    expect(found).toEqual(trialsAt(3));
+    expect(runsAlone(24, (alone) => (alone ? 0.4 : 0.41))).toEqual([
+      ...range(3, 18),
+      ...range(21, 24),
     ]);
   });
 
-  it("takes one slow run of a trial for a disturbance", () => {
-    const found = runsAlone(20, (alone, run) => (run === 2 ? 9 : alone ? 0.1 : 0.5));
-    expect(found).toEqual([...range(2, 12), ...range(14, 20)]);
+  it("takes one run of a trial, or of those before, that is slow or fast for a disturbance", () => {
+    for (const [run, ms] of [
+      [4, 9],
+      [1, 9],
+      [1, 0.01],
+    ]) {
+      const found = runsAlone(24, (alone, at) => (at === run ? ms! : alone ? 0.1 : 0.5));
+      expect(found).toEqual([...range(3, 18), ...range(21, 24)]);
+    }
+    const lucky = runsAlone(18, (alone, at) => (at === 4 ? 0.01 : alone ? 1 : 0.6));
+    expect(lucky).toEqual(trialsAt(3));
   });
 
   it("looks again when runs become slower than they were when they were chosen", () => {
     const found = runsAlone(80, (alone, run) => (alone ? 1 : run < 52 ? 0.6 : 3));
-    expect(found).toEqual([2, 3, 12, 13, 46, 47, ...range(56, 80)]);
+    expect(found).toEqual([...trialsAt(3, 18), ...range(55, 80)]);
   });
 
-  it("tries long runs late, when two of them are a hundredth of the time", () => {
-    expect(runsAlone(300, (alone) => (alone ? 40 : 30))).toEqual([200, 201]);
-    expect(runsAlone(300, (alone) => (alone ? 30 : 40))).toEqual(range(200, 300));
+  it("tries long runs late, when three of them are a hundredth of the time", () => {
+    expect(runsAlone(400, (alone) => (alone ? 40 : 30))).toEqual(trialsAt(300));
+    expect(runsAlone(400, (alone) => (alone ? 30 : 40))).toEqual(range(300, 400));
   });
 
   it("tries a way that is known to be slow so rarely that it costs a hundredth", () => {
@@ -51,9 +63,77 @@ describe("ThreadChoice", () => {
     expect((found.length * 7) / 20_000).toBeLessThan(0.015);
   });
 
-  it("costs little whatever runs take: two runs of a trial in 256 in the end", () => {
+  it("costs little whatever runs take: three runs of a trial in 384 in the end", () => {
     const found = runsAlone(20_000, (alone) => (alone ? 10 : 5));
     expect(found.length / 20_000).toBeLessThan(0.009);
+  });
+});
+
+describe("programs on the same threads", () => {
+  /** Runs of eight programs with little between them, each of another size in each run, after long pauses. */
+  function stages(together: boolean) {
+    const use = new ThreadUse();
+    const whole = new ThreadChoices(2, use);
+    const parts = Array.from({ length: 8 }, () => new ThreadChoices(2, use));
+    const alone: number[][] = [];
+    let now = 0;
+    for (let run = 0; run < 60; run++) {
+      const found: number[] = [];
+      now += 50;
+      const make = () => {
+        for (const [i, part] of parts.entries()) {
+          part.run(
+            { n: run % (i + 2) },
+            () => now,
+            (isAlone) => {
+              if (isAlone) found.push(i);
+              now += isAlone ? 1 : 0.6;
+              return { ok: true };
+            },
+          );
+        }
+        return { ok: true };
+      };
+      if (together) whole.runTogether({}, () => now, make);
+      else make();
+      alone.push(found);
+    }
+    return { alone, use };
+  }
+
+  it("are decided as one where they run one after another: all of them alone, or none", () => {
+    const { alone, use } = stages(true);
+    expect(new Set(alone.map((found) => found.length))).toEqual(new Set([0, 8]));
+    expect(alone.filter((found) => found.length > 0)).toHaveLength(6);
+    expect(use.alone).toBeUndefined();
+    expect(stages(false).alone.some((found) => found.length > 0 && found.length < 8)).toBe(true);
+  });
+
+  it("find the threads awake where another program ran right before", () => {
+    const use = new ThreadUse();
+    const [one, other] = [new ThreadChoices(2, use), new ThreadChoices(2, use)];
+    const alone: number[] = [];
+    let now = 0;
+    for (let run = 0; run < 60; run++) {
+      now += 50;
+      const make = (isFirst: boolean) => (isAlone: boolean) => {
+        if (isAlone && !isFirst) alone.push(run);
+        // Threads that sleep are not worth being woken; awake they are.
+        now += isAlone ? 1 : isFirst ? 1.5 : 0.6;
+        return { ok: true };
+      };
+      one.run({}, () => now, make(true));
+      other.run({}, () => now, make(false));
+    }
+    expect(alone).toEqual(trialsAt(3, 18));
+  });
+
+  it("are decided by themselves again when a run of all of them has failed", async () => {
+    const use = new ThreadUse();
+    const whole = new ThreadChoices(2, use);
+    const make = async () => Promise.reject(new Error("ended"));
+    await expect(whole.runTogetherAsync({}, () => 0, make)).rejects.toThrow("ended");
+    expect(use.alone).toBeUndefined();
   });
 });
 
@@ -116,7 +196,7 @@ describe("ThreadChoices", () => {
       await choices.runAsync({}, () => now, make);
       now += 10;
     }
-    expect(found).toEqual([...range(2, 30), ...range(32, 40)]);
+    expect(found).toEqual([...range(3, 35), ...range(38, 40)]);
     const failed = await choices.runAsync(
       {},
       () => now,

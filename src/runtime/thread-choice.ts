@@ -7,23 +7,23 @@
  */
 import type { ParameterValues } from "./model-session.ts";
 
-/** Runs of a trial, the shortest of which counts. */
-const trialRuns = 2;
+/** Runs of a trial, the median of which counts: one that is disturbed decides nothing, nor one that was lucky. */
+const trialRuns = 3;
 /** Runs of the present way before the first trial, and between two at most where the other way costs little. */
-const [firstPause, longestPause] = [2, 256];
+const [firstPause, longestPause] = [3, 384];
 /** What trials may cost in the long run, as a share of the time: of a way known to be slow, and of long runs. */
 const trialShare = 0.01;
 /**
- * Of runs from here on a trial is felt: two runs that take up to as many times longer as there are threads. They
+ * Of runs from here on a trial is felt: three runs that take up to as many times longer as there are threads. They
  * lose little by their threads as a rule (waking them takes 0.1 ms), so the first trial waits until it is cheap.
  */
 const longMs = 20;
 /** All threads have to be this much faster than one alone to be worth their processors. */
 const margin = 0.9;
-/** Runs of the present way that a trial is compared with: the shortest of the last ones. */
-const remembered = 4;
+/** Runs of the present way that a trial is compared with: the median of the last ones. */
+const remembered = 5;
 /**
- * Runs that take so much longer than when they were chosen ask for a trial: more than the shortest of four differs from
+ * Runs that take so much longer than when they were chosen ask for a trial: more than the median of five differs from
  * one time to another (a tenth on an idle machine), less than what two threads are worth at most.
  */
 const drift = 1.4;
@@ -62,7 +62,7 @@ export class ThreadChoice {
     this.#last = [...this.#last.slice(1 - remembered), ms];
     this.#since++;
     const isFull = this.#last.length === remembered && this.#since >= remembered;
-    if (isFull && Math.min(...this.#last) > drift * this.#chosenMs) {
+    if (isFull && median(this.#last) > drift * this.#chosenMs) {
       this.#chosenMs = Infinity;
       this.#pause = this.#since;
     }
@@ -70,22 +70,27 @@ export class ThreadChoice {
 
   #isTrial(): boolean {
     if (this.#since < this.#pause) return false;
-    return this.#since >= this.#longPause || Math.min(...this.#last) < longMs;
+    return this.#since >= this.#longPause || median(this.#last) < longMs;
   }
 
   #decide(): void {
-    const [present, other] = [Math.min(...this.#last), Math.min(...this.#trial)];
+    const [present, other] = [median(this.#last), median(this.#trial)];
     const isBetter = other < (this.#alone ? margin * present : present);
     if (isBetter) {
       this.#alone = !this.#alone;
       this.#last = this.#trial;
     }
-    this.#chosenMs = Math.min(...this.#last);
+    this.#chosenMs = median(this.#last);
     this.#trial = [];
     this.#since = 0;
     const lost = trialRuns * (Math.max(present, other) / this.#chosenMs - 1);
     this.#pause = Math.min(4 * this.#pause, Math.max(longestPause, lost / trialShare));
   }
+}
+
+/** The lower one of the two in the middle. */
+function median(times: readonly number[]): number {
+  return [...times].sort((a, b) => a - b)[(times.length - 1) >> 1]!;
 }
 
 /**
@@ -98,18 +103,28 @@ export const pollMilliseconds = 0.2;
 /** Combinations of extents that are kept apart; then it begins anew. */
 const mostKinds = 64;
 
-interface Outcome {
+export interface Outcome {
   readonly ok: boolean;
 }
 
-/** The decisions of a program, one for each kind of run. */
+/** Threads that programs take turns on. */
+export class ThreadUse {
+  /** When the last run ended, of whichever program: whether threads sleep hangs on that. */
+  endMs = -Infinity;
+  /** While programs run that are decided as one: whether all of them are made alone. */
+  alone: boolean | undefined;
+}
+
+/** The decisions of a program, or of several that run one after another, one for each kind of run. */
 export class ThreadChoices {
   readonly #threads: number;
+  readonly #use: ThreadUse;
   readonly #choices = new Map<string, ThreadChoice>();
-  #endMs = -Infinity;
 
-  constructor(threads: number) {
+  /** @param use where threads are shared, what all programs on them are given */
+  constructor(threads: number, use = new ThreadUse()) {
     this.#threads = threads;
+    this.#use = use;
   }
 
   /**
@@ -135,16 +150,54 @@ export class ThreadChoices {
     return note(await make(alone));
   }
 
+  /** A run of several programs on the same threads, which is decided and timed as a whole. */
+  runTogether<T extends Outcome>(
+    parameters: ParameterValues,
+    clock: () => number,
+    make: () => T,
+  ): T {
+    return this.run(parameters, clock, (alone) => {
+      this.#use.alone = alone;
+      try {
+        return make();
+      } finally {
+        this.#use.alone = undefined;
+      }
+    });
+  }
+
+  /** The same of programs whose runs are promised; one that begins meanwhile is made as this one is. */
+  async runTogetherAsync<T extends Outcome>(
+    parameters: ParameterValues,
+    clock: () => number,
+    make: () => Promise<T>,
+  ): Promise<T> {
+    if (this.#use.alone !== undefined) return make();
+    return this.runAsync(parameters, clock, async (alone) => {
+      this.#use.alone = alone;
+      try {
+        return await make();
+      } finally {
+        this.#use.alone = undefined;
+      }
+    });
+  }
+
   #begin(parameters: ParameterValues, clock: () => number) {
+    const use = this.#use;
     const startMs = clock();
-    const isRested = startMs - this.#endMs > pollMilliseconds;
-    const choice = this.#of(`${isRested} ${Object.values(parameters).join()}`);
+    const isRested = startMs - use.endMs > pollMilliseconds;
+    // What is decided as a whole is not decided, nor learned from, part by part.
+    const choice =
+      use.alone === undefined
+        ? this.#of(`${isRested} ${Object.values(parameters).join()}`)
+        : undefined;
     const note = <T extends Outcome>(made: T): T => {
-      this.#endMs = clock();
-      if (made.ok) choice.note(this.#endMs - startMs);
+      use.endMs = clock();
+      if (made.ok) choice?.note(use.endMs - startMs);
       return made;
     };
-    return { alone: choice.next(), note };
+    return { alone: choice?.next() ?? use.alone!, note };
   }
 
   #of(kind: string): ThreadChoice {

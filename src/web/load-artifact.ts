@@ -82,7 +82,7 @@ function startStages(container: Container, page: Page): LoadedModel {
     return { graph: part, weights, bytes: 0, ...(started && { session: started.session }) };
   });
   const { meta } = container;
-  const session = new StagedSession({ graph, weights }, stages, async () => pool?.dispose());
+  const session = new StagedSession({ graph, weights }, stages, pool);
   return new LoadedModel({ start: { meta }, ports: describePorts(graph, meta) }, session);
 }
 

@@ -5,7 +5,15 @@
  * cost next to nothing then (stage-reference.ts).
  */
 import type { Graph, Model, WeightStore } from "../../graph/graph.ts";
-import type { Feeds, KernelTime, ModelSession, Outputs } from "../../runtime/model-session.ts";
+import type {
+  Feeds,
+  KernelTime,
+  ModelSession,
+  Outputs,
+  ParameterValues,
+} from "../../runtime/model-session.ts";
+import { RunsTogether } from "../../runtime/wasm/runs-together.ts";
+import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import { elementCount } from "../../semantics/shape.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -25,13 +33,15 @@ export class StagedSession implements RunningModel {
   readonly #model: Model;
   readonly #stages: readonly Stage[];
   readonly #references = new Map<Stage, StageReference>();
-  readonly #end: () => Promise<void>;
+  readonly #pool: WorkerPool | undefined;
+  readonly #together: RunsTogether | undefined;
 
-  /** @param end called when the stages have been disposed of, with what they share */
-  constructor(model: Model, stages: readonly Stage[], end: () => Promise<void> = async () => {}) {
+  /** @param pool threads that the programs share, which end with them */
+  constructor(model: Model, stages: readonly Stage[], pool?: WorkerPool) {
     this.#model = model;
     this.#stages = stages;
-    this.#end = end;
+    this.#pool = pool;
+    this.#together = pool && pool.threads > 1 ? new RunsTogether(pool) : undefined;
   }
 
   /** Of memory that its programs hold. */
@@ -40,6 +50,16 @@ export class StagedSession implements RunningModel {
   }
 
   run(feeds: Feeds): Result<Outputs> {
+    if (!this.#together) return this.#run(feeds);
+    return this.#together.run(extentsOf(feeds), () => this.#run(feeds));
+  }
+
+  async runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
+    if (!this.#together) return this.#runAsync(feeds, signal);
+    return this.#together.runAsync(extentsOf(feeds), () => this.#runAsync(feeds, signal));
+  }
+
+  #run(feeds: Feeds): Result<Outputs> {
     const values = this.#start(feeds);
     if (!values.ok) return values;
     for (const stage of this.#stages) {
@@ -53,7 +73,7 @@ export class StagedSession implements RunningModel {
     return ok(this.#outputs(values.value, feeds));
   }
 
-  async runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
+  async #runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
     const values = this.#start(feeds);
     if (!values.ok) return values;
     for (const stage of this.#stages) {
@@ -100,7 +120,7 @@ export class StagedSession implements RunningModel {
 
   async dispose(): Promise<void> {
     await Promise.all(this.#stages.map((s) => s.session?.dispose()));
-    await this.#end();
+    await this.#pool?.dispose();
   }
 
   #interpret(stage: Stage, taken: Feeds): Result<Outputs> {
@@ -143,6 +163,14 @@ export class StagedSession implements RunningModel {
       }),
     );
   }
+}
+
+/** What tells the size of a run's work, as far as its inputs do. */
+function extentsOf(feeds: Feeds): ParameterValues {
+  const dims = Object.entries(feeds).flatMap(([name, { shape }]) =>
+    shape.map((extent, axis) => [`${name}.${axis}`, extent] as const),
+  );
+  return Object.fromEntries(dims);
 }
 
 function isProgram(

@@ -91,7 +91,7 @@ export function startStages(
     const bytes = opened ? memoryBytes(opened.start.program) : 0;
     stages.push({ graph: own, weights, bytes, ...(session && { session: session.value }) });
   }
-  return ok(new StagedSession({ graph, weights }, stages, async () => pool?.dispose()));
+  return ok(new StagedSession({ graph, weights }, stages, pool));
 }
 
 /** Control flow that ends where data say so: told, because the reference takes its time. */

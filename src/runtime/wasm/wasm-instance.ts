@@ -109,8 +109,8 @@ export class WasmInstance {
     this.#parts = parts;
     this.#buffers = new Map(parts.program.buffers.map((b) => [b.name, b]));
     const { pool, ready, plan, emitted } = parts;
-    this.#choices = new ThreadChoices(pool?.threads ?? 1);
-    this.#choicesBeside = new ThreadChoices(pool?.threads ?? 1);
+    this.#choices = new ThreadChoices(pool?.threads ?? 1, pool?.use);
+    this.#choicesBeside = new ThreadChoices(pool?.threads ?? 1, pool?.use);
     this.#words = new Int32Array(ready.memory.buffer);
     this.#target = pool ? pool.attach(ready) : instantiate(ready);
     for (const [arena, word] of Object.entries(emitted.layout.arenas)) {

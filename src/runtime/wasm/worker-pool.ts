@@ -13,7 +13,7 @@ import { abortCodes, controlBlock, sleepMilliseconds } from "../../emit/wasm/con
 import type { Result } from "../../support/diagnostic.ts";
 import { fail } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
-import { pollMilliseconds } from "../thread-choice.ts";
+import { pollMilliseconds, ThreadUse } from "../thread-choice.ts";
 import { ThreadPlaces } from "../thread-places.ts";
 import { cancelled, programOutcome, threadFailed } from "./run-outcome.ts";
 import type { WorkerHandle, WorkerHost } from "./worker-host.ts";
@@ -79,6 +79,8 @@ const word = (byteAddress: number) => byteAddress / 4;
 const mailboxBase = (thread: number) => poolWords.mailboxes + thread * mailbox.words;
 
 export class WorkerPool {
+  /** Of all programs that are attached. */
+  readonly use = new ThreadUse();
   readonly #options: PoolOptions;
   readonly #control: Int32Array<SharedArrayBuffer>;
   readonly #threads: (Thread | undefined)[];
