@@ -6,6 +6,7 @@
  * A copy that is guarded, `if c { issue cp.async d, s } else { store d = zero }`, stands as the copy alone:
  * whatever is ordered for the asynchronous write is ordered for the plain one, which is seen no later.
  */
+import type { Condition } from "../../semantics/condition.ts";
 import {
   constant,
   constantValue,
@@ -162,13 +163,18 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
   const parts = [...telling.values()];
   const extent = lastExtent(kernel, telling);
   const counts = extentsOf(kernel, telling, periods);
-  const isMixed = parts.some((e) => [...variablesOf(e)].some((name) => !names.includes(name)));
+  const isOfBlocks = (e: IndexExpr): boolean => [...variablesOf(e)].every((n) => names.includes(n));
+  const isMixed = parts.some(({ expr }) => !isOfBlocks(expr));
   const open = openExtents(kernel, extents, parts);
   const kinds = open.reduce((n, e) => n * e, 1);
   if (kinds > mostInstances) return undefined;
   if (isMixed && kinds * parts.length > mostSubstitutions) return undefined;
-  const told = parts.filter((e) => e.key !== extent);
-  const value = (e: IndexExpr, at: ReadonlyMap<string, number>): string | number => {
+  const told = parts.filter((t) => keyOf(t) !== extent);
+  const value = ({ expr: e, asks }: Telling, at: ReadonlyMap<string, number>): string | number => {
+    if (asks && isOfBlocks(e)) {
+      const n = evaluate(e, at);
+      return asks === "zero" ? Number(n === 0) : Number(n >= 0);
+    }
     if (isMixed) return substitute(e, at).key;
     const count = counts.get(e.key);
     return count === undefined ? evaluate(e, at) : periods.alike(count, evaluate(e, at));
@@ -180,7 +186,7 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
     );
     const key = blocks.map((at) => told.map((e) => value(e, at)).join()).join(";");
     const trips = blocks.map((at) =>
-      extent === undefined ? 0 : evaluate(telling.get(extent)!, at),
+      extent === undefined ? 0 : evaluate(telling.get(extent)!.expr, at),
     );
     found.add(key, trips, instanceAt(placeOf(first, names, open), names, extents));
     if (parts.length === 0) break;
@@ -190,25 +196,43 @@ function classes(kernel: Kernel, periods: LoopPeriods): readonly number[] | unde
   );
 }
 
+/** An expression by which blocks may differ; of a condition only whether it holds is asked. */
+interface Telling {
+  readonly expr: IndexExpr;
+  readonly asks?: Condition["kind"];
+}
+
+/** The expression's own key where its value counts. */
+function keyOf({ expr, asks }: Telling): string {
+  return asks ? `${expr.key} ${asks}` : expr.key;
+}
+
 /** What a kernel's statements say of the numbers of its blocks, by key. */
-function tellingOf(kernel: Kernel, names: readonly string[]): ReadonlyMap<string, IndexExpr> {
-  const telling = new Map<string, IndexExpr>();
-  for (const role of kernel.roles) {
-    for (const e of expressionsOf(role.body)) {
-      const used = variablesOf(e);
-      if (names.some((name) => used.has(name))) telling.set(e.key, e);
-    }
+function tellingOf(kernel: Kernel, names: readonly string[]): ReadonlyMap<string, Telling> {
+  const telling = new Map<string, Telling>();
+  for (const { body } of kernel.roles) {
+    visitStatements(body, (s) => {
+      for (const told of tellingsOf(s)) {
+        const used = variablesOf(told.expr);
+        if (names.some((name) => used.has(name))) telling.set(keyOf(told), told);
+      }
+    });
   }
   return telling;
+}
+
+function tellingsOf(s: Statement): readonly Telling[] {
+  if (s.kind === "if") return s.conditions.map(({ kind, expr }) => ({ expr, asks: kind }));
+  return ownExpressions(s).map((expr) => ({ expr }));
 }
 
 /** Extents of the axes; those that tell nothing stand at their beginning, if no cluster lies along them. */
 function openExtents(
   { grid: { axes, clusterSize } }: Kernel,
   extents: readonly number[],
-  parts: readonly IndexExpr[],
+  parts: readonly Telling[],
 ): readonly number[] {
-  const used = variablesOf(...parts);
+  const used = variablesOf(...parts.map((t) => t.expr));
   const isWithinLast = clusterSize === 1 || (extents.at(-1) ?? 1) % clusterSize === 0;
   return axes.map(({ name }, axis) => {
     const isFree = isWithinLast && !(clusterSize > 1 && axis === axes.length - 1);
@@ -239,7 +263,7 @@ class Longest {
  * loop both do the same, among accesses whose order comes from there alone. So the one with the most trips
  * says everything.
  */
-function lastExtent(kernel: Kernel, telling: ReadonlyMap<string, IndexExpr>): string | undefined {
+function lastExtent(kernel: Kernel, telling: ReadonlyMap<string, Telling>): string | undefined {
   const [role, ...others] = kernel.roles;
   if (!role || others.length > 0) return undefined;
   const { body } = role;
@@ -282,7 +306,7 @@ function touchedOf(body: readonly Statement[]): ReadonlySet<string> {
  */
 function extentsOf(
   kernel: Kernel,
-  telling: ReadonlyMap<string, IndexExpr>,
+  telling: ReadonlyMap<string, Telling>,
   periods: LoopPeriods,
 ): ReadonlyMap<string, string> {
   const [loops, others] = [new Set<string>(), new Set<string>()];
@@ -293,8 +317,8 @@ function extentsOf(
     });
   }
   return new Map(
-    [...telling].flatMap(([key, e]) => {
-      const names = loops.has(key) && !others.has(key) ? periods.variablesOf(e) : [];
+    [...telling].flatMap(([key, { expr }]) => {
+      const names = loops.has(key) && !others.has(key) ? periods.variablesOf(expr) : [];
       return names.length === 1 ? [[key, names[0]!] as const] : [];
     }),
   );

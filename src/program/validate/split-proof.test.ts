@@ -6,6 +6,7 @@ import type { Statement } from "../statement.ts";
 import { Facts } from "./facts.ts";
 import { viewLaunch } from "./launch-view.ts";
 import { periodOfLoop } from "./periods.ts";
+import { sharedPart } from "./shared-part.ts";
 import { tilesExactly } from "./tiling.ts";
 import { validateProgram } from "./validate.ts";
 
@@ -101,6 +102,22 @@ describe("kernels that are proved in parts", () => {
     expect(codes(ring({ extra: lonely }))).toContain("PRG030");
     const met = `barrier instance\n ${lonely}`;
     expect(codes(ring({ extra: met }))).toEqual([]);
+  });
+
+  it("blocks for which the same conditions hold are alike", () => {
+    const instances = (extra: string): readonly number[] => {
+      const program = parseProgram(ring({ extra: `barrier instance\n ${extra}` }));
+      if (!program.ok) throw new Error(program.diagnostics[0]!.message);
+      const [kernel] = program.value.kernels;
+      const facts = Facts.none();
+      const site = { program: program.value, bindings: [], tables: new Map(), facts };
+      return sharedPart(viewLaunch({ ...site, kernel: kernel! }))!.instances;
+    };
+    const filled = (rows: string) => `store tile[${rows}, t, 0] = f32(1)`;
+    expect(instances(`if b - 7 >= 0 {\n ${filled("2")}\n }`)).toEqual([0, 7]);
+    expect(instances(`if b - 7 == 0 {\n ${filled("2")}\n }`)).toEqual([0, 7]);
+    expect(instances(`if b - 7 >= 0 {\n ${filled("mod(b - 7, 3)")}\n }`)).toHaveLength(6);
+    expect(instances(`if b + t - 7 >= 0 {\n ${filled("2")}\n }`)).toHaveLength(40);
   });
 });
 
