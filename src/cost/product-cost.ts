@@ -9,11 +9,12 @@
  *   latency         of a copy, over the stages that are on the way
  *
  * and at its ends the latency of the first tiles and the bytes of the results. The last round counts whole.
- * Blocks that go on from tile to tile have those ends once, and store results beside the next tile's products.
+ * Blocks that go on from tile to tile have those ends once, and store results beside the next tile's products;
+ * where clusters share the last round it takes its part of a tile's time, and an exchange.
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
-import { exchangedBytes, sharedSide } from "../schedule/products/product-blocks.ts";
+import { exchangedBytes, sharedSide, sharedTiles } from "../schedule/products/product-blocks.ts";
 import {
   type ProductForm,
   type ProductSide,
@@ -75,7 +76,11 @@ export function productNanoseconds(
   // A last group that is not full is worked through like the others.
   const down = directive.group * Math.ceil(form.rows.extent / rows / directive.group);
   const across = Math.ceil(form.columns.extent / columns);
-  const blocks = down * across * form.batch.extent * directive.parts;
+  const sharesRound = directive.blocks > 0 && directive.parts > 1;
+  // Tiles that single blocks have, or blocks that have a part of one.
+  const parts = sharesRound ? 1 : directive.parts;
+  const tiles = down * across * form.batch.extent;
+  const blocks = tiles * parts - (sharesRound ? sharedTiles(directive, tiles) : 0);
   if (directive.blocks > 0 && directive.blocks > cores * resident) return Infinity;
   const perCore = Math.ceil(blocks / cores);
   const together = Math.min(resident, perCore);
@@ -96,8 +101,8 @@ export function productNanoseconds(
   const active = Math.min(cores, blocks);
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
   const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
-  const steps = Math.ceil(form.depth.extent / depth) / directive.parts;
-  const results = (rounds * together * active * rows * columns) / directive.parts;
+  const steps = Math.ceil(form.depth.extent / depth) / parts;
+  const results = (rounds * together * active * rows * columns) / parts;
   // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
   const reads = (results * form.operandBits) / 8 / limits.memoryBytesPerNs.value;
   const beside = directive.ahead ? reads : 0;
@@ -109,10 +114,10 @@ export function productNanoseconds(
       missed[by] *
         steps *
         Math.max(together * Math.max(multiply + apart + address, read, copy), latency, step),
-      far / rounds,
+      far / (rounds + (sharesRound ? 1 / directive.parts : 0)),
     ) + waited;
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
-  const slots = (together * rows * columns * (finish + 2)) / directive.parts / warpThreads;
+  const slots = (together * rows * columns * (finish + 2)) / parts / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
   const isRaw = statement.finish === undefined;
@@ -123,7 +128,8 @@ export function productNanoseconds(
   const exchange = directive.parts > 1 ? exchangeNanoseconds(directive) : 0;
   if (directive.blocks === 0) return rounds * (round + exchange + stores + ends);
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
-  return ends + stores + rounds * perTile({ directive, round, stores, finished });
+  const shared = sharesRound ? (round + stores + finished) / directive.parts + exchange : 0;
+  return ends + stores + shared + rounds * perTile({ directive, round, stores, finished });
 }
 
 /** Sums of parts of the depth on their way to the blocks of a cluster that finish them. */

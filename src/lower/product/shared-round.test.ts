@@ -8,6 +8,7 @@ import { tensorType } from "../../graph/tensor-type.ts";
 import { noWeights } from "../../interp/graph.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
+import { enumerateProducts } from "../../schedule/products/product-candidates.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 
@@ -91,4 +92,21 @@ describe("tiles of the last round, shared by clusters", () => {
     expect(why("blocks 4 parts 2", { ...shape, depth: 120 + 64 })).toMatch(/3 steps .* in 2 parts/);
     expect(why("results 1 parts 2")).toMatch(/of their one tile store it/);
   });
+});
+
+it("are among the candidates where as many clusters take them, and of no other", () => {
+  const sharing = (rows: number): readonly (readonly [number, number])[] => {
+    const { regions } = take(
+      compileModel(
+        { graph: graphOf({ rows, columns: 2304, depth: 512 }), weights: noWeights },
+        { target },
+      ),
+    );
+    const found = enumerateProducts(regions[0]!.scheduled.region, target);
+    const shared = found.filter((d) => d.blocks > 0 && d.parts > 1);
+    return shared.map((d) => [Math.ceil(rows / d.tile[0]), Math.ceil(2304 / d.tile[1])] as const);
+  };
+  const tiles = sharing(2304).map(([tall, wide]) => tall * wide);
+  expect(tiles).toContain(324);
+  expect(tiles.every((n) => n > 132 && n % 132 > 0 && n % 132 <= 66)).toBe(true);
 });

@@ -8,7 +8,7 @@ import { dtypes } from "../../semantics/dtype.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
-import { exchangedBytes, productTiles } from "./product-blocks.ts";
+import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
   multiplyFault,
   type ProductForm,
@@ -177,8 +177,9 @@ function streamedProducts(
             const shared = staged + results + exchangedBytes({ tile, ...turns }) + 2048;
             if (shared > target.blocks!.sharedBytesPerBlock) continue;
             // A ring is not longer than the part of the depth.
-            if (turns.parts > 1 && stages > depthSteps(form, depth) / turns.parts) continue;
-            if (turns.blocks > 0 && depthSteps(form, depth) % stages !== 0) continue;
+            const own = depthSteps(form, depth) / turns.parts;
+            if (turns.parts > 1 && stages > own) continue;
+            if (turns.blocks > 0 && own % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
               const swapped = form.isSwapped;
               const d = { tile, warps, stages, swizzle: 128, group, cluster: 1, swapped } as const;
@@ -207,30 +208,49 @@ const fewSteps = 32;
  * an H200: 32 of them take two rounds on its 132 multiprocessors, 13 us where 64 clusters of two take 8.
  */
 const partCounts = [2] as const;
+/** Rounds of whole tiles up to which a shared one saves enough to be tried. */
+const mostSharedRounds = 6;
 const mostPartBlocks = 1;
+
+type Turns = Pick<MultiplyDirective, "blocks" | "teams" | "results" | "parts">;
 
 /**
  * A block a tile; where there are more tiles than multiprocessors, of little depth, also a block for each of
  * these, with room for all results of a tile. Stages then come round within a tile. Where there are fewer tiles
- * than multiprocessors, also clusters whose blocks take a part of the depth each.
+ * than multiprocessors, also clusters whose blocks take a part of the depth each, and where a few whole rounds leave
+ * no more tiles than clusters, clusters that share these.
  */
 function turnsOf(
   how: Pick<MultiplyDirective, "tile" | "warps">,
   form: ProductForm,
   target: Target,
-): readonly Pick<MultiplyDirective, "blocks" | "teams" | "results" | "parts">[] {
+): readonly Turns[] {
   const isGathered = form.unwritable === undefined && resultColumns({ ...how, parts: 1 }) > 0;
   const one = { blocks: 0, teams: 1, parts: 1 } as const;
-  const found = [{ ...one, results: isGathered ? gatherings : 0 }];
+  const found: Turns[] = [{ ...one, results: isGathered ? gatherings : 0 }];
   const blocks = target.blocks!.cores;
   const tiles = productTiles({ ...how, group: 1 }, form);
   const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
+  const hasClusters = target.capabilities.has("cluster");
+  const shared = sharedTiles({ blocks }, tiles);
+  const sharing = partCounts.filter(
+    (n) => hasClusters && blocks % n === 0 && shared > 0 && shared * n <= blocks,
+  );
+  const rounds = Math.floor(tiles / blocks);
+  // Beside what an epilogue reads for each result two ways to its end would need more registers.
+  const isPlain = form.operandBits === 0 && !form.roundsFunctions && !form.isPart;
+  if (isPlain && rounds >= 1 && rounds <= mostSharedRounds) {
+    for (const parts of sharing) {
+      const canGather = form.unwritable === undefined && resultColumns({ ...how, parts }) > 0;
+      found.push({ ...one, blocks, parts, results: canGather ? gatherings : 0 });
+    }
+  }
   if (isShort && tiles > blocks)
     return [
       ...found,
       { ...one, blocks, results: isGathered ? resultParts({ ...how, parts: 1 }) : 0 },
     ];
-  const most = target.capabilities.has("cluster") ? mostPartBlocks * blocks : 0;
+  const most = hasClusters ? mostPartBlocks * blocks : 0;
   const parts = partCounts.filter((n) => tiles * n <= most);
   return [...found, ...parts.map((n) => ({ ...one, parts: n, results: 0 }))];
 }
