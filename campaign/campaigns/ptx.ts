@@ -5,12 +5,11 @@
  * here from the statements, there by nvdisasm). An architecture that lacks what a program needs refuses it by
  * name.
  */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { emitPtx } from "../../src/emit/ptx/emit-program.ts";
-import type { PtxCounts, PtxKernel, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
+import type { PtxCounts, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
 import type { Kernel, Program } from "../../src/program/program.ts";
 import { parseProgram } from "../../src/program/program-parse.ts";
 import type { Statement } from "../../src/program/statement.ts";
@@ -18,10 +17,10 @@ import { unrollLoops } from "../../src/program/unroll.ts";
 import { childBodies } from "../../src/program/walk.ts";
 import { formatDiagnostic } from "../../src/support/diagnostic.ts";
 import { architectures } from "../../src/target/architectures/index.ts";
-import type { GpuArchitecture } from "../../src/target/machine.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
 import { type AttentionCase, attentionText } from "../ptx/attention-programs.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
+import { type Judges, judge } from "../ptx/judge.ts";
 import { productText } from "../ptx/product-programs.ts";
 import { type RowsCase, rowsText } from "../ptx/row-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
@@ -395,9 +394,15 @@ interface Trial {
 
 /** The suite for every architecture; the operators of each type dealt out over them. */
 const trials: readonly Trial[] = [
-  ...suite.flatMap(({ name, text, claims }) =>
-    targets.map((target) => ({ name, text, target, claimed: claims.includes(target) })),
-  ),
+  ...suite.flatMap(({ name, text, claims }) => {
+    const once = lazy(text);
+    return targets.map((target) => ({
+      name,
+      text: once,
+      target,
+      claimed: claims.includes(target),
+    }));
+  }),
   ...valueTypes.flatMap((dtype) =>
     targets.map((target, part) => {
       const text = (): string =>
@@ -407,14 +412,25 @@ const trials: readonly Trial[] = [
   ),
 ];
 
+/** Compiled and proved for the first of the architectures that ask. */
+function lazy(text: () => string): () => string {
+  let made: string | undefined;
+  return () => {
+    made ??= text();
+    return made;
+  };
+}
+
 export const ptx: Campaign = {
   name: "ptx",
   summary: "programs as PTX through ptxas and nvdisasm for every architecture they claim",
   targets: ["ptx"],
   defaultCount: trials.length,
+  // Programs are made while the judges look at the last ones.
+  atOnce: 1 + availableParallelism(),
   open: async () => {
     const [ptxas, nvdisasm] = [findPtxas(), findNvdisasm()];
-    return (seed) => {
+    return async (seed) => {
       if (ptxas.kind === "missing") return { kind: ptxas.finding, reason: ptxas.reason };
       if (nvdisasm.kind === "missing") return { kind: nvdisasm.finding, reason: nvdisasm.reason };
       return run(trials[seed % trials.length]!, { ptxas: ptxas.path, nvdisasm: nvdisasm.path });
@@ -422,12 +438,7 @@ export const ptx: Campaign = {
   },
 };
 
-interface Judges {
-  readonly ptxas: string;
-  readonly nvdisasm: string;
-}
-
-function run({ name, text, target, claimed }: Trial, judges: Judges): Finding {
+async function run({ name, text, target, claimed }: Trial, judges: Judges): Promise<Finding> {
   const where = `${name} for ${target}`;
   const read = parseProgram(text());
   if (!read.ok) return failed(`${where}: ${read.diagnostics.map(formatDiagnostic).join(" ")}`);
@@ -440,7 +451,7 @@ function run({ name, text, target, claimed }: Trial, judges: Judges): Finding {
   }
   if (!claimed) return failed(`${where}: emitted, although it needs what the target lacks`);
   const wrong =
-    countsDiffer(read.value, emitted.value) ?? judge(emitted.value, architecture, judges);
+    countsDiffer(read.value, emitted.value) ?? (await judge(emitted.value, architecture, judges));
   return wrong === undefined ? passed : failed(`${where}: ${wrong}`);
 }
 
@@ -501,85 +512,4 @@ function isFirstOrNext(s: Statement): boolean {
   const [a, b] = [s.then[0]!, s.else[0]!];
   if (a.kind !== "intrinsic" || b.kind !== "intrinsic") return false;
   return a.intrinsic.startsWith("wgmma.set.") && b.intrinsic === a.intrinsic.replace("set.", "");
-}
-
-function judge(
-  module: PtxModule,
-  architecture: GpuArchitecture,
-  { ptxas, nvdisasm }: Judges,
-): string | undefined {
-  const folder = mkdtempSync(join(tmpdir(), "wavetile-ptx-"));
-  try {
-    const [text, cubin] = [join(folder, "k.ptx"), join(folder, "k.cubin")];
-    writeFileSync(text, module.text);
-    const made = spawnSync(ptxas, [`-arch=${architecture.ptxTarget}`, "-v", text, "-o", cubin], {
-      encoding: "utf8",
-      maxBuffer: 1 << 26,
-    });
-    if (made.error) throw made.error;
-    const said = made.stdout + made.stderr;
-    if (made.status !== 0) return said.slice(0, 500);
-    const lost = said.split("\n").find((line) => /C75\d\d|Performance Loss/.test(line));
-    if (lost !== undefined) return lost;
-    for (const kernel of module.kernels) {
-      const wrong = resourcesDiffer(kernel, said);
-      if (wrong !== undefined) return wrong;
-    }
-    // Nothing to count: disassembling is half of the time.
-    if (module.kernels.every((k) => Object.values(k.counts).every((n) => n === 0)))
-      return undefined;
-    const code = spawnSync(nvdisasm, ["-c", cubin], { encoding: "utf8", maxBuffer: 1 << 28 });
-    if (code.error) throw code.error;
-    if (code.status !== 0) return `nvdisasm: ${code.stderr.slice(0, 200)}`;
-    return machineCodeDiffers(module, code.stdout);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-/** What `ptxas -v` says of the entry against what the kernel states. */
-function resourcesDiffer(kernel: PtxKernel, said: string): string | undefined {
-  const part = said
-    .split("Compiling entry function '")
-    .find((p) => p.startsWith(`${kernel.entry}'`));
-  if (!part) return `ptxas says nothing of ${kernel.entry}`;
-  const number = (pattern: RegExp): number => Number(pattern.exec(part)?.[1] ?? Number.NaN);
-  const [stack, stores] = [number(/(\d+) bytes stack frame/), number(/(\d+) bytes spill stores/)];
-  const registers = number(/Used (\d+) registers/);
-  if (stores !== 0) return `${kernel.name} spills ${stores} bytes`;
-  if (stack !== 0 && !kernel.usesLocalMemory) return `${kernel.name} has a stack of ${stack} bytes`;
-  if (!(registers <= kernel.maxRegisters)) {
-    return `${kernel.name} takes ${registers} registers of ${kernel.maxRegisters}`;
-  }
-  const shared = Number(/(\d+) bytes smem/.exec(part)?.[1] ?? 0);
-  if (shared !== kernel.staticSharedBytes) {
-    return `${kernel.name} declares ${shared} bytes of shared memory, not ${kernel.staticSharedBytes}`;
-  }
-  return undefined;
-}
-
-/** How often each instruction stands in machine code. */
-const mnemonics: Readonly<Record<keyof PtxCounts, RegExp>> = {
-  wgmma: /\b[HIQ]GMMA\./g,
-  wgmmaWaits: /\bWARPGROUP\.DEPBAR/g,
-  mma: /\b[HIQD]MMA\./g,
-  tensorCopies: /\bUTMA(LDG|STG)\b/g,
-  peerStores: /\bSTAS\b/g,
-  asyncCopies: /\bLDGSTS\./g,
-  matrixLoads: /\bLDSM\./g,
-};
-
-function machineCodeDiffers(module: PtxModule, code: string): string | undefined {
-  const parts = code.split(/^\s*\.section\s+\.text\./m).slice(1);
-  for (const kernel of module.kernels) {
-    const part = parts.find((p) => p.startsWith(`${kernel.entry},`));
-    if (part === undefined) return `no machine code of ${kernel.entry}`;
-    for (const [name, pattern] of Object.entries(mnemonics)) {
-      const found = part.match(pattern)?.length ?? 0;
-      const wanted = kernel.counts[name as keyof PtxCounts];
-      if (found !== wanted)
-        return `${kernel.name}: ${found} of ${name} in machine code, not ${wanted}`;
-    }
-  }
-  return undefined;
 }
