@@ -1,6 +1,6 @@
 /** Tensors between the Session interface and Wavetile's own storage form; the arrays are shared. */
 import type { TensorType } from "../../src/graph/graph.ts";
-import type { DType } from "../../src/semantics/dtype.ts";
+import { type DType, isDType } from "../../src/semantics/dtype.ts";
 import { constantValue } from "../../src/semantics/index-expr.ts";
 import type { Tensor as StoredTensor } from "../../src/semantics/tensor.ts";
 import { invariant } from "../../src/support/invariant.ts";
@@ -39,4 +39,12 @@ export function elementTypeFor(dtype: DType): ElementType {
   const type = elementTypeOf.get(dtype);
   invariant(type !== undefined, () => `element type ${dtype} is not carried`);
   return type;
+}
+
+/** By the name of either form. */
+export function dtypeNamed(name: string): DType {
+  if (isDType(name)) return name;
+  const dtype = (dtypeOf as Readonly<Record<string, DType>>)[name];
+  invariant(dtype !== undefined, () => `element type ${name} is not carried`);
+  return dtype;
 }
