@@ -27,6 +27,7 @@ export interface AttentionCase {
 
 /** Queries, keys, values. */
 export type OperandNumber = 0 | 1 | 2;
+const operandNames = ["q", "k", "v"] as const;
 
 export function attentionGraph(c: AttentionCase, dtype: "bf16" | "f16"): Graph {
   const g = new GraphBuilder("attention");
@@ -69,6 +70,39 @@ export function elementsOf(c: AttentionCase, operand: OperandNumber): number {
   return c.batch * lines * c.depth;
 }
 
+/** Where a case's inputs lie, the names of its graph. */
+interface Inputs {
+  readonly names: readonly string[];
+  readonly addressOf: (name: string) => bigint;
+}
+
+/**
+ * Gives a program the operands of a case, each to the input of its name.
+ * Throws where the program has an input that the case does not know, or lacks one of a case's operands.
+ * @returns the address of each
+ */
+export function uploadOperands(
+  device: Pick<CudaDevice, "upload">,
+  { names, addressOf }: Inputs,
+  c: AttentionCase,
+  pool: Pick<OperandPool, "upload">,
+): ReadonlyMap<string, bigint> {
+  const at = new Map(names.map((name) => [name, addressOf(name)]));
+  const expected = [...operandNames, ...(c.lengths ? ["lengths"] : [])];
+  const unknown = names.filter((name) => !expected.includes(name));
+  const lacking = expected.filter((name) => !at.has(name));
+  if (unknown.length > 0) throw new Error(`nothing is known of the inputs ${unknown.join(", ")}`);
+  if (lacking.length > 0) throw new Error(`the program takes no ${lacking.join(", ")}`);
+  operandNames.forEach((name, operand) => {
+    pool.upload(device, at.get(name)!, operand, elementsOf(c, operand as OperandNumber));
+  });
+  if (c.lengths) {
+    const lengths = BigInt64Array.from(c.lengths, BigInt);
+    device.upload(at.get("lengths")!, new Uint8Array(lengths.buffer));
+  }
+  return at;
+}
+
 const period = 4_194_301;
 
 /** Normal values that come again after a prime number of them; operands begin at different places. */
@@ -86,7 +120,7 @@ export class OperandPool {
     return decodeFloat(this.dtype, this.#stored[(index + 1009 * operand) % period]!);
   }
 
-  upload(device: CudaDevice, at: bigint, operand: number, count: number): void {
+  upload(device: Pick<CudaDevice, "upload">, at: bigint, operand: number, count: number): void {
     for (let from = 0; from < count; ) {
       const start = (from + 1009 * operand) % period;
       const length = Math.min(period - start, count - from);

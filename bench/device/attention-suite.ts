@@ -29,9 +29,8 @@ import {
   type AttentionCase,
   attentionGraph,
   drawLengths,
-  elementsOf,
-  type OperandNumber,
   OperandPool,
+  uploadOperands,
   worstError,
 } from "./attention-case.ts";
 import { take } from "./ptx-launch.ts";
@@ -201,16 +200,9 @@ async function runCase(c: AttentionCase, other?: Schedule): Promise<readonly Com
   const device = take(features.open());
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
-    model.graph.inputs.forEach((id, operand) => {
-      if (operand > 2) {
-        const at = instance.memory.addressOf(model.graph.values[id]!.name);
-        const lengths = BigInt64Array.from(c.lengths!, BigInt);
-        device.upload(at, new Uint8Array(lengths.buffer));
-        return;
-      }
-      const count = elementsOf(c, operand as OperandNumber);
-      pool.upload(device, instance.memory.addressOf(model.graph.values[id]!.name), operand, count);
-    });
+    const names = model.graph.inputs.map((id) => model.graph.values[id]!.name);
+    const addressOf = (name: string): bigint => instance.memory.addressOf(name);
+    uploadOperands(device, { names, addressOf }, c, pool);
     const y = instance.memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 2 * c.batch * c.heads * c.rows * c.depth);
     take(instance.repeat({}, 1));

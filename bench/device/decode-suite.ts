@@ -21,6 +21,7 @@ import {
   drawLengths,
   elementsOf,
   OperandPool,
+  uploadOperands,
   worstError,
 } from "./attention-case.ts";
 import { PlainReader } from "./plain-reader.ts";
@@ -98,15 +99,9 @@ function runCase(c: AttentionCase): number {
   const instance = take(createCudaInstance(plan.program, target, { device }));
   try {
     const { stream, memory } = instance;
-    const [, k, v] = model.graph.inputs.map((id, operand) => {
-      const at = memory.addressOf(model.graph.values[id]!.name);
-      pool.upload(device, at, operand, elementsOf(c, operand as 0 | 1 | 2));
-      return at;
-    });
-    if (c.lengths) {
-      const lengths = BigInt64Array.from(c.lengths, BigInt);
-      device.upload(memory.addressOf("lengths"), new Uint8Array(lengths.buffer));
-    }
+    const names = model.graph.inputs.map((id) => model.graph.values[id]!.name);
+    const addressOf = (name: string): bigint => memory.addressOf(name);
+    const at = uploadOperands(device, { names, addressOf }, c, pool);
     const y = memory.addressOf(nests.outputs[0]!);
     device.fill(y, 0xff, 2 * elementsOf(c, 0));
     take(instance.repeat({}, 1));
@@ -117,7 +112,7 @@ function runCase(c: AttentionCase): number {
     if (!(error <= allowed)) failed++;
     const tokens = c.lengths?.reduce((a, b) => a + b) ?? c.batch * c.columns;
     const bytes = 2 * tokens * c.groups * c.depth;
-    const readers = [k!, v!].map((at) => reader.launchOf(at, bytes));
+    const readers = ["k", "v"].map((name) => reader.launchOf(at.get(name)!, bytes));
     const sides = [
       { run: () => void take(instance.repeat({}, 1)), times: [] as number[] },
       {
