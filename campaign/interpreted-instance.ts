@@ -1,9 +1,9 @@
 /** A program's instance in the program interpreter: for targets whose device is not at hand. */
 import { runProgram } from "../src/interp/program.ts";
 import type { Program } from "../src/program/program.ts";
+import { capacityBytes } from "../src/program/storage-sizes.ts";
 import { memoryOfViews } from "../src/runtime/buffer-memory.ts";
 import type { ProgramInstance } from "../src/runtime/model-session.ts";
-import { capacityBytes } from "../src/runtime/storage-sizes.ts";
 import { storageBytes } from "../src/semantics/dtype.ts";
 import { evaluate } from "../src/semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../src/support/diagnostic.ts";

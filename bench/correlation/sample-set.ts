@@ -7,11 +7,11 @@
  */
 import { lowerProgram } from "../../src/lower/lower-program.ts";
 import type { Program } from "../../src/program/program.ts";
+import { capacityBytes } from "../../src/program/storage-sizes.ts";
 import { validateProgram } from "../../src/program/validate/validate.ts";
 import type { ProgramRegions } from "../../src/region/regions-of.ts";
 import { type LoadedProgram, loadProgram } from "../../src/runtime/child/executor.ts";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
-import { capacityBytes } from "../../src/runtime/storage-sizes.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { checkSchedule } from "../../src/schedule/legality/legality.ts";

@@ -15,6 +15,7 @@ import {
   tensorOf,
   writeModel,
 } from "../../src/frontend/onnx/model-writer.ts";
+import { checksums } from "../../src/runtime/files/hash-bytes.ts";
 import { randomTensor, type Tensor } from "../../src/semantics/tensor.ts";
 import { Rng } from "../../src/support/rng.ts";
 
@@ -86,7 +87,10 @@ export interface ArtifactSeeds {
 
 export function artifactSeeds(opened: OpenModel): ArtifactSeeds {
   return {
-    whole: [writeArtifact(opened.artifact)],
+    whole: [
+      writeArtifact(opened.artifact),
+      writeArtifact(opened.artifact, checksums, opened.target.name),
+    ],
     staged: [picked, untilLarge, survivors].map((spec) => stagedArtifact(writeModel(spec))),
   };
 }

@@ -125,6 +125,8 @@ export class Forgery {
   sealed(spell: (meta: string) => string = (meta) => meta): Uint8Array {
     const { tensors, meta } = this;
     meta.hashes = Object.fromEntries(this.names.map((n) => [n, sha256(tensors.get(n)!.bytes)]));
+    // Hashes alone then, which are checked where there are no tags.
+    delete meta.tags;
     this.put(tensorNames.meta, spell(JSON.stringify(meta)));
     this.put(tensorNames.seal, sha256(tensors.get(tensorNames.meta)!.bytes));
     return writeSafetensors(tensors);
@@ -133,6 +135,8 @@ export class Forgery {
 
 interface Meta {
   hashes: Record<string, string>;
+  tags?: Record<string, string>;
+  packed?: { target: string; buffers: Record<string, string> };
   stages?: (Record<string, unknown> | null)[];
 }
 
@@ -203,6 +207,21 @@ const forgings = {
       empty: () => void stages.splice(0),
     };
     ways[rng.pick(Object.keys(ways))]!();
+  },
+  /** Where weights are said to stand in the arena, and of which target it is. */
+  repacked: ({ meta, names }, _seeds, rng) => {
+    const { packed } = meta;
+    const keys = Object.keys(packed?.buffers ?? {});
+    if (!packed || keys.length === 0) return;
+    const [key, other] = [rng.pick(keys), rng.pick(keys)];
+    const to: Record<string, string> = packed.buffers;
+    const ways: readonly (() => unknown)[] = [
+      () => Object.assign(to, { [key]: editNumbers(to[key]!, rng) }),
+      () => Object.assign(to, { [key]: to[other] }),
+      () => delete to[key],
+      () => Object.assign(packed, { target: rng.pick(["wasm", "x64-avx2", "none", ...names]) }),
+    ];
+    rng.pick(ways)();
   },
 } satisfies Readonly<Record<string, Forging>>;
 

@@ -137,8 +137,14 @@ export const metaSchema = z.strictObject({
    * for one that the reference computes. The graph is the whole model then, and has no program of its own.
    */
   stages: z.array(stageSchema.nullable()).optional(),
+  /** Weights that stand in the arena of this target alone: key to the buffer that holds it, as text. */
+  packed: z
+    .strictObject({ target: z.string(), buffers: z.record(z.string(), z.string()) })
+    .optional(),
   /** SHA-256 of each text and weight by the name of its tensor. */
   hashes: z.record(z.string(), z.string()),
+  /** Tags of those that are large (TagBytes), for readers who can compute one: ten times as fast. */
+  tags: z.record(z.string(), z.string()).optional(),
 });
 
 export type ArtifactMeta = Readonly<z.infer<typeof metaSchema>>;
@@ -154,6 +160,8 @@ export interface Artifact {
   /** By name of the target. */
   readonly targets: ReadonlyMap<string, TargetCode>;
   readonly weights: WeightStore;
+  /** By name of the target: its program's weights as they lie in memory. Absent: they are packed at load. */
+  readonly arenas?: ReadonlyMap<string, Uint8Array>;
 }
 
 /** Names of the tensors of the container. */
@@ -164,6 +172,8 @@ export const tensorNames = {
   graph: "graph",
   program: (target: string): string => `target.${target}.program`,
   schedules: (target: string): string => `target.${target}.schedules`,
+  /** The program's arena of weights, as its kernels read it. */
+  arena: (target: string): string => `target.${target}.weights`,
   weight: (key: string): string => `weight.${key}`,
   /** What stands before the names of a stage's own tensors. */
   stage: (number: number): string => `stage.${number}.`,
@@ -193,6 +203,25 @@ export const containerTypes: Readonly<Partial<Record<DType, SafetensorType>>> = 
 
 /** SHA-256 of bytes in lower-case hexadecimal; a caller who has a faster one gives it. */
 export type HashBytes = (bytes: Uint8Array) => string;
+
+/**
+ * A tag of 128 bits that tells any two contents apart which chance or damage made, in hexadecimal: GMAC (NIST
+ * SP 800-38D) under a key of zeros. Whoever can write the file can write its tags, as its hashes: neither is a signature.
+ */
+export type TagBytes = (bytes: Uint8Array) => string;
+
+/** What contents are checked by. */
+export interface Checksums {
+  readonly hash: HashBytes;
+  /** Absent: all are checked by hashes. */
+  readonly tag?: TagBytes;
+}
+
+/** Bytes from which on a tensor has a tag beside its hash. */
+export const leastTaggedBytes = 1 << 16;
+
+/** Arenas begin at multiples of this many bytes in the file, so that its pages are theirs. */
+export const arenaAlignment = 4096;
 
 /** Whether an artifact, and not an ONNX model, begins with these bytes. */
 export function looksLikeArtifact(bytes: Uint8Array): boolean {

@@ -1,11 +1,17 @@
 /**
- * The bytes of an artifact to its tensors, every one of them against its hash in `meta`, and `meta`
- * against its seal. What the texts say is not read here.
+ * The bytes of an artifact to its tensors, every one of them against its hash or tag in `meta`, and `meta`
+ * against its seal. Weights may wait until they are read. What the texts say is not read here.
  */
 import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { sha256 } from "../support/hash.ts";
-import { type ArtifactMeta, type HashBytes, metaSchema, tensorNames } from "./artifact.ts";
+import {
+  type ArtifactMeta,
+  type Checksums,
+  type HashBytes,
+  metaSchema,
+  tensorNames,
+} from "./artifact.ts";
 
 type Tensors = ReadonlyMap<string, Safetensor>;
 
@@ -16,21 +22,38 @@ export interface Container {
   readonly targetNames: readonly string[];
   /** Equal for containers of equal content only: a hash over all hashes and names. */
   readonly fingerprint: string;
+  /** Bytes of a tensor that is there, checked now where they were not before. */
+  readonly contents: (name: string) => Uint8Array;
 }
 
-export function openContainer(bytes: Uint8Array, hash: HashBytes = sha256): Result<Container> {
+const plainHashes: Checksums = { hash: sha256 };
+
+/** @param later weights are checked when they are asked for: most of a file is one of several copies of them */
+export function openContainer(
+  bytes: Uint8Array,
+  checksums: Checksums = plainHashes,
+  { later = false }: { readonly later?: boolean } = {},
+): Result<Container> {
+  const { hash } = checksums;
   return attempt(() => {
     const tensors = take(readSafetensors(bytes));
     const seal = readText(tensors, tensorNames.seal);
     checkHash(tensors, tensorNames.meta, seal, hash);
     const meta = readMeta(tensors);
-    for (const [name, wanted] of Object.entries(meta.hashes)) {
-      checkHash(tensors, name, wanted, hash);
+    const checked = new Set<string>();
+    const contents = (name: string): Uint8Array => {
+      if (!checked.has(name)) checkContents(name, tensors, meta, checksums);
+      checked.add(name);
+      return tensors.get(name)!.bytes;
+    };
+    for (const name of Object.keys(meta.hashes)) {
+      if (!later || !isWeights(name) || meta.stages) contents(name);
     }
     // Names, types and shapes stand in no hash of `meta`.
     const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
     const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
-    const container = { meta, tensors, targetNames: targetNames(tensors), fingerprint };
+    const names = targetNames(tensors);
+    const container = { meta, tensors, targetNames: names, fingerprint, contents };
     return meta.stages ? { ...container, targetNames: targetsOfAll(container) } : container;
   });
 }
@@ -49,7 +72,7 @@ export function stageContainers({
   tensors,
   fingerprint,
 }: Omit<Container, "targetNames">): readonly StageContainer[] {
-  const { stages = [], searches: _, checks: __, hashes, ...whole } = meta;
+  const { stages = [], searches: _, checks: __, packed: ___, tags: ____, hashes, ...whole } = meta;
   const own = stages.map(() => new Map<string, Safetensor>());
   for (const [name, tensor] of tensors) {
     const [, number, rest] = /^stage\.(0|[1-9][0-9]*)\.(.+)$/.exec(name) ?? [];
@@ -81,6 +104,8 @@ export function stageContainers({
       tensors: inner,
       targetNames: targetNames(inner),
       fingerprint: `${fingerprint} ${prefix}`,
+      // All of a model in stages was checked when it was opened.
+      contents: (name: string) => inner.get(name)!.bytes,
     };
     return { part, program };
   });
@@ -129,6 +154,23 @@ function parseJson(text: string): unknown {
     if (!(error instanceof SyntaxError)) throw error;
     return damaged("its meta is no JSON");
   }
+}
+
+/** An arena, or a weight of the whole model. */
+export function isWeights(name: string): boolean {
+  return /^(weight\.|target\..*\.weights$)/s.test(name);
+}
+
+/** Against its tag where it has one and we can compute it, else its hash. */
+function checkContents(
+  name: string,
+  tensors: Tensors,
+  { hashes, tags = {} }: ArtifactMeta,
+  { hash, tag }: Checksums,
+): void {
+  const wanted = Object.hasOwn(tags, name) ? tags[name] : undefined;
+  if (tag && wanted !== undefined) checkHash(tensors, name, wanted, tag);
+  else checkHash(tensors, name, hashes[name]!, hash);
 }
 
 function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashBytes): void {

@@ -8,7 +8,8 @@
 import type { Graph, WeightStore } from "../graph/graph.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import type { Program } from "../program/program.ts";
-import { parseProgram } from "../program/program-parse.ts";
+import { parseBuffer, parseProgram } from "../program/program-parse.ts";
+import { arenaSizes } from "../program/storage-sizes.ts";
 import { validateProgram } from "../program/validate/validate.ts";
 import type { Schedule } from "../schedule/directive.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
@@ -27,14 +28,15 @@ import { invariant } from "../support/invariant.ts";
 import {
   type Artifact,
   type ArtifactMeta,
+  type Checksums,
   containerTypes,
-  type HashBytes,
   type TargetCode,
   tensorNames,
 } from "./artifact.ts";
 import { checkPorts, checkProgram } from "./check-program.ts";
 import { checkedIndices } from "./checked-indices.ts";
 import { type Container, damaged, openContainer, readText, take } from "./container.ts";
+import { baseName, type PackedTensor, unpackerOf } from "./packed-weights.ts";
 
 export interface ReadOptions {
   /** Which of the targets to read; by default all. The others stay unread and unproved. */
@@ -46,9 +48,9 @@ export interface ReadOptions {
 /** Opens and reads in one step. */
 export function readArtifact(
   bytes: Uint8Array,
-  options: ReadOptions & { readonly hash?: HashBytes } = {},
+  options: ReadOptions & { readonly checksums?: Checksums } = {},
 ): Result<Artifact> {
-  const container = openContainer(bytes, options.hash);
+  const container = openContainer(bytes, options.checksums);
   return container.ok ? readContainer(container.value, options) : container;
 }
 
@@ -64,12 +66,13 @@ export function readContainer(container: Container, options: ReadOptions = {}): 
     if (meta.stages) damaged("it is of a model in stages");
     const graph = within(tensorNames.graph, () => take(parseGraph(text(tensorNames.graph))));
     checkPorts(graph, meta);
-    const weights = readWeights(graph, tensors, known);
     const targets = new Map<string, TargetCode>();
     if (targetNames.length === 0) damaged("it has no program");
     for (const name of targetNames) {
       known.add(tensorNames.program(name)).add(tensorNames.schedules(name));
+      if (tensors.has(tensorNames.arena(name))) known.add(tensorNames.arena(name));
     }
+    const arenas = new Map<string, Uint8Array>();
     for (const name of choose(targetNames)) {
       const code = readTarget(name, text);
       within(tensorNames.program(name), () => {
@@ -77,9 +80,12 @@ export function readContainer(container: Container, options: ReadOptions = {}): 
         if (!proved) checkValid(code.program);
       });
       targets.set(name, code);
+      const arena = readArena(container, name, code.program);
+      if (arena) arenas.set(name, arena);
     }
+    const weights = readWeights(graph, container, known);
     checkNames(tensors, known, meta);
-    return { meta, graph, targets, weights };
+    return { meta, graph, targets, weights, ...(arenas.size > 0 && { arenas }) };
   });
 }
 
@@ -114,20 +120,50 @@ export function splitSchedules(text: string): string[] {
   return text.split(/^(?=schedule )/m).filter((part) => part !== "");
 }
 
+/**
+ * The arena of a target's weights, checked, of the size that its program has; undefined: it is not stored.
+ * @param program the program, or its outline
+ */
+export function readArena(
+  { tensors, contents }: Pick<Container, "tensors" | "contents">,
+  target: string,
+  program: Program,
+): Uint8Array | undefined {
+  const name = tensorNames.arena(target);
+  const found = tensors.get(name);
+  if (!found) return undefined;
+  const size = arenaSizes(program).weights;
+  if (found.type === "U8" && found.shape.length === 1 && found.bytes.length === size) {
+    return contents(name);
+  }
+  return reject(
+    "ART004",
+    `${name} is ${found.type}[${found.shape}], the program has ${size} bytes`,
+    {
+      help: "the artifact was put together from different models; optimize the model again",
+    },
+  );
+}
+
 export function readWeights(
   graph: Graph,
-  tensors: Container["tensors"],
+  container: Pick<Container, "tensors" | "contents" | "meta">,
   known: Set<string>,
 ): WeightStore {
+  const { tensors, contents } = container;
   const read = new Map<string, () => Tensor>();
   for (const { value, source } of graph.weights) {
     if (source.kind === "inline") continue;
     const { dtype, shape } = graph.values[value]!.type;
     const name = tensorNames.weight(source.key);
-    const found = tensors.get(name);
-    if (!found) damaged(`it has no weight ${JSON.stringify(source.key)}`);
-    known.add(name);
     const extents = shape.map((e) => constantValue(e) ?? damaged(`${name} has a symbolic shape`));
+    const found = tensors.get(name);
+    if (!found) {
+      const type = { name: graph.values[value]!.name, dtype, shape: extents };
+      read.set(source.key, readPacked(source.key, type, container));
+      continue;
+    }
+    known.add(name);
     const size = storageBytes(dtype, elementCount(extents));
     const type = containerTypes[dtype];
     const expected = type ? extents : [size];
@@ -141,7 +177,7 @@ export function readWeights(
         },
       );
     }
-    read.set(source.key, () => tensorOnBytes(dtype, extents, found.bytes));
+    read.set(source.key, () => tensorOnBytes(dtype, extents, contents(name)));
   }
   return {
     read(key) {
@@ -150,6 +186,29 @@ export function readWeights(
       return weight();
     },
   };
+}
+
+/** Of a weight that stands in an arena alone: where it is looked for, and that it is there. */
+function readPacked(
+  key: string,
+  { name, dtype, shape }: PackedTensor & { readonly name: string },
+  container: Pick<Container, "tensors" | "contents" | "meta">,
+): () => Tensor {
+  const missing = (): never => damaged(`it has no weight ${JSON.stringify(key)}`);
+  const { packed, views } = container.meta;
+  const text = packed && Object.hasOwn(packed.buffers, key) ? packed.buffers[key] : undefined;
+  if (text === undefined) return missing();
+  const arenaName = tensorNames.arena(packed!.target);
+  const arena = container.tensors.get(arenaName) ?? missing();
+  const buffer = within(`packed weight ${key}`, () => take(parseBuffer(text)));
+  const bases = new Map(views.map((v) => [v.name, v.of]));
+  if (baseName(buffer.source ?? "", bases) !== name) return missing();
+  const seen = views.find((v) => v.name === buffer.source)?.shape ?? shape;
+  if (elementCount(seen) !== elementCount(shape)) return missing();
+  const type = { dtype, shape: seen };
+  const unpacker = unpackerOf(buffer, arena.bytes.length, type);
+  if (typeof unpacker === "string") return damaged(unpacker);
+  return () => ({ ...unpacker(container.contents(arenaName)), shape });
 }
 
 export function checkNames(

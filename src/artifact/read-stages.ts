@@ -34,7 +34,7 @@ export function readStages(container: Container): Result<ReadStages> {
       take(parseGraph(readText(tensors, tensorNames.graph))),
     );
     checkPorts(graph, meta);
-    const weights = readWeights(graph, tensors, known);
+    const weights = readWeights(graph, container, known);
     const stages = stageContainers(container).map(({ part: text, program }, i): ReadStage => {
       const prefix = tensorNames.stage(i);
       const name = `${prefix}${tensorNames.part}`;
@@ -46,7 +46,7 @@ export function readStages(container: Container): Result<ReadStages> {
       }
       return {
         part,
-        weights: readWeights(part, tensors, known),
+        weights: readWeights(part, container, known),
         ...(program && { program }),
       };
     });

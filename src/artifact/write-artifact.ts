@@ -2,28 +2,53 @@
 import { type Safetensor, writeSafetensors } from "../frontend/safetensors/safetensors.ts";
 import type { Graph, WeightStore } from "../graph/graph.ts";
 import { printGraph } from "../graph/graph-text.ts";
-import { printProgram } from "../program/program-text.ts";
+import { printBuffer, printProgram } from "../program/program-text.ts";
 import { printSchedule } from "../schedule/directive-text.ts";
 import { type Tensor, tensorBytes } from "../semantics/tensor.ts";
 import { sha256 } from "../support/hash.ts";
+import { targets } from "../target/index.ts";
 import {
   type Artifact,
   type ArtifactMeta,
+  arenaAlignment,
+  type Checksums,
   containerTypes,
   type HashBytes,
+  leastTaggedBytes,
+  type TagBytes,
   tensorNames,
 } from "./artifact.ts";
+import { isPackable, packWeights } from "./packed-weights.ts";
+import { readerOfWeights } from "./weights.ts";
 
 /** What the caller says of an artifact; the hashes are computed here. */
 export type ArtifactContent = Omit<Artifact, "meta"> & {
-  readonly meta: Omit<ArtifactMeta, "hashes" | "format" | "version">;
+  readonly meta: Omit<ArtifactMeta, "hashes" | "format" | "version" | "packed" | "tags">;
 };
 
+const plainHashes: Checksums = { hash: sha256 };
+
+/** @param pack the target whose weights are stored as its program reads them; undefined: none */
 export function writeArtifact(
-  { meta, ...content }: ArtifactContent,
-  hash: HashBytes = sha256,
+  content: ArtifactContent,
+  checksums: Checksums = plainHashes,
+  pack?: string,
 ): Uint8Array {
-  return sealed(tensorsOf(content), meta, hash);
+  const { meta: own, ...rest } = content;
+  // What another file said of itself.
+  const { packed: _, tags: __, hashes: ___, ...meta } = own as Partial<ArtifactMeta> & typeof own;
+  const code = pack === undefined ? undefined : content.targets.get(pack);
+  const isStored = code && isPackable(targets.get(pack!)!);
+  if (!isStored) return sealed(tensorsOf(rest), meta, checksums);
+  const { graph } = content;
+  const read = readerOfWeights(content, meta.views);
+  const { bytes, buffers } = packWeights(code.program, graph, meta.views, read);
+  const tensors = tensorsOf(rest, new Set(buffers.keys()));
+  const arena = { type: "U8", shape: [bytes.length], bytes, alignment: arenaAlignment } as const;
+  tensors.set(tensorNames.arena(pack!), arena);
+  const texts = [...buffers].map(([key, buffer]) => [key, printBuffer(buffer)] as const);
+  const packed = { target: pack!, buffers: Object.fromEntries(texts) };
+  return sealed(tensors, { ...meta, packed }, checksums);
 }
 
 /** A model in stages: the whole graph with its weights, and each part with the program for it. */
@@ -43,8 +68,9 @@ export interface StageContent {
 
 export function writeStagedArtifact(
   { meta, graph, weights, stages }: StagedContent,
-  hash: HashBytes = sha256,
+  checksums: Checksums = plainHashes,
 ): Uint8Array {
+  const { hash } = checksums;
   const tensors = tensorsOf({ graph, targets: new Map(), weights });
   const whole = new Map(
     [...tensors].map(([name, t]): [string, string] => [name, fingerprintOf(t, hash)]),
@@ -65,7 +91,7 @@ export function writeStagedArtifact(
     const given = Object.entries(optional).filter(([, value]) => value !== undefined);
     return { inputs, outputs, views, ...Object.fromEntries(given), shared };
   });
-  return sealed(tensors, { ...meta, views: [], stages: described }, hash);
+  return sealed(tensors, { ...meta, views: [], stages: described }, checksums);
 }
 
 function fingerprintOf({ type, shape, bytes }: Safetensor, hash: HashBytes): string {
@@ -76,30 +102,39 @@ function keysOf(graph: Graph): readonly string[] {
   return graph.weights.flatMap(({ source }) => (source.kind === "inline" ? [] : [source.key]));
 }
 
-function tensorsOf({
-  graph,
-  targets,
-  weights,
-}: Pick<Artifact, "graph" | "targets" | "weights">): Map<string, Safetensor> {
+/** @param packed keys of weights that stand in an arena */
+function tensorsOf(
+  { graph, targets, weights }: Pick<Artifact, "graph" | "targets" | "weights">,
+  packed: ReadonlySet<string> = new Set(),
+): Map<string, Safetensor> {
   const tensors = new Map<string, Safetensor>([[tensorNames.graph, textTensor(printGraph(graph))]]);
   for (const [name, { program, schedules }] of targets) {
     tensors.set(tensorNames.program(name), textTensor(printProgram(program)));
     tensors.set(tensorNames.schedules(name), textTensor(schedules.map(printSchedule).join("")));
   }
-  for (const key of keysOf(graph))
+  for (const key of keysOf(graph).filter((k) => !packed.has(k))) {
     tensors.set(tensorNames.weight(key), dataTensor(weights.read(key)));
+  }
   return tensors;
 }
 
 /** The tensors with `meta`, which has their hashes, and its own hash beside it. */
 function sealed(
   tensors: Map<string, Safetensor>,
-  meta: ArtifactContent["meta"],
-  hash: HashBytes,
+  meta: Omit<ArtifactMeta, "hashes" | "format" | "version" | "tags">,
+  { hash, tag }: Checksums,
 ): Uint8Array {
   const names = [...tensors.keys()].sort();
-  const hashes = Object.fromEntries(names.map((name) => [name, hash(tensors.get(name)!.bytes)]));
-  const head: ArtifactMeta = { format: "wavetile-artifact", version: 1, ...meta, hashes };
+  const summed = (list: readonly string[], sum: HashBytes | TagBytes) =>
+    Object.fromEntries(list.map((name) => [name, sum(tensors.get(name)!.bytes)]));
+  const large = names.filter((name) => tensors.get(name)!.bytes.length >= leastTaggedBytes);
+  const head: ArtifactMeta = {
+    format: "wavetile-artifact",
+    version: 1,
+    ...meta,
+    hashes: summed(names, hash),
+    ...(tag && large.length > 0 && { tags: summed(large, tag) }),
+  };
   const spelled = textTensor(`${JSON.stringify(head, null, 1)}\n`);
   tensors.set(tensorNames.meta, spelled);
   tensors.set(tensorNames.seal, textTensor(hash(spelled.bytes)));

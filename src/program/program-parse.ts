@@ -51,6 +51,17 @@ export function parseProgram(text: string): Result<Program> {
   });
 }
 
+/** The buffer that `text` declares by itself (printBuffer). */
+export function parseBuffer(text: string): Result<Buffer> {
+  return attempt(() => {
+    const reader = new TextReader(text);
+    reader.expect("buffer");
+    const buffer = readBuffer(reader);
+    if (reader.peek().kind !== "end") reader.fail("end of text");
+    return buffer;
+  });
+}
+
 type Lists = {
   -readonly [K in "parameters" | "requires" | "buffers" | "counters" | "states" | "kernels"]: [
     ...Program[K],

@@ -69,8 +69,8 @@ export function createSession(
   if (!emitted.ok) return emitted;
   const code = emitted.value;
   const session = { weight, ...(title && { title }) };
-  const run = { threads, ...(whole && { whole }) };
-  const { pool } = options;
+  const { pool, arena } = options;
+  const run = { threads, ...(whole && { whole }), ...(arena && { arena }) };
   if (code.kind === "wasm") {
     const features = probeWasmFeatures();
     const own = { ...session, ...run, features, host: nodeWorkerHost, code };

@@ -112,7 +112,7 @@ export function decodeKept<Ports>(file: Uint8Array): KeptProgram<Ports> {
   const text = new TextDecoder().decode(file.subarray(lengthBytes, lengthBytes + length));
   const head = JSON.parse(text) as Head<Ports>;
   const blob = ([start, end]: Range): Uint8Array<ArrayBuffer> =>
-    Uint8Array.from(file.subarray(lengthBytes + length + start, lengthBytes + length + end));
+    file.slice(lengthBytes + length + start, lengthBytes + length + end) as Uint8Array<ArrayBuffer>;
   const outline = parseProgram(head.outline);
   invariant(outline.ok, () => "a kept outline parses");
   const { at, layout, ...rest } = head.code;

@@ -10,11 +10,11 @@ import { type DType, storageBytes } from "../semantics/dtype.ts";
 import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
 import { packInto } from "../semantics/layout.ts";
 import { elementCount } from "../semantics/shape.ts";
+import { withoutSubnormals } from "../semantics/subnormals.ts";
 import { type Tensor, tensorBytes, tensorOnBytes } from "../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
-import { withoutSubnormals } from "./subnormals.ts";
 
 export type ParameterValues = Readonly<Record<string, number>>;
 
@@ -30,6 +30,8 @@ export interface ProgramInstance {
   readonly memory: BufferMemory;
   /** Its code does so itself: weights may keep theirs. */
   readonly countsSubnormalsAsZero?: true;
+  /** They are in their places already, and may be read alone. */
+  readonly hasWeights?: boolean;
   /** Writes the parameters of the next run without running. */
   bind(parameters: ParameterValues): Result<void>;
   /** Runs on this thread and its helpers; blocks. */
@@ -45,6 +47,8 @@ export interface ProgramInstance {
 export interface SessionOptions {
   /** Elements of a weight by the graph's name. */
   readonly weight: (name: string) => Tensor;
+  /** All weights as the program reads them, in place of `weight`: its arena of them. */
+  readonly arena?: Uint8Array;
   /** What the user calls an input or output, for messages; by default the graph's name. */
   readonly title?: (name: string) => string;
 }
@@ -93,6 +97,7 @@ export class ModelSession {
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
     this.resetStates();
+    if (instance.hasWeights) return;
     const { memory, countsSubnormalsAsZero } = instance;
     for (const { name, source, layout } of this.#owners("weight")) {
       const given = options.weight(source!);

@@ -3,7 +3,14 @@ import { Rng } from "../support/rng.ts";
 import { TextReader } from "../support/text-reader.ts";
 import { constant, evaluate, type IndexExpr, positiveMod } from "./index-expr.ts";
 import { readIndexExpr } from "./index-text.ts";
-import { composeLayouts, type LayoutMap, layoutFault, packInto, packTensor } from "./layout.ts";
+import {
+  composeLayouts,
+  type LayoutMap,
+  layoutFault,
+  packInto,
+  packTensor,
+  unpackFrom,
+} from "./layout.ts";
 
 const expr = (text: string): IndexExpr => readIndexExpr(new TextReader(text));
 
@@ -172,6 +179,11 @@ describe("packTensor", () => {
         const found = new type(bytes.buffer, 0, expected.length);
         expect([...found].map(Number)).toEqual(expected);
         expect([...bytes.slice(-8)]).toEqual(new Array(8).fill(0xff));
+        // Elements that the layout leaves out have no place to come back from.
+        const again = unpackFrom(bytes, tensor, map).data;
+        for (let i = 0; i < data.length; i++) {
+          expect(Number(again[i])).toBe(expected.includes(i + 1) ? i + 1 : 0);
+        }
       }
     }
   });

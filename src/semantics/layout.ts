@@ -23,7 +23,7 @@ import {
   variablesOf,
 } from "./index-expr.ts";
 import { loopRange, provesAtMost, provesLess } from "./index-range.ts";
-import type { Tensor } from "./tensor.ts";
+import { makeTensor, type Tensor, tensorOnBytes } from "./tensor.ts";
 
 export interface LayoutMap {
   /** Extents of the stored array, row-major. */
@@ -117,6 +117,24 @@ export function packInto(to: Uint8Array, tensor: Tensor, layout: LayoutMap): voi
   new PackedRows(layout, shape, tensor.shape).copy(data, new make(to.buffer, to.byteOffset, count));
 }
 
+/** The inverse of `packInto`: a tensor of `like`'s type and shape out of its stored elements. */
+export function unpackFrom(
+  packed: Uint8Array,
+  { dtype, shape }: Pick<Tensor, "dtype" | "shape">,
+  layout: LayoutMap,
+): Tensor {
+  const tensor = makeTensor(dtype, shape);
+  const stored = storedShape(layout);
+  const count = stored.reduce((a, b) => a * b, 1);
+  const { data } = tensorOnBytes(
+    dtype,
+    [count],
+    packed.subarray(0, count * tensor.data.BYTES_PER_ELEMENT),
+  );
+  new PackedRows(layout, stored, shape).restore(data, tensor.data);
+  return tensor;
+}
+
 function storedShape(layout: LayoutMap): readonly number[] {
   const none = new Map<string, number>();
   return layout.shape.map((s) => evaluate(s, none));
@@ -182,16 +200,39 @@ class PackedRows {
 
   /** Writes all of `to`: every element that is stored, and zeros between them. */
   copy(from: Elements, to: Elements): void {
-    const outer = this.#outer;
-    const width = this.#offsets.length;
-    const at = new Array<number>(outer.length).fill(0);
-    for (let start = 0; start < to.length; start += width) {
+    this.#eachRow(to.length, (start, at) => {
       const place = this.#placeInside(at);
       if (place >= 0) this.#copyInside(from, place, to, start);
       else {
-        zeroRange(to, start, start + width);
+        zeroRange(to, start, start + this.#offsets.length);
         if (this.#locate(at)) this.#copyLocated(from, to, start);
       }
+    });
+  }
+
+  /** The other way: what is stored in `packed` to its places in `logical`. */
+  restore(packed: Elements, logical: Elements): void {
+    const steps = this.#steps;
+    const offsets = this.#offsets;
+    this.#eachRow(packed.length, (start, at) => {
+      const place = this.#placeInside(at);
+      if (place >= 0) {
+        for (let i = 0; i < steps.length; i++) logical[place + steps[i]!] = packed[start + i]!;
+      } else if (this.#locate(at)) {
+        for (let i = 0; i < offsets.length; i++) {
+          const offset = offsets[i]!;
+          if (offset >= 0) logical[offset] = packed[start + i]!;
+        }
+      }
+    });
+  }
+
+  /** Calls with the place of each stored row and its positions on the axes but the last. */
+  #eachRow(count: number, body: (start: number, at: readonly number[]) => void): void {
+    const outer = this.#outer;
+    const at = new Array<number>(outer.length).fill(0);
+    for (let start = 0; start < count; start += this.#offsets.length) {
+      body(start, at);
       for (let axis = outer.length - 1; axis >= 0; axis--) {
         at[axis] = at[axis]! + 1;
         if (at[axis]! < outer[axis]!) break;

@@ -88,6 +88,9 @@ export const costlyHalves = "costly.f16";
 /** But widening a vector of weights as it is loaded takes less than reading twice its bytes. */
 export const halfFactors = "factors.f16";
 
+/** Arithmetic may count subnormal numbers as zeros (FTZ, DAZ): stored ones may stay what they are. */
+export const flushesSubnormals = "flush.subnormals";
+
 export interface Target {
   readonly name: string;
   readonly summary: string;

@@ -12,7 +12,7 @@ import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import type { Model } from "../../graph/graph.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { writeAtomically, writePartsAtomically } from "../../runtime/files/files.ts";
-import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { type ModelSource, readModelFile } from "../../runtime/files/model-source.ts";
 import { baseName, samePath } from "../../runtime/files/paths.ts";
 import { tensorBytes } from "../../semantics/tensor.ts";
@@ -102,7 +102,7 @@ function readGraph(source: ModelSource, args: ExportArgs): Result<NamedModel> {
       }),
     );
   }
-  const container = openContainer(source.bytes, hashBytes);
+  const container = openContainer(source.bytes, checksums);
   if (!container.ok) return container;
   const artifact = readContainer(container.value, { choose: () => [] });
   if (!artifact.ok) return artifact;

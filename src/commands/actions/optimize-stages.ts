@@ -8,7 +8,7 @@ import { type StageContent, writeStagedArtifact } from "../../artifact/write-art
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
-import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { attempt, type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
@@ -167,8 +167,8 @@ function writeStages(
     return { part, ...(program && { program }) };
   });
   const meta = { producer: version, seed: args.seed ?? 0, ...portNames(imported, graph) };
-  const bytes = writeStagedArtifact({ meta, graph, weights, stages: contents }, hashBytes);
-  const container = openContainer(bytes, hashBytes);
+  const bytes = writeStagedArtifact({ meta, graph, weights, stages: contents }, checksums);
+  const container = openContainer(bytes, checksums);
   if (!container.ok) return container;
   const parts = attempt(() => stageContainers(container.value));
   if (!parts.ok) return parts;

@@ -54,20 +54,27 @@ export function keepModel(store: KeptFiles, container: Container, made: MadeMode
   const kept: KeptModel = {
     outline: outlineOf(program),
     code,
-    weights: weightsOf(artifact, program),
+    weights: weightsOf(container, artifact, program),
     ports: describePorts(artifact.graph, artifact.meta),
   };
   store.write(keyOf(container, target), encodeKept(kept));
 }
 
-/** Elements of a weight by the name of its buffer's source. */
-export function readerOfKept(kept: KeptModel, container: Container): (name: string) => Tensor {
+/**
+ * Elements of a weight by the name of its buffer's source.
+ * @param elsewhere for one that stands in another program's arena alone
+ */
+export function readerOfKept(
+  kept: KeptModel,
+  { tensors, contents }: Container,
+  elsewhere: (name: string) => Tensor,
+): (name: string) => Tensor {
   return (name) => {
     const weight = kept.weights.get(name);
     invariant(weight, () => `no weight ${name}`);
     if (weight.kind === "inline") return weight.tensor;
     const { dtype, shape, tensor } = weight;
-    return tensorOnBytes(dtype, shape, container.tensors.get(tensor)!.bytes);
+    return tensors.has(tensor) ? tensorOnBytes(dtype, shape, contents(tensor)) : elsewhere(name);
   };
 }
 
@@ -76,10 +83,13 @@ function keyOf({ fingerprint }: Container, target: Target): string {
   return hashBytes(new TextEncoder().encode(parts.join("\n")));
 }
 
+/** Empty where the artifact has them as the program reads them. */
 function weightsOf(
+  { tensors }: Container,
   { graph, meta }: ArtifactContent,
   program: Program,
 ): ReadonlyMap<string, KeptWeight> {
+  if (tensors.has(tensorNames.arena(program.target))) return new Map();
   const known = new Map(graph.weights.map((w) => [graph.values[w.value]!.name, w]));
   const views = new Map(
     meta.views.map((v): [string, ArtifactMeta["views"][number]] => [v.name, v]),

@@ -1,11 +1,12 @@
 /** `load`: a path or bytes, of an artifact or an ONNX model, to a model that runs. */
+import { looksLikeArtifact } from "../../artifact/artifact.ts";
 import {
   parseShapeOverride,
   type ShapeOverride,
 } from "../../frontend/onnx/import/shape-override.ts";
 import type { CudaWish } from "../../runtime/cuda/features.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
-import { readModelFile } from "../../runtime/files/model-source.ts";
+import { type ModelSource, openModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { carryStates } from "./carried-states.ts";
@@ -92,8 +93,8 @@ export function tryLoad(
       }),
     );
   }
-  const bytes: Result<ModelBytes> =
-    typeof source === "string" ? readModelFile(source) : ok({ bytes: source });
+  const bytes: Result<ModelBytes & Pick<ModelSource, "release">> =
+    typeof source === "string" ? openModelFile(source, looksLikeArtifact) : ok({ bytes: source });
   if (!bytes.ok) return bytes;
   const shapes = parseShapes(options.shapes ?? {});
   if (!shapes.ok) return shapes;
@@ -115,8 +116,13 @@ export function tryLoad(
   const count = threads ?? threadsHere().threads;
   const whole = { ...open, threads: count, limits: limits.value };
   const started = startAny(bytes.value, whole, open);
-  if (!started.ok) return started;
-  return ok(new LoadedModel(started.value.face, started.value.session), started.warnings);
+  const { release } = bytes.value;
+  if (!started.ok) {
+    release?.();
+    return started;
+  }
+  const { face, session } = started.value;
+  return ok(new LoadedModel(face, session, release), started.warnings);
 }
 
 /**

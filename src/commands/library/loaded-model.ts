@@ -45,6 +45,7 @@ export class LoadedModel {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   readonly #session: RunningModel;
+  readonly #release: (() => void) | undefined;
   /** The model's names to the graph's and back. */
   readonly #valueOf: ReadonlyMap<string, string>;
   readonly #nameOf: ReadonlyMap<string, string>;
@@ -52,8 +53,10 @@ export class LoadedModel {
   #queue: Promise<unknown> = Promise.resolve();
   #disposed = false;
 
-  constructor({ start: { meta }, ports }: ModelFace, session: RunningModel) {
+  /** @param release what the session stands on, given back after it */
+  constructor({ start: { meta }, ports }: ModelFace, session: RunningModel, release?: () => void) {
     this.#session = session;
+    this.#release = release;
     this.#valueOf = new Map(meta.inputs.map((p) => [p.name, p.value]));
     this.#nameOf = new Map(meta.outputs.map((p) => [p.value, p.name]));
     this.inputs = ports.inputs;
@@ -129,6 +132,7 @@ export class LoadedModel {
     this.#disposed = true;
     await this.#queue;
     await this.#session.dispose();
+    this.#release?.();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -8,9 +8,10 @@ import {
   type ArtifactMeta,
   looksLikeArtifact,
   type TargetCode,
+  tensorNames,
 } from "../../artifact/artifact.ts";
-import { type Container, openContainer } from "../../artifact/container.ts";
-import { readContainer } from "../../artifact/read-artifact.ts";
+import { type Container, isWeights, openContainer, take } from "../../artifact/container.ts";
+import { readArena, readContainer } from "../../artifact/read-artifact.ts";
 import { readerOfWeights } from "../../artifact/weights.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel, type ScheduledRegions } from "../../compile.ts";
@@ -26,13 +27,20 @@ import {
 } from "../../runtime/create-session.ts";
 import { type CudaWish, probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
-import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
 import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import {
+  attempt,
+  type Diagnostic,
+  diagnostic,
+  fail,
+  ok,
+  type Result,
+} from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Allowance } from "../../target/allowing.ts";
 import { targets } from "../../target/index.ts";
@@ -104,19 +112,21 @@ interface Startable {
   readonly weight: (name: string) => Tensor;
   readonly code?: EmittedCode;
   readonly whole?: () => Program;
+  /** The program's weights as it reads them, where the artifact has them so. */
+  readonly arena?: Uint8Array;
   /** Called with the code that was emitted. */
   readonly onEmitted?: (code: EmittedCode) => void;
 }
 
 export function openModel(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
-  return isArtifact(source) ? openArtifact(source.bytes, options) : compileOnnx(source, options);
+  return isArtifact(source) ? openArtifact(source, options) : compileOnnx(source, options);
 }
 
 export function isArtifact({ bytes, path }: ModelBytes): boolean {
   return looksLikeArtifact(bytes) || path?.endsWith(".wt") === true;
 }
 
-function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel> {
+function openArtifact(source: ModelBytes, options: OpenOptions): Result<OpenModel> {
   const [shape] = Object.keys(options.shapes);
   if (shape !== undefined) return fail(fixedBefore("shapes", `--shape ${shape}`));
   const [state] = Object.keys(options.states ?? {});
@@ -130,7 +140,7 @@ function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<OpenModel
   if (rewrite !== "off") return fail(fixedBefore("operations", `--rewrite ${rewrite}`));
   const [allowed] = options.allow ?? [];
   if (allowed) return fail(fixedBefore("schedules", `--allow ${allowed}`));
-  const container = openContainer(bytes, hashBytes);
+  const container = openContainer(source.bytes, checksums, { later: true });
   if (!container.ok) return container;
   if (container.value.meta.stages) return fail(inStages());
   const chosen = chooseTarget(container.value, options.target);
@@ -151,7 +161,18 @@ export function openContained(
   store: KeptFiles | undefined,
 ): Result<OpenModel> {
   const kept = store && findKept(store, container, target);
-  return kept ? ok(openKept(container, target, kept)) : openWhole(container, target, store);
+  return attempt(() => {
+    checkNeeded(container, target);
+    if (kept) return openKept(container, target, kept);
+    return take(openWhole(container, target, store));
+  });
+}
+
+/** What a program's weights are read from: its arena, or the weights of the graph wherever they stand. */
+function checkNeeded({ tensors, contents }: Container, target: Target): void {
+  const arena = tensorNames.arena(target.name);
+  if (tensors.has(arena)) contents(arena);
+  else for (const name of tensors.keys()) if (isWeights(name)) contents(name);
 }
 
 /** The answer of what wants one program; `load` and `run` start its stages instead. */
@@ -172,7 +193,8 @@ function openWhole(
   const artifact = read.value;
   const code = artifact.targets.get(target.name)!;
   const { program } = code;
-  const start = startable(artifact, program);
+  const arena = artifact.arenas?.get(target.name);
+  const start = { ...startable(artifact, program), ...(arena && { arena }) };
   return ok({
     artifact,
     target,
@@ -198,6 +220,7 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
     read = again.value;
     return read;
   };
+  const arena = readArena(container, target.name, kept.outline);
   return {
     get artifact() {
       return whole();
@@ -210,8 +233,11 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
     start: {
       meta: container.meta,
       program: kept.outline,
-      weight: readerOfKept(kept, container),
+      weight: readerOfKept(kept, container, (name) =>
+        readerOfWeights(whole(), container.meta.views)(name),
+      ),
       code: kept.code,
+      ...(arena && { arena }),
       whole: () => whole().targets.get(target.name)!.program,
     },
   };
@@ -442,10 +468,10 @@ export function startSession(
 ): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
   if (!isGpu && !runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
-  const { meta, program, weight, whole } = start;
+  const { meta, program, weight, whole, arena } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
   const title = (name: string) => titles.get(name) ?? name;
-  const options = { threads, weight, title, ...(pool && { pool }) };
+  const options = { threads, weight, title, ...(pool && { pool }), ...(arena && { arena }) };
   // A GPU's driver keeps what it assembled itself.
   if (isGpu) return createSession(program, target, { ...options, ...(gpu && { gpu }) });
   const emitted = start.code ? ok(start.code) : emitHere(program, target);

@@ -2,7 +2,7 @@
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import { openContainer } from "../../artifact/container.ts";
 import { readStages } from "../../artifact/read-stages.ts";
-import { hashBytes } from "../../runtime/files/hash-bytes.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import { chooseTarget, type OpenOptions, openContained, storeOf } from "./open-model.ts";
 import type { OpenStage, OpenStages } from "./stages.ts";
@@ -16,7 +16,7 @@ export function openStagedArtifact(
   bytes: Uint8Array,
   options: Pick<OpenOptions, "target" | "kept">,
 ): Result<StagedArtifact> {
-  const container = openContainer(bytes, hashBytes);
+  const container = openContainer(bytes, checksums);
   if (!container.ok) return container;
   const read = readStages(container.value);
   if (!read.ok) return read;

@@ -34,6 +34,8 @@ export interface Safetensor {
   readonly shape: readonly number[];
   /** A view of the file. */
   readonly bytes: Uint8Array;
+  /** Of a tensor to write: begin at a multiple of this many bytes, a multiple of safetensorAlignment. */
+  readonly alignment?: number;
 }
 
 /** Every data range of a written file starts at a multiple of this many bytes from its beginning. */
@@ -149,14 +151,15 @@ export function writeSafetensors(tensors: ReadonlyMap<string, Safetensor>): Uint
     parts.push({ at: next, bytes });
     next += bytes.length;
   };
+  const alignments = names.map((name) => tensors.get(name)!.alignment ?? safetensorAlignment);
   names.forEach((name, i) => {
     put(name, tensors.get(name)!);
-    const gap = aligned(next) - next;
+    const gap = aligned(next, alignments[i + 1]) - next;
     const pad = { type: "U8", shape: [gap], bytes: new Uint8Array(gap) } as const;
     if (gap > 0) put(`${padPrefix}${String(i).padStart(6, "0")}`, pad);
   });
   const text = new TextEncoder().encode(JSON.stringify(header));
-  const dataAt = aligned(8 + text.length);
+  const dataAt = aligned(8 + text.length, Math.max(safetensorAlignment, ...alignments));
   const file = new Uint8Array(dataAt + next).fill(0x20, 8, dataAt);
   new DataView(file.buffer).setBigUint64(0, BigInt(dataAt - 8), true);
   file.set(text, 8);
@@ -164,6 +167,6 @@ export function writeSafetensors(tensors: ReadonlyMap<string, Safetensor>): Uint
   return file;
 }
 
-function aligned(bytes: number): number {
-  return Math.ceil(bytes / safetensorAlignment) * safetensorAlignment;
+function aligned(bytes: number, alignment: number = safetensorAlignment): number {
+  return Math.ceil(bytes / alignment) * alignment;
 }

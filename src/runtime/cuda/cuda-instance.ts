@@ -6,6 +6,7 @@
 import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import type { PtxKernel, PtxModule, PtxParameter } from "../../emit/ptx/ptx-module.ts";
 import type { Program, Task } from "../../program/program.ts";
+import { memoryBytes } from "../../program/storage-sizes.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import {
@@ -19,7 +20,6 @@ import {
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
-import { memoryBytes } from "../storage-sizes.ts";
 import type { CudaDevice } from "./device.ts";
 import { guardCuda } from "./driver.ts";
 import { allocateHost, type HostMemory } from "./host-memory.ts";

@@ -4,12 +4,12 @@
  * stand in its graph; all else is transferred when it is asked for.
  */
 import type { Buffer, Placement, Program } from "../../program/program.ts";
+import { arenaSizes, capacityBytes } from "../../program/storage-sizes.ts";
 import { storageBytes } from "../../semantics/dtype.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import { DiagnosticError, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { BufferMemory } from "../buffer-memory.ts";
-import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import type { CudaDevice, CudaMemory } from "./device.ts";
 import { allocateHost, type HostMemory } from "./host-memory.ts";
 

@@ -68,9 +68,12 @@ interface Native {
   async(argument: bigint, done: (error: Error | null) => void): void;
 }
 
-const [readWrite, readExecute, noAccess] = [3, 5, 0];
+const [readOnly, readWrite, readExecute, noAccess] = [1, 3, 5, 0];
+/** MAP_PRIVATE, and MAP_FIXED: where we say. */
+const [privateFile, fixedPlace] = [0x02, 0x10];
 const privateAnonymous = { linux: 0x22, other: 0x1002 } as const;
 /** The page that a whole entry of the second level of Linux's tables maps, and the advice to use it. */
+const pageBytes = 4096;
 const hugePageBytes = 2 ** 21;
 const adviseHuge = 14;
 
@@ -87,28 +90,42 @@ function posixSystem(koffi: Koffi, kind: "linux" | "other"): NativeSystem {
     "int pthread_create(void *thread, void *attr, void *start, void *argument)",
   );
   const join = c.func("int pthread_join(uintptr_t thread, void *result)");
-  const mapped = (bytes: number): bigint | undefined => {
-    const at = mmap(null, bytes, readWrite, privateAnonymous[kind], -1, 0) as bigint | null;
-    return at === null || BigInt.asIntN(64, at) === -1n ? undefined : at;
-  };
+  const accepted = (at: unknown): bigint | undefined =>
+    at === null || BigInt.asIntN(64, at as bigint) === -1n ? undefined : (at as bigint);
+  const mapped = (bytes: number): bigint | undefined =>
+    accepted(mmap(null, bytes, readWrite, privateAnonymous[kind], -1, 0));
   const madvise = kind === "linux" && c.func("int madvise(void *at, size_t n, int advice)");
+  /** At a multiple of the size of huge pages: what lies before the first and behind the last goes. */
+  const mappedHuge = (bytes: number): bigint | undefined => {
+    const found = mapped(bytes + hugePageBytes);
+    if (found === undefined) return undefined;
+    const at =
+      BigInt(hugePageBytes) * ((found + BigInt(hugePageBytes - 1)) / BigInt(hugePageBytes));
+    const before = Number(at - found);
+    if (before > 0) munmap(found, before);
+    if (before < hugePageBytes) munmap(at + BigInt(bytes), hugePageBytes - before);
+    return at;
+  };
   return {
     ...common(koffi),
     kind,
-    pageBytes: 4096,
+    pageBytes,
     map(bytes) {
       if (!madvise || bytes < hugePageBytes) return mapped(bytes);
-      const found = mapped(bytes + hugePageBytes);
-      if (found === undefined) return mapped(bytes);
-      // Huge pages begin at multiples of their size: what lies before the first and behind the last goes.
-      const at =
-        BigInt(hugePageBytes) * ((found + BigInt(hugePageBytes - 1)) / BigInt(hugePageBytes));
-      const before = Number(at - found);
-      if (before > 0) munmap(found, before);
-      if (before < hugePageBytes) munmap(at + BigInt(bytes), hugePageBytes - before);
+      const at = mappedHuge(bytes);
+      if (at === undefined) return mapped(bytes);
       // Without them the pages are small, which is slower and nothing else.
       madvise(at, bytes, adviseHuge);
       return at;
+    },
+    mapFile(file, bytes) {
+      // The system's copy of a file has huge pages too, at multiples of their size in the file.
+      const whole = Math.ceil(bytes / pageBytes) * pageBytes;
+      const at = madvise && whole >= hugePageBytes ? mappedHuge(whole) : undefined;
+      const flags = privateFile | (at === undefined ? 0 : fixedPlace);
+      const found = accepted(mmap(at ?? null, bytes, readOnly, flags, file, 0));
+      if (found === undefined && at !== undefined) munmap(at, whole);
+      return found;
     },
     unmap: (address, bytes) => void munmap(address, bytes),
     seal: (address, bytes) => mprotect(address, bytes, readExecute) === 0,

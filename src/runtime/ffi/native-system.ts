@@ -17,6 +17,11 @@ export interface NativeSystem {
   readonly pageBytes: number;
   /** Zeroed pages for reading and writing; undefined: refused. */
   map(bytes: number): bigint | undefined;
+  /**
+   * The pages of an open file, for reading; undefined: refused. They outlive the file's number, and are given
+   * back like others. Absent: a system that this is not written for.
+   */
+  readonly mapFile?: (file: number, bytes: number) => bigint | undefined;
   unmap(address: bigint, bytes: number): void;
   /** Makes pages executable and no longer writable; false: the host forbids it. */
   seal(address: bigint, bytes: number): boolean;

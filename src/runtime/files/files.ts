@@ -22,7 +22,8 @@ import { describeCode, systemCode } from "./system-error.ts";
 /** All bytes of a file. */
 export function readBytes(path: string): Result<Uint8Array> {
   try {
-    return ok(new Uint8Array(readFileSync(path)));
+    const { buffer, byteOffset, length } = readFileSync(path);
+    return ok(new Uint8Array(buffer, byteOffset, length));
   } catch (error) {
     return cannotRead(path, describeCode(systemCode(error)));
   }

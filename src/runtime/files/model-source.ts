@@ -7,24 +7,43 @@ import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } fro
 import { dirname, join, sep } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { cannotRead, readBytes } from "./files.ts";
+import { mapFile } from "./mapped-file.ts";
 import { describeCode, systemCode } from "./system-error.ts";
 
 export interface ModelSource {
   readonly path: string;
   readonly bytes: Uint8Array;
+  /** Gives the pages of a mapped file back: nothing may read `bytes`, or what was made on them, after it. */
+  readonly release?: () => void;
   /** Exactly `length` bytes at `offset` of a file in the model's folder. */
   readonly readExternal: (location: string, offset: number, length: number) => Result<Uint8Array>;
 }
 
 export function readModelFile(path: string): Result<ModelSource> {
   const bytes = readBytes(path);
-  if (!bytes.ok) return bytes;
+  return bytes.ok ? ok(sourceOf(path, bytes.value)) : bytes;
+}
+
+/** As `readModelFile`, of a file that `isMapped` by its first bytes: mapped where the system does that. */
+export function openModelFile(
+  path: string,
+  isMapped: (first: Uint8Array) => boolean,
+): Result<ModelSource> {
+  const mapped = mapFile(path);
+  if (!mapped) return readModelFile(path);
+  const { bytes, release } = mapped;
+  if (isMapped(bytes)) return ok({ ...sourceOf(path, bytes), release });
+  release();
+  return readModelFile(path);
+}
+
+function sourceOf(path: string, bytes: Uint8Array): ModelSource {
   const folder = realpathSync(dirname(path));
-  return ok({
+  return {
     path,
-    bytes: bytes.value,
+    bytes,
     readExternal: (location, offset, length) => readWithin(folder, location, offset, length),
-  });
+  };
 }
 
 function readWithin(

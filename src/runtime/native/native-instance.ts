@@ -16,6 +16,7 @@ import { emitX64, type X64Program } from "../../emit/x64/emit-program.ts";
 import { arenas } from "../../emit/x64/program-layout.ts";
 import { type Arena, arenaVariable, bufferVariable } from "../../program/addresses.ts";
 import type { Buffer, Program, Task } from "../../program/program.ts";
+import { arenaSizes, capacityBytes } from "../../program/storage-sizes.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import {
   type Diagnostic,
@@ -30,8 +31,8 @@ import type { Target } from "../../target/target.ts";
 import { memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import { openProcessors } from "../ffi/processors.ts";
+import { mappedAddress } from "../files/mapped-file.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
-import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { ThreadChoices } from "../thread-choice.ts";
 import { ThreadPlaces } from "../thread-places.ts";
 import { noExecution } from "./cpuid.ts";
@@ -58,6 +59,8 @@ export interface NativeOptions {
   readonly code?: NativeCode;
   /** The program with its kernels' bodies, where `program` is but its outline: for steps. */
   readonly whole?: () => Program;
+  /** The program's weights: used where they lie if that is a mapped file, else copied. */
+  readonly arena?: Uint8Array;
 }
 
 /** Polls before a thread sleeps: some tens of microseconds. */
@@ -133,6 +136,7 @@ export class NativeInstance implements ProgramInstance {
   readonly memory = memoryOfViews((name) => this.bytes(name));
   /** FTZ and DAZ are set while it runs. */
   readonly countsSubnormalsAsZero = true;
+  readonly hasWeights: boolean;
   readonly #parts: InstanceParts;
   readonly #buffers: ReadonlyMap<string, Buffer>;
   readonly #bases: ReadonlyMap<string, bigint>;
@@ -160,7 +164,11 @@ export class NativeInstance implements ProgramInstance {
     this.#shared = new Int32Array(system.view(shared, sharedBlock.bytes));
     const place = (bytes: number): bigint =>
       options.guards ? memory.mapGuarded(bytes) : memory.map(bytes);
-    this.#bases = placeBuffers(program, emitted, place);
+    const { arena } = options;
+    this.hasWeights = arena !== undefined;
+    const weights = arena && mappedWeights(program, arena);
+    this.#bases = placeBuffers(program, emitted, place, weights);
+    if (arena && weights === undefined) this.#fillWeights(arena);
     const { blockBytes, localBytes } = emitted.layout;
     // Pages of their own keep what different threads write apart.
     this.#blocks = Array.from({ length: threads }, () => memory.map(blockBytes));
@@ -169,6 +177,15 @@ export class NativeInstance implements ProgramInstance {
     this.#writeBlocks(shared, locals);
     this.#shared[sharedBlock.idleSpinLimit / 4] = this.#spins;
     this.#shared[sharedBlock.stallLimit / 4] = (stallMilliseconds * 1e6) / sleepNanoseconds;
+  }
+
+  #fillWeights(arena: Uint8Array): void {
+    const { system } = this.#parts.options;
+    const at = this.#bases.get(arenaVariable("weights"))!;
+    for (let done = 0; done < arena.length; done += viewLimit) {
+      const part = arena.subarray(done, done + viewLimit);
+      new Uint8Array(system.view(at + BigInt(done), part.length)).set(part);
+    }
   }
 
   /** Bytes mapped for code, weights and buffers. */
@@ -437,15 +454,33 @@ function load(memory: NativeMemory, code: NativeCode, system: NativeSystem): Loa
   };
 }
 
-/** Addresses of the arenas and of unplaced buffers by the names of their index variables. */
+/** What code expects of an arena's address: the begin of a cache line, the widest vector. */
+const arenaAlignment = 64n;
+
+/** Where a mapped file has the weights; undefined: in no such file, or not where code can read them. */
+function mappedWeights(program: Program, arena: Uint8Array): bigint | undefined {
+  invariant(
+    arena.length === arenaSizes(program).weights,
+    () => `${arena.length} bytes of weights, the program has ${arenaSizes(program).weights}`,
+  );
+  const at = mappedAddress(arena);
+  return at !== undefined && at % arenaAlignment === 0n ? at : undefined;
+}
+
+/**
+ * Addresses of the arenas and of unplaced buffers by the names of their index variables.
+ * @param weights where the weights are already
+ */
 function placeBuffers(
   program: Program,
   { layout }: NativeCode,
   place: (bytes: number) => bigint,
+  weights: bigint | undefined,
 ): Map<string, bigint> {
   const bases = new Map<string, bigint>();
   for (const [arena, bytes] of Object.entries(arenaSizes(program))) {
-    bases.set(arenaVariable(arena as Arena), place(Math.max(1, bytes)));
+    const isThere = arena === "weights" && weights !== undefined;
+    bases.set(arenaVariable(arena as Arena), isThere ? weights : place(Math.max(1, bytes)));
   }
   for (const b of program.buffers) {
     if (layout.buffers.has(b.name)) {

@@ -35,18 +35,20 @@ export function createWasmSession(
   program: Program,
   options: WasmSessionOptions,
 ): Result<ModelSession> {
-  const { features, code, whole } = options;
+  const { features, code, whole, arena } = options;
   const pool = options.pool ?? startPool(options);
   const made = createWasmInstance(program, {
     relaxedFma: features.relaxedFma,
     ...(pool && { pool }),
     ...(code && { code }),
     ...(whole && { whole }),
+    ...(arena && { arena }),
   });
   if (!made.ok) return made;
   const wasm = made.value;
   const instance: ProgramInstance = {
     memory: memoryOfViews((name) => wasm.bytes(name)),
+    hasWeights: arena !== undefined,
     bind: (parameters) => wasm.bind(parameters),
     runSync: (parameters) => wasm.runSync(parameters),
     run: (parameters, signal) => wasm.run(parameters, signal),

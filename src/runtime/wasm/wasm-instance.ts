@@ -13,10 +13,10 @@ import {
 } from "../../emit/wasm/emit-program.ts";
 import { type Arena, arenaVariable, baseOf, bufferVariable } from "../../program/addresses.ts";
 import type { Buffer, Program } from "../../program/program.ts";
+import { arenaSizes, capacityBytes } from "../../program/storage-sizes.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
-import { arenaSizes, capacityBytes } from "../storage-sizes.ts";
 import { ThreadChoices } from "../thread-choice.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
@@ -42,6 +42,8 @@ export interface WasmInstanceOptions {
   readonly code?: WasmCode;
   /** The program with its kernels' bodies, where `program` is but its outline: for steps. */
   readonly whole?: () => Program;
+  /** The program's weights, copied into their place. */
+  readonly arena?: Uint8Array;
   /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
   readonly pool?: WorkerPool;
 }
@@ -55,13 +57,14 @@ export function createWasmInstance(
   program: Program,
   options: WasmInstanceOptions,
 ): Result<WasmInstance> {
-  const { pool, relaxedFma, code, whole = () => program } = options;
+  const { pool, relaxedFma, code, arena, whole = () => program } = options;
   const emit = { relaxedFma, sharedMemory: pool !== undefined };
   const emitted = code ? ok(code) : emitWasmCode(program, emit);
   if (!emitted.ok) return emitted;
   const plan = planAddresses(program, emitted.value, pool?.threads ?? 1);
   const memory = allocateMemory(plan.bytes, pool !== undefined);
   if (!memory.ok) return memory;
+  if (arena) new Uint8Array(memory.value.buffer, plan.arenas.weights).set(arena);
   const module = new WebAssembly.Module(emitted.value.bytes);
   const { checks, isDealt } = emitted.value;
   const ready = { module, memory: memory.value, entry: entryName, checks, isDealt };

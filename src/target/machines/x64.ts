@@ -7,7 +7,14 @@
  * (a figure may move by a factor of four). The named target stays one kind of core, so that its artifacts are the
  * same bytes wherever they are made. x86-64-v3 and -v4 are the levels for planning.
  */
-import { byteProducts, costlyHalves, halfFactors, halfLanes, type Target } from "../target.ts";
+import {
+  byteProducts,
+  costlyHalves,
+  flushesSubnormals,
+  halfFactors,
+  halfLanes,
+  type Target,
+} from "../target.ts";
 
 const measuredAvx2 = "read loops and multiply-adds on one 3.4 GHz Zen 3 core (2026)";
 /** Those that `npx tsx bench/correlation/fit-rates.ts` finds to rank schedules best. */
@@ -27,6 +34,7 @@ const avx512: Target = {
   emitter: "x64",
   capabilities: new Set([
     ...["avx512", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves, halfFactors],
+    flushesSubnormals,
     ...[byteProducts, "vpdpwssd.i32x16"],
     ...multiplyAdds([4, 8, 16]),
   ]),
@@ -118,6 +126,7 @@ const avx2: Target = {
   summary: "x86-64 machine code, AVX2, FMA, F16C, BMI2",
   capabilities: new Set([
     ...["avx2", "fma", "threads", "fma.f32", "fma.f64", halfLanes, costlyHalves, halfFactors],
+    flushesSubnormals,
     ...[byteProducts, "vpdpwssd.i32x8"],
     ...multiplyAdds([4, 8]),
   ]),

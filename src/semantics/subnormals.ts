@@ -3,7 +3,7 @@
  * and a processor takes as long for arithmetic on one as on a hundred others; machine code for CPUs counts
  * them as zero while it runs (FTZ, DAZ), WebAssembly has no such mode.
  */
-import type { Tensor } from "../semantics/tensor.ts";
+import type { Tensor } from "./tensor.ts";
 
 const exponentBits = 0x7f80_0000;
 const fractionBits = 0x007f_ffff;

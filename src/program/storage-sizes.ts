@@ -1,15 +1,18 @@
 /** Bytes that a program's buffers and arenas need at the parameters' upper ends. */
-import type { Buffer, Placement, Program } from "../program/program.ts";
-import { threadCountName } from "../program/program.ts";
+
 import { storageBytes } from "../semantics/dtype.ts";
 import { rangeOf } from "../semantics/index-range.ts";
+import type { Buffer, Placement, Program } from "./program.ts";
+import { threadCountName } from "./program.ts";
 
-function rangesOf(program: Program): Map<string, { min: number; max: number }> {
+type Parameters = Pick<Program, "parameters">;
+
+function rangesOf(program: Parameters): Map<string, { min: number; max: number }> {
   const named = program.parameters.filter((p) => p.name !== threadCountName);
   return new Map(named.map((p) => [p.name, { min: p.min, max: p.max }]));
 }
 
-export function capacityBytes(program: Program, buffer: Buffer): number {
+export function capacityBytes(program: Parameters, buffer: Buffer): number {
   const ranges = rangesOf(program);
   const extents = buffer.capacity ?? buffer.shape;
   const elements = extents.reduce((n, e) => n * Math.max(0, rangeOf(e, ranges).max), buffer.lanes);
