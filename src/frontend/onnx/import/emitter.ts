@@ -278,7 +278,7 @@ export class Emitter {
     if (this.#outer) return this.#outer.materializeSymbol(name, origin);
     return reject("ONX013", `the extent ${name} is needed as a number, but no value has it`, {
       at: origin.at,
-      help: "fix the dimension with a shape override",
+      help: "fix the dimension (--shape)",
     });
   }
 }

@@ -367,6 +367,23 @@ describe("diagnostics of the importer", () => {
     expect(newer.ok && newer.warnings.map((d) => d.code)).toEqual(["ONX012"]);
   });
 
+  it("names the option that gives a value which decides the structure", () => {
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [
+        { name: "x", dtype: "f32", shape: [4] },
+        { name: "parts", dtype: "i64", shape: [2] },
+      ],
+      outputs: ["y"],
+      weights: {},
+      nodes: [{ op: "Split", inputs: ["x", "parts"], outputs: ["y", "z"] }],
+    });
+    const result = importOnnx(bytes);
+    expect(result.ok ? [] : result.diagnostics).toMatchObject([
+      { code: "ONX013", help: expect.stringContaining("--value") },
+    ]);
+  });
+
   it("refuses shapes that depend on data with ONX013", () => {
     const inputs: ValueSpec[] = [x, { name: "s", dtype: "i64", shape: [2] }];
     const nodes: NodeSpec[] = [{ op: "Reshape", inputs: ["x", "s"], outputs: ["y"] }];

@@ -242,7 +242,7 @@ export class NodeView {
       constantValue(extent) ??
       reject("ONX013", `${what} is ${extent.key}, not a number`, {
         at: this.origin.at,
-        help: "fix the dimension with a shape override",
+        help: "fix the dimension (--shape)",
       })
     );
   }
@@ -275,7 +275,7 @@ export class NodeView {
     this.asks(index);
     return reject("ONX013", `operand ${index} (${what}) is ${found}, not a constant`, {
       at: this.origin.at,
-      help: "fix the value with an override, or export the model with a constant there",
+      help: "fix the inputs that decide it (--value), or export the model with a constant there",
     });
   }
 }
