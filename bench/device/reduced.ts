@@ -2,7 +2,8 @@
  * The suites' kernels at reduced sizes, each run once on random inputs with poisoned outputs: short enough
  * for compute-sanitizer. One family a process, because a tool that fails on an instruction takes the process
  * along: `compute-sanitizer --tool racecheck --error-exitcode 9 node reduced.mjs --family mma`. Without a
- * family it names them. Ends with `N passed, N failed`.
+ * family it names them. With `--interpret` behind the family the program interpreter runs it, on any machine.
+ * Ends with `N passed, N failed`.
  */
 import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
 import { type ProductCase, productText } from "../../campaign/ptx/product-programs.ts";
@@ -10,7 +11,8 @@ import { type RowsCase, rowsText } from "../../campaign/ptx/row-programs.ts";
 import { randomKernel } from "../../campaign/random-kernel.ts";
 import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
-import type { Program } from "../../src/program/program.ts";
+import { runProgram } from "../../src/interp/program.ts";
+import type { Buffer, Program } from "../../src/program/program.ts";
 import { parseProgram } from "../../src/program/program-parse.ts";
 import { capacityBytes } from "../../src/program/storage-sizes.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
@@ -50,6 +52,11 @@ function lengths(how: string, more: Pick<AttentionCase, "depth" | "causal">): ()
   return () => attentionText({ ...heads, ...more, lengths: true, how });
 }
 
+/** Tokens of three sequences behind each other. */
+function packed(how: string, depth: number): () => string {
+  return () => attentionText({ ...heads, causal: false, depth, packed: true, how });
+}
+
 function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
   return () => rowsText({ op, dtype, how, shape: [37, length] });
 }
@@ -87,6 +94,21 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     ),
   ],
   "wgmma parts": [product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2")],
+  // Of 25 tiles the first ones in whole rounds by single blocks, what is left by clusters: stored, gathered.
+  "wgmma shared last round": [
+    product("by wgmma tile (64, 64, 64) warps (4, 1) stages 3 swizzle 128 blocks 22 parts 2", {
+      left: [m, 256],
+      right: [n, 256],
+    }),
+    product(
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 group 2 results 1 blocks 18 parts 2",
+      { left: [m, 256], right: [n, 256], dtype: "f16" },
+    ),
+    product(
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 2 swizzle 128 results 1 blocks 12 parts 4",
+      { left: [m, 256], right: [n, 256] },
+    ),
+  ],
   "wgmma cluster": [
     product("by wgmma tile (64, 32, 64) warps (4, 1) stages 3 swizzle 128 group 2 cluster 2"),
     product(
@@ -131,6 +153,12 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     lengths("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),
     lengths("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
   ],
+  "attention sequences": [
+    packed("by mma tile (64, 32) warps 4 stages 2", 128),
+    packed("by mma tile (16, 64) warps 1 stages 2 parts 2", 64),
+    packed("by wgmma tile (64, 64) warps 4 stages 2", 64),
+    packed("by wgmma tile (128, 128) warps 8 stages 2 gathered", 128),
+  ],
   "attention wgmma": [
     attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: false }),
   ],
@@ -143,27 +171,52 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
 
 function runOnce(source: string | Program): void {
   const program = typeof source === "string" ? take(parseProgram(source)) : source;
+  const rng = new Rng(5);
+  const contents = new Map(
+    program.buffers.flatMap((b) => {
+      if (b.kind !== "input" && b.kind !== "weight") return [];
+      return [[b.name, randomBytes(b, capacityBytes(program, b), rng)] as const];
+    }),
+  );
+  if (process.argv.includes("--interpret")) interpret(program, contents);
+  else runOnDevice(program, contents);
+}
+
+type Contents = ReadonlyMap<string, Uint8Array>;
+
+function interpret(program: Program, contents: Contents): void {
+  const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
+  if (outcome.kind === "fault") throw new Error(`${outcome.fault.kind}: ${outcome.fault.message}`);
+}
+
+function runOnDevice(program: Program, contents: Contents): void {
   const features = take(probeCuda());
   const target = targets.get(program.target)!;
   const instance = take(createCudaInstance(program, target, { device: take(features.open()) }));
-  const rng = new Rng(5);
-  for (const b of program.buffers) {
-    if (b.kind === "output") instance.memory.fill(b.name, 0xff);
-    if (b.kind !== "input" && b.kind !== "weight") continue;
-    instance.memory.write(b.name, randomBytes(capacityBytes(program, b), b.dtype, rng));
-  }
+  for (const b of program.buffers) if (b.kind === "output") instance.memory.fill(b.name, 0xff);
+  for (const [name, bytes] of contents) instance.memory.write(name, bytes);
   take(instance.runSync({}));
   instance.dispose();
 }
 
-function randomBytes(count: number, dtype: keyof typeof dtypes, rng: Rng): Uint8Array {
+/** Where the sequences of packed tokens end. */
+const ends = [70, 71, 200];
+
+function numberOf(name: string, at: number, rng: Rng): number {
+  // The first column of a row's sequence, or the one behind its last.
+  if (name === "ends") return ends.find((end) => end > at)!;
+  if (name === "starts") return ends.findLast((end) => end <= at) ?? 0;
+  // Numbers of matrices: the first or the second.
+  return rng.integer(0, 1);
+}
+
+function randomBytes({ name, dtype }: Buffer, count: number, rng: Rng): Uint8Array {
   const bytes = new Uint8Array(count);
   const view = new DataView(bytes.buffer);
   const width = dtypes[dtype].bits / 8;
   const isFloat = dtypes[dtype].format !== undefined;
   for (let at = 0; at < count; at += width) {
-    // Numbers of matrices: the first or the second.
-    if (dtype === "i32") view.setInt32(at, rng.integer(0, 1), true);
+    if (dtype === "i32") view.setInt32(at, numberOf(name, at / width, rng), true);
     // Lengths of sequences: the last step is a part of one.
     if (dtype === "i64") view.setBigInt64(at, 141n, true);
     if (!isFloat) continue;
