@@ -7,6 +7,7 @@ import { attempt, DiagnosticError, type Result, reject } from "../support/diagno
 import { sha256 } from "../support/hash.ts";
 import {
   type ArtifactMeta,
+  briefMetaSchema,
   type Checksums,
   type HashBytes,
   metaSchema,
@@ -24,11 +25,13 @@ export interface Container {
   readonly fingerprint: string;
   /** Bytes of a tensor that is there, checked now where they were not before. */
   readonly contents: (name: string) => Uint8Array;
+  /** `meta` whose reports are checked too. */
+  readonly wholeMeta: () => ArtifactMeta;
 }
 
 const plainHashes: Checksums = { hash: sha256 };
 
-/** @param later weights are checked when they are asked for: most of a file is one of several copies of them */
+/** @param later weights and reports are checked when they are asked for: a run needs one form of the weights */
 export function openContainer(
   bytes: Uint8Array,
   checksums: Checksums = plainHashes,
@@ -39,7 +42,8 @@ export function openContainer(
     const tensors = take(readSafetensors(bytes));
     const seal = readText(tensors, tensorNames.seal);
     checkHash(tensors, tensorNames.meta, seal, hash);
-    const meta = readMeta(tensors);
+    const meta = readMeta(tensors, later ? briefMetaSchema : metaSchema);
+    const wholeMeta = (): ArtifactMeta => (later ? readMeta(tensors, metaSchema) : meta);
     const checked = new Set<string>();
     const contents = (name: string): Uint8Array => {
       if (!checked.has(name)) checkContents(name, tensors, meta, checksums);
@@ -53,7 +57,7 @@ export function openContainer(
     const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
     const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
     const names = targetNames(tensors);
-    const container = { meta, tensors, targetNames: names, fingerprint, contents };
+    const container = { meta, tensors, targetNames: names, fingerprint, contents, wholeMeta };
     return meta.stages ? { ...container, targetNames: targetsOfAll(container) } : container;
   });
 }
@@ -73,13 +77,13 @@ export function stageContainers({
   fingerprint,
 }: Omit<Container, "targetNames">): readonly StageContainer[] {
   const { stages = [], searches: _, checks: __, packed: ___, tags: ____, hashes, ...whole } = meta;
-  const own = stages.map(() => new Map<string, Safetensor>());
+  const tensorsOf = stages.map(() => new Map<string, Safetensor>());
   for (const [name, tensor] of tensors) {
     const [, number, rest] = /^stage\.(0|[1-9][0-9]*)\.(.+)$/.exec(name) ?? [];
-    if (number !== undefined) own[Number(number)]?.set(rest!, tensor);
+    if (number !== undefined) tensorsOf[Number(number)]?.set(rest!, tensor);
   }
   return stages.map((stage, i) => {
-    const inner = own[i]!;
+    const inner = tensorsOf[i]!;
     const part = readText(inner, tensorNames.part);
     inner.delete(tensorNames.part);
     // What else it has is no tensor that a reader knows (read-stages.ts).
@@ -99,13 +103,15 @@ export function stageContainers({
       inner.set(name, tensor);
       known[name] = hashes[name] ?? damaged(`${name} has no hash`);
     }
+    const own = { ...whole, ...described, hashes: known };
     const program = {
-      meta: { ...whole, ...described, hashes: known },
+      meta: own,
       tensors: inner,
       targetNames: targetNames(inner),
       fingerprint: `${fingerprint} ${prefix}`,
       // All of a model in stages was checked when it was opened.
       contents: (name: string) => inner.get(name)!.bytes,
+      wholeMeta: () => own,
     };
     return { part, program };
   });
@@ -140,9 +146,12 @@ export function take<T>(result: Result<T>): T {
   return result.value;
 }
 
-function readMeta(tensors: Tensors): ArtifactMeta {
-  const parsed = metaSchema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
-  if (parsed.success) return parsed.data;
+function readMeta(
+  tensors: Tensors,
+  schema: typeof metaSchema | typeof briefMetaSchema,
+): ArtifactMeta {
+  const parsed = schema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
+  if (parsed.success) return parsed.data as ArtifactMeta;
   const [issue] = parsed.error.issues;
   return damaged(`its meta is not valid: ${issue?.path.join(".")}: ${issue?.message}`);
 }

@@ -56,8 +56,9 @@ export function readArtifact(
 
 export function readContainer(container: Container, options: ReadOptions = {}): Result<Artifact> {
   const { choose = (names) => names, proved = false } = options;
-  const { meta, tensors, targetNames } = container;
+  const { tensors, targetNames } = container;
   return attempt(() => {
+    const meta = container.wholeMeta();
     const known = new Set<string>([tensorNames.meta, tensorNames.seal]);
     const text = (name: string): string => {
       known.add(name);
@@ -80,7 +81,7 @@ export function readContainer(container: Container, options: ReadOptions = {}): 
         if (!proved) checkValid(code.program);
       });
       targets.set(name, code);
-      const arena = readArena(container, name, code.program);
+      const arena = readArena(container, name, arenaSizes(code.program).weights);
       if (arena) arenas.set(name, arena);
     }
     const weights = readWeights(graph, container, known);
@@ -121,18 +122,17 @@ export function splitSchedules(text: string): string[] {
 }
 
 /**
- * The arena of a target's weights, checked, of the size that its program has; undefined: it is not stored.
- * @param program the program, or its outline
+ * The arena of a target's weights, checked; undefined: it is not stored.
+ * @param size bytes that its program has for it
  */
 export function readArena(
   { tensors, contents }: Pick<Container, "tensors" | "contents">,
   target: string,
-  program: Program,
+  size: number,
 ): Uint8Array | undefined {
   const name = tensorNames.arena(target);
   const found = tensors.get(name);
   if (!found) return undefined;
-  const size = arenaSizes(program).weights;
   if (found.type === "U8" && found.shape.length === 1 && found.bytes.length === size) {
     return contents(name);
   }
@@ -188,8 +188,11 @@ export function readWeights(
   };
 }
 
-/** Of a weight that stands in an arena alone: where it is looked for, and that it is there. */
-function readPacked(
+/**
+ * Of a weight that stands in an arena alone: where it is looked for, and that it is there.
+ * @param type what the graph calls the weight, and its type
+ */
+export function readPacked(
   key: string,
   { name, dtype, shape }: PackedTensor & { readonly name: string },
   container: Pick<Container, "tensors" | "contents" | "meta">,

@@ -33,8 +33,15 @@ export function runnableTargets(): RunnableTargets {
   return { names: [...native.value.targets, ...wasm], reasons: [] };
 }
 
+/** The same of machine code alone, empty where none runs: engines of WebAssembly are not asked. */
+export function nativeTargets(): readonly string[] {
+  const native = probeNativeFeatures();
+  return native.ok ? native.value.targets : [];
+}
+
 /** Whether programs of a target run on this machine, its GPU counted. */
 export function runsHere(target: Target): boolean {
+  if (target.emitter === "x64") return nativeTargets().includes(target.name);
   if (target.emitter !== "ptx") return runnableTargets().names.includes(target.name);
   const features = probeCuda();
   return features.ok && features.value.targets.includes(target.name);

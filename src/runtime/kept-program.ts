@@ -28,6 +28,8 @@ export interface KeptProgram<Ports> {
   readonly code: EmittedCode;
   /** By the name of the buffer's source. */
   readonly weights: ReadonlyMap<string, KeptWeight>;
+  /** Of the arena that the artifact has in place of weights; the outline then has no buffers of them. */
+  readonly arenaBytes?: number;
   /** The caller's own description of inputs and outputs: plain JSON. */
   readonly ports: Ports;
 }
@@ -35,6 +37,16 @@ export interface KeptProgram<Ports> {
 export function outlineOf(program: Program): Program {
   const kernels = program.kernels.map((k) => ({ ...k, buffers: [], counters: [], roles: [] }));
   return { ...program, kernels };
+}
+
+/** The buffers that are no weights, and no views of any. */
+export function withoutWeights(program: Program): Program {
+  const known = new Map(program.buffers.map((b) => [b.name, b]));
+  const isWeight = (name: string): boolean => {
+    const { kind, viewOf } = known.get(name)!;
+    return viewOf === undefined ? kind === "weight" : isWeight(viewOf);
+  };
+  return { ...program, buffers: program.buffers.filter((b) => !isWeight(b.name)) };
 }
 
 type Range = readonly [start: number, end: number];
@@ -51,6 +63,7 @@ interface Head<Ports> {
   readonly outline: string;
   readonly code: SpelledCode;
   readonly weights: readonly (readonly [string, SpelledWeight])[];
+  readonly arenaBytes?: number;
   readonly ports: Ports;
 }
 
@@ -86,6 +99,7 @@ export function encodeKept<Ports>(kept: KeptProgram<Ports>): Uint8Array {
     outline: printProgram(kept.outline),
     code: { ...rest, layout: spelled, at: add(bytes) } as SpelledCode,
     weights: [...kept.weights].map(([name, w]) => [name, spellWeight(w, add)]),
+    ...(kept.arenaBytes !== undefined && { arenaBytes: kept.arenaBytes }),
     ports: kept.ports,
   };
   const text = new TextEncoder().encode(JSON.stringify(head));
@@ -125,5 +139,7 @@ export function decodeKept<Ports>(file: Uint8Array): KeptProgram<Ports> {
     if (w.kind === "stored") return [name, w];
     return [name, { kind: "inline", tensor: tensorFromBytes(w.dtype, w.shape, blob(w.at)) }];
   });
-  return { outline: outline.value, code, weights: new Map(weights), ports: head.ports };
+  const { arenaBytes, ports } = head;
+  const found = { code, weights: new Map(weights), ports };
+  return { outline: outline.value, ...found, ...(arenaBytes !== undefined && { arenaBytes }) };
 }

@@ -1,5 +1,5 @@
 /** Parsing of index expressions: `2*N + floorDiv(W + 3, 4) - 1`, `min(a, b)`, parentheses. */
-import type { TextReader } from "../support/text-reader.ts";
+import type { TextReader, Token } from "../support/text-reader.ts";
 import * as index from "./index-expr.ts";
 
 const calls = {
@@ -22,6 +22,8 @@ const known = new WeakMap<TextReader, Map<string, index.IndexExpr>>();
 
 /** Reads one expression; rejects with TXT001 where the text is none. */
 export function readIndexExpr(reader: TextReader): index.IndexExpr {
+  // A number alone is half of them.
+  if (reader.peek().kind === "number" && endsExpression(reader.peek(1))) return readFactor(reader);
   const count = countTokens(reader);
   const spelled = reader.ahead(count);
   const met = known.get(reader) ?? new Map<string, index.IndexExpr>();
@@ -36,6 +38,10 @@ export function readIndexExpr(reader: TextReader): index.IndexExpr {
   const expr = index.withinExactIntegers(() => readSum(reader), tooLarge);
   if (reader.position === start + count) met.set(spelled, expr);
   return expr;
+}
+
+function endsExpression({ kind, text }: Token): boolean {
+  return kind === "punctuation" && (text === ")" || text === "]" || text === ",");
 }
 
 /** Tokens up to the first that cannot continue an expression: all that the grammar would take. */

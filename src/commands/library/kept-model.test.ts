@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { runnableTargets } from "../../runtime/create-session.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import { randomTensor } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
@@ -12,12 +14,18 @@ function memoryStore(): KeptFiles & { readonly files: Map<string, Uint8Array> } 
   return { files, read: (key) => files.get(key), write: (key, file) => void files.set(key, file) };
 }
 
-function artifactOf(onnx: Uint8Array, states: Record<string, string> = {}): Uint8Array {
+/** @param isPacked its weights are stored as the program reads them */
+function artifactOf(
+  onnx: Uint8Array,
+  states: Record<string, string> = {},
+  isPacked = false,
+): Uint8Array {
   const shapes = "s" in states ? {} : { M: { min: 1, max: 8 } };
   const options = { target: "auto", seed: 0, shapes, states };
   const made = openModel({ bytes: onnx }, options);
   if (!made.ok) throw new Error(made.diagnostics[0]!.message);
-  return writeArtifact(made.value.artifact);
+  const { artifact, target } = made.value;
+  return isPacked ? writeArtifact(artifact, checksums, target.name) : writeArtifact(artifact);
 }
 
 function open(bytes: Uint8Array, kept: KeptFiles | undefined): OpenModel {
@@ -34,12 +42,13 @@ function start(opened: OpenModel): LoadedModel {
 
 /** Columns on both sides of the size from which weights stand outside the graph's text. */
 const models = [
-  ["weights in the text", 40],
-  ["weights in the container", 64],
+  ["weights in the text", 40, false],
+  ["weights in the container", 64, false],
+  ["weights in the arena", 64, true],
 ] as const;
 
-describe.each(models)("an artifact that was loaded before: %s", (_, columns) => {
-  const bytes = artifactOf(sampleModel(columns));
+describe.each(models)("an artifact that was loaded before: %s", (_, columns, isPacked) => {
+  const bytes = artifactOf(sampleModel(columns), {}, isPacked);
   const feeds = { "x:0": randomTensor("f32", [3, 24], new Rng(2)) };
 
   it("runs without its texts, and equals the first load", async () => {
@@ -102,5 +111,26 @@ describe("what is kept", () => {
     }
     expect(results[1]).toEqual(results[0]);
     expect(results[0]![2]).not.toEqual(results[0]![1]);
+  });
+
+  it("finds weights in the arena of another target's program", async () => {
+    const [best] = runnableTargets().names;
+    const made = openModel(
+      { bytes: sampleModel(64) },
+      { target: best!, portable: true, seed: 0, shapes: { M: { min: 1, max: 8 } } },
+    );
+    if (!made.ok) throw new Error(made.diagnostics[0]!.message);
+    const bytes = writeArtifact(made.value.artifact, checksums, best);
+    const store = memoryStore();
+    const feeds = { "x:0": randomTensor("f32", [3, 24], new Rng(2)) };
+    const runs = [1, 2].map(() => {
+      const opened = openModel({ bytes }, { target: "wasm", shapes: {}, seed: 0, kept: store });
+      if (!opened.ok) throw new Error(opened.diagnostics[0]!.message);
+      return start(opened.value);
+    });
+    expect(store.files.size).toBe(1);
+    const [first, again] = runs.map((model) => model.run(feeds));
+    expect(again).toEqual(first);
+    await Promise.all(runs.map((model) => model.dispose()));
   });
 });

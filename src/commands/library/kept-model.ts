@@ -7,6 +7,8 @@
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import { tensorNames } from "../../artifact/artifact.ts";
 import type { Container } from "../../artifact/container.ts";
+import { baseName } from "../../artifact/packed-weights.ts";
+import { readPacked } from "../../artifact/read-artifact.ts";
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import type { Program } from "../../program/program.ts";
 import { describeHost, type EmittedCode } from "../../runtime/emit-here.ts";
@@ -18,6 +20,7 @@ import {
   type KeptProgram,
   type KeptWeight,
   outlineOf,
+  withoutWeights,
 } from "../../runtime/kept-program.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { type Tensor, tensorOnBytes } from "../../semantics/tensor.ts";
@@ -51,30 +54,30 @@ export interface MadeModel {
 
 export function keepModel(store: KeptFiles, container: Container, made: MadeModel): void {
   const { artifact, program, target, code } = made;
+  const arena = container.tensors.get(tensorNames.arena(target.name));
+  const outline = outlineOf(program);
   const kept: KeptModel = {
-    outline: outlineOf(program),
+    outline: arena ? withoutWeights(outline) : outline,
     code,
-    weights: weightsOf(container, artifact, program),
+    ...(arena && { arenaBytes: arena.bytes.length }),
+    weights: arena ? new Map() : weightsOf(artifact, program),
     ports: describePorts(artifact.graph, artifact.meta),
   };
   store.write(keyOf(container, target), encodeKept(kept));
 }
 
-/**
- * Elements of a weight by the name of its buffer's source.
- * @param elsewhere for one that stands in another program's arena alone
- */
-export function readerOfKept(
-  kept: KeptModel,
-  { tensors, contents }: Container,
-  elsewhere: (name: string) => Tensor,
-): (name: string) => Tensor {
+/** Elements of a weight by the name of its buffer's source. */
+export function readerOfKept(kept: KeptModel, container: Container): (name: string) => Tensor {
+  const { tensors, contents, meta } = container;
+  const bases = new Map(meta.views.map((v) => [v.name, v.of]));
   return (name) => {
     const weight = kept.weights.get(name);
     invariant(weight, () => `no weight ${name}`);
     if (weight.kind === "inline") return weight.tensor;
     const { dtype, shape, tensor } = weight;
-    return tensors.has(tensor) ? tensorOnBytes(dtype, shape, contents(tensor)) : elsewhere(name);
+    if (tensors.has(tensor)) return tensorOnBytes(dtype, shape, contents(tensor));
+    const key = tensor.slice(tensorNames.weight("").length);
+    return readPacked(key, { name: baseName(name, bases), dtype, shape }, container)();
   };
 }
 
@@ -83,13 +86,10 @@ function keyOf({ fingerprint }: Container, target: Target): string {
   return hashBytes(new TextEncoder().encode(parts.join("\n")));
 }
 
-/** Empty where the artifact has them as the program reads them. */
 function weightsOf(
-  { tensors }: Container,
   { graph, meta }: ArtifactContent,
   program: Program,
 ): ReadonlyMap<string, KeptWeight> {
-  if (tensors.has(tensorNames.arena(program.target))) return new Map();
   const known = new Map(graph.weights.map((w) => [graph.values[w.value]!.name, w]));
   const views = new Map(
     meta.views.map((v): [string, ArtifactMeta["views"][number]] => [v.name, v]),

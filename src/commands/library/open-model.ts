@@ -22,8 +22,10 @@ import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
 import {
   createSession,
+  nativeTargets,
   type RunnableTargets,
   runnableTargets,
+  runsHere,
 } from "../../runtime/create-session.ts";
 import { type CudaWish, probeCuda } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
@@ -220,7 +222,8 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
     read = again.value;
     return read;
   };
-  const arena = readArena(container, target.name, kept.outline);
+  const arena =
+    kept.arenaBytes === undefined ? undefined : readArena(container, target.name, kept.arenaBytes);
   return {
     get artifact() {
       return whole();
@@ -233,9 +236,7 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
     start: {
       meta: container.meta,
       program: kept.outline,
-      weight: readerOfKept(kept, container, (name) =>
-        readerOfWeights(whole(), container.meta.views)(name),
-      ),
+      weight: readerOfKept(kept, container),
       code: kept.code,
       ...(arena && { arena }),
       whole: () => whole().targets.get(target.name)!.program,
@@ -275,11 +276,18 @@ function programOf(
   return names.find(isThere) ?? gpuTargets().find(isThere);
 }
 
+/** Machine code alone where the artifact has some that runs here: it comes first in any case. */
+function runnableFor(targetNames: readonly string[], wanted: string): RunnableTargets {
+  const native = wanted === "auto" || wanted === "cpu" ? nativeTargets() : [];
+  const isThere = native.some((name) => targetNames.includes(name) && targets.has(name));
+  return isThere ? { names: native, reasons: [] } : runnableTargets();
+}
+
 /** The target of a wish that the artifact has programs for, of those that run here. */
 export function chooseTarget(
   { targetNames }: Pick<Container, "targetNames">,
   wanted: string,
-  runnable = runnableTargets(),
+  runnable = runnableFor(targetNames, wanted),
 ): Result<Target> {
   if (wanted === "cuda") {
     const features = probeCuda();
@@ -467,7 +475,7 @@ export function startSession(
   { pool, gpu }: SessionPlace = {},
 ): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
-  if (!isGpu && !runnableTargets().names.includes(target.name)) return fail(notHere(target.name));
+  if (!isGpu && !runsHere(target)) return fail(notHere(target.name));
   const { meta, program, weight, whole, arena } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
   const title = (name: string) => titles.get(name) ?? name;

@@ -166,9 +166,14 @@ export class NativeInstance implements ProgramInstance {
       options.guards ? memory.mapGuarded(bytes) : memory.map(bytes);
     const { arena } = options;
     this.hasWeights = arena !== undefined;
-    const weights = arena && mappedWeights(program, arena);
+    invariant(
+      !arena || arena.length >= arenaSizes(program).weights,
+      () => `${arena!.length} bytes of weights are less than the program reads`,
+    );
+    const mapped = arena && mappedWeights(arena);
+    const weights = mapped ?? (arena && place(Math.max(1, arena.length)));
     this.#bases = placeBuffers(program, emitted, place, weights);
-    if (arena && weights === undefined) this.#fillWeights(arena);
+    if (arena && mapped === undefined) this.#fillWeights(arena);
     const { blockBytes, localBytes } = emitted.layout;
     // Pages of their own keep what different threads write apart.
     this.#blocks = Array.from({ length: threads }, () => memory.map(blockBytes));
@@ -458,18 +463,14 @@ function load(memory: NativeMemory, code: NativeCode, system: NativeSystem): Loa
 const arenaAlignment = 64n;
 
 /** Where a mapped file has the weights; undefined: in no such file, or not where code can read them. */
-function mappedWeights(program: Program, arena: Uint8Array): bigint | undefined {
-  invariant(
-    arena.length === arenaSizes(program).weights,
-    () => `${arena.length} bytes of weights, the program has ${arenaSizes(program).weights}`,
-  );
+function mappedWeights(arena: Uint8Array): bigint | undefined {
   const at = mappedAddress(arena);
   return at !== undefined && at % arenaAlignment === 0n ? at : undefined;
 }
 
 /**
  * Addresses of the arenas and of unplaced buffers by the names of their index variables.
- * @param weights where the weights are already
+ * @param weights where the weights are, or are to be, if they come as a whole
  */
 function placeBuffers(
   program: Program,

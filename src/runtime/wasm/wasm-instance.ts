@@ -61,7 +61,7 @@ export function createWasmInstance(
   const emit = { relaxedFma, sharedMemory: pool !== undefined };
   const emitted = code ? ok(code) : emitWasmCode(program, emit);
   if (!emitted.ok) return emitted;
-  const plan = planAddresses(program, emitted.value, pool?.threads ?? 1);
+  const plan = planAddresses(program, emitted.value, pool?.threads ?? 1, arena?.length ?? 0);
   const memory = allocateMemory(plan.bytes, pool !== undefined);
   if (!memory.ok) return memory;
   if (arena) new Uint8Array(memory.value.buffer, plan.arenas.weights).set(arena);
@@ -244,8 +244,16 @@ function instantiate(ready: PoolProgram): Entry {
   return exports[ready.entry] as Entry;
 }
 
-/** Arenas one after another above the block and the guard, then buffers without placement. */
-function planAddresses(program: Program, emitted: WasmCode, threads: number): AddressPlan {
+/**
+ * Arenas one after another above the block and the guard, then buffers without placement.
+ * @param weightBytes of the arena of weights, which an outline may leave out
+ */
+function planAddresses(
+  program: Program,
+  emitted: WasmCode,
+  threads: number,
+  weightBytes: number,
+): AddressPlan {
   const { layout, guardBytes } = emitted;
   let next = align(layout.blockBytes + guardBytes);
   const take = (bytes: number) => {
@@ -255,7 +263,7 @@ function planAddresses(program: Program, emitted: WasmCode, threads: number): Ad
   };
   const sizes = arenaSizes(program);
   const arenas = {
-    weights: take(sizes.weights),
+    weights: take(Math.max(weightBytes, sizes.weights)),
     scratch: take(sizes.scratch),
     state: take(sizes.state),
     caller: take(sizes.caller),
