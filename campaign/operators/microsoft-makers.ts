@@ -2,6 +2,7 @@
 import type { Rng } from "../../src/support/rng.ts";
 import { peerDecoderMakers } from "./decoder-makers.ts";
 import type { OperandSpec, OperatorCase, OutputSpec } from "./operator-case.ts";
+import { plainMicrosoftMakers } from "./plain-microsoft-makers.ts";
 import { smallMicrosoftMakers } from "./small-microsoft-makers.ts";
 
 export type CaseMaker = (rng: Rng) => OperatorCase;
@@ -412,5 +413,6 @@ export const microsoftMakers: Readonly<Record<string, CaseMaker>> = {
   Trilu: triangle,
   "GroupQueryAttention with sinks": sinks,
   ...smallMicrosoftMakers,
+  ...plainMicrosoftMakers,
   ...peerDecoderMakers,
 };

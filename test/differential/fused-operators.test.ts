@@ -306,3 +306,99 @@ test("RemovePadding and RestorePadding are run by load, in stages", async () => 
   expect(of("places")).toEqual([0, 4, 5, 8, 9, 10, 11, 1, 2, 3, 6, 7]);
   expect([of("sums"), of("longest")]).toEqual([[0, 1, 3, 7], [4]]);
 });
+
+test("Rfft along two axes, and back", async () => {
+  const ahead = (axis: bigint, onesided: bigint) => ({ axis, onesided });
+  await check({
+    inputs: { x: f32(2, 5, 6) },
+    weights: { axes: tensor("i64", [1], [3n]) },
+    outputs: ["y", "z"],
+    fused: [
+      ms("Rfft", ["x"], ["y"], { signal_ndim: 2n, onesided: 1n, normalized: 0n }),
+      ms("Irfft", ["y"], ["z"], { signal_ndim: 2n, onesided: 1n, normalized: 0n }),
+    ],
+    plain: [
+      onnx("Unsqueeze", ["x", "axes"], ["pairs"]),
+      onnx("DFT", ["pairs"], ["rows"], ahead(2n, 1n)),
+      onnx("DFT", ["rows"], ["y"], ahead(1n, 0n)),
+      onnx("Identity", ["x"], ["z"]),
+    ],
+  });
+});
+
+test("TorchEmbedding, IsAllFinite, FusedMatMulActivation", async () => {
+  const product = { transB: 1n, alpha: 0.5, activation: "LeakyRelu", activation_alpha: 0.3 };
+  const weights = {
+    table: f32(5, 3),
+    half: scalar(0.5),
+    infinite: tensor("f32", [2], [1, Infinity]),
+    no: tensor("f32", [], [0]),
+    yes: tensor("f32", [], [1]),
+  };
+  const cast = (x: string, y: string) => onnx("Cast", [x], [y], { to: 1n });
+  await check({
+    inputs: { ids: tensor("i64", [2, 2], [4n, 0n, 1n, 4n]), a: f32(2, 3) },
+    weights,
+    outputs: ["y", "f", "g", "h"],
+    fused: [
+      ms("TorchEmbedding", ["table", "ids"], ["e"]),
+      ms("FusedMatMulActivation", ["e", "a"], ["y"], product),
+      ms("IsAllFinite", ["a", "infinite"], ["bad"]),
+      ms("IsAllFinite", ["a", "infinite"], ["numbers"], { isnan_only: 1n }),
+      ms("IsAllFinite", ["a", "half"], ["good"]),
+      cast("bad", "f"),
+      cast("numbers", "g"),
+      cast("good", "h"),
+    ],
+    plain: [
+      onnx("Gather", ["table", "ids"], ["e"]),
+      onnx("Transpose", ["a"], ["t"], { perm: [1n, 0n] }),
+      onnx("MatMul", ["e", "t"], ["p"]),
+      onnx("Mul", ["p", "half"], ["s"]),
+      onnx("LeakyRelu", ["s"], ["y"], { alpha: 0.3 }),
+      onnx("Identity", ["no"], ["f"]),
+      onnx("Identity", ["yes"], ["g"]),
+      onnx("Identity", ["yes"], ["h"]),
+    ],
+  });
+});
+
+test("ReduceSumInteger, MulInteger, QLinearReduceMean", async () => {
+  const axes = { axes: [1n], keepdims: 0n };
+  const wide = (x: string, y: string, to = 6n) => onnx("Cast", [x], [y], { to });
+  await check({
+    inputs: {
+      x: randomTensor("u8", [3, 20], rng),
+      a: randomTensor("i8", [3, 20], rng),
+      b: randomTensor("i8", [20], rng),
+    },
+    weights: {
+      three: tensor("i8", [], Int8Array.of(3)),
+      three32: tensor("i32", [], Int32Array.of(3)),
+      scale: scalar(0.05),
+      less: scalar(0.02),
+      zero: tensor("u8", [], Uint8Array.of(110)),
+      axis: tensor("i64", [1], [1n]),
+    },
+    outputs: ["y", "z", "m"],
+    fused: [
+      ms("ReduceSumInteger", ["x"], ["sum"], axes),
+      wide("sum", "y"),
+      ms("MulInteger", ["a", "three", "b"], ["z"]),
+      ms("QLinearReduceMean", ["x", "scale", "zero", "less", "zero"], ["mean"], axes),
+      wide("mean", "m"),
+    ],
+    plain: [
+      wide("x", "x32"),
+      onnx("ReduceSum", ["x32", "axis"], ["y"], { keepdims: 0n }),
+      wide("a", "a32"),
+      wide("b", "b32"),
+      onnx("Sub", ["a32", "three32"], ["moved"]),
+      onnx("Mul", ["moved", "b32"], ["z"]),
+      onnx("DequantizeLinear", ["x", "scale", "zero"], ["real"]),
+      onnx("ReduceMean", ["real"], ["average"], axes),
+      onnx("QuantizeLinear", ["average", "less", "zero"], ["rounded"]),
+      wide("rounded", "m"),
+    ],
+  });
+});

@@ -98,7 +98,12 @@ function einsum(node: NodeView): Operand {
 }
 
 /** Strides, dilations and pads of a node over `rank` spatial axes; auto_pad is worked out. */
-export function readWindow(node: NodeView, x: Operand, window: readonly number[]): WindowAttrs {
+export function readWindow(
+  node: NodeView,
+  x: Operand,
+  window: readonly number[],
+  givenPads?: readonly number[],
+): WindowAttrs {
   const { attributes } = node;
   const rank = window.length;
   const list = (name: string, otherwise: number, length = rank): readonly number[] => {
@@ -111,7 +116,8 @@ export function readWindow(node: NodeView, x: Operand, window: readonly number[]
   if (strides.some((s) => s < 1)) attributes.refuse("strides", `[${strides}]`, "positive strides");
   if (dilations.some((d) => d < 1)) attributes.refuse("dilations", `[${dilations}]`, "1 or more");
   const auto = attributes.choice("auto_pad", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID");
-  const pads = list("pads", 0, 2 * rank);
+  const pads = givenPads ?? list("pads", 0, 2 * rank);
+  if (pads.length !== 2 * rank) node.refuse(`${pads.length} pads`, `${2 * rank} numbers`);
   if (auto === "NOTSET") {
     return { strides, dilations, padLow: pads.slice(0, rank), padHigh: pads.slice(rank) };
   }
@@ -143,7 +149,7 @@ export function kernelShape(node: NodeView, weights: Operand): readonly number[]
   return own;
 }
 
-function addBias(node: NodeView, y: Operand, bias: Operand | undefined): Operand {
+export function addBias(node: NodeView, y: Operand, bias: Operand | undefined): Operand {
   if (!bias) return y;
   const spatial = y.type.shape.length - 2;
   const shape = [...bias.type.shape, ...new Array<IndexExpr>(spatial).fill(one)];
@@ -169,8 +175,11 @@ export function checkSpatial(node: NodeView, x: Operand, weights: Operand): void
   }
 }
 
-/** `output_shape` fixes the extents and so the padding (ONNX ConvTranspose, total_padding). */
-function transposedConvolution(node: NodeView): Operand {
+/**
+ * `output_shape` fixes the extents and so the padding (ONNX ConvTranspose, total_padding).
+ * @param pads [low…, high…] in the place of the attribute's
+ */
+export function transposedConvolution(node: NodeView, pads?: readonly number[]): Operand {
   const [x, weights] = [node.input(0), node.input(1)];
   checkSpatial(node, x, weights);
   const { attributes } = node;
@@ -181,7 +190,7 @@ function transposedConvolution(node: NodeView): Operand {
   const auto = attributes.string("auto_pad") ?? "NOTSET";
   const fixed = outputShape !== undefined || auto.startsWith("SAME");
   if (!fixed) {
-    const attrs = { ...readWindow(node, x, kernel), groups, outputPadding };
+    const attrs = { ...readWindow(node, x, kernel, pads), groups, outputPadding };
     const y = node.emit("transposedConvolution", [x, weights], attrs);
     return addBias(node, y, node.optional(2));
   }

@@ -77,6 +77,14 @@ const averagePool: Layer = (node, x) => {
   return pool("average")(node.withInputs([x]))[0]!;
 };
 
+const mean: Layer = (node, x) => {
+  const { attributes } = node;
+  const rank = x.type.shape.length;
+  const axes = attributes.ints("axes") ?? Array.from({ length: rank }, (_, i) => i);
+  const keepDims = attributes.flag("keepdims", true);
+  return node.emit("reduceMean", [x], { axes: node.axes(axes, rank), keepDims });
+};
+
 /** Elements of one or the other quantised operand. */
 function where(node: NodeView): Operand {
   const y = node.emit("select", [node.input(0), real(node, 1), real(node, 4)], {});
@@ -382,6 +390,7 @@ export const microsoftQuantizationRows = {
     since: [1],
     convert: onReals(channelsFirst((node, x) => node.emit("globalAveragePool", [x], {}))),
   },
+  QLinearReduceMean: { since: [1], convert: onReals(mean) },
   QLinearWhere: { since: [1], convert: where },
   NhwcMaxPool: { since: [1], convert: channelsLastMaxPool },
   DynamicQuantizeLSTM: { since: [1], convert: quantizedLstm },

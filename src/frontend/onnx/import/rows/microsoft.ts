@@ -13,8 +13,10 @@ import { microsoftBiasRows } from "./microsoft-biases.ts";
 import { microsoftCacheAttentionRows } from "./microsoft-cache-attention.ts";
 import { microsoftDecoderRows } from "./microsoft-decoders.ts";
 import { microsoftEmbeddingRows } from "./microsoft-embeddings.ts";
+import { microsoftEngramRows } from "./microsoft-engram.ts";
 import { microsoftExpertRows } from "./microsoft-experts.ts";
 import { microsoftPackingRows } from "./microsoft-packing.ts";
+import { microsoftPlainRows } from "./microsoft-plain.ts";
 import { microsoftQuantizationRows } from "./microsoft-quantization.ts";
 import { microsoftStateSpaceRows } from "./microsoft-state-space.ts";
 import { trilu } from "./movement.ts";
@@ -104,7 +106,11 @@ function skipGroupNorm(node: NodeView): readonly Operand[] {
 }
 
 /** What `activation` names, over the parameters of the attribute. */
-function activated(node: NodeView, x: Operand, parameters: readonly number[]): Operand {
+function activated(
+  node: NodeView,
+  x: Operand,
+  parameters: readonly (number | undefined)[],
+): Operand {
   const { attributes } = node;
   const [alpha, beta] = parameters;
   const name = attributes.string("activation") ?? "";
@@ -140,14 +146,18 @@ function channelsLastConvolution(node: NodeView, weightOrder?: readonly number[]
   return node.transpose(fusedConvolution(inner), [0, 2, 3, 1]);
 }
 
+/** Parameters of the activation that are attributes of their own. */
+function ownParameters({ attributes }: NodeView): readonly (number | undefined)[] {
+  return ["activation_alpha", "activation_beta"].map((name) => attributes.float(name));
+}
+
 function fusedGemm(node: NodeView): Operand {
-  const { attributes } = node;
-  const given = ["activation_alpha", "activation_beta"].map((name) => attributes.float(name));
-  return activated(
-    node,
-    gemm(node),
-    given.filter((value) => value !== undefined),
-  );
+  return activated(node, gemm(node), ownParameters(node));
+}
+
+function fusedMatMulActivation(node: NodeView): Operand {
+  node.attributes.ignore("activation_gamma", "activation_axis");
+  return activated(node, fusedMatMul(node), ownParameters(node));
 }
 
 export const microsoftRows = {
@@ -165,6 +175,7 @@ export const microsoftRows = {
   Trilu: { since: [1], convert: trilu },
   FusedConv: { since: [1], convert: fusedConvolution },
   FusedGemm: { since: [1], convert: fusedGemm },
+  FusedMatMulActivation: { since: [1], convert: fusedMatMulActivation },
   NhwcConv: { since: [1], convert: (node) => channelsLastConvolution(node, [0, 3, 1, 2]) },
   NhwcFusedConv: { since: [1], convert: (node) => channelsLastConvolution(node) },
   ...microsoftArithmeticRows,
@@ -173,8 +184,10 @@ export const microsoftRows = {
   ...microsoftCacheAttentionRows,
   ...microsoftDecoderRows,
   ...microsoftEmbeddingRows,
+  ...microsoftEngramRows,
   ...microsoftExpertRows,
   ...microsoftPackingRows,
+  ...microsoftPlainRows,
   ...microsoftStateSpaceRows,
   ...microsoftQuantizationRows,
 } satisfies OperatorTable;

@@ -44,7 +44,7 @@ function dft(node: NodeView): Operand {
  * The real signal of half a spectrum: the other half is the mirrored conjugate, then the real part of
  * the full inverse transform is taken.
  */
-function realInverse(
+export function realInverse(
   node: NodeView,
   x: Operand,
   { axis, half }: { readonly axis: number; readonly half: IndexExpr },
