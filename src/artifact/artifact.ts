@@ -149,12 +149,6 @@ export const metaSchema = z.strictObject({
 
 export type ArtifactMeta = Readonly<z.infer<typeof metaSchema>>;
 
-/** The same without a look at reports, which nothing runs by and which take longest. */
-export const briefMetaSchema = metaSchema.extend({
-  checks: z.unknown().optional(),
-  searches: z.unknown().optional(),
-});
-
 export interface TargetCode {
   readonly program: Program;
   readonly schedules: readonly Schedule[];

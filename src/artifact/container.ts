@@ -7,7 +7,6 @@ import { attempt, DiagnosticError, type Result, reject } from "../support/diagno
 import { sha256 } from "../support/hash.ts";
 import {
   type ArtifactMeta,
-  briefMetaSchema,
   type Checksums,
   type HashBytes,
   metaSchema,
@@ -25,13 +24,16 @@ export interface Container {
   readonly fingerprint: string;
   /** Bytes of a tensor that is there, checked now where they were not before. */
   readonly contents: (name: string) => Uint8Array;
-  /** `meta` whose reports are checked too. */
-  readonly wholeMeta: () => ArtifactMeta;
+  /** It is of a model in stages. */
+  readonly isStaged: boolean;
 }
 
 const plainHashes: Checksums = { hash: sha256 };
 
-/** @param later weights and reports are checked when they are asked for: a run needs one form of the weights */
+/**
+ * @param later weights are checked, and `meta` is read by its schema, when they are asked for: a run needs one
+ * form of the weights, and none of the reports
+ */
 export function openContainer(
   bytes: Uint8Array,
   checksums: Checksums = plainHashes,
@@ -42,23 +44,39 @@ export function openContainer(
     const tensors = take(readSafetensors(bytes));
     const seal = readText(tensors, tensorNames.seal);
     checkHash(tensors, tensorNames.meta, seal, hash);
-    const meta = readMeta(tensors, later ? briefMetaSchema : metaSchema);
-    const wholeMeta = (): ArtifactMeta => (later ? readMeta(tensors, metaSchema) : meta);
+    const spelled = parseMeta(tensors);
+    const isStaged = spelled.stages !== undefined;
+    let meta: ArtifactMeta | undefined;
+    const readOnce = (): ArtifactMeta => {
+      meta ??= readMeta(spelled);
+      return meta;
+    };
+    const isLater = later && !isStaged;
+    if (!isLater) readOnce();
     const checked = new Set<string>();
     const contents = (name: string): Uint8Array => {
-      if (!checked.has(name)) checkContents(name, tensors, meta, checksums);
+      if (!checked.has(name)) checkContents(name, tensors, spelled, checksums);
       checked.add(name);
       return tensors.get(name)!.bytes;
     };
-    for (const name of Object.keys(meta.hashes)) {
-      if (!later || !isWeights(name) || meta.stages) contents(name);
+    for (const name of Object.keys(recordOf(spelled.hashes))) {
+      if (!isLater || !isWeights(name)) contents(name);
     }
     // Names, types and shapes stand in no hash of `meta`.
     const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
     const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
     const names = targetNames(tensors);
-    const container = { meta, tensors, targetNames: names, fingerprint, contents, wholeMeta };
-    return meta.stages ? { ...container, targetNames: targetsOfAll(container) } : container;
+    const container: Container = {
+      get meta() {
+        return readOnce();
+      },
+      tensors,
+      targetNames: names,
+      fingerprint,
+      contents,
+      isStaged,
+    };
+    return isStaged ? { ...container, targetNames: targetsOfAll(container) } : container;
   });
 }
 
@@ -111,7 +129,7 @@ export function stageContainers({
       fingerprint: `${fingerprint} ${prefix}`,
       // All of a model in stages was checked when it was opened.
       contents: (name: string) => inner.get(name)!.bytes,
-      wholeMeta: () => own,
+      isStaged: false,
     };
     return { part, program };
   });
@@ -146,12 +164,24 @@ export function take<T>(result: Result<T>): T {
   return result.value;
 }
 
-function readMeta(
-  tensors: Tensors,
-  schema: typeof metaSchema | typeof briefMetaSchema,
-): ArtifactMeta {
-  const parsed = schema.safeParse(parseJson(readText(tensors, tensorNames.meta)));
-  if (parsed.success) return parsed.data as ArtifactMeta;
+type Spelled = Readonly<Record<string, unknown>>;
+
+function parseMeta(tensors: Tensors): Spelled {
+  const parsed = parseJson(readText(tensors, tensorNames.meta));
+  return isRecord(parsed) ? parsed : damaged("its meta is no JSON object");
+}
+
+function isRecord(value: unknown): value is Spelled {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function recordOf(value: unknown): Spelled {
+  return isRecord(value) ? value : {};
+}
+
+function readMeta(spelled: Spelled): ArtifactMeta {
+  const parsed = metaSchema.safeParse(spelled);
+  if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return damaged(`its meta is not valid: ${issue?.path.join(".")}: ${issue?.message}`);
 }
@@ -174,15 +204,17 @@ export function isWeights(name: string): boolean {
 function checkContents(
   name: string,
   tensors: Tensors,
-  { hashes, tags = {} }: ArtifactMeta,
+  { hashes, tags }: Spelled,
   { hash, tag }: Checksums,
 ): void {
-  const wanted = Object.hasOwn(tags, name) ? tags[name] : undefined;
-  if (tag && wanted !== undefined) checkHash(tensors, name, wanted, tag);
-  else checkHash(tensors, name, hashes[name]!, hash);
+  const wanted = (sums: unknown): unknown =>
+    Object.hasOwn(recordOf(sums), name) ? recordOf(sums)[name] : undefined;
+  const ownTag = tag && wanted(tags);
+  if (ownTag !== undefined) checkHash(tensors, name, ownTag, tag!);
+  else checkHash(tensors, name, wanted(hashes), hash);
 }
 
-function checkHash(tensors: Tensors, name: string, wanted: string, hash: HashBytes): void {
+function checkHash(tensors: Tensors, name: string, wanted: unknown, hash: HashBytes): void {
   const tensor = tensors.get(name);
   if (!tensor) damaged(`it has no tensor ${JSON.stringify(name)}`);
   const found = hash(tensor.bytes);

@@ -58,7 +58,7 @@ export function readContainer(container: Container, options: ReadOptions = {}): 
   const { choose = (names) => names, proved = false } = options;
   const { tensors, targetNames } = container;
   return attempt(() => {
-    const meta = container.wholeMeta();
+    const { meta } = container;
     const known = new Set<string>([tensorNames.meta, tensorNames.seal]);
     const text = (name: string): string => {
       known.add(name);

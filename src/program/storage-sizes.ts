@@ -7,9 +7,18 @@ import { threadCountName } from "./program.ts";
 
 type Parameters = Pick<Program, "parameters">;
 
-function rangesOf(program: Parameters): Map<string, { min: number; max: number }> {
-  const named = program.parameters.filter((p) => p.name !== threadCountName);
-  return new Map(named.map((p) => [p.name, { min: p.min, max: p.max }]));
+type Ranges = ReadonlyMap<string, { readonly min: number; readonly max: number }>;
+
+const known = new WeakMap<Parameters["parameters"], Ranges>();
+
+function rangesOf({ parameters }: Parameters): Ranges {
+  let ranges = known.get(parameters);
+  if (!ranges) {
+    const named = parameters.filter((p) => p.name !== threadCountName);
+    ranges = new Map(named.map(({ name, min, max }) => [name, { min, max }]));
+    known.set(parameters, ranges);
+  }
+  return ranges;
 }
 
 export function capacityBytes(program: Parameters, buffer: Buffer): number {

@@ -29,7 +29,13 @@ import type { Target } from "../../target/target.ts";
 import { build } from "../version.ts";
 import { describePorts, type ModelPorts } from "./ports.ts";
 
-export type KeptModel = KeptProgram<ModelPorts>;
+interface KeptPorts {
+  readonly ports: ModelPorts;
+  /** Of ports in the graph. */
+  readonly names: Pick<ArtifactMeta, "inputs" | "outputs">;
+}
+
+export type KeptModel = KeptProgram<KeptPorts>;
 
 export function openKeptModels(): KeptFiles | undefined {
   return build === undefined ? undefined : openKeptFiles("programs");
@@ -41,7 +47,7 @@ export function findKept(
   target: Target,
 ): KeptModel | undefined {
   const bytes = store.read(keyOf(container, target));
-  return bytes && decodeKept<ModelPorts>(bytes);
+  return bytes && decodeKept<KeptPorts>(bytes);
 }
 
 /** The program for `target` of the artifact in `container`, with the code that was made of it. */
@@ -56,26 +62,27 @@ export function keepModel(store: KeptFiles, container: Container, made: MadeMode
   const { artifact, program, target, code } = made;
   const arena = container.tensors.get(tensorNames.arena(target.name));
   const outline = outlineOf(program);
+  const { inputs, outputs } = artifact.meta;
   const kept: KeptModel = {
     outline: arena ? withoutWeights(outline) : outline,
     code,
     ...(arena && { arenaBytes: arena.bytes.length }),
     weights: arena ? new Map() : weightsOf(artifact, program),
-    ports: describePorts(artifact.graph, artifact.meta),
+    ports: { ports: describePorts(artifact.graph, artifact.meta), names: { inputs, outputs } },
   };
   store.write(keyOf(container, target), encodeKept(kept));
 }
 
 /** Elements of a weight by the name of its buffer's source. */
 export function readerOfKept(kept: KeptModel, container: Container): (name: string) => Tensor {
-  const { tensors, contents, meta } = container;
-  const bases = new Map(meta.views.map((v) => [v.name, v.of]));
+  const { tensors, contents } = container;
   return (name) => {
     const weight = kept.weights.get(name);
     invariant(weight, () => `no weight ${name}`);
     if (weight.kind === "inline") return weight.tensor;
     const { dtype, shape, tensor } = weight;
     if (tensors.has(tensor)) return tensorOnBytes(dtype, shape, contents(tensor));
+    const bases = new Map(container.meta.views.map((v) => [v.name, v.of]));
     const key = tensor.slice(tensorNames.weight("").length);
     return readPacked(key, { name: baseName(name, bases), dtype, shape }, container)();
   };

@@ -144,7 +144,7 @@ function openArtifact(source: ModelBytes, options: OpenOptions): Result<OpenMode
   if (allowed) return fail(fixedBefore("schedules", `--allow ${allowed}`));
   const container = openContainer(source.bytes, checksums, { later: true });
   if (!container.ok) return container;
-  if (container.value.meta.stages) return fail(inStages());
+  if (container.value.isStaged) return fail(inStages());
   const chosen = chooseTarget(container.value, options.target);
   if (!chosen.ok) return chosen;
   const opened = openContained(container.value, chosen.value, storeOf(options));
@@ -232,9 +232,9 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
       return whole().targets.get(target.name)!;
     },
     target,
-    ports: kept.ports,
+    ports: kept.ports.ports,
     start: {
-      meta: container.meta,
+      meta: kept.ports.names,
       program: kept.outline,
       weight: readerOfKept(kept, container),
       code: kept.code,

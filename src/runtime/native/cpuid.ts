@@ -2,7 +2,7 @@
  * CPUID through executable memory: a few bytes of machine code are mapped, called, and given back. What
  * the answers mean is elsewhere: features.ts for what programs need, detect/decode-cpuid.ts for reports.
  */
-import { controlLeaf, emitProbe } from "../../emit/x64/probe-code.ts";
+import { controlLeaf, probeBytes } from "../../emit/x64/probe-code.ts";
 import {
   type Diagnostic,
   DiagnosticError,
@@ -31,7 +31,7 @@ export function withCpuid<T>(system: NativeSystem, use: (cpuid: Cpuid) => T): Re
   const memory = new NativeMemory(system);
   try {
     const block = memory.map(64);
-    const code = memory.mapCode(emitProbe(system.kind));
+    const code = memory.mapCode(probeBytes(system.kind));
     if (code === undefined) return fail(noExecution());
     const words = new Uint32Array(system.view(block, 64));
     const call = system.functionAt(code);
