@@ -6,6 +6,7 @@
  */
 import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import type { PtxCounts, PtxKernel } from "../../emit/ptx/ptx-module.ts";
+import { blocksHeld } from "../../emit/ptx/residency.ts";
 import type { Program } from "../../program/program.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
@@ -35,7 +36,7 @@ export interface BlockKernel {
 export function blockKernels(program: Program, target: Target): Result<readonly BlockKernel[]> {
   const { blocks: limits, machine } = target;
   if (!limits || machine?.kind !== "gpu") return ok([]);
-  const emitted = emitPtx(program, machine.architecture);
+  const emitted = emitPtx(program, machine.architecture, limits);
   if (!emitted.ok) return emitted;
   const regions = new Map(program.kernels.map((k) => [k.name, k.region]));
   const ranges = new Map(program.parameters.map(({ name, min, max }) => [name, { min, max }]));
@@ -56,11 +57,7 @@ function figuresOf(
   const { name, threads, cluster, cooperative, counts, maxRegisters } = kernel;
   const sharedBytes = kernel.staticSharedBytes + kernel.dynamicSharedBytes;
   const held = Math.ceil(threads / limits.warpThreads) * limits.warpThreads;
-  const most = Math.min(
-    limits.blocksPerCore,
-    Math.floor(limits.threadsPerCore / held),
-    Math.floor(limits.sharedBytesPerCore / (sharedBytes + limits.sharedBytesReserved)),
-  );
+  const most = blocksHeld(kernel, limits);
   const byRegisters = Math.floor(limits.registersPerCore / (held * maxRegisters));
   const resident = { least: Math.max(1, Math.min(most, byRegisters)), most: Math.max(1, most) };
   const share = (count: number): number => (count * held) / limits.threadsPerCore;

@@ -3,6 +3,8 @@ import { expect, test } from "vitest";
 import { parseProgram } from "../../program/program-parse.ts";
 import { formatDiagnostic } from "../../support/diagnostic.ts";
 import { architectures } from "../../target/architectures/index.ts";
+import { targets } from "../../target/index.ts";
+import type { BlockLimits } from "../../target/target.ts";
 import { emitPtx } from "./emit-program.ts";
 import type { PtxModule } from "./ptx-module.ts";
 
@@ -10,10 +12,10 @@ function golden(name: string): string {
   return readFileSync(new URL(`../../../test/golden/program/${name}.txt`, import.meta.url), "utf8");
 }
 
-function emit(text: string, target: string) {
+function emit(text: string, target: string, limits?: BlockLimits) {
   const read = parseProgram(text);
   if (!read.ok) throw new Error(read.diagnostics.map(formatDiagnostic).join("\n"));
-  return emitPtx(read.value, architectures.get(target)!);
+  return emitPtx(read.value, architectures.get(target)!, limits);
 }
 
 function emitted(text: string, target: string): PtxModule {
@@ -75,6 +77,34 @@ test("kernels of a module are launched as their tasks say", () => {
   // The weights of a layer come through the table's name.
   expect(module.kernels[1]!.parameters).toContainEqual({ kind: "buffer", name: "w" });
   expect(module.text).toContain(".target sm_80");
+});
+
+test("a grid whose blocks wait for each other is no larger than what the machine holds (PRG042)", () => {
+  const meeting = (grid: string): string => `program p for "h200" {
+        parameter N in 1 to 4000
+        buffer y : output memory f32 [4096] source "y"
+        kernel k region "r" {
+          grid ${grid}
+          buffer s : scratch shared f32 [24576]
+          role main copies 1 threads 128 {
+            store s[0] = f32(0)
+            barrier grid
+            store y[0] = load.f32 s[0]
+          }
+        }
+        tasks { launch k after previous }
+      }`;
+  const codes = (grid: string): readonly string[] => {
+    const made = emit(meeting(grid), "sm_90a", targets.get("h200")!.blocks);
+    return made.ok ? [] : made.diagnostics.map((d) => `${d.code} ${d.notes.join()}`);
+  };
+  // Two blocks of 96 KiB for each of 132 multiprocessors.
+  expect(codes("blocks (b < 264) resident")).toEqual([]);
+  expect(codes("blocks (b < 265) resident")).toEqual([
+    "PRG042 132 multiprocessors hold 264 of them at once, 2 each",
+  ]);
+  expect(codes("blocks (b < N) resident")).toHaveLength(1);
+  expect(codes("blocks (b < 4000)")).toEqual([]);
 });
 
 test("the assembler does not copy out nests whose loads would take the registers, and leaves the rest to it", () => {

@@ -1,9 +1,10 @@
 /**
  * Program to PTX: one entry a kernel that some task launches. The tasks themselves (order, loops,
  * conditions) are the runner's: it launches what is described here. The emitter prints what the program
- * says for an architecture given as data and refuses (EMT001) what that has no spelling for.
+ * says for an architecture given as data and refuses (EMT001) what that has no spelling for, and for a machine
+ * grids that have to be resident and are not (PRG042).
  */
-import type { Program, Task } from "../../program/program.ts";
+import { type Program, type Task, threadCountName } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
 import { visitStatements } from "../../program/walk.ts";
 import {
@@ -14,17 +15,28 @@ import {
 } from "../../semantics/index-range.ts";
 import { attempt, type Result, reject } from "../../support/diagnostic.ts";
 import type { GpuArchitecture } from "../../target/machine.ts";
+import type { BlockLimits } from "../../target/target.ts";
 import { emitEntry, type KernelUse } from "./emit-entry.ts";
 import type { PtxModule } from "./ptx-module.ts";
+import { checkResidency } from "./residency.ts";
 
 /** Lowest version whose instructions are used; architectures may ask for a later one. */
 const leastVersion = "8.1";
 
-export function emitPtx(program: Program, architecture: GpuArchitecture): Result<PtxModule> {
-  return attempt(() => emitProgram(program, architecture));
+/** @param limits of the machine that is to run it; absent: any of the architecture */
+export function emitPtx(
+  program: Program,
+  architecture: GpuArchitecture,
+  limits?: BlockLimits,
+): Result<PtxModule> {
+  return attempt(() => emitProgram(program, architecture, limits));
 }
 
-function emitProgram(program: Program, architecture: GpuArchitecture): PtxModule {
+function emitProgram(
+  program: Program,
+  architecture: GpuArchitecture,
+  limits: BlockLimits | undefined,
+): PtxModule {
   const { ptxTarget } = architecture;
   if (ptxTarget === undefined) {
     return reject("EMT001", `${architecture.name} takes no PTX`, {
@@ -43,7 +55,10 @@ function emitProgram(program: Program, architecture: GpuArchitecture): PtxModule
     const use = uses.get(kernel.name);
     if (!use) return [];
     const entry = `k${i}_${kernel.name.replace(/[^A-Za-z0-9_]/g, "_")}`;
-    return [emitEntry({ program, kernel: unrollLoops(kernel), use, architecture, entry, checks })];
+    const unrolled = unrollLoops(kernel);
+    const emitted = emitEntry({ program, kernel: unrolled, use, architecture, entry, checks });
+    if (limits) checkResidency(emitted, rangesAround(program, use), limits);
+    return [emitted];
   });
   return { head, text: [head, ...kernels.map((k) => k.text)].join("\n"), kernels, checks };
 }
@@ -65,6 +80,16 @@ function versionFor({ kernels }: Program): string {
 function laterVersion(a: string, b: string): string {
   const [x, y] = [a, b].map((v) => v.split(".").map(Number)) as [number[], number[]];
   return x[0]! > y[0]! || (x[0] === y[0] && x[1]! >= y[1]!) ? a : b;
+}
+
+/** What a grid's extents are made of. */
+function rangesAround({ parameters }: Program, { bindings }: KernelUse): IndexRanges {
+  const given = parameters.map(({ name, min, max }) => [name, { min, max }] as const);
+  return new Map<string, IndexRange>([
+    ...given,
+    ...bindings,
+    [threadCountName, { min: 1, max: 1 }],
+  ]);
 }
 
 /** How each kernel is launched, by its name. */

@@ -182,6 +182,21 @@ describe("a program on a device", () => {
     expect(full.names.at(-1)).toBe("cuDevicePrimaryCtxRelease_v2");
   });
 
+  it("refuses blocks that wait for each other and are not held at once as assembled (PRG042)", () => {
+    const { device } = fakeDevice({
+      cuOccupancyMaxActiveBlocksPerMultiprocessor: (cell: Int32Array) => {
+        cell[0] = 3;
+        return 0;
+      },
+    });
+    const [plain] = programOf().kernels;
+    const kernel = { ...plain!, grid: { ...plain!.grid, resident: true } };
+    const program = { ...programOf(), kernels: [kernel] };
+    const instance = value(createCudaInstance(program, gpu, { device, store }));
+    expect(instance.runSync({ N: 96 })).toEqual(ok(undefined));
+    expect(instance.runSync({ N: 97 })).toMatchObject({ diagnostics: [{ code: "PRG042" }] });
+  });
+
   it("refuses parameters out of their range (RUN008)", () => {
     const { device } = fakeDevice();
     const instance = value(createCudaInstance(programOf(), gpu, { device, store }));

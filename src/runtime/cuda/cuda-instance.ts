@@ -60,7 +60,7 @@ export function createCudaInstance(
   const made = attemptOnDevice(() => {
     const { machine } = target;
     invariant(machine?.kind === "gpu", () => `target ${target.name} is no GPU`);
-    const emitted = take(emitPtx(program, machine.architecture));
+    const emitted = take(emitPtx(program, machine.architecture, target.blocks));
     const module = take(loadModule(device, emitted.text, moduleOptions(emitted, store)));
     return new CudaInstance({ program, device, emitted, module });
   });

@@ -4,6 +4,7 @@
  * collected would launch with whatever came to lie there. Layouts: CUlaunchConfig (56 bytes) and
  * CUlaunchAttribute (72 bytes) of cuda.h.
  */
+import { DiagnosticError, diagnostic } from "../../support/diagnostic.ts";
 import { addressOf } from "../ffi/library.ts";
 import type { CudaDevice } from "./device.ts";
 import type { CudaKernel } from "./module.ts";
@@ -42,12 +43,14 @@ export class CudaLaunch {
   readonly #values: readonly Uint8Array[];
   readonly #pointers: BigUint64Array;
 
+  /** Throws DiagnosticError (PRG042) where blocks wait for each other that the device does not hold at once. */
   constructor(
     device: CudaDevice,
     kernel: CudaKernel,
     config: LaunchConfig,
     args: readonly KernelArgument[],
   ) {
+    if (config.cooperative) checkResident(device, kernel, config);
     this.#device = device;
     this.#kernel = kernel;
     this.#attributes = packAttributes(config);
@@ -67,6 +70,31 @@ export class CudaLaunch {
     const { handle } = this.#kernel;
     this.#device.driver.call("cuLaunchKernelEx", this.#config, handle, this.#pointers, null);
   }
+}
+
+/** With the registers that the assembler took. */
+function checkResident(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): void {
+  const { grid, block, sharedBytes = 0 } = config;
+  const held = new Int32Array(1);
+  const product = (extents: Extent3): number => extents.reduce((n, e) => n * e, 1);
+  device.driver.call(
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    held,
+    kernel.handle,
+    product(block),
+    sharedBytes,
+  );
+  const { multiprocessors, cooperativeLaunch } = device.attributes;
+  const atOnce = cooperativeLaunch === 0 ? 0 : held[0]! * multiprocessors;
+  if (product(grid) <= atOnce) return;
+  throw new DiagnosticError([
+    diagnostic("PRG042", `the ${product(grid)} blocks of ${kernel.name} wait for each other`, {
+      notes: [
+        `${device.name} holds ${atOnce} of them at once, with ${kernel.registers} registers a thread`,
+      ],
+      help: "use fewer blocks, or blocks of fewer threads or less shared memory",
+    }),
+  ]);
 }
 
 function packAttributes(config: LaunchConfig): Uint8Array {
