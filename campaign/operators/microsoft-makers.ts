@@ -196,8 +196,9 @@ function sparseAttention(rng: Rng): OperatorCase {
   const prompt = flip(rng);
   const b = rng.integer(1, 2);
   const rows = prompt ? rng.integer(2, most) : 1;
-  const lengths = Array.from({ length: b }, () => (prompt ? rows : rng.integer(1, most)));
-  const total = Math.max(...lengths);
+  // The peer mixes up the scores of a step of sequences of several lengths.
+  const total = prompt ? rows : rng.integer(1, most);
+  const lengths = Array.from({ length: b }, () => total);
   const { ends, columns } = drawBlocks(rng, layouts, blocks);
   const rotated = flip(rng);
   const store = (becomes: string) => ({ shape: [b, groups, most, d], becomes });
@@ -291,7 +292,9 @@ function quantizedMixture(rng: Rng): OperatorCase {
   const { tokens, routes, experts, hidden, inner, fused } = drawn;
   const bits = rng.pick([4, 8]);
   const pack = 8 / bits;
-  const block = bits === 4 ? rng.pick([0, 16, 32]) : 0;
+  // Where the first product has one block, the peer takes one for the second too.
+  const blocks = hidden === 32 && inner > 32 ? [0, 16] : [0, 16, 32];
+  const block = bits === 4 ? rng.pick(blocks) : 0;
   const scales = (rows: number, depth: number): OperandSpec => ({
     shape: [experts, rows, ...(block > 0 ? [depth / block] : [])],
     range: [0.005, 0.02],

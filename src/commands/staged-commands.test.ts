@@ -138,3 +138,60 @@ describe("against onnxruntime", () => {
     expect(timed.document.data).toMatchObject({ n: 2 });
   });
 });
+
+/** As many steps as the largest length, and as many copies of their sum as it says. */
+function writeCounted(path: string): void {
+  const nodes = [
+    { op: "ReduceMax", inputs: ["lengths"], outputs: ["most"], attributes: { keepdims: 0n } },
+    { op: "Range", inputs: ["zero", "most", "one"], outputs: ["steps"] },
+    { op: "ReduceSum", inputs: ["steps"], outputs: ["sum"], attributes: { keepdims: 0n } },
+    { op: "Unsqueeze", inputs: ["sum", "axis"], outputs: ["shape"] },
+    { op: "Expand", inputs: ["x", "shape"], outputs: ["y"] },
+  ];
+  const weights = {
+    zero: tensor("i64", [], [0n]),
+    one: tensor("i64", [], [1n]),
+    axis: tensor("i64", [1], [0n]),
+  };
+  const inputs = [
+    { name: "lengths", dtype: "i64", shape: ["B"] },
+    { name: "x", dtype: "f32", shape: [] },
+  ] as const;
+  writeFileSync(path, writeModel({ opset: 18, inputs, outputs: ["y"], weights, nodes }));
+}
+
+describe("a model that values it computes decide the form of", () => {
+  const counted = join(folder, "counted.onnx");
+  const wasm = ["--target", "wasm", "--threads", "1"] as const;
+  beforeAll(() => writeCounted(counted));
+
+  it("is run, verified and timed for the inputs that are drawn", async () => {
+    const ran = await captured("run", counted, "--random", ...wasm);
+    expect(ran).toMatchObject({ exit: 0, document: { data: { outputs: [{ name: "y" }] } } });
+    for (const against of ["oracle", "onnxruntime"]) {
+      const found = await captured("verify", counted, "--against", against, ...wasm);
+      expect(found).toMatchObject({
+        exit: 0,
+        document: { data: { against, outputs: [{ name: "y", agrees: true }] } },
+      });
+    }
+    const timed = await captured(
+      "bench",
+      counted,
+      "--against",
+      "onnxruntime",
+      "--runs",
+      "2",
+      ...wasm,
+    );
+    expect(timed).toMatchObject({ exit: 0, document: { data: { n: 2 } } });
+  });
+
+  it("has no artifact: what fixes its inputs is named", async () => {
+    const output = ["-o", join(folder, "m.wt"), "--target", "wasm"] as const;
+    expect(await captured("optimize", counted, ...output)).toMatchObject({
+      exit: 4,
+      document: { error: { code: "ONX013", help: expect.stringContaining("--value") } },
+    });
+  });
+});

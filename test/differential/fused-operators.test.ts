@@ -402,3 +402,51 @@ test("ReduceSumInteger, MulInteger, QLinearReduceMean", async () => {
     ],
   });
 });
+
+test("SparseAttention of sequences of several lengths is that of each", async () => {
+  const attributes = { num_heads: 4n, kv_num_heads: 2n, sparse_block_size: 16n };
+  const one = (i: number) => (name: string) => `${name}${i}`;
+  const split = (name: string) => onnx("Split", [name], [`${name}0`, `${name}1`], { axis: 0n });
+  const [ends, columns] = ["ends", "columns"];
+  const parts = ["q", "k", "v", "past", "past_v"];
+  await check({
+    inputs: {
+      q: f32(2, 1, 64),
+      k: f32(2, 1, 32),
+      v: f32(2, 1, 32),
+      past: f32(2, 2, 32, 16),
+      past_v: f32(2, 2, 32, 16),
+    },
+    weights: {
+      ends: tensor("i32", [1, 3], Int32Array.of(0, 1, 2)),
+      columns: tensor("i32", [1, 2], Int32Array.of(0, 1)),
+      most: tensor("i32", [1], Int32Array.of(30)),
+      filled: tensor("i32", [2], Int32Array.of(30, 10)),
+      filled0: tensor("i32", [1], Int32Array.of(30)),
+      filled1: tensor("i32", [1], Int32Array.of(10)),
+    },
+    outputs: ["y", "key", "value"],
+    fused: [
+      ms(
+        "SparseAttention",
+        [...parts, ends, columns, "most", "filled"],
+        ["y", "key", "value"],
+        attributes,
+      ),
+    ],
+    plain: [
+      ...parts.map(split),
+      ...[0, 1].map((i) =>
+        ms(
+          "SparseAttention",
+          [...parts.map(one(i)), ends, columns, one(i)("filled"), one(i)("filled")],
+          ["y", "key", "value"].map(one(i)),
+          attributes,
+        ),
+      ),
+      ...["y", "key", "value"].map((name) =>
+        onnx("Concat", [`${name}0`, `${name}1`], [name], { axis: 0n }),
+      ),
+    ],
+  });
+});

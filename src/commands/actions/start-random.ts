@@ -1,4 +1,4 @@
-/** A model started on random inputs: one program, or several in turn where data decide sizes. */
+/** A model started on random inputs: one program, several in turn where data decide sizes, or one for these inputs. */
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
@@ -7,6 +7,7 @@ import { startStages } from "../library/staged-session.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
 import { openInStages } from "./open-stages.ts";
+import { startSpecialised } from "./start-specialised.ts";
 
 export interface FedModel {
   readonly model: LoadedModel;
@@ -27,6 +28,9 @@ export function startRandom(
     const isOnnx = opened.origin !== undefined;
     return ok({ model, feeds, threads, target: opened.target.name, isOnnx }, started.warnings);
   }
+  const special = startSpecialised(args, context, started.diagnostics);
+  if (special)
+    return special.ok ? ok({ ...special.value, isOnnx: true }, special.warnings) : special;
   const staged = openInStages(args, context, started.diagnostics);
   if (!staged) return started;
   if (!staged.ok) return staged;

@@ -13,12 +13,15 @@ import { tolerancesOf, worstDifference } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
-import { startStages } from "../library/staged-session.ts";
+import { openModel } from "../library/open-model.ts";
+import { specialisedReference } from "../library/specialised-reference.ts";
+import { openStaged, startStages } from "../library/staged-session.ts";
 import { atSizes } from "./at-sizes.ts";
 import { randomInputs } from "./inputs.ts";
 import { type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
 import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
+import { type SpecialisedModel, startSpecialised } from "./start-specialised.ts";
 import { printTable } from "./table.ts";
 import { verifyRegions } from "./verify-regions.ts";
 
@@ -38,7 +41,9 @@ interface Compared {
   /** Of the program: its rounding gives the tolerance. */
   readonly graph: Graph;
   /** The graph as it was imported, or as an artifact has it. */
-  readonly reference: Model;
+  readonly reference: () => Result<Model>;
+  /** The inputs that it was made for, where their values decide what it is. */
+  readonly feeds?: Tensors;
   readonly isOnnx: boolean;
   /** What rules that approximate may have added. */
   readonly granted: number;
@@ -57,7 +62,8 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     await model.dispose();
     return compared.verifyParts(oracleSeconds(graph, ends));
   }
-  const feeds = randomInputs({ artifact: { graph, meta: ports } }, args.seed, shapes);
+  const feeds =
+    compared.feeds ?? randomInputs({ artifact: { graph, meta: ports } }, args.seed, shapes);
   model.poison();
   const found = model.tryRun(feeds);
   await model.dispose();
@@ -90,6 +96,8 @@ export const verifyModel = atSizes(verifyAtSizes, { ranges: [] });
 function startCompared(args: VerifyArgs, context: CommandContext): Result<Compared> {
   const started = startPath(args, context);
   if (!started.ok) {
+    const special = startSpecialised(args, context, started.diagnostics);
+    if (special) return special.ok ? comparedSpecialised(special, args, context) : special;
     const staged = openInStages(args, context, started.diagnostics);
     if (!staged) return started;
     return staged.ok ? comparedStages(staged.value, args, context, staged.warnings) : staged;
@@ -102,13 +110,61 @@ function startCompared(args: VerifyArgs, context: CommandContext): Result<Compar
     target: opened.target.name,
     ports: meta,
     graph,
-    reference: opened.origin?.imported ?? opened.artifact,
+    reference: () => ok(opened.origin?.imported ?? opened.artifact),
     isOnnx: opened.origin !== undefined,
     // The artifact alone is held to its own graph, approximated or not.
     granted: opened.origin ? (meta.errorBound ?? 0) : 0,
     verifyParts: (seconds: number) => verifyRegions(opened, args.seed, seconds, context),
   };
   return ok(compared, started.warnings);
+}
+
+/** The model as it is for the inputs that were drawn; its reference computes what decides that by itself. */
+function comparedSpecialised(
+  {
+    value,
+    warnings,
+  }: { readonly value: SpecialisedModel; readonly warnings: readonly Diagnostic[] },
+  args: VerifyArgs,
+  context: CommandContext,
+): Result<Compared> {
+  const { source, options, model, feeds, threads, target } = value;
+  const common = {
+    model,
+    threads,
+    target,
+    feeds,
+    isOnnx: true,
+    reference: () => specialisedReference(source, options, feeds),
+  };
+  const opened = openModel(source, options);
+  if (opened.ok) {
+    const { graph, meta } = opened.value.artifact;
+    const granted = meta.errorBound ?? 0;
+    const verifyParts = (seconds: number) =>
+      verifyRegions(opened.value, args.seed, seconds, context);
+    return ok({ ...common, ports: meta, graph, granted, verifyParts }, warnings);
+  }
+  const staged = openStaged(source, options);
+  if (!staged) return opened;
+  if (!staged.ok) return staged;
+  const { face, stages } = staged.value;
+  const whole = { ...staged.value, target };
+  return ok(
+    {
+      ...common,
+      ports: face.start.meta,
+      graph: stages.graph,
+      granted: grantedTo(whole),
+      verifyParts: (seconds: number) => verifyPrograms(whole, args.seed, seconds, context),
+    },
+    warnings,
+  );
+}
+
+function grantedTo(staged: StagesOfModel): number {
+  const bounds = programsOf(staged).map((s) => s.opened.artifact.meta.errorBound ?? 0);
+  return bounds.reduce((a, b) => a + b, 0);
 }
 
 /** The whole model, with the references between its programs. */
@@ -122,16 +178,15 @@ function comparedStages(
   const threads = args.threads ?? threadsHere().threads;
   const session = startStages(stages, threads);
   if (!session.ok) return session;
-  const bounds = programsOf(staged).map((s) => s.opened.artifact.meta.errorBound ?? 0);
   const compared = {
     model: new LoadedModel(face, session.value),
     threads,
     target,
     ports: face.start.meta,
     graph: stages.graph,
-    reference: imported ?? stages,
+    reference: () => ok(imported ?? stages),
     isOnnx: imported !== undefined,
-    granted: imported ? bounds.reduce((a, b) => a + b, 0) : 0,
+    granted: imported ? grantedTo(staged) : 0,
     verifyParts: (seconds: number) => verifyPrograms(staged, args.seed, seconds, context),
   };
   return ok(compared, warnings);
@@ -198,8 +253,10 @@ function smallerShapes(shapes: Symbols, ends: Symbols): string {
 }
 
 function runOracle({ reference, ports }: Compared, feeds: Tensors): Result<readonly RefTensor[]> {
+  const model = reference();
+  if (!model.ok) return model;
   const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
-  return runGraph(reference.graph, inputs, reference.weights);
+  return runGraph(model.value.graph, inputs, model.value.weights);
 }
 
 async function runPeer(

@@ -51,10 +51,12 @@ interface Specialised {
    * gives those that are computed.
    */
   readonly asks?: readonly string[];
+  /** The sizes and values that it was made for. */
+  readonly options?: OpenOptions;
 }
 
 type Ports = Pick<ArtifactMeta, "inputs" | "outputs">;
-type Running = Specialised & { readonly session: RunningModel };
+type Running = Specialised & { readonly session: RunningModel; readonly options: OpenOptions };
 
 type Sizes = ReadonlyMap<string, number>;
 
@@ -137,9 +139,20 @@ export class SpecialisingSession implements RunningModel {
     this.#kept = new RecentValues({ values: programs, weight: bytes });
   }
 
+  /** Whose inputs are the model's. */
+  get graph(): Graph {
+    return this.#graph;
+  }
+
   /** Programs that were made so far; a size that is asked for again while it is kept makes none. */
   get compiled(): number {
     return this.#compiled;
+  }
+
+  /** What makes the model one program, or stages, for these feeds: it is compiled for them, and kept. */
+  settle(feeds: Feeds): Result<OpenOptions> {
+    const found = this.#programFor(feeds);
+    return found.ok ? ok(found.value.options) : found;
   }
 
   run(feeds: Feeds): Result<Outputs> {
@@ -258,14 +271,14 @@ export class SpecialisingSession implements RunningModel {
       const session = startSession(opened.value, options.threads, { gpu: options.gpu });
       if (!session.ok) return session;
       const { meta, program } = opened.value.start;
-      return ok({ session: session.value, meta, bytes: memoryBytes(program) });
+      return ok({ session: session.value, meta, bytes: memoryBytes(program), options });
     }
     const needsStages = opened.diagnostics.every((d) => d.code === "SCH015");
     const staged = needsStages ? stageModel(this.#source, options) : undefined;
     if (!staged) return opened;
     if (!staged.ok) return staged;
     const { face, session } = staged.value;
-    return ok({ session, meta: face.start.meta, bytes: session.bytes });
+    return ok({ session, meta: face.start.meta, bytes: session.bytes, options });
   }
 
   /** Values of the symbols of the inputs' shapes, by name. */
