@@ -23,7 +23,6 @@ const reasons = {
   roundedSteps: "the expected value is rounded once, the model's own steps round each time",
   noisyExpectation: "the expected zeros hold rounding noise above the suite's tolerance",
   dataDependentSizes: "sizes that data decide have no machine code",
-  antialiasing: "antialiased resize has no nest",
 } as const;
 
 export type Row = readonly [name: string, fails: keyof typeof stages, why: keyof typeof reasons];
@@ -73,10 +72,6 @@ export const exceptions: readonly Row[] = [
   ["node/test_range_float16_type_positive_delta_expanded", "compiled", "dataDependentSizes"],
   ["node/test_range_float_type_positive_delta_expanded", "compiled", "dataDependentSizes"],
   ["node/test_range_int32_type_negative_delta_expanded", "compiled", "dataDependentSizes"],
-  ["node/test_resize_downsample_scales_cubic_antialias", "compiled", "antialiasing"],
-  ["node/test_resize_downsample_scales_linear_antialias", "compiled", "antialiasing"],
-  ["node/test_resize_downsample_sizes_cubic_antialias", "compiled", "antialiasing"],
-  ["node/test_resize_downsample_sizes_linear_antialias", "compiled", "antialiasing"],
   ["node/test_training_dropout", "all", "ownRandomNumbers"],
   ["node/test_training_dropout_default", "all", "ownRandomNumbers"],
   ["node/test_training_dropout_default_mask", "all", "ownRandomNumbers"],

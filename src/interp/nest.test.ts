@@ -442,12 +442,42 @@ describe("resize", () => {
     ]);
   });
 
-  it("refuses antialias with REG001", () => {
-    const c = new Case();
-    const x = c.input("x", "f32", 5);
-    const attrs = { ...plain, mode: "linear", coordinates: "half_pixel" } as const;
-    const y = c.add("resize", [x], { ...attrs, antialias: true, axes: [0], sizes: [constant(3)] });
-    expect(buildNests(c.g.finish([y]))).toMatchObject({ diagnostics: [{ code: "REG001" }] });
+  it.each([
+    { coordinates: "half_pixel", excludeOutside: false },
+    { coordinates: "half_pixel", excludeOutside: true },
+    { coordinates: "align_corners", excludeOutside: false },
+    { coordinates: "tf_crop_and_resize", excludeOutside: true },
+  ] as const)("antialiased: $coordinates, excludeOutside $excludeOutside", (how) => {
+    const c = new Case({ H: 9 });
+    const x = c.input("x", "f32", 7, c.symbol("H"));
+    const region = how.coordinates === "tf_crop_and_resize";
+    const crop = region && { regionStart: [0.1, -0.2], regionEnd: [0.8, 1.1] };
+    const extents = { axes: [0, 1], scales: [0.3, 0.5] };
+    const sizes = [constant(2), floorDiv(variable("H"), 2)];
+    c.check(
+      modes.map((mode) =>
+        c.add("resize", [x], {
+          ...plain,
+          antialias: true,
+          mode,
+          ...how,
+          ...extents,
+          sizes,
+          ...crop,
+        }),
+      ),
+    );
+  });
+
+  it("antialiased to sizes: smaller ones, larger ones, and open ones, whose filter is open (REG001)", () => {
+    const c = new Case({ H: 9 });
+    const x = c.input("x", "f32", 7, c.symbol("H"));
+    const attrs = { ...plain, antialias: true, coordinates: "half_pixel" } as const;
+    const resized = (mode: "linear" | "cubic", axis: number, size: number): ValueId =>
+      c.add("resize", [x], { ...attrs, mode, axes: [axis], sizes: [constant(size)] });
+    c.check([resized("linear", 0, 3), resized("cubic", 0, 2), resized("cubic", 0, 12)]);
+    const open = c.g.finish([resized("linear", 1, 3)]);
+    expect(buildNests(open)).toMatchObject({ diagnostics: [{ code: "REG001" }] });
   });
 });
 

@@ -2,7 +2,8 @@
  * Nests of resize. Nearest with an integer scale or its inverse is a re-indexing whose range is
  * proved by exact integer arithmetic. Everything else first computes, per axis, small tables over the
  * result positions (source position and weight of each filter tap, as scalar expressions in f64) and
- * then sums the weighted taps through those positions; the formulas are those of ONNX Resize.
+ * then sums the weighted taps through those positions; the formulas are those of ONNX Resize. Antialiased, the
+ * filter is as long as the scale is small, which has to be known.
  */
 import type { NodeOf } from "../../graph/graph.ts";
 import type { ResizeAttrs } from "../../semantics/core-ops.ts";
@@ -45,12 +46,6 @@ interface Axis {
 
 export function buildResize(context: NestContext, node: NodeOf<"resize">): void {
   const { attrs } = node;
-  if (attrs.antialias) {
-    reject("REG001", "resize with antialias has no nest: its filter length depends on the scale", {
-      at: node.origin ?? context.name(node.outputs[0]!),
-      help: "export the model with antialias = 0",
-    });
-  }
   const { shape } = context.type(node.inputs[0]!);
   const axes = attrs.axes.map((axis, i) => ({
     axis,
@@ -207,6 +202,103 @@ interface Tables {
   readonly outside: string | undefined;
 }
 
+function tablesOf(context: NestContext, node: NodeOf<"resize">, axis: Axis): Tables {
+  const { antialias, mode } = node.attrs;
+  if (!antialias || mode === "nearest") return buildTables(context, node, axis);
+  const [from, to] = [constantValue(axis.from), constantValue(axis.to)];
+  const scale = axis.scale ?? (from === undefined || to === undefined ? undefined : to / from);
+  if (scale === undefined) {
+    reject(
+      "REG001",
+      "resize with antialias to open sizes has no nest: its filter's length is open",
+      {
+        at: node.origin ?? context.name(node.outputs[0]!),
+        help: "give the sizes with --shape, or export the model with scales or with antialias = 0",
+      },
+    );
+  }
+  if (scale >= 1) return buildTables(context, node, axis);
+  return buildStretched(context, node, { axis, scale });
+}
+
+/**
+ * Tables of a filter that is stretched over the source: as many taps as the stretched filter covers, those beyond
+ * it weigh nothing, and all weights of a result are divided by their sum.
+ */
+function buildStretched(
+  context: NestContext,
+  node: NodeOf<"resize">,
+  { axis, scale }: { readonly axis: Axis; readonly scale: number },
+): Tables {
+  const { attrs } = node;
+  const base = `${context.name(node.outputs[0]!)}.axis${axis.axis}`;
+  const reach = (attrs.mode === "linear" ? 1 : 2) / scale;
+  const taps = Math.floor(2 * reach) + 1;
+  const shape = [axis.to, constant(taps)];
+  const position = context.temporary(`${base}.position`, "i32", shape);
+  const share = context.temporary(`${base}.share`, "f32", shape);
+  const total = context.temporary(`${base}.total`, "f32", [axis.to]);
+  const weight = context.temporary(`${base}.weight`, "f32", shape);
+  const crops = attrs.coordinates === "tf_crop_and_resize";
+  const outside = crops ? context.temporary(`${base}.outside`, "bool", [axis.to]) : undefined;
+  const last = op("sub", indexValue(axis.from, "f64"), f64(1));
+  const isOutside = (at: ScalarExpr): ScalarExpr =>
+    op("or", op("less", at, f64(0)), op("less", last, at));
+  {
+    const draft = context.draft(node);
+    const index = draft.loops("i", shape);
+    const x = coordinate(attrs, axis, indexValue(index[0]!, "f64"));
+    const first = op("ceil", op("sub", x, f64(reach)));
+    const at = op("add", first, indexValue(index[1]!, "f64"));
+    const distance = op("mul", op("abs", op("sub", at, x)), f64(scale));
+    const own = stretchedWeight(attrs, distance);
+    const kept = attrs.excludeOutside ? op("select", isOutside(at), f64(0), own) : own;
+    const clamped = op("min", op("max", at, f64(0)), last);
+    draft.finishStatement(
+      [cast(clamped, "i32", false), cast(kept, "f32", false)],
+      [
+        { tensor: position, index },
+        { tensor: share, index },
+      ],
+    );
+  }
+  sumOfTaps(context, node, { share, total, shape });
+  const draft = context.draft(node);
+  const index = draft.loops("i", shape);
+  const parts = [draft.readTensor(share, index), draft.readTensor(total, [index[0]!])];
+  draft.finishStatement([op("div", ...parts)], [{ tensor: weight, index }]);
+  if (outside) {
+    const beyond = context.draft(node);
+    const i = beyond.loop("i0", axis.to);
+    const x = coordinate(attrs, axis, indexValue(i, "f64"));
+    beyond.finishStatement([isOutside(x)], [{ tensor: outside, index: [i] }]);
+  }
+  return { axis, taps, position, weight, outside };
+}
+
+function sumOfTaps(
+  context: NestContext,
+  node: NodeOf<"resize">,
+  {
+    share,
+    total,
+    shape,
+  }: { readonly share: string; readonly total: string; readonly shape: readonly IndexExpr[] },
+): void {
+  const draft = context.draft(node);
+  const i = draft.loop("i0", shape[0]!);
+  const tap = draft.loop("t", shape[1]!, "reduce");
+  const body = draft.readTensor(share, [i, tap]);
+  draft.finishStatement([body], [{ tensor: total, index: [i] }], foldInto("sum", "f32", "f32"));
+}
+
+/** The triangle, or Keys' filter, at any distance. */
+function stretchedWeight({ mode, cubicCoefficient: a }: ResizeAttrs, d: ScalarExpr): ScalarExpr {
+  if (mode === "linear") return op("max", f64(0), op("sub", f64(1), d));
+  const far = op("select", op("less", d, f64(2)), cubicWeight(d, a, 2), f64(0));
+  return op("select", op("less", f64(1), d), far, cubicWeight(d, a, 0));
+}
+
 function buildTables(context: NestContext, node: NodeOf<"resize">, axis: Axis): Tables {
   const { attrs } = node;
   const base = `${context.name(node.outputs[0]!)}.axis${axis.axis}`;
@@ -260,7 +352,7 @@ function keptWeight(
 }
 
 function buildSampled(context: NestContext, node: NodeOf<"resize">, axes: readonly Axis[]): void {
-  const tables = axes.map((axis) => buildTables(context, node, axis));
+  const tables = axes.map((axis) => tablesOf(context, node, axis));
   const output = node.outputs[0]!;
   const { shape, dtype } = context.type(output);
   const draft = context.draft(node);
