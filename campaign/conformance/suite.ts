@@ -3,8 +3,16 @@
  * and data sets of inputs and expected outputs. The archive is unpacked once into the cache.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { unwrap } from "../../bench/sessions/import-hints.ts";
 import type { ModelProto, ValueInfoProto } from "../../src/frontend/onnx/generated/onnx_pb.ts";
@@ -15,7 +23,7 @@ import { readValueFile } from "./value-file.ts";
 
 const shared = new URL("../../../shared/conformance/onnx-node-simple.tar.xz", import.meta.url);
 const archive = fileURLToPath(shared);
-const unpacked = fileURLToPath(new URL("../../.cache/conformance/", import.meta.url));
+const unpacked = fileURLToPath(new URL("../../.cache/conformance", import.meta.url));
 
 export interface DataSet {
   readonly inputs: readonly HostValue[];
@@ -34,11 +42,17 @@ export function prepareSuite(): string | undefined {
   if (existsSync(join(unpacked, "complete"))) return undefined;
   const path = process.env.WAVETILE_CONFORMANCE ?? archive;
   if (!existsSync(path)) return `the test suite (${path}) is not here`;
-  mkdirSync(unpacked, { recursive: true });
-  const run = spawnSync("tar", ["-xJf", path, "-C", unpacked], { encoding: "utf8" });
-  if (run.status !== 0) return `cannot unpack the test suite: ${run.stderr}`;
-  mkdirSync(join(unpacked, "complete"));
-  return undefined;
+  mkdirSync(dirname(unpacked), { recursive: true });
+  // Campaigns that start together each unpack; the first that is ready gives the place its name.
+  const own = mkdtempSync(join(dirname(unpacked), "conformance-"));
+  const run = spawnSync("tar", ["-xJf", path, "-C", own], { encoding: "utf8" });
+  if (run.status === 0) {
+    mkdirSync(join(own, "complete"));
+    if (!existsSync(join(unpacked, "complete"))) rmSync(unpacked, { recursive: true, force: true });
+    if (!existsSync(unpacked)) renameSync(own, unpacked);
+  }
+  rmSync(own, { recursive: true, force: true });
+  return run.status === 0 ? undefined : `cannot unpack the test suite: ${run.stderr}`;
 }
 
 /** Names of all cases, `node/test_abs` for one, in a fixed order. */
