@@ -16,12 +16,10 @@ import { priceSample } from "../../src/cost/calibrated.ts";
 import { type Calibration, calibrate, priceCalibrated } from "../../src/cost/calibration.ts";
 import { type CoreFigures, coreFigures } from "../../src/cost/core-figures.ts";
 import { runnableTargets } from "../../src/runtime/create-session.ts";
-import { rankCorrelationInterval } from "../../src/runtime/measure/statistics.ts";
-import { rankCorrelation } from "../../src/support/rank-correlation.ts";
-import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import type { Target } from "../../src/target/target.ts";
-import { type MeasuredSet, measureCandidates } from "../correlation/measured-set.ts";
+import { judgePrices } from "../correlation/judge-prices.ts";
+import { measureCandidates } from "../correlation/measured-set.ts";
 import { type ProgramTimes, programTimes } from "../correlation/program-times.ts";
 import type { BenchRow, SuiteSummary } from "../report.ts";
 import type { ForeignCase, Suite } from "./suite.ts";
@@ -31,27 +29,6 @@ const trainingCount = 11;
 const manyCount = 200;
 const fewCount = 60;
 const manyFamilies: readonly Family[] = ["gemm", "convolution"];
-
-function judge({ samples, halves }: MeasuredSet, predicted: readonly number[]): SuiteSummary {
-  const measured = samples.map((s) => s.ns);
-  const byPrice = predicted.map((_, i) => i).sort((a, b) => predicted[a]! - predicted[b]!);
-  const byTime = measured.map((_, i) => i).sort((a, b) => measured[a]! - measured[b]!);
-  const best = measured[byTime[0]!]!;
-  const regret = (k: number): number =>
-    Math.min(...byPrice.slice(0, k).map((i) => measured[i]!)) / best - 1;
-  const fastest = byTime.slice(0, Math.max(6, Math.ceil(measured.length / 10)));
-  const ceiling = rankCorrelation(
-    halves.map((h) => h[0]),
-    halves.map((h) => h[1]),
-  );
-  const { rho, low, high } = rankCorrelationInterval(measured, predicted, new Rng(seed));
-  const rhoTop = rankCorrelation(
-    fastest.map((i) => measured[i]!),
-    fastest.map((i) => predicted[i]!),
-  );
-  const spread = measured[byTime.at(-1)!]! / best;
-  return { rho, low, high, ceiling, rhoTop, regret1: regret(1), regret10: regret(10), spread };
-}
 
 export const correlationSuite: Suite = {
   name: "correlation",
@@ -110,12 +87,13 @@ function correlationCase(
       const count = manyFamilies.includes(family) ? manyCount : fewCount;
       const set = measureCandidates(workload, target, { count, seed, times });
       const { samples, coarse } = set;
-      const found = judge(
-        set,
+      const timed = { measured: samples.map((s) => s.ns), halves: set.halves };
+      const found = judgePrices(
+        timed,
         samples.map((s) => priceCalibrated(s.regions, calibration).ns),
       );
-      const plain = judge(
-        set,
+      const plain = judgePrices(
+        timed,
         samples.map((s) => priceSample(s, start)),
       );
       const { rho, low, high, ceiling } = found as Record<string, number>;
@@ -132,7 +110,7 @@ function correlationCase(
           ...found,
           analytical: plain.rho!,
           analyticalRegret1: plain.regret1!,
-          coarse: judge(set, coarse).rho!,
+          coarse: judgePrices(timed, coarse).rho!,
         },
       };
     },
