@@ -5,8 +5,9 @@
  * Where whole-region strategies apply (tiles of a product, rows, attention) candidates are theirs: loops bound to
  * threads are dominated there. Prices are analytical: they know the device's rates and nothing of these times. The
  * ceiling is how well one half of the rounds ranks the other.
+ * Shapes are those that no price was made by; `--known` takes the others.
  * `--replay FILE` judges today's prices by the times in another run's `--json`, without a device.
- * Usage: node correlation-suite.mjs [--only FAMILY,…] [--seed N] [--processes N] [--list] [--json] [--replay FILE]
+ * Usage: node correlation-suite.mjs [--only FAMILY,…] [--seed N] [--processes N] [--known] [--list] [--json] [--replay FILE]
  */
 import { fork } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,9 +15,9 @@ import { compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
 import { lowerRegionProgram } from "../../src/lower/region-program.ts";
 import type { Program } from "../../src/program/program.ts";
+import { capacityBytes } from "../../src/program/storage-sizes.ts";
 import { validateProgram } from "../../src/program/validate/validate.ts";
 import { createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
-import { capacityBytes } from "../../src/runtime/storage-sizes.ts";
 import { applySchedule } from "../../src/schedule/apply.ts";
 import { enumerateBlockSchedules } from "../../src/schedule/blocks/block-candidates.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
@@ -27,19 +28,21 @@ import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { judgePrices } from "../correlation/judge-prices.ts";
-import { type CorrelationCase, correlationCases } from "./correlation-cases.ts";
+import { type CorrelationCase, heldOutCases, knownCases } from "./correlation-cases.ts";
 import { loadProgram, openDevice, prepareLaunch, take } from "./ptx-launch.ts";
 
+const flags = new Set(["--json", "--list", "--known"]);
 const given = new Map<string, string>();
 for (let i = 2; i < process.argv.length; i++) {
   const name = process.argv[i]!;
-  given.set(name, name === "--json" || name === "--list" ? "" : process.argv[++i]!);
+  given.set(name, flags.has(name) ? "" : process.argv[++i]!);
 }
 const seed = Number(given.get("--seed") ?? 1);
 const processes = Number(given.get("--processes") ?? 12);
 const target = targets.get("h200")!;
 const only = (given.get("--only") ?? "").split(",");
-const cases = correlationCases.filter((c) => only.some((part) => c.family.includes(part)));
+const shapes = given.has("--known") ? knownCases : heldOutCases;
+const cases = shapes.filter((c) => only.some((part) => c.family.includes(part)));
 const wholeRegion = new Set(["multiply", "rows", "attend"]);
 const rounds = 8;
 const sampleMs = 1.5;
@@ -100,7 +103,7 @@ function spelled({ directives }: Schedule): string {
 
 /** Why a candidate is none: its place among those drawn, the chosen one at 0. */
 interface Refused {
-  readonly family: string;
+  readonly case: string;
   readonly at: number;
   readonly why: string;
 }
@@ -119,7 +122,7 @@ function preparePart(): void {
         loadProgram(device, made).unload();
       } catch (error) {
         const why = `${spelled(schedule)}: ${String((error as Error).message).slice(0, 160)}`;
-        process.send!({ family: c.family, at: i, why } satisfies Refused);
+        process.send!({ case: `${c.family} ${c.shape}`, at: i, why } satisfies Refused);
       }
     });
   }
@@ -146,9 +149,9 @@ async function runAll(): Promise<void> {
   );
   const seconds = ((performance.now() - begin) / 1000).toFixed(0);
   console.log(`proved and assembled by ${processes} processes in ${seconds} s`);
-  for (const { family, why } of refused) console.error(`not proved: ${family}: ${why}`);
+  for (const one of refused) console.error(`not proved: ${one.case}: ${one.why}`);
   const rows = cases.map((c) => {
-    const places = refused.filter((r) => r.family === c.family).map((r) => r.at);
+    const places = refused.filter((r) => r.case === `${c.family} ${c.shape}`).map((r) => r.at);
     return measure(c, new Set(places));
   });
   const failed = ended + rows.reduce((sum, r) => sum + r.wrong, 0);

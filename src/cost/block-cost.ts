@@ -31,7 +31,7 @@ import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
 import { blockBound } from "./block-bound.ts";
 import { productNanoseconds } from "./product-cost.ts";
-import { compulsoryBytes, longestOf, product, type RegionPrice } from "./region-work.ts";
+import { bytesRead, compulsoryBytes, longestOf, product, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
 
 /** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
@@ -75,7 +75,9 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
   for (const s of rows || attention ? [] : scheduled.statements) {
     const product = scheduled.products.find((p) => p.directive.statement === s.statement.name);
     if (product) {
-      estimateNs += limits.launchNs.value + productNanoseconds(product, s.statement, limits);
+      const operandBytes = bytesRead(scheduled.region, s.statement, ranges);
+      const of = { statement: s.statement, operandBytes };
+      estimateNs += limits.launchNs.value + productNanoseconds(product, of, limits);
       continue;
     }
     estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();

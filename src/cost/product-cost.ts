@@ -1,12 +1,14 @@
 /**
  * The time of a product by blocks (schedule/products/product-form.ts), without its launch. A multiprocessor holds as
- * many blocks as its shared memory, registers and threads allow; they share its units, so a round of them
- * takes for each step the most of
+ * many blocks as its shared memory, registers and threads allow; they share its units, so that all of its blocks
+ * take for each step the most of
  *
- *   multiplying     the tile's products at the rate of the instruction
+ *   multiplying     the tile's products at the rate of the instruction, and a share of what threads read meanwhile
  *   near memory     what the threads read of shared memory
  *   far memory      both tiles at the share of the caches that a multiprocessor has
- *   latency         of a copy, over the stages that are on the way
+ *
+ * and each round of them no less than the latency of a copy, from memory or from the near cache, over the stages
+ * that are on the way. Constants are set by correlation-suite.ts on an H200.
  *
  * and at its ends the latency of the first tiles and the bytes of the results. The last round counts whole.
  * Blocks that go on from tile to tile have those ends once, and store results beside the next tile's products;
@@ -27,17 +29,22 @@ import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { type DType, dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits, MatrixRates } from "../target/target.ts";
+import { longestOf } from "./region-work.ts";
 
 /** Part of the instruction's rate that a well filled multiprocessor keeps up: loops, addresses, waits. */
-const sustained = { fma: 0.7, mma: 0.8, wgmma: 0.8 } as const;
-/** What steps take over their price where all threads copy, wait and multiply by turns (H200). */
-const missed = { fma: 1, mma: 1.25, wgmma: 1 } as const;
+const sustained = { fma: 0.7, mma: 1, wgmma: 0.8 } as const;
+/** With so many warps as a share of those that keep units busy, the rate is this power of it (H200). */
+const waitingShare = { fma: 1, mma: 0.21, wgmma: 0.12 } as const;
+/** Of what shared memory takes, or the products where these take less, what is not beside the other (H200). */
+const besideShare = { fma: 0.15, mma: 0.5, wgmma: 0.05 } as const;
 /** Warps of a multiprocessor from which on its units have work all the time. */
 const busyWarps = 8;
 /** Registers of a thread beside its sums. */
 const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
-/** Latency of a copy while all multiprocessors copy, over the unloaded one: 1.2 us on an H200. */
+/** Latency of a copy from memory while all multiprocessors copy, over the unloaded one: 1.2 us on an H200. */
 const loadedLatency = 2.4;
+/** A step of a ring whose tiles come from the near cache: by itself, and more where few are on the way (H200). */
+const nearLatency = { fma: [150, 200], mma: [150, 200], wgmma: [80, 280] } as const;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
 const stepNs = { shift: 150, divide: 230 } as const;
 /** Copies of rows shorter than a line reach a part of the rates of caches and memory (H200). */
@@ -53,18 +60,26 @@ const hangingCopies = 2;
 const gatheredShare = 0.8;
 /** Instructions of one copy into shared memory, and for each further digit of its place and each of its guards. */
 const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
+/** Of these, what matrix units leave to be waited for. */
+const copyShare = { fma: 1, mma: 0.5, wgmma: 0 } as const;
 /** From the last product of a tile to the first of the next one, without what the threads do with sums (H200). */
 const tileTurn = 400;
 /** What an exchange of sums within a cluster takes, and the bytes that a block sends meanwhile (H200). */
 const exchanging = { first: 300, bytesPerNs: 60 } as const;
+/** Of each step of a lone warpgroup: nobody multiplies while it waits for a stage (H200). */
+const loneTurn = 100;
 /** Warps of a warpgroup, and rows of its instruction. */
 const [groupWarps, groupRows] = [4, 64] as const;
 /** Rounding in the allocation of registers. */
 const registerUnit = 8;
 
+/**
+ * @param operandBytes what the product reads, each element once: less than its rows and columns have where windows
+ * of a feature map overlap
+ */
 export function productNanoseconds(
   { form, directive }: ScheduledProduct,
-  statement: Statement,
+  { statement, operandBytes }: { readonly statement: Statement; readonly operandBytes: number },
   limits: BlockLimits,
 ): number {
   const { by, warps, stages } = directive;
@@ -86,8 +101,8 @@ export function productNanoseconds(
   const together = Math.min(resident, perCore);
   const rounds = Math.ceil(perCore / together);
   const busy = Math.min(1, (together * directive.teams * warps[0] * warps[1]) / busyWarps);
-  const multiply =
-    (2 * rows * columns * depth) / (rateOf(by, form.dtype, limits) * sustained[by] * busy);
+  const rate = rateOf(by, form.dtype, limits) * sustained[by] * busy ** waitingShare[by];
+  const multiply = (2 * rows * columns * depth) / rate;
   // One warpgroup adds while others multiply.
   const alone = Math.max(1, (directive.teams * warps[0]) / groupWarps);
   const apart = sumsApart(form) ? addingNanoseconds(directive, limits) / alone : 0;
@@ -100,22 +115,18 @@ export function productNanoseconds(
   const copied = broughtRows(directive, form) * depth * bytes * lines;
   const active = Math.min(cores, blocks);
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
-  const latency = (hangs * loadedLatency * limits.memoryLatencyNs.value) / (stages - 1);
+  const latency = hangs * latencyNanoseconds(directive, operandBytes, limits);
   const steps = Math.ceil(form.depth.extent / depth) / parts;
   const results = (rounds * together * active * rows * columns) / parts;
   // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
   const reads = (results * form.operandBits) / 8 / limits.memoryBytesPerNs.value;
   const beside = directive.ahead ? reads : 0;
-  const far = lines * farNanoseconds({ form, directive }, limits, cores * together) + beside;
+  // Few multiprocessors draw less than memory gives.
+  const drawn = cores / active;
+  const brought = farNanoseconds({ form, directive }, operandBytes, { limits, together });
+  const far = drawn * lines * brought + beside;
   const waited = (reads - beside) / rounds / scatteredShare;
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
-  const round =
-    Math.max(
-      missed[by] *
-        steps *
-        Math.max(together * Math.max(multiply + apart + address, read, copy), latency, step),
-      far / (rounds + (sharesRound ? 1 / directive.parts : 0)),
-    ) + waited;
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
   const slots = (together * rows * columns * (finish + 2)) / parts / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
@@ -125,11 +136,35 @@ export function productNanoseconds(
   const stored = (statement.writes.length * results * each) / rounds;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = stored / (share * limits.memoryBytesPerNs.value);
+  // A block that is left by the others has the units to itself: it is their blocks that count, not their rounds.
+  const used = multiply + apart + address / busy;
+  const groups = together * directive.teams * (warps[0] / groupWarps);
+  const turn = by === "wgmma" && groups === 1 ? loneTurn : 0;
+  const own = Math.max(used, read) + besideShare[by] * Math.min(used, read) + turn;
+  const work = (perCore / rounds) * Math.max(own, copy);
+  const round =
+    longestOf(
+      steps * Math.max(work, latency, step),
+      far / (rounds + (sharesRound ? 1 / directive.parts : 0)),
+    ) + waited;
   const exchange = directive.parts > 1 ? exchangeNanoseconds(directive) : 0;
   if (directive.blocks === 0) return rounds * (round + exchange + stores + ends);
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
   const shared = sharesRound ? (round + stores + finished) / directive.parts + exchange : 0;
   return ends + stores + shared + rounds * perTile({ directive, round, stores, finished });
+}
+
+/** The least time of a step, from when a stage is free to when it is full again. */
+function latencyNanoseconds(
+  { by, stages }: MultiplyDirective,
+  operandBytes: number,
+  limits: BlockLimits,
+): number {
+  const ahead = stages - 1;
+  if (operandBytes > limits.nearBytes / 2)
+    return (loadedLatency * limits.memoryLatencyNs.value) / ahead;
+  const [least, more] = nearLatency[by];
+  return least + more / Math.sqrt(ahead);
 }
 
 /** Sums of parts of the depth on their way to the blocks of a cluster that finish them. */
@@ -165,13 +200,14 @@ function broughtRows(directive: MultiplyDirective, form: ProductForm): number {
 /** Instructions of warps with which a step's copies find their places: streams need none. */
 function addressInstructions({ form, directive }: ScheduledProduct, warpThreads: number): number {
   const [rows, columns, depth] = directive.tile;
-  if (directive.by === "wgmma") return 0;
+  const share = copyShare[directive.by];
+  if (share === 0) return 0;
   const ofSide = ({ line, access }: ProductSide, extent: number): number => {
     const { plain, digit, guard } = copyInstructions;
     const each = plain + digit * line.digits + guard * access.guard.length;
     return (each * extent * depth) / line.lanes;
   };
-  return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / warpThreads;
+  return (share * (ofSide(form.rows, rows) + ofSide(form.columns, columns))) / warpThreads;
 }
 
 function isPowerOfTwo(n: number): boolean {
@@ -192,9 +228,10 @@ function threadsOf(
  */
 function farNanoseconds(
   { form, directive }: ScheduledProduct,
-  limits: BlockLimits,
-  atOnce: number,
+  operandBytes: number,
+  { limits, together }: { readonly limits: BlockLimits; readonly together: number },
 ): number {
+  const atOnce = limits.cores * together;
   const [rows, columns] = directive.tile;
   const line = (form.depth.extent * dtypes[form.dtype].bits) / 8;
   const once = line * (form.rows.extent + form.columns.extent);
@@ -205,8 +242,9 @@ function farNanoseconds(
   const across = Math.min(wide, Math.ceil(atOnce / group));
   const rounds = Math.ceil((tall * wide) / atOnce);
   const streamed = Math.max(once, rounds * line * (rows * high + columns * across));
-  const bytes = once <= limits.nearBytes / 2 ? once : streamed;
-  return (bytes * form.batch.extent) / limits.memoryBytesPerNs.value;
+  const all = once * form.batch.extent;
+  const bytes = operandBytes <= limits.nearBytes / 2 ? all : streamed * form.batch.extent;
+  return (bytes * Math.min(1, operandBytes / all)) / limits.memoryBytesPerNs.value;
 }
 
 /** What threads take to add the sums of a step to theirs: one addition each. */
@@ -250,8 +288,9 @@ function residentBlocks(
   const staged = stages * (rows + columns) * (depth + pad) * bytes;
   const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
+  const most = Math.min(limits.registersPerThread, limits.registersPerCore / threads);
   const needed = takesRegisters({ by, tile, warps }, form)
-    ? Math.floor(limits.registersPerCore / threads / registerUnit) * registerUnit
+    ? Math.floor(most / registerUnit) * registerUnit
     : Math.ceil((plainRegisters[by] + sums) / registerUnit) * registerUnit;
   if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
   return Math.min(

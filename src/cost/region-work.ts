@@ -34,6 +34,19 @@ export function compulsoryBytes(region: Region, ranges: IndexRanges): number {
   return bytes;
 }
 
+/** Every candidate of a statement asks for the same. */
+const known = new WeakMap<Statement, number>();
+
+/** The same of what a statement reads point by point. */
+export function bytesRead(region: Region, statement: Statement, ranges: IndexRanges): number {
+  const before = known.get(statement);
+  if (before !== undefined) return before;
+  const reading = { ...statement, finishReads: [], writes: [], indirects: [] };
+  const bytes = compulsoryBytes({ ...region, statements: [reading] }, ranges);
+  known.set(statement, bytes);
+  return bytes;
+}
+
 /** How many values each loop takes, and each integer that is loaded. */
 function loopExtents(
   { loops, indirects }: Statement,
