@@ -52,9 +52,10 @@ function lengths(how: string, more: Pick<AttentionCase, "depth" | "causal">): ()
   return () => attentionText({ ...heads, ...more, lengths: true, how });
 }
 
-/** Tokens of three sequences behind each other. */
-function packed(how: string, depth: number): () => string {
-  return () => attentionText({ ...heads, causal: false, depth, packed: true, how });
+/** Tokens of sequences behind each other; warpgroups take whole tiles of them. */
+function packed(how: string, depth: number, tokens: number): () => string {
+  const sizes = { ...heads, rows: tokens, columns: tokens };
+  return () => attentionText({ ...sizes, causal: false, depth, packed: true, how });
 }
 
 function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
@@ -154,10 +155,10 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     lengths("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
   ],
   "attention sequences": [
-    packed("by mma tile (64, 32) warps 4 stages 2", 128),
-    packed("by mma tile (16, 64) warps 1 stages 2 parts 2", 64),
-    packed("by wgmma tile (64, 64) warps 4 stages 2", 64),
-    packed("by wgmma tile (128, 128) warps 8 stages 2 gathered", 128),
+    packed("by mma tile (64, 32) warps 4 stages 2", 128, 200),
+    packed("by mma tile (16, 64) warps 1 stages 2 parts 2", 64, 200),
+    packed("by wgmma tile (64, 64) warps 4 stages 2", 64, 256),
+    packed("by wgmma tile (128, 128) warps 8 stages 2 gathered", 128, 256),
   ],
   "attention wgmma": [
     attention("by wgmma tile (64, 64) warps 4 stages 2", { depth: 64, causal: false }),
@@ -200,7 +201,7 @@ function runOnDevice(program: Program, contents: Contents): void {
 }
 
 /** Where the sequences of packed tokens end. */
-const ends = [70, 71, 200];
+const ends = [70, 71, 200, 256];
 
 function numberOf(name: string, at: number, rng: Rng): number {
   // The first column of a row's sequence, or the one behind its last.

@@ -95,6 +95,9 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
     return `${rows} rows for ${d.warps} warps: one to three groups of 4 warps have 64 rows each`;
   if (d.warps === 12 && form.reach && isOfRows(form.reach))
     return "three groups have no registers for columns that each row has of its own";
+  // Rows that are left out hold their own bounds as well: an assembler spills.
+  if (form.reach && isOfRows(form.reach) && form.rows % rows !== 0)
+    return `${form.rows} rows, each with columns of its own, are no multiple of ${rows}`;
   if (columns > mostColumns || width > mostColumns)
     return `${columns} columns and ${width} elements: an instruction has ${mostColumns}`;
   if (depth % panelElements !== 0 || width % panelElements !== 0)
