@@ -8,11 +8,10 @@
  *   far memory      both tiles at the share of the caches that a multiprocessor has
  *
  * and each round of them no less than the latency of a copy, from memory or from the near cache, over the stages
- * that are on the way. Constants are set by correlation-suite.ts on an H200.
- *
- * and at its ends the latency of the first tiles and the bytes of the results. The last round counts whole.
+ * that are on the way, and at its ends the latency of the first tiles and the bytes of the results.
  * Blocks that go on from tile to tile have those ends once, and store results beside the next tile's products;
- * where clusters share the last round it takes its part of a tile's time, and an exchange.
+ * where clusters share the last round it takes its part of a tile's time, and an exchange. Constants are set by
+ * correlation-suite.ts on an H200, the share of cold operands by model-suite.ts.
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
@@ -45,6 +44,8 @@ const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
 const loadedLatency = 2.4;
 /** A step of a ring whose tiles come from the near cache: by itself, and more where few are on the way (H200). */
 const nearLatency = { fma: [150, 200], mma: [150, 200], wgmma: [80, 280] } as const;
+/** Of operands that fit into the near cache, what is not in it: weights that nothing read since the last run. */
+const coldShare = 0.5;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
 const stepNs = { shift: 150, divide: 230 } as const;
 /** Copies of rows shorter than a line reach a part of the rates of caches and memory (H200). */
@@ -161,10 +162,10 @@ function latencyNanoseconds(
   limits: BlockLimits,
 ): number {
   const ahead = stages - 1;
-  if (operandBytes > limits.nearBytes / 2)
-    return (loadedLatency * limits.memoryLatencyNs.value) / ahead;
+  const far = (loadedLatency * limits.memoryLatencyNs.value) / ahead;
+  if (operandBytes > limits.nearBytes / 2) return far;
   const [least, more] = nearLatency[by];
-  return least + more / Math.sqrt(ahead);
+  return coldShare * far + (1 - coldShare) * (least + more / Math.sqrt(ahead));
 }
 
 /** Sums of parts of the depth on their way to the blocks of a cluster that finish them. */

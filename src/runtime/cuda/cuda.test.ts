@@ -238,4 +238,60 @@ describe("CudaLaunch", () => {
     expect(argument(3, 128)).toEqual(map);
     expect(pointers[3]! % 64n).toBe(0n);
   });
+
+  it("spreads blocks that begin beside an earlier kernel evenly by the shared memory they ask for", () => {
+    // 132 multiprocessors of 233,472 bytes, 1,024 of each block kept back, blocks of up to 232,448.
+    const machine: Readonly<Record<number, number>> = {
+      16: 132,
+      81: 233472,
+      97: 232448,
+      111: 1024,
+    };
+    const own = 40000;
+    const { device, calls } = openDevice({
+      cuDeviceGetAttribute: (cell: Int32Array, attribute: number) => {
+        cell[0] = machine[attribute] ?? 0;
+        return 0;
+      },
+      cuOccupancyMaxActiveBlocksPerMultiprocessor: (cell: Int32Array) => {
+        cell[0] = 5;
+        return 0;
+      },
+    });
+    const kernel = { name: "k", handle: 9n, registers: 1, sharedBytes: 16, localBytes: 0 };
+    const asked = (blocks: number, how: object): number => {
+      const config = {
+        grid: [blocks, 1, 1],
+        block: [128, 1, 1],
+        sharedBytes: own,
+        ...how,
+      } as const;
+      new CudaLaunch(device, { ...kernel, maxThreads: 1024 }, config, []).launch(5n);
+      const [packed] = calls.at(-1)!.args as [Uint8Array];
+      return new DataView(packed.buffer).getUint32(24, true);
+    };
+    for (const [blocks, share] of [
+      [100, 1],
+      [132, 1],
+      [133, 2],
+      [392, 3],
+    ] as const) {
+      const each = asked(blocks, { dependent: true }) + kernel.sharedBytes + machine[111]!;
+      expect(Math.floor(machine[81]! / each)).toBe(share);
+      expect(each % 128).toBe(0);
+    }
+    expect(calls.filter((c) => c.name === "cuFuncSetAttribute").map((c) => c.args)).toContainEqual([
+      9n,
+      8,
+      machine[97]! - kernel.sharedBytes,
+    ]);
+    const alone = [asked(392, {}), asked(5 * 132, { dependent: true })];
+    const cluster = asked(392, { dependent: true, cluster: [2, 1, 1] });
+    expect([...alone, cluster, asked(392, { dependent: true, sharedBytes: 0 })]).toEqual([
+      own,
+      own,
+      own,
+      0,
+    ]);
+  });
 });

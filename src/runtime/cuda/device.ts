@@ -16,9 +16,11 @@ const attributeNumbers = {
   maxThreadsPerMultiprocessor: 39,
   major: 75,
   minor: 76,
+  sharedBytesPerMultiprocessor: 81,
   registersPerMultiprocessor: 82,
   cooperativeLaunch: 95,
   sharedBytesPerBlock: 97,
+  reservedSharedBytes: 111,
 } as const;
 
 export type CudaAttributes = Readonly<Record<keyof typeof attributeNumbers, number>>;

@@ -7,7 +7,7 @@
 import { DiagnosticError, diagnostic } from "../../support/diagnostic.ts";
 import { addressOf } from "../ffi/library.ts";
 import type { CudaDevice } from "./device.ts";
-import type { CudaKernel } from "./module.ts";
+import { type CudaKernel, maxDynamicShared } from "./module.ts";
 
 export type Extent3 = readonly [number, number, number];
 
@@ -34,6 +34,8 @@ export type KernelArgument =
 const attributeIds = { cooperative: 2, cluster: 4, dependent: 6 } as const;
 const attributeBytes = 72;
 const configBytes = 56;
+/** Steps in which shared memory is given out. */
+const sharedUnit = 128;
 
 export class CudaLaunch {
   readonly #device: CudaDevice;
@@ -51,13 +53,14 @@ export class CudaLaunch {
     args: readonly KernelArgument[],
   ) {
     if (config.cooperative) checkResident(device, kernel, config);
+    const sharedBytes = sharedBytesOf(device, kernel, config);
     this.#device = device;
     this.#kernel = kernel;
     this.#attributes = packAttributes(config);
     this.#values = args.map(packArgument);
     this.#pointers = BigUint64Array.from(this.#values, addressOf);
     const view = new DataView(this.#config.buffer);
-    [...config.grid, ...config.block, config.sharedBytes ?? 0].forEach((value, i) => {
+    [...config.grid, ...config.block, sharedBytes].forEach((value, i) => {
       view.setUint32(4 * i, value, true);
     });
     view.setBigUint64(40, addressOf(this.#attributes), true);
@@ -72,11 +75,33 @@ export class CudaLaunch {
   }
 }
 
-/** With the registers that the assembler took. */
-function checkResident(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): void {
-  const { grid, block, sharedBytes = 0 } = config;
+/**
+ * A kernel that begins beside the one before finds room on some multiprocessors only, and would crowd there what
+ * all of them could share evenly: its blocks ask for so much shared memory that none takes more than its share
+ * (H200, ResNet-50: 0.93 of the time at batch 1, 0.89 at 32). Clusters have places of their own.
+ */
+function sharedBytesOf(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): number {
+  const { grid, sharedBytes = 0, dependent, cluster } = config;
+  if (!dependent || cluster || sharedBytes === 0) return sharedBytes;
+  const {
+    multiprocessors,
+    sharedBytesPerMultiprocessor,
+    reservedSharedBytes,
+    sharedBytesPerBlock,
+  } = device.attributes;
+  const share = Math.ceil(product(grid) / multiprocessors);
+  if (heldAtOnce(device, kernel, config) <= share) return sharedBytes;
+  const tooMany = sharedBytesPerMultiprocessor / (share + 1) - reservedSharedBytes;
+  const more = (Math.floor(tooMany / sharedUnit) + 1) * sharedUnit - kernel.sharedBytes;
+  const most = sharedBytesPerBlock - kernel.sharedBytes;
+  device.driver.call("cuFuncSetAttribute", kernel.handle, maxDynamicShared, most);
+  return Math.min(more, most);
+}
+
+/** Blocks that a multiprocessor holds, with the registers that the assembler took. */
+function heldAtOnce(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): number {
+  const { block, sharedBytes = 0 } = config;
   const held = new Int32Array(1);
-  const product = (extents: Extent3): number => extents.reduce((n, e) => n * e, 1);
   device.driver.call(
     "cuOccupancyMaxActiveBlocksPerMultiprocessor",
     held,
@@ -84,8 +109,18 @@ function checkResident(device: CudaDevice, kernel: CudaKernel, config: LaunchCon
     product(block),
     sharedBytes,
   );
+  return held[0]!;
+}
+
+function product(extents: Extent3): number {
+  return extents.reduce((n, e) => n * e, 1);
+}
+
+function checkResident(device: CudaDevice, kernel: CudaKernel, config: LaunchConfig): void {
+  const { grid } = config;
   const { multiprocessors, cooperativeLaunch } = device.attributes;
-  const atOnce = cooperativeLaunch === 0 ? 0 : held[0]! * multiprocessors;
+  const held = heldAtOnce(device, kernel, config);
+  const atOnce = cooperativeLaunch === 0 ? 0 : held * multiprocessors;
   if (product(grid) <= atOnce) return;
   throw new DiagnosticError([
     diagnostic("PRG042", `the ${product(grid)} blocks of ${kernel.name} wait for each other`, {

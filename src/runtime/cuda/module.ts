@@ -51,7 +51,7 @@ const logBytes = 1 << 16;
 const ptxInput = 1;
 /** CUfunction_attribute of cuda.h. */
 const functionAttributes = { maxThreads: 0, sharedBytes: 1, localBytes: 3, registers: 4 } as const;
-const maxDynamicShared = 8;
+export const maxDynamicShared = 8;
 
 export function loadModule(
   device: CudaDevice,
