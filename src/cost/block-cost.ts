@@ -5,9 +5,9 @@
  *   time = launch + waves x max(instructions, requests to the near memories, the latency chain of one
  *          thread), and not below the bytes that memory must give
  *
- * Requests are counted by warp: the load unit of a multiprocessor works on one line a cycle, so 32 neighbours
- * that touch neighbouring elements are one cycle, 32 far ones are 32, while four warps issue. How many warps a multiprocessor holds follows from registers and threads
- * (occupancy); the last wave counts as a whole one.
+ * Requests are counted by warp: 32 neighbours that touch neighbouring elements look up one line, 32 far ones 32.
+ * The shared cache hands out sectors of lines and takes sectors that are written in part dearly. How many warps a
+ * multiprocessor holds follows from registers and threads (occupancy); the last wave counts as a whole one.
  */
 import type { Access } from "../region/nest.ts";
 import {
@@ -17,27 +17,23 @@ import {
   type ScheduledStatement,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
-import { dtypes } from "../semantics/dtype.ts";
-import {
-  constantValue,
-  evaluate,
-  splitLinear,
-  substitute,
-  variablesOf,
-} from "../semantics/index-expr.ts";
+import { constantValue, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
+import { type AnyAccess, BlockAccess, lineBytes, sectorBytes } from "./block-access.ts";
 import { blockBound } from "./block-bound.ts";
 import { productNanoseconds } from "./product-cost.ts";
-import { bytesRead, compulsoryBytes, longestOf, product, type RegionPrice } from "./region-work.ts";
+import { bytesRead, compulsoryBytes, longestOf, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
 
-/** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
-const lineBytes = 128;
-/** Warp instructions that a multiprocessor issues in the cycle of one line. */
-const issuesPerLine = 4;
+/** Lines of one sector that a multiprocessor is given in a nanosecond: 39.6 million took an H200 285 us. */
+const requestsPerNs = 1.05;
+/** Sectors that it writes in part: 39.6 million took 530 us. */
+const partialSectorsPerNs = 0.57;
+/** Warp instructions that a multiprocessor issues in the time of one line: 39.6 million took an H200 118 us. */
+const issuesPerLine = 1;
 /** Registers of a thread beside its results: addresses, loop variables, operands. */
 const plainRegisters = 28;
 /** Instructions of loop control and addresses per trip. */
@@ -95,6 +91,7 @@ class BlockPrice {
   readonly #limits: BlockLimits;
   readonly #ranges: IndexRanges;
   readonly #results: number;
+  readonly #accesses = new Map<AnyAccess, BlockAccess>();
 
   constructor(
     region: ScheduledRegion,
@@ -122,7 +119,7 @@ class BlockPrice {
     const { slots, chainNs } = this.#thread();
     const issueNs =
       (perCore * warps * slots) / warpInstructionsPerNsPerCore.value / Math.max(busy, 0.2);
-    const nearNs = (blocks * this.#bytesPerBlock()) / this.#limits.nearBytesPerNs.value;
+    const nearNs = blocks * this.#nearNanosecondsPerBlock();
     const lifeNs = waves * (chainNs + this.#limits.memoryLatencyNs.value);
     const farNs = this.#farNanoseconds(together * warpThreads, resident);
     return longestOf(issueNs, nearNs, lifeNs, perCore * blockNs, farNs) + unhiddenShare * issueNs;
@@ -153,22 +150,21 @@ class BlockPrice {
   /** Bytes that a warp asks for at once, at most, where neighbours read neighbouring elements. */
   #widestRequest(reads: readonly Pick<Access, "tensor" | "index">[]): number {
     const lane = this.#s.loops.find((l) => l.mode === "vector");
-    const widths = reads.map(({ tensor, index }) => {
-      const used = variablesOf(...index.map((e) => substitute(e, this.#s.index)));
-      const lanes = lane && used.has(lane.name) ? constantValue(lane.extent)! : 1;
-      return (lanes * dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits) / 8;
+    const widths = reads.map((read) => {
+      const { variables, bytes } = this.#placed(read);
+      return (lane && variables.has(lane.name) ? constantValue(lane.extent)! : 1) * bytes;
     });
     return this.#limits.warpThreads * Math.max(...widths, 0);
   }
 
   /** Bytes that a thread loads in one trip. */
   #onTheWay(accesses: readonly Pick<Access, "tensor" | "index">[], inside: boolean): number {
-    return accesses.reduce((sum, { tensor, index }) => {
-      const used = variablesOf(...index.map((e) => substitute(e, this.#s.index)));
+    return accesses.reduce((sum, access) => {
+      const { variables, bytes } = this.#placed(access);
       const elements = this.#count(
-        (l) => isCopied(l) && used.has(l.name) && (inside || l.kind === "space"),
+        (l) => isCopied(l) && variables.has(l.name) && (inside || l.kind === "space"),
       );
-      return sum + (elements * dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits) / 8;
+      return sum + elements * bytes;
     }, 0);
   }
 
@@ -198,15 +194,13 @@ class BlockPrice {
     const read = this.#requests(statement.reads, true);
     const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
     const ends = [statement.finishReads, statement.writes].map((a) => this.#requests(a, false));
-    // A vector along the reduction is read at once.
-    const reads = copies / this.#count((l) => l.mode === "vector" && l.kind === "reduce");
     const issued =
       outer *
-      (steps * (copies * work + reads * read.issued + loopOps) +
+      (steps * (copies * work + read.issued + loopOps) +
         this.#exchanges() +
         this.#results * finish +
         ends.reduce((sum, e) => sum + e.issued, loopOps));
-    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * reads * read.lines);
+    const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * read.lines);
     return {
       slots: Math.max(issued, issuesPerLine * lines),
       chainNs: outer * steps * tripLatencyNs,
@@ -226,19 +220,20 @@ class BlockPrice {
 
   /** What a warp's accesses of one trip take: instructions, and lines that the load unit looks up. */
   #requests(
-    accesses: readonly (Pick<Access, "tensor" | "index"> & Partial<Pick<Access, "guard">>)[],
+    accesses: readonly AnyAccess[],
     inside: boolean,
   ): { readonly issued: number; readonly lines: number } {
     let [issued, lines] = [0, 0];
-    for (const { tensor, index, guard = [] } of accesses) {
-      const at = index.map((e) => substitute(e, this.#s.index));
-      const used = variablesOf(...at);
+    const thread = this.#s.loops.find((l) => l.mode === "threads");
+    for (const access of accesses) {
+      const placed = this.#placed(access);
       const distinct = this.#count(
-        (l) => l.mode === "unroll" && used.has(l.name) && (inside || l.kind === "space"),
+        (l) =>
+          l.mode === "unroll" && placed.variables.has(l.name) && (inside || l.kind === "space"),
       );
-      const { pieces, checks } = this.#pieces(at, guard);
+      const { pieces, checks } = this.#pieces(placed, access.guard ?? []);
       issued += distinct * pieces * (1 + checks);
-      lines += distinct * pieces * this.#lines(at, tensor);
+      lines += distinct * pieces * (thread ? placed.lines(thread, this.#limits.warpThreads) : 1);
     }
     return { issued, lines };
   }
@@ -248,70 +243,57 @@ class BlockPrice {
    * and is inside or outside as a whole.
    */
   #pieces(
-    index: Access["index"],
+    { at, variables }: BlockAccess,
     guard: Access["guard"],
   ): { readonly pieces: number; readonly checks: number } {
     const lane = this.#s.loops.find((l) => l.mode === "vector");
-    if (!lane || !variablesOf(...index).has(lane.name)) return { pieces: 1, checks: 0 };
-    const last = splitLinear(index.at(-1)!, lane.name);
+    const whole = { pieces: 1, checks: testOps * guard.length };
+    if (!lane || !variables.has(lane.name)) return whole;
+    const last = splitLinear(at.at(-1)!, lane.name);
     const lanes = constantValue(lane.extent)!;
-    if (last?.coefficient !== 1) return { pieces: lanes, checks: 0 };
+    if (last?.coefficient !== 1) return { ...whole, pieces: lanes };
     const tests = guard.filter((c) => {
       const used = variablesOf(substitute(c.expr, this.#s.index));
       return used.has(lane.name);
     });
     const steps = [last.rest.constant, ...last.rest.terms.map((t) => t.coefficient)];
     const isWhole = tests.length === 0 && steps.every((c) => c % lanes === 0);
-    return isWhole ? { pieces: 1, checks: 0 } : { pieces: lanes, checks: testOps * tests.length };
+    return isWhole ? whole : { pieces: lanes, checks: testOps * tests.length };
   }
 
-  /** Lines that a warp touches with one access, of one vector a thread. */
-  #lines(index: Access["index"], tensor: string): number {
-    const thread = this.#s.loops.find((l) => l.mode === "threads");
-    if (!thread) return 1;
-    const { warpThreads } = this.#limits;
-    const threads = Math.min(warpThreads, constantValue(thread.extent)!);
-    const bytes = dtypes[this.#region.region.tensors.get(tensor)!.dtype].bits / 8;
-    const places = this.#elements(index, tensor, { thread: thread.name, threads });
-    const touched = new Set(places.map((e) => Math.floor((e * bytes) / lineBytes)));
-    return (warpThreads / threads) * touched.size;
-  }
-
-  /** Numbers of the elements that the threads of a warp begin at, all other loops at their first trip. */
-  #elements(
-    index: Access["index"],
-    tensor: string,
-    { thread, threads }: { readonly thread: string; readonly threads: number },
-  ): readonly number[] {
-    const { shape } = this.#region.region.tensors.get(tensor)!;
-    const at = new Map([...variablesOf(...index)].map((name) => [name, 0]));
-    const steps = index.map((e) => splitLinear(e, thread)?.coefficient);
-    const flat = (values: readonly number[]): number =>
-      values.reduce(
-        (n, v, axis) => n * Math.max(1, rangeOf(shape[axis]!, this.#ranges).max) + v,
-        0,
-      );
-    const isLinear = steps.every((c) => c !== undefined);
-    const stride = isLinear ? flat(steps as readonly number[]) : 0;
-    return Array.from({ length: threads }, (_, t) =>
-      isLinear ? t * stride : flat(index.map((e) => evaluate(e, at.set(thread, t)))),
+  /**
+   * Of the shared cache's time, what a block takes: each element of its part is asked for once, in sectors of as
+   * many lines as a warp touches with all that its threads have at once.
+   */
+  #nearNanosecondsPerBlock(): number {
+    const { reads, finishReads, writes } = this.#s.statement;
+    const asked = [...reads, ...finishReads].map((a) => this.#nearNanoseconds(a, false));
+    return [...asked, ...writes.map((a) => this.#nearNanoseconds(a, true))].reduce(
+      (n, t) => n + t,
+      0,
     );
   }
 
-  /** Bytes that one block asks of the shared cache: each element of its part once. */
-  #bytesPerBlock(): number {
-    const { statement, index, loops } = this.#s;
-    const inside = loops.filter((l) => l.mode !== "blocks");
-    let total = 0;
-    for (const access of [...statement.reads, ...statement.finishReads, ...statement.writes]) {
-      const used = variablesOf(...access.index.map((e) => substitute(e, index)));
-      const elements = product(
-        inside.filter((l) => used.has(l.name)).map((l) => l.extent),
-        this.#ranges,
-      );
-      total += (elements * dtypes[this.#region.region.tensors.get(access.tensor)!.dtype].bits) / 8;
+  #nearNanoseconds(access: AnyAccess, isWrite: boolean): number {
+    const { nearBytesPerNs, cores, warpThreads } = this.#limits;
+    const placed = this.#placed(access);
+    const { distinct, sectors, lines } = placed.footprint(warpThreads, isWrite);
+    const share = placed.elementsOfBlock() / distinct;
+    const moved = (share * sectors * sectorBytes) / nearBytesPerNs.value;
+    if (isWrite) {
+      const partial = sectors * sectorBytes > distinct * placed.bytes ? share * sectors : 0;
+      return Math.max(moved, partial / (partialSectorsPerNs * cores));
     }
-    return total;
+    return Math.max(moved, (share * lines) / (requestsPerNs * cores));
+  }
+
+  #placed(access: AnyAccess): BlockAccess {
+    let placed = this.#accesses.get(access);
+    if (!placed) {
+      placed = new BlockAccess(access, this.#s, this.#region, this.#ranges);
+      this.#accesses.set(access, placed);
+    }
+    return placed;
   }
 
   #count(test: (l: ScheduledLoop) => boolean): number {
