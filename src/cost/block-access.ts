@@ -114,18 +114,25 @@ export class BlockAccess {
    */
   footprint(warpThreads: number, isWrite: boolean): Footprint {
     const walks: Walk[] = [];
-    let places = 1;
     for (const loop of this.#loops) {
       const isThread = loop.mode === "threads";
       const isLane = isWrite ? loop.mode === "vector" : isInThread(loop);
       const stride = isThread || isLane ? this.#stride(loop) : undefined;
       if (stride === undefined || stride === 0) continue;
-      const trips = Math.min(isThread ? warpThreads : tripsKept, this.#trips(loop));
-      if (trips === 1 || places * trips > mostPlaces) continue;
-      places *= trips;
-      walks.push({ stride, trips });
+      walks.push({
+        stride,
+        trips: Math.min(isThread ? warpThreads : tripsKept, this.#trips(loop)),
+      });
     }
-    return footprintOf(walks, this.bytes);
+    // What is near shares sectors; far trips repeat the count, and are left out where places get many.
+    walks.sort((a, b) => Math.abs(a.stride) - Math.abs(b.stride));
+    let places = 1;
+    const counted = walks.filter(({ trips }) => {
+      const fits = trips > 1 && places * trips <= mostPlaces;
+      if (fits) places *= trips;
+      return fits;
+    });
+    return footprintOf(counted, this.bytes);
   }
 
   #trips({ extent }: ScheduledLoop): number {

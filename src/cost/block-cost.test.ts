@@ -43,6 +43,27 @@ describe("prices of loops on blocks of threads", () => {
     expect(priced("w[k, j]", shared)).toBeGreaterThan(4 * priced("t[j, k]", shared));
     expect(priced("t[j, k]", spread)).toBeGreaterThan(3 * priced("w[k, j]", spread));
   });
+
+  it("count the elements of a sector together, however many rows a thread has", () => {
+    // One row of products over a weight that the near cache holds: what limits are its sectors.
+    const region = value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : bf16[4096] weight w : bf16[4096, 4096] output y : bf16[4096]
+        statement S0 "" {j in 4096, reduce k in 4096} {
+          y[j] = reduce<sum, f32, reassociates>(mul(cast<f32>(x[k]), cast<f32>(w[j, k]))) finish (cast<bf16>(_0)) } }`),
+    );
+    const { nearBytesPerNs, launchNs } = targets.get("h200")!.blocks!;
+    const floor = launchNs.value + 2 ** 25 / nearBytesPerNs.value;
+    for (const rows of [1, 2, 4]) {
+      const text = `split S0:j by ${rows} -> j_q j_r split S0:k by 8 -> k_v k_l split S0:k_v by 32 -> k_o k_t
+        bind S0:k_t to threads vectorize S0:k_l unroll S0:j_r
+        reorder S0:(j_q, k_t, k_o, j_r, k_l) bind S0:j_q to blocks`;
+      const schedule = value(parseSchedule(`schedule "r" for "h200" { ${text} }`));
+      const scheduled = value(applySchedule(region, schedule));
+      const { estimateNs } = priceRegion(scheduled, targets.get("h200")!);
+      expect(estimateNs, `${rows} rows`).toBeLessThan(2.5 * floor);
+    }
+  });
 });
 
 describe("the bound on blocks of threads", () => {
