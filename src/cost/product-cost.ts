@@ -44,6 +44,8 @@ const plainRegisters = { fma: 96, mma: 72, wgmma: 40 } as const;
 const loadedLatency = 2.4;
 /** A step of a ring whose tiles come from the near cache: by itself, and more where few are on the way (H200). */
 const nearLatency = { fma: [150, 200], mma: [150, 200], wgmma: [80, 280] } as const;
+/** What a ring of tensor copies draws from memory, over the share of a multiprocessor: 36 B/ns on an H200. */
+const mostDrawn = 1.1;
 /** Of operands that fit into the near cache, what is not in it: weights that nothing read since the last run. */
 const coldShare = 0.5;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
@@ -122,8 +124,7 @@ export function productNanoseconds(
   // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
   const reads = (results * form.operandBits) / 8 / limits.memoryBytesPerNs.value;
   const beside = directive.ahead ? reads : 0;
-  // Few multiprocessors draw less than memory gives.
-  const drawn = cores / active;
+  const drawn = drawnShare(directive, active, { operandBytes, limits });
   const brought = farNanoseconds({ form, directive }, operandBytes, { limits, together });
   const far = drawn * lines * brought + beside;
   const waited = (reads - beside) / rounds / scatteredShare;
@@ -153,6 +154,19 @@ export function productNanoseconds(
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
   const shared = sharesRound ? (round + stores + finished) / directive.parts + exchange : 0;
   return ends + stores + shared + rounds * perTile({ directive, round, stores, finished });
+}
+
+/** How much longer memory takes to bring to few multiprocessors what it could give: each draws so much. */
+function drawnShare(
+  { by, parts }: MultiplyDirective,
+  active: number,
+  { operandBytes, limits }: { readonly operandBytes: number; readonly limits: BlockLimits },
+): number {
+  if (by !== "wgmma") return limits.cores / active;
+  const isNear = operandBytes <= limits.nearBytes / 2;
+  // Clusters are not dealt out evenly, and their blocks wait for each other.
+  const each = parts > 1 ? 1 : mostDrawn;
+  return isNear ? 1 : Math.max(1, limits.cores / active / each);
 }
 
 /** The least time of a step, from when a stage is free to when it is full again. */
