@@ -31,6 +31,9 @@ export function exchangedBytes({ tile, parts }: Pick<MultiplyDirective, "tile" |
   return (4 * tile[0] * tile[1] * (parts - 1)) / parts;
 }
 
+/** Sums of a thread beside the places of a part of a tensor and of the other blocks' sums: 128 were spilled. */
+const mostSumsOfPart = 96;
+
 /** Why the blocks of a cluster cannot each take a part of the depth. */
 export function partsFault(d: MultiplyDirective, form: ProductForm): string | undefined {
   const { by, tile, blocks, results, parts, teams } = d;
@@ -44,6 +47,9 @@ export function partsFault(d: MultiplyDirective, form: ProductForm): string | un
   if (shared !== undefined) return shared;
   const steps = Math.ceil(form.depth.extent / tile[2]);
   if (steps % parts !== 0) return `${steps} steps of the depth in ${parts} parts`;
+  const sums = (tile[0] * tile[1]) / (32 * d.warps[0] * d.warps[1]);
+  if (form.isPart && sums > mostSumsOfPart)
+    return "registers do not hold so many sums beside places in a part of the results";
   const unit = instructionColumns * parts;
   return tile[1] % unit === 0 ? undefined : `${tile[1]} columns, not a multiple of ${unit}`;
 }

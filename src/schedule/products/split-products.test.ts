@@ -11,6 +11,8 @@ import { numbersOf, randomRef } from "../../semantics/tensor.ts";
 import type { Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
+import { applySchedule } from "../apply.ts";
+import { parseSchedule } from "../directive-text.ts";
 import { splitFold, splitProduct } from "./split-products.ts";
 import { cutRows, cutsOf } from "./tail-products.ts";
 
@@ -141,5 +143,25 @@ describe("rows of whole rounds and those that are left", () => {
     expect(regions.map((r) => r.scheduled.products[0]?.form.rows.extent)).toEqual([1408, 896]);
     expect(plan.program.buffers.filter((b) => b.kind === "output")).toHaveLength(1);
     expect(printProgram(plan.program)).toMatch(/issue bulk.store.2d\(\w+\[[^\]]*\+ 1408,/);
+  });
+});
+
+describe("a part of the results whose depth a cluster shares", () => {
+  it("has tiles whose sums leave registers for its places", () => {
+    const region =
+      regionOf(`input x : bf16[1536, 1024] input w : bf16[512, 1024] output y : bf16[1536, 512]
+      statement S0 "" {i in 1536, j in 512, reduce k in 1024} {
+        y[i, j] = reduce<sum, f32, reassociates>(mul(cast<f32>(x[i, k]), cast<f32>(w[j, k])))
+          finish (cast<bf16>(_0)) }`);
+    const [, rest] = cutRows(region, 1024);
+    const faultOf = (of: Region, name: string, columns: number) => {
+      const how = `by wgmma tile (128, ${columns}, 64) warps (8, 1) stages 3 swizzle 128 parts 2`;
+      const text = `schedule "${of.name}" for "h200" { multiply ${name} ${how} }`;
+      const applied = applySchedule(of, take(parseSchedule(text)));
+      return applied.ok ? undefined : applied.diagnostics[0]!.message;
+    };
+    expect(faultOf(region, "S0", 256)).toBeUndefined();
+    expect(faultOf(rest, "S0.rest", 256)).toMatch(/registers/);
+    expect(faultOf(rest, "S0.rest", 128)).toBeUndefined();
   });
 });
