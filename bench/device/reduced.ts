@@ -94,7 +94,13 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
       "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 5 teams 2",
     ),
   ],
-  "wgmma parts": [product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2")],
+  "wgmma parts": [
+    product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2"),
+    product("by wgmma tile (64, 96, 64) warps (4, 1) stages 2 swizzle 128 parts 4", {
+      left: [m, 512],
+      right: [n, 512],
+    }),
+  ],
   // Of 25 tiles the first ones in whole rounds by single blocks, what is left by clusters: stored, gathered.
   "wgmma shared last round": [
     product("by wgmma tile (64, 64, 64) warps (4, 1) stages 3 swizzle 128 blocks 22 parts 2", {
