@@ -204,14 +204,13 @@ function streamedProducts(
 const fewSteps = 32;
 
 /**
- * Parts of the depth in a cluster, and blocks of them for each multiprocessor at most. Clusters of four do not fill
- * an H200: 32 of them take two rounds on its 132 multiprocessors, 13 us where 64 clusters of two take 8.
+ * Parts of the depth in a cluster, and what share of the multiprocessors such clusters may ask for: 32 clusters of
+ * four take two rounds on the 132 of an H200, 13 us where 64 clusters of two take 8.
  */
 const partCounts = [2, 4] as const;
 const placedShare = { 2: 1, 4: 0.85 } as const;
 /** Rounds of whole tiles up to which a shared one saves enough to be tried. */
 const mostSharedRounds = 6;
-const mostPartBlocks = 1;
 
 type Turns = Pick<MultiplyDirective, "blocks" | "teams" | "results" | "parts">;
 
@@ -251,7 +250,7 @@ function turnsOf(
       ...found,
       { ...one, blocks, results: isGathered ? resultParts({ ...how, parts: 1 }) : 0 },
     ];
-  const most = hasClusters ? mostPartBlocks * blocks : 0;
+  const most = hasClusters ? blocks : 0;
   const parts = partCounts.filter((n) => tiles * n <= placedShare[n] * most);
   return [...found, ...parts.map((n) => ({ ...one, parts: n, results: 0 }))];
 }
