@@ -41,6 +41,7 @@ import {
 } from "../semantics/index-expr.ts";
 import {
   type IndexRange,
+  type IndexRanges,
   loopRange,
   provesAtMost,
   provesLess,
@@ -52,11 +53,13 @@ import { invariant } from "../support/invariant.ts";
 import type { Target } from "../target/target.ts";
 import { lowerAttention } from "./attention/lower-attention.ts";
 import { Block, Names } from "./block.ts";
+import { isRefuted, reduceConditions } from "./conditions.ts";
 import { type TileBox, tileBox } from "./footprint.ts";
 import { sumInParts } from "./long-sums.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 import { lowerProduct } from "./product/lower-product.ts";
+import { type RowAlone, rowAlone } from "./row-alone.ts";
 import { lowerRows } from "./rows/lower-rows.ts";
 
 /** Name of the grid axis of CPU kernels. */
@@ -124,6 +127,8 @@ class KernelLowering {
   /** Bound loops in terms of the grid's index variables. */
   readonly #axes = new Map<string, IndexExpr>();
   readonly #axisRanges = new Map<string, IndexRange>();
+  /** Loops of statements that are not, just now, those of the region. */
+  readonly #statements = new Map<string, ScheduledStatement>();
   readonly #context: KernelContext;
   readonly #target: Target;
 
@@ -167,13 +172,17 @@ class KernelLowering {
     const ranges = symbolRanges(this.#region.region);
     const grid = this.#target.blocks ? this.#blockGrid(root) : threadGrid(root, this.#target);
     const role = this.#role(root);
-    const nest = this.#nest(root);
-    const start = nest.start(block, ranges, new Map());
-    nest.settle(
-      start,
-      () => false,
-      (inside) => nest.lower(inside, 0),
-    );
+    const whole = (into: Block): void => this.#lowerNest(root, into, ranges);
+    const alone = this.#rowAlone(root);
+    if (alone && !isRefuted(alone.when, ranges)) {
+      const one = (into: Block): void => {
+        this.#statements.set(name, alone.scheduled);
+        this.#lowerNest(alone.scheduled, into, ranges);
+        this.#statements.delete(name);
+      };
+      const conditions = reduceConditions([alone.when], ranges);
+      block.branch(conditions, one, whole);
+    } else whole(block);
     return {
       name: `${this.#region.region.name}${suffix}`,
       grid,
@@ -182,6 +191,26 @@ class KernelLowering {
       roles: [{ ...role, body: block.statements }],
       region: this.#region.region.name,
     };
+  }
+
+  #lowerNest(scheduled: ScheduledStatement, block: Block, ranges: IndexRanges): void {
+    const nest = this.#nest(scheduled);
+    const start = nest.start(block, ranges, new Map());
+    nest.settle(
+      start,
+      () => false,
+      (inside) => nest.lower(inside, 0),
+    );
+  }
+
+  /** What one row does of a statement that stands by itself. */
+  #rowAlone(root: ScheduledStatement): RowAlone | undefined {
+    const { vectorRegisters, blocks } = this.#target;
+    const { fused, staged, placed } = this.#region;
+    const { name } = root.statement;
+    if (blocks || fused.length > 0 || placed.length > 0) return undefined;
+    if (staged.some((s) => s.statement === name)) return undefined;
+    return rowAlone(root, vectorRegisters / 2);
   }
 
   #blockGrid({ statement, loops }: ScheduledStatement): Grid {
@@ -327,9 +356,10 @@ class KernelLowering {
   #isPadded(access: Access, loop: string, ranges: Place["ranges"]): boolean {
     const layout = this.#region.layouts.get(access.tensor);
     if (!layout || access.guard.length > 0) return false;
-    const statement = this.#region.statements.find((s) =>
+    const found = this.#region.statements.find((s) =>
       s.statement.reads.some((read) => read === access),
     );
+    const statement = found && (this.#statements.get(found.statement.name) ?? found);
     if (!statement?.loops.some((l) => l.name === loop)) return false;
     const all = new Map(ranges);
     for (const l of statement.loops) {

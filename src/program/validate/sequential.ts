@@ -24,6 +24,7 @@ import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
 import { lieApart, originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
+import { worldsOf } from "./worlds.ts";
 
 /** One access, with all that is known where it stands. */
 export interface Access extends Place {
@@ -367,8 +368,10 @@ class SequentialCheck {
       const fixed = signaturesOf(accesses, []);
       const isOne = forms.size === 1;
       if (isOne && areSeparate(fixed)) continue;
+      if (isOne && areApart(accesses)) continue;
+      const worlds = isOne ? worldsOf(accesses, this.#view.facts) : [];
+      if (worlds.length > 1 && worlds.every(areApart)) continue;
       const signatures = isOne ? signaturesOf(accesses, originsOf(accesses)) : fixed;
-      if (isOne && (areSeparate(signatures) || haveOwnWindows(accesses))) continue;
       const [one, other] = [...signatures];
       const notes = [one, other].flatMap((x) =>
         x ? [`${x[1].text()}: ${x[0] ?? "not separated"}`] : [],
@@ -395,6 +398,12 @@ function varies(exprs: readonly IndexExpr[], { varying }: Walk): boolean {
 }
 
 const mostPairs = 20_000;
+
+/** Whether no two threads or instances touch an element of which one writes. */
+function areApart(accesses: readonly Access[]): boolean {
+  if (!accesses.some((a) => a.write)) return true;
+  return areSeparate(signaturesOf(accesses, originsOf(accesses))) || haveOwnWindows(accesses);
+}
 
 /** Each access in a window of its own origin; those with others lie apart wherever they are. */
 function haveOwnWindows(accesses: readonly Access[]): boolean {
