@@ -14,9 +14,16 @@ import { readNpy, writeNpy } from "../../src/runtime/files/npy.ts";
 import { fetchModel, modelPath } from "../models/fetch.ts";
 import { toStored } from "../sessions/stored-tensors.ts";
 import { deviceModels, fixedShapes, openCase, rowOf } from "./model-cases.ts";
-import { take } from "./ptx-launch.ts";
+import { needDevice, take } from "./ptx-launch.ts";
 
-const [cli, ...rest] = process.argv.slice(2) as [string, ...string[]];
+const [cli = "", ...rest] = process.argv.slice(2);
+if (!cli.endsWith(".js")) {
+  console.error(
+    "usage: node command-line.mjs CLI [--only TEXT,…] [--processes N] [--budget SECONDS]",
+  );
+  process.exit(2);
+}
+needDevice();
 const given = new Map<string, string>();
 for (let i = 0; i + 1 < rest.length; i += 2) given.set(rest[i]!, rest[i + 1]!);
 const only = (given.get("--only") ?? "").split(",");

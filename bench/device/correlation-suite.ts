@@ -29,7 +29,7 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { judgePrices } from "../correlation/judge-prices.ts";
 import { type CorrelationCase, heldOutCases, knownCases } from "./correlation-cases.ts";
-import { loadProgram, openDevice, prepareLaunch, take } from "./ptx-launch.ts";
+import { loadProgram, needDevice, openDevice, prepareLaunch, take } from "./ptx-launch.ts";
 
 const flags = new Set(["--json", "--list", "--known"]);
 const given = new Map<string, string>();
@@ -421,4 +421,7 @@ function median(times: readonly number[]): number {
 if (given.has("--list")) list();
 else if (given.has("--replay")) replay(given.get("--replay")!);
 else if (given.has("--part")) preparePart();
-else await runAll();
+else {
+  needDevice();
+  await runAll();
+}

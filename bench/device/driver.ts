@@ -8,8 +8,8 @@ import { CudaDriver, guardCuda } from "../../src/runtime/cuda/driver.ts";
 import { CudaLaunch } from "../../src/runtime/cuda/launch.ts";
 import { loadModule } from "../../src/runtime/cuda/module.ts";
 import { captureGraph, createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
-import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
+import { take } from "./ptx-launch.ts";
 
 const n = 1 << 20;
 const axpy = `.version 8.0
@@ -29,11 +29,6 @@ function check(what: string, holds: boolean, more = ""): void {
   if (holds) passed++;
   else failed++;
   console.log(`${holds ? "ok  " : "FAIL"} ${what}${more && `: ${more}`}`);
-}
-
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
 }
 
 const driver = take(CudaDriver.open(process.platform));

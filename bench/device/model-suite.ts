@@ -31,7 +31,7 @@ import type { Tensors } from "../sessions/session.ts";
 import { toStored } from "../sessions/stored-tensors.ts";
 import { inputSeed } from "./model-cases.ts";
 import { peerModels } from "./model-peers.ts";
-import { take } from "./ptx-launch.ts";
+import { needDevice, take } from "./ptx-launch.ts";
 import { TorchPeer } from "./torch-peer.ts";
 
 interface SuiteCase {
@@ -100,7 +100,10 @@ interface Row {
 
 const one = given.get("--one");
 if (one !== undefined) await runOne(cases.find((c) => c.name === one)!);
-else await runAll();
+else {
+  needDevice();
+  await runAll();
+}
 
 /** Each case in a process of its own: all compile side by side, then each has the device to itself. */
 async function runAll(): Promise<void> {

@@ -25,7 +25,7 @@ import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { toStored } from "../sessions/stored-tensors.ts";
 import { type DeviceCase, deviceModels, openCase, recordedOutput } from "./model-cases.ts";
-import { take } from "./ptx-launch.ts";
+import { needDevice, take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
 for (let i = 2; i + 1 < process.argv.length; i += 2)
@@ -39,7 +39,10 @@ const slowest = Number(given.get("--slowest") ?? 6);
 
 const one = given.get("--one");
 if (one !== undefined) await runOne(one, given.get("--expected")!);
-else await runAll(given.get("--expected") ?? "expected");
+else {
+  needDevice();
+  await runAll(given.get("--expected") ?? "expected");
+}
 
 /** Each in a process of its own; their lines are printed whole as they end. */
 async function runAll(folder: string): Promise<void> {

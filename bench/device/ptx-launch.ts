@@ -8,6 +8,7 @@ import type { Program } from "../../src/program/program.ts";
 import { parseProgram } from "../../src/program/program-parse.ts";
 import { CudaDevice } from "../../src/runtime/cuda/device.ts";
 import { CudaDriver } from "../../src/runtime/cuda/driver.ts";
+import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { CudaLaunch, type KernelArgument } from "../../src/runtime/cuda/launch.ts";
 import { type CudaModule, loadModule } from "../../src/runtime/cuda/module.ts";
 import {
@@ -20,9 +21,22 @@ import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { architectures } from "../../src/target/architectures/index.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
 
+/** Codes of a machine without a device, or without a driver that serves: nothing is wrong with the script. */
+const withoutDevice: readonly string[] = ["CUD001"];
+const withoutDeviceStatus = 6;
+
+/** The value; a script on a machine without a device ends here, and says so. */
 export function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
+  if (result.ok) return result.value;
+  const told = result.diagnostics.map(formatDiagnostic).join("\n");
+  if (!result.diagnostics.some((d) => withoutDevice.includes(d.code))) throw new Error(told);
+  console.error(told);
+  return process.exit(withoutDeviceStatus);
+}
+
+/** For scripts whose work is done by processes of their own: without a device none is started. */
+export function needDevice(): void {
+  take(probeCuda());
 }
 
 export function openDevice(): CudaDevice {

@@ -21,7 +21,7 @@ import type { Target } from "../../src/target/target.ts";
 import type { Bench, Candidate } from "../../src/verdict/candidate.ts";
 import { CandidateSession } from "../../src/verdict/candidate-session.ts";
 import { CheckBlocks, checkCandidate } from "../../src/verdict/check-candidate.ts";
-import { take } from "./ptx-launch.ts";
+import { needDevice, take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
 for (let i = 2; i + 1 < process.argv.length; i += 2)
@@ -34,7 +34,10 @@ const [inputs, processes] = [number("--inputs", 10), number("--processes", 8)];
 const spentHere = { compiling: 0, checking: 0 };
 
 if (given.has("--part")) runPart();
-else await runAll();
+else {
+  needDevice();
+  await runAll();
+}
 
 type Answer = { readonly fault?: string } & typeof spentHere;
 

@@ -23,7 +23,7 @@ import { type Target, targets } from "../../src/target/index.ts";
 import { modelTable } from "../models/table.ts";
 import { toStored } from "../sessions/stored-tensors.ts";
 import { type DeviceCase, openCase } from "./model-cases.ts";
-import { take } from "./ptx-launch.ts";
+import { needDevice, take } from "./ptx-launch.ts";
 
 const given = new Map<string, string>();
 for (let i = 2; i + 1 < process.argv.length; i += 2)
@@ -41,7 +41,10 @@ type Outcome =
 
 const one = given.get("--one");
 if (one !== undefined) await runOne(one);
-else await runAll();
+else {
+  if (!given.has("--target")) needDevice();
+  await runAll();
+}
 
 async function runAll(): Promise<void> {
   const only = given.get("--only")?.split(",");

@@ -7,8 +7,8 @@ import { writeFileSync } from "node:fs";
 import { CudaDevice } from "../../src/runtime/cuda/device.ts";
 import { CudaDriver } from "../../src/runtime/cuda/driver.ts";
 import { encodeTensorMap, type TensorMapSpec } from "../../src/runtime/cuda/tensor-map.ts";
-import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { Rng } from "../../src/support/rng.ts";
+import { take } from "./ptx-launch.ts";
 
 const count = 2000;
 const seed = 9;
@@ -23,11 +23,6 @@ const elementBytes = {
   u64: 8,
   f64: 8,
 } as const;
-
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
-}
 
 /** Mostly legal, with one rule bent in about half of the cases. */
 function drawSpec(rng: Rng): TensorMapSpec {

@@ -6,7 +6,7 @@
  *
  *   bound = max(operations / peak, bytes of operands and results / nearest bandwidth)
  */
-import type { Region, Statement } from "../region/nest.ts";
+import type { Region } from "../region/nest.ts";
 import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
 import { dotForm, dotTermsOf } from "../schedule/states/dot-form.ts";
 import {
@@ -18,7 +18,6 @@ import {
   packedAxis,
 } from "../schedule/states/nest-figures.ts";
 import type { TileLoops, TilePrice, TilePricer } from "../schedule/states/region-states.ts";
-import { widenedOperands } from "../semantics/scalar-expr.ts";
 import type { Target } from "../target/target.ts";
 import { blockBound } from "./block-bound.ts";
 import { priceOnBlocks } from "./block-cost.ts";
@@ -113,12 +112,6 @@ class PricedLoops implements TilePrice {
   }
 }
 
-/** Conversions that loads do once for all points that use what was loaded. */
-function widenedFlops({ body, reduction }: Statement): number {
-  if (!reduction) return 0;
-  return body.reduce((sum, e) => sum + widenedOperands(e), 0);
-}
-
 /** A time that no schedule of the region beats: of one core, and of the whole device where grids are of blocks. */
 export function regionBoundNs(region: Region, target: Target): number {
   if (target.blocks) return blockBound(region, target.blocks).ns;
@@ -128,7 +121,7 @@ export function regionBoundNs(region: Region, target: Target): number {
   for (const s of region.statements) {
     // A lane of a dot product does a multiply-add for each of its terms.
     const isDot = terms !== undefined && dotForm(region, s, terms) !== undefined;
-    flops += pointsOf(s, ranges) * (isDot ? 2 / terms : bodyFlops(s) - widenedFlops(s));
+    flops += pointsOf(s, ranges) * (isDot ? 2 / terms : bodyFlops(s));
   }
   const bytes = compulsoryBytes(region, ranges);
   const compute = flops / (target.f32FlopsPerNsPerCore.value * allowance);

@@ -4,7 +4,7 @@ import type { Region } from "../region/nest.ts";
 import { parseRegion } from "../region/nest-reader.ts";
 import { symbolRanges } from "../schedule/scheduled-region.ts";
 import { sampleRegions } from "../schedule/states/sample-regions.test-support.ts";
-import { compulsoryBytes } from "./region-work.ts";
+import { bodyFlops, compulsoryBytes } from "./region-work.ts";
 
 function region(text: string): Region {
   const parsed = parseRegion(`region R group R anchor S0 inlined () epilogue () { ${text} }`);
@@ -50,5 +50,18 @@ describe("bytes that a region cannot do without", () => {
         y[i, j] = (t[r, j])
       }`);
     expect(bytesOf(gathered)).toBe(4 * 5 * 64 * 2 + 8 * 5);
+  });
+});
+
+describe("operations of a region", () => {
+  it("are those of its numbers, whatever is converted on the way", () => {
+    const product = (dtype: string, read: (access: string) => string): Region =>
+      region(`input x : ${dtype}[8, 16] weight w : ${dtype}[16, 8] output y : f32[8, 8]
+        statement S0 "" {i in 8, j in 8, reduce k in 16} {
+          y[i, j] = reduce<sum, f32, reassociates>(mul(${read("x[i, k]")}, ${read("w[k, j]")})) }`);
+    const plain = product("f32", (access) => access);
+    const narrow = product("bf16", (access) => `cast<f32>(${access})`);
+    expect(bodyFlops(plain.statements[0]!)).toBe(2);
+    expect(bodyFlops(narrow.statements[0]!)).toBe(2);
   });
 });

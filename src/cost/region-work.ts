@@ -3,7 +3,7 @@ import type { Region, Statement } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
-import { scalarCost } from "../semantics/scalar-expr.ts";
+import { scalarFlops } from "../semantics/scalar-expr.ts";
 
 /** A time that no implementation on the target can beat, and what the schedule is expected to take. */
 export interface RegionPrice {
@@ -87,9 +87,12 @@ function elementsTouched(
   return Math.min(byAxis, points(index));
 }
 
-/** Multiply and add counted separately, per point of the domain; epilogues are not counted. */
+/**
+ * Multiply and add counted separately, per point of the domain; epilogues are not counted, and conversions are no
+ * operations: instructions that multiply narrow numbers take them as they are.
+ */
 export function bodyFlops(statement: Statement): number {
-  const work = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
+  const work = statement.body.reduce((sum, e) => sum + scalarFlops(e), 0);
   return statement.reduction ? work + statement.body.length : work > 0 ? 1 : 0;
 }
 

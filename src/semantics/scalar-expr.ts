@@ -196,6 +196,12 @@ export function widenedOperands(expr: ScalarExpr): number {
   return scalarOperands(expr).reduce((sum, operand) => sum + widenedOperands(operand), 0);
 }
 
+/** The same without conversions. */
+export function scalarFlops(expr: ScalarExpr): number {
+  const own = expr.kind === "apply" ? scalarOps[expr.op].cost : 0;
+  return scalarOperands(expr).reduce((sum, operand) => sum + scalarFlops(operand), own);
+}
+
 export function scalarCost(expr: ScalarExpr): number {
   const own = expr.kind === "apply" ? scalarOps[expr.op].cost : expr.kind === "cast" ? 1 : 0;
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarCost(operand), own);

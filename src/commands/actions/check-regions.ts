@@ -79,7 +79,11 @@ export function describeChecks(reports: readonly RegionReport[]): string {
   const worst = Math.max(0, ...found.map((a) => a.worst));
   const open = reports.length - found.length - same;
   const told = [
-    `checked ${points} elements of ${found.length} regions with the oracle, worst at ${worst.toFixed(3)} of its tolerance`,
+    ...(found.length > 0
+      ? [
+          `checked ${points} elements of ${found.length} regions with the oracle, worst at ${worst.toFixed(3)} of its tolerance`,
+        ]
+      : []),
     ...(same > 0 ? [`${same} regions have the code of one of them`] : []),
     ...(open > 0 ? [`${open} regions not checked`] : []),
   ];

@@ -1,4 +1,5 @@
 /** Prints the text forms of a model: graph, regions, schedules, program, machine code. */
+import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import { printGraph } from "../../graph/graph-text.ts";
 import { printProgram } from "../../program/program-text.ts";
 import { emitNative } from "../../runtime/native/native-instance.ts";
@@ -80,11 +81,15 @@ function inspectStages(
 
 /** The functions with the values that had to leave the registers, then the code. */
 function printAssembly({ code, target }: OpenModel): Result<string> {
+  if (target.emitter === "ptx" && target.machine?.kind === "gpu") {
+    const emitted = emitPtx(code.program, target.machine.architecture, target.blocks);
+    return emitted.ok ? ok(emitted.value.text) : emitted;
+  }
   if (target.emitter !== "x64") {
     return fail(
       diagnostic("CLI001", `the code of target ${target.name} has no assembler text`, {
         at: "--asm",
-        help: "choose --target x64-avx512 or x64-avx2",
+        help: "choose --target x64-avx512, x64-avx2 or the name of a GPU",
       }),
     );
   }

@@ -28,6 +28,7 @@ import { measureRegions } from "./measure-regions.ts";
 import { readRequest } from "./open.ts";
 import {
   describeRegions,
+  estimatedOn,
   type OptimizeArgs,
   type OptimizedRegion,
   outputOf,
@@ -75,7 +76,7 @@ export async function optimizeStages(
   const text = [
     `${output}: ${bytes} bytes, ${regions.length} regions of ${count} programs for ${name}`,
     `between them ${stages.length - count} operators on the reference, where data decide sizes or when to end`,
-    `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run of the programs at the largest shapes, on one thread`,
+    `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run of the programs at the largest shapes, ${estimatedOn(target.value)}`,
     describeChecks(reports),
     "",
     slowestOf(regions),

@@ -20,7 +20,13 @@ import { emitRunnable, keepCode } from "./emit-artifact.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { optimizeStages } from "./optimize-stages.ts";
-import { describeRegions, type OptimizeArgs, outputOf, slowestOf } from "./optimized.ts";
+import {
+  describeRegions,
+  estimatedOn,
+  type OptimizeArgs,
+  outputOf,
+  slowestOf,
+} from "./optimized.ts";
 import { PortableChild } from "./portable-child.ts";
 
 function withoutRegions({
@@ -185,7 +191,7 @@ async function optimizeWith(
   };
   const text = [
     `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
-    `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, on one thread`,
+    `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, ${estimatedOn(target)}`,
     describeCertificate(search),
     describePrices(search),
     ...(measured ? [describeMeasured(measured)] : []),

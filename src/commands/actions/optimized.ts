@@ -1,5 +1,6 @@
 /** What `optimize` is asked and says, of a model with one program or in stages. */
 import type { CompiledModel } from "../../compile.ts";
+import type { Target } from "../../target/target.ts";
 import type { Agreement } from "../../verdict/verdict.ts";
 import { checkOf, type RegionReport } from "./check-regions.ts";
 import type { OpenArgs } from "./open.ts";
@@ -37,6 +38,11 @@ export function describeRegions(
     candidates: r.candidates,
     check: checkOf(reports[i]),
   }));
+}
+
+/** What an estimate is of: programs of CPUs are priced on one thread, those of a GPU on all of it. */
+export function estimatedOn({ blocks }: Pick<Target, "blocks">): string {
+  return blocks ? "on the whole device" : "on one thread";
 }
 
 /** A table of the ten regions that take longest. */

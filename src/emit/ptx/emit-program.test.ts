@@ -159,3 +159,9 @@ test("elements below a byte are stored without their neighbours, which may be ot
   const mine = emitted(text("scratch local"), "sm_80").text;
   expect(mine.includes("st.local.u8") && mine.includes("ld.local.u8")).toBe(true);
 });
+
+test("architectures older than what is written are refused", () => {
+  expect(refusals(golden("matmul-pipelined"), "sm_75")).toEqual([
+    "EMT001 sm_75 is older than what kernels are written for",
+  ]);
+});

@@ -23,6 +23,9 @@ import { checkResidency } from "./residency.ts";
 /** Lowest version whose instructions are used; architectures may ask for a later one. */
 const leastVersion = "8.1";
 
+/** Conversions, asynchronous copies and bf16 as they are written here begin with it (PTX ISA, "cvt", "cp.async"). */
+const leastCapability = 8;
+
 /** @param limits of the machine that is to run it; absent: any of the architecture */
 export function emitPtx(
   program: Program,
@@ -41,6 +44,11 @@ function emitProgram(
   if (ptxTarget === undefined) {
     return reject("EMT001", `${architecture.name} takes no PTX`, {
       help: "compile for an NVIDIA GPU",
+    });
+  }
+  if (Number(architecture.computeCapability) < leastCapability) {
+    return reject("EMT001", `${architecture.name} is older than what kernels are written for`, {
+      help: `choose a GPU of compute capability ${leastCapability.toFixed(1)} or later`,
     });
   }
   const uses = usesOf(program);

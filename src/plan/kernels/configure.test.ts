@@ -354,7 +354,7 @@ describe("configureKernel", () => {
     }
     expect(today("a100-80gb", { type: "bf16" })).toBe("mma.sync, asynchronous copies");
     for (const type of ["f32", "bf16"] as const) {
-      expect(today("t4", { type })).toMatch(/^(sums in registers|a warp a sum)/);
+      expect(today("t4", { type })).toBe("no emitter writes code for this machine");
       expect(today("h200", { type, rows: 1 })).toMatch(/^(sums in registers|a warp a sum)/);
     }
     expect(today("h200", { kind: "softmax" })).toMatch(/^a kernel a step, a warp a row/);
