@@ -5,6 +5,7 @@
 import { printLoops, printTree } from "../../affine/index.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
 import { threadInProduct } from "../../lower/product/place.ts";
+import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedules, printSchedule } from "../../schedule/directive-text.ts";
@@ -25,6 +26,7 @@ import {
   reject,
 } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/index.ts";
+import { blockKernels } from "../library/block-kernels.ts";
 import type { OpenModel } from "../library/open-model.ts";
 
 export interface ScheduleViews {
@@ -166,7 +168,12 @@ function scheduledBy(
 
 function lowering(region: ScheduledRegion, target: Target): string {
   const lowered = lowerRegion(region, target);
-  return lowered.ok
-    ? `legal; lowers to ${lowered.value.map((k) => k.name).join(", ")}`
-    : `legal, not lowered: ${formatDiagnostic(lowered.diagnostics[0]!)}`;
+  if (!lowered.ok) return `legal, not lowered: ${formatDiagnostic(lowered.diagnostics[0]!)}`;
+  const told = `legal; lowers to ${lowered.value.map((k) => k.name).join(", ")}`;
+  // Instructions and shared memory that a GPU has not are refused when code is written.
+  const plan = target.blocks ? lowerRegionProgram(region, target) : undefined;
+  const kernels = plan?.ok ? blockKernels(plan.value.program, target) : plan;
+  return !kernels || kernels.ok
+    ? told
+    : `${told}, but no code of ${target.name}: ${formatDiagnostic(kernels.diagnostics[0]!)}`;
 }
