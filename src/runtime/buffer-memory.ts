@@ -29,7 +29,13 @@ export function memoryOfViews(bytes: (buffer: string) => Uint8Array): BufferMemo
   return {
     write: (buffer, given) => bytes(buffer).set(given),
     compose: (buffer, put) => put(bytes(buffer)),
-    read: (buffer, count) => Uint8Array.from(bytes(buffer).subarray(0, count)),
+    read: (buffer, count) => {
+      // Not `from`, which goes element by element, nor `slice`, which is a view where a Buffer is given.
+      const view = bytes(buffer).subarray(0, count);
+      const copy = new Uint8Array(view.length);
+      copy.set(view);
+      return copy;
+    },
     readInto: (buffer, into) => into.set(bytes(buffer).subarray(0, into.length)),
     fill: (buffer, value) => void bytes(buffer).fill(value),
     copy: (from, to) => bytes(to).set(bytes(from)),

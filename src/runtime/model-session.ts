@@ -12,6 +12,7 @@ import { packInto } from "../semantics/layout.ts";
 import { elementCount } from "../semantics/shape.ts";
 import { withoutSubnormals } from "../semantics/subnormals.ts";
 import { type Tensor, tensorBytes, tensorOnBytes } from "../semantics/tensor.ts";
+import { ByExtents } from "../support/by-extents.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
@@ -79,6 +80,16 @@ export interface KernelTime {
 /** Rounds of a profile before the one that counts: engines start with unoptimized code. */
 const warmUpRounds = 6;
 
+/** Shapes of inputs whose parameters are remembered. */
+const mostShapes = 16;
+
+/** What follows from the shapes of a run's inputs. */
+interface Binding {
+  readonly parameters: ParameterValues;
+  /** Of each output. */
+  readonly shapes: readonly (readonly number[])[];
+}
+
 export class ModelSession {
   readonly inputs: readonly PortDescription[];
   readonly outputs: readonly PortDescription[];
@@ -87,6 +98,8 @@ export class ModelSession {
   readonly #title: (name: string) => string;
   /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
   readonly #ends: Readonly<Record<"input" | "output", readonly Buffer[]>>;
+  readonly #inputNames: ReadonlySet<string>;
+  readonly #bindings = new ByExtents<Result<Binding>>(mostShapes);
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(program: Program, instance: ProgramInstance, options: SessionOptions) {
@@ -96,6 +109,7 @@ export class ModelSession {
     this.#ends = { input: endsOf(program, "input"), output: endsOf(program, "output") };
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
+    this.#inputNames = new Set(this.inputs.map((p) => p.name));
     this.resetStates();
     if (instance.hasWeights) return;
     const { memory, countsSubnormalsAsZero } = instance;
@@ -114,7 +128,7 @@ export class ModelSession {
   run(feeds: Feeds, into?: Feeds): Result<Outputs> {
     const bound = this.#start(feeds, into);
     if (!bound.ok) return bound;
-    const outcome = this.#instance.runSync(Object.fromEntries(bound.value));
+    const outcome = this.#instance.runSync(bound.value.parameters);
     return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
   }
 
@@ -123,7 +137,7 @@ export class ModelSession {
     const turn = this.#queue.then(async (): Promise<Result<Outputs>> => {
       const bound = this.#start(feeds, into);
       if (!bound.ok) return bound;
-      const outcome = await this.#instance.run(Object.fromEntries(bound.value), signal);
+      const outcome = await this.#instance.run(bound.value.parameters, signal);
       return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
     });
     this.#queue = turn;
@@ -147,7 +161,7 @@ export class ModelSession {
     }
     const bound = this.#start(feeds);
     if (!bound.ok) return bound;
-    this.#instance.bind(Object.fromEntries(bound.value));
+    this.#instance.bind(bound.value.parameters);
     let kernels: KernelTime[] = [];
     for (let round = 0; round <= warmUpRounds; round++) {
       kernels = [];
@@ -194,26 +208,14 @@ export class ModelSession {
   }
 
   /** Checks the feeds and the tensors for outputs, binds the parameters and copies the inputs in. */
-  #start(feeds: Feeds, into: Feeds = {}): Result<ReadonlyMap<string, number>> {
-    const faults: Diagnostic[] = [];
-    for (const name of Object.keys(feeds)) {
-      if (!this.inputs.some((p) => p.name === name)) faults.push(unknownInput(name, this.inputs));
-    }
-    const shapes: GivenShape[] = [];
-    for (const port of this.inputs) {
-      const feed = feeds[port.name];
-      if (!feed && port.kept) continue;
-      if (!feed) faults.push(missingInput(port));
-      else if (feed.dtype !== port.dtype) faults.push(wrongType(port, feed));
-      else shapes.push({ port: { name: port.title, shape: port.shape }, shape: feed.shape });
-    }
-    if (faults.length > 0) return fail(...faults);
-    const bound = bindParameters(this.#program, shapes);
+  #start(feeds: Feeds, into?: Feeds): Result<Binding> {
+    const bound = this.#bind(feeds);
     if (!bound.ok) return bound;
-    for (const [name, tensor] of Object.entries(into)) {
-      const port = this.outputs.find((p) => p.name === name);
+    for (const [name, tensor] of into ? Object.entries(into) : []) {
+      const at = this.outputs.findIndex((p) => p.name === name);
+      const port = this.outputs[at];
       if (!port) return fail(unknownOutput(name, this.outputs));
-      const shape = port.shape.map((e) => evaluate(e, bound.value));
+      const shape = bound.value.shapes[at]!;
       const fits = fitsOutput(port.title, { dtype: port.dtype, shape }, tensor);
       if (!fits.ok) return fits;
     }
@@ -224,24 +226,54 @@ export class ModelSession {
     return bound;
   }
 
-  #readOutputs(parameters: ReadonlyMap<string, number>, into: Feeds = {}): Outputs {
+  /** Inputs of shapes that were found to fit before are not judged again. */
+  #bind(feeds: Feeds): Result<Binding> {
+    const faults: Diagnostic[] = [];
+    for (const name of Object.keys(feeds)) {
+      if (!this.#inputNames.has(name)) faults.push(unknownInput(name, this.inputs));
+    }
+    const extents: (readonly number[] | undefined)[] = [];
+    for (const port of this.inputs) {
+      const feed = feeds[port.name];
+      extents.push(feed?.shape);
+      if (!feed && !port.kept) faults.push(missingInput(port));
+      else if (feed && feed.dtype !== port.dtype) faults.push(wrongType(port, feed));
+    }
+    if (faults.length > 0) return fail(...faults);
+    const known = this.#bindings.find(extents);
+    if (known) return known;
+    const given = this.inputs.flatMap((port, i): GivenShape[] => {
+      const shape = extents[i];
+      return shape ? [{ port: { name: port.title, shape: port.shape }, shape }] : [];
+    });
+    const bound = bindParameters(this.#program, given);
+    if (!bound.ok) return bound;
+    const binding = ok({
+      parameters: Object.fromEntries(bound.value),
+      shapes: this.outputs.map((p) => p.shape.map((e) => evaluate(e, bound.value))),
+    });
+    this.#bindings.keep(extents, binding);
+    return binding;
+  }
+
+  #readOutputs({ shapes }: Binding, into?: Feeds): Outputs {
+    const { memory } = this.#instance;
     const outputs: Outputs = {};
-    for (const b of this.#ends.output) {
-      const given = into[b.source!];
+    for (const [i, b] of this.#ends.output.entries()) {
+      const name = b.source!;
+      const given = into?.[name];
       if (given) {
-        this.#instance.memory.readInto(b.name, tensorBytes(given));
-        outputs[b.source!] = given;
+        memory.readInto(b.name, tensorBytes(given));
+        outputs[name] = given;
         continue;
       }
-      const shape = b.shape.map((e) => evaluate(e, parameters));
-      const size = storageBytes(b.dtype, elementCount(shape));
-      const bytes = this.#instance.memory.read(b.name, size);
+      // The caller's own: what is remembered of the shapes is not handed out.
+      const shape = [...shapes[i]!];
+      const bytes = memory.read(b.name, storageBytes(b.dtype, elementCount(shape)));
       // What is read is a copy already.
-      outputs[b.source!] = tensorOnBytes(b.dtype, shape, bytes);
+      outputs[name] = tensorOnBytes(b.dtype, shape, bytes);
     }
-    for (const { input, output } of this.#program.states) {
-      this.#instance.memory.copy(output, input);
-    }
+    for (const { input, output } of this.#program.states) memory.copy(output, input);
     return outputs;
   }
 }

@@ -121,6 +121,18 @@ describe.each([1, 2])("WebAssembly session with %i threads", (threads) => {
     }
   });
 
+  it("judges every run by its own shapes, also where equal ones were seen before", () => {
+    const shapeOf = (length: number): number[] => {
+      const outcome = session.run({ x: f32(new Array(length).fill(3)) });
+      return outcome.ok ? (outcome.value.y!.shape as number[]) : [];
+    };
+    const first = shapeOf(6);
+    expect(first).toEqual([6]);
+    // A caller's own: writing to it changes no later run.
+    first[0] = 2;
+    expect([shapeOf(6), shapeOf(5), shapeOf(101), shapeOf(6)]).toEqual([[6], [5], [], [6]]);
+  });
+
   it("runs concurrent callers one after another", async () => {
     const runs = [3, 5, 9].map((length) => session.runAsync({ x: f32(new Array(length).fill(1)) }));
     const lengths = (await Promise.all(runs)).map((r) => r.ok && r.value.y!.shape[0]);

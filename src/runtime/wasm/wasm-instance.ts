@@ -127,9 +127,11 @@ export class WasmInstance {
   /** The storage of a buffer of scope memory, at its capacity. Valid as long as the instance. */
   bytes(name: string, parameters?: ParameterValues): Uint8Array {
     if (parameters) return this.#view(name, parameters);
-    const known = this.#views.get(name) ?? this.#view(name, {});
-    this.#views.set(name, known);
-    return known;
+    const known = this.#views.get(name);
+    if (known) return known;
+    const made = this.#view(name, {});
+    this.#views.set(name, made);
+    return made;
   }
 
   #view(name: string, parameters: ParameterValues): Uint8Array {

@@ -375,6 +375,8 @@ export class WorkerPool {
   /** What the last worker that failed said. */
   #failureText(): string {
     const length = Atomics.load(this.#control, poolWords.failureLength);
+    // Asked after every run.
+    if (length === 0) return "";
     const from = poolWords.failureText;
     return String.fromCharCode(...this.#control.subarray(from, from + length));
   }
