@@ -10,6 +10,7 @@ import {
   type IndexExpr,
   splitLinear,
   substitute,
+  variableName,
   variablesOf,
 } from "../semantics/index-expr.ts";
 import type { RefTensor } from "../semantics/tensor.ts";
@@ -25,16 +26,17 @@ export interface ShapedTensor {
 /** Adds to `symbols` what the tensors decide; rejects (INT001) what does not fit. */
 export function bindShapes(tensors: readonly ShapedTensor[], symbols: Map<string, number>): void {
   for (const given of tensors) checkKind(given);
-  const open = tensors.flatMap((given) =>
-    given.type.shape.map((extent, axis) => ({ given, extent, axis })),
-  );
   for (let solved = true; solved; ) {
     solved = false;
-    for (const { given, extent, axis } of open) {
-      if (solveExtent(extent, given.tensor.shape[axis]!, symbols)) solved = true;
+    for (const { type, tensor } of tensors) {
+      for (let axis = 0; axis < type.shape.length; axis++) {
+        if (solveExtent(type.shape[axis]!, tensor.shape[axis]!, symbols)) solved = true;
+      }
     }
   }
-  for (const { given, extent, axis } of open) checkExtent(given, extent, axis, symbols);
+  for (const given of tensors) {
+    for (let axis = 0; axis < given.type.shape.length; axis++) checkExtent(given, axis, symbols);
+  }
 }
 
 function checkKind({ name, type, tensor }: ShapedTensor): void {
@@ -46,6 +48,10 @@ function checkKind({ name, type, tensor }: ShapedTensor): void {
 }
 
 function solveExtent(extent: IndexExpr, actual: number, symbols: Map<string, number>): boolean {
+  // Numbers and symbols that are known already, as nearly all are: there is nothing to solve.
+  if (extent.terms.length === 0) return false;
+  const lone = variableName(extent);
+  if (lone !== undefined && symbols.has(lone)) return false;
   const known = substitute(extent, symbols);
   const [name, ...others] = variablesOf(known);
   if (name === undefined || others.length > 0) return false;
@@ -60,11 +66,13 @@ function solveExtent(extent: IndexExpr, actual: number, symbols: Map<string, num
 
 function checkExtent(
   { name, type, tensor }: ShapedTensor,
-  extent: IndexExpr,
   axis: number,
   symbols: ReadonlyMap<string, number>,
 ): void {
+  const extent = type.shape[axis]!;
   const actual = tensor.shape[axis]!;
+  const lone = variableName(extent);
+  if ((lone === undefined ? constantValue(extent) : symbols.get(lone)) === actual) return;
   const known = substitute(extent, symbols);
   const unbound = [...variablesOf(known)];
   if (unbound.length > 0) {

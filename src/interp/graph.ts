@@ -4,16 +4,17 @@
  * extents that data decide, from results as they appear), constraints are checked, a value is dropped
  * after its last use, subgraphs run the same way with the outer symbols in scope.
  */
-import type { Graph, Node, ValueId, WeightStore } from "../graph/graph.ts";
+import type { Graph, Node, ShapeConstraint, ValueId, WeightStore } from "../graph/graph.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
-import { evaluate, substitute, variablesOf } from "../semantics/index-expr.ts";
+import { evaluate, type IndexExpr, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type ReferenceContext, runReference } from "../semantics/references/references.ts";
 import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindShapes } from "./bind-shapes.ts";
 import { emptyResults } from "./empty-results.ts";
+import { type GraphPlan, planGraph, type Step } from "./graph-plan.ts";
 
 /** A store for graphs whose weights are all inline. */
 export const noWeights: WeightStore = {
@@ -36,16 +37,15 @@ export function runGraph(
 }
 
 /**
- * As runGraph, of a graph without composites and inputs of shapes that `bindGraphSymbols` has found to fit:
- * neither is done again.
+ * As runGraph, of a graph without composites and inputs of shapes that `bindGraphSymbols` has found to fit and
+ * given the symbols of: none of this is done again.
  */
-export function runBoundGraph(
-  graph: Graph,
+export function runPlannedGraph(
+  plan: GraphPlan,
   inputs: readonly RefTensor[],
-  symbols: ReadonlyMap<string, number>,
   weights: WeightStore,
 ): Result<readonly RefTensor[]> {
-  return attempt(() => new GraphRun(graph, weights, symbols).runBound(inputs));
+  return attempt(() => new GraphRun(plan.graph, weights, plan.symbols).runPlanned(plan, inputs));
 }
 
 /** The store with the constants that definitions made. */
@@ -65,14 +65,13 @@ export function bindGraphSymbols(
   });
 }
 
-class GraphRun {
+/** One run; bodies are run in it, as references ask for them. */
+class GraphRun implements ReferenceContext<Graph> {
   readonly symbols: Map<string, number>;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
   readonly #values = new Map<ValueId, RefTensor>();
-  /** Read when a node needs them. */
-  readonly #sources = new Map<ValueId, Graph["weights"][number]["source"]>();
-  readonly #usesLeft = new Map<ValueId, number>();
+  readonly #evaluate = (expr: IndexExpr): number => evaluate(expr, this.symbols);
 
   constructor(graph: Graph, weights: WeightStore, outer: ReadonlyMap<string, number>) {
     this.#graph = graph;
@@ -82,20 +81,16 @@ class GraphRun {
 
   run(inputs: readonly RefTensor[]): readonly RefTensor[] {
     this.bindInputs(inputs);
-    return this.runBound(inputs);
+    return this.runPlanned(planGraph(this.#graph, this.symbols), inputs);
   }
 
   /** With symbols that are those of the inputs already. */
-  runBound(inputs: readonly RefTensor[]): readonly RefTensor[] {
-    const { inputs: declared, nodes, outputs } = this.#graph;
+  runPlanned(plan: GraphPlan, inputs: readonly RefTensor[]): readonly RefTensor[] {
+    const { inputs: declared, outputs } = this.#graph;
     for (const [i, v] of declared.entries()) this.#values.set(v, inputs[i]!);
-    for (const { value, source } of this.#graph.weights) this.#sources.set(value, source);
-    for (const value of [...nodes.flatMap((n) => n.inputs), ...outputs]) {
-      this.#usesLeft.set(value, (this.#usesLeft.get(value) ?? 0) + 1);
-    }
-    for (const node of nodes) this.#runNode(node);
-    this.#checkConstraints(true);
-    return outputs.map((v) => this.#valueOf(v));
+    for (const step of plan.steps) this.#runStep(step, plan);
+    for (const constraint of plan.open) this.#checkConstraint(constraint, true);
+    return outputs.map((v) => this.#valueOf(v, plan));
   }
 
   bindInputs(inputs: readonly RefTensor[]): void {
@@ -113,31 +108,27 @@ class GraphRun {
         reject("INT002", `${name} is ${value}, allowed are ${min} to ${max}`);
       }
     }
-    this.#checkConstraints(false);
+    for (const constraint of this.#graph.constraints) this.#checkConstraint(constraint, false);
   }
 
-  /** Constraints over symbols that are still unknown wait until `all`. */
-  #checkConstraints(all: boolean): void {
-    for (const { left, right, origin } of this.#graph.constraints) {
-      const known = [left, right].map((e) => substitute(e, this.symbols));
-      if (!all && variablesOf(...known).size > 0) continue;
-      const [a, b] = known.map((e) => evaluate(e, this.symbols));
-      if (a !== b) {
-        reject("INT003", `${left.key} = ${right.key} is needed, but ${a} is not ${b}`, {
-          at: origin,
-        });
-      }
-    }
+  /** One over symbols that are still unknown waits until all are known. */
+  #checkConstraint({ left, right, origin }: ShapeConstraint, areKnown: boolean): void {
+    const known = [left, right].map((e) => substitute(e, this.symbols));
+    if (!areKnown && variablesOf(...known).size > 0) return;
+    const [a, b] = known.map((e) => evaluate(e, this.symbols));
+    if (a === b) return;
+    reject("INT003", `${left.key} = ${right.key} is needed, but ${a} is not ${b}`, { at: origin });
   }
 
-  #valueOf(value: ValueId): RefTensor {
-    const tensor = this.#values.get(value) ?? this.#weight(value);
+  #valueOf(value: ValueId, plan: GraphPlan): RefTensor {
+    const tensor = this.#values.get(value) ?? this.#weight(value, plan);
     invariant(tensor, () => `value ${this.#graph.values[value]?.name} has not been computed`);
     return tensor;
   }
 
-  #weight(value: ValueId): RefTensor | undefined {
-    const source = this.#sources.get(value);
+  /** Read when a node needs it. */
+  #weight(value: ValueId, { sources }: GraphPlan): RefTensor | undefined {
+    const source = sources.get(value);
     if (!source) return undefined;
     const read = source.kind === "inline" ? source.tensor : this.#weights.read(source.key);
     const tensor = toRef(read);
@@ -145,51 +136,46 @@ class GraphRun {
     return tensor;
   }
 
-  #runNode(node: Node): void {
-    const empty = emptyResults(node, this.#graph, this.symbols);
-    if (empty) {
-      for (const [i, value] of node.outputs.entries()) this.#values.set(value, empty[i]!);
-      for (const value of node.inputs) this.#release(value);
-      return;
+  #runStep({ node, empty, results, dropped }: Step, plan: GraphPlan): void {
+    const known = empty === "unknown" ? emptyResults(node, this.#graph, this.symbols) : empty;
+    const made = typeof known === "object" ? known : this.#runNode(node, plan);
+    for (const [i, value] of node.outputs.entries()) {
+      const tensor = made[i]!;
+      if (made !== known) {
+        const { name, type } = results[i]!;
+        bindShapes([{ name, type, tensor }], this.symbols);
+      }
+      this.#values.set(value, tensor);
     }
-    const inputs = node.inputs.map((v) => this.#valueOf(v));
+    for (const value of dropped) this.#values.delete(value);
+  }
+
+  #runNode(node: Node, plan: GraphPlan): readonly RefTensor[] {
     const call = {
       kind: node.op as CoreOpKind,
       attrs: node.attrs as never,
-      inputs,
-      evaluate: (e: Parameters<typeof evaluate>[0]) => evaluate(e, this.symbols),
+      inputs: node.inputs.map((v) => this.#valueOf(v, plan)),
+      evaluate: this.#evaluate,
     };
-    const result = runReference<CoreOpKind, Graph>(call, this.#subgraphs());
-    if (!result.ok) {
-      const at = node.origin ?? this.#graph.values[node.outputs[0]!]!.name;
-      throw new DiagnosticError(result.diagnostics.map((d) => ({ at, ...d })));
-    }
-    for (const [i, value] of node.outputs.entries()) {
-      const tensor = result.value[i]!;
-      bindShapes([{ ...this.#graph.values[value]!, tensor }], this.symbols);
-      this.#values.set(value, tensor);
-    }
-    for (const value of node.inputs) this.#release(value);
+    const result = runReference<CoreOpKind, Graph>(call, this);
+    if (result.ok) return result.value;
+    const at = node.origin ?? this.#graph.values[node.outputs[0]!]!.name;
+    throw new DiagnosticError(result.diagnostics.map((d) => ({ at, ...d })));
   }
 
-  #release(value: ValueId): void {
-    const left = this.#usesLeft.get(value)! - 1;
-    this.#usesLeft.set(value, left);
-    if (left === 0) this.#values.delete(value);
+  runSubgraph(body: Graph, inputs: readonly RefTensor[]): Result<readonly RefTensor[]> {
+    return attempt(() => new GraphRun(body, this.#weights, this.symbols).run(inputs));
   }
 
-  #subgraphs(): ReferenceContext<Graph> {
-    const start = (body: Graph) => new GraphRun(body, this.#weights, this.symbols);
-    return {
-      runSubgraph: (body, inputs) => attempt(() => start(body).run(inputs)),
-      subgraphOutputTypes: (body, inputs) => {
-        const run = start(body);
-        run.bindInputs(inputs);
-        return body.outputs.map((v) => {
-          const { dtype, shape } = body.values[v]!.type;
-          return { dtype, shape: shape.map((d) => evaluate(d, run.symbols)) };
-        });
-      },
-    };
+  subgraphOutputTypes(
+    body: Graph,
+    inputs: readonly RefTensor[],
+  ): readonly Pick<RefTensor, "dtype" | "shape">[] {
+    const run = new GraphRun(body, this.#weights, this.symbols);
+    run.bindInputs(inputs);
+    return body.outputs.map((v) => {
+      const { dtype, shape } = body.values[v]!.type;
+      return { dtype, shape: shape.map((d) => evaluate(d, run.symbols)) };
+    });
   }
 }

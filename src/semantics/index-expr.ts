@@ -67,6 +67,16 @@ export function constantValue(value: IndexLike): number | undefined {
   return value.terms.length === 0 ? value.constant : undefined;
 }
 
+/** The name of an expression that is one variable and nothing else, as most extents are, else undefined. */
+export function variableName({ constant, terms }: IndexExpr): string | undefined {
+  if (constant !== 0 || terms.length !== 1) return undefined;
+  const { coefficient, atoms } = terms[0]!;
+  const atom = atoms[0]!;
+  return coefficient === 1 && atoms.length === 1 && atom.kind === "variable"
+    ? atom.name
+    : undefined;
+}
+
 export function indexEquals(a: IndexLike, b: IndexLike): boolean {
   return toIndex(a).key === toIndex(b).key;
 }

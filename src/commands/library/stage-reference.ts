@@ -8,29 +8,31 @@ import type { Graph, Node, ValueId, WeightStore } from "../../graph/graph.ts";
 import { traitsOf } from "../../graph/op-table.ts";
 import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { emptyResults } from "../../interp/empty-results.ts";
-import { bindGraphSymbols, runBoundGraph, runGraph } from "../../interp/graph.ts";
-import type { Feeds, Outputs } from "../../runtime/model-session.ts";
+import { bindGraphSymbols, runGraph, runPlannedGraph } from "../../interp/graph.ts";
+import { type GraphPlan, planGraph } from "../../interp/graph-plan.ts";
+import type { DType } from "../../semantics/dtype.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
+import { ByExtents } from "../../support/by-extents.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 
-/** Shapes of inputs that are remembered; then it begins anew. */
+/** Shapes of inputs that are remembered. */
 const mostShapes = 16;
 
 /** The graph for inputs of known shapes. */
 interface Reduced {
-  readonly graph: Graph;
-  readonly symbols: ReadonlyMap<string, number>;
-  /** Of each output: where it is known without running anything, a constant or the name of the input that it is. */
-  readonly known: readonly (Tensor | string | undefined)[];
+  readonly plan: GraphPlan;
+  /** Of each output: where it is known without running anything, a constant or which of the inputs it is. */
+  readonly known: readonly (Tensor | number | undefined)[];
+  /** Whether one has to be computed. */
+  readonly runs: boolean;
 }
 
 export class StageReference {
   readonly #graph: Graph;
   readonly #weights: WeightStore;
-  readonly #inputs: readonly string[];
-  readonly #outputs: readonly string[];
-  readonly #reduced = new Map<string, Reduced>();
+  readonly #dtypes: readonly DType[];
+  readonly #reduced = new ByExtents<Reduced>(mostShapes);
 
   constructor(graph: Graph, weights: WeightStore) {
     // Sizes that data decide may be zero here.
@@ -38,40 +40,30 @@ export class StageReference {
     const expanded = expandComposites(widened);
     this.#graph = expanded.graph;
     this.#weights = { read: (key) => expanded.constants.get(key) ?? weights.read(key) };
-    const names = (ids: readonly ValueId[]) => ids.map((id) => graph.values[id]!.name);
-    this.#inputs = names(graph.inputs);
-    this.#outputs = names(graph.outputs);
+    this.#dtypes = graph.inputs.map((id) => graph.values[id]!.type.dtype);
   }
 
-  run(feeds: Feeds): Result<Outputs> {
-    const key = this.#inputs
-      .map((name) => feeds[name]!.dtype + feeds[name]!.shape.join())
-      .join(" ");
-    const reduced = this.#reduced.get(key);
-    if (reduced) return this.#runReduced(reduced, feeds);
-    const inputs = this.#inputs.map((name) => toRef(feeds[name]!));
+  /** @param given the graph's inputs in its order, as what comes back are its outputs */
+  run(given: readonly Tensor[]): Result<readonly Tensor[]> {
+    const extents = given.map((t) => t.shape);
+    const areDeclared = given.every((t, i) => t.dtype === this.#dtypes[i]);
+    const reduced = areDeclared ? this.#reduced.find(extents) : undefined;
+    if (reduced) return this.#runReduced(reduced, given);
+    const inputs = given.map(toRef);
     const found = runGraph(this.#graph, inputs, this.#weights);
     if (!found.ok) return found;
     const symbols = bindGraphSymbols(this.#graph, inputs);
-    if (symbols.ok) {
-      if (this.#reduced.size >= mostShapes) this.#reduced.clear();
-      this.#reduced.set(key, reduce(this.#graph, symbols.value));
-    }
-    return ok(Object.fromEntries(this.#outputs.map((name, i) => [name, fromRef(found.value[i]!)])));
+    if (symbols.ok) this.#reduced.keep(extents, reduce(this.#graph, symbols.value));
+    return ok(found.value.map(fromRef));
   }
 
-  #runReduced({ graph, symbols, known }: Reduced, feeds: Feeds): Result<Outputs> {
-    const outputs: Outputs = {};
-    if (known.includes(undefined)) {
-      const inputs = this.#inputs.map((name) => toRef(feeds[name]!));
-      const found = runBoundGraph(graph, inputs, symbols, this.#weights);
-      if (!found.ok) return found;
-      for (const [i, name] of this.#outputs.entries()) outputs[name] = fromRef(found.value[i]!);
-    }
-    for (const [i, name] of this.#outputs.entries()) {
-      const value = known[i];
-      if (value !== undefined) outputs[name] = typeof value === "string" ? feeds[value]! : value;
-    }
+  #runReduced({ plan, known, runs }: Reduced, given: readonly Tensor[]): Result<readonly Tensor[]> {
+    const found = runs ? runPlannedGraph(plan, given.map(toRef), this.#weights) : ok([]);
+    if (!found.ok) return found;
+    const outputs = known.map((value, i) => {
+      if (value === undefined) return fromRef(found.value[i]!);
+      return typeof value === "number" ? given[value]! : value;
+    });
     return ok(outputs);
   }
 }
@@ -84,8 +76,9 @@ function reduce(graph: Graph, symbols: ReadonlyMap<string, number>): Reduced {
   const full: Node[] = [];
   for (const node of graph.nodes) {
     const results = emptyResults(node, graph, symbols);
-    const passed = results ? undefined : passedOn(node, graph, symbols);
-    if (results) for (const [i, id] of node.outputs.entries()) empty.set(id, fromRef(results[i]!));
+    const isEmpty = typeof results === "object";
+    const passed = isEmpty ? undefined : passedOn(node, graph, symbols);
+    if (isEmpty) for (const [i, id] of node.outputs.entries()) empty.set(id, fromRef(results[i]!));
     else if (passed !== undefined) same.set(node.outputs[0]!, resolve(passed));
     else full.push({ ...node, inputs: node.inputs.map(resolve) } as Node);
   }
@@ -99,14 +92,13 @@ function reduce(graph: Graph, symbols: ReadonlyMap<string, number>): Reduced {
   const constants = [...empty].map(
     ([value, tensor]) => ({ value, source: { kind: "inline", tensor } }) as const,
   );
-  const inputs = new Set(graph.inputs);
-  const nameOf = (id: ValueId): string | undefined =>
-    inputs.has(id) ? graph.values[id]!.name : undefined;
-  return {
-    graph: { ...graph, weights: [...graph.weights, ...constants], nodes: nodes.reverse(), outputs },
-    symbols,
-    known: outputs.map((id) => empty.get(id) ?? nameOf(id)),
-  };
+  const known = outputs.map((id) => {
+    const input = graph.inputs.indexOf(id);
+    return empty.get(id) ?? (input < 0 ? undefined : input);
+  });
+  const weights = [...graph.weights, ...constants];
+  const rest = { ...graph, weights, nodes: nodes.reverse(), outputs };
+  return { plan: planGraph(rest, symbols), known, runs: known.includes(undefined) };
 }
 
 /** The operand that a node passes on as it is, because what it would put into it has no elements. */

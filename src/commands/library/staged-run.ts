@@ -4,7 +4,7 @@
  * many there are in this run. A program that would get an empty tensor is not run: its references are, which
  * cost next to nothing then (stage-reference.ts).
  */
-import type { Graph, Model, WeightStore } from "../../graph/graph.ts";
+import type { Graph, Model, ValueId, WeightSource, WeightStore } from "../../graph/graph.ts";
 import type {
   Feeds,
   KernelTime,
@@ -14,7 +14,6 @@ import type {
 } from "../../runtime/model-session.ts";
 import { RunsTogether } from "../../runtime/wasm/runs-together.ts";
 import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
-import { elementCount } from "../../semantics/shape.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { RunningModel } from "./loaded-model.ts";
@@ -29,24 +28,34 @@ export interface Stage {
   readonly bytes: number;
 }
 
+/** Tensors of a run by the names of their values. */
+type Values = Map<string, Tensor>;
+
 export class StagedSession implements RunningModel {
-  readonly #model: Model;
-  readonly #stages: readonly Stage[];
-  readonly #references = new Map<Stage, StageReference>();
+  readonly #weights: WeightStore;
+  readonly #stages: readonly RunningStage[];
+  readonly #inputs: readonly string[];
+  readonly #outputs: readonly ModelOutput[];
   readonly #pool: WorkerPool | undefined;
   readonly #together: RunsTogether | undefined;
 
   /** @param pool threads that the programs share, which end with them */
-  constructor(model: Model, stages: readonly Stage[], pool?: WorkerPool) {
-    this.#model = model;
-    this.#stages = stages;
+  constructor({ graph, weights }: Model, stages: readonly Stage[], pool?: WorkerPool) {
+    this.#weights = weights;
+    this.#stages = stages.map((stage) => new RunningStage(stage));
+    const sources = new Map(graph.weights.map((w) => [w.value, w.source]));
+    this.#inputs = namesOf(graph, graph.inputs);
+    this.#outputs = graph.outputs.map((id) => ({
+      name: graph.values[id]!.name,
+      constant: sources.get(id),
+    }));
     this.#pool = pool;
     this.#together = pool && pool.threads > 1 ? new RunsTogether(pool) : undefined;
   }
 
   /** Of memory that its programs hold. */
   get bytes(): number {
-    return this.#stages.reduce((sum, s) => sum + s.bytes, 0);
+    return this.#stages.reduce((sum, { stage }) => sum + stage.bytes, 0);
   }
 
   run(feeds: Feeds): Result<Outputs> {
@@ -63,28 +72,28 @@ export class StagedSession implements RunningModel {
     const values = this.#start(feeds);
     if (!values.ok) return values;
     for (const stage of this.#stages) {
-      const taken = take(stage, values.value);
-      const outputs = isProgram(stage, taken)
-        ? stage.session.run(taken)
-        : this.#interpret(stage, taken);
-      if (!outputs.ok) return outputs;
-      put(outputs.value, values.value);
+      const taken = stage.take(values.value);
+      const program = stage.programFor(taken);
+      const done = program
+        ? put(program.run(stage.named(taken)), values.value)
+        : stage.interpret(taken, values.value);
+      if (!done.ok) return done;
     }
-    return ok(this.#outputs(values.value, feeds));
+    return ok(this.#results(values.value, feeds));
   }
 
   async #runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
     const values = this.#start(feeds);
     if (!values.ok) return values;
     for (const stage of this.#stages) {
-      const taken = take(stage, values.value);
-      const outputs = isProgram(stage, taken)
-        ? await stage.session.runAsync(taken, signal)
-        : this.#interpret(stage, taken);
-      if (!outputs.ok) return outputs;
-      put(outputs.value, values.value);
+      const taken = stage.take(values.value);
+      const program = stage.programFor(taken);
+      const done = program
+        ? put(await program.runAsync(stage.named(taken), signal), values.value)
+        : stage.interpret(taken, values.value);
+      if (!done.ok) return done;
     }
-    return ok(this.#outputs(values.value, feeds));
+    return ok(this.#results(values.value, feeds));
   }
 
   /** The kernels of all programs, one after another; references are no kernels. */
@@ -96,73 +105,115 @@ export class StagedSession implements RunningModel {
     if (!values.ok) return values;
     const kernels: KernelTime[] = [];
     for (const [i, stage] of this.#stages.entries()) {
-      const taken = take(stage, values.value);
-      if (isProgram(stage, taken)) {
-        const run = stage.session.profile(taken, now);
+      const taken = stage.take(values.value);
+      const program = stage.programFor(taken);
+      if (program) {
+        const run = program.profile(stage.named(taken), now);
         if (!run.ok) return run;
         kernels.push(...run.value.kernels.map((k) => ({ ...k, stage: i + 1 })));
-        put(run.value.outputs, values.value);
+        put(ok(run.value.outputs), values.value);
       } else {
-        const outputs = this.#interpret(stage, taken);
-        if (!outputs.ok) return outputs;
-        put(outputs.value, values.value);
+        const done = stage.interpret(taken, values.value);
+        if (!done.ok) return done;
       }
     }
-    return ok({ outputs: this.#outputs(values.value, feeds), kernels });
+    return ok({ outputs: this.#results(values.value, feeds), kernels });
   }
 
   poison(): void {
-    for (const { session } of this.#stages) session?.poison();
+    for (const { stage } of this.#stages) stage.session?.poison();
   }
 
   /** A model in stages has no states. */
   resetStates(): void {}
 
   async dispose(): Promise<void> {
-    await Promise.all(this.#stages.map((s) => s.session?.dispose()));
+    await Promise.all(this.#stages.map(({ stage }) => stage.session?.dispose()));
     await this.#pool?.dispose();
   }
 
-  #interpret(stage: Stage, taken: Feeds): Result<Outputs> {
-    const known = this.#references.get(stage);
-    const reference = known ?? new StageReference(stage.graph, stage.weights);
-    if (!known) this.#references.set(stage, reference);
-    return reference.run(taken);
-  }
-
-  #start(feeds: Feeds): Result<Map<string, Tensor>> {
-    const { graph } = this.#model;
-    const names = graph.inputs.map((id) => graph.values[id]!.name);
+  #start(feeds: Feeds): Result<Values> {
+    const names = this.#inputs;
     const missing = names.find((name) => !feeds[name]);
     const unknown = Object.keys(feeds).find((name) => !names.includes(name));
+    if (missing === undefined && unknown === undefined) return ok(new Map(Object.entries(feeds)));
     const help = `its inputs are ${names.join(", ")}`;
     if (unknown !== undefined) {
       return fail(diagnostic("RUN011", `the model has no input "${unknown}"`, { help }));
     }
-    if (missing !== undefined) {
-      return fail(diagnostic("RUN012", `input "${missing}" is missing`, { help }));
-    }
-    return ok(new Map(Object.entries(feeds)));
+    return fail(diagnostic("RUN012", `input "${missing}" is missing`, { help }));
   }
 
-  #outputs(values: ReadonlyMap<string, Tensor>, feeds: Feeds): Outputs {
-    const given = new Set(Object.values(feeds));
-    // What a stage passed on is the caller's own tensor, which he may write to.
-    const own = (value: Tensor): Tensor =>
-      given.has(value) ? ({ ...value, data: value.data.slice() } as Tensor) : value;
-    const { graph, weights } = this.#model;
-    const constants = new Map(graph.weights.map((w) => [w.value, w.source]));
-    const constant = (id: number): Tensor => {
-      const source = constants.get(id)!;
-      return source.kind === "inline" ? source.tensor : weights.read(source.key);
-    };
-    return Object.fromEntries(
-      graph.outputs.map((id) => {
-        const { name } = graph.values[id]!;
-        return [name, own(values.get(name) ?? constant(id))];
-      }),
-    );
+  #results(values: Values, feeds: Feeds): Outputs {
+    const given = Object.values(feeds);
+    const outputs: Outputs = {};
+    for (const { name, constant } of this.#outputs) {
+      const value = values.get(name) ?? this.#read(constant!);
+      // What a stage passed on is the caller's own tensor, which he may write to.
+      const isGiven = given.includes(value);
+      outputs[name] = isGiven ? ({ ...value, data: value.data.slice() } as Tensor) : value;
+    }
+    return outputs;
   }
+
+  #read(source: WeightSource): Tensor {
+    return source.kind === "inline" ? source.tensor : this.#weights.read(source.key);
+  }
+}
+
+/** An output of the model, and where its value is if no stage gives it. */
+interface ModelOutput {
+  readonly name: string;
+  readonly constant: WeightSource | undefined;
+}
+
+/** A stage with what all runs of it share. */
+class RunningStage {
+  readonly stage: Stage;
+  readonly #inputs: readonly string[];
+  readonly #outputs: readonly string[];
+  #reference: StageReference | undefined;
+
+  constructor(stage: Stage) {
+    this.stage = stage;
+    this.#inputs = namesOf(stage.graph, stage.graph.inputs);
+    this.#outputs = namesOf(stage.graph, stage.graph.outputs);
+  }
+
+  /** Its inputs, in the order of its graph. */
+  take(values: Values): readonly Tensor[] {
+    return this.#inputs.map((name) => values.get(name)!);
+  }
+
+  /** Its program, unless it has none or an input is empty. */
+  programFor(taken: readonly Tensor[]): ModelSession | undefined {
+    return taken.some((t) => t.shape.includes(0)) ? undefined : this.stage.session;
+  }
+
+  named(taken: readonly Tensor[]): Feeds {
+    const feeds: Record<string, Tensor> = {};
+    for (let i = 0; i < taken.length; i++) feeds[this.#inputs[i]!] = taken[i]!;
+    return feeds;
+  }
+
+  interpret(taken: readonly Tensor[], values: Values): Result<void> {
+    this.#reference ??= new StageReference(this.stage.graph, this.stage.weights);
+    const made = this.#reference.run(taken);
+    if (!made.ok) return made;
+    for (let i = 0; i < made.value.length; i++) values.set(this.#outputs[i]!, made.value[i]!);
+    return ok(undefined);
+  }
+}
+
+function namesOf({ values }: Graph, ids: readonly ValueId[]): readonly string[] {
+  return ids.map((id) => values[id]!.name);
+}
+
+/** Adds what a program gave to what is known. */
+function put(outputs: Result<Outputs>, values: Values): Result<void> {
+  if (!outputs.ok) return outputs;
+  for (const name of Object.keys(outputs.value)) values.set(name, outputs.value[name]!);
+  return ok(undefined);
 }
 
 /** What tells the size of a run's work, as far as its inputs do. */
@@ -171,21 +222,4 @@ function extentsOf(feeds: Feeds): ParameterValues {
     shape.map((extent, axis) => [`${name}.${axis}`, extent] as const),
   );
   return Object.fromEntries(dims);
-}
-
-function isProgram(
-  stage: Stage,
-  taken: Feeds,
-): stage is Stage & { readonly session: ModelSession } {
-  const isEmpty = Object.values(taken).some((t) => elementCount(t.shape) === 0);
-  return stage.session !== undefined && !isEmpty;
-}
-
-function take({ graph }: Stage, values: ReadonlyMap<string, Tensor>): Feeds {
-  const names = graph.inputs.map((id) => graph.values[id]!.name);
-  return Object.fromEntries(names.map((name) => [name, values.get(name)!]));
-}
-
-function put(outputs: Outputs, values: Map<string, Tensor>): void {
-  for (const [name, tensor] of Object.entries(outputs)) values.set(name, tensor);
 }

@@ -40,15 +40,17 @@ export const topK: Reference<"topK"> = ({ axis, k, largest }, [x]) => {
 };
 
 export const nonZero: Reference<"nonZero"> = (_, [x]) => {
-  const strides = rowMajorStrides(x!.shape);
+  const { shape, data } = x!;
+  const strides = rowMajorStrides(shape);
   const hits: number[] = [];
-  // NaN is not zero.
-  for (const [i, value] of x!.data.entries()) {
-    if (value !== 0 && value !== 0n) hits.push(i);
+  for (let i = 0; i < data.length; i++) {
+    // NaN is not zero.
+    if (data[i] !== 0 && data[i] !== 0n) hits.push(i);
   }
-  const rows = strides.flatMap((stride, axis) =>
-    hits.map((at) => Math.floor(at / stride) % x!.shape[axis]!),
-  );
+  const rows: number[] = [];
+  for (const [axis, stride] of strides.entries()) {
+    for (const at of hits) rows.push(Math.floor(at / stride) % shape[axis]!);
+  }
   return [refTensor("i64", [strides.length, hits.length], rows)];
 };
 
