@@ -48,10 +48,14 @@ function checkKind({ name, type, tensor }: ShapedTensor): void {
 }
 
 function solveExtent(extent: IndexExpr, actual: number, symbols: Map<string, number>): boolean {
-  // Numbers and symbols that are known already, as nearly all are: there is nothing to solve.
+  // Numbers and lone symbols, as nearly all are: there is nothing to solve.
   if (extent.terms.length === 0) return false;
   const lone = variableName(extent);
-  if (lone !== undefined && symbols.has(lone)) return false;
+  if (lone !== undefined) {
+    if (symbols.has(lone) || !Number.isInteger(actual)) return false;
+    symbols.set(lone, actual);
+    return true;
+  }
   const known = substitute(extent, symbols);
   const [name, ...others] = variablesOf(known);
   if (name === undefined || others.length > 0) return false;

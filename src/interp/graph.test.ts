@@ -1,13 +1,20 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { GraphBuilder } from "../graph/builder.ts";
 import type { Graph } from "../graph/graph.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { add, constant, mul, variable } from "../semantics/index-expr.ts";
 import { fromRef, numbersOf, type RefTensor, refTensor } from "../semantics/tensor.ts";
-import { bindGraphSymbols, runGraph } from "./graph.ts";
+import { bindGraphSymbols, runGraph, runPlannedGraph } from "./graph.ts";
+import { planGraph } from "./graph-plan.ts";
 
 const f32 = (shape: readonly number[], ...values: readonly number[]): RefTensor =>
   refTensor("f32", shape, values);
+
+function planFor(graph: Graph, ...inputs: readonly RefTensor[]) {
+  const symbols = bindGraphSymbols(graph, inputs);
+  if (!symbols.ok) throw new Error(symbols.diagnostics.map((d) => d.message).join("; "));
+  return planGraph(graph, symbols.value);
+}
 
 /** Values of the outputs. */
 function run(graph: Graph, ...inputs: readonly RefTensor[]): number[][] {
@@ -139,6 +146,48 @@ describe("what does not fit", () => {
     expect(runGraph(g.finish(y), [f32([2], 1, 2), refTensor("i64", [], [5])])).toMatchObject({
       diagnostics: [{ code: "SEM001", at: "pick (Gather)" }],
     });
+  });
+});
+
+describe("a planned graph", () => {
+  /** Elements that are not zero, times a weight twice: data decide how many there are. */
+  function picked() {
+    const g = new GraphBuilder("g");
+    const n = g.symbol("N", 0, 9);
+    const x = g.input("x", tensorType("f32", n));
+    const w = g.weight("w", tensorType("f32", 1));
+    const found = g.node("nonZero", [x], {});
+    const places = g.node("transpose", [found], { permutation: [1, 0] });
+    const taken = g.node("gatherNd", [x, places], { batchDims: 0 });
+    return g.finish([g.apply("mul", g.apply("mul", taken, w), w), x]);
+  }
+
+  it("gives what the graph does, in run after run, for other data of the same shapes", () => {
+    const graph = picked();
+    const read = vi.fn(() => fromRef(f32([1], 3)));
+    const first = f32([4], 0, 1, 2, 0);
+    const plan = planFor(graph, first);
+    for (const x of [first, f32([4], 0, 0, 0, 0), f32([4], 1, 2, 3, 4), first]) {
+      const wanted = runGraph(graph, [x], { read });
+      read.mockClear();
+      expect(runPlannedGraph(plan, [x], { read })).toEqual(wanted);
+      // Read once where it is used twice, and not for nothing.
+      expect(read).toHaveBeenCalledTimes(x.data.some((v) => v !== 0) ? 1 : 0);
+    }
+  });
+
+  it("checks in every run the constraints that data decide", () => {
+    const graph = picked();
+    const [count] = graph.symbols.filter((s) => s.name !== "N");
+    const constraint = { left: variable(count!.name), right: constant(2), origin: "two of them" };
+    const bounded = { ...graph, constraints: [...graph.constraints, constraint] };
+    const two = f32([3], 1, 0, 2);
+    const plan = planFor(bounded, two);
+    const store = { read: () => fromRef(f32([1], 3)) };
+    expect(runPlannedGraph(plan, [two], store)).toMatchObject({ ok: true });
+    const one = runPlannedGraph(plan, [f32([3], 1, 0, 0)], store);
+    expect(one).toMatchObject({ diagnostics: [{ code: "INT003", at: "two of them" }] });
+    expect(runPlannedGraph(plan, [two], store)).toMatchObject({ ok: true });
   });
 });
 
