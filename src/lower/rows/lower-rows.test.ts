@@ -37,11 +37,22 @@ const residual: Build = (g, x, [s]) => {
   return [sum, g.node("rmsNorm", [sum, s!], { axis: g.rankOf(x) - 1, epsilon: 1e-5 })];
 };
 
+/** Elements and a value a row for others, as what picks one element a row leaves of a softmax. */
+const picked: Build = (g, x) => {
+  const most = g.node("reduce", [x], { kind: "max", axes: [1], keepDims: true });
+  const near = g.sub(x, most);
+  const sum = g.node("reduce", [g.apply("exp", near)], { kind: "sum", axes: [1], keepDims: true });
+  return [near, g.apply("log", sum)];
+};
+
 function graphOf(build: Build, dtype: Type, shape: readonly IndexLike[]): Graph {
   const g = new GraphBuilder("rows");
   const x = g.input("x", { dtype, shape: shape.map(toIndex) });
   const vector = (name: string) => g.input(name, { dtype, shape: [toIndex(shape.at(-1)!)] });
-  const vectors = build === softmax ? [] : [vector("s"), ...(build === norm ? [vector("b")] : [])];
+  const vectors =
+    build === softmax || build === picked
+      ? []
+      : [vector("s"), ...(build === norm ? [vector("b")] : [])];
   return g.finish(build(g, x, vectors));
 }
 
@@ -114,6 +125,11 @@ describe("rows by blocks", () => {
     expect(difference(graphOf(rms, "f16", [1, 520]), wide)).toBeUndefined();
     const how = "threads 32 lanes 4 together 1 keep memory";
     expect(difference(graphOf(residual, "f32", [2, 200]), how)).toBeUndefined();
+  });
+
+  it("elements with an end that is cut, and a value a row, both for others: too many to be run whole", () => {
+    const how = "threads 512 lanes 8 together 1 keep registers";
+    expect(difference(graphOf(picked, "bf16", [3, 6000]), how)).toBeUndefined();
   });
 
   it("rows of any number and any length", () => {

@@ -58,9 +58,9 @@ interface Walk {
 export interface Footprint {
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
-  /** Roots known to be written completely; absent: ask cover.ts. */
+  /** Roots known to be written completely. */
   readonly covered?: ReadonlySet<string>;
-  /** The stores into a buffer of the program, by its own name; absent: no slabs. */
+  /** The stores into a buffer of the program, by its own name, for cover.ts; absent: nothing else is written completely. */
   readonly storesTo?: (buffer: string) => readonly Access[];
   /** Where coverage is asked, if not of the launch's own view. */
   readonly stores?: LaunchView;

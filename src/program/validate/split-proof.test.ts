@@ -97,6 +97,22 @@ describe("kernels that are proved in parts", () => {
     expect(codes(ring({ extra: "store y[32*b + t] = load.f32 y[32*b + t]" }))).toContain("PRG021");
   });
 
+  it("what is written exactly once is whole beside what is written otherwise", () => {
+    const twice = (z: string): string =>
+      ring({ extra: `${z}\n store y[32*b + t] = f32(0)` }).replace(
+        "  kernel main",
+        `  buffer z : output memory f32 [40, 1] source "z"\n  kernel main`,
+      );
+    expect(codes(twice("if t == 0 {\n store z[b, 0] = f32(1)\n }"))).toEqual([]);
+    expect(codes(twice("if b + t == 0 {\n store z[b, 0] = f32(1)\n }"))).toEqual(["PRG020"]);
+    const short = "if t == 0 {\n store z[b, 0] = f32(1)\n }";
+    const part = twice(short).replaceAll(
+      "store y[32*b + t] =",
+      "if t - 1 >= 0 {\n store y[32*b + t] =",
+    );
+    expect(codes(part.replaceAll(/(if t - 1 >= 0 \{\n[^\n]*)/g, "$1\n }"))).toEqual(["PRG020"]);
+  });
+
   it("blocks that take different ways are told apart", () => {
     const lonely = "if b - 7 == 0 {\n store tile[2, t, 0] = f32(1)\n }";
     expect(codes(ring({ extra: lonely }))).toContain("PRG030");

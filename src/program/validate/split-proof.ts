@@ -83,9 +83,8 @@ export function checkSplit(
   if (report.isClean) checkShared(view, report);
   const writer = footprints[kernel.roles.indexOf(writers[0]!)] ?? footprints[0]!;
   const { storesTo } = writer.footprint;
-  const others = [...writes].every((root) => tiled.has(root));
-  const how = others ? { covered: tiled } : { ...(storesTo && { storesTo }), stores: writer.part };
-  return { reads, writes, ...how };
+  // What is tiled exactly is whole; of the rest coverage is asked of the stores that are left.
+  return { reads, writes, covered: tiled, ...(storesTo && { storesTo }), stores: writer.part };
 }
 
 /** Buffers of the program that the stores of a part tile exactly: in bounds, complete, without a race. */

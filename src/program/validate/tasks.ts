@@ -239,11 +239,10 @@ class TaskCheck {
           stepsRunWhole: this.#stepsRunWhole,
         })
       : checkSequential(view, state.ready, this.#report);
-    const completes = new Set<string>();
-    if (footprint.covered) for (const root of footprint.covered) completes.add(root);
-    else {
+    const completes = new Set(footprint.covered);
+    if (footprint.storesTo) {
       for (const root of footprint.writes) {
-        if (state.ready.has(root)) continue;
+        if (state.ready.has(root) || completes.has(root)) continue;
         if (this.#completes(root, { view, footprint, state, around })) completes.add(root);
       }
     }
