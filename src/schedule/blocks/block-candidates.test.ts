@@ -124,10 +124,49 @@ describe("candidates for blocks of threads", () => {
     }
   });
 
-  it("leave a scan on one thread", () => {
-    const schedules = enumerateBlockSchedules(regionOf(scan), gpu);
+  it("leave the scan of one line on one thread", () => {
+    const line = `{scan i in 64} { y[i] = (add((y[i - 1] if i - 1 >= 0 else 0), x[i])) }`;
+    const region = value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : f32[64] output y : f32[64] statement S0 "" ${line} }`),
+    );
+    const schedules = enumerateBlockSchedules(region, gpu);
     expect(schedules.map((s) => s.directives.length)).toEqual([0]);
   });
+
+  it.each([
+    ["rows", "{i in 5, scan j in 70}", "y[i, j - 1] if j - 1 >= 0", [5, 70]],
+    ["columns", "{scan i in 5, j in 70}", "y[i - 1, j] if i - 1 >= 0", [5, 70]],
+  ] as const)(
+    "deal lines of a scan out to threads; proved, and computed: %s",
+    (name, loops, before, [m, n]) => {
+      const region = value(
+        parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : f32[${m}, ${n}] output y : f32[${m}, ${n}]
+        statement S0 "" ${loops} { y[i, j] = (add((${before} else 0), x[i, j])) } }`),
+      );
+      const [plain, ...spread] = enumerateBlockSchedules(region, gpu);
+      expect(plain!.directives).toEqual([]);
+      expect(spread.length).toBeGreaterThan(0);
+      const x = Float32Array.from({ length: m * n }, (_, k) => k % 7);
+      const contents = new Map([["x", new Uint8Array(x.buffer)]]);
+      const want = Float32Array.from(x);
+      const step = name === "rows" ? 1 : n;
+      want.forEach((v, k) => {
+        const isFirst = name === "rows" ? k % n === 0 : k < n;
+        if (!isFirst) want[k] = v + want[k - step]!;
+      });
+      for (const schedule of spread) {
+        const scheduled = value(applySchedule(region, schedule));
+        value(checkSchedule(scheduled));
+        const { program } = value(lowerRegionProgram(scheduled, gpu));
+        value(validateProgram(program));
+        const run = runProgram(program, { parameters: {}, contents, threads: 1, seed: 1 });
+        if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+        expect([...new Float32Array(run.contents.get("y")!.buffer)]).toEqual([...want]);
+      }
+    },
+  );
 
   it("cost less when neighbours touch neighbours, and more for more work", () => {
     const price = (directives: string, n?: string): number => {

@@ -2,8 +2,9 @@
  * Candidate schedules of a statement where a grid is made of blocks of threads. Every space loop is
  * spread: one loop over the threads of a group (so that neighbours touch neighbouring elements), one
  * over the groups of a block, all over blocks; each thread may keep a small tile of results in
- * registers. The reduction is serial in a thread. Deterministic and bounded; prices and the choice are
- * elsewhere. What is left (scans, writes that meet) stays on one thread, in the loops' own order.
+ * registers. The reduction is serial in a thread, and so is a scan, of which a thread has whole lines.
+ * Deterministic and bounded; prices and the choice are elsewhere. What is left (scans of one line, writes
+ * that meet) stays on one thread, in the loops' own order.
  */
 import type { Loop, Region, Statement } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
@@ -68,6 +69,8 @@ class BlockCandidates {
   readonly #space: readonly string[];
   /** Lanes of vectors, one included. */
   readonly #laneCounts: readonly number[];
+  /** What is scanned runs in order in a thread, one result at a time. */
+  readonly #scans: boolean;
 
   constructor(region: Region, statement: Statement, limits: BlockLimits) {
     this.#statement = statement;
@@ -76,7 +79,9 @@ class BlockCandidates {
     this.#space = statement.loops.filter((l) => l.kind === "space").map((l) => l.name);
     const tensors = [...statement.reads, ...statement.finishReads, ...statement.writes];
     const types = tensors.map((a) => region.tensors.get(a.tensor)!.dtype);
-    const isFit = statement.indirects.length === 0 && types.every((t) => vectorTypes.has(t));
+    this.#scans = statement.loops.some((l) => l.kind === "scan");
+    const isFit =
+      !this.#scans && statement.indirects.length === 0 && types.every((t) => vectorTypes.has(t));
     const counts = types.map((t) => (8 * vectorBytes) / dtypes[t].bits);
     this.#laneCounts = isFit ? [...new Set([1, ...counts.sort((a, b) => a - b)])] : [1];
   }
@@ -84,14 +89,14 @@ class BlockCandidates {
   all(): readonly (readonly Directive[])[] {
     const { loops, writes } = this.#statement;
     const meets = writes.some((w) => w.combine !== "overwrite");
-    const scans = loops.some((l) => l.kind === "scan");
     const nested = loops.some((l) => this.#space.some((name) => variablesOf(l.extent).has(name)));
-    if (this.#space.length === 0 || meets || scans || nested) return [];
+    if (meets || nested || (this.#scans && this.#space.length === 0)) return [];
     const found = new Map<string, readonly Directive[]>();
-    for (const tile of this.#tiles()) {
+    for (const tile of this.#space.length === 0 ? [] : this.#tiles()) {
       const directives = this.#directives(tile);
       found.set(JSON.stringify(directives), directives);
     }
+    if (this.#scans) return [...found.values()];
     for (const directives of this.#shared()) found.set(JSON.stringify(directives), directives);
     return [...found.values()];
   }
@@ -187,7 +192,7 @@ class BlockCandidates {
       for (const size of threadsPerBlock) {
         for (const lanes of this.#lanesOf(thread)) {
           const threads = Math.min(size, this.#fit(Math.ceil(this.#extent(thread) / lanes)));
-          for (const row of [undefined, ...this.#others(thread)]) {
+          for (const row of [undefined, ...(this.#scans ? [] : this.#others(thread))]) {
             const most = row === undefined ? 1 : this.#extent(row);
             for (const rows of row === undefined ? [1] : rowCounts.slice(1)) {
               if (rows > most || rows * lanes > mostResults) continue;
@@ -282,9 +287,9 @@ class BlockCandidates {
     }
     const spread = this.#axesOf(blocks, tile);
     const serial = blocks.filter((b) => !spread.includes(b));
-    const reduce = this.#statement.loops.filter((l) => l.kind === "reduce").map((l) => l.name);
+    const inOrder = this.#statement.loops.filter((l) => l.kind !== "space").map((l) => l.name);
     const inside = [group, thread].filter((l) => l !== undefined);
-    const order = [...spread, ...inside, ...serial, ...reduce, ...registers];
+    const order = [...spread, ...inside, ...serial, ...inOrder, ...registers];
     return [
       ...directives,
       ...bound,
@@ -307,6 +312,7 @@ class BlockCandidates {
   /** Short innermost reduce loops (the window of a convolution) are copied out. */
   #unrollWindow(results: number): readonly Directive[] {
     const directives: Directive[] = [];
+    if (this.#scans) return [];
     let copies = results;
     for (const loop of [...this.#statement.loops].reverse()) {
       if (loop.kind !== "reduce") continue;
