@@ -3,7 +3,10 @@ import { compileModel } from "../../compile.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import { noWeights } from "../../interp/graph.ts";
 import { runNests } from "../../interp/nest.ts";
+import { runProgram } from "../../interp/program.ts";
+import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { printProgram } from "../../program/program-text.ts";
+import { validateProgram } from "../../program/validate/validate.ts";
 import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
 import { parseRegion } from "../../region/nest-reader.ts";
 import { constant } from "../../semantics/index-expr.ts";
@@ -12,6 +15,7 @@ import type { Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { applySchedule } from "../apply.ts";
+import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
 import { parseSchedule } from "../directive-text.ts";
 import { splitFold, splitProduct } from "./split-products.ts";
 import { cutRows, cutsOf } from "./tail-products.ts";
@@ -85,6 +89,43 @@ describe("a product in parts and their sum", () => {
     });
     expect(splitFold(matrices, 8, targets.get("h200")!.blocks!)).toEqual([]);
   });
+
+  it.each([
+    ["whole", "reduce k in 4096", "k", "4096", 64],
+    ["ragged", "reduce k in 20011", "k", "20011", 64],
+    ["of several loops", "reduce j in 64, reduce k in 40", "j, k", "64, 40", 64],
+  ] as const)(
+    "of all elements are proved and those of one fold: %s",
+    (_, loops, at, shape, parts) => {
+      const given = regionOf(`input x : i32[${shape}] output y : i32[]
+      statement S0 "" {${loops}} { y[] = reduce<sum, i32, exact>(x[${at}]) }`);
+      const gpu = targets.get("h200")!;
+      const [pair] = splitFold(given, parts, gpu.blocks!);
+      expect(pair).toHaveLength(2);
+      expect(resultOf(pair!, given)).toEqual(resultOf([given], given));
+      const x = Int32Array.from(
+        { length: shape.split(", ").reduce((n, e) => n * Number(e), 1) },
+        (_, k) => (k % 11) - 3,
+      );
+      for (const region of pair!) {
+        const schedules = enumerateBlockSchedules(region, gpu);
+        const shared = schedules.filter((s) => s.directives.some((d) => d.kind === "bind"));
+        expect(shared.length).toBeGreaterThan(0);
+        const [out] = region.statements[0]!.writes;
+        for (const schedule of shared.filter((_, i) => i % 8 === 0).slice(-4)) {
+          const scheduled = take(applySchedule(region, schedule));
+          const { program } = take(lowerRegionProgram(scheduled, gpu));
+          take(validateProgram(program));
+          if (region !== pair![0]) continue;
+          const contents = new Map([["x", new Uint8Array(x.buffer)]]);
+          const run = runProgram(program, { parameters: {}, contents, threads: 1, seed: 1 });
+          if (run.kind === "fault") throw new Error(JSON.stringify(run.fault));
+          const sums = new Int32Array(run.contents.get(out!.tensor)!.buffer);
+          expect(sums.reduce((a, b) => a + b, 0)).toBe(x.reduce((a, b) => a + b, 0));
+        }
+      }
+    },
+  );
 
   it("are not tried where blocks are many, or depths short or not divided", () => {
     expect(splitProduct(matrices, 16, 132)).toEqual([]);

@@ -6,6 +6,7 @@
  */
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
+import { less } from "../../semantics/condition.ts";
 import {
   add,
   constant,
@@ -23,6 +24,10 @@ import { productForm } from "./product-form.ts";
 const partCounts = [2, 4, 8, 16] as const;
 /** The same of folds, whose parts cost no more than their results. */
 const foldParts = [8, 16, 32, 64, 128] as const;
+/** And of folds of all elements, whose parts alone fill the machine: of warps, 8 to 62 a multiprocessor of 132. */
+const loneParts = [64, 256, 1024, 2048, 4096, 8192] as const;
+/** What the length of a part that does not divide is rounded up to: whole vectors of a warp. */
+const wholeVectors = 256;
 /** The least depth of a part, of a product and of another fold. */
 const leastDepth = 128;
 const leastFold = 32;
@@ -38,7 +43,9 @@ export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimi
     const made = regions.map((region) => {
       const splits = [
         ...partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores)),
-        ...foldParts.flatMap((parts) => splitFold(region, parts, blocks)),
+        ...(isLone(region) ? loneParts : foldParts).flatMap((parts) =>
+          splitFold(region, parts, blocks),
+        ),
       ];
       if (splits.length === 0) return [region];
       const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
@@ -89,13 +96,31 @@ export function splitFold(
   if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
   const form = productForm(region, statement);
   if (typeof form !== "string" && form.rows.extent > 1 && form.columns.extent > 1) return [];
-  const results = loops.filter((l) => l.kind === "space").map((l) => constantValue(l.extent));
-  const deep = loops.find((l) => l.kind === "reduce");
-  const extent = deep && constantValue(deep.extent);
-  if (!extent || results.includes(undefined) || results.length === 0) return [];
+  const extents = (kind: Loop["kind"]) =>
+    loops.filter((l) => l.kind === kind).map((l) => constantValue(l.extent));
+  const [results, depths] = [extents("space"), extents("reduce")];
+  if (depths.length === 0 || [...results, ...depths].includes(undefined)) return [];
   const count = results.reduce<number>((n, e) => n * e!, 1);
-  if (count > resultsOfThread * cores * threadsPerCore || extent < parts * leastFold) return [];
-  return extent % parts === 0 ? [splitAt(region, statement, deep, parts)] : [];
+  if (count > resultsOfThread * cores * threadsPerCore) return [];
+  const reduces = loops.filter((l) => l.kind === "reduce");
+  if (!isLone(region)) {
+    const [deep, extent] = [reduces[0]!, depths[0]!];
+    const isSplit = extent % parts === 0 && extent >= parts * leastFold;
+    return isSplit ? [splitAt(region, statement, deep, parts)] : [];
+  }
+  const depth = depths.reduce<number>((n, e) => n * e!, 1);
+  if (depth < parts * leastFold) return [];
+  const even = reduces.find((_, i) => depths[i]! % parts === 0);
+  if (even) return [splitAt(region, statement, even, parts)];
+  const longest = reduces[depths.indexOf(Math.max(...depths.map((d) => d!)))]!;
+  return constantValue(longest.extent)! >= parts * wholeVectors
+    ? [splitAt(region, statement, longest, parts)]
+    : [];
+}
+
+/** Whether a fold has one result. */
+function isLone({ statements: [statement] }: Region): boolean {
+  return statement?.reduction !== undefined && statement.loops.every((l) => l.kind === "reduce");
 }
 
 function splitAt(
@@ -109,7 +134,9 @@ function splitAt(
   const space = statement.loops.filter((l) => l.kind === "space");
   const at = space.map((l) => variable(l.name));
   const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
-  const length = constantValue(deep.extent)! / parts;
+  const extent = constantValue(deep.extent)!;
+  const isEven = extent % parts === 0;
+  const length = isEven ? extent / parts : wholeVectors * Math.ceil(extent / parts / wholeVectors);
   const whole = new Map([[deep.name, add(mul(length, variable(part.name)), variable(deep.name))]]);
   const own = (e: IndexExpr): IndexExpr => substitute(e, whole);
   const within = (access: Access): Access => ({
@@ -125,6 +152,8 @@ function splitAt(
       part,
       ...statement.loops.map((l) => (l === deep ? { ...l, extent: constant(length) } : l)),
     ],
+    // The last parts end with the depth.
+    guard: isEven ? statement.guard : [...statement.guard, less(own(variable(deep.name)), extent)],
     reads: statement.reads.map(within),
     finishReads: [],
     writes: [{ tensor: name, index, combine: "overwrite" }],
