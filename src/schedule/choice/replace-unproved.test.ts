@@ -48,4 +48,25 @@ describe("choices that are not proved", () => {
       chosen,
     );
   });
+
+  it("rows that are not proved, however they are kept, become loops on threads", () => {
+    const g = new GraphBuilder("softmax");
+    const x = g.input("x", { dtype: "f32", shape: [constant(64), constant(4096)] });
+    const graph = g.finish([g.node("softmax", [x], { axis: 1 })]);
+    const compiled = compileModel({ graph, weights: noWeights }, { target });
+    if (!compiled.ok) throw new Error("not compiled");
+    const [region] = compiled.value.regions;
+    expect(region!.scheduled.rows).toBeDefined();
+    const chosen = [{ scheduled: region!.scheduled, alternatives: region!.alternatives }];
+    const isProved = (s: ScheduledRegion): boolean => s.rows === undefined;
+    const options = {
+      target,
+      given: new Set<string>(),
+      isProved,
+      priceOf: (s: ScheduledRegion) => (s.rows ? 1 : 2),
+    };
+    const mended = replaceUnproved(chosen, options);
+    expect(mended.chosen[0]!.scheduled.rows).toBeUndefined();
+    expect(mended.warnings.map((w) => w.code)).toEqual(["SCH032"]);
+  });
 });

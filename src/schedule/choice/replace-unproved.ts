@@ -1,8 +1,8 @@
 /**
  * What becomes of a choice that the validator cannot prove: the next schedule that it can. In: the choices of
  * a model and who proves a region by itself; out: the choices with such ones replaced, each with a warning.
- * The next ones are those that the search priced next, then tiles and threads without `multiply`, cheapest
- * first. Where none is proved the choice stays, and the whole program is refused.
+ * The next ones are those that the search priced next, then what is without `multiply`, cheapest first, then
+ * loops alone. Where none is proved the choice stays, and the whole program is refused.
  */
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
@@ -66,7 +66,14 @@ function nextProved(
     .flatMap(apply)
     .map((scheduled) => ({ scheduled, ns: priceOf(scheduled) }))
     .sort((a, b) => a.ns - b.ns);
-  return plain.slice(0, mostPlain).find((p) => isRight(p.scheduled))?.scheduled;
+  // Strategies for whole regions fail alike: behind the cheapest come loops on threads.
+  const loops = plain.filter(({ scheduled }) => scheduled.schedule.directives.every(isOfLoops));
+  const tried = new Set([...plain.slice(0, mostPlain), ...loops.slice(0, mostPlain)]);
+  return [...tried].find((p) => isRight(p.scheduled))?.scheduled;
+}
+
+function isOfLoops({ kind }: Schedule["directives"][number]): boolean {
+  return kind !== "rows" && kind !== "attend";
 }
 
 function textOf({ directives }: Schedule): string {

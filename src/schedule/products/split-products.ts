@@ -24,7 +24,7 @@ import { productForm } from "./product-form.ts";
 const partCounts = [2, 4, 8, 16] as const;
 /** The same of folds, whose parts cost no more than their results. */
 const foldParts = [8, 16, 32, 64, 128] as const;
-/** And of folds of all elements, whose parts alone fill the machine: of warps, 8 to 62 a multiprocessor of 132. */
+/** And of folds of all elements, whose parts alone fill the machine: a warp each. */
 const loneParts = [64, 256, 1024, 2048, 4096, 8192] as const;
 /** What the length of a part that does not divide is rounded up to: whole vectors of a warp. */
 const wholeVectors = 256;
