@@ -402,8 +402,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   ...inFile("src/runtime/model-session.ts", threads, [
     ["if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));", "", "stale inputs"],
     [
-      "const size = storageBytes(b.dtype, elementCount(shape));",
-      "const size = 4;",
+      "memory.read(b.name, storageBytes(b.dtype, elementCount(shape)))",
+      "memory.read(b.name, 4)",
       "short outputs",
     ],
     [
@@ -411,7 +411,11 @@ export const plantedFaults: readonly PlantedFault[] = [
       "const turn = Promise.resolve().then(async",
       "concurrent runs share the memory",
     ],
-    ["else if (feed.dtype !== port.dtype)", "else if (false)", "types of inputs are not compared"],
+    [
+      "else if (feed && feed.dtype !== port.dtype)",
+      "else if (false)",
+      "types of inputs are not compared",
+    ],
   ]),
   ...inFile("src/runtime/files/npy.ts", files, [
     ["offset * shape[axis]! + index", "offset * shape[axis]! + 0", "columns of a Fortran array"],
