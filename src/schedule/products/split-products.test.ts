@@ -17,6 +17,7 @@ import { targets } from "../../target/index.ts";
 import { applySchedule } from "../apply.ts";
 import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
 import { parseSchedule } from "../directive-text.ts";
+import { enumerateProducts } from "./product-candidates.ts";
 import { splitFold, splitProduct } from "./split-products.ts";
 import { cutRows, cutsOf } from "./tail-products.ts";
 
@@ -204,5 +205,25 @@ describe("a part of the results whose depth a cluster shares", () => {
     expect(faultOf(region, "S0", 256)).toBeUndefined();
     expect(faultOf(rest, "S0.rest", 256)).toMatch(/registers/);
     expect(faultOf(rest, "S0.rest", 128)).toBeUndefined();
+  });
+});
+
+describe("clusters of four", () => {
+  const partsOf = (columns: number): readonly number[] => {
+    const region =
+      regionOf(`input x : bf16[64, 4096] input w : bf16[${columns}, 4096] output y : bf16[64, ${columns}]
+      statement S0 "" {i in 64, j in ${columns}, reduce k in 4096} {
+        y[i, j] = reduce<sum, f32, reassociates>(mul(cast<f32>(x[i, k]), cast<f32>(w[j, k])))
+          finish (cast<bf16>(_0)) }`);
+    const found = enumerateProducts(region, targets.get("h200")!).flatMap((d) =>
+      d.parts === 4 ? [Math.ceil(columns / d.tile[1])] : [],
+    );
+    return [...new Set(found)];
+  };
+
+  it("are tried where they leave multiprocessors idle: 32 of them take two rounds of 132", () => {
+    expect(partsOf(1024)).toContain(16);
+    expect(partsOf(4096)).toContain(26);
+    for (const tiles of [...partsOf(1024), ...partsOf(4096)]) expect(tiles).toBeLessThan(29);
   });
 });
