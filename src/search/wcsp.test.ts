@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { Rng } from "../support/rng.ts";
 import { exhaustiveOptimum } from "./check.ts";
 import { collapse } from "./collapse.ts";
+import { generate } from "./generators.ts";
 import { randomProblem } from "./random-problem.test-support.ts";
 import { printWcsp, readWcsp } from "./wcsp.ts";
 
@@ -19,6 +20,22 @@ it("written and read again has the same optimum, shifted", () => {
     expect(found === undefined ? undefined : found + printed.value.shift).toBe(best);
   });
   fc.assert(property, { numRuns: 100 });
+});
+
+it("writes classes of many states as variables of their own, with the same optimum", () => {
+  const wide = { shape: "residual", layers: 7, states: 120, classes: 6 } as const;
+  for (const seed of [1, 2, 3]) {
+    const problem = generate({ ...wide, seed });
+    const printed = printWcsp(problem);
+    const again = printed.ok && readWcsp(printed.value.text);
+    if (!printed.ok || !again || again.ok === false) throw new Error("no round trip");
+    expect(again.value.variables.length).toBe(14);
+    // All pairs of states of the eight transitions would be more than a megabyte.
+    expect(printed.value.text.length).toBeLessThan(30_000);
+    const { objective, status } = collapse(again.value);
+    expect(status).toBe("optimal");
+    expect(objective! + printed.value.shift).toBe(collapse(problem).objective);
+  }
 });
 
 it("reads functions over three variables and sgcc", () => {

@@ -1,11 +1,13 @@
 /**
  * The .wcsp form of toulbar2 (one line a variable count, domains, then cost functions of any arity as a
  * default cost and tuples). Writing shifts prices so that all are non-negative; reading turns functions over
- * three and more variables into groups, `sgcc` into such a table and `salldiff` into pairs.
+ * three and more variables into groups, `sgcc` into such a table and `salldiff` into pairs. The form knows no
+ * classes: where a thousand states share some dozens, the class becomes a variable behind those of the problem.
  */
 import { diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { groupParts } from "./groups.ts";
-import { type Problem, type Transition, transitionPrice, type Variable } from "./problem.ts";
+import { identity } from "./network.ts";
+import type { Problem, Transition, Variable } from "./problem.ts";
 
 export interface WcspText {
   readonly text: string;
@@ -23,14 +25,27 @@ export function printWcsp(problem: Problem): Result<WcspText> {
   return ok(writer.write());
 }
 
+/** Pairs of states that are written one by one, although they share classes. */
+const mostPairs = 10_000;
+
+/** A variable of the file that a transition is written over, and the class of each of its states. */
+interface WrittenEnd {
+  readonly variable: number;
+  readonly classes: ArrayLike<number>;
+}
+
 class WcspWriter {
   readonly #problem: Problem;
   readonly #functions: string[] = [];
+  readonly #sizes: number[];
+  /** Variables that stand for the class of another's state, by that variable and its classes. */
+  readonly #classVariables = new Map<string, number>();
   #shift: number;
   #most = 0;
 
   constructor(problem: Problem) {
     this.#problem = problem;
+    this.#sizes = problem.variables.map((v) => v.prices.length);
     this.#shift = problem.offset;
   }
 
@@ -44,7 +59,7 @@ class WcspWriter {
       this.#unary(v, i, top);
     });
     for (const t of transitions) this.#binary(t, top);
-    const sizes = variables.map((v) => v.prices.length);
+    const sizes = this.#sizes;
     const name = this.#problem.name.replace(/\s+/g, "_") || "problem";
     const largest = sizes.reduce((a, b) => Math.max(a, b), 0);
     const head = `${name} ${sizes.length} ${largest} ${this.#functions.length} ${top}`;
@@ -80,16 +95,46 @@ class WcspWriter {
 
   #binary(t: Transition, top: number): void {
     const least = this.#least(t.prices);
-    const from = this.#problem.variables[t.from]!.prices.length;
-    const to = this.#problem.variables[t.to]!.prices.length;
+    const [from, to] = [this.#end(t, "from", top), this.#end(t, "to", top)];
     const tuples: string[] = [];
-    for (let a = 0; a < from; a++) {
-      for (let b = 0; b < to; b++) {
-        const price = transitionPrice(t, a, b);
+    for (let a = 0; a < from.classes.length; a++) {
+      for (let b = 0; b < to.classes.length; b++) {
+        const price = t.prices[from.classes[a]! * t.columns + to.classes[b]!]!;
         if (price !== least) tuples.push(`${a} ${b} ${price === Infinity ? top : price - least}`);
       }
     }
-    this.#functions.push([`2 ${t.from} ${t.to} 0 ${tuples.length}`, ...tuples].join("\n"));
+    const head = `2 ${from.variable} ${to.variable} 0 ${tuples.length}`;
+    this.#functions.push([head, ...tuples].join("\n"));
+  }
+
+  /** One end of a transition: the variable itself, or one that stands for its class. */
+  #end(t: Transition, side: "from" | "to", top: number): WrittenEnd {
+    const variable = t[side];
+    const states = this.#sizes[variable]!;
+    const classes = side === "from" ? t.fromClass : t.toClass;
+    if (classes === undefined) return { variable, classes: identity(states) };
+    const count = side === "from" ? t.prices.length / t.columns : t.columns;
+    const pairs = this.#sizes[t.from]! * this.#sizes[t.to]!;
+    if (pairs <= mostPairs || count * 2 > states) return { variable, classes };
+    return {
+      variable: this.#classVariable(variable, classes, { count, top }),
+      classes: identity(count),
+    };
+  }
+
+  #classVariable(
+    of: number,
+    classes: Int32Array,
+    { count, top }: { readonly count: number; readonly top: number },
+  ): number {
+    const key = `${of} ${classes.join(" ")}`;
+    const known = this.#classVariables.get(key);
+    if (known !== undefined) return known;
+    const variable = this.#sizes.push(count) - 1;
+    this.#classVariables.set(key, variable);
+    const tuples = Array.from(classes, (c, s) => `${s} ${c} 0`);
+    this.#functions.push([`2 ${of} ${variable} ${top} ${tuples.length}`, ...tuples].join("\n"));
+    return variable;
   }
 }
 
