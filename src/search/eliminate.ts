@@ -28,6 +28,14 @@ export function planElimination(network: Network, limit: number): EliminationPla
   return { order, cost };
 }
 
+/**
+ * However few states there are, a joint assignment of the neighbours takes as long as so many entries, and one
+ * of all but the last neighbour as many more: twenty neighbours of two states each take far longer than
+ * three of a hundred with as many entries.
+ */
+const rowEntries = 8;
+const outerEntries = 128;
+
 class Planner {
   readonly costs: Float64Array;
   /** Per variable: neighbour → own classes that the neighbour's tables tell apart. */
@@ -54,11 +62,15 @@ class Planner {
   #costOf(x: number): number {
     let own = 1;
     let table = 1;
+    let widest = 1;
     for (const [u, classes] of this.#near[x]!) {
+      const others = this.#near[u]!.get(x)!;
       own *= classes;
-      table *= this.#near[u]!.get(x)!;
+      table *= others;
+      if (others > widest) widest = others;
     }
-    return table * Math.min(own, this.#sizes[x]!) + this.#sizes[x]!;
+    const width = Math.min(own, this.#sizes[x]!);
+    return table * Math.max(rowEntries, width) + (table / widest) * outerEntries;
   }
 
   cheapest(): number {
@@ -203,7 +215,7 @@ function jointClasses(u: number, factors: readonly Factor[]): Joint {
   return { classes, count, of };
 }
 
-/** A factor laid out anew: joint classes of its neighbours (in their order), then those of x. */
+/** A factor laid out anew: joint classes of its neighbours (as they are looped over), then those of x. */
 interface Laid {
   readonly neighbours: readonly number[];
   readonly counts: readonly number[];
@@ -218,17 +230,19 @@ function eliminateOne(x: number, prices: Float64Array, all: readonly Factor[]): 
   }
   const factors = all.filter((f) => f.variables.length > 1);
   const around = [...new Set(factors.flatMap((f) => f.variables))].filter((u) => u !== x);
-  around.sort((a, b) => a - b);
   if (around.length === 0) return { variables: [], classes: [], counts: [], table: least(unary) };
   const joints = new Map(around.map((u) => [u, jointClasses(u, factors)]));
+  // The loop over the last one is the cheapest.
+  const countOf = (u: number): number => joints.get(u)!.count;
+  around.sort((a, b) => countOf(a) - countOf(b) || a - b);
   const own = jointClasses(x, factors);
   const ownPrices = new Float64Array(own.count).fill(Infinity);
   for (let s = 0; s < unary.length; s++) {
     const c = own.classes[s]!;
     if (unary[s]! < ownPrices[c]!) ownPrices[c] = unary[s]!;
   }
-  const laid = factors.map((f) => layOut(f, x, joints, own));
-  const counts = around.map((u) => joints.get(u)!.count);
+  const laid = factors.map((f) => layOut(f, x, { around, joints, own }));
+  const counts = around.map(countOf);
   const table = minimise(around, counts, ownPrices, laid);
   return { variables: around, classes: around.map((u) => joints.get(u)!.classes), counts, table };
 }
@@ -239,7 +253,13 @@ function least(prices: Float64Array): Float64Array {
   return Float64Array.of(best);
 }
 
-function layOut(factor: Factor, x: number, joints: Map<number, Joint>, own: Joint): Laid {
+interface Laying {
+  readonly around: readonly number[];
+  readonly joints: Map<number, Joint>;
+  readonly own: Joint;
+}
+
+function layOut(factor: Factor, x: number, { around, joints, own }: Laying): Laid {
   const strides = new Array<number>(factor.variables.length);
   let stride = 1;
   for (let i = strides.length - 1; i >= 0; i--) {
@@ -247,7 +267,8 @@ function layOut(factor: Factor, x: number, joints: Map<number, Joint>, own: Join
     stride *= factor.counts[i]!;
   }
   const positions = factor.variables.flatMap((u, i) => (u === x ? [] : [i]));
-  positions.sort((i, j) => factor.variables[i]! - factor.variables[j]!);
+  const placeOf = (i: number): number => around.indexOf(factor.variables[i]!);
+  positions.sort((i, j) => placeOf(i) - placeOf(j));
   const neighbours = positions.map((i) => factor.variables[i]!);
   const counts = neighbours.map((u) => joints.get(u)!.count);
   // Offsets of each joint assignment of the neighbours, built one neighbour at a time.
@@ -280,87 +301,112 @@ function minimise(
   own: Float64Array,
   laid: readonly Laid[],
 ): Float64Array {
-  const width = own.length;
+  const levels = around.map((_, level) => new Level(level, around, laid));
   const lastCount = counts.at(-1)!;
-  const last = around.at(-1)!;
   const outer = counts.slice(0, -1);
+  const last = levels.pop()!;
   const outerSize = outer.reduce((a, b) => a * b, 1);
-  const slow = laid.filter((f) => !f.neighbours.includes(last));
-  const fast = laid.filter((f) => f.neighbours.includes(last));
-  const slowStrides = slow.map((f) => stridesFor(around, f));
-  const fastStrides = fast.map((f) => stridesFor(around, f));
   const out = new Float64Array(outerSize * lastCount);
   const digits = new Int32Array(outer.length);
-  const row = new Float64Array(width);
-  const starts = new Int32Array(fast.length);
+  // What a level adds to x's prices stays while only digits of later levels move.
+  const sums = [own, ...outer.map(() => new Float64Array(own.length))];
+  const scratch = new Float64Array(own.length);
+  let moved = 0;
   for (let o = 0; o < outerSize; o++) {
-    row.set(own);
-    slow.forEach((f, i) => {
-      addInto(row, f.table, offsetOf(digits, slowStrides[i]!) * width);
+    for (let d = moved; d < outer.length; d++) levels[d]!.add(sums[d]!, sums[d + 1]!, digits);
+    last.leastOf(sums[outer.length]!, scratch, {
+      digits,
+      out,
+      at: o * lastCount,
+      count: lastCount,
     });
-    fast.forEach((_, i) => {
-      starts[i] = offsetOf(digits, fastStrides[i]!) * width;
-    });
-    minimiseRows(out, o * lastCount, row, { fast, starts, lastCount });
-    for (let d = outer.length - 1; d >= 0 && ++digits[d]! === outer[d]; d--) digits[d] = 0;
+    let d = outer.length - 1;
+    for (; d >= 0 && ++digits[d]! === outer[d]; d--) digits[d] = 0;
+    moved = Math.max(d, 0);
   }
   return out;
 }
 
-function stridesFor(around: readonly number[], factor: Laid): Int32Array {
-  const strides = new Int32Array(around.length);
-  let stride = 1;
-  for (let i = factor.neighbours.length - 1; i >= 0; i--) {
-    strides[around.indexOf(factor.neighbours[i]!)] = stride;
-    stride *= factor.counts[i]!;
+interface Rows {
+  readonly digits: Int32Array;
+  readonly out: Float64Array;
+  readonly at: number;
+  readonly count: number;
+}
+
+/** A neighbour, with the factors of which it is the last in order: they are added once all their digits are known. */
+class Level {
+  readonly #tables: Float64Array[] = [];
+  /** Per factor, the levels that it knows and how far a step of each leads in its table. */
+  readonly #levels: Int32Array[] = [];
+  readonly #strides: Int32Array[] = [];
+  readonly #offsets: Int32Array;
+  readonly #level: number;
+
+  constructor(level: number, around: readonly number[], laid: readonly Laid[]) {
+    this.#level = level;
+    for (const { neighbours, counts, table } of laid) {
+      if (neighbours.at(-1) !== around[level]) continue;
+      const strides = new Int32Array(neighbours.length);
+      const size = neighbours.length > 0 ? counts.reduce((a, b) => a * b, 1) : 1;
+      let stride = table.length / size;
+      for (let i = strides.length - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= counts[i]!;
+      }
+      this.#tables.push(table);
+      this.#levels.push(Int32Array.from(neighbours, (u) => around.indexOf(u)));
+      this.#strides.push(strides);
+    }
+    this.#offsets = new Int32Array(this.#tables.length);
   }
-  return strides;
-}
 
-function offsetOf(digits: Int32Array, strides: Int32Array): number {
-  let offset = 0;
-  for (let d = 0; d < digits.length; d++) offset += digits[d]! * strides[d]!;
-  return offset;
-}
+  /** Where the digits of the levels up to this one, or before it, lead in a factor's table. */
+  #offset(factor: number, digits: Int32Array, upTo: number): number {
+    const levels = this.#levels[factor]!;
+    const strides = this.#strides[factor]!;
+    let offset = 0;
+    for (let k = 0; k < levels.length && levels[k]! < upTo; k++) {
+      offset += digits[levels[k]!]! * strides[k]!;
+    }
+    return offset;
+  }
 
-function addInto(row: Float64Array, table: Float64Array, from: number): void {
-  for (let c = 0; c < row.length; c++) row[c]! += table[from + c]!;
-}
+  /** to = from + this level's factors. */
+  add(from: Float64Array, to: Float64Array, digits: Int32Array): void {
+    const width = from.length;
+    for (let x = 0; x < width; x++) to[x] = from[x]!;
+    for (let f = 0; f < this.#tables.length; f++) {
+      const table = this.#tables[f]!;
+      const at = this.#offset(f, digits, this.#level + 1);
+      for (let x = 0; x < width; x++) to[x]! += table[at + x]!;
+    }
+  }
 
-interface FastFactors {
-  readonly fast: readonly Laid[];
-  readonly starts: Int32Array;
-  readonly lastCount: number;
-}
-
-/** The factors with the fastest neighbour: their rows of x lie one after the other. */
-function minimiseRows(
-  out: Float64Array,
-  at: number,
-  row: Float64Array,
-  { fast, starts, lastCount }: FastFactors,
-): void {
-  const width = row.length;
-  const table = fast[0]!.table;
-  let from = starts[0]!;
-  if (fast.length === 1) {
-    for (let c = 0; c < lastCount; c++) {
+  /** The least over x for each digit of this, the last level. */
+  leastOf(row: Float64Array, sum: Float64Array, { digits, out, at, count }: Rows): void {
+    const width = row.length;
+    const tables = this.#tables;
+    for (let f = 0; f < tables.length; f++) this.#offsets[f] = this.#offset(f, digits, this.#level);
+    const first = tables[0]!;
+    let from = this.#offsets[0]!;
+    for (let c = 0; c < count; c++, from += width) {
       let best = Infinity;
-      for (let x = 0; x < width; x++) {
-        const price = row[x]! + table[from + x]!;
-        if (price < best) best = price;
+      if (tables.length === 1) {
+        for (let x = 0; x < width; x++) {
+          const price = row[x]! + first[from + x]!;
+          if (price < best) best = price;
+        }
+      } else {
+        for (let x = 0; x < width; x++) sum[x] = row[x]! + first[from + x]!;
+        for (let f = 1; f < tables.length; f++) {
+          const table = tables[f]!;
+          const start = this.#offsets[f]! + c * width;
+          for (let x = 0; x < width; x++) sum[x]! += table[start + x]!;
+        }
+        for (let x = 0; x < width; x++) if (sum[x]! < best) best = sum[x]!;
       }
       out[at + c] = best;
-      from += width;
     }
-    return;
-  }
-  const sum = new Float64Array(width);
-  for (let c = 0; c < lastCount; c++) {
-    sum.set(row);
-    for (let i = 0; i < fast.length; i++) addInto(sum, fast[i]!.table, starts[i]! + c * width);
-    let best = Infinity;
-    for (let x = 0; x < width; x++) if (sum[x]! < best) best = sum[x]!;
-    out[at + c] = best;
   }
 }
