@@ -70,7 +70,8 @@ export function codeWork(
       const tile = placedAround(scheduled, s);
       if (!tile) return new Traffic(accesses, extents, target).of(loops);
       const placed = placedFigures({ ...figures, accesses }, loops, tile);
-      return new Traffic(placed.accesses, extents, target).of(placed.loops);
+      // Loops around a piece count behind the statement's own.
+      return new Traffic(placed.accesses, [...extents, ...extents], target).of(placed.loops);
     }),
   };
 }

@@ -4,7 +4,8 @@
  * cut of a chain proved, run and compared.
  */
 import { describe, expect, it } from "vitest";
-import { compileModel } from "../../src/compile.ts";
+import { codePriceOf, compileModel } from "../../src/compile.ts";
+import { analyticalModel } from "../../src/cost/calibration.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { AttentionAttrs } from "../../src/graph/composites.ts";
 import type { Graph, Model } from "../../src/graph/graph.ts";
@@ -217,5 +218,21 @@ it("every cut of a chain is legal and computes the same", () => {
       unwrap(checkSchedule(unwrap(applySchedule(region, schedule))));
       expect(checkLowering(region, schedule, rng, wasm)).toBeUndefined();
     }
+  }
+});
+
+it("every cut of a chain has a price, of tensors that no cache holds too", () => {
+  const shape = { batch: 1, heads: 12, groups: 12, rows: 512, keys: 512, size: 64 };
+  const chain = chainOf(attention(shape, { causal: "start" }, new Rng(44)).graph);
+  const space = new ChainSpace(chain, wasm);
+  const plain = { schedule: () => ({ region: "", target: "wasm", directives: [] }) } as never;
+  const tiles = chain.statements.map(() => plain);
+  const cuts = space.cuts();
+  expect(cuts.length).toBeGreaterThan(1);
+  for (const cut of cuts) {
+    const scheduled = unwrap(applySchedule(chain, space.schedule({ cut, tiles })));
+    const price = codePriceOf(scheduled, wasm, analyticalModel(wasm));
+    expect(price?.estimateNs).toBeGreaterThan(0);
+    expect(price?.estimateNs).toBeLessThan(1e12);
   }
 });
