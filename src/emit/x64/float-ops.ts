@@ -11,9 +11,12 @@ import type { VectorCode } from "./vector-code.ts";
 
 type FloatOp = (c: VectorCode, operands: readonly Register[]) => Register;
 
-/** NaN if either is NaN: the hardware gives the second operand then, so a NaN in the first is put back. */
+/**
+ * NaN if either is NaN: the hardware gives its second operand then, and a NaN in its first is put back. That is what
+ * is folded in, not what it is folded into: the test for it is then no part of the chain of a fold.
+ */
 function extremum(kind: "minOrSecond" | "maxOrSecond"): FloatOp {
-  return (c, [a, b]) => c.select(c.compare("unordered", a!, a!), a!, c[kind](a!, b!));
+  return (c, [into, x]) => c.select(c.compare("unordered", x!, x!), x!, c[kind](x!, into!));
 }
 
 const rows: Partial<Record<ScalarOp, FloatOp>> = {

@@ -5,9 +5,10 @@
  *
  * Methods: exp by Cody-Waite reduction and a minimax polynomial on the reduced range; log by the series of
  * atanh(f / (2 + f)) with the correction term of fdlibm's e_log.c; tanh by its continued fraction
- * near zero; erf by its Taylor series below 1 and a Chebyshev fit on [1, 4] (semantics/fits.ts).
+ * near zero; erf by its Taylor series below 1 and a Chebyshev fit on [1, 4], or by sixteen pieces where one
+ * instruction finds a coefficient of each lane's (semantics/fits.ts).
  */
-import { erfFit, erfSeries, expFit } from "../../semantics/fits.ts";
+import { erfFit, erfOne, erfPieces, erfSeries, erfSteps, expFit } from "../../semantics/fits.ts";
 import type { Register } from "./operand.ts";
 import type { VectorCode } from "./vector-code.ts";
 
@@ -91,7 +92,19 @@ function sigmoid(c: VectorCode, x: Register): Register {
   return c.div(c.select(positive, c.constant(1), e), c.add(e, c.constant(1)));
 }
 
+/** By pieces, where a register holds a coefficient of all of them: half the instructions, and a third of the chain. */
+function erfByPieces(c: VectorCode, x: Register): Register {
+  const size = c.minOrSecond(c.constant(erfOne), c.abs(x));
+  const at = c.mul(size, c.constant(erfSteps));
+  const piece = c.add(at, c.constant(rounder));
+  const r = c.sub(at, c.sub(piece, c.constant(rounder)));
+  const [last, ...rest] = erfPieces.toReversed().map((table) => c.lookUp(table, piece));
+  const slope = rest.reduce((sum, k) => c.fma(sum, r, k), last!);
+  return withSignOf(c, c.minOrSecond(c.constant(1), c.mul(size, slope)), x);
+}
+
 function erf(c: VectorCode, x: Register): Register {
+  if (c.evex) return erfByPieces(c, x);
   const size = c.clamp(c.abs(x), 0, 4);
   const z = c.mul(size, size);
   const small = c.mul(size, c.polynomial(z, erfSeries));

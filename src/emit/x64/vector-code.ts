@@ -4,7 +4,7 @@
  * under EVEX, lanes of all ones or zeros under VEX.
  */
 import type { FunctionCode } from "./function-code.ts";
-import type { Register, RegisterBits } from "./operand.ts";
+import { type Register, type RegisterBits, sized } from "./operand.ts";
 
 export interface Features {
   /** EVEX encodings: 32 registers, opmasks (AVX-512 F, BW, VL, DQ); else AVX2 and FMA. */
@@ -128,6 +128,14 @@ export class VectorCode {
     const r = this.copy(a);
     this.f.emit("vfmadd213ps", r, b, this.f.constants.lanes(patternOfF32(k), this.bits / 32));
     return r;
+  }
+
+  /** Of sixteen floats, for each lane the one whose number its lowest four bits are (EVEX). */
+  lookUp(table: readonly number[], numbers: Register): Register {
+    const found = this.f.vec(512);
+    const bytes = new Uint8Array(Float32Array.from(table).buffer);
+    this.f.emit("vpermps", found, sized(numbers, 512), this.f.constants.bytes(bytes));
+    return sized(found, this.bits);
   }
 
   copy(a: Register): Register {
