@@ -1,6 +1,6 @@
 /**
- * A model on this machine: a program's instance with its weights in place. Inputs are copied in,
- * outputs copied out; shape parameters follow from the inputs' shapes, so one session serves every
+ * A model on this machine: a program's instance with its weights in place. Inputs are copied in and
+ * outputs copied out, unless the program can run on the caller's arrays while the caller waits; shape parameters follow from the inputs' shapes, so one session serves every
  * shape in the program's ranges. Runs go one after another: each owns the memory while it runs.
  * A state begins as zeros; after each run the bytes of its output are those of its input for the next.
  * It may be fed like an input, which replaces what was kept.
@@ -9,13 +9,13 @@ import type { Buffer, Program, Task } from "../program/program.ts";
 import { type DType, storageBytes } from "../semantics/dtype.ts";
 import { evaluate, type IndexExpr } from "../semantics/index-expr.ts";
 import { packInto } from "../semantics/layout.ts";
-import { elementCount } from "../semantics/shape.ts";
 import { withoutSubnormals } from "../semantics/subnormals.ts";
-import { type Tensor, tensorBytes, tensorOnBytes } from "../semantics/tensor.ts";
+import { makeTensor, type Tensor, type TensorData, tensorBytes } from "../semantics/tensor.ts";
 import { ByExtents } from "../support/by-extents.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
+import { type LentArray, lentArray } from "./lent-arrays.ts";
 
 export type ParameterValues = Readonly<Record<string, number>>;
 
@@ -33,6 +33,12 @@ export interface ProgramInstance {
   readonly countsSubnormalsAsZero?: true;
   /** They are in their places already, and may be read alone. */
   readonly hasWeights?: boolean;
+  /**
+   * Until `giveBack` runs that block are on these arrays in place of its memory of their buffers, on those that it
+   * marks as lent. Absent: none of its runs are.
+   */
+  lend?(arrays: readonly LentArray[]): void;
+  giveBack?(arrays: readonly LentArray[]): void;
   /** Writes the parameters of the next run without running. */
   bind(parameters: ParameterValues): Result<void>;
   /** Runs on this thread and its helpers; blocks. */
@@ -83,6 +89,15 @@ const warmUpRounds = 6;
 /** Shapes of inputs whose parameters are remembered. */
 const mostShapes = 16;
 
+/** A buffer that a run takes an input from, or leaves an output in. */
+interface End {
+  readonly buffer: Buffer;
+  /** The graph's name. */
+  readonly source: string;
+  /** The caller's, where it may take the buffer's place. */
+  readonly array: LentArray | undefined;
+}
+
 /** What follows from the shapes of a run's inputs. */
 interface Binding {
   readonly parameters: ParameterValues;
@@ -97,10 +112,13 @@ export class ModelSession {
   readonly #instance: ProgramInstance;
   readonly #title: (name: string) => string;
   /** Buffers that a run takes its inputs from, or leaves its outputs in: states are among them. */
-  readonly #ends: Readonly<Record<"input" | "output", readonly Buffer[]>>;
+  readonly #ends: Readonly<Record<"input" | "output", readonly End[]>>;
+  readonly #lent: readonly LentArray[];
   readonly #inputNames: ReadonlySet<string>;
   readonly #bindings = new ByExtents<Result<Binding>>(mostShapes);
   #queue: Promise<unknown> = Promise.resolve();
+  /** So are the arrays that the next run makes for outputs. */
+  #isPoisoned = false;
 
   constructor(program: Program, instance: ProgramInstance, options: SessionOptions) {
     this.#program = program;
@@ -110,6 +128,8 @@ export class ModelSession {
     this.inputs = this.#ports("input");
     this.outputs = this.#ports("output");
     this.#inputNames = new Set(this.inputs.map((p) => p.name));
+    const ends = [...this.#ends.input, ...this.#ends.output];
+    this.#lent = ends.flatMap(({ array }) => array ?? []);
     this.resetStates();
     if (instance.hasWeights) return;
     const { memory, countsSubnormalsAsZero } = instance;
@@ -126,10 +146,19 @@ export class ModelSession {
    * @param into tensors that take the outputs of their names, in place of new ones
    */
   run(feeds: Feeds, into?: Feeds): Result<Outputs> {
-    const bound = this.#start(feeds, into);
+    const bound = this.#judge(feeds, into);
     if (!bound.ok) return bound;
-    const outcome = this.#instance.runSync(bound.value.parameters);
-    return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
+    const outputs = this.#outputsFor(bound.value, into);
+    try {
+      this.#lend(feeds, outputs);
+      this.#writeInputs(feeds);
+      const outcome = this.#instance.runSync(bound.value.parameters);
+      if (!outcome.ok) return outcome;
+      this.#readOutputs(outputs);
+      return ok(outputs);
+    } finally {
+      this.#instance.giveBack?.(this.#lent);
+    }
   }
 
   /** Leaves the event loop free; concurrent calls run one after another. */
@@ -138,7 +167,10 @@ export class ModelSession {
       const bound = this.#start(feeds, into);
       if (!bound.ok) return bound;
       const outcome = await this.#instance.run(bound.value.parameters, signal);
-      return outcome.ok ? ok(this.#readOutputs(bound.value, into)) : outcome;
+      if (!outcome.ok) return outcome;
+      const outputs = this.#outputsFor(bound.value, into);
+      this.#readOutputs(outputs);
+      return ok(outputs);
     });
     this.#queue = turn;
     return turn;
@@ -173,12 +205,15 @@ export class ModelSession {
       }
     }
     for (const { step } of steps) step.dispose();
-    return ok({ outputs: this.#readOutputs(bound.value), kernels });
+    const outputs = this.#outputsFor(bound.value);
+    this.#readOutputs(outputs);
+    return ok({ outputs, kernels });
   }
 
   /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */
   poison(): void {
-    for (const b of [...this.#owners("scratch"), ...this.#ends.output]) {
+    this.#isPoisoned = true;
+    for (const b of [...this.#owners("scratch"), ...this.#ends.output.map((e) => e.buffer)]) {
       this.#instance.memory.fill(b.name, 0xff);
     }
   }
@@ -198,17 +233,44 @@ export class ModelSession {
   }
 
   #ports(kind: "input" | "output"): readonly PortDescription[] {
-    return this.#ends[kind].map((b) => ({
-      name: b.source!,
-      title: this.#title(b.source!),
-      dtype: b.dtype,
-      shape: b.shape,
-      kept: b.kind === "state",
+    return this.#ends[kind].map(({ buffer, source }) => ({
+      name: source,
+      title: this.#title(source),
+      dtype: buffer.dtype,
+      shape: buffer.shape,
+      kept: buffer.kind === "state",
     }));
   }
 
-  /** Checks the feeds and the tensors for outputs, binds the parameters and copies the inputs in. */
+  /** The same, and copies the inputs in. */
   #start(feeds: Feeds, into?: Feeds): Result<Binding> {
+    const bound = this.#judge(feeds, into);
+    if (bound.ok) this.#writeInputs(feeds);
+    return bound;
+  }
+
+  /** Those that the program does not run on. */
+  #writeInputs(feeds: Feeds): void {
+    for (const { buffer, source, array } of this.#ends.input) {
+      const feed = feeds[source];
+      if (feed && !array?.isLent) this.#instance.memory.write(buffer.name, tensorBytes(feed));
+    }
+  }
+
+  /** Has the program run on the caller's arrays, and on new ones for outputs, where they are what it expects. */
+  #lend(feeds: Feeds, outputs: Outputs): void {
+    if (!this.#instance.lend) return;
+    for (const { source, array } of this.#ends.input) {
+      if (array) array.data = wholeData(feeds[source]);
+    }
+    for (const { source, array } of this.#ends.output) {
+      if (array) array.data = wholeData(outputs[source]);
+    }
+    this.#instance.lend(this.#lent);
+  }
+
+  /** Checks the feeds and the tensors for outputs, and binds the parameters. */
+  #judge(feeds: Feeds, into?: Feeds): Result<Binding> {
     const bound = this.#bind(feeds);
     if (!bound.ok) return bound;
     for (const [name, tensor] of into ? Object.entries(into) : []) {
@@ -218,10 +280,6 @@ export class ModelSession {
       const shape = bound.value.shapes[at]!;
       const fits = fitsOutput(port.title, { dtype: port.dtype, shape }, tensor);
       if (!fits.ok) return fits;
-    }
-    for (const b of this.#ends.input) {
-      const feed = feeds[b.source!];
-      if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));
     }
     return bound;
   }
@@ -256,31 +314,51 @@ export class ModelSession {
     return binding;
   }
 
-  #readOutputs({ shapes }: Binding, into?: Feeds): Outputs {
-    const { memory } = this.#instance;
+  /** A tensor for every output: the caller's, or a new one. */
+  #outputsFor({ shapes }: Binding, into: Feeds = {}): Outputs {
     const outputs: Outputs = {};
-    for (const [i, b] of this.#ends.output.entries()) {
-      const name = b.source!;
-      const given = into?.[name];
-      if (given) {
-        memory.readInto(b.name, tensorBytes(given));
-        outputs[name] = given;
-        continue;
-      }
+    for (let i = 0; i < this.#ends.output.length; i++) {
+      const { buffer, source } = this.#ends.output[i]!;
+      const given = into[source];
       // The caller's own: what is remembered of the shapes is not handed out.
-      const shape = [...shapes[i]!];
-      const bytes = memory.read(b.name, storageBytes(b.dtype, elementCount(shape)));
-      // What is read is a copy already.
-      outputs[name] = tensorOnBytes(b.dtype, shape, bytes);
+      const tensor = given ?? makeTensor(buffer.dtype, [...shapes[i]!]);
+      if (this.#isPoisoned && !given) tensorBytes(tensor).fill(0xff);
+      outputs[source] = tensor;
+    }
+    this.#isPoisoned = false;
+    return outputs;
+  }
+
+  /** Copies the results that were not written in place, and what is kept for the next run. */
+  #readOutputs(outputs: Outputs): void {
+    const { memory } = this.#instance;
+    for (const { buffer, source, array } of this.#ends.output) {
+      if (!array?.isLent) memory.readInto(buffer.name, tensorBytes(outputs[source]!));
     }
     for (const { input, output } of this.#program.states) memory.copy(output, input);
-    return outputs;
   }
 }
 
-function endsOf({ states, buffers }: Program, kind: "input" | "output"): readonly Buffer[] {
+function endsOf({ states, buffers }: Program, kind: "input" | "output"): readonly End[] {
   const kept = new Set(states.map((s) => s[kind]));
-  return buffers.filter((b) => b.viewOf === undefined && (b.kind === kind || kept.has(b.name)));
+  const own = buffers.filter(
+    (b) => b.viewOf === undefined && (b.kind === kind || kept.has(b.name)),
+  );
+  return own.map((buffer) => ({
+    buffer,
+    source: buffer.source!,
+    // States are kept from run to run.
+    array: kept.has(buffer.name) ? undefined : lentArray(buffer.name, kind === "output"),
+  }));
+}
+
+/** Of a tensor that is there and has all its elements. */
+function wholeData(tensor: Tensor | undefined): TensorData | undefined {
+  if (!tensor) return undefined;
+  let elements = 1;
+  for (const extent of tensor.shape) elements *= extent;
+  const bytes = storageBytes(tensor.dtype, elements);
+  return tensor.data.byteLength === bytes ? tensor.data : undefined;
 }
 
 function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {

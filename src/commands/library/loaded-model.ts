@@ -24,7 +24,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /**
    * Tensors by output name that take the results, in place of new ones: a caller that runs often spares
-   * the pages of new arrays. They are written at the run's end and have to fit (RUN018, RUN019).
+   * the pages of new arrays. They have to fit (RUN018, RUN019); after a run that fails their elements may be any.
    */
   readonly outputs?: Tensors;
 }

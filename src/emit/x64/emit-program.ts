@@ -28,7 +28,7 @@ import { type BufferPlace, KernelContext } from "./kernel-context.ts";
 import { endTrip, firstTrip, KernelEmitter } from "./kernel-emitter.ts";
 import { type LinkedCode, link } from "./link.ts";
 import { type Label, memory, type Register } from "./operand.ts";
-import { layoutOf, type ProgramLayout } from "./program-layout.ts";
+import { layoutOf, type ProgramLayout, withOwnEnds } from "./program-layout.ts";
 import { type KernelFunction, TaskEmitter } from "./task-emitter.ts";
 import {
   type DealCode,
@@ -83,7 +83,8 @@ class ProgramEmitter {
   readonly #deals: Deals | undefined;
   #labels = 0;
 
-  constructor(program: Program, options: X64EmitOptions) {
+  constructor(given: Program, options: X64EmitOptions) {
+    const program = withOwnEnds(given);
     this.#program = program;
     this.#options = options;
     this.#layout = layoutOf(program);

@@ -1,6 +1,6 @@
 /**
  * Where an emitted program finds what the runtime gives it: words of the thread's block hold the shape
- * parameters, the addresses of the arenas, and the addresses of buffers that the memory planner left to
+ * parameters, the addresses of the arenas, and the addresses of inputs, outputs and other buffers that are left to
  * the caller. All are 64 bits and written before a run.
  */
 import { type Arena, localOffsets } from "../../program/addresses.ts";
@@ -10,6 +10,19 @@ import { threadBlock } from "./context-block.ts";
 
 export const arenas = ["weights", "scratch", "state", "caller"] as const;
 const wordBytes = 8;
+
+/**
+ * The program with every input and output at an address of its own, wherever the planner put them: a run may be on
+ * arrays of its caller.
+ */
+export function withOwnEnds(program: Program): Program {
+  const buffers = program.buffers.map((buffer) => {
+    if (buffer.placement?.arena !== "caller") return buffer;
+    const { placement, ...open } = buffer;
+    return open;
+  });
+  return { ...program, buffers };
+}
 const alignmentBytes = 64;
 
 export interface ProgramLayout {

@@ -115,6 +115,7 @@ describe("a host without executable memory", () => {
     seal: () => false,
     close: () => true,
     view: (_, bytes) => new ArrayBuffer(bytes),
+    addressOf: () => 0n,
     functionAt: () => {
       throw new Error("called");
     },

@@ -47,10 +47,11 @@ export function openSystemOf(processor: string, system: string): Result<NativeSy
 }
 
 /** Calls and views, which are the same everywhere. */
-function common(koffi: Koffi): Pick<NativeSystem, "view" | "functionAt"> {
+function common(koffi: Koffi): Pick<NativeSystem, "view" | "addressOf" | "functionAt"> {
   const proto = koffi.proto("void", ["void *"]);
   return {
     view: (address, bytes) => koffi.view(address, bytes),
+    addressOf: (data) => koffi.address(data),
     functionAt(address) {
       const native = koffi.decode(address, proto) as Native;
       const call = (argument: bigint): void => void native(argument);

@@ -3,6 +3,7 @@
  * this interface, so that another foreign-function interface can take koffi's place (koffi-system.ts).
  */
 import type { System } from "../../emit/x64/thread-code.ts";
+import type { TensorData } from "../../semantics/tensor.ts";
 
 /** A function in memory that takes one pointer. */
 export interface NativeFunction {
@@ -29,6 +30,8 @@ export interface NativeSystem {
   close(address: bigint, bytes: number): boolean;
   /** The bytes themselves, not a copy; at most viewLimit of them. Not to be used after unmap. */
   view(address: bigint, bytes: number): ArrayBuffer;
+  /** Of an array of a caller: good while nothing can take them away, as within one call. */
+  addressOf(data: TensorData): bigint;
   functionAt(address: bigint): NativeFunction;
   /** A function of the C library; undefined: it has none of this name. */
   symbol(name: string): bigint | undefined;

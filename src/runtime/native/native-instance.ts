@@ -13,7 +13,7 @@ import {
   threadBlock,
 } from "../../emit/x64/context-block.ts";
 import { emitX64, type X64Program } from "../../emit/x64/emit-program.ts";
-import { arenas } from "../../emit/x64/program-layout.ts";
+import { arenas, withOwnEnds } from "../../emit/x64/program-layout.ts";
 import { type Arena, arenaVariable, bufferVariable } from "../../program/addresses.ts";
 import type { Buffer, Program, Task } from "../../program/program.ts";
 import { arenaSizes, capacityBytes } from "../../program/storage-sizes.ts";
@@ -32,6 +32,7 @@ import { memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import { openProcessors } from "../ffi/processors.ts";
 import { mappedAddress } from "../files/mapped-file.ts";
+import { type LentArray, lendApart } from "../lent-arrays.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import { ThreadChoices } from "../thread-choice.ts";
 import { ThreadPlaces } from "../thread-places.ts";
@@ -79,7 +80,7 @@ export function createNativeInstance(
   const memory = new NativeMemory(system);
   try {
     const instance = new NativeInstance({
-      program,
+      program: withOwnEnds(program),
       target,
       emitted: emitted.value,
       memory,
@@ -140,6 +141,8 @@ export class NativeInstance implements ProgramInstance {
   readonly #parts: InstanceParts;
   readonly #buffers: ReadonlyMap<string, Buffer>;
   readonly #bases: ReadonlyMap<string, bigint>;
+  /** Of each buffer with an address of its own, its word in a thread's block and its place in our memory. */
+  readonly #ends: ReadonlyMap<string, { readonly word: number; readonly own: bigint }>;
   readonly #views = new Map<string, Uint8Array>();
   readonly #shared: Int32Array;
   readonly #blocks: readonly bigint[];
@@ -174,7 +177,9 @@ export class NativeInstance implements ProgramInstance {
     const weights = mapped ?? (arena && place(Math.max(1, arena.length)));
     this.#bases = placeBuffers(program, emitted, place, weights);
     if (arena && mapped === undefined) this.#fillWeights(arena);
-    const { blockBytes, localBytes } = emitted.layout;
+    const { blockBytes, localBytes, buffers } = emitted.layout;
+    const own = (name: string): bigint => this.#bases.get(bufferVariable(name))!;
+    this.#ends = new Map([...buffers].map(([b, at]) => [b, { word: at / 8, own: own(b) }]));
     // Pages of their own keep what different threads write apart.
     this.#blocks = Array.from({ length: threads }, () => memory.map(blockBytes));
     this.#words = this.#blocks.map((b) => new BigInt64Array(system.view(b, blockBytes)));
@@ -236,6 +241,32 @@ export class NativeInstance implements ProgramInstance {
       for (const words of this.#words) words[word / 8] = BigInt(value);
     }
     return ok(undefined);
+  }
+
+  lend(arrays: readonly LentArray[]): void {
+    invariant(!this.#disposed, () => "a disposed instance does not run");
+    const { options } = this.#parts;
+    // Guards are around our own memory.
+    if (options.guards) return;
+    lendApart(arrays, options.system.addressOf);
+    for (const { buffer, isLent, address } of arrays) {
+      if (isLent) this.#point(this.#ends.get(buffer)!.word, address);
+    }
+  }
+
+  giveBack(arrays: readonly LentArray[]): void {
+    for (const array of arrays) {
+      const { buffer, isLent } = array;
+      array.data = undefined;
+      if (!isLent) continue;
+      array.isLent = false;
+      const { word, own } = this.#ends.get(buffer)!;
+      this.#point(word, own);
+    }
+  }
+
+  #point(word: number, address: bigint): void {
+    for (const words of this.#words) words[word] = address;
   }
 
   runSync(parameters: ParameterValues): Result<void> {
