@@ -24,6 +24,7 @@ import {
   sumsApart,
   takesRegisters,
 } from "../schedule/products/product-form.ts";
+import { streamedPanel } from "../schedule/products/stream-operands.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { type DType, dtypes } from "../semantics/dtype.ts";
 import { scalarCost } from "../semantics/scalar-expr.ts";
@@ -113,7 +114,7 @@ export function productNanoseconds(
   const address =
     addressInstructions({ form, directive }, warpThreads) /
     limits.warpInstructionsPerNsPerCore.value;
-  const lines = depth * bytes < lineBytes ? 1 / shortLines : 1;
+  const lines = lineShare({ form, directive });
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
   const copied = broughtRows(directive, form) * depth * bytes * lines;
   const active = Math.min(cores, blocks);
@@ -223,6 +224,21 @@ function addressInstructions({ form, directive }: ScheduledProduct, warpThreads:
     return (each * extent * depth) / line.lanes;
   };
   return (share * (ofSide(form.rows, rows) + ofSide(form.columns, columns))) / warpThreads;
+}
+
+/**
+ * How much longer copies take because their rows are shorter than a line: of the depth, or of a panel where a
+ * stream's operand has its rows as neighbours.
+ */
+function lineShare({ form, directive }: ScheduledProduct): number {
+  const [rows, columns, depth] = directive.tile;
+  const bytes = dtypes[form.dtype].bits / 8;
+  const ofSide = ({ line }: ProductSide, extent: number): number => {
+    const isTurned = directive.by === "wgmma" && line.along === "space";
+    const own = bytes * (isTurned ? streamedPanel(extent) : depth);
+    return own < lineBytes ? extent / shortLines : extent;
+  };
+  return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / (rows + columns);
 }
 
 function isPowerOfTwo(n: number): boolean {

@@ -3,11 +3,16 @@ import { evaluate } from "../semantics/index-expr.ts";
 import { allIntrinsics } from "./intrinsic-table.ts";
 
 test("every fragment deals each element to a place of its own and fills all places", () => {
+  const seen = new Set<string>();
   for (const row of allIntrinsics()) {
     if (row.kind === "value") continue;
     const group = { thread: 1, warp: 32, copy: 128, role: 128 }[row.collective];
     for (const { fragment, extents } of row.operands) {
       if (!fragment) continue;
+      // Rows of other types and orders deal their elements out alike.
+      const key = JSON.stringify([fragment, extents, group]);
+      if (seen.has(key)) continue;
+      seen.add(key);
       const [rows, columns] = fragment.extents as [number, number];
       expect(extents).toEqual([(rows * columns) / group]);
       const places = new Set<number>();

@@ -172,9 +172,12 @@ const bytePairs: readonly Multiplied[] = (["u8", "i8"] as const).flatMap((left) 
 function multiplyAccumulate(
   { sum: type, left, right }: Multiplied,
   depth: number,
-  place: readonly ix.IndexExpr[] = [e1, k],
+  place: Readonly<Record<"left" | "right", readonly ix.IndexExpr[]>> = {
+    left: [e0, k],
+    right: [e1, k],
+  },
 ): Statement {
-  const [a, b] = [loadOf("a", [e0, k], left), loadOf("b", place, right)];
+  const [a, b] = [loadOf("a", place.left, left), loadOf("b", place.right, right)];
   const product = applyOf("mul", castTo(type, a), castTo(type, b));
   const sum = applyOf("add", loadOf("d", [e0, e1], type), product);
   const body: Statement = { kind: "store", buffer: "d", index: [e0, e1], value: sum };
@@ -194,35 +197,68 @@ function needsOf(instruction: "mma" | "wgmma", { sum, left, spelled }: Multiplie
   return `${instruction}.${byteFloats.includes(left) ? "fp8" : spelled}`;
 }
 
-/** D += A B^T by the four warps of a role copy of 128 threads, 32 bytes of the depth; `set` forgets the old D. */
-function wgmma(n: number, given: Multiplied, variant: "add" | "set"): TileIntrinsic {
+/** Which operands of a matrix instruction lie with their rows (or columns), not the depth, as neighbours. */
+type Turned = "left" | "right" | "both" | undefined;
+
+/**
+ * D += A B^T by the four warps of a role copy of 128 threads, 32 bytes of the depth; `set` forgets the old D.
+ * Operands lie along the depth, [row, k], or those of 16 bits that are `turned` in panels, [panel, k, row].
+ */
+function wgmma(
+  n: number,
+  given: Multiplied,
+  variant: "add" | "set",
+  turned?: Turned,
+): TileIntrinsic {
   const set = variant === "set";
-  const layout = "swizzle128";
   const { sum, left, right, spelled } = given;
   const depth = depthOf(left);
+  const [a, b] = [
+    sharedOperand(64, depth, { at: e0, isTurned: turned === "left" || turned === "both" }),
+    sharedOperand(n, depth, { at: e1, isTurned: turned === "right" || turned === "both" }),
+  ];
+  const variants = `${set ? "set." : ""}${turned ? `trans.${turned}.` : ""}`;
+  const multiplied = multiplyAccumulate(given, depth, { left: a.place, right: b.place });
   return {
     kind: "tile",
-    name: `wgmma.${set ? "set." : ""}m64n${n}k${depth}.${sum}.${spelled}`,
+    name: `wgmma.${variants}m64n${n}k${depth}.${sum}.${spelled}`,
     needs: needsOf("wgmma", given),
     operands: [
       fragment("d", set ? "write" : "readWrite", sum, wgmmaAccumulator(n)),
-      operand({ name: "a", access: "read", dtype: left, extents: [64, depth], layout }),
-      operand({ name: "b", access: "read", dtype: right, extents: [n, depth], layout }),
+      operand({ name: "a", access: "read", dtype: left, ...a }),
+      operand({ name: "b", access: "read", dtype: right, ...b }),
     ],
     collective: "copy",
     completion: "group",
     proxy: "async",
-    body: [...(set ? [zeroAccumulator(sum)] : []), multiplyAccumulate(given, depth)],
+    body: [...(set ? [zeroAccumulator(sum)] : []), multiplied],
   };
 }
 
-/** Columns of a panel of an operand whose rows lie along the depth: as wide as its swizzle. */
+/** How an operand of a matrix instruction lies in shared memory, and the place of its row `at` at a depth of k. */
+function sharedOperand(
+  extent: number,
+  depth: number,
+  { at, isTurned }: { readonly at: ix.IndexExpr; readonly isTurned: boolean },
+): Pick<TileOperand, "extents" | "layout"> & { readonly place: readonly ix.IndexExpr[] } {
+  if (!isTurned) return { extents: [extent, depth], layout: "swizzle128", place: [at, k] };
+  const wide = panelOf(extent);
+  const place = [ix.floorDiv(at, wide), k, ix.mod(at, wide)];
+  const layouts = { 64: "swizzle128", 32: "swizzle64", 16: "swizzle32" } as const;
+  return { extents: [extent / wide, depth, wide], layout: layouts[wide], place };
+}
+
+/** Rows of a panel of an operand of 16 bits whose neighbours are rows: as many as the widest swizzle spans that divides. */
+function panelOf(extent: number): 64 | 32 | 16 {
+  return ([64, 32] as const).find((n) => extent % n === 0) ?? 16;
+}
+
+/** Columns of a panel of the values of attention: as wide as the widest swizzle. */
 const panel = 64;
 
 /** D += A B by the four warps of a role copy, A as their threads hold it, B in panels of columns, [panel, k, column]. */
 function wgmmaHeld(n: number, input: DType): TileIntrinsic {
-  const extents = [n / panel, 16, panel];
-  const right = [ix.floorDiv(e1, panel), k, ix.mod(e1, panel)];
+  const { place: right, ...b } = sharedOperand(n, 16, { at: e1, isTurned: true });
   return {
     kind: "tile",
     name: `wgmma.held.m64n${n}k16.f32.${input}`,
@@ -230,12 +266,12 @@ function wgmmaHeld(n: number, input: DType): TileIntrinsic {
     operands: [
       fragment("d", "readWrite", "f32", wgmmaAccumulator(n)),
       fragment("a", "read", input, left64x16),
-      operand({ name: "b", access: "read", dtype: input, extents, layout: "swizzle128" }),
+      operand({ name: "b", access: "read", dtype: input, ...b }),
     ],
     collective: "copy",
     completion: "group",
     proxy: "async",
-    body: [multiplyAccumulate(ofFloats(input), 16, right)],
+    body: [multiplyAccumulate(ofFloats(input), 16, { left: [e0, k], right })],
   };
 }
 
@@ -458,6 +494,8 @@ const matrixMoves: readonly MatrixMove[] = [
 const plainMoves = matrixMoves.filter((move) => !move.transposed);
 /** Columns of integer wgmma: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", shapes. */
 const integerWidths = widths.filter((n) => n <= 32 || n % 16 === 0);
+/** Columns that are neighbours lie in panels, of 16 at least. */
+const turns = ["left", "right", "both"] as const;
 const registerCounts = Array.from({ length: 30 }, (_, i) => 24 + 8 * i);
 
 /** Made when they are asked for: programs of processors have none, and there are hundreds. */
@@ -482,6 +520,15 @@ export function tileRows(): readonly TileIntrinsic[] {
     ...bytePairs.map(mma),
     ...[...halves, ...byteFloats, "f32" as const].flatMap((dtype) =>
       widths.flatMap((n) => [wgmma(n, ofFloats(dtype), "add"), wgmma(n, ofFloats(dtype), "set")]),
+    ),
+    ...halves.flatMap((dtype) =>
+      turns.flatMap((turned) =>
+        widths.flatMap((n) => {
+          if (turned !== "left" && n % 16 !== 0) return [];
+          const given = ofFloats(dtype);
+          return [wgmma(n, given, "add", turned), wgmma(n, given, "set", turned)];
+        }),
+      ),
     ),
     ...bytePairs.flatMap((given) =>
       integerWidths.flatMap((n) => [wgmma(n, given, "add"), wgmma(n, given, "set")]),

@@ -203,7 +203,7 @@ export class TileEmitter {
       if (row?.name.startsWith("bulk.") && place.space === "global") {
         for (const e of operand.index) uses.push({ expr: withoutConstant(e), bits: 32 });
       } else if (row?.name.startsWith("wgmma.")) {
-        const low = this.#descriptorLow(place, operand, row);
+        const low = this.#descriptorLow(place, operand);
         if (low) uses.push({ expr: withoutConstant(low), bits: 32 });
       } else {
         const address = withoutConstant(this.#tileAddress(place, operand, row));
@@ -264,7 +264,7 @@ export class TileEmitter {
       const [count] = row.operands[i]!.extents as readonly number[];
       return list(this.#fragment(this.#tile(s, i), count!));
     });
-    const b = this.#descriptor(this.#tile(s, 2), row);
+    const b = this.#descriptor(this.#tile(s, 2));
     const keeps = code.op("setp.ne.s32", "p", "1", "0");
     code.emit(
       `wgmma.mma_async.sync.aligned.${shape}.f32.${input}.${input} ${d}, ${a}, ${b}, ${keeps}, 1, 1, 1`,
@@ -277,15 +277,17 @@ export class TileEmitter {
     this.#fence();
     const [, shape, sum, left, right = left] = row.name
       .replace(".set.", ".")
+      .replace(/\.trans\.\w+/, "")
       .split(".")
       .map(spelledType);
     const count = (row.operands[0]!.extents as readonly number[])[0]!;
     const d = list(this.#fragment(this.#tile(s, 0), count));
-    const [a, b] = [1, 2].map((i) => this.#descriptor(this.#tile(s, i), row));
+    const [a, b] = [1, 2].map((i) => this.#descriptor(this.#tile(s, i)));
+    const turned = [1, 2].map((i) => (isTurned(this.#tile(s, i)) ? 1 : 0)).join(", ");
     const keeps = scale.startsWith("%") ? scale : code.op("setp.ne.s32", "p", scale, "0");
     // Which way operands lie is said of 16-bit elements alone, their signs of floats.
     const { bits } = dtypes[row.operands[1]!.dtype as DType];
-    const rest = sum === "s32" ? "" : bits === 16 ? ", 1, 1, 0, 0" : ", 1, 1";
+    const rest = sum === "s32" ? "" : bits === 16 ? `, 1, 1, ${turned}` : ", 1, 1";
     code.emit(
       `wgmma.mma_async.sync.aligned.${shape}.${sum}.${left}.${right} ${d}, ${a}, ${b}, ${keeps}${rest}`,
     );
@@ -293,7 +295,7 @@ export class TileEmitter {
   }
 
   /** Address and strides of a tile of shared memory: rows of as many bytes as the swizzle spans. */
-  #descriptor(tile: Tile, row: TileIntrinsic): Operand {
+  #descriptor(tile: Tile): Operand {
     const { code, scope } = this.#context;
     const place = this.#memory(tile);
     const span = place.swizzleBytes;
@@ -304,7 +306,7 @@ export class TileEmitter {
         "stage the operand in rows as wide as its swizzle",
       );
     }
-    const low = this.#descriptorLow(place, tile, row);
+    const low = this.#descriptorLow(place, tile);
     if (!low) this.#context.refuse(`a matrix operand at ${tile.buffer} that is not aligned to 16`);
     const layouts = { 128: 1, 64: 2, 32: 3 } as const;
     const high = (span * 8) / 16 + layouts[span] * 2 ** 30;
@@ -322,13 +324,13 @@ export class TileEmitter {
    * The low word over index variables: the address in units of 16 bytes and the template, with the step from
    * panel to panel where the operand has such.
    */
-  #descriptorLow(place: MemoryPlace, tile: Tile, row: TileIntrinsic): ix.IndexExpr | undefined {
+  #descriptorLow(place: MemoryPlace, tile: Tile): ix.IndexExpr | undefined {
     const address = this.#context.address(place, tile.index);
     const inside = ix.add(address, ix.negate(ix.variable(sharedVariable)));
     const coefficients = [inside.constant, ...inside.terms.map((t) => t.coefficient)];
     if (coefficients.some((c) => c % 16 !== 0)) return undefined;
     const low = ix.add(ix.variable(descriptorVariable), ix.floorDiv(inside, 16));
-    if (!row.name.startsWith("wgmma.held.")) return low;
+    if (!isTurned(tile)) return low;
     const step = ix.constantValue(rowMajorStrides(place.buffer.shape).at(-3)!);
     if (step === undefined) return undefined;
     const units = (step * this.#context.elementBytes(place.buffer)) / 16;
@@ -488,6 +490,11 @@ export class TileEmitter {
       swizzleBytes: near.swizzleBytes,
     });
   }
+}
+
+/** Whether a tile of shared memory has panels, of rows that are neighbours. */
+function isTurned({ extents }: Tile): boolean {
+  return extents.length === 3;
 }
 
 function list(registers: readonly Operand[]): string {

@@ -65,6 +65,14 @@ describe("products of a batch with matrices that data picks", () => {
     expect(difference(along, `${tile} parts 2`, "f32")).toBeUndefined();
   });
 
+  it("by warpgroups, columns of the matrices as neighbours", () => {
+    const tile = "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128";
+    const across = { equation: "g i k, g k j -> g i j", left: [3, 20, 72], right: [3, 72, 24] };
+    expect(difference(across, tile, "f32")).toBeUndefined();
+    const both = { equation: "g k i, g k j -> g i j", left: [3, 72, 24], right: [3, 72, 24] };
+    expect(difference(both, `${tile} parts 2`, "f32")).toBeUndefined();
+  });
+
   it("an index for each row, or for each term of the sum, stays a copy and a product", () => {
     const picksOf = (equation: string, x: readonly number[], which: readonly number[]) => {
       const g = new GraphBuilder("picked");

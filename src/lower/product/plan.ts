@@ -14,6 +14,7 @@ import type {
   ProductPart,
   ProductSide,
 } from "../../schedule/products/product-form.ts";
+import { streamedPanel } from "../../schedule/products/stream-operands.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import {
   add,
@@ -37,6 +38,7 @@ export interface StagedSide {
   readonly isAsync: boolean;
   /** Rows of a panel where they lie along space. */
   readonly panel: number;
+  readonly swizzle: 0 | 32 | 64 | 128;
 }
 
 export interface ProductPlan {
@@ -64,9 +66,19 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     const { along } = part.line;
     const lanes = lanesIn(along === "depth" ? depth : extent, part.line.lanes);
     const bytes = (lanes * dtypes[form.dtype].bits) / 8;
-    const wide = (8 * directive.swizzle) / dtypes[form.dtype].bits;
-    const panel = along === "space" && wide > 0 ? Math.min(extent, wide) : extent;
-    return { side: part, buffer, extent, along, lanes, isAsync: bytes >= 4, panel };
+    const isAsync = bytes >= 4;
+    return { side: part, buffer, extent, along, lanes, isAsync, ...panelsOf(along, extent) };
+  };
+  const panelsOf = (
+    along: StagedSide["along"],
+    extent: number,
+  ): Pick<StagedSide, "panel" | "swizzle"> => {
+    const { by, swizzle } = directive;
+    const { bits } = dtypes[form.dtype];
+    if (along === "depth" || swizzle === 0) return { panel: extent, swizzle };
+    if (by !== "wgmma") return { panel: Math.min(extent, (8 * swizzle) / bits), swizzle };
+    const panel = streamedPanel(extent);
+    return { panel, swizzle: ((panel * bits) / 8) as StagedSide["swizzle"] };
   };
   return {
     form,
@@ -100,14 +112,14 @@ function lanesIn(line: number, lanes: number): number {
 
 /** The buffer of a side in shared memory. */
 export function sharedBuffer(plan: ProductPlan, staged: StagedSide): Buffer {
-  const { depth, stages, directive } = plan;
+  const { depth, stages } = plan;
   const { along, extent, panel, buffer, side } = staged;
   const pad = paddingOf(plan, staged);
   const shape =
     along === "depth"
       ? [stages, extent, depth + pad]
       : [stages, extent / panel, depth, panel + pad];
-  return sharedTile(buffer, side.dtype, shape, directive.swizzle);
+  return sharedTile(buffer, side.dtype, shape, staged.swizzle);
 }
 
 /** Unused elements after each row that no swizzle spreads over the banks: 16 bytes. */

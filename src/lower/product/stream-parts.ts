@@ -133,7 +133,7 @@ function produce(
   ): readonly Statement[] => {
     const body = (stage: StreamedStage): readonly Statement[] => [
       ...(announces ? [stage.expect] : []),
-      ...own.map(({ name }) => stage[name]),
+      ...own.flatMap(({ name }) => stage[name]),
     ];
     const isGiven = own.some(({ staged }) => isPicked(staged.side, form));
     return [...(isGiven ? picks : []), ...walks.flatMap((w) => w.bring(body))];

@@ -34,9 +34,8 @@ import { arrive, groupThreads, onOne } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
 import { type ExchangedSums, exchangeSums } from "./exchanged.ts";
-import { type ProductPlan, type StagedSide, spelledTypes } from "./plan.ts";
+import { type ProductPlan, type StagedSide, sharedIndex, spelledTypes } from "./plan.ts";
 
-const _warpThreads = 32;
 /** Rows of one instruction, and bits of its depth. */
 const groupRows = 64;
 const groupBits = 256;
@@ -47,8 +46,6 @@ export const [gathered, packed] = ["gathered", "packed"] as const;
 export const [summed, partial, shared] = ["sums", "partial", "share"] as const;
 /** Sums that are added at once. */
 const together = 4;
-/** Of rows of so many elements of 16 bits. */
-const _gatherSwizzles: Readonly<Record<number, 32 | 64 | 128>> = { 16: 32, 32: 64, 64: 128 };
 /** Neighbouring blocks of eight columns, and rows eight apart. */
 const corners = [
   [0, 0],
@@ -72,8 +69,8 @@ export const [full, empty, order] = ["full", "empty", "order"] as const;
 /** A step of a stream: its announcement, and the copies of both sides. */
 export interface StreamedStage {
   readonly expect: Statement;
-  readonly left: Statement;
-  readonly right: Statement;
+  readonly left: readonly Statement[];
+  readonly right: readonly Statement[];
 }
 
 /** Until all multiplications are done. */
@@ -180,34 +177,31 @@ export class StreamedProduct {
     return this.#turns([this.#loop([wait, ...body(stage)])]);
   }
 
-  /** The copy of a step's tile of one side. */
-  #brought(staged: StagedSide, start: IndexExpr): Statement {
+  /** The copies of a step's tile of one side: one, or one of each panel of neighbouring rows. */
+  #brought(staged: StagedSide, start: IndexExpr): readonly Statement[] {
     const { form, depth, steps } = this.#plan;
     const { cluster, part, batch } = this.#place;
+    const { panel, along } = staged;
     const step = add(variable(this.#step), mul(steps, part ?? 0));
     const slot = this.#slot();
     // Each block of a cluster brings a part of the tile that they share, to all of them.
     const isShared = cluster?.shares === staged.buffer;
     const extent = isShared ? staged.extent / cluster.size : staged.extent;
-    const first = isShared ? mul(extent, cluster.rank) : constant(0);
-    const box = [extent, depth];
-    const to = tileAt(staged.buffer, [slot, first, 0], box);
+    const own = isShared ? mul(extent, cluster.rank) : constant(0);
+    const isTurned = along === "space";
+    const box = isTurned ? [depth, panel] : [extent, depth];
+    const scope = isShared ? "cluster" : "instance";
+    const completion = { kind: "signals", counter: full, index: [slot], scope } as const;
     const { tensor, index } = staged.side.access;
-    const at = new Map(batch)
-      .set(form.depth.loops[0]!.name, mul(depth, step))
-      .set(staged.side.loops[0]!.name, add(start, first));
-    const from = tileAt(
-      tensor,
-      index.map((e) => substitute(e, at)),
-      box,
-    );
-    const completion = {
-      kind: "signals",
-      counter: full,
-      index: [slot],
-      scope: isShared ? "cluster" : "instance",
-    } as const;
-    return issue("bulk.load.2d", [to, from], completion);
+    return Array.from({ length: isTurned ? extent / panel : 1 }, (_, number) => {
+      const first = add(own, number * panel);
+      const at = new Map(batch)
+        .set(form.depth.loops[0]!.name, mul(depth, step))
+        .set(staged.side.loops[0]!.name, add(start, first));
+      const from = index.map((e) => substitute(e, at));
+      const to = tileAt(staged.buffer, sharedIndex(staged, slot, first, constant(0)), box);
+      return issue("bulk.load.2d", [to, tileAt(tensor, from, box)], completion);
+    });
   }
 
   /** All steps of a warpgroup, with the sums at the end. */
@@ -333,12 +327,13 @@ export class StreamedProduct {
     const { first, width } = piece;
     const row = add(mul(groupRows * this.#instructions, this.#member), groupRows * piece.row);
     const deep = this.#groupDepth;
-    const operands = [
-      sums,
-      tileAt(left.buffer, [this.#slot(), row, k], [groupRows, deep]),
-      tileAt(right.buffer, [this.#slot(), first, k], [width, deep]),
-    ];
-    const name = `m64n${width}k${deep}.${spelledTypes(this.#plan)}`;
+    const tile = (staged: StagedSide, start: IndexExpr, extent: number): IntrinsicOperand => {
+      const { panel, along } = staged;
+      const box = along === "space" ? [extent / panel, deep, panel] : [extent, deep];
+      return tileAt(staged.buffer, sharedIndex(staged, this.#slot(), start, constant(k)), box);
+    };
+    const operands = [sums, tile(left, row, groupRows), tile(right, constant(first), width)];
+    const name = `${turnedSides(left, right)}m64n${width}k${deep}.${spelledTypes(this.#plan)}`;
     const group = { kind: "group", group: multiplying } as const;
     return issue(`wgmma.${forgets ? "set." : ""}${name}`, operands, group);
   }
@@ -426,6 +421,12 @@ export class StreamedProduct {
     const at = { parts, rank: part, thread, threads: groupThreads, copy };
     return exchangeSums(this.#plan, exchangedSums(this.#plan), at);
   }
+}
+
+/** How instructions name operands whose neighbours are rows or columns. */
+function turnedSides(left: StagedSide, right: StagedSide): string {
+  const [a, b] = [left, right].map((s) => s.along === "space");
+  return a && b ? "trans.both." : a ? "trans.left." : b ? "trans.right." : "";
 }
 
 /** What blocks that share a tile exchange. */

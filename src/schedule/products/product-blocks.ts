@@ -4,6 +4,7 @@
  */
 import type { MultiplyDirective } from "../directive.ts";
 import type { ProductForm } from "./product-form.ts";
+import { streamedPanel } from "./stream-operands.ts";
 
 /** Columns of a warpgroup's instruction come in eights. */
 const instructionColumns = 8;
@@ -91,8 +92,11 @@ export function clusterFault(d: MultiplyDirective, form: ProductForm): string | 
   const tall = Math.min(group, Math.ceil(form.rows.extent / rows));
   const neighbours = isBelow ? tall : Math.ceil(form.columns.extent / columns);
   if (neighbours % cluster !== 0) return `${neighbours} neighbours in clusters of ${cluster}`;
-  if ((isBelow ? columns : rows) % (swizzledRows * cluster) !== 0)
-    return `${cluster} parts of a tile that are no multiple of ${swizzledRows} rows`;
+  const [shared, side] = isBelow ? [columns, form.columns] : [rows, form.rows];
+  // Neighbouring rows are brought in whole panels.
+  const unit = side.line.along === "depth" ? swizzledRows : streamedPanel(shared);
+  if (shared % (unit * cluster) !== 0)
+    return `${cluster} parts of a tile that are no multiple of ${unit} rows`;
   const isUneven = blocks % cluster !== 0 || (blocks > 0 && productTiles(d, form) % cluster !== 0);
   return isUneven ? `blocks or tiles that are no multiple of ${cluster}` : undefined;
 }

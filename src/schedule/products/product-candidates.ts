@@ -15,8 +15,8 @@ import {
   productForm,
   resultColumns,
   resultParts,
-  streamedDepth,
 } from "./product-form.ts";
+import { streamedDepth } from "./stream-operands.ts";
 
 /** Rows and columns of a warp, and warps down and across. */
 const warpTiles: Readonly<Record<"fma" | "mma", readonly (readonly [number, number])[]>> = {

@@ -22,6 +22,13 @@ import {
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
+import {
+  isLineOf,
+  mostAxes,
+  streamedDepth,
+  streamedPanel,
+  streamFault,
+} from "./stream-operands.ts";
 
 export interface ProductPart {
   readonly loops: readonly Loop[];
@@ -31,6 +38,8 @@ export interface ProductPart {
 
 export interface ProductSide extends ProductPart {
   readonly access: Access;
+  /** Of its tensor. */
+  readonly shape: readonly IndexExpr[];
   readonly dtype: DType;
   readonly line: OperandLine;
 }
@@ -116,10 +125,6 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
 const units = { fma: [16, 32], mma: [16, 16], wgmma: [16, 8] } as const;
 /** Elements of a vector of a thread, and bytes of the depth that one matrix instruction takes. */
 const [vectorDepth, instructionBytes] = [4, 32] as const;
-/** Axes of a tensor that copies move tiles of: of a batch's, where data says which of them. */
-const axesOf = (picks: readonly unknown[]): number => (picks.length > 0 ? 5 : 2);
-/** Bytes of an operand's row in a stage of a stream, as wide as its swizzle, and units of tensor copies. */
-const [streamedBytes, copiedBytes] = [128, 16] as const;
 /** Columns and depth of one instruction of four warps at most, and its warps. */
 const groupWarps = 4;
 const mostGroups = 3;
@@ -162,6 +167,8 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
     if (rows > groupRows || columns > groupColumns) return "a copy moves at most 256 rows";
     if (form.sum === "i32" && columns > fewColumns && columns % 16 !== 0)
       return `${columns} columns of integers are no multiple of 16`;
+    if (form.columns.line.along === "space" && streamedPanel(columns) === 0)
+      return `${columns} columns that are neighbours are no multiple of 16`;
     if (depth !== deep || d.swizzle !== 128)
       return `a row of a stage is ${deep} elements, swizzle 128`;
   }
@@ -211,11 +218,6 @@ function isAlongDepth({ rows, columns }: ProductForm): boolean {
 function leastDepthOf(by: MultiplyDirective["by"], dtype: DType): number {
   if (by === "fma") return vectorDepth;
   return by === "wgmma" ? streamedDepth(dtype) : (8 * instructionBytes) / dtypes[dtype].bits;
-}
-
-/** Elements of an operand's row in a stage of a stream. */
-export function streamedDepth(dtype: DType): number {
-  return (8 * streamedBytes) / dtypes[dtype].bits;
 }
 
 /**
@@ -297,46 +299,6 @@ function gatherFault(
   return form.unwritable;
 }
 
-/** Why tensor copies cannot bring the operands: each has to be a matrix whose rows lie along the depth. */
-function streamFault({
-  rows,
-  columns,
-  batch,
-  picks,
-  depth,
-  dtype,
-}: ProductForm): string | undefined {
-  const [deep] = depth.loops;
-  if (depth.loops.length !== 1) return "operands are no plain matrices";
-  // A tensor map's strides are multiples of 16 bytes.
-  if ((depth.extent * dtypes[dtype].bits) % (8 * copiedBytes) !== 0)
-    return `rows of ${depth.extent} elements are no multiple of 16 bytes`;
-  const isBatch = new Set(batch.loops.map((l) => l.name));
-  // What a last copy brings beyond a part of the depth is not zero.
-  if (isBatch.size > 0 && depth.extent % streamedDepth(dtype) !== 0)
-    return `parts of ${depth.extent} elements are no whole steps`;
-  const problem = new Set([...isBatch, ...picks.map((v) => v.name)]);
-  const isPlain = ({ loops, access }: ProductSide): boolean => {
-    const { index, guard } = access;
-    const start = splitLinear(index.at(-1)!, deep!.name);
-    const [line, ...before] = index.slice(0, -1).toReversed();
-    return (
-      loops.length === 1 &&
-      guard.length === 0 &&
-      index.length <= axesOf(picks) &&
-      line !== undefined &&
-      isLineOf(line, loops[0]!) &&
-      start?.coefficient === 1 &&
-      start.rest.constant === 0 &&
-      [...variablesOf(start.rest)].every((name) => isBatch.has(name)) &&
-      [...variablesOf(...before)].every((name) => problem.has(name))
-    );
-  };
-  return isPlain(rows) && isPlain(columns)
-    ? undefined
-    : "operands are no matrices with rows along the depth";
-}
-
 function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
   const { reads, writes, loops } = statement;
   const uses = reads.map((r) => loopsThrough(statement, r));
@@ -367,7 +329,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   const side = (own: ProductPart, access: Access): ProductSide => {
     const { shape } = region.tensors.get(access.tensor)!;
     const line = lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8);
-    return { ...own, access, dtype: region.tensors.get(access.tensor)!.dtype, line };
+    return { ...own, access, shape, dtype: region.tensors.get(access.tensor)!.dtype, line };
   };
   const rows = side(only(row, column), reads[1 - second]!);
   const columns = side(only(column, row), reads[second]!);
@@ -496,12 +458,6 @@ function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
 }
 
 /** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
-/** Whether lines are a loop's numbers, from some first line on. */
-function isLineOf(line: IndexExpr, { name }: Loop): boolean {
-  const linear = splitLinear(line, name);
-  return linear?.coefficient === 1 && (constantValue(linear.rest) ?? -1) >= 0;
-}
-
 function resultFault(
   { writes, indirects }: Statement,
   [rows, columns]: readonly [ProductSide, ProductSide],
@@ -518,7 +474,7 @@ function resultFault(
     rows.loops.length === 1 &&
     columns.loops.length === 1 &&
     line !== undefined &&
-    write!.index.length <= axesOf(indirects) &&
+    write!.index.length <= mostAxes &&
     isLineOf(line, row!) &&
     at!.key === variable(column!.name).key &&
     ![...variablesOf(...before)].some((name) => others.includes(name));
