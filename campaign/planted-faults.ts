@@ -57,6 +57,25 @@ const rewriting = ["src/rewrite/rules.test.ts", "src/rewrite/families/derivation
 
 export const plantedFaults: readonly PlantedFault[] = [
   ...inFile(
+    "src/emit/ptx/tile-emitter.ts",
+    ["src/emit/ptx/emit-program.test.ts"],
+    [
+      [
+        "isTurned(this.#tile(s, i)) ? 1 : 0",
+        "isTurned(this.#tile(s, i)) ? 0 : 0",
+        "one order for all",
+      ],
+      ["(units - 1) * descriptorTemplate", "units * descriptorTemplate", "panels one unit apart"],
+      ["(span * 8) / 16", "(span * 16) / 16", "every other eight rows"],
+      ["{ 128: 1, 64: 2, 32: 3 }", "{ 128: 1, 64: 3, 32: 2 }", "another swizzle"],
+    ],
+  ),
+  ...inFile(
+    "src/lower/product/streamed.ts",
+    ["src/lower/product/turned-operands.test.ts"],
+    [["add(own, number * panel)", "own", "the first panel for all"]],
+  ),
+  ...inFile(
     "src/program/validate/tile-turns.ts",
     ["src/program/validate/tile-turns.test.ts"],
     [

@@ -1,5 +1,6 @@
 /**
- * cuBLAS as the libraries of the machine have it: y = x w^T for row-major operands, on one stream. By
+ * cuBLAS as the libraries of the machine have it: y = x w^T for row-major operands, or either of them the other
+ * way in memory, on one stream. By
  * default the algorithm that its heuristics put first; `openBestBlas` asks for the first eight of them
  * (cublasLtMatmulAlgoGetHeuristic), times each and keeps the fastest.
  */
@@ -14,6 +15,10 @@ export interface ProductShape {
   readonly n: number;
   readonly k: number;
 }
+
+/** The operands of a product of rows by columns, in memory as it has them (n) or the other way (t): x [m, k], w [k, n]. */
+export const operandOrders = ["nn", "nt", "tn", "tt"] as const;
+export type OperandOrders = (typeof operandOrders)[number];
 
 export type BlasProduct = (shape: ProductShape, x: bigint, w: bigint, y: bigint) => void;
 
@@ -51,8 +56,8 @@ export function openBlas(stream: CudaStream, dtype: BlasType): BlasProduct {
   };
 }
 
-/** CUBLASLT_MATMUL_DESC_TRANSA and CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES. */
-const [transposeFirst, mostWorkspace] = [3, 1];
+/** CUBLASLT_MATMUL_DESC_TRANSA, its _TRANSB and CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES. */
+const [transposeFirst, transposeSecond, mostWorkspace] = [3, 4, 1];
 const workspaceBytes = 64 * 2 ** 20;
 /** Of a cublasLtMatmulHeuristicResult_t, and of the algorithm at its start. */
 const [resultBytes, algorithmBytes, stateAt] = [96, 64, 72];
@@ -69,7 +74,7 @@ export function openBestBlas(
   device: CudaDevice,
   stream: CudaStream,
   dtype: BlasType,
-): (shape: ProductShape, x: bigint, w: bigint, y: bigint) => BestProduct {
+): (shape: ProductShape, x: bigint, w: bigint, y: bigint, orders?: OperandOrders) => BestProduct {
   const library = take(openLibrary(["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"]));
   const bind = (name: string, parameters: string) => {
     const bound = library.bind(name, "int", parameters)!;
@@ -108,16 +113,22 @@ export function openBestBlas(
   const preference = make(prefer);
   preferMore(preference, mostWorkspace, BigUint64Array.of(BigInt(workspaceBytes)), 8);
   const type = dataTypes[dtype];
-  const desc = make((cell) => describe(cell, computeF32, dataTypes.f32));
-  describeMore(desc, transposeFirst, Int32Array.of(1), 4);
+  // Row-major y is y^T = w^T x^T of columns, whose first operand is w: turned unless it lies as the product has it.
+  const descriptionOf = (orders: OperandOrders): bigint => {
+    const desc = make((cell) => describe(cell, computeF32, dataTypes.f32));
+    describeMore(desc, transposeFirst, Int32Array.of(orders[1] === "t" ? 1 : 0), 4);
+    describeMore(desc, transposeSecond, Int32Array.of(orders[0] === "t" ? 1 : 0), 4);
+    return desc;
+  };
   const [one, zero] = [Float32Array.of(1), Float32Array.of(0)];
   const events = [createEvent(device), createEvent(device)] as const;
-  return ({ m, n, k }, x, w, y) => {
+  return ({ m, n, k }, x, w, y, orders = "nt") => {
+    const desc = descriptionOf(orders);
     const [a, b, c] = [
-      [k, n],
-      [k, m],
+      orders[1] === "t" ? [k, n] : [n, k],
+      orders[0] === "t" ? [m, k] : [k, m],
       [n, m],
-    ].map(([rows, columns]) => make((cell) => layout(cell, type, rows, columns, rows))) as [
+    ].map(([rows, columns]) => make((cell) => layout(cell, type, rows!, columns!, rows!))) as [
       bigint,
       bigint,
       bigint,

@@ -5,7 +5,9 @@
  * next N schedules of the cost model's list and keeps the best. Losses are shown like wins.
  * `--also "by wgmma tile …; …"` measures such directives beside them.
  * `--shapes MxNxK,…` takes these sizes in place of the 60.
- * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT,…] [--shapes S,…] [--measure N] [--also HOW] [--seconds S] [--json]
+ * `--orders nn,tn,nt,tt` has the operands in memory as a product of x [m, k] and w [k, n] (n) or the other way (t),
+ * cuBLAS too; without it y = x w^T, which is nt.
+ * Usage: node gemm-suite.mjs [--type bf16|f32] [--only TEXT,…] [--shapes S,…] [--orders O,…] [--measure N] [--also HOW] [--seconds S] [--json]
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -19,7 +21,7 @@ import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
-import { openBestBlas, type ProductShape } from "./blas.ts";
+import { type OperandOrders, openBestBlas, operandOrders, type ProductShape } from "./blas.ts";
 import { PlainReader } from "./plain-reader.ts";
 import { loadProgram, openDevice, prepareLaunch, take } from "./ptx-launch.ts";
 import { summary } from "./torch-peer.ts";
@@ -36,6 +38,19 @@ const measured = Number(given.get("--measure") ?? 0);
 
 interface SuiteShape extends ProductShape {
   readonly name: string;
+}
+
+interface SuiteCase extends SuiteShape {
+  readonly orders: OperandOrders;
+}
+
+/** Orders as `--orders` gives them. */
+function askedOrders(text: string): readonly OperandOrders[] {
+  return text.split(",").map((asked) => {
+    const known = operandOrders.find((orders) => orders === asked);
+    if (!known) throw new Error(`--orders ${asked}: not one of ${operandOrders.join(", ")}`);
+    return known;
+  });
 }
 
 function layers(
@@ -106,7 +121,14 @@ const layerShapes: readonly SuiteShape[] = [
   ...layers("ragged", [[511, 1023]], [257]),
 ];
 
-const shapes = given.has("--shapes") ? askedShapes(given.get("--shapes")!) : layerShapes;
+const chosenShapes = given.has("--shapes") ? askedShapes(given.get("--shapes")!) : layerShapes;
+const shapes: readonly SuiteCase[] = askedOrders(given.get("--orders") ?? "nt").flatMap((orders) =>
+  chosenShapes.map((s) => ({
+    ...s,
+    orders,
+    name: orders === "nt" ? s.name : `${s.name} ${orders}`,
+  })),
+);
 
 const target = targets.get("h200")!;
 const device = openDevice();
@@ -142,11 +164,13 @@ function uploadOperand(operand: number, address: bigint, count: number): void {
   }
 }
 
-function graphOf({ m, n, k }: ProductShape): Graph {
+function graphOf({ m, n, k, orders }: SuiteCase): Graph {
   const builder = new GraphBuilder("product");
   const type = (...shape: number[]) => ({ dtype, shape: shape.map((d) => constant(d)) }) as const;
-  const [x, w] = [builder.input("x", type(m, k)), builder.input("w", type(n, k))];
-  const product = builder.einsum("i k, j k -> i j", x, w, "f32");
+  const [first, second] = [orders[0] === "t" ? "k i" : "i k", orders[1] === "t" ? "j k" : "k j"];
+  const x = builder.input("x", orders[0] === "t" ? type(k, m) : type(m, k));
+  const w = builder.input("w", orders[1] === "t" ? type(n, k) : type(k, n));
+  const product = builder.einsum(`${first}, ${second} -> i j`, x, w, "f32");
   return builder.finish([dtype === "f32" ? product : builder.cast(product, dtype)]);
 }
 
@@ -167,7 +191,7 @@ interface Operands {
 }
 
 function prepare(
-  shape: ProductShape,
+  shape: SuiteCase,
   at: Operands,
   schedule: Schedule | undefined,
 ): { readonly candidate: Candidate; readonly others: readonly Schedule[] } {
@@ -225,7 +249,7 @@ function prepare(
 }
 
 /** The schedules that the command line asks for. */
-function asked(shape: ProductShape, at: Operands): readonly Candidate[] {
+function asked(shape: SuiteCase, at: Operands): readonly Candidate[] {
   const hows = (given.get("--also") ?? "").split(";").filter((how) => how.trim() !== "");
   return hows.flatMap((how) => {
     try {
@@ -239,7 +263,7 @@ function asked(shape: ProductShape, at: Operands): readonly Candidate[] {
 }
 
 /** The largest difference from float64 sums, in units of what rounding allows. */
-function worstError({ m, n, k }: ProductShape, y: bigint): number {
+function worstError({ m, n, k, orders }: SuiteCase, y: bigint): number {
   const rng = new Rng(3);
   let worst = 0;
   for (let sample = 0; sample < 16; sample++) {
@@ -251,7 +275,9 @@ function worstError({ m, n, k }: ProductShape, y: bigint): number {
       const j = place === 0 ? 0 : place === 1 ? n - 1 : rng.integer(0, n - 1);
       let [sum, size] = [0, 0];
       for (let p = 0; p < k; p++) {
-        const term = valueAt(0, i * k + p) * valueAt(1, j * k + p);
+        const left = orders[0] === "t" ? p * m + i : i * k + p;
+        const right = orders[1] === "t" ? j * k + p : p * n + j;
+        const term = valueAt(0, left) * valueAt(1, right);
         sum += term;
         size += Math.abs(term);
       }
@@ -324,7 +350,7 @@ for (const shape of shapes.filter((s) => only.some((part) => s.name.includes(par
       stream.synchronize();
       return worstError(shape, y);
     });
-    const peer = { run: blas(shape, x, w, z).run, times: [] as number[] };
+    const peer = { run: blas(shape, x, w, z, shape.orders).run, times: [] as number[] };
     const isRead = m <= fewTokens;
     const plain = reader.launchOf(w, n * k * bytesPerElement);
     const reading = { run: () => plain.launch(stream.handle), times: [] as number[] };

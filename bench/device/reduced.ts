@@ -41,6 +41,15 @@ function product(how: string, more: Partial<ProductCase> = {}): () => string {
   return () => productText({ ...matrix, how, ...more });
 }
 
+/** The product with its operands in the order that the equation says; three problems where there is a batch. */
+function turned(equation: string, how: string, depth: number = k): () => string {
+  const extents: Readonly<Record<string, number>> = { b: 3, i: m, j: n, k: depth };
+  const [left, right] = equation
+    .split(/, | -> /)
+    .map((letters) => letters.split(" ").map((letter) => extents[letter]!));
+  return product(how, { equation, left: left!, right: right! });
+}
+
 const heads = { heads: 2, groups: 1, rows: 200, columns: 200, mask: false, dtype: "bf16" } as const;
 
 function attention(how: string, more: Pick<AttentionCase, "depth" | "causal">): () => string {
@@ -130,6 +139,38 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     product("by wgmma tile (128, 64, 64) warps (8, 1) stages 4 swizzle 128 results 1 ahead", {
       behind: "gate",
     }),
+  ],
+  "wgmma turned": [
+    ...(["i k, k j -> i j", "k i, j k -> i j", "k i, k j -> i j"] as const).map((equation) =>
+      turned(equation, "by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128 group 2"),
+    ),
+    // Panels of 32 and of 16 columns; in every form of a stream.
+    turned(
+      "i k, k j -> i j",
+      "by wgmma tile (128, 96, 64) warps (4, 1) stages 3 swizzle 128 results 2",
+    ),
+    turned(
+      "k i, k j -> i j",
+      "by wgmma tile (64, 48, 64) warps (4, 1) stages 2 swizzle 128 parts 2",
+      256,
+    ),
+    turned(
+      "k i, k j -> i j",
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 5 teams 2",
+    ),
+    turned(
+      "i k, k j -> i j",
+      "by wgmma tile (64, 128, 64) warps (4, 1) stages 3 swizzle 128 group 2 cluster 2",
+    ),
+    turned(
+      "i k, k j -> i j",
+      "by wgmma tile (64, 16, 64) warps (4, 1) stages 4 swizzle 128 swapped",
+    ),
+    turned(
+      "b i k, b k j -> b i j",
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 3 swizzle 128 results 1",
+      136,
+    ),
   ],
   "wgmma swapped": [
     product("by wgmma tile (64, 16, 64) warps (4, 1) stages 4 swizzle 128 swapped", {

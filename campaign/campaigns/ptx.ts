@@ -154,6 +154,79 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
   ["by fma tile (32, 64, 8) warps (2, 2) stages 6 swizzle 0", [3136, 256, 64], "f32"],
 ];
 
+/** Operands in either order, in every form of a stream: panels of 64, 32 and 16 neighbours. */
+const turned: readonly (readonly [how: string, equation: string, given: Given])[] = [
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2",
+    "i k, k j -> i j",
+    [4096, 4096, 4096],
+  ],
+  [
+    "by wgmma tile (256, 128, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2",
+    "k i, j k -> i j",
+    [4096, 4096, 4096],
+  ],
+  [
+    "by wgmma tile (128, 192, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2",
+    "k i, k j -> i j",
+    [1000, 776, 331],
+  ],
+  [
+    "by wgmma tile (256, 96, 64) warps (8, 1) stages 5 swizzle 128 group 4",
+    "k i, k j -> i j",
+    [1000, 776, 328],
+  ],
+  [
+    "by wgmma tile (64, 48, 64) warps (4, 1) stages 16 swizzle 128",
+    "i k, k j -> i j",
+    [64, 6144, 4096],
+  ],
+  [
+    "by wgmma tile (64, 16, 64) warps (4, 1) stages 16 swizzle 128 swapped",
+    "i k, k j -> i j",
+    [16, 4096, 4096],
+  ],
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 3 swizzle 128 group 8 results 4 blocks 132",
+    "i k, k j -> i j",
+    [2048, 4096, 192],
+  ],
+  [
+    "by wgmma tile (128, 128, 64) warps (4, 1) stages 4 swizzle 128 results 4 blocks 132 teams 2",
+    "k i, k j -> i j",
+    [2048, 2048, 256],
+  ],
+  [
+    "by wgmma tile (64, 64, 64) warps (4, 1) stages 8 swizzle 128 parts 2",
+    "k i, k j -> i j",
+    [64, 4096, 4096],
+  ],
+  [
+    "by wgmma tile (128, 192, 64) warps (8, 1) stages 4 swizzle 128 group 6 blocks 132 parts 2",
+    "i k, k j -> i j",
+    [1536, 3072, 512],
+  ],
+  [
+    "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2 cluster 2",
+    "i k, k j -> i j",
+    [4096, 4096, 4096],
+  ],
+  [
+    "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 results 2 blocks 132",
+    "b i k, b k j -> b i j",
+    [512, 512, 512],
+  ],
+];
+
+/** The axes of an operand of a product, with eight problems where there is a batch. */
+function axesOf(letters: string, [m, n, k]: Given): readonly number[] {
+  const extents: Readonly<Record<string, number>> = { b: 8, i: m, j: n, k };
+  return letters
+    .trim()
+    .split(" ")
+    .map((letter) => extents[letter]!);
+}
+
 /** Of eight matrices, each of the batch takes one that data says. */
 const grouped: readonly (readonly [how: string, equation: string, right: readonly number[]])[] = [
   [
@@ -165,6 +238,11 @@ const grouped: readonly (readonly [how: string, equation: string, right: readonl
     "by wgmma tile (64, 128, 64) warps (4, 1) stages 4 swizzle 128 parts 2",
     "g i k, g j k -> g i j",
     [8, 328, 512],
+  ],
+  [
+    "by wgmma tile (64, 128, 64) warps (4, 1) stages 4 swizzle 128 results 2",
+    "g i k, g k j -> g i j",
+    [8, 512, 488],
   ],
   [
     "by mma tile (128, 128, 64) warps (2, 4) stages 3 swizzle 128",
@@ -334,6 +412,14 @@ const suite: readonly Entry[] = [
   },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
+  ...turned.map(([how, equation, given]) => ({
+    name: `product ${given.join("x")} ${equation} ${how}`,
+    text: () => {
+      const [left, right] = equation.split(/,|->/).map((letters) => axesOf(letters, given));
+      return productText({ equation, left: left!, right: right!, dtype: "bf16", how });
+    },
+    claims: ["sm_90a"],
+  })),
   ...ofBytes.map(([how, of]) => ({
     name: `product of ${of} ${how}`,
     text: () =>

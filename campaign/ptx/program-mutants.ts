@@ -167,8 +167,47 @@ const rules: readonly Rule[] = [
   { what: "matrix load from the stage after", line: /^\s*issue ldmatrix/, change: nextStage },
   {
     what: "old sums forgotten",
-    line: /^\s*issue wgmma\.m64/,
-    change: (l) => l.replace("wgmma.m64", "wgmma.set.m64"),
+    line: /^\s*issue wgmma\.(m64|trans)/,
+    change: (l) => l.replace("wgmma.", "wgmma.set."),
+  },
+  {
+    what: "rows taken for the depth",
+    line: /^\s*issue wgmma.*trans/,
+    change: (l) => along(l, "left"),
+  },
+  {
+    what: "columns taken for the depth",
+    line: /^\s*issue wgmma.*trans/,
+    change: (l) => along(l, "right"),
+  },
+  {
+    what: "order of the other operand",
+    line: /^\s*issue wgmma.*trans\.(left|right)/,
+    change: (l) =>
+      l.replace(/trans\.(left|right)/, (_, s) => `trans.${s === "left" ? "right" : "left"}`),
+  },
+  {
+    what: "panel in the place of the first",
+    line: /^\s*issue bulk\.load.*, [1-9], 0, 0\]/,
+    change: (l) => l.replace(/, [1-9], 0, 0\]/, ", 0, 0, 0]"),
+  },
+  {
+    what: "first panel in the place of another",
+    line: /^\s*issue bulk\.load.*, [1-9], 0, 0\]/,
+    change: (l) =>
+      l.replace(/( \+ \d+|, \d+)(\] box \[\d+, \d+\]\) signals)/, (_, at, rest) =>
+        at.startsWith(",") ? `, 0${rest}` : rest,
+      ),
+  },
+  {
+    what: "multiplication of another panel",
+    line: /^\s*issue wgmma.*, 1, \d+, 0\] box \[1, /,
+    change: (l) => l.replace(/, 1, (\d+), 0\] box/, ", 0, $1, 0] box"),
+  },
+  {
+    what: "multiplication of another depth of a panel",
+    line: /^\s*issue wgmma.*, 16, 0\] box \[\d, /,
+    change: (l) => l.replace(/, 16, 0\] box/, ", 32, 0] box"),
   },
   {
     what: "a step more than data says",
@@ -208,6 +247,18 @@ const rules: readonly Rule[] = [
     change: (l) => l.replace(/\[(\d+), /, (_, n) => `[${Number(n) - 1}, `),
   },
 ];
+
+/** The instruction that takes a panel of 64 rows (or columns), 64 deep, the other way. */
+function along(line: string, side: "left" | "right"): string | undefined {
+  const other = side === "left" ? "right" : "left";
+  const box = new RegExp(`(${side}\\[.*?, \\d+), (\\d+), 0\\] box \\[1, 16, 64\\]`);
+  const isTaken = box.test(line) && !line.includes(`trans.${other}`);
+  if (!isTaken) return undefined;
+  return line
+    .replace(`trans.${side}.`, "")
+    .replace("trans.both.", `trans.${other}.`)
+    .replace(box, "$1, 0, $2] box [64, 16]");
+}
 
 function atHome(line: string): string {
   return line.replace("in cluster", "in instance");

@@ -127,6 +127,36 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warpgroups, columns as neighbours",
+    {
+      equation: "i k, k j -> i j",
+      left: [40, 136],
+      right: [136, 104],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 96, 64) warps (4, 1) stages 2 swizzle 128",
+    },
+  ],
+  [
+    "by warpgroups, rows and columns as neighbours, results gathered",
+    {
+      equation: "k i, k j -> i j",
+      left: [136, 136],
+      right: [136, 64],
+      dtype: "bf16",
+      how: "by wgmma tile (128, 64, 64) warps (4, 1) stages 2 swizzle 128 results 2",
+    },
+  ],
+  [
+    "by warpgroups, rows as neighbours, problems of a batch in turns",
+    {
+      equation: "b k i, b j k -> b i j",
+      left: [2, 136, 72],
+      right: [2, 16, 136],
+      dtype: "bf16",
+      how: "by wgmma tile (64, 16, 64) warps (4, 1) stages 2 swizzle 128 blocks 3",
+    },
+  ],
+  [
     "by warpgroups, columns as rows",
     {
       equation: "i k, j k -> i j",

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { parseGolden } from "../../../test/golden/golden-sections.ts";
 import { parseProgram } from "../../program/program-parse.ts";
 import { formatDiagnostic } from "../../support/diagnostic.ts";
 import { architectures } from "../../target/architectures/index.ts";
@@ -158,6 +159,64 @@ test("elements below a byte are stored without their neighbours, which may be ot
   expect(count("st.global")).toBe(0);
   const mine = emitted(text("scratch local"), "sm_80").text;
   expect(mine.includes("st.local.u8") && mine.includes("ld.local.u8")).toBe(true);
+});
+
+/** What the text says of each multiplication: orders of both operands, strides and swizzle of the right one. */
+function multiplications(name: string): readonly (readonly [string, string])[] {
+  const text = readFileSync(new URL("../../../test/golden/products.txt", import.meta.url), "utf8");
+  const product = [...parseGolden(text)].find(([section]) => section === name)![1];
+  const code = emitted(product, "sm_90a").text;
+  const lines = [
+    ...code.matchAll(/wgmma\.mma_async\S* .*, %(d\d+), %(d\d+), %p\d+, 1, 1, (\d, \d);/g),
+  ];
+  return lines.map(([, , right, orders]) => {
+    const [, high] = new RegExp(`mov\\.b64 %${right}, \\{%r\\d+, (\\d+)\\}`).exec(code)!;
+    const fields = BigInt(high!);
+    return [
+      orders!,
+      `${16n * (fields & 0x3fffn)} swizzle ${["", 128, 64, 32][Number(fields >> 30n)]}`,
+    ];
+  });
+}
+
+test("operands in panels: the instruction is told of their order, the descriptor of both strides", () => {
+  // Eight rows of the depth of 64 bytes; of 128.
+  const across = multiplications("by warpgroups, columns as neighbours");
+  expect(across).toEqual(new Array(4).fill(["0, 1", "512 swizzle 64"]));
+  const both = multiplications("by warpgroups, rows and columns as neighbours, results gathered");
+  expect(both).toEqual(new Array(8).fill(["1, 1", "1024 swizzle 128"]));
+  const rows = multiplications("by warpgroups, rows as neighbours, problems of a batch in turns");
+  expect(rows).toEqual(new Array(4).fill(["1, 0", "1024 swizzle 128"]));
+  const along = multiplications("by warpgroups");
+  expect(along).toEqual(new Array(along.length).fill(["0, 0", "1024 swizzle 128"]));
+});
+
+test("the step from panel to panel is in bits 16 to 29 of a descriptor", () => {
+  const program = (n: number, panels: number) => `program p for "sm_90a" {
+    buffer y : output memory f32 [1] at caller + (0) source "y"
+    kernel k region "k" {
+      grid blocks (b < 1)
+      buffer left : scratch shared bf16 [64, 64] swizzle 128
+      buffer right : scratch shared bf16 [${panels}, 64, ${n / panels}] swizzle ${(2 * n) / panels}
+      buffer sums : scratch register f32 [${n / 2}]
+      role r copies 1 threads 128 as t {
+        issue wgmma.set.trans.right.m64n${n}k16.f32.bf16(sums[0] box [${n / 2}], left[0, 0] box [64, 16], right[0, 0, 0] box [${panels}, 16, ${n / panels}]) group g
+        commit g
+        await g pending 0
+        store y[0] = load.f32 sums[0]
+      }
+    }
+    tasks { launch k after previous }
+  }`;
+  const stepOf = (n: number, panels: number): number => {
+    const code = emitted(program(n, panels), "sm_90a").text;
+    const sums = [...code.matchAll(/add\.s32 %r\d+, %r\d+, (\d{6,});/g)].map(([, c]) => Number(c));
+    const template = /or\.b32 %r\d+, %r\d+, (\d+);/.exec(code)![1]!;
+    return 16 * ((Number(template) + sums.at(-1)!) >> 16);
+  };
+  expect(stepOf(128, 2)).toBe(64 * 128);
+  expect(stepOf(96, 3)).toBe(64 * 64);
+  expect(stepOf(48, 3)).toBe(64 * 32);
 });
 
 test("architectures older than what is written are refused", () => {
