@@ -34,4 +34,6 @@ export interface Campaign {
    */
   names?(target: string): readonly string[];
   open(target: string): Promise<Trial>;
+  /** What all trials together show, once they have ended; a failure among them fails the run. */
+  closing?(): readonly Finding[];
 }

@@ -62,10 +62,16 @@ async function main(): Promise<number> {
     onFailure: (failure) => out.write(`${describeFailure(line, failure)}\n`),
     onTrial: progress(line),
   });
+  const closing = line.campaign.closing?.() ?? [];
+  for (const finding of closing) {
+    const told = finding.kind === "passed" ? (finding.note ?? "") : finding.reason;
+    out.write(`${finding.kind === "failed" ? "FAILED " : ""}${told}\n`);
+  }
+  const isFailed = tally.failed > 0 || closing.some((f) => f.kind === "failed");
   for (const [reason, times] of tally.skips) out.write(`skipped ${times}: ${reason}\n`);
   if (line.json) printJson(line, tally, Math.round(performance.now() - start));
   out.write(`${closingLine(tally)}\n`);
-  return tally.failed > 0 ? exitCodes.failed : 0;
+  return isFailed ? exitCodes.failed : 0;
 }
 
 await runToExit(main);

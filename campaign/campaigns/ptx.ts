@@ -2,7 +2,8 @@
  * PTX against NVIDIA's assembler: each program of the suite for each architecture that it claims assembles
  * without spills and without a word about lost performance, stays within the registers that it states, and has
  * in machine code exactly the matrix instructions, waits and tensor copies that the program says (counted
- * here from the statements, there by nvdisasm). An architecture that lacks what a program needs refuses it by
+ * here from the statements, there by nvdisasm). What the emitter estimates of registers is compared with what ptxas
+ * takes: by kernel, and in the middle of all. An architecture that lacks what a program needs refuses it by
  * name.
  */
 import { readFileSync } from "node:fs";
@@ -507,6 +508,9 @@ function lazy(text: () => string): () => string {
   };
 }
 
+/** What is estimated of registers over what ptxas took, of all kernels so far. */
+const ofTaken: number[] = [];
+
 export const ptx: Campaign = {
   name: "ptx",
   summary: "programs as PTX through ptxas and nvdisasm for every architecture they claim",
@@ -514,6 +518,7 @@ export const ptx: Campaign = {
   defaultCount: trials.length,
   // Programs are made while the judges look at the last ones.
   atOnce: 1 + availableParallelism(),
+  closing: () => describeEstimates(ofTaken),
   open: async () => {
     const [ptxas, nvdisasm] = [findPtxas(), findNvdisasm()];
     return async (seed) => {
@@ -537,8 +542,24 @@ async function run({ name, text, target, claimed }: Trial, judges: Judges): Prom
   }
   if (!claimed) return failed(`${where}: emitted, although it needs what the target lacks`);
   const wrong =
-    countsDiffer(read.value, emitted.value) ?? (await judge(emitted.value, architecture, judges));
+    countsDiffer(read.value, emitted.value) ??
+    (await judge(emitted.value, architecture, judges, (x) => void ofTaken.push(x)));
   return wrong === undefined ? passed : failed(`${where}: ${wrong}`);
+}
+
+/** Estimates of so many kernels say something of their middle, which may be a fifth off. */
+const [enough, mostOff] = [100, 1.2] as const;
+
+function describeEstimates(found: readonly number[]): readonly Finding[] {
+  if (found.length === 0) return [];
+  const sorted = found.toSorted((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))]!;
+  const told = [0, 0.05, 0.5, 0.95, 1].map((share) => at(share).toFixed(2)).join(", ");
+  const note =
+    `registers as estimated over those that ptxas took, ${found.length} kernels: ` +
+    `${told} (least, of a twentieth, middle, of all but a twentieth, most)`;
+  const isOff = at(0.5) > mostOff || at(0.5) < 1 / mostOff;
+  return [found.length >= enough && isOff ? failed(note) : { kind: "passed", note }];
 }
 
 function failed(reason: string): Finding {

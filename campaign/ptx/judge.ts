@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PtxCounts, PtxKernel, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
+import { estimateRegisters } from "../../src/emit/ptx/register-pressure.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
 
 /** Paths. */
@@ -12,14 +13,20 @@ export interface Judges {
   readonly nvdisasm: string;
 }
 
+/** How far an estimate of registers may be from what ptxas takes, as their quotient. */
+const [leastOfTaken, mostOfTaken] = [1 / 3, 2] as const;
+
 /**
- * What is wrong: not assembled, performance lost, spills, registers or shared memory beyond what is stated, other
- * counts of instructions in machine code.
+ * What is wrong: not assembled, performance lost, spills, registers or shared memory beyond what is stated, an
+ * estimate of registers that is none, other counts of instructions in machine code.
+ *
+ * @param onEstimate told of each kernel what is estimated over what ptxas takes
  */
 export async function judge(
   module: PtxModule,
   architecture: GpuArchitecture,
   { ptxas, nvdisasm }: Judges,
+  onEstimate: (ofTaken: number) => void,
 ): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), "wavetile-ptx-"));
   try {
@@ -31,7 +38,7 @@ export async function judge(
     const lost = words.split("\n").find((line) => /C75\d\d|Performance Loss/.test(line));
     if (lost !== undefined) return lost;
     for (const kernel of module.kernels) {
-      const wrong = resourcesDiffer(kernel, words);
+      const wrong = resourcesDiffer(kernel, words, onEstimate);
       if (wrong !== undefined) return wrong;
     }
     // Nothing to count: disassembling is half of the time.
@@ -62,7 +69,11 @@ function said(judge: string, args: readonly string[]): Promise<Said> {
 }
 
 /** What `ptxas -v` says of the entry against what the kernel states. */
-function resourcesDiffer(kernel: PtxKernel, said: string): string | undefined {
+function resourcesDiffer(
+  kernel: PtxKernel,
+  said: string,
+  onEstimate: (ofTaken: number) => void,
+): string | undefined {
   const part = said
     .split("Compiling entry function '")
     .find((p) => p.startsWith(`${kernel.entry}'`));
@@ -74,6 +85,11 @@ function resourcesDiffer(kernel: PtxKernel, said: string): string | undefined {
   if (stack !== 0 && !kernel.usesLocalMemory) return `${kernel.name} has a stack of ${stack} bytes`;
   if (!(registers <= kernel.maxRegisters)) {
     return `${kernel.name} takes ${registers} registers of ${kernel.maxRegisters}`;
+  }
+  const ofTaken = estimateRegisters(kernel) / registers;
+  onEstimate(ofTaken);
+  if (!(ofTaken >= leastOfTaken && ofTaken <= mostOfTaken)) {
+    return `${kernel.name} is estimated at ${estimateRegisters(kernel)} registers and takes ${registers}`;
   }
   const shared = Number(/(\d+) bytes smem/.exec(part)?.[1] ?? 0);
   if (shared !== kernel.staticSharedBytes) {

@@ -61,6 +61,10 @@ const searchSchema = z.strictObject({
       }),
     })
     .optional(),
+  /** What the driver's assembler took for each kernel, where the device was there. */
+  assembled: z
+    .array(z.strictObject({ kernel: z.string(), registers: count, localBytes: count }))
+    .optional(),
   regions: z.array(
     z.strictObject({
       name: z.string(),

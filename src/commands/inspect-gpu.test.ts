@@ -1,4 +1,4 @@
-/** What inspect says of schedules and code for a GPU, on a machine without one. */
+/** What inspect and explain say of schedules and code for a GPU, on a machine without one. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,5 +58,42 @@ describe("inspect for a GPU", () => {
     const { out } = await runCaptured(["inspect", model, "--asm", "--target", "h200"]);
     expect(out).toContain(".target sm_90a");
     expect(out).toContain(".visible .entry");
+  });
+});
+
+describe("explain for a GPU", () => {
+  const explained = (...words: readonly string[]): Promise<{ readonly out: string }> =>
+    runCaptured(["explain", model, "--target", "h200", ...words]);
+
+  it("prints a table of all kernels without being asked for a region", async () => {
+    const { out } = await explained();
+    const lines = out.split("\n");
+    const head = lines.find((line) => line.startsWith("kernel"))!;
+    for (const word of ["strategy", "tile", "stages", "cluster", "registers", "resident", "bound"])
+      expect(head).toContain(word);
+    const row = lines[lines.indexOf(head) + 1]!;
+    expect(row).toMatch(/multiply (mma|wgmma)\s+\d+x\d+x\d+\s+\d+\s+\d+/);
+    expect(row).toMatch(/ latency\s+\d+\.\d %$/);
+    expect(out).toContain("~ estimated from the text");
+  });
+
+  it("has the same in JSON, with the bound and the estimate's part of it", async () => {
+    const { out } = await explained("--json");
+    const [region] = JSON.parse(out).data.regions;
+    const [kernel] = region.kernels;
+    expect(kernel).toMatchObject({ region: region.name, registersBy: "estimate", cluster: 1 });
+    expect(kernel.tile).toHaveLength(3);
+    expect(region.bound.by).toBe("latency");
+    expect(region.bound.ns).toBeGreaterThan(region.boundNs);
+    expect(region.bound.share).toBeCloseTo(region.bound.ns / region.estimateNs, 9);
+    expect(region.bound.share).toBeLessThanOrEqual(1);
+    const one = await explained("--region", region.name);
+    expect(one.out).toMatch(/bound by latency: .* the estimate is at \d+\.\d % of that/);
+    expect(one.out).toContain("registers a thread (estimate; the text allows");
+  });
+
+  it("says nothing of kernels where threads are those of a CPU", async () => {
+    const { out } = await runCaptured(["explain", model, "--target", "wasm"]);
+    expect(out).not.toContain("strategy");
   });
 });

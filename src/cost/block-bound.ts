@@ -34,6 +34,19 @@ export function blockBound(region: Region, limits: BlockLimits): BlockBound {
   return bound;
 }
 
+/**
+ * What kernels one behind the other take without any work: each its launch, and the latency of memory for
+ * every load that waits for the one before.
+ *
+ * @param chains of each kernel, the loads from memory that wait for each other
+ */
+export function latencyBound(
+  chains: readonly number[],
+  { launchNs, memoryLatencyNs }: Pick<BlockLimits, "launchNs" | "memoryLatencyNs">,
+): number {
+  return chains.reduce((ns, loads) => ns + launchNs.value + loads * memoryLatencyNs.value, 0);
+}
+
 function boundOf(region: Region, limits: BlockLimits): BlockBound {
   const ranges = symbolRanges(region);
   const share = shareOfScores(region);

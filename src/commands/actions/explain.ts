@@ -7,9 +7,16 @@ import { writeAtomically } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import type { Target } from "../../target/target.ts";
 import type { Action, CommandResult } from "../command.ts";
-import { type BlockKernel, blockKernels, describeKernel } from "../library/block-kernels.ts";
+import { assembledFor } from "../library/assembled.ts";
+import {
+  type BlockKernel,
+  blockKernels,
+  boundOf,
+  describeKernel,
+  kernelTable,
+  type RegionBound,
+} from "../library/block-kernels.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { drawPictures } from "../library/report-pictures.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
@@ -21,6 +28,11 @@ import { searchOf } from "./search-of.ts";
 import { printTable } from "./table.ts";
 
 type RegionSearch = SearchReport["regions"][number];
+
+/** Absent where grids are of CPU threads, and where a region's kernels are another's. */
+type KernelsOfRegion =
+  | { readonly kernels: readonly BlockKernel[]; readonly bound: RegionBound }
+  | undefined;
 
 interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
   readonly rewrite: boolean;
@@ -92,22 +104,30 @@ function explainProgram(
   const drawn = args.svg === undefined ? ok([]) : writePictures(opened, search, args.svg);
   if (!drawn.ok) return drawn;
   const pictures = drawn.value;
-  const kernels = blockKernels(opened.code.program, target);
+  const assembled = assembledFor(opened, search);
+  if (!assembled.ok) return assembled;
+  const kernels = blockKernels({ ...opened.code, target, assembled: assembled.value });
   if (!kernels.ok) return kernels;
-  const ofRegion = (region: RegionSearch): readonly BlockKernel[] =>
-    kernels.value.filter((k) => k.region === region.name);
+  const ofRegion = (region: RegionSearch): KernelsOfRegion => {
+    const own = kernels.value.filter((k) => k.region === region.name);
+    return own.length === 0
+      ? undefined
+      : { kernels: own, bound: boundOf(region, own, target.blocks!) };
+  };
   const text = [
     describeCertificate(search),
     describePrices(search),
     "",
-    args.region === undefined ? printAll(shown.value) : printOne(shown.value[0]!, opened, ofRegion),
+    ...(args.region === undefined
+      ? [printAll(shown.value), ...printKernels(shown.value, kernels.value, ofRegion)]
+      : [printOne(shown.value[0]!, opened, ofRegion)]),
     ...(pictures.length > 0 ? ["", `drawn: ${pictures.join(", ")}`] : []),
   ].join("\n");
   const data = {
     ...search,
     regions: shown.value.map((region) => {
       const own = ofRegion(region);
-      return own.length > 0 ? { ...region, kernels: own } : region;
+      return own ? { ...region, ...own } : region;
     }),
     ...(pictures.length > 0 && { pictures }),
   };
@@ -192,10 +212,27 @@ function printAll(regions: readonly RegionSearch[]): string {
   return printTable([...head, "estimate ms", "of roofline"], rows);
 }
 
+/** All kernels of the shown regions, in the order in which they run. */
+function printKernels(
+  regions: readonly RegionSearch[],
+  kernels: readonly BlockKernel[],
+  ofRegion: (region: RegionSearch) => KernelsOfRegion,
+): readonly string[] {
+  if (kernels.length === 0) return [];
+  const bounds = new Map(regions.map((r) => [r.name, ofRegion(r)?.bound]));
+  const { head, rows } = kernelTable(kernels, (region) => bounds.get(region));
+  const isGuessed = kernels.some((k) => k.registersBy === "estimate");
+  return [
+    "",
+    printTable(head, rows, [4, 5, 6, 7, 8, 9, 10, 11, 13]),
+    ...(isGuessed ? ["~ estimated from the text; a driver says what its assembler took"] : []),
+  ];
+}
+
 function printOne(
   region: RegionSearch,
-  { code, target }: OpenModel,
-  kernelsOf: (region: RegionSearch) => readonly BlockKernel[],
+  { code }: OpenModel,
+  kernelsOf: (region: RegionSearch) => KernelsOfRegion,
 ): string {
   const [roofline, symmetry, occupancy, priced] = phaseShares(region);
   const steps: (readonly [string, number, string])[] = [
@@ -211,28 +248,37 @@ function printOne(
     ["kept", region.kept, share(region.kept, region.legal)],
   ];
   const schedule = code.schedules.find((s) => s.region === region.name);
+  const own = kernelsOf(region);
   return [
     printTable(
       ["step", "states", "share"],
       steps.map(([step, states, of]) => [step, String(states), of]),
     ),
     "",
-    ...describeBound(region, target),
-    ...kernelsOf(region).flatMap(describeKernel),
+    ...describeBound(region, own),
+    ...(own?.kernels ?? []).flatMap(describeKernel),
     ...(schedule ? ["", printSchedule(schedule).trimEnd()] : []),
   ].join("\n");
 }
 
 /** What the region takes as priced, and what no schedule of it beats. */
-function describeBound({ estimateNs, boundNs, boundBy }: RegionSearch, target: Target): string[] {
+function describeBound(
+  { estimateNs, boundNs, boundBy }: RegionSearch,
+  own: KernelsOfRegion,
+): string[] {
   const ms = (ns: number): string => `${(ns / 1e6).toFixed(4)} ms`;
   const by = boundBy === undefined ? "" : ` (${boundBy})`;
   const lines = [
     `estimate ${ms(estimateNs)}, roofline ${ms(boundNs)}${by}: the estimate is at ${share(boundNs, estimateNs)} of it`,
   ];
-  const { blocks } = target;
-  if (!blocks) return lines;
-  const alone = blocks.launchNs.value + blocks.memoryLatencyNs.value;
-  if (alone <= boundNs) return lines;
-  return [...lines, `bound by latency: a launch and a load from memory alone take ${ms(alone)}`];
+  if (own?.bound.by !== "latency") return lines;
+  const { kernels, bound } = own;
+  const launches = kernels.length === 1 ? "a launch" : `${kernels.length} launches`;
+  const loads = kernels.reduce((n, k) => n + k.loadsInChain, 0);
+  const chain = loads === 1 ? "a load" : `${loads} loads behind each other`;
+  return [
+    ...lines,
+    `bound by latency: ${launches} and ${chain} from memory alone take ${ms(bound.ns)}, ` +
+      `the estimate is at ${share(bound.ns, estimateNs)} of that`,
+  ];
 }

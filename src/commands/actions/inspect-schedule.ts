@@ -172,7 +172,9 @@ function lowering(region: ScheduledRegion, target: Target): string {
   const told = `legal; lowers to ${lowered.value.map((k) => k.name).join(", ")}`;
   // Instructions and shared memory that a GPU has not are refused when code is written.
   const plan = target.blocks ? lowerRegionProgram(region, target) : undefined;
-  const kernels = plan?.ok ? blockKernels(plan.value.program, target) : plan;
+  const kernels = plan?.ok
+    ? blockKernels({ program: plan.value.program, schedules: [region.schedule], target })
+    : plan;
   return !kernels || kernels.ok
     ? told
     : `${told}, but no code of ${target.name}: ${formatDiagnostic(kernels.diagnostics[0]!)}`;

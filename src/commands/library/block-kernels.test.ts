@@ -1,16 +1,28 @@
 /** What `explain` says of kernels on blocks of threads, against the program that it speaks of. */
 import { expect, test } from "vitest";
-import { compileModel } from "../../compile.ts";
+import { type CompiledModel, compileModel } from "../../compile.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import { writeModel } from "../../frontend/onnx/model-writer.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
-import { blockKernels, describeKernel } from "./block-kernels.ts";
+import type { Target } from "../../target/target.ts";
+import {
+  type BlockKernel,
+  blockKernels,
+  boundOf,
+  describeKernel,
+  type KernelSource,
+} from "./block-kernels.ts";
 import { searchReport } from "./search-report.ts";
 
 function take<T>(result: Result<T>): T {
   if (result.ok) return result.value;
   throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+}
+
+function sourceOf({ plan, regions }: CompiledModel, target: Target): KernelSource {
+  const schedules = regions.map((r) => r.scheduled.schedule);
+  return { program: plan.program, schedules, target };
 }
 
 const model = take(
@@ -33,7 +45,7 @@ const model = take(
 test("grid, threads, memory and instructions are those of the kernel; a bound names its cause", () => {
   const target = targets.get("h200")!;
   const compiled = take(compileModel(model, { target }));
-  const [kernel, ...others] = take(blockKernels(compiled.plan.program, target));
+  const [kernel, ...others] = take(blockKernels(sourceOf(compiled, target)));
   expect(others).toEqual([]);
   const { tile, warps, stages } = compiled.regions[0]!.scheduled.products[0]!.directive;
   const limits = target.blocks!;
@@ -41,9 +53,13 @@ test("grid, threads, memory and instructions are those of the kernel; a bound na
   expect(tiles % kernel!.blocks === 0 || kernel!.blocks <= limits.cores).toBe(true);
   expect(kernel!.threads).toBeGreaterThanOrEqual(32 * warps[0] * warps[1]);
   expect(kernel!.sharedBytes).toBeGreaterThanOrEqual(2 * stages * (tile[0] + tile[1]) * tile[2]);
-  expect(kernel!.registers * kernel!.threads).toBeLessThanOrEqual(limits.registersPerCore);
-  expect(kernel!.resident.least).toBeLessThanOrEqual(kernel!.resident.most);
-  expect(kernel!.occupancy.most).toBeLessThanOrEqual(1);
+  expect(kernel!.tile).toEqual(tile);
+  expect(kernel!.stages).toBe(stages);
+  expect(kernel!.registersBy).toBe("estimate");
+  expect(kernel!.registers).toBeLessThanOrEqual(kernel!.registersAllowed);
+  expect(kernel!.registersAllowed * kernel!.threads).toBeLessThanOrEqual(limits.registersPerCore);
+  expect(kernel!.resident).toBeGreaterThanOrEqual(1);
+  expect(kernel!.occupancy).toBeLessThanOrEqual(1);
   expect(kernel!.counts.mma + kernel!.counts.wgmma).toBeGreaterThan(0);
   expect(describeKernel(kernel!).join("\n")).toContain(`${kernel!.blocks} blocks of`);
   const [region] = searchReport("h200", compiled).regions;
@@ -51,9 +67,42 @@ test("grid, threads, memory and instructions are those of the kernel; a bound na
   expect(region!.boundNs).toBeLessThanOrEqual(region!.estimateNs);
 });
 
+test("what the assembler took stands where it was asked, and holds fewer blocks where it is more", () => {
+  const target = targets.get("h200")!;
+  const compiled = take(compileModel(model, { target }));
+  const source = sourceOf(compiled, target);
+  const [guessed] = take(blockKernels(source));
+  const with_ = (registers: number): BlockKernel => {
+    const assembled = [{ kernel: guessed!.name, registers, localBytes: 16 }];
+    return take(blockKernels({ ...source, assembled }))[0]!;
+  };
+  expect(with_(40)).toMatchObject({ registers: 40, registersBy: "measured", localBytes: 16 });
+  // Registers come in units of eight for each thread.
+  const most = Math.floor(target.blocks!.registersPerCore / (guessed!.threads * 168));
+  expect(with_(161).resident).toBeLessThanOrEqual(Math.max(1, most));
+  expect(describeKernel(with_(40)).join("\n")).toContain("40 registers a thread (measured;");
+  expect(describeKernel(with_(40)).join("\n")).toContain("16 bytes of local memory");
+  expect(describeKernel(guessed!).join("\n")).toContain("(estimate;");
+});
+
+test("a region that is shorter than its launches and loads is bound by them, and the share is of that", () => {
+  const limits = targets.get("h200")!.blocks!;
+  const target = targets.get("h200")!;
+  const [kernel] = take(blockKernels(sourceOf(take(compileModel(model, { target })), target)));
+  const alone = limits.launchNs.value + kernel!.loadsInChain * limits.memoryLatencyNs.value;
+  const short = { estimateNs: 2 * alone, boundNs: alone / 10, boundBy: "memory" };
+  expect(boundOf(short, [kernel!], limits)).toEqual({ by: "latency", ns: alone, share: 0.5 });
+  const two = boundOf({ ...short, estimateNs: 4 * alone }, [kernel!, kernel!], limits);
+  expect(two).toEqual({ by: "latency", ns: 2 * alone, share: 0.5 });
+  const long = { estimateNs: 20 * alone, boundNs: 10 * alone };
+  expect(boundOf({ ...long, boundBy: "memory" }, [kernel!], limits).by).toBe("memory");
+  const { by, share } = boundOf({ ...long, boundBy: "arithmetic" }, [kernel!], limits);
+  expect([by, share]).toEqual(["matrix unit", 0.5]);
+});
+
 test("there are none where threads are those of a CPU", () => {
   const target = targets.get("wasm")!;
   const compiled = take(compileModel(model, { target }));
-  expect(take(blockKernels(compiled.plan.program, target))).toEqual([]);
+  expect(take(blockKernels(sourceOf(compiled, target)))).toEqual([]);
   expect(searchReport("wasm", compiled).regions[0]!.boundBy).toBeUndefined();
 });

@@ -22,6 +22,7 @@ import type { Target } from "../../target/target.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import type { CudaDevice } from "./device.ts";
 import { guardCuda } from "./driver.ts";
+import { type AssembledKernel, assembledKernels, loadEmitted } from "./emitted-module.ts";
 import { allocateHost, type HostMemory } from "./host-memory.ts";
 import { CudaLaunch, type KernelArgument } from "./launch.ts";
 import {
@@ -30,7 +31,7 @@ import {
   type PlannedLaunch,
   walkLaunches,
 } from "./launch-plan.ts";
-import { type CubinStore, type CudaModule, loadModule } from "./module.ts";
+import type { CubinStore, CudaModule } from "./module.ts";
 import { ProgramMemory } from "./program-memory.ts";
 import { copiesFor, RotatingRuns } from "./rotating-runs.ts";
 import {
@@ -61,22 +62,11 @@ export function createCudaInstance(
     const { machine } = target;
     invariant(machine?.kind === "gpu", () => `target ${target.name} is no GPU`);
     const emitted = take(emitPtx(program, machine.architecture, target.blocks));
-    const module = take(loadModule(device, emitted.text, moduleOptions(emitted, store)));
+    const module = take(loadEmitted(device, emitted, store));
     return new CudaInstance({ program, device, emitted, module });
   });
   if (!made.ok) device.close();
   return made;
-}
-
-function moduleOptions({ kernels }: PtxModule, store: CubinStore | undefined) {
-  const dynamic = kernels.filter((k) => k.dynamicSharedBytes > 0);
-  const byEntry = new Map(kernels.map((k) => [k.entry, k]));
-  return {
-    kernels: kernels.map((k) => k.entry),
-    sharedBytes: Object.fromEntries(dynamic.map((k) => [k.entry, k.dynamicSharedBytes])),
-    mayUseLocal: (entry: string) => byEntry.get(entry)!.usesLocalMemory,
-    ...(store && { store }),
-  };
 }
 
 interface InstanceParts {
@@ -127,12 +117,8 @@ export class CudaInstance implements ProgramInstance {
   }
 
   /** Registers, shared and local memory of the kernels as assembled, by the program's names. */
-  kernelFacts(): readonly { readonly kernel: string; readonly registers: number }[] {
-    const { emitted, module } = this.#parts;
-    return emitted.kernels.map((k) => ({
-      kernel: k.name,
-      registers: module.kernels.get(k.entry)!.registers,
-    }));
+  kernelFacts(): readonly AssembledKernel[] {
+    return assembledKernels(this.#parts.emitted, this.#parts.module);
   }
 
   bind(parameters: ParameterValues): Result<void> {

@@ -1,0 +1,82 @@
+/** Liveness, chains of loads and what a text is read as, on texts whose answers are known by hand. */
+import { describe, expect, it } from "vitest";
+import { loadsInChain } from "./load-chain.ts";
+import { readFlow } from "./ptx-flow.ts";
+import { estimateRegisters, registerPressure } from "./register-pressure.ts";
+
+const entry = (...lines: readonly string[]): string =>
+  [
+    ".visible .entry k(.param .b64 k_p0)",
+    ".maxntid 32, 1, 1",
+    "{",
+    ".reg .b32 %r<9>;",
+    ...lines,
+    "}",
+  ].join("\n");
+const pressure = (...lines: readonly string[]): number =>
+  registerPressure(readFlow(entry(...lines)));
+
+describe("what is live", () => {
+  it("is counted in units of 32 bits, results take the place of operands that end", () => {
+    const sum = ["mov.u32 %r0, %tid.x;", "mov.u32 %r1, %laneid;", "add.s32 %r2, %r0, %r1;"];
+    expect(pressure(...sum, "st.global.b32 [%d0], %r2;", "ret;")).toBe(4);
+    expect(pressure(...sum, "mul.wide.s32 %d1, %r2, 8;", "st.global.b64 [%d1], %r0;")).toBe(3);
+  });
+
+  it("leaves out immediates, parameters and predicates", () => {
+    expect(pressure("mov.b32 %r0, 7;", "setp.eq.s32 %p0, %r1, %r0;", "@%p0 bra L0;", "L0:")).toBe(
+      1,
+    );
+    expect(pressure("ld.param.b64 %d0, [k_p0];", "ld.global.b32 %r0, [%d0];")).toBe(1);
+    // Written again, it is a variable.
+    expect(pressure("mov.b32 %r0, 7;", "add.s32 %r0, %r0, %r0;", "st.global.b32 [%d0], %r0;")).toBe(
+      3,
+    );
+  });
+
+  it("goes around loops", () => {
+    const loop = ["L0:", "add.s32 %r1, %r1, %r0;", "setp.lt.s32 %p0, %r1, 9;", "@%p0 bra L0;"];
+    const around = ["mov.u32 %r0, %tid.x;", "mov.u32 %r1, %laneid;", ...loop];
+    // %r0 is read again by the next trip, %r2 behind the loop.
+    expect(pressure("mov.u32 %r2, %clock;", ...around, "st.global.b32 [%d0], %r2;")).toBe(5);
+  });
+
+  it("holds sums of warpgroups and results of lists", () => {
+    const list = "{%r0, %r1, %r2, %r3}";
+    const multiply = `wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 ${list}, %d0, %d1, 1, 1, 1, 0, 0;`;
+    expect(
+      pressure(`ld.global.v4.b32 ${list}, [%d2];`, multiply, `st.global.v4.b32 [%d2], ${list};`),
+    ).toBe(10);
+  });
+
+  it("is at most what the text allows, and just that where warps pass registers on", () => {
+    const kernel = { maxRegisters: 40 } as const;
+    const of = (text: string): number => estimateRegisters({ ...kernel, text } as never);
+    expect(of(entry("setmaxnreg.inc.sync.aligned.u32 232;", "ret;"))).toBe(40);
+    expect(of(entry("ret;"))).toBeLessThan(40);
+    const many = Array.from({ length: 60 }, (_, i) => `ld.global.b32 %r${i}, [%d0];`);
+    const stored = many.map((_, i) => `st.global.b32 [%d0], %r${i};`);
+    expect(of(entry(...many, ...stored))).toBe(40);
+  });
+});
+
+describe("loads behind each other", () => {
+  it("are those whose place another one brought", () => {
+    const load = (to: string, from: string): string => `ld.global.nc.b32 ${to}, [${from}];`;
+    expect(loadsInChain(entry("ret;"))).toBe(0);
+    expect(loadsInChain(entry(load("%r0", "%d0"), load("%r1", "%d0")))).toBe(1);
+    const wide = "mul.wide.s32 %d1, %r0, 4;";
+    expect(loadsInChain(entry(load("%r0", "%d0"), wide, load("%r1", "%d1")))).toBe(2);
+    const copy = "cp.async.cg.shared.global [%r2], [%d1], 16;";
+    expect(loadsInChain(entry(load("%r0", "%d0"), wide, copy))).toBe(2);
+  });
+
+  it("are none where results leave, and in shared memory", () => {
+    expect(loadsInChain(entry("ld.shared.b32 %r0, [%r1];"))).toBe(0);
+    const bulk = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {%r0, %r1}], [%r2];";
+    expect(loadsInChain(entry(bulk))).toBe(0);
+    const brought =
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d0, {%r0, %r1}], [%r3];";
+    expect(loadsInChain(entry(brought))).toBe(1);
+  });
+});
