@@ -182,6 +182,12 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
       of: "f8e4m3fn",
     }),
   ],
+  "mma f8": [
+    product("by mma tile (64, 64, 64) warps (2, 2) stages 3 swizzle 64", { of: "f8e4m3fn" }),
+    product("by mma tile (32, 64, 128) warps (2, 1) stages 2 swizzle 128", {
+      ...{ of: "f8e5m2", ofRight: "f8e4m3fn" },
+    }),
+  ],
   rows: [
     rows("softmax", "f32", "threads 256 lanes 4 together 1 keep registers", 1024),
     rows("layerNorm", "bf16", "threads 128 lanes 8 together 2 keep operands", 1000),

@@ -71,7 +71,8 @@ const subjects: readonly Subject[] = [
   },
   { name: "gemm of warps", text: warpGemmProgram(64, 64, 160), target: "sm_80", inParts: true },
   ...kernels.map(([name, text]) => {
-    const target = /wgmma|grid clusters/.test(text) ? "sm_90a" : "sm_80";
+    const later = /issue mma\..*f8e/.test(text) ? "sm_89" : "sm_80";
+    const target = /wgmma|grid clusters/.test(text) ? "sm_90a" : later;
     return { name, text, target, inParts: true };
   }),
 ];
@@ -126,7 +127,7 @@ function rangesOf(count: number, from: number): Uint8Array {
 }
 
 function bytesOf(count: number, dtype: string, rng: Rng): Uint8Array {
-  if (dtype === "f8e4m3fn")
+  if (dtype === "f8e4m3fn" || dtype === "f8e5m2")
     return Uint8Array.from({ length: count }, () => encodeFloat(dtype, rng.normal()));
   if (dtype === "bf16") {
     const values = Uint16Array.from({ length: count }, () => encodeFloat("bf16", rng.normal()));

@@ -374,6 +374,18 @@ const ofBytes = [
   ["(256, 16, 128) warps (8, 1) stages 6 swizzle 128 swapped", "f8e4m3fn"],
 ] as const;
 
+/** The same by warps, of two types; a shape that is ragged, one that goes through registers. */
+const byWarps = [
+  ["(128, 128, 64) warps (2, 4) stages 4 swizzle 64", "f8e4m3fn", "f8e4m3fn", 336],
+  ["(64, 128, 64) warps (2, 2) stages 4 swizzle 64", "f8e4m3fn", "f8e5m2", 336],
+  ["(64, 128, 128) warps (2, 4) stages 2 swizzle 128", "f8e4m3fn", "f8e4m3fn", 336],
+  ["(64, 32, 128) warps (2, 1) stages 4 swizzle 128", "f8e5m2", "f8e4m3fn", 336],
+  ["(32, 16, 32) warps (1, 1) stages 2 swizzle 0", "f8e5m2", "f8e5m2", 337],
+] as const;
+
+/** Architectures whose warps multiply floats of 8 bits, as they are or widened by the assembler. */
+const withByteFloats = ["sm_89", "sm_90a", "sm_100a", "sm_120a"];
+
 /** Bytes with and without sign, summed in i32: results as they are, and rounded to bytes again. */
 const ofIntegers = [
   ["by mma tile (128, 128, 64) warps (2, 4) stages 4 swizzle 64", "u8", "i8", "i8"],
@@ -429,6 +441,15 @@ const suite: readonly Entry[] = [
         ...{ of, how: `by wgmma tile ${how}` },
       }),
     claims: ["sm_90a"],
+  })),
+  ...byWarps.map(([how, of, ofRight, depth]) => ({
+    name: `product of ${of} and ${ofRight} by mma ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [1000, depth], right: [776, depth], dtype: "bf16" },
+        ...{ of, ofRight, how: `by mma tile ${how}` },
+      }),
+    claims: withByteFloats,
   })),
   ...ofIntegers.map(([how, of, ofRight, dtype]) => ({
     name: `product of ${of} and ${ofRight} ${how}`,

@@ -46,7 +46,7 @@ export async function judge(
       return undefined;
     const code = await said(nvdisasm, ["-c", cubin]);
     if (!code.ok) return `nvdisasm: ${code.stderr.slice(0, 200)}`;
-    return machineCodeDiffers(module, code.stdout);
+    return machineCodeDiffers(module, code.stdout, architecture);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -109,14 +109,25 @@ const mnemonics: Readonly<Record<keyof PtxCounts, RegExp>> = {
   matrixLoads: /\bLDSM\./g,
 };
 
-function machineCodeDiffers(module: PtxModule, code: string): string | undefined {
+/** Products of 8-bit floats of which the assembler makes two of f16 each. */
+function widenedProducts({ text }: PtxKernel, { features }: GpuArchitecture): number {
+  if (features.includes("fp8-mma")) return 0;
+  return text.match(/\bmma\.sync\S*\.e[45]m[23]\./g)?.length ?? 0;
+}
+
+function machineCodeDiffers(
+  module: PtxModule,
+  code: string,
+  architecture: GpuArchitecture,
+): string | undefined {
   const parts = code.split(/^\s*\.section\s+\.text\./m).slice(1);
   for (const kernel of module.kernels) {
     const part = parts.find((p) => p.startsWith(`${kernel.entry},`));
     if (part === undefined) return `no machine code of ${kernel.entry}`;
     for (const [name, pattern] of Object.entries(mnemonics)) {
       const found = part.match(pattern)?.length ?? 0;
-      const wanted = kernel.counts[name as keyof PtxCounts];
+      const widened = name === "mma" ? widenedProducts(kernel, architecture) : 0;
+      const wanted = kernel.counts[name as keyof PtxCounts] + widened;
       if (found !== wanted)
         return `${kernel.name}: ${found} of ${name} in machine code, not ${wanted}`;
     }

@@ -23,7 +23,7 @@ export interface ProductCase {
   /** Of the operands, where it is not that of the results. */
   readonly of?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
   /** Of the right operand, where it is another; bytes are summed in i32. */
-  readonly ofRight?: "u8" | "i8";
+  readonly ofRight?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
   /** The `multiply` directive without its statement. */
   readonly how: string;
   /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
@@ -56,7 +56,8 @@ export function productProgram(given: ProductCase): Program {
   const isGated = behind === "gate";
   const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
   const own = which === undefined ? w : g.node("gather", [w, which], { axis: 0 });
-  const sums = given.ofRight ? byteSums(g, equation, x, w) : g.einsum(equation, x, own, "f32");
+  const isOfBytes = of === "u8" || of === "i8";
+  const sums = isOfBytes ? byteSums(g, equation, x, w) : g.einsum(equation, x, own, "f32");
   const made = gate
     ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))
     : g.apply("relu", dtype === "i8" ? g.applyNumber("mul", g.cast(sums, "f32"), 2 ** -8) : sums);

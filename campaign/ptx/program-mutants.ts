@@ -163,6 +163,18 @@ const rules: readonly Rule[] = [
     line: /^\s*(issue cp\.async|store t).*\*across/,
     change: (l) => l.replace(/(\d+)\*(across\d+)/, "$1*$2 + $1"),
   },
+  {
+    what: "sums of the step before kept",
+    line: /^\s*issue mma\.set\./,
+    change: (l) => l.replace("mma.set.", "mma."),
+  },
+  {
+    what: "products of a step forgotten",
+    only: "mma.set.",
+    line: /^\s*issue mma\.m/,
+    change: (l) => l.replace("mma.", "mma.set."),
+  },
+  { what: "sums of a step dropped", line: /^\s*store sums.*partial/, change: drop },
   { what: "multiplication with the stage after", line: /^\s*issue wgmma/, change: nextStage },
   { what: "matrix load from the stage after", line: /^\s*issue ldmatrix/, change: nextStage },
   {

@@ -15,13 +15,13 @@
  */
 import type { Statement } from "../region/nest.ts";
 import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
+import { sumsApart } from "../schedule/products/apart-sums.ts";
 import { exchangedBytes, sharedSide, sharedTiles } from "../schedule/products/product-blocks.ts";
 import {
   type ProductForm,
   type ProductSide,
   resultColumns,
   resultParts,
-  sumsApart,
   takesRegisters,
 } from "../schedule/products/product-form.ts";
 import { streamedPanel } from "../schedule/products/stream-operands.ts";

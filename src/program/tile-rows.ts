@@ -143,7 +143,7 @@ function applyOf(op: ScalarOp, ...operands: readonly Expr[]): Expr {
   return { kind: "apply", op, dtype: operands[0]!.dtype, lanes: 1, operands };
 }
 
-/** What a matrix instruction multiplies and sums; floats are two of one type, integers bytes with and without sign. */
+/** What a matrix instruction multiplies and sums; floats of more than 8 bits are two of one type. */
 interface Multiplied {
   readonly sum: "f32" | "i32";
   readonly left: DType;
@@ -156,6 +156,16 @@ function ofFloats(dtype: DType): Multiplied {
   const spelled = dtype === "f32" ? "tf32" : dtype;
   return { sum: "f32", left: dtype, right: dtype, spelled };
 }
+
+const byteFloats = ["f8e4m3fn", "f8e5m2"] as const;
+
+/** Floats of 8 bits: two of one type are spelled once. */
+const byteFloatPairs: readonly Multiplied[] = byteFloats.flatMap((left) =>
+  byteFloats.map((right) => {
+    const spelled = left === right ? left : `${left}.${right}`;
+    return { sum: "f32", left, right, spelled } as const;
+  }),
+);
 
 const bytePairs: readonly Multiplied[] = (["u8", "i8"] as const).flatMap((left) =>
   (["u8", "i8"] as const).map((right) => {
@@ -190,11 +200,13 @@ function zeroAccumulator(dtype: DType): Statement {
   return { kind: "store", buffer: "d", index: [e0, e1], value };
 }
 
-const byteFloats: readonly DType[] = ["f8e4m3fn", "f8e5m2"];
+function isByteFloat(dtype: DType): boolean {
+  return byteFloats.some((f) => f === dtype);
+}
 
 function needsOf(instruction: "mma" | "wgmma", { sum, left, spelled }: Multiplied): string {
   if (sum === "i32") return `${instruction}.int8`;
-  return `${instruction}.${byteFloats.includes(left) ? "fp8" : spelled}`;
+  return `${instruction}.${isByteFloat(left) ? "fp8" : spelled}`;
 }
 
 /** Which operands of a matrix instruction lie with their rows (or columns), not the depth, as neighbours. */
@@ -275,22 +287,24 @@ function wgmmaHeld(n: number, input: DType): TileIntrinsic {
   };
 }
 
-function mma(given: Multiplied): TileIntrinsic {
+/** D += A B^T by a warp, 32 bytes of the depth; `set` forgets the old D. */
+function mma(given: Multiplied, variant: "add" | "set" = "add"): TileIntrinsic {
+  const set = variant === "set";
   const { sum, left, right, spelled } = given;
   const depth = depthOf(left);
   return {
     kind: "tile",
-    name: `mma.m16n8k${depth}.${sum}.${spelled}`,
+    name: `mma.${set ? "set." : ""}m16n8k${depth}.${sum}.${spelled}`,
     needs: needsOf("mma", given),
     operands: [
-      fragment("d", "readWrite", sum, accumulator16x8),
+      fragment("d", set ? "write" : "readWrite", sum, accumulator16x8),
       fragment("a", "read", left, leftFragment(left)),
       fragment("b", "read", right, rightFragment(right)),
     ],
     collective: "warp",
     completion: "sync",
     proxy: "ordinary",
-    body: [multiplyAccumulate(given, depth)],
+    body: [...(set ? [zeroAccumulator(sum)] : []), multiplyAccumulate(given, depth)],
   };
 }
 
@@ -513,13 +527,14 @@ export function tileRows(): readonly TileIntrinsic[] {
       [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
     ),
     ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),
-    ...(["u8", "i8", "f32"] as const).flatMap((dtype) =>
+    ...(["u8", "i8", "f32", ...byteFloats] as const).flatMap((dtype) =>
       plainMoves.map((move) => moveMatrix("load", dtype, move)),
     ),
     ...[...halves, "f32" as const].map((dtype) => mma(ofFloats(dtype))),
-    ...bytePairs.map(mma),
-    ...[...halves, ...byteFloats, "f32" as const].flatMap((dtype) =>
-      widths.flatMap((n) => [wgmma(n, ofFloats(dtype), "add"), wgmma(n, ofFloats(dtype), "set")]),
+    ...bytePairs.map((given) => mma(given)),
+    ...byteFloatPairs.flatMap((given) => [mma(given), mma(given, "set")]),
+    ...[...halves.map(ofFloats), ...byteFloatPairs, ofFloats("f32")].flatMap((given) =>
+      widths.flatMap((n) => [wgmma(n, given, "add"), wgmma(n, given, "set")]),
     ),
     ...halves.flatMap((dtype) =>
       turns.flatMap((turned) =>

@@ -141,10 +141,13 @@ const warpShare = 0.4;
 /** Types that programs multiply by each. */
 const halves = ["bf16", "f16"] as const;
 const bytes = ["u8", "i8"] as const;
-const multiplied = {
-  mma: [...halves, ...bytes],
-  wgmma: [...halves, ...bytes, "f8e4m3fn", "f8e5m2"],
-} as const;
+const byteFloats = ["f8e4m3fn", "f8e5m2"] as const;
+const multiplied = [...halves, ...bytes, ...byteFloats] as const;
+/**
+ * Part of the rate of f16 that products of 8-bit floats reach where the assembler widens them first: ptxas 13.0
+ * makes two of f16 and twelve conversions of each for sm_90a.
+ */
+const widenedShare = 0.7;
 /** What data sheets call them. */
 const sheetTypes: Readonly<Record<keyof MatrixRates, NumberType>> = {
   ...{ bf16: "bf16", f16: "f16", u8: "int8", i8: "int8" },
@@ -156,12 +159,15 @@ function matrixRates(machine: GpuMachine, by: "mma" | "wgmma"): MatrixRates {
   if (!features.includes(by) || !features.includes("ldmatrix")) return {};
   const share = by === "mma" && features.includes("wgmma") ? warpShare : 1;
   const rates: { -readonly [D in keyof MatrixRates]: Sourced } = {};
-  for (const dtype of multiplied[by]) {
+  for (const dtype of multiplied) {
     const type = sheetTypes[dtype];
-    const peak = machine.matrixTeraops[type]?.value;
-    if (peak === undefined || (type === "int8" && !features.includes(type))) continue;
-    const why = `${share} x ${peak} TFLOP/s for ${by}`;
-    rates[dtype] = predicted(share * peak * 1000, why);
+    const isNarrow = type === "int8" || type === "fp8";
+    if (isNarrow && !features.includes(type)) continue;
+    const isWidened = type === "fp8" && by === "mma" && !features.includes("fp8-mma");
+    const peak = machine.matrixTeraops[isWidened ? "f16" : type]?.value;
+    if (peak === undefined) continue;
+    const part = isWidened ? share * widenedShare : share;
+    rates[dtype] = predicted(part * peak * 1000, `${part} x ${peak} TFLOP/s for ${by}`);
   }
   return rates;
 }

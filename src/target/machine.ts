@@ -90,6 +90,8 @@ export const gpuFeatures = [
   "tf32",
   "int8",
   "fp8",
+  // Warps multiply floats of 8 bits as they are; elsewhere the assembler widens them to f16 for `mma`.
+  "fp8-mma",
   "fp6",
   "fp4",
   "block-scale",

@@ -178,6 +178,18 @@ const products: readonly (readonly [string, ProductCase])[] = [
     },
   ],
   [
+    "by warps, floats of 8 bits of two types",
+    {
+      equation: "i k, j k -> i j",
+      left: [20, 144],
+      right: [18, 144],
+      dtype: "bf16",
+      of: "f8e4m3fn",
+      ofRight: "f8e5m2",
+      how: "by mma tile (16, 16, 64) warps (1, 1) stages 2 swizzle 64",
+    },
+  ],
+  [
     "by warps, bytes rounded to bytes again",
     {
       equation: "i k, j k -> i j",

@@ -71,8 +71,11 @@ function emitProgram(
   return { head, text: [head, ...kernels.map((k) => k.text)].join("\n"), kernels, checks };
 }
 
-/** Intrinsics that texts have since a later version (PTX ISA, "wgmma.mma_async", PTX ISA Notes). */
-const laterIntrinsics = [{ name: /^wgmma\..*\.i32\.(u8\.i8|i8\.u8)$/, version: "8.4" }] as const;
+/** Intrinsics that texts have since a later version (PTX ISA, "wgmma.mma_async" and "mma", PTX ISA Notes). */
+const laterIntrinsics = [
+  { name: /^wgmma\..*\.i32\.(u8\.i8|i8\.u8)$/, version: "8.4" },
+  { name: /^mma\..*\.f8e[45]m[23]/, version: "8.4" },
+] as const;
 
 function versionFor({ kernels }: Program): string {
   let version: string = leastVersion;

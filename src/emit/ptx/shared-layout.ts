@@ -121,7 +121,11 @@ export function packedBuffers(body: readonly Statement[]): ReadonlySet<string> {
 /** Elements that fragments have in one register. */
 function wordOf(dtype: DType): RegisterPlace["perWord"] {
   if (isNarrowFloat(dtype)) return 2;
-  return dtype === "u8" || dtype === "i8" ? 4 : 1;
+  return isWholeByte(dtype) ? 4 : 1;
+}
+
+function isWholeByte(dtype: DType): boolean {
+  return dtype === "u8" || dtype === "i8" || dtype === "f8e4m3fn" || dtype === "f8e5m2";
 }
 
 /** Registers of a buffer; a view of one type and count shares those of what it views. */

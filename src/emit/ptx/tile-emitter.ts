@@ -239,12 +239,17 @@ export class TileEmitter {
 
   #mma(s: Issue, row: TileIntrinsic): void {
     const { code } = this.#context;
-    const [, shape, sum, left, right = left] = row.name.split(".").map(spelledType);
+    const [, shape, sum, left, right = left] = row.name
+      .replace(".set.", ".")
+      .split(".")
+      .map(spelledType);
     const [d, a, b] = row.operands.map((o, i) =>
       list(this.#fragment(this.#tile(s, i), (o.extents as readonly number[])[0]!)),
     );
+    const zero = row.name.includes(".set.") ? code.op("mov.b32", "r", "0") : undefined;
+    const c = zero === undefined ? d : list([zero, zero, zero, zero]);
     code.emit(
-      `mma.sync.aligned.${shape}.row.col.${sum}.${left}.${right}.${sum} ${d}, ${a}, ${b}, ${d}`,
+      `mma.sync.aligned.${shape}.row.col.${sum}.${left}.${right}.${sum} ${d}, ${a}, ${b}, ${c}`,
     );
     this.#parts.counts.mma++;
   }

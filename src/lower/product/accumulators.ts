@@ -3,7 +3,8 @@
  * the results handed out piece by piece for the epilogue. Two kinds:
  *
  *   warps     mma.sync on fragments that ldmatrix reads (PTX ISA, "Matrix Fragments for mma.m16n8k16", .m16n8k32):
- *             a thread holds pairs of neighbouring columns, rows 8 apart
+ *             a thread holds pairs of neighbouring columns, rows 8 apart; where the unit's own sums are not exact
+ *             enough, those of a step are made by themselves, some columns at a time, and added by the threads
  *   threads   a rectangle of results a thread, each operand read as vectors of four
  */
 import {
@@ -16,7 +17,8 @@ import {
   tileAt,
 } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
-import type { Expr } from "../../program/statement.ts";
+import type { Expr, IntrinsicOperand, Statement } from "../../program/statement.ts";
+import { apartPiece, type Piece, sumsApart } from "../../schedule/products/apart-sums.ts";
 import {
   add,
   constant,
@@ -88,12 +90,29 @@ class WarpAccumulators implements Accumulators {
   }
 
   get buffers(): readonly Buffer[] {
-    const { sum, rows, columns } = this.#plan.form;
+    const { form } = this.#plan;
+    const { sum, rows, columns } = form;
+    const isApart = sumsApart(form);
+    const { tall, wide } = this.#piece;
+    const [down, across] = isApart
+      ? [this.#instructions * tall, this.#instructions * wide]
+      : [this.#down, this.#across];
     return [
       registers("sums", sum, [this.#down, 2 * this.#across, 4]),
-      registers("lefts", rows.dtype, [this.#down, 4 * this.#each]),
-      registers("rights", columns.dtype, [this.#across, 4 * this.#each]),
+      ...(isApart ? [registers("partial", sum, [tall, 2 * wide, 4])] : []),
+      registers("lefts", rows.dtype, [down, 4 * this.#each]),
+      registers("rights", columns.dtype, [across, 4 * this.#each]),
     ];
+  }
+
+  /** Instructions along the depth of a step. */
+  get #instructions(): number {
+    return this.#plan.depth / (8 * this.#each);
+  }
+
+  /** Of what sums of a step are made at once, in units of 16 rows and columns. */
+  get #piece(): Piece {
+    return apartPiece(this.#plan.warpRows, this.#plan.warpColumns);
   }
 
   clear(block: Block): void {
@@ -105,6 +124,11 @@ class WarpAccumulators implements Accumulators {
   }
 
   multiply(block: Block, slot: IndexExpr): void {
+    if (sumsApart(this.#plan.form)) this.#multiplyApart(block, slot);
+    else this.#multiplyTogether(block, slot);
+  }
+
+  #multiplyTogether(block: Block, slot: IndexExpr): void {
     const { left, right, depth } = this.#plan;
     const each = this.#each;
     const [row, column] = warpPlace(this.#plan, this.#thread);
@@ -123,16 +147,68 @@ class WarpAccumulators implements Accumulators {
       }
       for (let i = 0; i < this.#down; i++) {
         for (let j = 0; j < 2 * this.#across; j++) {
-          const operands = [
-            tileAt("sums", [i, j, 0], [4]),
-            tileAt("lefts", [i, 0], [4 * each]),
-            tileAt("rights", [j >> 1, 2 * each * (j & 1)], [2 * each]),
-          ];
-          const types = spelledTypes(this.#plan);
-          block.push(issue(`mma.m16n8k${8 * each}.${types}`, operands));
+          this.#issue(block, tileAt("sums", [i, j, 0], [4]), [i, j >> 1, j & 1]);
         }
       }
     }
+  }
+
+  /** @param at numbers of the fragments, and which half of the right one */
+  #issue(
+    block: Block,
+    sums: IntrinsicOperand,
+    [left, right, half]: readonly [number, number, number],
+    forgets = false,
+  ): void {
+    const each = this.#each;
+    const operands = [
+      sums,
+      tileAt("lefts", [left, 0], [4 * each]),
+      tileAt("rights", [right, 2 * each * half], [2 * each]),
+    ];
+    const name = `m16n8k${8 * each}.${spelledTypes(this.#plan)}`;
+    block.push(issue(`mma.${forgets ? "set." : ""}${name}`, operands));
+  }
+
+  /** Sums of a step by themselves, added to the thread's: one side is held, the other one comes 16 lines at a time. */
+  #multiplyApart(block: Block, slot: IndexExpr): void {
+    const { left, right } = this.#plan;
+    const [row, column] = warpPlace(this.#plan, this.#thread);
+    const { tall, wide } = this.#piece;
+    const bring = (side: StagedSide, start: IndexExpr, lines: number): void => {
+      const name = side === left ? "lefts" : "rights";
+      for (let k = 0; k < this.#instructions; k++) {
+        for (let i = 0; i < lines; i++) {
+          const at = sharedIndex(side, slot, add(start, 16 * i), constant(8 * this.#each * k));
+          this.#fetch(block, side, [name, k * lines + i], at);
+        }
+      }
+    };
+    const holdsRight = wide === this.#across;
+    if (holdsRight) bring(right, column, wide);
+    else bring(left, row, tall);
+    const turns = holdsRight ? this.#down / tall : this.#across / wide;
+    for (let turn = 0; turn < turns; turn++) {
+      if (holdsRight) bring(left, add(row, 16 * tall * turn), tall);
+      else bring(right, add(column, 16 * wide * turn), wide);
+      const first = holdsRight ? ([tall * turn, 0] as const) : ([0, 2 * wide * turn] as const);
+      this.#multiplyPiece(block, first);
+    }
+  }
+
+  /** @param first 16 rows and 8 columns of the warp's sums from which on the piece stands */
+  #multiplyPiece(block: Block, [down, across]: readonly [number, number]): void {
+    const { tall, wide } = this.#piece;
+    const each = (body: (i: number, j: number) => void): void => {
+      for (let i = 0; i < tall; i++) for (let j = 0; j < 2 * wide; j++) body(i, j);
+    };
+    for (let k = 0; k < this.#instructions; k++) {
+      each((i, j) => {
+        const fragments = [k * tall + i, k * wide + (j >> 1), j & 1] as const;
+        this.#issue(block, tileAt("partial", [i, j, 0], [4]), fragments, k === 0);
+      });
+    }
+    each((i, j) => block.push(addedTo([down + i, across + j, 0], [i, j, 0])));
   }
 
   #fetch(
@@ -169,6 +245,13 @@ class WarpAccumulators implements Accumulators {
     }
     return found;
   }
+}
+
+/** Four sums of a step, added to those of all steps. */
+function addedTo(sums: readonly number[], part: readonly number[]): Statement {
+  const type = { dtype: "f32", lanes: 4 } as const;
+  const operands = [loadExpr("sums", sums, type), loadExpr("partial", part, type)];
+  return storeTo("sums", sums, { kind: "apply", op: "add", ...type, operands });
 }
 
 /** Threads of a warp down the rows, and across the columns. */

@@ -171,5 +171,6 @@ export function inRegister({ form }: Pick<ProductPlan, "form">): number {
 export function spelledTypes({ form }: Pick<ProductPlan, "form">): string {
   const { sum, rows, columns } = form;
   if (sum === "i32") return `i32.${rows.dtype}.${columns.dtype}`;
+  if (rows.dtype !== columns.dtype) return `f32.${rows.dtype}.${columns.dtype}`;
   return `f32.${rows.dtype === "f32" ? "tf32" : rows.dtype}`;
 }

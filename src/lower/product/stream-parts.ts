@@ -5,11 +5,11 @@
  */
 import type { Buffer, Kernel } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
+import { sumsApart } from "../../schedule/products/apart-sums.ts";
 import {
   type ProductForm,
   type ProductSide,
   resultColumns,
-  sumsApart,
   takesRegisters,
 } from "../../schedule/products/product-form.ts";
 import { variablesOf } from "../../semantics/index-expr.ts";

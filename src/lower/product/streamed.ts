@@ -15,7 +15,8 @@
  */
 import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
 import type { Expr, IntrinsicOperand, Statement } from "../../program/statement.ts";
-import { resultColumns, resultParts, sumsApart } from "../../schedule/products/product-form.ts";
+import { sumsApart } from "../../schedule/products/apart-sums.ts";
+import { resultColumns, resultParts } from "../../schedule/products/product-form.ts";
 import { atMost, equal } from "../../semantics/condition.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {

@@ -8,6 +8,7 @@ import { dtypes } from "../../semantics/dtype.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
+import { fitsWidened, sumsApart } from "./apart-sums.ts";
 import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
   multiplyFault,
@@ -66,12 +67,21 @@ export function enumerateProducts(region: Region, target: Target): readonly Mult
   const found = form.dtype === "f32" ? stagedProducts("fma", form, name, limits) : [];
   const isExact = form.dtype !== "f32";
   if (!(has("mma") && has("ldmatrix") && (isExact || has(tf32Products)))) return found;
-  found.push(...stagedProducts("mma", form, name, limits));
+  if (multipliesBy(form, limits)) {
+    const isWidened = sumsApart(form) && !has("fp8-mma");
+    const staged = stagedProducts("mma", form, name, limits);
+    found.push(...(isWidened ? staged.filter(fitsWidened) : staged));
+  }
   found.push(...streamedProducts(form, name, target));
   const turned = form.rows.extent <= fewRows ? productForm(region, statement!, true) : form;
   if (typeof turned !== "string" && turned !== form)
     found.push(...streamedProducts(turned, name, target));
   return found;
+}
+
+/** Whether the machine's warps multiply such operands: floats of 8 bits are not everywhere. */
+function multipliesBy({ dtype }: ProductForm, { warpMatrixFlopsPerNs }: BlockLimits): boolean {
+  return dtype in warpMatrixFlopsPerNs;
 }
 
 /** All threads of a block copy, and its threads or warps multiply. */

@@ -21,6 +21,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
+import { apartFault, isByteFloat, sumsApart } from "./apart-sums.ts";
 import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
 import {
   isLineOf,
@@ -116,7 +117,8 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
   }
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
   const types = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
-  if (types[0] !== types[1] && sum === "f32") return "its operands have two types";
+  const areTwo = types[0] !== types[1] && !types.every((t) => isByteFloat(t!));
+  if (areTwo && sum === "f32") return "its operands have two types";
   if (sum === "i32" && !types.every((t) => isByte(t!))) return "its integers are no bytes";
   return partsOf(statement, region, isSwapped);
 }
@@ -177,6 +179,7 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
     turnFault(d, form) ??
     partsFault(d, form) ??
     clusterFault(d, form) ??
+    apartFault(d, form) ??
     aheadFault(d, form);
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
@@ -187,7 +190,7 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   const held = d.by === "wgmma" ? 0 : heldRegisters(d, form);
   if (sums + held > mostHeld)
     return `${sums} sums and ${held} registers for copies in a thread, of at most ${mostHeld}`;
-  if (sumsApart(form) && sums + columns / 2 > mostAndPartial)
+  if (d.by === "wgmma" && sumsApart(form) && sums + columns / 2 > mostAndPartial)
     return `more than ${mostAndPartial} sums and parts of sums in a thread`;
   return down * across > 32 ? `${down * across} warps` : undefined;
 }
@@ -207,7 +210,7 @@ function heldRegisters({ tile, warps }: MultiplyDirective, form: ProductForm): n
 
 function isTaken(by: MultiplyDirective["by"], dtype: DType): boolean {
   if (by === "fma" || dtype === "f32") return dtype === "f32";
-  return isNarrow(dtype) || isByte(dtype) || (by === "wgmma" && isByteFloat(dtype));
+  return isNarrow(dtype) || isByte(dtype) || isByteFloat(dtype);
 }
 
 /** Matrix loads turn elements of 16 bits alone. */
@@ -218,14 +221,6 @@ function isAlongDepth({ rows, columns }: ProductForm): boolean {
 function leastDepthOf(by: MultiplyDirective["by"], dtype: DType): number {
   if (by === "fma") return vectorDepth;
   return by === "wgmma" ? streamedDepth(dtype) : (8 * instructionBytes) / dtypes[dtype].bits;
-}
-
-/**
- * Whether threads add up the sums of the steps: of products of 8 bits, the matrix unit keeps only some 14 bits
- * of a sum (DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", section 3.3.2).
- */
-export function sumsApart({ dtype }: Pick<ProductForm, "dtype">): boolean {
-  return isByteFloat(dtype);
 }
 
 /** Why blocks cannot go on from tile to tile, or warps not take turns with others. */
@@ -496,10 +491,6 @@ function computesFunction(expr: ScalarExpr): boolean {
 
 function isNarrow(dtype: DType): boolean {
   return dtype === "bf16" || dtype === "f16";
-}
-
-function isByteFloat(dtype: DType): boolean {
-  return dtype === "f8e4m3fn" || dtype === "f8e5m2";
 }
 
 /** Several results, as of a fused epilogue, stand at the same index of their tensors, axes of one element apart. */

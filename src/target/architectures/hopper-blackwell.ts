@@ -121,6 +121,7 @@ export const sm110a = nvidiaArchitecture({
 
 const warpBlackwellFeatures: readonly GpuFeature[] = [
   ...sharedFeatures,
+  "fp8-mma",
   "fp6",
   "fp4",
   "block-scale",

@@ -91,6 +91,6 @@ export const sm89 = nvidiaArchitecture({
   f32LanesPerSm: 128,
   lanesSource: "NVIDIA Ada GPU Architecture white paper, 128 CUDA cores per SM",
   clusters: false,
-  features: [...ampereFeatures, "fp8"],
+  features: [...ampereFeatures, "fp8", "fp8-mma"],
   matrixInstructions: adaInstructions,
 });
