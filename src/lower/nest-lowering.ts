@@ -508,12 +508,12 @@ export class NestLowering {
       fill(site);
       return;
     }
-    invariant(!site.lane, () => "indirect accesses run lane by lane");
     const own = new Map<string, IndexExpr>();
     const bindings = { get: (name: string) => own.get(name) ?? site.bindings.get(name) };
     const ranges = new Map(site.ranges);
     for (const { name, access, extent, wraps, range } of indirects) {
-      const bound = { ...site, bindings, ranges };
+      // The same for all lanes: what differs is no choice of schedule/.
+      const bound = { ...site, bindings, ranges, lane: undefined };
       const variableName = this.context.names.fresh(`${name}_`);
       const value = loadAccess(access, bound);
       const limit = simplify(substitute(extent, bindings), ranges);

@@ -8,9 +8,12 @@
 import type { Access, Region, Statement, Write } from "../../region/nest.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
+  add,
   constantValue,
   type IndexExpr,
   splitLinear,
+  substitute,
+  variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
@@ -107,8 +110,9 @@ export interface PackedAxis {
 export function nestFigures(region: Region, statement: Statement): NestFigures {
   const ranges = symbolRanges(region);
   const names = statement.loops.map((l) => l.name);
+  const found = rowsFound(statement);
   const access = (use: AccessFigures["use"]) => (a: Access | Write) =>
-    accessFigures({ region, ranges, names, use }, a);
+    accessFigures({ region, ranges, names, use, found }, a);
   const { reduction, body, finish = [] } = statement;
   const [root] = body;
   return {
@@ -165,16 +169,31 @@ interface AccessContext {
   readonly ranges: IndexRanges;
   readonly names: readonly string[];
   readonly use: AccessFigures["use"];
+  readonly found: ReadonlyMap<string, IndexExpr>;
+}
+
+/**
+ * Indices that are loaded, as if they went on with the loops that they are loaded in: each trip finds another row,
+ * wherever it lies.
+ */
+function rowsFound({ loops, indirects }: Statement): ReadonlyMap<string, IndexExpr> {
+  const found = new Map<string, IndexExpr>();
+  for (const { name, access } of indirects) {
+    const used = variablesOf(...access.index.map((e) => substitute(e, found)));
+    found.set(name, add(...loops.filter((l) => used.has(l.name)).map((l) => variable(l.name))));
+  }
+  return found;
 }
 
 function accessFigures(context: AccessContext, a: Access | Write): AccessFigures {
-  const { region, ranges, names, use } = context;
+  const { region, ranges, names, use, found } = context;
   const { shape, dtype, role } = region.tensors.get(a.tensor)!;
   const guard = "guard" in a ? a.guard : [];
   const mentioned = variablesOf(...guard.map((c) => c.expr));
   let scattered = "combine" in a && a.combine !== "overwrite";
   const known = new Set([...names, ...ranges.keys()]);
-  const axes = a.index.map((e, axis) => {
+  const index = found.size === 0 ? a.index : a.index.map((e) => substitute(e, found));
+  const axes = index.map((e, axis) => {
     scattered ||= [...variablesOf(e)].some((name) => !known.has(name));
     const steps = Float64Array.from(names, (name) => {
       const linear = splitLinear(e, name);

@@ -7,7 +7,7 @@
  */
 import type { Region, Statement, Write } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
-import { type IndexExpr, splitLinear } from "../../semantics/index-expr.ts";
+import { type IndexExpr, splitLinear, variablesOf } from "../../semantics/index-expr.ts";
 import { halfLanes, type Target } from "../../target/target.ts";
 import { dotAxes, dotTermsOf } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
@@ -257,7 +257,7 @@ export class TileSpace {
       this.funnel.generated += all;
       this.funnel.take(constraint, all);
     };
-    if (!this.#mayVectorize() || loops[lane]!.extent < this.lanes) {
+    if (!this.#mayVectorize(lane) || loops[lane]!.extent < this.lanes) {
       refuse("vector multiple");
       return;
     }
@@ -478,6 +478,8 @@ export class TileSpace {
   #packings(lane: number, width: number): readonly PackedAxis[] {
     const loop = this.figures.loops[lane]!;
     const found = new Map<string, PackedAxis>();
+    // A row that data picks is read as a whole: in panels it would lie apart.
+    if (this.#statement.indirects.length > 0) return [];
     for (const access of this.#statement.reads) {
       const tensor = this.#region.tensors.get(access.tensor);
       if (tensor?.role !== "weight" || access.guard.length > 0) continue;
@@ -493,14 +495,25 @@ export class TileSpace {
     return [...found.values()];
   }
 
-  #mayVectorize(): boolean {
+  /** @param lane a loop over results; absent: of a reduction, or none */
+  #mayVectorize(lane?: number): boolean {
     this.#vectorizes ??= this.#allowsLanes();
-    return this.#vectorizes;
+    const { indirects, reduction } = this.#statement;
+    if (indirects.length === 0 || !this.#vectorizes) return this.#vectorizes;
+    return lane !== undefined && !reduction && this.#isSameForLanes(this.figures.loops[lane]!.name);
+  }
+
+  /** Whether the indices that are loaded are the same for all iterations of a loop. */
+  #isSameForLanes(loop: string): boolean {
+    return this.#statement.indirects.every(({ access, extent }) => {
+      const guards = access.guard.map((c) => c.expr);
+      return !variablesOf(...access.index, ...guards, extent).has(loop);
+    });
   }
 
   #allowsLanes(): boolean {
-    const { indirects, reads, writes, finishReads } = this.#statement;
-    if (indirects.length > 0 || writes.some((w) => w.combine !== "overwrite")) return false;
+    const { reads, writes, finishReads } = this.#statement;
+    if (writes.some((w) => w.combine !== "overwrite")) return false;
     const dtypes = [...reads, ...finishReads, ...writes].map(
       (a) => this.#region.tensors.get(a.tensor)!.dtype,
     );
