@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { parseRegion } from "../../region/nest-reader.ts";
+import { invariant } from "../../support/invariant.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { applySchedule } from "../apply.ts";
@@ -92,4 +94,21 @@ it("a group's part of the weights is packed where blocks end with it", () => {
   const tiles = space.microTiles().filter((t) => t.lane?.loop === 1 && t.packed.length > 0);
   const widths = new Set(tiles.map((t) => t.packed[0]!.width));
   expect([...widths].sort((a, b) => a - b)).toEqual([4, 8, 16]);
+});
+
+it("sevens fill many registers where fours divide the extent, and no few", () => {
+  const region = parseRegion(`region R group R anchor S0 inlined () epilogue () {
+    input x : f32[28, 64] weight w : f32[64, 96] output y : f32[28, 96]
+    statement S0 "" {i in 28, j in 96, reduce k in 64} {
+      y[i, j] = reduce<sum, f32, reassociates>(mul(x[i, k], w[k, j]))
+    }
+  }`);
+  invariant(region.ok, () => JSON.stringify(region));
+  const countsOn = (name: string): Set<number> => {
+    const space = new TileSpace(region.value, targets.get(name)!, { parallel: false });
+    const rows = space.tilesInLanes().flatMap((t) => (t.lane?.loop === 1 ? t.rows : []));
+    return new Set(rows.map((r) => r.count));
+  };
+  expect(countsOn("x64-avx512")).toContain(7);
+  expect(countsOn("x64-avx2")).not.toContain(7);
 });

@@ -73,8 +73,10 @@ const laneTypes: ReadonlySet<string> = new Set(["f32", "i32", "i16", "i8", "u8",
 const vectorCounts = [1, 2, 3, 4, 6] as const;
 const rowCounts = [2, 3, 4, 5, 6, 8] as const;
 const pairCounts = [2, 3, 4, 6] as const;
-/** Counts of rows for extents that the usual ones leave a rest of. */
+/** Counts of rows for extents that the usual ones leave a rest of, or fill few of many registers with. */
 const oddCounts = [5, 7] as const;
+/** With so many vector registers threes and fours are few sums: an extent has to be a multiple of six or eight. */
+const manyRegisters = 24;
 const stepCounts = [2, 4] as const;
 const blockSizes = [4, 16, 64] as const;
 /** One list, by which prices know what is stored alike. */
@@ -392,7 +394,8 @@ export class TileSpace {
 
   #oddCounts(loop: number): readonly number[] {
     const { extent, constant } = this.figures.loops[loop]!;
-    if (!constant || extent % 3 === 0 || extent % 4 === 0) return [];
+    const usual = this.#target.vectorRegisters >= manyRegisters ? [6, 8] : [3, 4];
+    if (!constant || usual.some((n) => extent % n === 0)) return [];
     return oddCounts.filter((n) => extent % n === 0);
   }
 
