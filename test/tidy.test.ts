@@ -246,6 +246,8 @@ describe("order and reuse of memory", () => {
     "src/schedule/states/tile-space.ts": "proposes schedules, which are then decided",
     "src/schedule/products/split-products.ts":
       "makes two statements of one; what is between them is new",
+    "src/schedule/products/operand-orders.ts":
+      "puts a copy of all of a tensor before its first reader; what is between them is new",
   };
   /** They apply schedules that nobody runs: prices, and repairs that their caller decides. */
   const neverRun = [

@@ -17,7 +17,8 @@ export function orderWeights(region: Region): Region | undefined {
   const tensors = new Map(region.tensors);
   let isChanged = false;
   const reads = statement.reads.map((access): Access => {
-    const order = loopOrder(access, region);
+    const { role, stored } = region.tensors.get(access.tensor)!;
+    const order = role === "weight" && !stored ? loopOrder(access, region) : undefined;
     if (!order) return access;
     isChanged = true;
     const tensor = orderedTensor(region.tensors.get(access.tensor)!, order);
@@ -31,13 +32,13 @@ export function orderWeights(region: Region): Region | undefined {
   return { ...region, statements: [made], tensors: new Map(kept) };
 }
 
-/** Axes of a weight in the order of the loops; undefined where they are, or where an axis is no loop of its own. */
-function loopOrder(
+/** Axes of a tensor in the order of the loops; undefined where they are, or where an axis is no loop of its own. */
+export function loopOrder(
   { tensor, index, guard }: Access,
   { tensors, statements }: Region,
 ): readonly number[] | undefined {
-  const { role, stored, shape } = tensors.get(tensor)!;
-  if (role !== "weight" || stored || guard.length > 0 || index.length < 2) return undefined;
+  const { shape } = tensors.get(tensor)!;
+  if (guard.length > 0 || index.length < 2) return undefined;
   const { loops } = statements[0]!;
   const places = index.map((e) => loops.findIndex((l) => l.name === e.key));
   const isWhole = places.every((at, axis) => loops[at]?.extent.key === shape[axis]!.key);

@@ -1,7 +1,7 @@
 /**
  * Products of quantised values as products of the stored bytes, for machines with an instruction for
  * them. In: convolutions and contractions of dequantised operands, ConvInteger and MatMulInteger, with
- * constant weights. Out: the sum of products of the bytes in 32 bits, exact, and one factor behind it:
+ * constant weights (of two operands that come at run time: integer-pairs.ts). Out: the sum of products of the bytes in 32 bits, exact, and one factor behind it:
  *
  *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
  *
@@ -19,6 +19,7 @@ import { type IndexExpr, toIndex } from "../../semantics/index-expr.ts";
 import { numbersOf, type Tensor } from "../../semantics/tensor.ts";
 import type { GraphBuilder } from "../builder.ts";
 import type { Graph, NodeOf, ValueId, WeightStore } from "../graph.ts";
+import { ofDequantizedPair, ofIntegerPair } from "./integer-pairs.ts";
 import {
   type Bytes,
   isByte,
@@ -60,11 +61,13 @@ function replaced(site: RebuildSite, operands: Operands): ValueId | undefined {
   const { node } = site;
   switch (node.op) {
     case "convolution":
-    case "contract":
       return ofDequantized(site, node, operands);
+    case "contract":
+      return ofDequantized(site, node, operands) ?? ofDequantizedPair(site, node, operands);
     case "convInteger":
-    case "matMulInteger":
       return ofIntegers(site, node, operands);
+    case "matMulInteger":
+      return ofIntegers(site, node, operands) ?? ofIntegerPair(site, node, operands);
     case "dequantize":
       return ofWidened(site, node, operands);
     case "quantize":

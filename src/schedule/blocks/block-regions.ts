@@ -1,7 +1,8 @@
-/** The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over the same rows joined, products and folds of few results split. */
+/** The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over the same rows joined, operands turned, products and folds of few results split. */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
 import { channelsLast } from "../choice/choose-layouts.ts";
+import { operandOrders } from "../products/operand-orders.ts";
 import { splitsFor } from "../products/split-products.ts";
 import { tailsFor } from "../products/tail-products.ts";
 import { weightOrders } from "../products/weight-orders.ts";
@@ -18,7 +19,12 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
     inTurn(channelsLast(priceOf), weightOrders(priceOf)),
     joinAttention(
       pricing,
-      inTurn(joinRows(priceOf), tailsFor(priceOf, blocks), splitsFor(priceOf, blocks)),
+      inTurn(
+        joinRows(priceOf),
+        operandOrders(priceOf, pricing.target),
+        tailsFor(priceOf, blocks),
+        splitsFor(priceOf, blocks),
+      ),
     ),
   );
 }

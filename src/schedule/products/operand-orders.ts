@@ -1,0 +1,138 @@
+/**
+ * Products whose operands a kernel of its own turns first: bytes, floats of 8 bits and f32 on matrix units have
+ * to lie along the depth (PTX ISA, "wgmma.mma_async", "ldmatrix"), and what comes at run time cannot be stored
+ * so from the start. In: regions in order, prices (injected). Out: the regions, before some of them copies of
+ * their operands with the axes in the order of the loops, where both together cost less. Products that read
+ * the same operand share its copy.
+ */
+import type { Access, Loop, NestTensor, Region, Statement, TensorRole } from "../../region/nest.ts";
+import type { LayOut } from "../../region/regions-of.ts";
+import { loopOrder } from "../../region/weight-order.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import { constantValue, type IndexExpr, variable } from "../../semantics/index-expr.ts";
+import { argument } from "../../semantics/scalar-expr.ts";
+import { tf32Products } from "../../target/allowing.ts";
+import type { Target } from "../../target/target.ts";
+import { type ProductSide, productForm } from "./product-form.ts";
+
+/** Rows of operands that tensor copies bring are multiples of so many. */
+const copiedBits = 128;
+
+type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
+
+/** @param priceOf nanoseconds of a region by its cheapest schedule */
+export function operandOrders(priceOf: (region: Region) => number, target: Target): LayOut {
+  return (regions) => {
+    const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
+    const made = regions.flatMap((region) => {
+      const fresh = (copies: readonly Region[]) =>
+        copies.filter(({ statements: [s] }) => !tensors.has(s!.writes[0]!.tensor));
+      const ways = turnedProducts(region, target).map(({ product, copies }) => {
+        const all = [...fresh(copies), product];
+        return { all, price: all.reduce((sum, r) => sum + priceOf(r), 0) };
+      });
+      const best = ways.sort((a, b) => a.price - b.price)[0];
+      if (!best || best.price >= priceOf(region)) return [region];
+      for (const { statements, tensors: own } of best.all.slice(0, -1)) {
+        const copy = own.get(statements[0]!.writes[0]!.tensor)!;
+        tensors.set(copy.name, { ...copy, role: "intermediate" });
+      }
+      return best.all;
+    });
+    return { regions: made, tensors };
+  };
+}
+
+interface TurnedProduct {
+  readonly product: Region;
+  readonly copies: readonly Region[];
+}
+
+/** The product with one or both of its operands turned, those whose order keeps matrix units from them. */
+export function turnedProducts(region: Region, target: Target): readonly TurnedProduct[] {
+  const [statement, ...others] = region.statements;
+  if (!statement || others.length > 0) return [];
+  const form = productForm(region, statement);
+  if (typeof form === "string" || form.picks.length > 0) return [];
+  // Threads multiply either order.
+  if (form.dtype === "f32" && !target.capabilities.has(tf32Products)) return [];
+  const across = [form.rows, form.columns].filter((side) => isAcross(side));
+  const turned = across.flatMap(({ access }) => turnedRead(region, access) ?? []);
+  const [first, second] = turned;
+  if (!first) return [];
+  return (second ? [[first], [second], [first, second]] : [[first]]).map((chosen) =>
+    turnedProduct(region, statement, chosen),
+  );
+}
+
+/** Whether an operand does not lie along the depth, and is not of 16 bits in rows that tensor copies bring. */
+function isAcross({ line, shape, dtype }: ProductSide): boolean {
+  const row = (constantValue(shape.at(-1)!) ?? 1) * dtypes[dtype].bits;
+  return line.along === "space" && !(dtypes[dtype].bits === 16 && row % copiedBits === 0);
+}
+
+interface TurnedRead {
+  readonly read: Access;
+  readonly tensor: RegionTensor;
+  readonly order: readonly number[];
+}
+
+function turnedRead(region: Region, read: Access): TurnedRead | undefined {
+  const tensor = region.tensors.get(read.tensor)!;
+  const order = tensor.role === "weight" ? undefined : loopOrder(read, region);
+  return order && { read, tensor, order };
+}
+
+function turnedProduct(
+  region: Region,
+  statement: Statement,
+  chosen: readonly TurnedRead[],
+): TurnedProduct {
+  const tensors = new Map(region.tensors);
+  const reads = statement.reads.map((access) => {
+    const found = chosen.find((c) => c.read === access);
+    if (!found) return access;
+    const copy = copyOf(found);
+    tensors.set(copy.name, copy);
+    return { ...access, tensor: copy.name, index: found.order.map((axis) => access.index[axis]!) };
+  });
+  const made = { ...statement, reads };
+  const used = new Set([...reads, ...made.finishReads, ...made.writes].map((a) => a.tensor));
+  const kept = new Map([...tensors].filter(([name]) => used.has(name)));
+  const copies = new Map(chosen.map((c) => [copyOf(c).name, copyRegion(c, region)] as const));
+  return {
+    product: { ...region, statements: [made], tensors: kept },
+    copies: [...copies.values()],
+  };
+}
+
+function copyOf({ tensor, order }: TurnedRead): RegionTensor {
+  const shape = order.map((axis) => tensor.shape[axis]!);
+  return { ...tensor, name: `${tensor.name}.o${order.join("_")}`, shape, role: "intermediate" };
+}
+
+/** Brings the axes of a tensor into another order. */
+function copyRegion(turned: TurnedRead, { symbols }: Region): Region {
+  const { tensor, order } = turned;
+  const copy = copyOf(turned);
+  const name = `turn.${copy.name}`;
+  const loops = copy.shape.map(
+    (extent, axis): Loop => ({ name: `i${axis}`, extent, kind: "space" }),
+  );
+  const at: readonly IndexExpr[] = loops.map((l) => variable(l.name));
+  const index = order.map((_, axis) => at[order.indexOf(axis)]!);
+  const statement: Statement = {
+    name,
+    loops,
+    guard: [],
+    indirects: [],
+    reads: [{ tensor: tensor.name, index, guard: [], fill: 0 }],
+    body: [argument(0, tensor.dtype)],
+    finishReads: [],
+    writes: [{ tensor: copy.name, index: at, combine: "overwrite" }],
+    origin: `order of ${tensor.name}`,
+  };
+  const group = { name, anchor: name, inlined: [], epilogue: [] };
+  const tensors = new Map([tensor, copy].map((t) => [t.name, t] as const));
+  return { name, group, statements: [statement], symbols, tensors };
+}
