@@ -140,7 +140,7 @@ const products: readonly (readonly [string, ProductCase])[] = [
     "by warpgroups, rows and columns as neighbours, results gathered",
     {
       equation: "k i, k j -> i j",
-      left: [136, 136],
+      left: [136, 72],
       right: [136, 64],
       dtype: "bf16",
       how: "by wgmma tile (128, 64, 64) warps (4, 1) stages 2 swizzle 128 results 2",
