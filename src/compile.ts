@@ -72,6 +72,7 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { byteFloatBound, multipliesByteFloats } from "./schedule/products/apart-sums.ts";
 import { tf32Bound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { dotDataOf, dotTermsOf } from "./schedule/states/dot-form.ts";
@@ -158,7 +159,10 @@ export interface CompiledModel {
   readonly competitors: readonly Competitor[];
   /** Threads that schedules were chosen and priced for. */
   readonly threads: number;
-  /** What rules that approximate and products in tf32 may have changed in the graph that was kept; 0 without them. */
+  /**
+   * What rules that approximate, products in tf32 and sums of 8-bit floats in matrix units may have changed in the
+   * graph that was kept; 0 without them.
+   */
   readonly errorBound: number;
 }
 
@@ -174,6 +178,7 @@ export function prepareFor(model: Model, target: Target): Model {
   const data = dotDataOf(target);
   return prepareModel(model, {
     ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
+    byteFloatProducts: multipliesByteFloats(target),
     packsAttention: mayAttend(target),
     repeatsSteps: repeatsSteps(target),
   });
@@ -249,7 +254,7 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const { from, ...made } = chosen.value;
   const found = {
     ...made,
-    errorBound: from.errorBound + tf32Bound(made.regions),
+    errorBound: from.errorBound + tf32Bound(made.regions) + byteFloatBound(made.regions),
     threads: options.threads ?? defaultThreads,
     competitors: graphs.map((graph) => competitorOf(graph, scheduled.value, from)),
     ...(improved.value && { rewritten: improved.value }),

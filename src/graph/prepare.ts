@@ -7,6 +7,7 @@
  */
 import type { Tensor } from "../semantics/tensor.ts";
 import type { Graph, Model, WeightStore } from "./graph.ts";
+import { byteFloatProducts } from "./transforms/byte-float-products.ts";
 import { eliminateCommonSubexpressions, eliminateDeadCode } from "./transforms/clean.ts";
 import { expandComposites } from "./transforms/expand-composites.ts";
 import { expandFourier } from "./transforms/expand-fourier.ts";
@@ -42,6 +43,8 @@ const foldButDequantized: Pass = (graph, weights) =>
 export interface PrepareOptions {
   /** Products of quantised values are sums of integers: the machine has an instruction for such data. */
   readonly integerProducts?: ProductOptions;
+  /** Products of dequantised 8-bit floats are those of the stored elements: the machine multiplies such. */
+  readonly byteFloatProducts?: boolean;
   /** Attention leaves out columns that a row does not meet: sequences behind each other stay so. */
   readonly packsAttention?: boolean;
   /** Programs repeat the steps of scans: only short ones are copied out. */
@@ -51,10 +54,14 @@ export interface PrepareOptions {
 }
 
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
-  const { integerProducts: data } = options;
-  const onBytes: readonly Pass[] = data
-    ? [foldButDequantized, (graph, weights) => integerProducts(graph, weights, data)]
-    : [];
+  const { integerProducts: data, byteFloatProducts: takesFloats = false } = options;
+  const onBytes: readonly Pass[] = [
+    ...(data || takesFloats ? [foldButDequantized] : []),
+    ...(data
+      ? [(graph: Graph, weights: WeightStore) => integerProducts(graph, weights, data)]
+      : []),
+    ...(takesFloats ? [byteFloatProducts] : []),
+  ];
   const expanded = runPasses(model, [
     foldBatchNorm,
     ...onBytes,

@@ -1,6 +1,6 @@
 /** Sliding windows: convolutions and pools over [batch, channel, spatial…]. */
 import type { ConvolutionAttrs, PoolAttrs, WindowAttrs } from "../../semantics/core-ops.ts";
-import { type DType, isIntegerDType } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType, isIntegerDType } from "../../semantics/dtype.ts";
 import {
   add,
   ceilDiv,
@@ -95,20 +95,23 @@ function inferConvolution(
   const dtype =
     attrs.accumulator === undefined
       ? commonDType(ctx, [x!, w!])
-      : integerAccumulator(ctx, [x!, w!], attrs.accumulator);
+      : checkedAccumulator(ctx, [x!, w!], attrs.accumulator);
   return [{ dtype, shape: [x!.shape[0]!, w!.shape[0]!, ...spatial] }];
 }
 
-function integerAccumulator(
+/** Integers are summed in integers, floats of 8 bits in f32. */
+function checkedAccumulator(
   ctx: InferContext,
   operands: readonly TensorType[],
   accumulator: DType,
 ): DType {
   checkAttr(
     ctx,
-    [...operands.map((t) => t.dtype), accumulator].every(isIntegerDType),
+    [...operands.map((t) => t.dtype), accumulator].every(isIntegerDType) ||
+      (operands.every((t) => isFloatDType(t.dtype) && dtypes[t.dtype].bits === 8) &&
+        accumulator === "f32"),
     () => `accumulator ${accumulator} of ${operands.map((t) => t.dtype).join(" and ")}`,
-    "operands and accumulator are integers",
+    "operands and accumulator are integers, or floats of 8 bits and f32",
   );
   return accumulator;
 }

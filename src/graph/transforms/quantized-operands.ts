@@ -69,6 +69,10 @@ export class Operands {
     return traitsOf(node, this.#graph);
   }
 
+  isConstant(id: ValueId): boolean {
+    return this.#graph.weights.some((w) => w.value === id);
+  }
+
   constant(id: ValueId): RefTensor | undefined {
     const source = this.#graph.weights.find((w) => w.value === id)?.source;
     if (!source) return undefined;

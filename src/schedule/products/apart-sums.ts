@@ -4,7 +4,9 @@
  * "SageAttention2", which finds 13 bits of mantissa). Of Blackwell nothing is published: it is taken to be alike.
  */
 import type { DType } from "../../semantics/dtype.ts";
+import type { Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
+import type { ScheduledRegion } from "../scheduled-region.ts";
 import type { ProductForm } from "./product-form.ts";
 
 /** Products that the unit sums by itself at most. */
@@ -17,6 +19,25 @@ export function isByteFloat(dtype: DType): boolean {
 /** Whether threads add up the sums of the steps. */
 export function sumsApart({ dtype }: Pick<ProductForm, "dtype">): boolean {
   return isByteFloat(dtype);
+}
+
+/** Whether a machine's matrix units multiply floats of 8 bits. */
+export function multipliesByteFloats({ blocks }: Target): boolean {
+  return blocks !== undefined && "f8e4m3fn" in blocks.warpMatrixFlopsPerNs;
+}
+
+/** Products of one instruction, instructions of a step, and what each addend loses of the largest one at most. */
+const [together, inStep, dropped] = [32, 4, 2 ** -13] as const;
+
+/**
+ * What sums of steps lose, relative to the sum of the magnitudes of their products, added up over all products of
+ * a program: of each of an instruction's addends what lies 13 bits below the largest.
+ */
+export function byteFloatBound(
+  regions: readonly { readonly scheduled: ScheduledRegion }[],
+): number {
+  const products = regions.flatMap((r) => r.scheduled.products.filter((p) => sumsApart(p.form)));
+  return together * inStep * dropped * products.length;
 }
 
 /** Rows and columns of a warp's sums of a step that are made at once, in units of 16. */
