@@ -7,7 +7,7 @@
  * operator; nothing else switches over operator names.
  */
 import { invariant } from "../support/invariant.ts";
-import type { DType } from "./dtype.ts";
+import { type DType, dtypes } from "./dtype.ts";
 import type { IndexExpr } from "./index-expr.ts";
 
 /** How the result type follows from the argument types. */
@@ -202,7 +202,16 @@ export function scalarFlops(expr: ScalarExpr): number {
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarFlops(operand), own);
 }
 
+/** Floats of 8 bits are widened and rounded field by field; other conversions are instructions. */
+const fieldsCost = 7;
+
+function castCost(from: DType, to: DType): number {
+  const hasFields = [from, to].some((t) => dtypes[t].kind === "float" && dtypes[t].bits <= 8);
+  return hasFields ? fieldsCost : 1;
+}
+
 export function scalarCost(expr: ScalarExpr): number {
-  const own = expr.kind === "apply" ? scalarOps[expr.op].cost : expr.kind === "cast" ? 1 : 0;
+  const ofCast = expr.kind === "cast" ? castCost(expr.operand.dtype, expr.dtype) : 0;
+  const own = expr.kind === "apply" ? scalarOps[expr.op].cost : ofCast;
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarCost(operand), own);
 }
