@@ -72,10 +72,9 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { byteFloatBound, multipliesByteFloats } from "./schedule/products/apart-sums.ts";
-import { tf32Bound } from "./schedule/products/tf32.ts";
+import { unitBound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
-import { dotDataOf, dotTermsOf } from "./schedule/states/dot-form.ts";
+import { dotDataOf, dotTermsOf, multipliesByteFloats } from "./schedule/states/dot-form.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
@@ -159,10 +158,7 @@ export interface CompiledModel {
   readonly competitors: readonly Competitor[];
   /** Threads that schedules were chosen and priced for. */
   readonly threads: number;
-  /**
-   * What rules that approximate, products in tf32 and sums of 8-bit floats in matrix units may have changed in the
-   * graph that was kept; 0 without them.
-   */
+  /** What approximating rules and the sums of matrix units may have changed in the graph that was kept; else 0. */
   readonly errorBound: number;
 }
 
@@ -254,7 +250,7 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const { from, ...made } = chosen.value;
   const found = {
     ...made,
-    errorBound: from.errorBound + tf32Bound(made.regions) + byteFloatBound(made.regions),
+    errorBound: from.errorBound + unitBound(made.regions),
     threads: options.threads ?? defaultThreads,
     competitors: graphs.map((graph) => competitorOf(graph, scheduled.value, from)),
     ...(improved.value && { rewritten: improved.value }),

@@ -4,13 +4,17 @@
  * then times of both, interleaved in short rounds on random data. The peer sums in f32 as well
  * (`use_fast_accum=False`); `--fast` has it keep all of a sum in the matrix unit, in some 14 bits. `--type
  * f8e5m2` checks and times ours alone, which torch does not multiply.
+ * `--onnx` gives the compiler the product as an ONNX model says it: DequantizeLinear of both operands, MatMul, Cast.
+ * `--by mma` leaves out the instructions of warpgroups, as machines without them do.
  * `--also "by wgmma tile …; …"` times such directives beside the choice.
  * `--shapes "300x200x400;…"` takes other shapes, as for a sanitizer.
- * Usage: node fp8-suite.mjs [--shapes S] [--type f8e4m3fn|f8e5m2] [--fast] [--only TEXT] [--also HOW] [--seconds S] [--python PATH] [--json]
+ * Usage: node fp8-suite.mjs [--shapes S] [--type f8e4m3fn|f8e5m2] [--onnx] [--by mma] [--fast] [--only TEXT] [--also HOW] [--seconds S] [--python PATH] [--json]
  */
 import { type CompiledModel, compileModel } from "../../src/compile.ts";
+import { exportOnnx } from "../../src/frontend/onnx/export/export-model.ts";
+import { importOnnx } from "../../src/frontend/onnx/import/import-model.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
-import type { Graph } from "../../src/graph/graph.ts";
+import type { Graph, Model, ValueId } from "../../src/graph/graph.ts";
 import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
@@ -18,6 +22,7 @@ import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
+import type { Target } from "../../src/target/target.ts";
 import { take } from "./ptx-launch.ts";
 import {
   type InTurns,
@@ -32,7 +37,7 @@ import {
   uploadRepeated,
 } from "./torch-peer.ts";
 
-const given = readOptions(["--json", "--fast"]);
+const given = readOptions(["--json", "--fast", "--onnx"]);
 const seconds = Number(given.get("--seconds") ?? 0.2);
 const dtype = given.get("--type") === "f8e5m2" ? "f8e5m2" : "f8e4m3fn";
 
@@ -64,6 +69,31 @@ function graphOf([m, n, k]: Case): Graph {
   const scales = ["a", "b"].map((name) => g.input(name, tensorType("f32", 1, 1)));
   const sums = g.einsum("i k, j k -> i j", x, w, "f32");
   return g.finish([g.cast(g.mul(g.mul(sums, scales[0]!), scales[1]!), "bf16")]);
+}
+
+/** The same by way of an ONNX file, with operands that are dequantised. */
+function importedModel([m, n, k]: Case): Model {
+  const g = new GraphBuilder("product");
+  const [x, w] = [g.input("x", tensorType(dtype, m, k)), g.input("w", tensorType(dtype, n, k))];
+  const scales = ["a", "b"].map((name) => g.input(name, tensorType("f32")));
+  const wide = (of: ValueId, scale: ValueId) => g.node("dequantize", [of, scale], { to: "f32" });
+  const [left, right] = [wide(x, scales[0]!), wide(w, scales[1]!)];
+  const turned = g.node("transpose", [right], { permutation: [1, 0] });
+  const graph = g.finish([g.cast(g.matMul(left, turned), "bf16")]);
+  const { bytes } = take(exportOnnx({ graph, weights: noWeights }));
+  return take(importOnnx(bytes));
+}
+
+function modelOf(c: Case): Model {
+  return given.has("--onnx") ? importedModel(c) : { graph: graphOf(c), weights: noWeights };
+}
+
+/** The machine, or what it is without instructions of warpgroups. */
+function targetNamed(name: string): Target {
+  const whole = targets.get(name)!;
+  if (given.get("--by") !== "mma") return whole;
+  const capabilities = new Set([...whole.capabilities].filter((c) => c !== "wgmma"));
+  return { ...whole, capabilities };
 }
 
 /** Operands repeat so many random elements, from different places on. */
@@ -142,7 +172,7 @@ interface Row extends InTurns {
 }
 
 const features = take(probeCuda());
-const target = targets.get(features.targets[0]!)!;
+const target = targetNamed(features.targets[0]!);
 const peer = dtype === "f8e4m3fn" ? new TorchPeer(peerText, given.get("--python")) : undefined;
 const rows: Row[] = [];
 const only = given.get("--only");
@@ -157,7 +187,7 @@ async function runCase(c: Case): Promise<void> {
   const message = { m, n, k, scales: scalesOf(k), fast: given.has("--fast") };
   const ready = await peer?.prepare(message);
   if (ready?.error !== undefined) throw new Error(`peer: ${ready.error}`);
-  const model = { graph: graphOf(c), weights: noWeights };
+  const model = modelOf(c);
   const chosen = take(compileModel(model, { target }));
   await measure(c, chosen, true);
   const asked = given.get("--also") ?? "";

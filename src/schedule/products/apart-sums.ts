@@ -4,7 +4,6 @@
  * "SageAttention2", which finds 13 bits of mantissa). Of Blackwell nothing is published: it is taken to be alike.
  */
 import type { DType } from "../../semantics/dtype.ts";
-import type { Target } from "../../target/target.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
 import type { ProductForm } from "./product-form.ts";
@@ -19,11 +18,6 @@ export function isByteFloat(dtype: DType): boolean {
 /** Whether threads add up the sums of the steps. */
 export function sumsApart({ dtype }: Pick<ProductForm, "dtype">): boolean {
   return isByteFloat(dtype);
-}
-
-/** Whether a machine's matrix units multiply floats of 8 bits. */
-export function multipliesByteFloats({ blocks }: Target): boolean {
-  return blocks !== undefined && "f8e4m3fn" in blocks.warpMatrixFlopsPerNs;
 }
 
 /** Products of one instruction, instructions of a step, and what each addend loses of the largest one at most. */

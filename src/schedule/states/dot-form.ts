@@ -62,6 +62,11 @@ export function dotDataOf(target: Target): DotData | "bytes" | undefined {
 /** What a machine of blocks needs to multiply bytes as matrices. */
 const matrixBytes = ["mma", "ldmatrix", "int8"] as const;
 
+/** Whether a machine's matrix units multiply floats of 8 bits. */
+export function multipliesByteFloats({ blocks }: Target): boolean {
+  return blocks !== undefined && "f8e4m3fn" in blocks.warpMatrixFlopsPerNs;
+}
+
 function instructionOf({ capabilities, vectorBytes }: Target): DotInstruction | undefined {
   const lanes = vectorBytes / 4;
   const found = dotInstructions.find((d) => capabilities.has(dotInstruction(d.terms, lanes)!));
