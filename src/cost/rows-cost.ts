@@ -101,9 +101,11 @@ export function rowsNanoseconds(
   const latency = loadedLatency * limits.memoryLatencyNs.value;
   const meets = threads > warpThreads ? meetingNs : 0;
   const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
+  // The vectors of a thread are scanned one after another.
+  const exchanges = work.folds + work.scans * chunksOf(form, directive);
   const loads = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
   const trips = Math.max(1, loads);
-  const lifeNs = trips * latency + work.folds * exchange + together * blockIssueNs + turnNs;
+  const lifeNs = trips * latency + exchanges * exchange + together * blockIssueNs + turnNs;
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
 }
 
@@ -113,6 +115,7 @@ interface RowsWork {
   /** Registers of what a thread keeps and works on. */
   readonly registers: number;
   readonly folds: number;
+  readonly scans: number;
   /** Times that operands are read. */
   readonly passes: number;
   /** Of an element, of the operands and results. */
@@ -132,6 +135,7 @@ function workOf(
   const { lanes, threads, keep } = directive;
   const chunks = chunksOf(form, directive);
   const folds = form.statements.filter((s) => s.work === "fold");
+  const scans = form.statements.filter((s) => s.work === "scan");
   const turns = turnsOf(form, keep, (tensor) => !isLocal(tensor));
   const loaded = keep === "memory" ? [] : sharedReads(form, turns).map((a) => a.tensor);
   const slotsOf = (s: RowStatement): number => {
@@ -150,12 +154,17 @@ function workOf(
     (sum, s) => sum + slotsOf(s),
     loaded.length * chunks * accessSlots,
   );
-  const exchanges = folds.reduce((sum, { statement }) => {
+  const exchanges = [...folds, ...scans].reduce((sum, { statement, work }) => {
     const { components, combine } = statement.reduction!.monoid;
     const once = combine.reduce((n, e) => n + scalarCost(e), 0);
     const halves = Math.log2(Math.min(32, threads));
     const warps = Math.max(1, threads / 32);
-    return sum + (lanes + warps) * once + halves * (components.length * exchangeSlots + once);
+    const told = components.length * exchangeSlots + once;
+    if (work === "fold") return sum + (lanes + warps) * once + halves * told;
+    // Which threads are before is a choice in each half, and of each warp.
+    const ofWarps = threads > 32 ? warps * (2 * once + 2) : 0;
+    const ofTurn = (lanes + 3) * once + halves * (told + once + 2) + ofWarps;
+    return sum + chunks * ofTurn;
   }, 0);
   const bits = mostBits(form, { keepsMade: keep === "registers", loaded, bitsOf, turns });
   const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
@@ -164,7 +173,14 @@ function workOf(
     [...reads, ...writes].filter((a) => movesAlong(a) && !isLocal(a.tensor)),
   );
   const widestBytes = Math.max(1, ...outside.map((a) => bitsOf(a.tensor) / 8));
-  return { slots: slots + exchanges, registers, folds: folds.length, passes, widestBytes };
+  return {
+    slots: slots + exchanges,
+    registers,
+    folds: folds.length,
+    scans: scans.length,
+    passes,
+    widestBytes,
+  };
 }
 
 /** Maps whose elements later statements compute again, once for each that reads them. */
@@ -197,7 +213,7 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
   });
   if (keepsMade) {
     for (const [at, { statement, work }] of form.statements.entries()) {
-      for (const { tensor } of work === "map" ? statement.writes : []) {
+      for (const { tensor } of work === "map" || work === "scan" ? statement.writes : []) {
         const last = readers(tensor).at(-1);
         if (last !== undefined) spans.push({ from: at, to: last, bits: bitsOf(tensor) });
       }
@@ -220,12 +236,15 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
 function elementSlots({ statement }: RowStatement, lanes: number): number {
   const { body, finish = [], reduction } = statement;
   const values = reduction ? [...body, ...reduction.monoid.combine] : [...body, ...finish];
-  return values.reduce((sum, e) => sum + slotsOf(e, lanes), 0);
+  const done = new Set<ScalarExpr>();
+  return values.reduce((sum, e) => sum + slotsOf(e, lanes, done), 0);
 }
 
-/** Instructions for one element of a vector. */
-function slotsOf(e: ScalarExpr, lanes: number): number {
-  const inside = scalarOperands(e).reduce((sum, o) => sum + slotsOf(o, lanes), 0);
+/** Instructions for one element of a vector; what is `done` is not computed again. */
+function slotsOf(e: ScalarExpr, lanes: number, done: Set<ScalarExpr>): number {
+  if (done.has(e)) return 0;
+  done.add(e);
+  const inside = scalarOperands(e).reduce((sum, o) => sum + slotsOf(o, lanes, done), 0);
   if (e.kind !== "apply" && e.kind !== "cast") return inside;
   const isNarrow = dtypes[e.dtype].bits < 32;
   if (e.kind === "cast") {

@@ -1,13 +1,13 @@
 /**
- * What threads of a warp tell each other: every thread's partial result of a reduction becomes that of all,
- * exchanged in halves. Cells of registers carry what is sent and what comes.
+ * What threads of a warp tell each other: every thread's partial result of a reduction becomes that of all, or
+ * of all threads before it, exchanged in halves. Cells of registers carry what is sent and what comes.
  */
 import { issue, loadExpr, storeTo, tileAt } from "../program/expr.ts";
 import { findTileIntrinsic } from "../program/intrinsic-table.ts";
 import type { Buffer } from "../program/program.ts";
 import type { Expr } from "../program/statement.ts";
 import type { DType } from "../semantics/dtype.ts";
-import { constant } from "../semantics/index-expr.ts";
+import { constant, floorDiv, type IndexExpr, mod } from "../semantics/index-expr.ts";
 import type { Monoid } from "../semantics/monoids.ts";
 import { reject } from "../support/diagnostic.ts";
 import type { Block, Names } from "./block.ts";
@@ -27,9 +27,83 @@ export function exchangeInHalves(
   monoid: Monoid,
   components: readonly Expr[],
   threads: number,
-  { names, buffers, block, at }: ExchangeContext,
+  context: ExchangeContext,
 ): readonly Expr[] {
+  const { names, block } = context;
   const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  const exchange = exchangeOf(monoid, context);
+  let mine = components.map((c) => freeze(c, names, block));
+  for (let distance = threads / 2; distance >= 1; distance /= 2) {
+    const theirs = exchange(mine, distance);
+    const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
+    mine = next.map((v) => freeze(v, names, block));
+  }
+  return mine;
+}
+
+export interface Prefix {
+  /** What the threads before have together; the identity where there are none. */
+  readonly before: readonly Expr[];
+  /** What all have together. */
+  readonly total: readonly Expr[];
+}
+
+/**
+ * What the threads before each of `threads` neighbouring threads of a warp (a power of two) have together: of
+ * two halves that tell each other theirs, the later one has the earlier before it.
+ * @param thread number of the thread among them
+ * @param reversed threads of higher numbers come before
+ */
+export function prefixInHalves(
+  monoid: Monoid,
+  components: readonly Expr[],
+  { threads, thread, reversed }: PrefixOrder,
+  context: ExchangeContext,
+): Prefix {
+  const { names, block } = context;
+  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  const exchange = exchangeOf(monoid, context);
+  const together = (a: readonly Expr[], b: readonly Expr[]): readonly Expr[] =>
+    monoid.combine.map((e) => freeze(lowerScalar(e, [...a, ...b], scalar), names, block));
+  let total = components.map((c) => freeze(c, names, block)) as readonly Expr[];
+  let before = monoid.identity.map((e) => lowerScalar(e, [], scalar)) as readonly Expr[];
+  for (let distance = 1; distance < threads; distance *= 2) {
+    const theirs = exchange(total, distance);
+    const half = mod(floorDiv(thread, distance), 2);
+    const isLater = block.bind(isEqual(half, reversed ? 0 : 1));
+    const longer = distance === 1 ? theirs : together(before, theirs);
+    before = longer.map((v, i) => freeze(selectOf(isLater, v, before[i]!), names, block));
+    total = together(total, theirs);
+  }
+  return { before, total };
+}
+
+export interface PrefixOrder {
+  readonly threads: number;
+  readonly thread: IndexExpr;
+  readonly reversed: boolean;
+}
+
+/** Whether an index is a number, as a value. */
+function isEqual(index: IndexExpr, number: number): Expr {
+  const dtype = "i32";
+  const operands: readonly Expr[] = [
+    { kind: "index", dtype, lanes: 1, expr: index, laneStep: 0 },
+    { kind: "literal", dtype, lanes: 1, value: number },
+  ];
+  return { kind: "apply", dtype: "bool", lanes: 1, op: "equal", operands };
+}
+
+export function selectOf(condition: Expr, yes: Expr, no: Expr): Expr {
+  const operands = [condition, yes, no];
+  return { kind: "apply", dtype: yes.dtype, lanes: yes.lanes, op: "select", operands };
+}
+
+/** Gives the tuple of the thread at a distance for the own one; refuses types that are not exchanged. */
+function exchangeOf(
+  monoid: Monoid,
+  { names, buffers, block, at }: ExchangeContext,
+): (mine: readonly Expr[], distance: number) => readonly Expr[] {
   const makeCell = (dtype: DType): string => {
     const name = names.fresh("cell");
     const shape = [constant(1)];
@@ -45,9 +119,8 @@ export function exchangeInHalves(
     }
     return { own: makeCell(dtype), other: makeCell(dtype) };
   });
-  let mine = components.map((c) => freeze(c, names, block));
-  for (let distance = threads / 2; distance >= 1; distance /= 2) {
-    const theirs = cells.map(({ own, other }, i) => {
+  return (mine, distance) =>
+    cells.map(({ own, other }, i) => {
       const { dtype } = mine[i]!;
       block.push(
         storeTo(own, [0], mine[i]!),
@@ -55,10 +128,6 @@ export function exchangeInHalves(
       );
       return freeze(loadExpr(other, [0], { dtype, lanes: 1 }), names, block);
     });
-    const next = monoid.combine.map((e) => lowerScalar(e, [...mine, ...theirs], scalar));
-    mine = next.map((v) => freeze(v, names, block));
-  }
-  return mine;
 }
 
 /** Names a value here and now: what it is loaded from changes. */

@@ -458,6 +458,9 @@ function moveMatrix(
   };
 }
 
+/** What the lanes of a warp tell each other: a word, or two. */
+const exchangedTypes: readonly DType[] = ["f32", "i32", "u32", "f64", "i64", "u64"];
+
 /** Every lane of a warp gets the value of the lane whose number differs in one bit. */
 function shuffle(distance: number, dtype: DType): TileIntrinsic {
   const bit = ix.mod(ix.floorDiv(e0, distance), 2);
@@ -523,7 +526,7 @@ export function tileRows(): readonly TileIntrinsic[] {
       ...matrixMoves.map((move) => moveMatrix("load", dtype, move)),
       moveMatrix("store", dtype, { side: "left", transposed: false }),
     ]),
-    ...(["f32", "i32", "u32"] as const).flatMap((dtype) =>
+    ...exchangedTypes.flatMap((dtype) =>
       [1, 2, 4, 8, 16].map((distance) => shuffle(distance, dtype)),
     ),
     ...registerCounts.flatMap((n) => [setRegisters("dec", n), setRegisters("inc", n)]),

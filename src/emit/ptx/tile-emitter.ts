@@ -377,7 +377,19 @@ export class TileEmitter {
     const { code } = this.#context;
     const distance = /xor(\d+)/.exec(row.name)![1];
     const [to, from] = [this.#fragment(this.#tile(s, 0), 1), this.#fragment(this.#tile(s, 1), 1)];
-    code.emit(`shfl.sync.bfly.b32 ${to[0]}, ${from[0]}, ${distance}, 31, 0xffffffff`);
+    const exchange = (into: Operand, own: Operand): void => {
+      code.emit(`shfl.sync.bfly.b32 ${into}, ${own}, ${distance}, 31, 0xffffffff`);
+    };
+    const { buffer } = this.#context.place(this.#tile(s, 0).buffer);
+    if (this.#context.elementBytes(buffer) === 4) {
+      exchange(to[0]!, from[0]!);
+      return;
+    }
+    // Two words, one after the other.
+    const [own, other] = [0, 1].map(() => [code.fresh("r"), code.fresh("r")] as const);
+    code.emit(`mov.b64 {${own!.join(", ")}}, ${from[0]}`);
+    for (const word of [0, 1] as const) exchange(other![word], own![word]);
+    code.emit(`mov.b64 ${to[0]}, {${other!.join(", ")}}`);
   }
 
   #setRegisters(row: TileIntrinsic): void {

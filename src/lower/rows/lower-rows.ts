@@ -6,6 +6,7 @@
  *   load what several statements read          kept in registers (`keep registers`)
  *   for each statement in order
  *     fold   own elements · halves of the warp · [warps through shared memory · barrier] · every thread has it
+ *     scan   vector after vector: own lanes · threads before in the warp · warps before · what is carried
  *     map    own elements, kept for later statements, stored where others want them
  *     once   every thread for itself
  *
@@ -37,7 +38,7 @@ import {
   symbolRanges,
 } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
-import { type DType, zeroOf } from "../../semantics/dtype.ts";
+import { type DType, dtypes, zeroOf } from "../../semantics/dtype.ts";
 import {
   add,
   ceilDiv,
@@ -46,6 +47,7 @@ import {
   type IndexExpr,
   mod,
   mul,
+  sub,
   variable,
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, loopRange, simplify } from "../../semantics/index-range.ts";
@@ -63,6 +65,7 @@ import {
   splatOf,
   storeWrite,
 } from "../operands.ts";
+import { RowScan } from "./row-scan.ts";
 
 export interface RowsContext {
   readonly names: Names;
@@ -83,11 +86,14 @@ export function lowerRows(
 const warpThreads = 32;
 /** Partial results of warps that a thread reads at once. */
 const mostAtOnce = 4;
+const vectorBytes = 16;
 
 /** One vector of a thread: its elements, and what holds where they are in the row. */
 interface Chunk {
   /** Number among the vectors of the thread, where each has registers of its own. */
   readonly at: number;
+  /** How many vectors of the thread came before in its statement. */
+  readonly turn: IndexExpr;
   readonly block: Block;
   /** The first element. */
   readonly from: IndexExpr;
@@ -153,6 +159,7 @@ class RowsLowering {
     if (this.#directive.keep !== "memory") this.#keepOperands(block);
     for (const s of this.#form.statements) {
       if (s.work === "fold") this.#fold(s, block);
+      else if (s.work === "scan") this.#scan(s, block);
       else if (s.work === "map") this.#map(s, block);
       else this.#once(s, block);
     }
@@ -196,7 +203,7 @@ class RowsLowering {
   }
 
   /** Each vector of the thread: copied out where they have registers, else a loop. */
-  #eachChunk(block: Block, fill: (chunk: Chunk) => void): void {
+  #eachChunk(block: Block, fill: (chunk: Chunk) => void, reversed = false): void {
     const { lanes, threads, keep } = this.#directive;
     const width = lanes * threads;
     const first = mul(lanes, this.#inRow);
@@ -205,11 +212,13 @@ class RowsLowering {
       fill({ ...parts, inside: reduceConditions(ends, parts.ranges) });
     };
     if (keep !== "memory") {
-      for (let at = 0; at < chunksOf(this.#form, this.#directive); at++) {
+      const chunks = chunksOf(this.#form, this.#directive);
+      for (let turn = 0; turn < chunks; turn++) {
+        const at = reversed ? chunks - 1 - turn : turn;
         const from = simplify(add(first, width * at), this.#ranges);
         // What is computed for one statement is no other's.
         const own = block.inner();
-        chunk({ at, block: own, from, ranges: this.#ranges });
+        chunk({ at, turn: constant(turn), block: own, from, ranges: this.#ranges });
         block.push(...own.statements);
       }
       return;
@@ -218,12 +227,13 @@ class RowsLowering {
     const extent = simplify(ceilDiv(this.#form.length, width), this.#ranges);
     const ranges = new Map(this.#ranges).set(trip, loopRange(extent, this.#ranges));
     block.loop(trip, extent, { kind: "serial" }, (inside) => {
-      const from = add(first, mul(width, variable(trip)));
-      chunk({ at: 0, block: inside, from, ranges });
+      const turn = variable(trip);
+      const part = reversed ? sub(sub(extent, 1), turn) : turn;
+      chunk({ at: 0, turn, block: inside, from: add(first, mul(width, part)), ranges });
     });
   }
 
-  #site({ block, from, ranges }: Omit<Chunk, "inside" | "at">): Site {
+  #site({ block, from, ranges }: Pick<Chunk, "block" | "from" | "ranges">): Site {
     const { lanes } = this.#directive;
     const lane = lanes > 1 ? { name: "@lane", lanes } : undefined;
     const element = lane ? add(from, variable(lane.name)) : from;
@@ -296,24 +306,67 @@ class RowsLowering {
   }
 
   #map(s: RowStatement, block: Block): void {
-    const { keep } = this.#directive;
     const { writes } = s.statement;
-    const isKept = (w: Write): boolean => this.#form.made.has(w.tensor) && keep === "registers";
-    for (const { tensor } of writes.filter(isKept)) {
+    if (!writes.some((w) => this.#isKept(w) || this.#isWanted(w.tensor))) return;
+    this.#keepResults(s);
+    this.#eachChunk(block, (chunk) => {
+      this.#leave(s, this.#elements(s, chunk), chunk);
+    });
+  }
+
+  #isKept({ tensor }: Write): boolean {
+    return this.#form.made.has(tensor) && this.#directive.keep === "registers";
+  }
+
+  #keepResults({ statement }: RowStatement): void {
+    for (const { tensor } of statement.writes.filter((w) => this.#isKept(w))) {
       this.#kept.set(tensor, this.#keep(`${tensor}.row`, this.#dtypeOf(tensor)));
     }
-    if (!writes.some((w) => isKept(w) || this.#isWanted(w.tensor))) return;
-    this.#eachChunk(block, (chunk) => {
-      const values = this.#elements(s, chunk).map((v) => chunk.block.bind(v));
-      writes.forEach((write, i) => {
-        if (isKept(write)) {
-          chunk.block.push(storeTo(this.#kept.get(write.tensor)!, [chunk.at], values[i]!));
-        }
-        if (this.#isWanted(write.tensor)) {
-          storeWrite(write, values[i]!, chunk.inside, this.#site(chunk));
-        }
-      });
+  }
+
+  /** What a statement makes of a vector goes where others find it. */
+  #leave({ statement }: RowStatement, made: readonly Expr[], chunk: Chunk): void {
+    const values = made.map((v) => chunk.block.bind(v));
+    statement.writes.forEach((write, i) => {
+      if (this.#isKept(write)) {
+        chunk.block.push(storeTo(this.#kept.get(write.tensor)!, [chunk.at], values[i]!));
+      }
+      if (this.#isWanted(write.tensor)) {
+        storeWrite(write, values[i]!, chunk.inside, this.#site(chunk));
+      }
     });
+  }
+
+  #scan(s: RowStatement, block: Block): void {
+    const { statement, reversed = false } = s;
+    const { reduction, finish } = statement;
+    invariant(reduction && finish, () => `${statement.name} scans nothing`);
+    const { names } = this.#context;
+    const { threads, rows, lanes } = this.#directive;
+    const scan = new RowScan(
+      reduction.monoid,
+      reversed,
+      {
+        ...{ threads, rows, lanes, thread: variable(this.#thread), inRow: this.#inRow },
+        ...{ row: this.#row, ranges: this.#ranges, names, buffers: this.#buffers },
+        at: statement.name,
+      },
+      block,
+    );
+    this.#keepResults(s);
+    const each = (chunk: Chunk): void => {
+      const site = this.#site(chunk);
+      const args = statement.reads.map((access) => this.#read(access, chunk));
+      const elements = (inner: Block): readonly Expr[] =>
+        statement.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
+      const outside = this.#partial(chunk);
+      const vectors =
+        outside.length > 0 ? scan.inside(outside, elements, chunk.block) : elements(chunk.block);
+      const found = scan.upTo(vectors, chunk.turn, chunk.block);
+      const values = finish.map((e) => lowerScalar(e, found, site));
+      this.#leave(s, values, chunk);
+    };
+    this.#eachChunk(block, each, reversed);
   }
 
   /** Whether someone outside the region reads what is written. */
@@ -418,7 +471,8 @@ class RowsLowering {
       });
     });
     block.push({ kind: "barrier", scope: "instance" });
-    const atOnce = Math.min(mostAtOnce, warps);
+    const widest = Math.max(...own.map(({ dtype }) => dtypes[dtype].bits));
+    const atOnce = Math.min(mostAtOnce, (8 * vectorBytes) / widest, warps);
     const parts = Array.from({ length: warps / atOnce }, (_, n) => {
       const read = own.map(({ dtype }, i) => {
         const value = loadExpr(

@@ -26,6 +26,13 @@ export function accumulatorOf(dtype: DType): DType {
   return isFloatDType(dtype) && dtypes[dtype].bits < 32 ? "f32" : dtype;
 }
 
+/** The type in which elements are compared: a whole word at least, which has every value in the same order. */
+function comparedAs(dtype: DType): DType {
+  const { bits, kind } = dtypes[dtype];
+  const isShort = bits < 32 && (kind === "int" || kind === "uint" || kind === "bool");
+  return isShort ? "i32" : accumulatorOf(dtype);
+}
+
 /** A simple fold whose result is converted to `dtype`. */
 export function foldInto(kind: ReduceKind, accumulator: DType, dtype: DType): DraftReduction {
   const monoid = simpleMonoid(kind, accumulator);
@@ -69,10 +76,12 @@ export function buildArgReduce(context: NestContext, node: NodeOf<"argReduce">):
   const { dtype, shape } = context.type(x);
   const { kind, axis, keepDims, selectLast } = node.attrs;
   const indexDType = rangeOf(shape[axis]!, context.symbolRanges).max <= 2 ** 31 ? "i32" : "i64";
+  const compared = comparedAs(dtype);
   const draft = context.draft(node);
   const { at, into } = reduceLoops(draft, shape, { axes: [axis], keepDims });
-  const monoid = argMonoid({ kind, dtype, indexDType, tie: selectLast ? "last" : "first" });
-  const body = [draft.read(x, at), indexValue(at[axis]!, indexDType)];
+  const tie = selectLast ? "last" : "first";
+  const monoid = argMonoid({ kind, dtype: compared, indexDType, tie });
+  const body = [cast(draft.read(x, at), compared, false), indexValue(at[axis]!, indexDType)];
   const write = { tensor: context.name(node.outputs[0]!), index: into };
   const finish = [cast(argument(1, indexDType), "i64", false)];
   draft.finishStatement(body, [write], { monoid, finish });

@@ -1,4 +1,7 @@
-/** The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over the same rows joined, operands turned, products and folds of few results split. */
+/**
+ * The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over
+ * the same rows joined, operands turned, products and folds of few results split, scans of few lines too.
+ */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
 import { channelsLast } from "../choice/choose-layouts.ts";
@@ -7,6 +10,7 @@ import { splitsFor } from "../products/split-products.ts";
 import { tailsFor } from "../products/tail-products.ts";
 import { weightOrders } from "../products/weight-orders.ts";
 import { joinRows } from "../rows/join-rows.ts";
+import { scansFor } from "../rows/split-scans.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
 import { blockPrices } from "./cheapest.ts";
 
@@ -24,6 +28,7 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
         operandOrders(priceOf, pricing.target),
         tailsFor(priceOf, blocks),
         splitsFor(priceOf, blocks),
+        scansFor(priceOf, blocks),
       ),
     ),
   );

@@ -6,7 +6,9 @@
  */
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
+import { substituteScalar } from "../../region/statement.ts";
 import { less } from "../../semantics/condition.ts";
+import { zeroOf } from "../../semantics/dtype.ts";
 import {
   add,
   constant,
@@ -52,17 +54,24 @@ export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimi
       const least = Math.min(...prices);
       return least < priceOf(region) ? splits[prices.indexOf(least)]! : [region];
     });
-    const tensors = made.flatMap((parts) => {
-      const [product] = parts;
-      if (parts.length === 1) return [];
-      const sums = product!.tensors.get(partialSums(product!.name))!;
-      return [[sums.name, { ...sums, role: "intermediate" }] as const];
-    });
-    return { regions: made.flat(), tensors: new Map(tensors) };
+    const tensors = made.flatMap((parts, at) =>
+      parts.flatMap((r) => [...r.tensors].filter(([name]) => isBetween(r, regions[at]!, name))),
+    );
+    const between = tensors.map(
+      ([name, t]) => [name, { ...t, role: "intermediate" as const }] as const,
+    );
+    return { regions: made.flat(), tensors: new Map(between) };
   };
 }
 
-const partialSums = (region: string): string => `${region}.parts`;
+/** Whether a tensor leaves a part of a region for the next one. */
+function isBetween(part: Region, whole: Region, tensor: string): boolean {
+  return !whole.tensors.has(tensor) && part.tensors.get(tensor)!.role !== "local";
+}
+
+/** Partial results of a component of a fold. */
+const partialResults = (region: string, component: number): string =>
+  component === 0 ? `${region}.parts` : `${region}.parts${component}`;
 
 /** The region as products of parts of the depth and their sum; none where that is not worth a price. */
 export function splitProduct(
@@ -82,7 +91,7 @@ export function splitProduct(
   return deep ? [splitAt(region, statement, deep, parts)] : [];
 }
 
-/** The same of a fold of one value that is no product, or one of a single row or column, where threads would be too few. */
+/** The same of a fold that is no product, or one of a single row or column, where threads would be too few. */
 export function splitFold(
   region: Region,
   parts: number,
@@ -91,8 +100,7 @@ export function splitFold(
   const [statement, ...others] = region.statements;
   const { reduction, indirects, guard, loops = [] } = statement ?? {};
   if (!statement || !reduction || others.length > 0) return [];
-  if (reduction.numericClass === "approximates" || reduction.monoid.components.length > 1)
-    return [];
+  if (reduction.numericClass === "approximates") return [];
   if (indirects!.length > 0 || guard!.length > 0 || loops.some((l) => l.kind === "scan")) return [];
   const form = productForm(region, statement);
   if (typeof form !== "string" && form.rows.extent > 1 && form.columns.extent > 1) return [];
@@ -129,8 +137,8 @@ function splitAt(
   deep: Loop,
   parts: number,
 ): readonly [Region, Region] {
-  const name = partialSums(region.name);
-  const { dtype } = statement.reduction!.monoid.components[0]!;
+  const { components } = statement.reduction!.monoid;
+  const names = components.map((_, i) => partialResults(region.name, i));
   const space = statement.loops.filter((l) => l.kind === "space");
   const at = space.map((l) => variable(l.name));
   const part: Loop = { name: `${deep.name}_part`, extent: constant(parts), kind: "space" };
@@ -155,22 +163,28 @@ function splitAt(
     // The last parts end with the depth.
     guard: isEven ? statement.guard : [...statement.guard, less(own(variable(deep.name)), extent)],
     reads: statement.reads.map(within),
+    body: statement.body.map((e) => substituteScalar(e, whole)),
     finishReads: [],
-    writes: [{ tensor: name, index, combine: "overwrite" }],
+    writes: names.map((tensor) => ({ tensor, index, combine: "overwrite" })),
   };
   const sum: Statement = {
     ...statement,
     name: `${statement.name}.sum`,
     loops: [...space, { ...part, kind: "reduce" }],
-    reads: [{ tensor: name, index, guard: [], fill: 0 }],
-    body: [argument(0, dtype)],
+    reads: components.map(({ dtype }, i) => {
+      return { tensor: names[i]!, index, guard: [], fill: zeroOf(dtype) };
+    }),
+    body: components.map(({ dtype }, i) => argument(i, dtype)),
   };
   const shape = [part, ...space].map((l) => l.extent);
-  const sums = { name, dtype, shape, role: "intermediate" } as const;
-  const tensors = new Map([...region.tensors, [name, sums] as const]);
+  const sums = components.map(({ dtype }, i) => {
+    const name = names[i]!;
+    return [name, { name, dtype, shape, role: "intermediate" }] as const;
+  });
+  const tensors: Region["tensors"] = new Map([...region.tensors, ...sums]);
   const used = (s: Statement): Region["tensors"] => {
-    const names = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);
-    return new Map([...tensors].filter(([tensor]) => names.includes(tensor)));
+    const touched = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);
+    return new Map([...tensors].filter(([tensor]) => touched.includes(tensor)));
   };
   const lone = (s: Statement, of: string): Region => ({
     ...{ ...region, name: of, group: { ...region.group, name: of } },

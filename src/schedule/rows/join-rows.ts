@@ -6,7 +6,7 @@
  */
 import { coalesceRegion } from "../../region/coalesce.ts";
 import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
-import type { Region } from "../../region/nest.ts";
+import type { Region, Statement } from "../../region/nest.ts";
 import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
 import { rowsForm } from "./rows-form.ts";
 
@@ -60,7 +60,9 @@ function chainFrom(
   const one = regions[first]!;
   if (one.statements.length !== 1) return [];
   const made = new Set(one.statements[0]!.writes.map((w) => w.tensor));
-  let [members, folds] = [[first], one.statements[0]!.reduction ? 1 : 0];
+  const folded = ({ reduction, loops }: Statement): number =>
+    reduction || loops.some((l) => l.kind === "scan") ? 1 : 0;
+  let [members, folds] = [[first], folded(one.statements[0]!)];
   for (let at = first + 1; at < regions.length && members.length < mostStatements; at++) {
     const next = regions[at]!;
     const reads = next.statements.flatMap(tensorsRead);
@@ -75,7 +77,7 @@ function chainFrom(
       "string";
     if (!isForm || isOvertaken(longer, regions, analysed)) break;
     members = longer;
-    folds += statement.reduction ? 1 : 0;
+    folds += folded(statement);
     for (const w of statement.writes) made.add(w.tensor);
   }
   return folds > 0 ? members : [];

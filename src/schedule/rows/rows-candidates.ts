@@ -14,10 +14,8 @@ const blockThreads = [128, 256] as const;
 const vectorBytes = 16;
 
 export function enumerateRows(region: Region, limits: BlockLimits): readonly RowsDirective[] {
-  // Loops bound to threads do as well for what reads and writes a row once.
-  if (region.statements.length < 2) return [];
   const form = rowsForm(region);
-  if (typeof form === "string") return [];
+  if (typeof form === "string" || !isWorth(region, form)) return [];
   const statement = region.statements.at(-1)!.name;
   const found: RowsDirective[] = [];
   for (const lanes of laneCounts(region, form)) {
@@ -33,6 +31,17 @@ export function enumerateRows(region: Region, limits: BlockLimits): readonly Row
     }
   }
   return found.filter((d) => rowsFault(d, form) === undefined);
+}
+
+/**
+ * Loops bound to threads do as well for what reads and writes a row once, unless it is scanned, or folded to
+ * several values at once. What is scanned along another axis than the nearest has lines enough for threads.
+ */
+function isWorth({ statements }: Region, form: RowsForm): boolean {
+  const scans = form.statements.filter((s) => s.work === "scan");
+  if (scans.length > 0) return scans.every(({ statement }) => statement.writes.every(isNear));
+  const [{ reduction } = {}] = statements;
+  return statements.length > 1 || (reduction?.monoid.components.length ?? 0) > 1;
 }
 
 /** Vectors of all operands that have their elements beside each other; the widest first, as prices may tie. */

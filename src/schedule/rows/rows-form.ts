@@ -1,6 +1,6 @@
 /**
  * Regions whose statements all run over the same rows: softmax and the norms as statistics of a row (folds)
- * and passes over its elements (maps), and what is computed once a row. Such a region can be one kernel in
+ * and passes over its elements (maps), scans along it, and what is computed once a row. Such a region can be one kernel in
  * which threads keep the rows that they have read. In: a region. Out: its statements in common names, what
  * each makes for later ones, or why it has no such form.
  */
@@ -16,17 +16,24 @@ import {
 import { rangeOf } from "../../semantics/index-range.ts";
 import type { RowsDirective } from "../directive.ts";
 import { symbolRanges } from "../scheduled-region.ts";
+import { scanForm } from "./scan-form.ts";
 
 /** Loop over the elements of a row, and the n-th loop over rows, in the form's statements. */
 export const elementLoop = "@element";
 export const rowLoop = (n: number): string => `@row${n}`;
 
-/** What a statement makes of a row: one value from all elements, one for each, or one from others. */
-export type RowWork = "fold" | "map" | "once";
+/**
+ * What a statement makes of a row: one value from all elements, one for each, one for each from those up to
+ * it, or one from others.
+ */
+export type RowWork = "fold" | "map" | "scan" | "once";
 
 export interface RowStatement {
+  /** A scan as the fold of the elements up to each (scan-form.ts). */
   readonly statement: Statement;
   readonly work: RowWork;
+  /** A scan begins at the last element of the row. */
+  readonly reversed?: boolean;
   /** The loops of the region's statement: those over rows, then that over elements. */
   readonly loops: readonly string[];
 }
@@ -42,8 +49,15 @@ export interface RowsForm {
   readonly made: ReadonlyMap<string, "row" | "element">;
 }
 
-/** What the threads of a warp exchange in one instruction. */
-export const exchangedTypes: ReadonlySet<DType> = new Set<DType>(["f32", "i32", "u32"]);
+/** What the threads of a warp exchange in one instruction, or two. */
+export const exchangedTypes: ReadonlySet<DType> = new Set<DType>([
+  "f32",
+  "i32",
+  "u32",
+  "f64",
+  "i64",
+  "u64",
+] as const);
 
 /** Axes of a grid. */
 const mostRowLoops = 3;
@@ -57,10 +71,12 @@ export function rowsForm(region: Region): RowsForm | string {
 }
 
 function makeForm(region: Region): RowsForm | string {
-  const first = region.statements.find((s) => s.reduction);
-  if (!first) return "no statement folds a row";
+  const first = region.statements.find(
+    (s) => s.reduction ?? s.loops.some((l) => l.kind === "scan"),
+  );
+  if (!first) return "no statement folds or scans a row";
   const rows = first.loops.filter((l) => l.kind === "space").map((l) => l.extent);
-  const along = first.loops.find((l) => l.kind === "reduce");
+  const along = first.loops.find((l) => l.kind !== "space");
   if (!along) return `${first.name} folds over no loop`;
   if (rows.length > mostRowLoops) return `its rows are in ${rows.length} loops`;
   const statements: RowStatement[] = [];
@@ -78,19 +94,21 @@ function makeForm(region: Region): RowsForm | string {
 
 /** The statement with its loops named like everyone's. */
 function rowStatement(
-  source: Statement,
+  given: Statement,
   rows: readonly IndexExpr[],
   length: IndexExpr,
 ): RowStatement | string {
+  const scan = given.loops.some((l) => l.kind === "scan") ? scanForm(given) : undefined;
+  if (typeof scan === "string") return scan;
+  const source = scan?.fold ?? given;
   const { name, loops, guard, indirects, writes, reduction } = source;
   if (guard.length > 0 || indirects.length > 0) return `${name} covers a part, or reads indices`;
-  if (loops.some((l) => l.kind === "scan")) return `${name} is a scan`;
   if (writes.some((w) => w.combine !== "overwrite")) return `${name} updates in place`;
   if (reduction?.numericClass === "approximates") return `${name} may not be reassociated`;
   if (reduction?.monoid.components.some(({ dtype }) => !exchangedTypes.has(dtype)))
     return `${name} folds what threads do not exchange`;
   const space = loops.filter((l) => l.kind === "space");
-  const inner = loops.filter((l) => l.kind === "reduce");
+  const inner = loops.filter((l) => l.kind !== "space");
   const isOnce = !reduction && space.length === rows.length;
   const elements = reduction ? inner : isOnce ? [] : space.slice(rows.length);
   const outer = space.slice(0, rows.length);
@@ -104,8 +122,9 @@ function rowStatement(
     ordered.map((l, i) => [l.name, i < rows.length ? rowLoop(i) : elementLoop]),
   );
   const statement = renameVariables(source, (n) => names.get(n) ?? n);
-  const work = reduction ? "fold" : isOnce ? "once" : "map";
-  return { statement, work, loops: ordered.map((l) => l.name) };
+  const work = scan ? "scan" : reduction ? "fold" : isOnce ? "once" : "map";
+  const reversed = scan?.reversed ? { reversed: true } : {};
+  return { statement, work, ...reversed, loops: ordered.map((l) => l.name) };
 }
 
 function isLong(loops: readonly Loop[], length: IndexExpr): boolean {
@@ -131,7 +150,7 @@ function madeTensors(
       if (writer.at >= at) return `${statement.name} reads ${read.tensor} before it is written`;
       if (!isSamePlace(read, writer.write))
         return `${statement.name} reads ${read.tensor} at another place than it is written`;
-      const isElement = statements[writer.at]!.work === "map";
+      const isElement = ["map", "scan"].includes(statements[writer.at]!.work);
       made.set(read.tensor, isElement ? "element" : "row");
     }
   }
@@ -177,7 +196,10 @@ export function turnsOf(
   return turns;
 }
 
-/** Elements from outside the region that are read in more than one statement's turn, each once. */
+/**
+ * Elements from outside the region that are read in more than one statement's turn, or by a scan, whose turns
+ * wait for each other; each once.
+ */
 export function sharedReads(
   form: RowsForm,
   turns: readonly (readonly number[])[],
@@ -187,7 +209,8 @@ export function sharedReads(
     for (const [key, access] of new Map(statement.reads.map((a) => [accessKey(a), a]))) {
       if (form.made.has(access.tensor) || !movesAlong(access)) continue;
       const known = readers.get(key) ?? { access, count: 0 };
-      readers.set(key, { access, count: known.count + turns[at]!.length });
+      const waits = form.statements[at]!.work === "scan" ? 1 : 0;
+      readers.set(key, { access, count: known.count + turns[at]!.length + waits });
     }
   }
   return [...readers.values()].filter((r) => r.count > 1).map((r) => r.access);
@@ -218,6 +241,9 @@ export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined 
   if (d.lanes > mostLanes) return `vectors have at most ${mostLanes} lanes`;
   if (d.lanes > 1 && (length === undefined || length % d.lanes !== 0))
     return `rows of ${form.length.key} elements are not whole vectors of ${d.lanes}`;
+  const scanned = form.statements.filter((s) => s.work === "scan");
+  const isRead = scanned.some((s) => s.statement.writes.some((w) => form.made.has(w.tensor)));
+  if (isRead && d.keep !== "registers") return "what is scanned is read again, and kept nowhere";
   if (d.keep === "operands" && ![...form.made.values()].includes("element"))
     return "no statement makes elements that it could compute again";
   if (d.keep !== "memory" && length === undefined)

@@ -65,7 +65,7 @@ function treeOfRows({ form, directive }: ScheduledRows): affine.ScheduleTree {
   return tree;
 }
 
-/** Elements of a map in vectors dealt out to the threads of the row; a fold is in its own order. */
+/** Elements of a map in vectors dealt out to the threads of the row; a fold and a scan are in their own order. */
 function elements(
   { statement, work, loops }: RowStatement,
   threads: number,
@@ -76,7 +76,7 @@ function elements(
   const loop = affine.affine(loops.at(-1)!);
   const one = (value: affine.Affine) => new Map([[statement.name, value]]);
   const all = band("element", one(loop), leaf);
-  if (work === "fold") return all;
+  if (work === "fold" || work === "scan") return all;
   const vector = affine.floorDivide(loop, lanes);
   const inThread = band("vector", one(affine.floorDivide(vector, threads)), all);
   return spread("thread", one(affine.remainder(vector, threads)), "threads", inThread);

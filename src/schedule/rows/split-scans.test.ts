@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import { compileModel } from "../../compile.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import type { Graph } from "../../graph/graph.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
+import { noWeights, runGraph } from "../../interp/graph.ts";
+import { runNests } from "../../interp/nest.ts";
+import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { randomRef } from "../../semantics/tensor.ts";
+import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
+import { targets } from "../../target/index.ts";
+import { splitFold } from "../products/split-products.ts";
+import { rowsForm } from "./rows-form.ts";
+import { splitScan } from "./split-scans.ts";
+
+const target = targets.get("h200")!;
+
+function take<T>(result: Result<T>): T {
+  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
+  return result.value;
+}
+
+function compiled(graph: Graph) {
+  return take(compileModel({ graph, weights: noWeights }, { target }));
+}
+
+const valuesOf = ({ data }: ReturnType<typeof randomRef>): readonly (number | bigint)[] => [
+  ...(data as Iterable<number | bigint>),
+];
+
+interface Scan {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly exclusive: boolean;
+  readonly reverse: boolean;
+  readonly kind?: "sum" | "prod";
+}
+
+function scanGraph({ dtype, shape, exclusive, reverse, kind = "sum" }: Scan): Graph {
+  const g = new GraphBuilder("scan");
+  const x = g.input("x", tensorType(dtype, ...shape));
+  return g.finish([g.node("cumulative", [x], { kind, axis: 1, exclusive, reverse })]);
+}
+
+/** What the statements of the regions make of x, one after another. */
+function resultOf(regions: readonly Region[], output: string, x: ReturnType<typeof randomRef>) {
+  const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
+  for (const { tensors: own } of regions) {
+    for (const [name, { role, ...rest }] of own) {
+      tensors.set(name, { ...rest, role: role === "local" ? "intermediate" : role });
+    }
+  }
+  const [input] = [...tensors.values()].filter((t) => t.role === "input");
+  const program: NestProgram = {
+    ...{ name: "r", symbols: [], tensors, inputs: [input!.name], outputs: [output] },
+    items: regions.flatMap((r) => r.statements.map((s) => ({ kind: "statement", statement: s }))),
+  };
+  const given = new Map([[input!.name, x]]);
+  return valuesOf(take(runNests(program, { given, symbols: new Map() }))[0]!);
+}
+
+describe("a scan in parts", () => {
+  it.each([
+    { dtype: "i32", shape: [3, 2048], exclusive: false, reverse: false },
+    { dtype: "i32", shape: [1, 4096], exclusive: true, reverse: false },
+    { dtype: "i64", shape: [2, 2048], exclusive: false, reverse: true },
+    { dtype: "u8", shape: [2, 2048], exclusive: true, reverse: true },
+    { dtype: "i32", shape: [2, 2048], exclusive: true, reverse: true, kind: "prod" },
+  ] as const)("is the scan: %o", (scan) => {
+    const graph = scanGraph(scan);
+    const { region } = compiled(graph).regions[0]!.scheduled;
+    const output = region.statements.at(-1)!.writes[0]!.tensor;
+    const x = randomRef(scan.dtype, scan.shape, new Rng(4));
+    const want = valuesOf(take(runGraph(graph, [x]))[0]!);
+    const [cut] = splitScan(region, 8, 132);
+    expect(cut).toHaveLength(3);
+    expect(resultOf(cut!, output, x)).toEqual(want);
+    // Each is rows for blocks again.
+    for (const part of cut!.slice(1)) expect(typeof rowsForm(part)).not.toBe("string");
+    expect(splitScan(region, 7, 132)).toEqual([]);
+    expect(splitScan(region, 8, 0)).toEqual([]);
+  });
+
+  it("is taken for a few long lines, and proved; of many lines each is a block's", () => {
+    const long = { dtype: "f32", shape: [1, 2 ** 20], exclusive: false, reverse: false } as const;
+    expect(compiled(scanGraph(long)).plan.program.kernels).toHaveLength(3);
+    const many = { ...long, shape: [4096, 1024] };
+    const { regions } = compiled(scanGraph(many));
+    const kinds = regions.flatMap((r) => r.scheduled.schedule.directives.map((d) => d.kind));
+    expect(kinds).toEqual(["rows"]);
+  });
+});
+
+describe("the place of the largest", () => {
+  it.each(["f32", "bf16", "i64", "u8"] as const)("in parts, of %s", (dtype) => {
+    const g = new GraphBuilder("largest");
+    const x = g.input("x", tensorType(dtype, 3, 1024));
+    const attrs = { kind: "max", axis: 1, keepDims: false, selectLast: false } as const;
+    const graph = g.finish([g.node("argReduce", [x], attrs)]);
+    const { region } = compiled(graph).regions[0]!.scheduled;
+    const given = randomRef(dtype, [3, 1024], new Rng(6));
+    const [cut] = splitFold(region, 8, target.blocks!);
+    expect(cut).toHaveLength(2);
+    const output = cut![1].statements[0]!.writes[0]!.tensor;
+    const want = valuesOf(take(runGraph(graph, [given]))[0]!);
+    expect(resultOf(cut!, output, given)).toEqual(want);
+  });
+
+  it("of few long rows is found by the whole machine", () => {
+    const g = new GraphBuilder("largest");
+    const x = g.input("x", tensorType("bf16", 2, 131_072));
+    const attrs = { kind: "max", axis: 1, keepDims: false, selectLast: false } as const;
+    const { regions } = compiled(g.finish([g.node("argReduce", [x], attrs)]));
+    expect(regions).toHaveLength(2);
+  });
+});
