@@ -1,7 +1,7 @@
 /**
  * The graph passes of the compiler in order: batch norms into the weights before them, composites into
  * core ops (products of quantised values before that, where the machine multiplies bytes), Fourier
- * transforms into products, constants folded, bodies of control flow copied out where
+ * transforms into products, topK of long axes by groups, constants folded, bodies of control flow copied out where
  * they are decided or few, equal nodes once, dead ones gone. Constants that are too large to stand in
  * the graph join the model's weights.
  */
@@ -19,6 +19,7 @@ import { packAttention } from "./transforms/pack-attention.ts";
 import type { ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
+import { selectTop } from "./transforms/select-top.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
 const foldLimits = { elements: 2 ** 22, flops: 2 ** 27 };
@@ -73,6 +74,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const straight = withoutControlFlow(expanded, options);
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
+    (graph) => selectTop(graph),
     eliminateCommonSubexpressions,
   ]);
   return { graph: eliminateDeadCode(graph), weights };

@@ -14,9 +14,13 @@ const simple = (kind: Parameters<typeof simpleMonoid>[0]): Maker => {
   return ([dtype]) => simpleMonoid(kind, dtype!);
 };
 
-const arg = (kind: "max" | "min", tie: "first" | "last"): Maker => {
+const arg = (
+  kind: "max" | "min",
+  tie: "first" | "last",
+  nan: "extreme" | "greatest" = "extreme",
+): Maker => {
   return ([dtype, index]) =>
-    argMonoid({ kind, dtype: dtype!, indexDType: index === "i64" ? "i64" : "i32", tie });
+    argMonoid({ kind, dtype: dtype!, indexDType: index === "i64" ? "i64" : "i32", tie, nan });
 };
 
 const makers: Readonly<Record<string, Maker>> = {
@@ -30,6 +34,7 @@ const makers: Readonly<Record<string, Maker>> = {
   argMaxLast: arg("max", "last"),
   argMinFirst: arg("min", "first"),
   argMinLast: arg("min", "last"),
+  argMinFirstNanGreatest: arg("min", "first", "greatest"),
   onlineSoftmax: ([dtype]) => onlineSoftmaxMonoid(dtype!),
   welford: ([dtype]) => welfordMonoid(dtype!),
 };

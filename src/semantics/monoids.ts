@@ -116,10 +116,19 @@ export interface ArgMonoidOptions {
   readonly indexDType: "i32" | "i64";
   /** Which of equal extremes wins. */
   readonly tie: "first" | "last";
+  /** NaN is the extreme of either kind, as in numpy; or it is the greatest value, as in an order of all. */
+  readonly nan?: "extreme" | "greatest";
 }
 
-/** (value, index) of the extreme value; NaN beats everything, as in numpy. The result is the index. */
-export function argMonoid({ kind, dtype, indexDType, tie }: ArgMonoidOptions): Monoid {
+/** (value, index) of the extreme value. The result is the index. */
+export function argMonoid({
+  kind,
+  dtype,
+  indexDType,
+  tie,
+  nan = "extreme",
+}: ArgMonoidOptions): Monoid {
+  const isLast = nan === "greatest" && kind === "min" && isFloatDType(dtype);
   const [leftValue, rightValue] = [argument(0, dtype), argument(2, dtype)];
   const [leftIndex, rightIndex] = [argument(1, indexDType), argument(3, indexDType)];
   const [low, high] = kind === "max" ? [leftValue, rightValue] : [rightValue, leftValue];
@@ -127,8 +136,9 @@ export function argMonoid({ kind, dtype, indexDType, tie }: ArgMonoidOptions): M
   let tied = apply("equal", leftValue, rightValue);
   if (isFloatDType(dtype)) {
     const [leftNan, rightNan] = [apply("isNan", leftValue), apply("isNan", rightValue)];
-    rightWins = apply("or", rightWins, apply("and", rightNan, apply("not", leftNan)));
-    // A NaN on the left makes `less` false already.
+    const [winner, loser] = isLast ? [leftNan, rightNan] : [rightNan, leftNan];
+    rightWins = apply("or", rightWins, apply("and", winner, apply("not", loser)));
+    // A NaN on either side makes `less` false already.
     tied = apply("or", tied, apply("and", leftNan, rightNan));
   }
   const [earlier, later] = tie === "first" ? [rightIndex, leftIndex] : [leftIndex, rightIndex];
@@ -137,13 +147,13 @@ export function argMonoid({ kind, dtype, indexDType, tie }: ArgMonoidOptions): M
   const { max } = integerRange(indexDType);
   const losingIndex = tie === "first" ? max : -1n;
   return {
-    name: `arg${kind === "max" ? "Max" : "Min"}${tie === "first" ? "First" : "Last"}`,
+    name: `arg${kind === "max" ? "Max" : "Min"}${tie === "first" ? "First" : "Last"}${isLast ? "NanGreatest" : ""}`,
     components: [
       { name: "value", dtype },
       { name: "index", dtype: indexDType },
     ],
     identity: [
-      literal(identityElement(kind, dtype), dtype),
+      literal(isLast ? Number.NaN : identityElement(kind, dtype), dtype),
       literal(indexDType === "i64" ? losingIndex : Number(losingIndex), indexDType),
     ],
     combine: [

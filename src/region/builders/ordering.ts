@@ -1,17 +1,26 @@
 /**
- * Nests of topK by counting: the rank of an element is how many others come before it, result p takes
+ * Nests of topK. The first one alone is a fold of values with their positions. More by counting: the rank of an element is how many others come before it, result p takes
  * the element of rank p. Every rank occurs once, since equal values keep the order of their positions
  * and NaN is the greatest value. A quadratic number of comparisons along the axis, but without
- * control flow: every loop runs in lanes and on threads, and k and the extent may be symbols.
+ * control flow: every loop runs in lanes and on threads, and k and the extent may be symbols. Long axes come
+ * here in short pieces (graph/transforms/select-top.ts).
  */
 import type { NodeOf } from "../../graph/graph.ts";
 import { isFloatDType } from "../../semantics/dtype.ts";
-import type { IndexExpr } from "../../semantics/index-expr.ts";
+import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
-import { apply, cast, indexValue, literal, type ScalarExpr } from "../../semantics/scalar-expr.ts";
+import { argMonoid } from "../../semantics/monoids.ts";
+import {
+  apply,
+  argument,
+  cast,
+  indexValue,
+  literal,
+  type ScalarExpr,
+} from "../../semantics/scalar-expr.ts";
 import { numberAs } from "../statement.ts";
 import type { NestContext } from "./context.ts";
-import { foldInto } from "./reduction.ts";
+import { comparedAs, foldInto, reduceLoops } from "./reduction.ts";
 
 /** A topK with what its statements share. */
 interface Ordering {
@@ -25,10 +34,37 @@ interface Ordering {
 export function buildTopK(context: NestContext, node: NodeOf<"topK">): void {
   const { shape } = context.type(node.inputs[0]!);
   const { max } = rangeOf(shape[node.attrs.axis]!, context.symbolRanges);
+  if (constantValue(node.attrs.k) === 1) {
+    buildFirst(context, node, max < 2 ** 31 ? "i32" : "i64");
+    return;
+  }
   const ordering = { context, node, shape, indexDType: max < 2 ** 31 ? "i32" : "i64" } as const;
   const ranks = rankStatement(ordering);
   const positions = positionStatement(ordering, ranks);
   resultStatements(ordering, positions);
+}
+
+/** The first in order: one fold of values with their positions, in which NaN is the greatest value. */
+function buildFirst(
+  context: NestContext,
+  node: NodeOf<"topK">,
+  indexDType: Ordering["indexDType"],
+): void {
+  const [x] = node.inputs as [NodeOf<"topK">["inputs"][number]];
+  const { dtype, shape } = context.type(x);
+  const { axis, largest } = node.attrs;
+  const compared = comparedAs(dtype);
+  const draft = context.draft(node);
+  const { at, into } = reduceLoops(draft, shape, { axes: [axis], keepDims: true });
+  const kind = largest ? "max" : "min";
+  const monoid = argMonoid({ kind, dtype: compared, indexDType, tie: "first", nan: "greatest" });
+  const body = [cast(draft.read(x, at), compared, false), indexValue(at[axis]!, indexDType)];
+  const writes = node.outputs.map((v) => ({ tensor: context.name(v), index: into }));
+  const finish = [
+    cast(argument(0, compared), dtype, false),
+    cast(argument(1, indexDType), "i64", false),
+  ];
+  draft.finishStatement(body, writes, { monoid, finish });
 }
 
 /** How many elements of its row come before each element. */

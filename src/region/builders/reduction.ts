@@ -27,7 +27,7 @@ export function accumulatorOf(dtype: DType): DType {
 }
 
 /** The type in which elements are compared: a whole word at least, which has every value in the same order. */
-function comparedAs(dtype: DType): DType {
+export function comparedAs(dtype: DType): DType {
   const { bits, kind } = dtypes[dtype];
   const isShort = bits < 32 && (kind === "int" || kind === "uint" || kind === "bool");
   return isShort ? "i32" : accumulatorOf(dtype);
@@ -41,7 +41,7 @@ export function foldInto(kind: ReduceKind, accumulator: DType, dtype: DType): Dr
 }
 
 /** Loops over every axis of an operand and the index of the result that each iteration folds into. */
-function reduceLoops(
+export function reduceLoops(
   draft: StatementDraft,
   shape: readonly IndexExpr[],
   { axes, keepDims }: { readonly axes: readonly number[]; readonly keepDims: boolean },
