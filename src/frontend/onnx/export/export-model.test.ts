@@ -215,6 +215,14 @@ describe("single ops", () => {
   });
 });
 
+test("quantised without a zero point the type of the results is said", () => {
+  for (const to of ["f8e4m3fn", "f8e5m2", "i8"] as const) {
+    const g = new GraphBuilder("quantised");
+    const [x, step] = [g.input("x", tensorType("f32", 3, 4)), g.input("s", tensorType("f32"))];
+    checkRoundTrip(g.finish([g.node("quantize", [x, step], { to, saturate: true })]), 1, 3);
+  }
+});
+
 test("names are those asked for; composites keep their operators", () => {
   const b = new GraphBuilder("named");
   const x = b.input("x", tensorType("f32", 2, 3));

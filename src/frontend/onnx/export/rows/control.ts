@@ -14,8 +14,13 @@ function blocks({ axis, blockSize }: Pick<OpAttrs["quantize"], "axis" | "blockSi
   };
 }
 
+/** Without a zero point an attribute has the type of the results. */
 const quantize: ExportRow<"quantize"> = ({ attrs, inputs }, sink) => [
-  sink.op("QuantizeLinear", inputs, { ...blocks(attrs), saturate: flag(attrs.saturate) }),
+  sink.op("QuantizeLinear", inputs, {
+    ...blocks(attrs),
+    saturate: flag(attrs.saturate),
+    ...(inputs[2] === undefined && { output_dtype: BigInt(onnxTypeOf[attrs.to]) }),
+  }),
 ];
 
 const dequantize: ExportRow<"dequantize"> = ({ attrs, inputs, types }, sink) => {
