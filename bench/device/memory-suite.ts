@@ -1,6 +1,7 @@
 /**
  * Kernels that memory bounds, as the compiler makes them, against the copy rate of the device: elementwise
- * chains, reductions over each axis, norms and softmax, inputs of 256 MB and more. Correctness first
+ * chains, reductions over each axis, norms and softmax, scans of many and of few lines, places of the largest
+ * and the 50 largest, inputs of 256 MB and more. Correctness first
  * (outputs poisoned, float64 at sampled rows or columns), then times of ours and of a copy of as many bytes,
  * interleaved with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate
  * over the copy's.
@@ -49,6 +50,10 @@ interface MemoryCase {
   /** Results of one line in float64; lines are rows, or columns where results are one a column. */
   readonly line: (operands: readonly Float64Array[]) => ArrayLike<number>;
   readonly along: "row" | "column";
+  /** Results of a line; absent: one, or as many as it has elements. */
+  readonly perLine?: number;
+  /** Results are positions. */
+  readonly places?: boolean;
 }
 
 const sum = (x: ArrayLike<number>): number => Array.prototype.reduce.call(x, add, 0) as number;
@@ -56,6 +61,18 @@ function add(a: unknown, b: unknown): number {
   return (a as number) + (b as number);
 }
 const gelu = (x: number): number => 0.5 * x * (1 + Math.tanh(0.79788456 * (x + 0.044715 * x ** 3)));
+
+function cumulative(g: GraphBuilder, x: ValueId, reverse: boolean): ValueId {
+  return g.node("cumulative", [x], { kind: "sum", axis: 1, exclusive: false, reverse });
+}
+
+function upToEach(x: Float64Array): Float64Array {
+  let total = 0;
+  return x.map((v) => {
+    total += v;
+    return total;
+  });
+}
 
 const builders = {
   add: {
@@ -109,14 +126,44 @@ const builders = {
       return x!.map((v, i) => ((v - mean) / size) * s![i]! + b![i]!);
     },
   },
-} satisfies Readonly<Record<string, Omit<MemoryCase, "name" | "dtype" | "shape">>>;
+  "sum up to each": {
+    ...{ inputs: 1, vectors: 0, along: "row" },
+    build: (g, [x]) => cumulative(g, x!, false),
+    line: ([x]) => upToEach(x!),
+  },
+  "sum from each on": {
+    ...{ inputs: 1, vectors: 0, along: "row" },
+    build: (g, [x]) => cumulative(g, x!, true),
+    line: ([x]) => upToEach(x!.toReversed()).toReversed(),
+  },
+  "sum up to each of few": {
+    ...{ inputs: 1, vectors: 0, along: "row", lines: 4 },
+    build: (g, [x]) => cumulative(g, x!, false),
+    line: ([x]) => upToEach(x!),
+  },
+  "place of the largest": {
+    ...{ inputs: 1, vectors: 0, along: "row", places: true },
+    build: (g, [x]) =>
+      g.node("argReduce", [x!], { kind: "max", axis: 1, keepDims: false, selectLast: false }),
+    line: ([x]) => [x!.indexOf(x!.reduce((a, b) => Math.max(a, b)))],
+  },
+  "largest 50": {
+    ...{ inputs: 1, vectors: 0, along: "row", perLine: 50 },
+    build: (g, [x]) =>
+      g.nodes("topK", [x!], { axis: 1, k: constant(50), largest: true, sorted: true })[0]!,
+    line: ([x]) => x!.toSorted().toReversed().slice(0, 50),
+  },
+} satisfies Readonly<
+  Record<string, Omit<MemoryCase, "name" | "dtype" | "shape"> & { readonly lines?: number }>
+>;
 
 const columns = Number(given.get("--columns") ?? 8192);
 
 const cases: readonly MemoryCase[] = Object.entries(builders).flatMap(([name, parts]) =>
   (["f32", "bf16"] as const).map((dtype) => {
     const elements = dtype === "f32" ? 2 ** 26 : 2 ** 27;
-    const shape = [Math.ceil(elements / columns), columns] as const;
+    const length = "lines" in parts ? elements / parts.lines : columns;
+    const shape = [Math.ceil(elements / length), length] as const;
     return {
       name: `${name} ${dtype} ${shape.join("x")}`,
       dtype,
@@ -206,12 +253,13 @@ function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
     const [output] = nests.outputs;
     const y = instance.memory.addressOf(output!);
     const results = resultCount(c);
-    device.fill(y, 0xff, results * size);
+    const resultSize = c.places ? 8 : size;
+    device.fill(y, 0xff, results * resultSize);
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
-    const error = worstError(c, (at, bytes) => device.download(y + BigInt(at * size), bytes));
+    const error = worstError(c, (at, bytes) => device.download(y + BigInt(at * resultSize), bytes));
     if (!(error <= 1)) failed++;
-    const bytes = size * (c.inputs * m * n + c.vectors * n + results);
+    const bytes = size * (c.inputs * m * n + c.vectors * n) + resultSize * results;
     const half = Math.ceil(bytes / 32) * 16;
     const from = instance.memory.take(half);
     const to = instance.memory.take(half);
@@ -253,7 +301,10 @@ function input(g: GraphBuilder, name: string, dtype: Kind, shape: readonly numbe
 }
 
 /** Elements of the output: as many as a line gives, for each line. */
-function resultCount({ shape: [m, n], along, line, inputs, vectors }: MemoryCase): number {
+function resultCount(c: MemoryCase): number {
+  const { along, line, inputs, vectors, perLine } = c;
+  const [m, n] = c.shape;
+  if (perLine !== undefined) return m * perLine;
   const one = line(Array.from({ length: inputs + vectors }, () => Float64Array.of(1, 2))).length;
   return (along === "row" ? m : n) * (one === 1 ? 1 : n);
 }
@@ -274,8 +325,13 @@ function worstError(c: MemoryCase, read: (at: number, bytes: Uint8Array) => void
       return Float64Array.from({ length }, (_, i) => valueAt(c.dtype, operand, place(i)));
     });
     const want = c.line(operands);
-    const bytes = new Uint8Array(want.length * size);
+    const bytes = new Uint8Array(want.length * (c.places ? 8 : size));
     read(at * want.length, bytes);
+    if (c.places) {
+      const places = new BigInt64Array(bytes.buffer);
+      if (places.some((place, i) => place !== BigInt(want[i]!))) worst = Infinity;
+      continue;
+    }
     const raw = c.dtype === "f32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
     const unit = c.dtype === "f32" ? 2 ** -17 : c.dtype === "f16" ? 2 ** -9 : 2 ** -6;
     const roundings = c.name.startsWith("softmax") ? softmaxRoundings(operands[0]!) : undefined;

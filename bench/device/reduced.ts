@@ -194,6 +194,15 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("rmsNorm", "f16", "threads 512 lanes 1 together 1 keep memory", 1023),
     rows("softmax", "bf16", "threads 16 lanes 8 together 4 keep registers", 128),
   ],
+  scans: [
+    rows("cumulative", "f32", "threads 256 lanes 4 together 1 keep registers", 4096),
+    rows("cumulative", "bf16", "threads 128 lanes 8 together 2 keep memory", 3000),
+    rows("cumulative", "f16", "threads 16 lanes 2 together 4 keep registers", 130),
+  ],
+  "places of the largest": [
+    rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 4096),
+    rows("argReduce", "f32", "threads 32 lanes 1 together 4 keep memory", 1023),
+  ],
   attention: [
     attention("by mma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
     attention("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: false }),

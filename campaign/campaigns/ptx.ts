@@ -282,6 +282,36 @@ const rows: readonly RowsCase[] = [
     dtype: "f16",
     how: "threads 512 lanes 1 together 1 keep memory",
   },
+  {
+    op: "cumulative",
+    shape: [8192, 8192],
+    dtype: "f32",
+    how: "threads 256 lanes 4 together 1 keep registers",
+  },
+  {
+    op: "cumulative",
+    shape: [1024, 65_536],
+    dtype: "bf16",
+    how: "threads 256 lanes 8 together 1 keep memory",
+  },
+  {
+    op: "cumulative",
+    shape: [999, 1000],
+    dtype: "i64",
+    how: "threads 64 lanes 2 together 4 keep registers",
+  },
+  {
+    op: "argReduce",
+    shape: [2048, 32_000],
+    dtype: "bf16",
+    how: "threads 512 lanes 8 together 1 keep memory",
+  },
+  {
+    op: "argReduce",
+    shape: [2048, 4096],
+    dtype: "i64",
+    how: "threads 128 lanes 2 together 2 keep memory",
+  },
 ];
 
 /** Attention as the compiler lowers it. */

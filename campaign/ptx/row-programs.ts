@@ -1,5 +1,5 @@
 /**
- * Texts of norms and softmax as the compiler lowers them to one kernel over rows (lower/rows/), each from a
+ * Texts of norms, softmax, scans and places of the largest as the compiler lowers them to one kernel over rows (lower/rows/), each from a
  * graph and a `rows` schedule: what assembling, counting and planting faults work on.
  */
 import { compileModel } from "../../src/compile.ts";
@@ -12,9 +12,9 @@ import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
 
 export interface RowsCase {
-  readonly op: "softmax" | "layerNorm" | "rmsNorm";
+  readonly op: "softmax" | "layerNorm" | "rmsNorm" | "cumulative" | "argReduce";
   readonly shape: readonly [rows: number, length: number];
-  readonly dtype: "f32" | "bf16" | "f16";
+  readonly dtype: "f32" | "bf16" | "f16" | "i64";
   /** The `rows` directive without its statement. */
   readonly how: string;
 }
@@ -24,15 +24,24 @@ function take<T>(result: Result<T>): T {
   return result.value;
 }
 
+const norm = { axis: 1, epsilon: 1e-5 };
+const attrsOf = {
+  softmax: { axis: 1 },
+  layerNorm: norm,
+  rmsNorm: norm,
+  cumulative: { axis: 1, kind: "sum", exclusive: false, reverse: true },
+  argReduce: { axis: 1, kind: "max", keepDims: false, selectLast: false },
+};
+
 export function rowsText({ op, shape, dtype, how }: RowsCase): string {
   const g = new GraphBuilder("rows");
   const input = (name: string, dims: readonly number[]) =>
     g.input(name, { dtype, shape: dims.map((n) => constant(n)) });
   const x = input("x", shape);
-  const scale = op === "softmax" ? [] : [input("s", shape.slice(1))];
+  const isNorm = op === "layerNorm" || op === "rmsNorm";
+  const scale = isNorm ? [input("s", shape.slice(1))] : [];
   const bias = op === "layerNorm" ? [input("b", shape.slice(1))] : [];
-  const attrs = op === "softmax" ? { axis: 1 } : { axis: 1, epsilon: 1e-5 };
-  const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrs as never)]);
+  const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrsOf[op] as never)]);
   const target = targets.get("h200")!;
   const plain = take(compileModel({ graph, weights: noWeights }, { target }));
   const [region, ...others] = plain.regions;

@@ -1,4 +1,4 @@
-/** Programs of small norms and of softmax over rows, which `campaign -- gpu-mutants` plants faults in. */
+/** Programs of small norms, softmax and scans over rows, which `campaign -- gpu-mutants` plants faults in. */
 import { describe, it } from "vitest";
 import { type RowsCase, rowsText } from "../../campaign/ptx/row-programs.ts";
 import { checkGolden } from "./golden-file.ts";
@@ -32,11 +32,29 @@ const rows: readonly (readonly [string, RowsCase])[] = [
       how: "threads 64 lanes 2 together 1 keep memory",
     },
   ],
+  [
+    "a scan in a loop",
+    {
+      op: "cumulative",
+      shape: [2, 150],
+      dtype: "f32",
+      how: "threads 64 lanes 1 together 1 keep memory",
+    },
+  ],
+  [
+    "a scan of integers, rows of a block",
+    {
+      op: "cumulative",
+      shape: [3, 130],
+      dtype: "i64",
+      how: "threads 64 lanes 2 together 2 keep registers",
+    },
+  ],
 ];
 
 describe("rows by blocks", () => {
   it("are the programs last looked at", () => {
     const texts = new Map(rows.map(([name, given]) => [name, rowsText(given)]));
-    checkGolden("rows.txt", "norms and softmax as the compiler lowers them over rows", texts);
+    checkGolden("rows.txt", "norms, softmax and scans as the compiler lowers them over rows", texts);
   });
 });
