@@ -246,6 +246,7 @@ describe("order and reuse of memory", () => {
     "src/schedule/states/tile-space.ts": "proposes schedules, which are then decided",
     "src/schedule/products/split-products.ts":
       "makes two statements of one; what is between them is new",
+    "src/schedule/rows/split-scans.ts": "makes four statements of one; what is between them is new",
     "src/schedule/products/operand-orders.ts":
       "puts a copy of all of a tensor before its first reader; what is between them is new",
   };

@@ -55,6 +55,10 @@ const rows: readonly (readonly [string, RowsCase])[] = [
 describe("rows by blocks", () => {
   it("are the programs last looked at", () => {
     const texts = new Map(rows.map(([name, given]) => [name, rowsText(given)]));
-    checkGolden("rows.txt", "norms, softmax and scans as the compiler lowers them over rows", texts);
+    checkGolden(
+      "rows.txt",
+      "norms, softmax and scans as the compiler lowers them over rows",
+      texts,
+    );
   });
 });
