@@ -211,6 +211,11 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     attention("by mma tile (64, 64) warps 4 stages 2 parts 2", { depth: 64, causal: false }),
     attention("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),
   ],
+  "attention splits": [
+    attention("by mma tile (64, 64) warps 4 stages 2 splits 2", { depth: 64, causal: false }),
+    attention("by mma tile (16, 64) warps 1 stages 3 splits 4", { depth: 128, causal: false }),
+    lengths("by mma tile (16, 64) warps 1 stages 3 splits 3", { depth: 128, causal: false }),
+  ],
   "attention lengths": [
     lengths("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: true }),
     lengths("by mma tile (16, 64) warps 1 stages 3 parts 4", { depth: 128, causal: false }),

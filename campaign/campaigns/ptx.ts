@@ -376,6 +376,16 @@ const attentions: readonly AttentionCase[] = [
     how: "by mma tile (16, 32) warps 1 stages 3 parts 8",
   },
   {
+    ...{ ...square, heads: 32, groups: 8, rows: 1, columns: 131072 },
+    ...{ depth: 128, dtype: "bf16", causal: false, lengths: true },
+    how: "by mma tile (16, 64) warps 1 stages 2 splits 49",
+  },
+  {
+    ...{ ...square, heads: 4, groups: 1, rows: 2, columns: 1024 },
+    ...{ depth: 64, dtype: "f16", causal: false },
+    how: "by mma tile (16, 32) warps 1 stages 3 splits 16",
+  },
+  {
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by mma tile (64, 64) warps 4 stages 2",
   },

@@ -231,6 +231,27 @@ const rules: readonly Rule[] = [
     line: /^\s*for (trip|step)\d+ < .*last/,
     change: (l) => l.replace(/ \{$/, " - 1 {"),
   },
+  { what: "part of the columns not left", line: /^\s*store \S+\.(partials|sums)\[/, change: drop },
+  {
+    what: "parts of the columns in one place",
+    line: /^\s*store \S+\.(partials|sums)\[part/,
+    change: (l) => l.replace(/\[part\d+,/, "[0,"),
+  },
+  {
+    what: "part of the columns taken from the one before",
+    line: /load\.\w+ \S+\.(partials|sums)\[part/,
+    change: (l) => l.replace(/(partials|sums)\[(part\d+)/, "$1[-1 + $2"),
+  },
+  {
+    what: "parts taken before they are all there",
+    line: /^\s*launch \S+\.1 after previous/,
+    change: (l) => l.replace("after previous", "after counters"),
+  },
+  {
+    what: "parts of the columns not added",
+    line: /^\s*store (totals|results)\[0, 0\] = .*\.(partials|sums)\[/,
+    change: drop,
+  },
   {
     what: "results not scaled",
     line: /^\s*store results\[0, 0\] = mul\(load/,

@@ -15,6 +15,7 @@ import {
   attentionBytes,
   isTriangular,
   problemsOf,
+  sharesOf,
   windowSteps,
   wordsOfThread,
 } from "../schedule/attention/attention-limits.ts";
@@ -44,6 +45,8 @@ const bytesOfElement = 2;
 /** What an exchange of results within a cluster takes, its start and its end together (H200). */
 const exchangeNs = 1500;
 const registerUnit = 8;
+/** Parts whose loads a thread of the second kernel has on the way together (lower/attention/dealt.ts). */
+const partsTogether = 8;
 /**
  * A step of warpgroups (H200, within a tenth over heads of 64 to 256 and tiles of 64 to 192 columns): waits and
  * hand-overs, both products at the rate of the instruction over this part of it, and the softmax of one of
@@ -97,15 +100,16 @@ function stepsOf({ form, directive }: ScheduledAttention): number {
 
 function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
   const [rows, columns] = directive.tile;
-  const { warps, stages, parts } = directive;
+  const { warps, stages, parts, splits } = directive;
   const { depth, width } = form;
+  const shares = sharesOf(directive);
   const resident = residentBlocks({ form, directive }, limits);
   if (resident === 0) return Infinity;
   const tiles = Math.ceil(form.rows / rows);
-  const blocks = problemsOf(form) * tiles * parts;
+  const blocks = problemsOf(form) * tiles * shares;
   const perCore = Math.ceil(blocks / limits.cores);
   const together = Math.min(resident, perCore);
-  const steps = Math.ceil(stepsOf({ form, directive }) / parts);
+  const steps = Math.ceil(stepsOf({ form, directive }) / shares);
   const busy = Math.min(1, (together * warps) / busyWarps);
   const rate = (limits.warpMatrixFlopsPerNs[form.dtype]?.value ?? 0) / limits.cores;
   const multiply = (2 * rows * columns * (depth + width)) / (rate * sustained * busy);
@@ -125,7 +129,18 @@ function byWarps({ form, directive }: ScheduledAttention, limits: BlockLimits): 
   const ends = 3 * limits.memoryLatencyNs.value + results;
   // What does not find its place with the others comes behind them.
   const late = parts > 1 ? Math.ceil(blocks / blocksAtOnce(resident, parts, limits)) : 1;
-  return Math.max(late, perCore / together) * (steps * step + ends);
+  const merged = splits > 1 ? mergedNanoseconds({ form, directive }, limits) : 0;
+  return Math.max(late, perCore / together) * (steps * step + ends) + merged;
+}
+
+/** What a second kernel takes, with its launch, that reads what blocks left in memory: the near cache has it. */
+function mergedNanoseconds({ form, directive }: ScheduledAttention, limits: BlockLimits): number {
+  const { launchNs, memoryLatencyNs, nearBytesPerNs } = limits;
+  const bytes = 4 * problemsOf(form) * form.rows * form.width * directive.splits;
+  // Written and read; largest scores first, then sums and values, some parts at a time.
+  const trips = Math.ceil(directive.splits / partsTogether);
+  const chain = (1 + 2 * trips) * memoryLatencyNs.value;
+  return launchNs.value + chain + (2 * bytes) / nearBytesPerNs.value;
 }
 
 /** Blocks of clusters that run at once. */

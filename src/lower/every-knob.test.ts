@@ -125,6 +125,7 @@ describe("every knob of a schedule is in the text that the driver gets", () => {
       stages: [base, base.replace("stages 2", "stages 3")],
       gathered: [base, `${base} gathered`],
       parts: [whole, `${whole} parts 2`],
+      splits: [whole, `${whole} splits 2`],
     };
     const blind = Object.entries(pairs).filter(([, [a, b]]) => program(a) === program(b));
     expect(blind.map(([knob]) => knob)).toEqual([]);

@@ -14,6 +14,7 @@ import { constant, constantValue, variable } from "../semantics/index-expr.ts";
 import { composeLayouts, type LayoutMap } from "../semantics/layout.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import type { Target } from "../target/target.ts";
+import { dealtBuffers } from "./attention/dealt.ts";
 import { attentionViews } from "./attention/lower-attention.ts";
 import { withDependentLaunches } from "./dependent-launches.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
@@ -205,6 +206,7 @@ function makeBuffers(
       });
     }
   }
+  for (const buffer of scheduled.flatMap(dealtBuffers)) made.set(buffer.name, buffer);
   return [...made.values()];
 }
 

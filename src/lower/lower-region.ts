@@ -84,7 +84,7 @@ function lowerAnew(scheduled: ScheduledRegion, target: Target): Result<readonly 
   return attempt(() => {
     refuseTree(scheduled, target);
     if (scheduled.attention)
-      return [new KernelLowering(scheduled, target).lowerAttention(scheduled.attention)];
+      return new KernelLowering(scheduled, target).lowerAttention(scheduled.attention);
     if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];
     const guests = new Set(scheduled.fused.map((f) => f.statement));
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
@@ -152,7 +152,7 @@ class KernelLowering {
     return lowerRows(this.#region, rows, this.#region.region.name, this.#context);
   }
 
-  lowerAttention(attention: ScheduledAttention): Kernel {
+  lowerAttention(attention: ScheduledAttention): readonly Kernel[] {
     if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(attention.directive));
     return lowerAttention(this.#region, attention, this.#region.region.name, this.#context);
   }

@@ -88,7 +88,7 @@ export function printDirective(d: Directive): string {
     case "rows":
       return `rows ${d.statement} threads ${d.threads} lanes ${d.lanes} together ${d.rows} keep ${d.keep}`;
     case "attend":
-      return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}${d.gathered ? " gathered" : ""}${d.parts === 1 ? "" : ` parts ${d.parts}`}`;
+      return `attend ${d.statement} by ${d.by} tile (${d.tile.join(", ")}) warps ${d.warps} stages ${d.stages}${d.gathered ? " gathered" : ""}${d.parts === 1 ? "" : ` parts ${d.parts}`}${d.splits === 1 ? "" : ` splits ${d.splits}`}`;
     case "layout": {
       const keys = (list: readonly IndexExpr[]): string => list.map((e) => e.key).join(", ");
       const { shape, logical, stored } = d.layout;
@@ -261,8 +261,9 @@ function readAttend(reader: TextReader): Directive {
   const stages = reader.number("a number of stages");
   const gathered = reader.accept("gathered");
   const parts = reader.accept("parts") ? reader.number() : 1;
+  const splits = reader.accept("splits") ? reader.number() : 1;
   const tile = [rows!, columns!] as const;
-  return { kind: "attend", statement, by, tile, warps, stages, gathered, parts };
+  return { kind: "attend", statement, by, tile, warps, stages, gathered, parts, splits };
 }
 
 function readNumbers(reader: TextReader, count: number): readonly number[] {

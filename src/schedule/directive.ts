@@ -190,6 +190,8 @@ export interface AttendDirective {
   readonly gathered: boolean;
   /** Parts of the columns, each a block's of a cluster, which finish a share of each result together. */
   readonly parts: number;
+  /** Parts of the columns, each any block's, which meet in memory: a second kernel finishes the results. */
+  readonly splits: number;
 }
 
 export interface Schedule {

@@ -43,6 +43,20 @@ const programs: readonly (readonly [string, AttentionCase])[] = [
     },
   ],
   [
+    "parts of the columns that meet in memory",
+    {
+      ...{ ...small, rows: 10, columns: 60, causal: false },
+      how: "by mma tile (16, 16) warps 1 stages 2 splits 2",
+    },
+  ],
+  [
+    "lengths, parts in memory",
+    {
+      ...{ ...small, heads: 2, rows: 3, columns: 72, causal: true, lengths: true },
+      how: "by mma tile (16, 16) warps 1 stages 2 splits 2",
+    },
+  ],
+  [
     "lengths that are data",
     {
       ...{ ...small, rows: 32, columns: 72, causal: true, lengths: true },

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { attentionOf, attentionProgram } from "../../../campaign/ptx/attention-programs.ts";
+import {
+  attentionOf,
+  attentionProgram,
+  attentionRegion,
+} from "../../../campaign/ptx/attention-programs.ts";
 import { compileModel } from "../../compile.ts";
+import { priceOnBlocks } from "../../cost/block-cost.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, ValueId } from "../../graph/graph.ts";
 import { prepareModel } from "../../graph/prepare.ts";
@@ -10,6 +15,7 @@ import { printProgram } from "../../program/program-text.ts";
 import { buildNests } from "../../region/builders/build-nests.ts";
 import { type LayOut, regionsOf } from "../../region/regions-of.ts";
 import { applySchedule } from "../../schedule/apply.ts";
+import { enumerateAttention } from "../../schedule/attention/attention-candidates.ts";
 import { attentionForm } from "../../schedule/attention/attention-form.ts";
 import { attendFault, windowSteps } from "../../schedule/attention/attention-limits.ts";
 import { AttentionFinder } from "../../schedule/attention/join-attention.ts";
@@ -172,7 +178,7 @@ function difference(
   const graph = make(dtype);
   const scheduled = attentionOf(graph, `by ${how}`);
   const program = attentionProgram(scheduled);
-  expect(program.kernels.length).toBe(1);
+  expect(program.kernels.length).toBe(how.includes("splits") ? 2 : 1);
   const rng = new Rng(5);
   const inputs = graph.inputs.map((id) => {
     const { name, type: of } = graph.values[id]!;
@@ -361,6 +367,51 @@ describe("attention as one kernel", () => {
     expect(attentionProgram(scheduled).kernels).toHaveLength(1);
   });
 
+  it("columns dealt out to blocks that meet in memory: ragged, grouped heads, a triangle of one tile, masks", () => {
+    const ragged = composite({ rows: 20, columns: 60, depth: 32 });
+    expect(difference(ragged, "mma tile (16, 16) warps 1 stages 2 splits 4")).toBeUndefined();
+    expect(difference(ragged, "mma tile (32, 16) warps 2 stages 3 splits 2")).toBeUndefined();
+    const one = composite({ ...small, heads: 4, groups: 2, rows: 1, causal: "end" });
+    expect(difference(one, "mma tile (16, 16) warps 1 stages 2 splits 4", "f16")).toBeUndefined();
+    const late = composite({ rows: 16, columns: 64, depth: 16, causal: "end", mask: "each" });
+    expect(difference(late, "mma tile (16, 16) warps 1 stages 2 splits 2")).toBeUndefined();
+    // Heads that fill no warp of the second kernel, and more parts than it reads at once.
+    const many = composite({ rows: 2, columns: 160, depth: 80 });
+    expect(difference(many, "mma tile (16, 16) warps 1 stages 2 splits 10")).toBeUndefined();
+  });
+
+  it("steps up to a length that is data, dealt out so: parts that meet none leave nothing", () => {
+    const how = "mma tile (16, 16) warps 1 stages 2 splits";
+    for (const [s, lengths, splits] of [
+      [{ rows: 1, columns: 36, lengths: "padded" }, [0, 1, 36], 3],
+      [{ rows: 3, columns: 40, lengths: "cached" }, [2 ** 40], 2],
+      [{ rows: 16, columns: 64, lengths: "window" }, [41], 4],
+      [{ rows: 1, columns: 120, lengths: "padded" }, [17, 120], 7],
+    ] as const) {
+      const make = composite({ ...s, batch: lengths.length, depth: 16 });
+      expect(difference(make, `${how} ${splits}`, "f16", lengths)).toBeUndefined();
+    }
+  });
+
+  it("of few problems with many columns is one strategy, with a length that is data too", () => {
+    const how = "by mma tile (16, 64) warps 1 stages 3 splits";
+    const long = { heads: 32, groups: 8, rows: 1, columns: 131072, depth: 128 };
+    for (const [lengths, splits] of [
+      [false, 32],
+      [true, 33],
+    ] as const) {
+      const given = { ...long, dtype: "bf16", causal: false, mask: false, lengths } as const;
+      const scheduled = attentionRegion({ ...given, how: `${how} ${splits}` });
+      expect(attentionProgram(scheduled).kernels).toHaveLength(2);
+      // By clusters it takes longer, and apart the products read all of the cache.
+      const cluster = attentionRegion({ ...given, how: how.replace("splits", "parts 8") });
+      const price = (s: typeof scheduled): number => priceOnBlocks(s, target.blocks!).estimateNs;
+      expect(price(scheduled)).toBeLessThan(price(cluster));
+      const tried = enumerateAttention(scheduled.region, target);
+      expect(tried.some((d) => d.splits > 8)).toBe(true);
+    }
+  });
+
   it("longer heads, in panels, and such as fill none", () => {
     for (const depth of [80, 144]) {
       const make = composite({ rows: 16, columns: 16, depth });
@@ -476,6 +527,11 @@ describe("attend", () => {
       attendFault({ ...open.attention!.directive, parts }, open.attention!.form);
     expect(partsFault(2)).toBeUndefined();
     expect(partsFault(4)).toMatch(/3 steps of columns in 4 parts/);
+    const splitsFault = (splits: number, parts = 1) =>
+      attendFault({ ...open.attention!.directive, parts, splits }, open.attention!.form);
+    expect(splitsFault(3)).toBeUndefined();
+    expect(splitsFault(4)).toMatch(/3 steps of columns in 4 parts/);
+    expect(splitsFault(2, 2)).toMatch(/not in both/);
     const first = own.statements[0]!.name;
     expect(codeOf("mma tile (32, 32) warps 2 stages 2", first)).toBe("SCH044");
   });

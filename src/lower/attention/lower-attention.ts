@@ -15,6 +15,7 @@ import type { GridAxis, Kernel } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
 import { argumentsOf } from "../../schedule/attention/attention-bounds.ts";
 import { columnName, rowName, widthName } from "../../schedule/attention/attention-form.ts";
+import { sharesOf } from "../../schedule/attention/attention-limits.ts";
 import type { ScheduledAttention, ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
@@ -35,6 +36,7 @@ import { reduceConditions } from "../conditions.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import { copyGroup } from "../tiles.ts";
 import { TileCopies } from "./copies.ts";
+import { DealtResults, type ResultPlace } from "./dealt.ts";
 import { ExchangedResults, shareName } from "./exchanged.ts";
 import { OnlineSoftmax, type PairPlace, type StepPlace } from "./online-softmax.ts";
 import {
@@ -62,8 +64,8 @@ export function lowerAttention(
   { form, directive }: ScheduledAttention,
   name: string,
   context: AttentionContext,
-): Kernel {
-  return new AttentionLowering(region, planAttention(form, directive), context).kernel(name);
+): readonly Kernel[] {
+  return new AttentionLowering(region, planAttention(form, directive), context).kernels(name);
 }
 
 /** Views through which the tensor copies of a region's attention access memory. */
@@ -90,11 +92,15 @@ class AttentionLowering {
   readonly #place: AttentionPlace;
   /** Number of the copy of the role that multiplies. */
   readonly #group: string;
+  /** Where parts of the columns meet in memory. */
+  readonly #dealt: DealtResults | undefined;
 
   constructor(region: ScheduledRegion, plan: AttentionPlan, context: AttentionContext) {
     this.#region = region;
     this.#plan = plan;
     this.#context = context;
+    const isDealt = plan.directive.splits > 1;
+    this.#dealt = isDealt ? new DealtResults(region.region.name, plan, context.names) : undefined;
     const axes: GridAxis[] = [];
     const axis = (stem: string, extent: number): IndexExpr => {
       if (extent === 1) return constant(0);
@@ -109,7 +115,7 @@ class AttentionLowering {
     // The last axis moves fastest: blocks that run at once share the keys and values of a problem.
     const below = axis("down", plan.tiles);
     // Blocks of a cluster are neighbours along the last axis.
-    const part = axis("part", plan.directive.parts);
+    const part = axis("part", sharesOf(plan.directive));
     // Those of a triangle with the most steps first: the last ones to end are short.
     const tile = plan.growsDown ? simplify(sub(plan.tiles - 1, below), this.#ranges) : below;
     const one = [{ name: context.names.fresh("block"), extent: constant(1) }];
@@ -131,7 +137,16 @@ class AttentionLowering {
     };
   }
 
-  kernel(name: string): Kernel {
+  /** The kernel that meets the columns, and where their parts meet in memory the one that finishes results. */
+  kernels(name: string): readonly Kernel[] {
+    if (!this.#dealt) return [this.#kernel(name)];
+    const merged = this.#dealt.merge(`${name}.1`, (block, at, value) =>
+      this.#finishVector(block, at, value),
+    );
+    return [this.#kernel(`${name}.0`), merged];
+  }
+
+  #kernel(name: string): Kernel {
     const plan = this.#plan;
     const group = plan.groups === 1 ? 0 : variable(this.#group);
     const parts = new ThreadParts(plan, this.#place.thread, group);
@@ -230,6 +245,7 @@ class AttentionLowering {
     const { thread: threadVariable } = this.#place;
     const { parts: count } = this.#plan.directive;
     const { names } = this.#context;
+    const dealt = this.#dealt;
     const exchanged =
       count > 1
         ? new ExchangedResults(this.#plan, parts, {
@@ -239,7 +255,8 @@ class AttentionLowering {
     const block = this.#walk(parts, products, softmax);
     if (exchanged) exchanged.combine(block, softmax);
     else softmax.sumRows(block);
-    this.#epilogue(block, parts, softmax);
+    if (dealt) dealt.store(block, parts, this.#place, (row) => this.#isRow(row));
+    else this.#epilogue(block, parts, softmax);
     const body = block.statements;
     const role = { name: "main", copies: 1, threads, threadVariable, body };
     const buffers = [...products.buffers, ...(exchanged?.buffers ?? [])];
@@ -262,7 +279,7 @@ class AttentionLowering {
       form.reach !== undefined ||
       (this.#plan.isTriangular &&
         this.#plan.windowTrips === undefined &&
-        this.#plan.directive.parts === 1);
+        sharesOf(this.#plan.directive) === 1);
     const copy = (into: Block, trip: IndexExpr, ranges: Map<string, IndexRange>): void => {
       const ends = isOpen ? [] : [less(trip, trips)];
       const isTrip = reduceConditions(ends, new Map([...this.#ranges, ...ranges]));
@@ -335,16 +352,20 @@ class AttentionLowering {
     );
   }
 
-  #site(block: Block, { row, column, ranges }: PairPlace): Site {
-    const lane = { name: laneName, lanes: 2 };
+  #site(block: Block, place: PairPlace): Site {
+    return this.#siteOf(block, { ...place, batch: this.#place.batch, lanes: 2 });
+  }
+
+  #siteOf(block: Block, { row, column, ranges, batch, lanes }: ResultPlace): Site {
+    const lane = { name: laneName, lanes };
     const bindings = new Map([
-      ...this.#place.batch,
+      ...batch,
       [rowName!, row] as const,
       [columnName!, add(column, variable(laneName))] as const,
       [widthName!, add(column, variable(laneName))] as const,
     ]);
     const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
-    const within = new Map(ranges).set(laneName, { min: 0, max: 1 });
+    const within = new Map(ranges).set(laneName, { min: 0, max: lanes - 1 });
     return {
       ...nothing,
       bindings,
@@ -405,8 +426,13 @@ class AttentionLowering {
 
   /** The statement's epilogue on two neighbouring results, and their store. */
   #finish(block: Block, place: PairPlace, value: Expr): void {
+    this.#finishVector(block, { ...place, batch: this.#place.batch, lanes: 2 }, value);
+  }
+
+  /** The same on some neighbouring results of any kernel. */
+  #finishVector(block: Block, place: ResultPlace, value: Expr): void {
     const { form } = this.#plan;
-    const site = this.#site(block, place);
+    const site = this.#siteOf(block, place);
     const result = block.bind(value);
     const operands = form.finishReads.map((access) => loadAccess(access, site));
     form.writes.forEach((write, n) => {

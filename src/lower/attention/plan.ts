@@ -19,6 +19,7 @@ import {
 import {
   isTriangular,
   panelElements,
+  sharesOf,
   stepsAhead,
   stepsOfOne,
   stepsOfTile,
@@ -179,7 +180,7 @@ type Stand = Pick<AttentionPlace, "tile" | "reach">;
  */
 export function tripsOf(plan: AttentionPlan, place: Stand & { part: IndexExpr }): IndexExpr {
   const { tile, reach, part } = place;
-  const { parts } = plan.directive;
+  const parts = sharesOf(plan.directive);
   if (reach) return floorDiv(sub(add(reach.further, parts), part), parts);
   if (parts > 1) return constant(stepsOfTile(plan.directive, plan.form) / parts);
   return plan.windowTrips === undefined ? stepsUpTo(plan, tile) : constant(plan.windowTrips);
@@ -187,7 +188,7 @@ export function tripsOf(plan: AttentionPlan, place: Stand & { part: IndexExpr })
 
 /** Trips of a block at most. */
 export function mostTrips(plan: AttentionPlan): number {
-  const { parts } = plan.directive;
+  const parts = sharesOf(plan.directive);
   if (plan.form.reach) return Math.ceil(stepsOfAll(plan) / parts);
   return tripsOf(plan, { tile: constant(plan.tiles - 1), part: constant(0) }).constant;
 }
@@ -198,7 +199,7 @@ export function tripOfAll(
   { part }: Pick<AttentionPlace, "part">,
   own: IndexExpr,
 ): IndexExpr {
-  const { parts } = directive;
+  const parts = sharesOf(directive);
   if (parts === 1) return own;
   if (form.reach) return add(mul(parts, own), part);
   return add(own, mul(stepsOfTile(directive, form) / parts, part));

@@ -6,7 +6,13 @@ import type { Region } from "../../region/nest.ts";
 import type { Target } from "../../target/target.ts";
 import type { AttendDirective } from "../directive.ts";
 import { type AttentionForm, attentionForm } from "./attention-form.ts";
-import { attendFault, attentionBytes, mayGather, problemsOf } from "./attention-limits.ts";
+import {
+  attendFault,
+  attentionBytes,
+  mayGather,
+  problemsOf,
+  stepsOfTile,
+} from "./attention-limits.ts";
 
 /** Rows of a warp, warps of a block, columns of a step. */
 const warpRows = [16, 32] as const;
@@ -22,6 +28,8 @@ const groupColumns = [32, 48, 64, 80, 96, 112, 128] as const;
 const groupStages = [2, 4] as const;
 /** Parts of the columns, and blocks of them for each multiprocessor at most. */
 const partCounts = [1, 2, 4, 8] as const;
+/** Blocks of a multiprocessor where parts of the columns meet in memory. */
+const splitBlocks = [1, 2, 3] as const;
 const mostBlocks = 2;
 const needed = ["cp.async", "mma", "ldmatrix"] as const;
 /** Warps of a warpgroup. */
@@ -49,8 +57,12 @@ export function enumerateAttention(region: Region, target: Target): readonly Att
           if (stages > 2 && columns * stages > 2 * form.columns) continue;
           const tile = [tall * warps, columns] as const;
           const d = { kind: "attend", statement, by: "mma", tile, warps, stages } as const;
+          const plain = { ...d, gathered: false, splits: 1 };
           for (const parts of has("cluster") ? partsOf(tile[0], form, limits.cores) : [1])
-            found.push({ ...d, gathered: false, parts });
+            found.push({ ...plain, parts });
+          const most = has("cluster") ? partCounts.at(-1)! : 1;
+          for (const splits of splitsOf({ ...plain, parts: 1 }, form, { ...limits, most }))
+            found.push({ ...plain, parts: 1, splits });
         }
       }
     }
@@ -70,7 +82,7 @@ function streamed(statement: string, form: AttentionForm): readonly AttendDirect
         if (stages > 2 && columns * stages > 2 * form.columns) continue;
         const tile = [16 * warps, columns] as const;
         const d = { kind: "attend", statement, by: "wgmma", tile, warps, stages } as const;
-        const plain = { ...d, gathered: false, parts: 1 };
+        const plain = { ...d, gathered: false, parts: 1, splits: 1 };
         found.push({ ...plain, gathered: mayGather(plain, form) });
       }
     }
@@ -82,6 +94,28 @@ function streamed(statement: string, form: AttentionForm): readonly AttendDirect
 function partsOf(rows: number, form: AttentionForm, cores: number): readonly number[] {
   const blocks = problemsOf(form) * Math.ceil(form.rows / rows);
   return partCounts.filter((parts) => parts === 1 || blocks * parts <= mostBlocks * cores);
+}
+
+/**
+ * Into how many parts columns are dealt out that meet in memory: as many as give each multiprocessor some blocks,
+ * where tiles are too few for clusters to do so.
+ */
+function splitsOf(
+  d: AttendDirective,
+  form: AttentionForm,
+  { cores, most }: { readonly cores: number; readonly most: number },
+): readonly number[] {
+  const blocks = problemsOf(form) * Math.ceil(form.rows / d.tile[0]);
+  if (2 * blocks > cores || blocks * most >= cores) return [];
+  const steps = stepsOfTile(d, form);
+  const counts = splitBlocks.map((each) => {
+    const wished = Math.min(steps, Math.floor((each * cores) / blocks));
+    if (form.reach) return wished;
+    let splits = wished;
+    while (steps % splits !== 0) splits--;
+    return splits;
+  });
+  return [...new Set(counts)].filter((splits) => splits > 1);
 }
 
 function isPossible(d: AttendDirective, form: AttentionForm, most: number): boolean {

@@ -11,8 +11,8 @@ export const panelElements = 64;
 const unit = 16;
 /** Columns of results of which a thread has two, and what is sent of them and their rows. */
 const [pairColumns, warpThreads, vectorBytes] = [8, 32, 16] as const;
-/** Blocks of a cluster that every device takes. */
-const mostParts = 8;
+/** Blocks of a cluster that every device takes, and parts that meet in memory. */
+const [mostParts, mostSplits] = [8, 1024] as const;
 /** Results and scores that a thread holds at most, in words. */
 const mostWords = 200;
 
@@ -26,7 +26,7 @@ const streamBytes = 1280;
 /** Why no block can be given such a tile, or undefined. */
 export function attendFault(d: AttendDirective, form: AttentionForm): string | undefined {
   const [rows, columns] = d.tile;
-  const numbers = [rows, columns, d.warps, d.stages, d.parts];
+  const numbers = [rows, columns, d.warps, d.stages, d.parts, d.splits];
   if (numbers.some((n) => !Number.isSafeInteger(n) || n < 1))
     return "not all are positive integers";
   if (columns % unit !== 0) return `${columns} columns are no multiple of ${unit}`;
@@ -39,18 +39,27 @@ export function attendFault(d: AttendDirective, form: AttentionForm): string | u
     : undefined;
 }
 
-/** Why the blocks of a cluster cannot each take a part of the columns. */
+/** Parts of the columns, whichever way blocks that have one meet. */
+export function sharesOf({ parts, splits }: AttendDirective): number {
+  return parts * splits;
+}
+
+/** Why blocks cannot each take a part of the columns. */
 function partsFault(d: AttendDirective, form: AttentionForm): string | undefined {
-  const { by, tile, parts } = d;
-  if (parts === 1) return undefined;
+  const { by, tile, parts, splits } = d;
+  const shares = sharesOf(d);
+  if (shares === 1) return undefined;
   if (by !== "mma") return "only warps share columns with other blocks";
   if (parts > mostParts) return `${parts} parts, of at most ${mostParts}`;
+  if (parts > 1 && splits > 1) return "parts meet in a cluster or in memory, not in both";
+  if (splits > mostSplits) return `${splits} splits, of at most ${mostSplits}`;
   const isWhole = isTriangular(d, form) && form.rows > tile[0];
   if (isWhole || windowSteps(d, form) !== undefined)
     return "tiles of a triangle or a band have columns of their own";
   const steps = stepsOfTile(d, form);
-  const isEven = form.reach ? steps >= parts : steps % parts === 0;
-  if (!isEven) return `${steps} steps of columns in ${parts} parts`;
+  const isEven = form.reach ? steps >= shares : steps % shares === 0;
+  if (!isEven) return `${steps} steps of columns in ${shares} parts`;
+  if (parts === 1) return undefined;
   const { width } = form;
   const unit = pairColumns * parts;
   return width % unit === 0 ? undefined : `results of ${width}, no multiple of ${unit} elements`;
