@@ -9,7 +9,7 @@ import { identity, joinClasses, type Network } from "./network.ts";
 
 export interface EliminationPlan {
   readonly order: Int32Array;
-  /** Table entries that it will touch. */
+  /** Table entries that it will touch, with what the loops around them take, counted in entries too. */
   readonly cost: number;
 }
 
