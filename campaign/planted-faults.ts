@@ -47,6 +47,7 @@ const graphs = ["src/graph", "test/differential/graph-transforms.test.ts"];
 const binding = ["src/runtime/bind-parameters.test.ts"];
 const threads = ["src/runtime/wasm"];
 const files = ["src/runtime/files"];
+const lending = ["src/runtime/native/lent-runs.test.ts"];
 const artifacts = ["src/artifact"];
 const verdicts = ["src/verdict"];
 const kept = ["src/commands/library/kept-model.test.ts"];
@@ -419,10 +420,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     ["value === 0 : value >= 0", "value === 0 : true", "requirements are not checked"],
   ]),
   ...inFile("src/runtime/model-session.ts", threads, [
-    ["if (feed) this.#instance.memory.write(b.name, tensorBytes(feed));", "", "stale inputs"],
+    ["this.#instance.memory.write(buffer.name, tensorBytes(feed))", "0", "stale inputs"],
     [
-      "memory.read(b.name, storageBytes(b.dtype, elementCount(shape)))",
-      "memory.read(b.name, 4)",
+      "memory.readInto(buffer.name, tensorBytes(outputs[source]!))",
+      "memory.readInto(buffer.name, tensorBytes(outputs[source]!).subarray(0, 4))",
       "short outputs",
     ],
     [
@@ -435,6 +436,9 @@ export const plantedFaults: readonly PlantedFault[] = [
       "else if (false)",
       "types of inputs are not compared",
     ],
+  ]),
+  ...inFile("src/runtime/lent-arrays.ts", lending, [
+    ["output.isLent = false;", "", "outputs written over inputs that are still read"],
   ]),
   ...inFile("src/runtime/files/npy.ts", files, [
     ["offset * shape[axis]! + index", "offset * shape[axis]! + 0", "columns of a Fortran array"],

@@ -200,7 +200,7 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("cumulative", "f16", "threads 16 lanes 2 together 4 keep registers", 130),
   ],
   "places of the largest": [
-    rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 4096),
+    rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 2048),
     rows("argReduce", "f32", "threads 32 lanes 1 together 4 keep memory", 1023),
   ],
   attention: [
