@@ -49,6 +49,11 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
     ...enumerateAttention(region, target),
   ];
   const alone = whole.map((d) => [d]);
+  // What one statement leaves for the next in memory of a kernel's own, kernels of their own cannot pass on.
+  const isJoined = region.statements.some((s) =>
+    s.writes.some((w) => region.tensors.get(w.tensor)!.role === "local"),
+  );
+  if (isJoined && alone.length > 0) return alone.map((directives) => ({ ...plain, directives }));
   return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
 }
 

@@ -227,6 +227,19 @@ const mostThreads = 1024;
 const mostLanes = 16;
 export const mostKept = 64;
 
+/**
+ * Whether rows lie behind each other along one axis of what they leave: with guards at the end of each it is not
+ * proved that they do not meet.
+ */
+function isCut({ statements }: RowsForm): boolean {
+  return statements.some(({ statement: { writes } }) =>
+    writes.some((w) => {
+      const near = variablesOf(w.index.at(-1)!);
+      return near.has(elementLoop) && near.size > 1;
+    }),
+  );
+}
+
 /** Why no block can work so on rows, or undefined. */
 export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined {
   const isPower = (n: number): boolean =>
@@ -243,6 +256,8 @@ export function rowsFault(d: RowsDirective, form: RowsForm): string | undefined 
     return `rows of ${form.length.key} elements are not whole vectors of ${d.lanes}`;
   const scanned = form.statements.filter((s) => s.work === "scan");
   const isRead = scanned.some((s) => s.statement.writes.some((w) => form.made.has(w.tensor)));
+  if (scanned.length > 0 && isCut(form) && (length ?? 1) % (d.threads * d.lanes) !== 0)
+    return `parts of ${form.length.key} elements are not whole turns of ${d.threads * d.lanes}`;
   if (isRead && d.keep !== "registers") return "what is scanned is read again, and kept nowhere";
   if (d.keep === "operands" && ![...form.made.values()].includes("element"))
     return "no statement makes elements that it could compute again";

@@ -21,6 +21,7 @@ import {
 import type { Monoid } from "../../semantics/monoids.ts";
 import { argument, bindArguments } from "../../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
+import { enumerateRows } from "./rows-candidates.ts";
 import { type ScanForm, scanForm } from "./scan-form.ts";
 
 /** Into how many parts a line is cut. */
@@ -32,14 +33,13 @@ const mostPart = 16_384;
 const blocksPerCore = 4;
 
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
-export function scansFor(
-  priceOf: (region: Region) => number,
-  { cores }: Pick<BlockLimits, "cores">,
-): LayOut {
+export function scansFor(priceOf: (region: Region) => number, limits: BlockLimits): LayOut {
   return (regions) => {
     const tensors = new Map<string, NonNullable<ReturnType<Region["tensors"]["get"]>>>();
     const laidOut = regions.flatMap((region) => {
-      const cuts = partCounts.flatMap((parts) => splitScan(region, parts, cores));
+      const cuts = partCounts
+        .flatMap((parts) => splitScan(region, parts, limits.cores))
+        .filter(([, , scans]) => enumerateRows(scans, limits).length > 0);
       if (cuts.length === 0) return [region];
       const prices = cuts.map((cut) => cut.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
