@@ -20,6 +20,7 @@ import type { ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
 import { selectTop } from "./transforms/select-top.ts";
+import { wideScans } from "./transforms/wide-scans.ts";
 
 /** Elements and operations up to which a constant node is computed ahead. */
 const foldLimits = { elements: 2 ** 22, flops: 2 ** 27 };
@@ -75,6 +76,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
     (graph) => selectTop(graph),
+    (graph) => wideScans(graph),
     eliminateCommonSubexpressions,
   ]);
   return { graph: eliminateDeadCode(graph), weights };

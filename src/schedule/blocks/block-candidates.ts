@@ -7,7 +7,7 @@
  * that meet) stays on one thread, in the loops' own order.
  */
 import type { Loop, Region, Statement } from "../../region/nest.ts";
-import { dtypes } from "../../semantics/dtype.ts";
+import { dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, splitLinear, variablesOf } from "../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
@@ -53,8 +53,15 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const isJoined = region.statements.some((s) =>
     s.writes.some((w) => region.tensors.get(w.tensor)!.role === "local"),
   );
-  if (isJoined && alone.length > 0) return alone.map((directives) => ({ ...plain, directives }));
+  if ((isJoined || region.statements.some((s) => roundsSteps(region, s))) && alone.length > 0)
+    return alone.map((directives) => ({ ...plain, directives }));
   return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
+}
+
+/** Whether loops would round what a scan carries at every step: rows keep it in f32. */
+function roundsSteps({ tensors }: Region, { loops, writes }: Statement): boolean {
+  const { dtype } = tensors.get(writes[0]!.tensor)!;
+  return loops.some((l) => l.kind === "scan") && isFloatDType(dtype) && dtypes[dtype].bits < 32;
 }
 
 interface Tile {

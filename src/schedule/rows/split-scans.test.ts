@@ -83,6 +83,23 @@ describe("a scan in parts", () => {
     expect(splitScan(region, 8, 0)).toEqual([]);
   });
 
+  it.each([66_000, 100_000, 1_000_000, 128_256])(
+    "of %i elements is proved, in parts or not",
+    (length) => {
+      for (const shape of [[length], [2, length]]) {
+        const g = new GraphBuilder("scan");
+        const x = g.input("x", tensorType("f32", ...shape));
+        const attrs = {
+          kind: "sum",
+          axis: shape.length - 1,
+          exclusive: true,
+          reverse: true,
+        } as const;
+        compiled(g.finish([g.node("cumulative", [x], attrs)]));
+      }
+    },
+  );
+
   it("is taken for a few long lines, and proved; of many lines each is a block's", () => {
     const long = { dtype: "f32", shape: [1, 2 ** 20], exclusive: false, reverse: false } as const;
     expect(compiled(scanGraph(long)).plan.program.kernels).toHaveLength(3);
