@@ -35,8 +35,8 @@ export function blockBound(region: Region, limits: BlockLimits): BlockBound {
 }
 
 /**
- * What kernels one behind the other take without any work: each its launch, and the latency of memory for
- * every load that waits for the one before.
+ * What kernels one behind the other take at least without any work: each its launch, and the latency of memory where
+ * it loads at all. Loads that wait for another may find what they ask for near, and so add nothing to a bound.
  *
  * @param chains of each kernel, the loads from memory that wait for each other
  */
@@ -44,7 +44,10 @@ export function latencyBound(
   chains: readonly number[],
   { launchNs, memoryLatencyNs }: Pick<BlockLimits, "launchNs" | "memoryLatencyNs">,
 ): number {
-  return chains.reduce((ns, loads) => ns + launchNs.value + loads * memoryLatencyNs.value, 0);
+  return chains.reduce(
+    (ns, loads) => ns + launchNs.value + Math.min(loads, 1) * memoryLatencyNs.value,
+    0,
+  );
 }
 
 function boundOf(region: Region, limits: BlockLimits): BlockBound {

@@ -89,7 +89,7 @@ test("a region that is shorter than its launches and loads is bound by them, and
   const limits = targets.get("h200")!.blocks!;
   const target = targets.get("h200")!;
   const [kernel] = take(blockKernels(sourceOf(take(compileModel(model, { target })), target)));
-  const alone = limits.launchNs.value + kernel!.loadsInChain * limits.memoryLatencyNs.value;
+  const alone = limits.launchNs.value + limits.memoryLatencyNs.value;
   const short = { estimateNs: 2 * alone, boundNs: alone / 10, boundBy: "memory" };
   expect(boundOf(short, [kernel!], limits)).toEqual({ by: "latency", ns: alone, share: 0.5 });
   const two = boundOf({ ...short, estimateNs: 4 * alone }, [kernel!, kernel!], limits);
