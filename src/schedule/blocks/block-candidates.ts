@@ -49,19 +49,18 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
     ...enumerateAttention(region, target),
   ];
   const alone = whole.map((d) => [d]);
-  // What one statement leaves for the next in memory of a kernel's own, kernels of their own cannot pass on.
-  const isJoined = region.statements.some((s) =>
-    s.writes.some((w) => region.tensors.get(w.tensor)!.role === "local"),
-  );
-  if ((isJoined || region.statements.some((s) => roundsSteps(region, s))) && alone.length > 0)
-    return alone.map((directives) => ({ ...plain, directives }));
+  // Loops would round what a scan of narrow floats carries at every step, and a scan that leaves it in memory of a
+  // kernel's own has its reader in the same one.
+  const isOfRows = region.statements.some((s) => scansForRows(region, s));
+  if (isOfRows && alone.length > 0) return alone.map((directives) => ({ ...plain, directives }));
   return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
 }
 
-/** Whether loops would round what a scan carries at every step: rows keep it in f32. */
-function roundsSteps({ tensors }: Region, { loops, writes }: Statement): boolean {
-  const { dtype } = tensors.get(writes[0]!.tensor)!;
-  return loops.some((l) => l.kind === "scan") && isFloatDType(dtype) && dtypes[dtype].bits < 32;
+/** A scan that only a kernel over rows computes as it is meant. */
+function scansForRows({ tensors }: Region, { loops, writes }: Statement): boolean {
+  const { dtype, role } = tensors.get(writes[0]!.tensor)!;
+  const isNarrow = isFloatDType(dtype) && dtypes[dtype].bits < 32;
+  return loops.some((l) => l.kind === "scan") && (isNarrow || role === "local");
 }
 
 interface Tile {
