@@ -11,6 +11,9 @@ import type { ModuleBuilder } from "./module-builder.ts";
 
 const nanosecondsPerMillisecond = 1_000_000n;
 
+/** Some tens of microseconds, as waking a thread takes (Karlin and others 1988, as in runtime/thread-choice.ts). */
+const leastPolls = 60_000;
+
 /**
  * Adds `barrier(threads) -> abort word` to a module with a shared memory and returns its index. All
  * `threads` threads have to call it; a result other than 0 means that the caller has to end its run.
@@ -73,10 +76,18 @@ export function awaitWord(f: FunctionBuilder, generation: Local, isOver: () => v
   });
 }
 
-/** Who polled in vain waits for a thread without a processor: the waits that follow in this run poll less. */
+/**
+ * Who polled in vain waits for a thread without a processor: the waits that follow in this run poll less, but never for
+ * less than waking takes.
+ */
 function halveSpins(f: FunctionBuilder): void {
-  f.i32Const(0).i32Const(0).memory("i32.load", controlBlock.spinLimit);
-  f.i32Const(1).op("i32.shr_u").memory("i32.store", controlBlock.spinLimit);
+  const polls = f.local("i32");
+  f.i32Const(0).memory("i32.load", controlBlock.spinLimit).tee(polls).i32Const(leastPolls);
+  f.op("i32.gt_u").if(() => {
+    f.i32Const(0).get(polls).i32Const(1).op("i32.shr_u");
+    f.memory("i32.store", controlBlock.spinLimit);
+  });
+  f.release(polls);
 }
 
 /** Sleeps until the generation changes; continues at `again` unless the time ran out. */

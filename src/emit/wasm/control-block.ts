@@ -21,7 +21,7 @@ export const controlBlock = {
   generation: 128,
   /** Threads asleep on `generation`. */
   sleeping: 192,
-  /** Polls of a wait before a thread sleeps; 0 where threads outnumber cores, half as many after each wait in vain. */
+  /** Polls of a wait before a thread sleeps; 0 where threads outnumber cores, down to a least number half as many after each wait in vain. */
   spinLimit: 256,
   /** Sleeps of sleepMilliseconds without progress before the run counts as stalled. */
   stallLimit: 260,

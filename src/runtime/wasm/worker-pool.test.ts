@@ -8,6 +8,7 @@ import type { Processors } from "../ffi/processors.ts";
 import { nodeWorkerHost } from "./node-worker-host.ts";
 import type { WorkerHandle, WorkerHost } from "./worker-host.ts";
 import { type PoolProgram, WorkerPool } from "./worker-pool.ts";
+import { runPolls } from "./worker-source.ts";
 
 /** Where test programs keep their own data. */
 const dataAddress = 4096;
@@ -132,6 +133,27 @@ describe("WorkerPool", () => {
       const [found] = words(program).subarray(controlBlock.spinLimit / 4);
       expect(2 * found!).toBeLessThanOrEqual(words(program)[limits / 4]!);
     }
+  });
+
+  it("goes on polling for as long as waking takes, however many waits were in vain", () => {
+    const pool = makePool(2);
+    const waits = 10;
+    const sleepsOfOther = (f: FunctionBuilder) =>
+      f.loop((again) => {
+        f.i32Const(0).memory("i32.atomic.load", controlBlock.sleeping).op("i32.eqz").brIf(again);
+      });
+    const program = makeProgram((f, barrier) => {
+      for (let i = 0; i < waits; i++) {
+        f.get(f.param(0)).i32Const(0).op("i32.eq");
+        f.if(() => sleepsOfOther(f));
+        meet(f, barrier);
+      }
+    });
+    expect(pool.runSync(pool.attach(program)).ok).toBe(true);
+    const [left] = words(program).subarray(controlBlock.spinLimit / 4);
+    expect(left).toBeLessThan(runPolls / 2);
+    // A wait of 20 us in the middle of a run is not slept through.
+    expect(left).toBeGreaterThan(30_000);
   });
 
   it("keeps workers off the caller's processor, also those that take the place of others", async () => {
