@@ -23,34 +23,39 @@ const trialsAt = (...starts: readonly number[]): number[] =>
 describe("ThreadChoice", () => {
   it("stays with all threads where they are faster, and compares ever more rarely", () => {
     const found = runsAlone(600, (alone) => (alone ? 1 : 0.6));
-    expect(found).toEqual(trialsAt(3, 18, 69, 264));
+    expect(found).toEqual(trialsAt(12, 63, 258));
   });
 
   it("is alone where threads are hardly faster: they cost processors", () => {
-    const found = runsAlone(12, (alone) => (alone ? 0.4 : 0.38));
-    expect(found).toEqual(trialsAt(3));
-    expect(runsAlone(24, (alone) => (alone ? 0.4 : 0.41))).toEqual([
-      ...range(3, 18),
-      ...range(21, 24),
+    const found = runsAlone(24, (alone) => (alone ? 0.4 : 0.38));
+    expect(found).toEqual(trialsAt(12));
+    expect(runsAlone(80, (alone) => (alone ? 0.4 : 0.41))).toEqual([
+      ...range(12, 63),
+      ...range(66, 80),
     ]);
   });
 
   it("takes one run of a trial, or of those before, that is slow or fast for a disturbance", () => {
     for (const [run, ms] of [
-      [4, 9],
-      [1, 9],
-      [1, 0.01],
+      [13, 9],
+      [10, 9],
+      [10, 0.01],
     ]) {
-      const found = runsAlone(24, (alone, at) => (at === run ? ms! : alone ? 0.1 : 0.5));
-      expect(found).toEqual([...range(3, 18), ...range(21, 24)]);
+      const found = runsAlone(80, (alone, at) => (at === run ? ms! : alone ? 0.1 : 0.5));
+      expect(found).toEqual([...range(12, 63), ...range(66, 80)]);
     }
-    const lucky = runsAlone(18, (alone, at) => (at === 4 ? 0.01 : alone ? 1 : 0.6));
-    expect(lucky).toEqual(trialsAt(3));
+    const lucky = runsAlone(60, (alone, at) => (at === 13 ? 0.01 : alone ? 1 : 0.6));
+    expect(lucky).toEqual(trialsAt(12));
+  });
+
+  it("is not misled by the first runs, which wait for the engine's own threads", () => {
+    const found = runsAlone(60, (alone, run) => (alone ? 1 : run < 8 ? 10 - run : 0.6));
+    expect(found).toEqual(trialsAt(12));
   });
 
   it("looks again when runs become slower than they were when they were chosen", () => {
-    const found = runsAlone(80, (alone, run) => (alone ? 1 : run < 52 ? 0.6 : 3));
-    expect(found).toEqual([...trialsAt(3, 18), ...range(55, 80)]);
+    const found = runsAlone(140, (alone, run) => (alone ? 1 : run < 90 ? 0.6 : 3));
+    expect(found).toEqual([...trialsAt(12, 63), ...range(93, 140)]);
   });
 
   it("tries long runs late, when three of them are a hundredth of the time", () => {
@@ -77,7 +82,7 @@ describe("programs on the same threads", () => {
     const parts = Array.from({ length: 8 }, () => new ThreadChoices(2, use));
     const alone: number[][] = [];
     let now = 0;
-    for (let run = 0; run < 60; run++) {
+    for (let run = 0; run < 120; run++) {
       const found: number[] = [];
       now += 50;
       const make = () => {
@@ -114,7 +119,7 @@ describe("programs on the same threads", () => {
     const [one, other] = [new ThreadChoices(2, use), new ThreadChoices(2, use)];
     const alone: number[] = [];
     let now = 0;
-    for (let run = 0; run < 60; run++) {
+    for (let run = 0; run < 120; run++) {
       now += 50;
       const make = (isFirst: boolean) => (isAlone: boolean) => {
         if (isAlone && !isFirst) alone.push(run);
@@ -125,7 +130,7 @@ describe("programs on the same threads", () => {
       one.run({}, () => now, make(true));
       other.run({}, () => now, make(false));
     }
-    expect(alone).toEqual(trialsAt(3, 18));
+    expect(alone).toEqual(trialsAt(12, 63));
   });
 
   it("are decided by themselves again when a run of all of them has failed", async () => {
@@ -164,9 +169,9 @@ describe("ThreadChoices", () => {
     const found = runs(
       (run) => (isFirst(run) ? 60 : 0.01),
       () => 1,
-      200,
+      300,
     );
-    const later = found.filter((run) => run >= 60);
+    const later = found.filter((run) => run >= 150);
     expect(later.filter(isFirst).length).toBeGreaterThanOrEqual(12);
     expect(later.filter((run) => !isFirst(run)).length).toBeLessThanOrEqual(6);
   });
@@ -196,7 +201,7 @@ describe("ThreadChoices", () => {
       await choices.runAsync({}, () => now, make);
       now += 10;
     }
-    expect(found).toEqual([...range(3, 35), ...range(38, 40)]);
+    expect(found).toEqual(range(12, 40));
     const failed = await choices.runAsync(
       {},
       () => now,

@@ -9,8 +9,12 @@ import type { ParameterValues } from "./model-session.ts";
 
 /** Runs of a trial, the median of which counts: one that is disturbed decides nothing, nor one that was lucky. */
 const trialRuns = 3;
-/** Runs of the present way before the first trial, and between two at most where the other way costs little. */
-const [firstPause, longestPause] = [3, 384];
+/**
+ * Runs of the present way before the first trial, and between two at most where the other way costs little. The first
+ * ones run while the engine still makes faster code on other threads, for which the processors of all are needed: what
+ * they take says nothing of those that follow.
+ */
+const [firstPause, longestPause] = [12, 384];
 /** What trials may cost in the long run, as a share of the time: of a way known to be slow, and of long runs. */
 const trialShare = 0.01;
 /**
