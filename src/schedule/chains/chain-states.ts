@@ -18,6 +18,7 @@ import {
   type RegionStates,
   type TilePricer,
   tileEstimateNs,
+  withoutScarce,
 } from "../states/region-states.ts";
 import type { TileChoice } from "../states/tile-choice.ts";
 import { TileSpace } from "../states/tile-space.ts";
@@ -76,21 +77,29 @@ export function chainStates(chain: ChainRegion, pricing: ChainPricing): RegionSt
   const known = memory.chainStates.get(key) ?? narrowed(space, pricing);
   memory.chainStates.set(key, known);
   const states: RegionState[] = [];
+  const scarce = new Set<RegionState>();
   const parallels = parallelLoops(space, pricing);
   for (const { cut, tiles: choices, serialNs } of known.cuts) {
     const tiles = choices.map((choice, at) => spelledTile(space, { at, cut, choice }, target));
     for (const parallel of parallels) {
       const state = { cut, tiles, ...(parallel !== undefined && { parallel }) };
-      states.push(stateOf(space, state, serialNs, pricing));
+      const made = stateOf(space, state, serialNs, pricing);
+      states.push(made);
+      if (isScarce(space, state, pricing.threads)) scarce.add(made);
     }
   }
   if (states.length === 0) return undefined;
-  states.sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
+  const left = [
+    ...withoutScarce(states, {
+      isDealt: (s) => s.parallel !== undefined,
+      isScarce: (s) => scarce.has(s),
+    }),
+  ].sort((a, b) => picoseconds(a.priceNs) - picoseconds(b.priceNs));
   const legal = known.fitting * parallels.length;
-  const kept = states.length;
+  const kept = left.length;
   return {
     figures: space.figures,
-    states,
+    states: left,
     funnel: {
       generated: legal,
       removed: [],
@@ -145,6 +154,17 @@ function stateOf(
     shares: parallel === undefined ? "" : space.figures.loops[parallel]!.name,
     ...(parallel !== undefined && { parallel }),
   };
+}
+
+/** Whether small sizes leave threads without a part: the problems of a batch of one do, its heads do not. */
+function isScarce(
+  space: ChainSpace,
+  { cut, parallel }: Pick<ChainState, "cut" | "parallel">,
+  threads: number,
+): boolean {
+  if (parallel === undefined) return false;
+  const { leastExtent } = space.figures.loops[parallel]!;
+  return Math.ceil(leastExtent / (parallel === cut.loop ? cut.rows : 1)) < threads;
 }
 
 /** Common loops that may be dealt out; none of them first. */

@@ -286,8 +286,7 @@ class Narrowing {
       for (const around of this.#space.outerChoices(tile.micro)) this.#add(tile, around);
     }
     for (const i of order.rest()) this.#roofline += this.#space.outerCount(micros[i]!);
-    const states = this.#withoutScarce([...this.#byClass.values()].flat());
-    states.sort(byPrice);
+    const states = [...this.#withoutScarce([...this.#byClass.values()].flat())].sort(byPrice);
     return {
       figures,
       states,
@@ -351,14 +350,11 @@ class Narrowing {
     return Math.ceil(leastExtent / first.unit) < this.#threads;
   }
 
-  /**
-   * Prices are those of large extents. Of two ways to deal work out that are as cheap there, the one that still
-   * feeds all threads at the small ones is left.
-   */
-  #withoutScarce(states: RegionState[]): RegionState[] {
-    const fed = states.filter((s) => s.choice?.parallel !== undefined && !this.#scarce.has(s));
-    const bestNs = Math.min(...fed.map((s) => s.priceNs));
-    const left = states.filter((s) => !this.#scarce.has(s) || s.priceNs * asCheap < bestNs);
+  #withoutScarce(states: RegionState[]): readonly RegionState[] {
+    const left = withoutScarce(states, {
+      isDealt: (s) => s.choice?.parallel !== undefined,
+      isScarce: (s) => this.#scarce.has(s),
+    });
     this.#occupancy += states.length - left.length;
     return left;
   }
@@ -367,6 +363,19 @@ class Narrowing {
     if (around.parallel === undefined || !first) return serialNs;
     return onThreads(serialNs, first.trips, { target: this.#target, threads: this.#threads });
   }
+}
+
+/**
+ * Prices are those of large extents. Of two ways to deal work out that are as cheap there, the one that still
+ * feeds all threads at the small ones is left.
+ */
+export function withoutScarce(
+  states: readonly RegionState[],
+  { isDealt, isScarce }: Readonly<Record<"isDealt" | "isScarce", (state: RegionState) => boolean>>,
+): readonly RegionState[] {
+  const fed = states.filter((s) => isDealt(s) && !isScarce(s));
+  const bestNs = Math.min(...fed.map((s) => s.priceNs));
+  return states.filter((s) => !isScarce(s) || s.priceNs * asCheap < bestNs);
 }
 
 /** The slowest thread's share of so many trips, and what meeting costs. */
