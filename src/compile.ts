@@ -60,7 +60,6 @@ import {
   rewriteModel,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
-import { mayAttend } from "./schedule/attention/attention-candidates.ts";
 import { blockRegions } from "./schedule/blocks/block-regions.ts";
 import { chainsFor } from "./schedule/chains/choose-chains.ts";
 import { layoutsFor } from "./schedule/choice/choose-layouts.ts";
@@ -72,9 +71,9 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
+import { prepareOptions, repeatsSteps } from "./schedule/prepare-options.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
-import { dotDataOf, dotTermsOf, multipliesByteFloats } from "./schedule/states/dot-form.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { RegionFunnel } from "./schedule/states/region-states.ts";
 import type { Solver } from "./search/solvers.ts";
@@ -171,18 +170,7 @@ export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filter
 
 /** The graph passes, with those that only this target gains by. */
 export function prepareFor(model: Model, target: Target): Model {
-  const data = dotDataOf(target);
-  return prepareModel(model, {
-    ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
-    byteFloatProducts: multipliesByteFloats(target),
-    packsAttention: mayAttend(target),
-    repeatsSteps: repeatsSteps(target),
-  });
-}
-
-/** Whether programs repeat the steps of scans: those of processors. */
-function repeatsSteps(target: Target): boolean {
-  return target.blocks === undefined;
+  return prepareModel(model, prepareOptions(target));
 }
 
 /** Whether a node of a prepared graph with a body is part of programs all the same. */

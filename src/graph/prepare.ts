@@ -2,7 +2,8 @@
  * The graph passes of the compiler in order: batch norms into the weights before them, composites into
  * core ops (products of quantised values before that, where the machine multiplies bytes), Fourier
  * transforms into products, topK of long axes by groups, constants folded, bodies of control flow copied out where
- * they are decided or few, equal nodes once, dead ones gone. Constants that are too large to stand in
+ * they are decided or few, transposes in front of products into their labels (where the machine takes any order),
+ * equal nodes once, dead ones gone. Constants that are too large to stand in
  * the graph join the model's weights.
  */
 import type { Tensor } from "../semantics/tensor.ts";
@@ -13,6 +14,7 @@ import { expandComposites } from "./transforms/expand-composites.ts";
 import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
 import { foldConstants } from "./transforms/fold-constants.ts";
+import { foldTransposes, type ProductOrders } from "./transforms/fold-transposes.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
 import { packAttention } from "./transforms/pack-attention.ts";
@@ -49,6 +51,11 @@ export interface PrepareOptions {
   readonly byteFloatProducts?: boolean;
   /** Attention leaves out columns that a row does not meet: sequences behind each other stay so. */
   readonly packsAttention?: boolean;
+  /**
+   * Products take operands in any order of axes: transposes in front of them are orders. Default: they stay,
+   * since processors multiply what they have packed into panels, which costs more across the depth.
+   */
+  readonly productOrders?: ProductOrders;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
@@ -57,6 +64,7 @@ export interface PrepareOptions {
 
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
   const { integerProducts: data, byteFloatProducts: takesFloats = false } = options;
+  const { productOrders } = options;
   const onBytes: readonly Pass[] = [
     ...(data || takesFloats ? [foldButDequantized] : []),
     ...(data
@@ -77,6 +85,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
     (graph) => selectTop(graph),
     (graph) => wideScans(graph),
+    ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
     eliminateCommonSubexpressions,
   ]);
   return { graph: eliminateDeadCode(graph), weights };

@@ -46,6 +46,11 @@ export interface GroupOptions {
    * products: an expert's weights for a tile of its tokens), in place of a copy of it. Default: no.
    */
   readonly picksOperands?: boolean;
+  /**
+   * Whether sums of products keep their results at one place: matrix units leave them nowhere else, so that what
+   * moves a result that others read too is computed by itself. Default: no.
+   */
+  readonly writesTogether?: boolean;
 }
 
 /** Two operations: a bias or scale with its conversion, but no division and no exponential. */
@@ -111,6 +116,14 @@ export function isContraction({ reduction, body }: Statement): boolean {
 
 function isOperand(expr: ScalarExpr): boolean {
   return expr.kind === "argument" || (expr.kind === "cast" && isOperand(expr.operand));
+}
+
+/** Whether results, as of a fused epilogue, are whole and stand at one index of their tensors, axes of one element apart. */
+export function areTogether(writes: Statement["writes"]): boolean {
+  const placeOf = ({ index }: Statement["writes"][number]): string =>
+    index.flatMap((e) => (constantValue(e) === undefined ? [e.key] : [])).join();
+  const [first] = writes;
+  return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
 }
 
 class Planner {
@@ -192,9 +205,18 @@ class Planner {
     }
     const larger = { ...group, epilogue: [...group.epilogue, name] };
     const composed = this.#compose(larger);
-    if (composed.kind === "composed") return larger;
-    this.#refuse({ statement: name, into: group.name, reason: composed.reason });
+    const reason =
+      composed.kind === "refused" ? composed.reason : this.#placeTrouble(group, composed.statement);
+    if (reason === undefined) return larger;
+    this.#refuse({ statement: name, into: group.name, reason });
     return undefined;
+  }
+
+  /** Why a product may not leave its results where the statement does. */
+  #placeTrouble(group: Group, { writes, body }: Statement): string | undefined {
+    const isSummed = body[0]!.dtype === "f32" || body[0]!.dtype === "i32";
+    const isOfUnits = this.#options.writesTogether && this.#isOfContraction(group) && isSummed;
+    return isOfUnits && !areTogether(writes) ? "results would lie at several places" : undefined;
   }
 
   /**

@@ -84,7 +84,8 @@ export interface RegionForms {
   readonly layOut?: LayOut;
   /**
    * Whether regions are for machines of blocks: folds see their tensors without axes of one element, floats of
-   * 16 bits stay so in memory, products take operands by number (`keepsHalves`, `picksOperands` of groups.ts).
+   * 16 bits stay so in memory, products take operands by number and leave their results at one place (`keepsHalves`, `picksOperands`,
+   * `writesTogether` of groups.ts).
    * Default: no.
    */
   readonly forBlocks?: boolean;
@@ -99,6 +100,7 @@ export function regionsOf(
     ...defaultGroupOptions,
     keepsHalves: forBlocks,
     picksOperands: forBlocks,
+    writesTogether: forBlocks,
   });
   const grouped = applyGroups(analysed, groups);
   const formed = groups.map((g) => formRegion(analysed, g));

@@ -5,6 +5,7 @@
  * in the results from the rest of its part), or to the depth (reduced). As a matrix product each part is one
  * index, its loops taken together row-major.
  */
+import { areTogether } from "../../region/groups.ts";
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
 import { loopsThrough, picksOfBatch } from "../../region/picks.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
@@ -491,14 +492,6 @@ function computesFunction(expr: ScalarExpr): boolean {
 
 function isNarrow(dtype: DType): boolean {
   return dtype === "bf16" || dtype === "f16";
-}
-
-/** Several results, as of a fused epilogue, stand at the same index of their tensors, axes of one element apart. */
-function areTogether(writes: Statement["writes"]): boolean {
-  const placeOf = ({ index }: Statement["writes"][number]): string =>
-    index.flatMap((e) => (constantValue(e) === undefined ? [e.key] : [])).join();
-  const [first] = writes;
-  return writes.every((w) => w.combine === "overwrite" && placeOf(w) === placeOf(first!));
 }
 
 /** Whether f32 or i32 are summed, one value at a time; undefined: something else is done. */

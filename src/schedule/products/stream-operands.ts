@@ -4,6 +4,7 @@
  * the depth, or, of 16 bits alone, the rows of the product do, neighbours in panels as wide as a swizzle spans.
  */
 
+import type { ProductOrders } from "../../graph/transforms/fold-transposes.ts";
 import type { Loop } from "../../region/nest.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
@@ -12,6 +13,8 @@ import {
   splitLinear,
   variablesOf,
 } from "../../semantics/index-expr.ts";
+import { tf32Products } from "../../target/allowing.ts";
+import type { Target } from "../../target/target.ts";
 import type { ProductForm, ProductPart, ProductSide } from "./product-form.ts";
 
 /** Axes of a tensor that copies move tiles of. */
@@ -20,6 +23,22 @@ export const mostAxes = 5;
 const streamedBytes = 128;
 /** A tensor map's strides are multiples of so many bytes. */
 const copiedBytes = 16;
+
+/**
+ * In which orders a target's products take their operands; undefined where it has no blocks. Threads multiply f32
+ * of either order, matrix units that of tf32 along the depth.
+ */
+export function productOrdersOf({ blocks, capabilities }: Target): ProductOrders | undefined {
+  if (!blocks) return undefined;
+  const has = (allowed: boolean, dtype: DType): readonly DType[] => (allowed ? [dtype] : []);
+  const isTf32 = capabilities.has(tf32Products);
+  return {
+    eitherWay: new Set<DType>(["f16", "bf16", ...has(!isTf32, "f32")]),
+    alongDepth: new Set<DType>(["u8", "i8", "f8e4m3fn", "f8e5m2", ...has(isTf32, "f32")]),
+    lineBytes: copiedBytes,
+    copiesMatrices: capabilities.has("wgmma"),
+  };
+}
 
 /** Elements of the depth in a stage of a stream. */
 export function streamedDepth(dtype: DType): number {
