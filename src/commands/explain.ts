@@ -20,6 +20,11 @@ export const explain = command({
       description:
         "which rules rewrite the graph of an ONNX model, prices before and after, runners-up",
     }),
+    rewritten: argument(z.enum(["on", "off", "approximate"]).default("off"), {
+      description: "of the schedules of the graph that --rewrite of `optimize` leads to",
+      value: "on|off|approximate",
+    }),
+    allow: shared.allow,
     rules: shared.rules,
     target: shared.target,
     shape: shared.shape,

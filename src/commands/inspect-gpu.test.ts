@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { runCaptured } from "../cli/run-captured.test-support.ts";
-import { writeModel } from "../frontend/onnx/model-writer.ts";
+import { type NodeSpec, tensorOf, writeModel } from "../frontend/onnx/model-writer.ts";
+import type { DType } from "../semantics/dtype.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "wavetile-inspect-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,6 +23,16 @@ writeFileSync(
     nodes: [{ op: "Gemm", inputs: ["x", "w"], outputs: ["y"], attributes: { transB: 1n } }],
   }),
 );
+
+/** A model of two square inputs. */
+function written(name: string, dtype: DType, nodes: readonly NodeSpec[]): string {
+  const path = join(folder, name);
+  const inputs = ["x", "w"].map((x) => ({ name: x, dtype, shape: [1024, 1024] }));
+  const numbers = (n: number) => tensorOf("i64", [1], BigInt64Array.of(BigInt(n)));
+  const weights = { starts: numbers(0), ends: numbers(64), axes: numbers(1) };
+  writeFileSync(path, writeModel({ opset: 18, inputs, outputs: ["y"], weights, nodes }));
+  return path;
+}
 
 async function used(target: string, how: string): Promise<string> {
   const shown = await runCaptured(["inspect", model, "--schedule", "--target", target]);
@@ -90,6 +101,54 @@ describe("explain for a GPU", () => {
     const one = await explained("--region", region.name);
     expect(one.out).toMatch(/bound by latency: .* the estimate is at \d+\.\d % of that/);
     expect(one.out).toContain("registers a thread (estimate; the text allows");
+  });
+
+  it("tells of f32 on matrix units where tf32 is allowed", async () => {
+    const single = written("single.onnx", "f32", [
+      { op: "Gemm", inputs: ["x", "w"], outputs: ["y"], attributes: { transB: 1n } },
+    ]);
+    const rows = async (...words: readonly string[]) =>
+      (await runCaptured(["explain", single, "--target", "h200", ...words])).out;
+    expect(await rows()).toMatch(/multiply fma/);
+    expect(await rows("--allow", "tf32")).toMatch(/multiply (mma|wgmma)/);
+    const refused = await runCaptured(["explain", single, "--target", "h200", "--allow", "f16"]);
+    expect(refused).toMatchObject({ exit: 2, err: expect.stringContaining("CLI001") });
+  });
+
+  it.each(["bf16", "f16", "f32"] as const)(
+    "has one kernel for a product of transposed %s",
+    async (dtype) => {
+      const turned = written("turned.onnx", dtype, [
+        { op: "Transpose", inputs: ["x"], outputs: ["xt"], attributes: { perm: [1n, 0n] } },
+        { op: "Transpose", inputs: ["w"], outputs: ["wt"], attributes: { perm: [1n, 0n] } },
+        { op: "MatMul", inputs: ["xt", "wt"], outputs: ["p"] },
+        { op: "Transpose", inputs: ["p"], outputs: ["y"], attributes: { perm: [1n, 0n] } },
+      ]);
+      const { out } = await runCaptured(["explain", turned, "--target", "h200", "--json"]);
+      const { regions } = JSON.parse(out).data;
+      expect(regions).toHaveLength(1);
+      expect(regions[0].kernels).toHaveLength(1);
+      const shown = await runCaptured(["explain", turned, "--target", "h200"]);
+      expect(shown.out.match(/multiply (fma|mma|wgmma)/g)).toHaveLength(1);
+    },
+  );
+
+  it("tells of the graph that rewriting leads to, as inspect does", async () => {
+    const chain = written("chain.onnx", "f32", [
+      { op: "Mul", inputs: ["x", "x"], outputs: ["a"] },
+      { op: "MatMul", inputs: ["a", "w"], outputs: ["b"] },
+      { op: "Slice", inputs: ["b", "starts", "ends", "axes"], outputs: ["y"] },
+    ]);
+    const words = [chain, "--target", "h200", "--json"];
+    const regionsOf = async (...more: readonly string[]) =>
+      JSON.parse((await runCaptured(["explain", ...words, ...more])).out).data.regions.map(
+        (r: { name: string; estimateNs: number }) => r.estimateNs,
+      );
+    const [plain, rewritten] = [await regionsOf(), await regionsOf("--rewritten", "on")];
+    const sum = (list: readonly number[]): number => list.reduce((a, b) => a + b, 0);
+    expect(sum(rewritten)).toBeLessThan(sum(plain));
+    const both = await runCaptured(["explain", ...words, "--rewrite", "--rewritten", "on"]);
+    expect(both.out).toContain("--rewritten tells of schedules");
   });
 
   it("says nothing of kernels where threads are those of a CPU", async () => {

@@ -3,6 +3,7 @@
  * took how many, what the choice is priced at, how far that is from the roofline and from the proved bound.
  */
 import type { SearchReport } from "../../artifact/artifact.ts";
+import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { writeAtomically } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
 import { printSchedule } from "../../schedule/directive-text.ts";
@@ -35,17 +36,25 @@ type KernelsOfRegion =
   | undefined;
 
 interface ExplainArgs extends Omit<OpenArgs, "rewrite"> {
+  /** Tell of rewriting. */
   readonly rewrite: boolean;
+  /** Tell of the schedules of the graph that it leads to. */
+  readonly rewritten?: RewriteMode | undefined;
   readonly region?: string | undefined;
   readonly svg?: string | undefined;
 }
 
-const explainAtSizes: Action<ExplainArgs> = async ({ rewrite, ...args }, context) => {
+const explainAtSizes: Action<ExplainArgs> = async (given, context) => {
+  const { rewrite, rewritten = "off", ...rest } = given;
   if (rewrite) {
-    const { region, svg, ...rest } = args;
-    const extra = region === undefined ? svg !== undefined && "--svg" : "--region";
-    return extra ? fail(notOfRewriting(extra)) : explainRewriting(rest, context);
+    const { region, svg, ...shared } = rest;
+    const asked = rewritten === "off" ? undefined : rewritten;
+    const extra = Object.entries({ "--region": region, "--svg": svg, "--rewritten": asked }).find(
+      ([, value]) => value !== undefined,
+    );
+    return extra ? fail(notOfRewriting(extra[0])) : explainRewriting(shared, context);
   }
+  const args = { ...rest, rewrite: rewritten };
   const opened = openPath(args, context);
   if (!opened.ok) {
     const staged = openInStages(args, context, opened.diagnostics);
@@ -61,7 +70,7 @@ export const explainModel = atSizes(explainAtSizes, { ranges: [] });
 /** Stage by stage; with a region the stages that have it. */
 function explainStages(
   staged: StagesOfModel,
-  args: Omit<ExplainArgs, "rewrite">,
+  args: Pick<ExplainArgs, "region" | "svg">,
   warnings: readonly Diagnostic[],
 ): Result<CommandResult> {
   const stages = staged.stages.stages.map((stage, i) => ({ ...stage, number: i + 1 }));

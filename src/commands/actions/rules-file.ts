@@ -37,7 +37,7 @@ export function readRules(
   if (path === undefined) return ok([]);
   if (rewrite === "off") {
     const message = "rules are used where the graph is rewritten, and it is not";
-    const help = "ask for it: --rewrite on, of explain --rewrite";
+    const help = "ask for it: --rewrite on, of explain --rewrite or --rewritten on";
     return fail(diagnostic("CLI001", message, { at: `--rules ${path}`, help }));
   }
   const bytes = readBytes(path);
