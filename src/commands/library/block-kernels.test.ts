@@ -3,6 +3,10 @@ import { expect, test } from "vitest";
 import { type CompiledModel, compileModel } from "../../compile.ts";
 import { importOnnx } from "../../frontend/onnx/import/import-model.ts";
 import { writeModel } from "../../frontend/onnx/model-writer.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import type { ValueId } from "../../graph/graph.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
+import { noWeights } from "../../interp/graph.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
@@ -105,4 +109,52 @@ test("there are none where threads are those of a CPU", () => {
   const compiled = take(compileModel(model, { target }));
   expect(take(blockKernels(sourceOf(compiled, target)))).toEqual([]);
   expect(searchReport("wasm", compiled).regions[0]!.boundBy).toBeUndefined();
+});
+
+/** Graphs whose regions are one kernel or several, short and long, by every kind of bound. */
+const bounded: Readonly<Record<string, (g: GraphBuilder) => ValueId>> = {
+  "a sum of all": (g) =>
+    g.reduce("sum", g.input("x", tensorType("f32", 2048, 4096)), [0, 1], false),
+  "a sum of few": (g) => g.reduce("sum", g.input("x", tensorType("f32", 40)), [0], false),
+  "a sum along columns": (g) =>
+    g.reduce("max", g.input("x", tensorType("bf16", 65_536, 8)), [0], false),
+  "few long rows": (g) =>
+    g.node("argReduce", [g.input("x", tensorType("f32", 4, 200_000))], {
+      ...{ kind: "max", axis: 1, keepDims: false, selectLast: false },
+    }),
+  "long scans": (g) =>
+    g.node("cumulative", [g.input("x", tensorType("f32", 8, 65_536))], {
+      ...{ kind: "sum", axis: 1, exclusive: false, reverse: false },
+    }),
+  "norms of rows": (g) =>
+    g.node("softmax", [g.input("x", tensorType("f16", 512, 4096))], { axis: 1 }),
+  "a product of few results": (g) => {
+    const [x, w] = [tensorType("bf16", 16, 16_384), tensorType("bf16", 16_384, 64)];
+    return g.matMul(g.input("x", x), g.input("w", w));
+  },
+  "a product of one row": (g) => {
+    const [x, w] = [tensorType("bf16", 1, 4096), tensorType("bf16", 4096, 4096)];
+    return g.matMul(g.input("x", x), g.input("w", w));
+  },
+  "a map of one element": (g) => g.apply("relu", g.input("x", tensorType("f32", 1))),
+};
+
+test.each(Object.keys(bounded))("no estimate is below its bound: %s", (name) => {
+  for (const machine of ["h200", "a100-40gb"]) {
+    const target = targets.get(machine)!;
+    const g = new GraphBuilder("bounded");
+    const graph = g.finish([bounded[name]!(g)]);
+    const compiled = take(compileModel({ graph, weights: noWeights }, { target }));
+    const kernels = take(blockKernels(sourceOf(compiled, target)));
+    const { regions } = searchReport(machine, compiled);
+    const own = regions.map((region) => kernels.filter((k) => k.region === region.name));
+    expect(own.flat()).toHaveLength(kernels.length);
+    for (const [i, region] of regions.entries()) {
+      if (own[i]!.length === 0) continue;
+      const bound = boundOf(region, own[i]!, target.blocks!);
+      expect(region.boundNs).toBeLessThanOrEqual(region.estimateNs);
+      expect(bound.share).toBeGreaterThan(0);
+      expect(bound.share).toBeLessThanOrEqual(1);
+    }
+  }
 });
