@@ -77,8 +77,9 @@ export const shared = {
     value: "NAME=VALUE",
   }),
   value: argument(z.array(z.string()).default([]), {
-    description: "an input whose value is fixed when the model is compiled (repeatable)",
-    value: "NAME=FILE.npy",
+    description:
+      "an input whose value is fixed when the model is compiled: a file, or numbers (repeatable)",
+    value: "NAME=FILE.npy|NUMBER,…",
   }),
   state: argument(z.array(z.string()).default([]), {
     description: "an input that takes over an output of the run before (repeatable)",

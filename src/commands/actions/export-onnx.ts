@@ -21,8 +21,9 @@ import type { Action, CommandContext } from "../command.ts";
 import { parseShapes } from "../library/load.ts";
 import { findTarget } from "../library/open-model.ts";
 import { atSizes } from "./at-sizes.ts";
-import { readAssignments, readInputs } from "./inputs.ts";
+import { readAssignments } from "./inputs.ts";
 import { readRules } from "./rules-file.ts";
+import { readValues } from "./values.ts";
 
 interface ExportArgs {
   readonly model: string;
@@ -123,7 +124,7 @@ function importGraph(
   if (!assigned.ok) return assigned;
   const shapes = parseShapes(assigned.value);
   if (!shapes.ok) return shapes;
-  const values = readInputs(args.value, "--value");
+  const values = readValues(args.value, source);
   if (!values.ok) return values;
   context.progress("import");
   const imported = importOnnx(source.bytes, {

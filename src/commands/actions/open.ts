@@ -19,8 +19,9 @@ import {
   startSession,
 } from "../library/open-model.ts";
 import { defaultLimits } from "../library/specialising-session.ts";
-import { readAssignments, readInputs } from "./inputs.ts";
+import { readAssignments } from "./inputs.ts";
 import { readRules } from "./rules-file.ts";
+import { readValues } from "./values.ts";
 
 export interface OpenArgs {
   readonly model: string;
@@ -63,7 +64,7 @@ export function readRequest(
   if (!shapes.ok) return shapes;
   const states = readAssignments("--state", args.state);
   if (!states.ok) return states;
-  const values = readInputs(args.value ?? [], "--value");
+  const values = readValues(args.value ?? [], source.value);
   if (!values.ok) return values;
   const rules = readRules(args.rules, args.rewrite);
   if (!rules.ok) return rules;
