@@ -19,7 +19,7 @@ import {
 } from "../schedule/scheduled-region.ts";
 import { constantValue, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
-import { scalarCost } from "../semantics/scalar-expr.ts";
+import { scalarCost, sharedCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
 import { type AnyAccess, BlockAccess, lineBytes, sectorBytes } from "./block-access.ts";
@@ -188,7 +188,7 @@ class BlockPrice {
     const outer = this.#count((l) => isRunning(l) && l.kind !== "reduce");
     const steps = this.#count((l) => isRunning(l) && l.kind === "reduce");
     const copies = this.#count((l) => isCopied(l) && l.kind === "reduce");
-    const combine = statement.reduction ? statement.reduction.monoid.combine.length : 0;
+    const combine = sharedCost(statement.reduction?.monoid.combine ?? []);
     const perPoint = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
     const work = this.#results * (statement.reduction ? Math.max(perPoint, combine) : perPoint);
     const read = this.#requests(statement.reads, true);

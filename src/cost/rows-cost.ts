@@ -9,6 +9,7 @@
  */
 import {
   chunksOf,
+  inOrderOf,
   movesAlong,
   type RowStatement,
   type RowsForm,
@@ -20,12 +21,14 @@ import {
   type ScheduledRows,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
-import { dtypes } from "../semantics/dtype.ts";
+import { dtypes, isFloatDType } from "../semantics/dtype.ts";
+import type { Monoid } from "../semantics/monoids.ts";
 import {
   type ScalarExpr,
   type ScalarOp,
   scalarCost,
   scalarOperands,
+  sharedCost,
 } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { compulsoryBytes, longestOf, product } from "./region-work.ts";
@@ -142,7 +145,7 @@ function workOf(
     const { reads, finishReads, writes } = s.statement;
     const accesses = [...reads, ...finishReads, ...writes].filter(movesAlong);
     const moved = accesses.filter((a) => !form.made.has(a.tensor) && !loaded.includes(a.tensor));
-    const perElement = elementSlots(s, lanes);
+    const perElement = elementSlots(s, lanes, inOrderOf(s, form, directive));
     if (s.work === "once") return perElement;
     return chunks * (lanes * perElement + moved.length * accessSlots);
   };
@@ -156,11 +159,12 @@ function workOf(
   );
   const exchanges = [...folds, ...scans].reduce((sum, { statement, work }) => {
     const { components, combine } = statement.reduction!.monoid;
-    const once = combine.reduce((n, e) => n + scalarCost(e), 0);
+    const once = sharedCost(combine);
     const halves = Math.log2(Math.min(32, threads));
     const warps = Math.max(1, threads / 32);
     const told = components.length * exchangeSlots + once;
-    if (work === "fold") return sum + (lanes + warps) * once + halves * told;
+    const ownLanes = inOrderOf({ statement }, form, directive) ? 0 : lanes;
+    if (work === "fold") return sum + (ownLanes + warps) * once + halves * told;
     // Which threads are before is a choice in each half, and of each warp.
     const ofWarps = threads > 32 ? warps * (2 * once + 2) : 0;
     const ofTurn = (lanes + 3) * once + halves * (told + once + 2) + ofWarps;
@@ -233,9 +237,15 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
   return Math.max(0, ...kept.map((bits, at) => bits + turning[at]!));
 }
 
-function elementSlots({ statement }: RowStatement, lanes: number): number {
+function elementSlots(
+  { statement }: RowStatement,
+  lanes: number,
+  inOrder: Monoid["inOrder"],
+): number {
   const { body, finish = [], reduction } = statement;
-  const values = reduction ? [...body, ...reduction.monoid.combine] : [...body, ...finish];
+  const values = reduction
+    ? [...body, ...(inOrder ?? reduction.monoid.combine)]
+    : [...body, ...finish];
   const done = new Set<ScalarExpr>();
   return values.reduce((sum, e) => sum + slotsOf(e, lanes, done), 0);
 }
@@ -246,7 +256,8 @@ function slotsOf(e: ScalarExpr, lanes: number, done: Set<ScalarExpr>): number {
   done.add(e);
   const inside = scalarOperands(e).reduce((sum, o) => sum + slotsOf(o, lanes, done), 0);
   if (e.kind !== "apply" && e.kind !== "cast") return inside;
-  const isNarrow = dtypes[e.dtype].bits < 32;
+  // What tests give is a predicate, whatever bool has in memory; narrow integers are computed in 32 bits.
+  const isNarrow = isFloatDType(e.dtype) && dtypes[e.dtype].bits < 32;
   if (e.kind === "cast") {
     const bits = dtypes[e.operand.dtype].bits;
     const own = isNarrow ? pairSlots.round : bits < 32 ? pairSlots.widen : 1;

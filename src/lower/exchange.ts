@@ -137,6 +137,25 @@ export function freeze(value: Expr, names: Names, block: Block): Expr {
   return { kind: "local", name, dtype: value.dtype, lanes: value.lanes };
 }
 
+/** Tuples as one, of which each stands behind the ones before it: neighbours first. */
+export function combineInOrder(
+  inOrder: Monoid["combine"],
+  tuples: readonly (readonly Expr[])[],
+  block: Block,
+): readonly Expr[] {
+  const scalar = { lane: undefined, block, bindings: new Map(), ranges: new Map() };
+  let parts = tuples;
+  while (parts.length > 1) {
+    parts = Array.from({ length: Math.ceil(parts.length / 2) }, (_, i) => {
+      const [left, right] = [parts[2 * i]!, parts[2 * i + 1]];
+      if (!right) return left;
+      const args = [...left, ...right].map((e) => block.bind(e));
+      return inOrder.map((e) => block.bind(lowerScalar(e, args, scalar)));
+    });
+  }
+  return parts[0]!;
+}
+
 /** Partial tuples as one, pairwise. */
 export function combinePairwise(
   monoid: Monoid,

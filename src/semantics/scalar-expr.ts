@@ -215,3 +215,16 @@ export function scalarCost(expr: ScalarExpr): number {
   const own = expr.kind === "apply" ? scalarOps[expr.op].cost : ofCast;
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarCost(operand), own);
 }
+
+/** Of several expressions, what they share counted once. */
+export function sharedCost(exprs: readonly ScalarExpr[]): number {
+  const done = new Set<ScalarExpr>();
+  const costOf = (e: ScalarExpr): number => {
+    if (done.has(e)) return 0;
+    done.add(e);
+    const inside = scalarOperands(e);
+    const below = inside.reduce((sum, operand) => sum + scalarCost(operand), 0);
+    return scalarCost(e) - below + inside.reduce((sum, operand) => sum + costOf(operand), 0);
+  };
+  return exprs.reduce((sum, e) => sum + costOf(e), 0);
+}

@@ -25,6 +25,7 @@ import type { RowsDirective } from "../../schedule/directive.ts";
 import {
   chunksOf,
   elementLoop,
+  inOrderOf,
   movesAlong,
   type RowStatement,
   type RowsForm,
@@ -43,6 +44,7 @@ import {
   add,
   ceilDiv,
   constant,
+  constantValue,
   floorDiv,
   type IndexExpr,
   mod,
@@ -55,7 +57,7 @@ import type { Monoid } from "../../semantics/monoids.ts";
 import { invariant } from "../../support/invariant.ts";
 import { Block, type Names } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
-import { combinePairwise, exchangeInHalves, freeze } from "../exchange.ts";
+import { combineInOrder, combinePairwise, exchangeInHalves, freeze } from "../exchange.ts";
 import {
   loadAccess,
   lowerScalar,
@@ -202,8 +204,15 @@ class RowsLowering {
     return name;
   }
 
-  /** Each vector of the thread: copied out where they have registers, else a loop. */
-  #eachChunk(block: Block, fill: (chunk: Chunk) => void, reversed = false): void {
+  /**
+   * Each vector of the thread: copied out where they have registers, else a loop, before which the first one is
+   * copied out where it is `apart`.
+   */
+  #eachChunk(
+    block: Block,
+    fill: (chunk: Chunk) => void,
+    { reversed = false, apart = false }: { reversed?: boolean; apart?: boolean } = {},
+  ): void {
     const { lanes, threads, keep } = this.#directive;
     const width = lanes * threads;
     const first = mul(lanes, this.#inRow);
@@ -225,9 +234,16 @@ class RowsLowering {
     }
     const trip = this.#context.names.fresh("part");
     const extent = simplify(ceilDiv(this.#form.length, width), this.#ranges);
-    const ranges = new Map(this.#ranges).set(trip, loopRange(extent, this.#ranges));
-    block.loop(trip, extent, { kind: "serial" }, (inside) => {
-      const turn = variable(trip);
+    if (apart) {
+      const own = block.inner();
+      chunk({ at: 0, turn: constant(0), block: own, from: first, ranges: this.#ranges });
+      block.push(...own.statements);
+      if (constantValue(extent) === 1) return;
+    }
+    const rest = apart ? sub(extent, 1) : extent;
+    const ranges = new Map(this.#ranges).set(trip, loopRange(rest, this.#ranges));
+    block.loop(trip, rest, { kind: "serial" }, (inside) => {
+      const turn = apart ? add(variable(trip), 1) : variable(trip);
       const part = reversed ? sub(sub(extent, 1), turn) : turn;
       chunk({ at: 0, turn, block: inside, from: add(first, mul(width, part)), ranges });
     });
@@ -366,7 +382,7 @@ class RowsLowering {
       const values = finish.map((e) => lowerScalar(e, found, site));
       this.#leave(s, values, chunk);
     };
-    this.#eachChunk(block, each, reversed);
+    this.#eachChunk(block, each, { reversed });
   }
 
   /** Whether someone outside the region reads what is written. */
@@ -387,23 +403,33 @@ class RowsLowering {
     invariant(reduction, () => `${statement.name} folds nothing`);
     const { monoid } = reduction;
     const { lanes, threads } = this.#directive;
+    const inOrder = inOrderOf(s, this.#form, this.#directive);
+    const kept = inOrder ? 1 : lanes;
     const sums = monoid.components.map(({ dtype }) =>
-      this.#makeBuffer("acc", { scope: "register", dtype, lanes, shape: [constant(1)] }),
+      this.#makeBuffer("acc", { scope: "register", dtype, lanes: kept, shape: [constant(1)] }),
     );
-    monoid.identity.forEach((identity, i) => {
-      invariant(identity.kind === "literal", () => "a monoid's identity is a literal");
-      const { dtype, value } = identity;
-      block.push(storeTo(sums[i]!, [0], { kind: "literal", dtype, lanes, value }));
-    });
-    this.#eachChunk(block, (chunk) => {
+    const start = (at: Block): void => {
+      monoid.identity.forEach((identity, i) => {
+        invariant(identity.kind === "literal", () => "a monoid's identity is a literal");
+        const { dtype, value } = identity;
+        at.push(storeTo(sums[i]!, [0], { kind: "literal", dtype, lanes: kept, value }));
+      });
+    };
+    if (!inOrder) start(block);
+    const each = (chunk: Chunk): void => {
       const site = this.#site(chunk);
       const args = statement.reads.map((access) => this.#read(access, chunk));
-      chunk.block.branch(this.#partial(chunk), (inner) => {
+      const partial = this.#partial(chunk);
+      const isFirst = inOrder !== undefined && constantValue(chunk.turn) === 0;
+      if (isFirst && partial.length > 0) start(chunk.block);
+      chunk.block.branch(partial, (inner) => {
         const values = statement.body.map((e) => lowerScalar(e, args, { ...site, block: inner }));
-        this.#combineInto(sums, values, monoid, { ...site, block: inner });
+        if (inOrder) this.#append(sums, values, { inOrder, isFirst }, inner);
+        else this.#combineInto(sums, values, monoid, { ...site, block: inner });
       });
-    });
-    const own = this.#ofLanes(sums, monoid, block);
+    };
+    this.#eachChunk(block, each, { apart: inOrder !== undefined });
+    const own = this.#ofLanes(sums, monoid, { lanes: kept, block });
     const { names } = this.#context;
     const context = { names, buffers: this.#buffers, block, at: statement.name };
     const ofWarp = exchangeInHalves(monoid, own, Math.min(threads, warpThreads), context);
@@ -415,6 +441,27 @@ class RowsLowering {
   #partial({ inside }: Chunk): readonly Condition[] {
     const isRow = new Set(this.#isRow.map((c) => c.expr.key));
     return inside.filter((c) => !isRow.has(c.expr.key));
+  }
+
+  /** What a thread has, and behind it the elements of a vector; the first ones are what it has. */
+  #append(
+    sums: readonly string[],
+    values: readonly Expr[],
+    { inOrder, isFirst }: { readonly inOrder: Monoid["combine"]; readonly isFirst: boolean },
+    block: Block,
+  ): void {
+    const { names } = this.#context;
+    const vectors = values.map((v) => block.bind(v));
+    const own = combineInOrder(inOrder, lanesOf(vectors, this.#directive.lanes), block);
+    const before = (): readonly Expr[] =>
+      sums.map((name, i) => {
+        return freeze(loadExpr(name, [0], { dtype: own[i]!.dtype, lanes: 1 }), names, block);
+      });
+    const all = isFirst ? own : combineInOrder(inOrder, [before(), own], block);
+    const ready = all.map((v) => freeze(v, names, block));
+    ready.forEach((value, i) => {
+      block.push(storeTo(sums[i]!, [0], value));
+    });
   }
 
   #combineInto(sums: readonly string[], values: readonly Expr[], monoid: Monoid, site: Site): void {
@@ -445,12 +492,16 @@ class RowsLowering {
   }
 
   /** One tuple from those of the lanes. */
-  #ofLanes(sums: readonly string[], monoid: Monoid, block: Block): readonly Expr[] {
-    const { lanes } = this.#directive;
+  #ofLanes(
+    sums: readonly string[],
+    monoid: Monoid,
+    { lanes, block }: { readonly lanes: number; readonly block: Block },
+  ): readonly Expr[] {
     const whole = sums.map((name, i) => {
-      return freeze(this.#sum(name, monoid.components[i]!.dtype), this.#context.names, block);
+      const { dtype } = monoid.components[i]!;
+      const sum = loadExpr(name, [0], { dtype, lanes }, { guard: [], fill: zeroOf(dtype) });
+      return freeze(sum, this.#context.names, block);
     });
-    if (lanes === 1) return whole;
     return combinePairwise(monoid, lanesOf(whole, lanes), block);
   }
 

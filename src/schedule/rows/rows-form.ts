@@ -14,6 +14,7 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
+import type { Monoid } from "../../semantics/monoids.ts";
 import type { RowsDirective } from "../directive.ts";
 import { symbolRanges } from "../scheduled-region.ts";
 import { scanForm } from "./scan-form.ts";
@@ -170,6 +171,23 @@ export function movesAlong({ index }: Pick<Access, "index">): boolean {
 export function isNear({ index }: Pick<Access, "index">): boolean {
   const steps = index.map((e) => splitLinear(e, elementLoop)?.coefficient);
   return steps.at(-1) === 1 && steps.slice(0, -1).every((c) => c === 0);
+}
+
+/**
+ * How a fold takes elements that stand behind those it has, where that is cheaper: a thread meets places in their
+ * order, so that a tie says which of two stands first. Of a line of no known length it is not known that a
+ * thread has a first element.
+ */
+export function inOrderOf(
+  { statement: { body, reduction } }: Pick<RowStatement, "statement">,
+  { length }: Pick<RowsForm, "length">,
+  { keep }: Pick<RowsDirective, "keep">,
+): Monoid["inOrder"] {
+  const place = body.at(-1);
+  if (keep === "memory" && constantValue(length) === undefined) return undefined;
+  if (!reduction?.monoid.inOrder || place?.kind !== "index") return undefined;
+  const step = splitLinear(place.expr, elementLoop)?.coefficient ?? 0;
+  return step > 0 ? reduction.monoid.inOrder : undefined;
 }
 
 /**
