@@ -168,9 +168,20 @@ export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filter
   readonly isKept: boolean;
 }
 
+/** Whether the first k of a line are selected by digits where threads share its folds; default: yes. */
+interface Selecting {
+  readonly byDigits?: boolean;
+}
+
 /** The graph passes, with those that only this target gains by. */
-export function prepareFor(model: Model, target: Target): Model {
-  return prepareModel(model, prepareOptions(target));
+export function prepareFor(
+  model: Model,
+  target: Target,
+  { byDigits = true }: Selecting = {},
+): Model {
+  const options = prepareOptions(target);
+  const selectsByDigits = byDigits && options.selectsByDigits === true;
+  return prepareModel(model, { ...options, selectsByDigits });
 }
 
 /** Whether a node of a prepared graph with a body is part of programs all the same. */
@@ -224,11 +235,11 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const open = unboundedSymbols(source.graph);
   if (open) return fail(open);
   onPass("graph");
-  const { model: prepared, wide } = prepareWide(source, target);
+  const { model: prepared, counted, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
   const memory = emptyMemory();
-  const graphs = graphsOf(prepared, improved.value);
+  const graphs = [...counted, ...graphsOf(prepared, improved.value)];
   const scheduled = scheduleGraphs(graphs, options, memory);
   if (!scheduled.ok) return scheduled;
   const chosen = firstMade(preferred(scheduled.value, options), (graph) =>
@@ -335,6 +346,8 @@ function prepareWide(
   target: Target,
 ): {
   readonly model: Model;
+  /** The same with ranks counted where the model has the first k selected by digits. */
+  readonly counted: readonly Candidate[];
   readonly wide: readonly WideValue[];
 } {
   const model = prepareFor(source, target);
@@ -343,7 +356,18 @@ function prepareWide(
     everywhere: target.capabilities.has(costlyHalves),
     narrowFactors: target.capabilities.has(halfFactors),
   });
-  return { model: kept.isChanged ? prepareFor(kept.model, target) : model, wide: kept.wide };
+  const { wide, isChanged } = kept;
+  const from = isChanged ? kept.model : source;
+  const final = isChanged ? prepareFor(from, target) : model;
+  return { model: final, counted: countedRanks(from, final, target), wide };
+}
+
+function countedRanks(source: Model, prepared: Model, target: Target): readonly Candidate[] {
+  const { nodes } = prepared.graph;
+  // What is selected is put in order by ranks in the end.
+  if (!target.blocks || nodes.every((n) => n.op !== "topK")) return [];
+  const model = prepareFor(source, target, { byDigits: false });
+  return model.graph.nodes.length === nodes.length ? [] : [{ model, savedNs: 0, errorBound: 0 }];
 }
 
 /**

@@ -6,7 +6,7 @@
 import { maxUlp } from "../../src/emit/ptx/math-rows.ts";
 import { type DType, dtypes } from "../../src/semantics/dtype.ts";
 import { wrapBig } from "../../src/semantics/integer.ts";
-import { type ScalarOp, scalarOps } from "../../src/semantics/scalar-expr.ts";
+import { resultType, type ScalarOp, scalarOps } from "../../src/semantics/scalar-expr.ts";
 import {
   bigMeaningOf,
   castScalar,
@@ -88,6 +88,7 @@ const bitwise = new Set<ScalarOp>([
 function applies(op: ScalarOp, dtype: DType): boolean {
   const { kind } = dtypes[dtype];
   if (op === "select") return false;
+  if (op === "orderKey") return dtype === "f32";
   if (isTiny(dtype)) return tinyOps.includes(op);
   if (kind === "bool") {
     return (
@@ -101,8 +102,8 @@ function applies(op: ScalarOp, dtype: DType): boolean {
 }
 
 function opCase(op: ScalarOp, dtype: DType, width: number): ValueCase {
-  const { arity, typing } = scalarOps[op];
-  const output = typing === "predicate" ? "bool" : dtype;
+  const { arity } = scalarOps[op];
+  const output = resultType(op, dtype);
   const inputs = new Array<DType>(arity).fill(dtype);
   const big = dtype === "i64" || dtype === "u64";
   const meaning = (...x: readonly ScalarValue[]): ScalarValue => {

@@ -56,6 +56,8 @@ export interface PrepareOptions {
    * since processors multiply what they have packed into panels, which costs more across the depth.
    */
   readonly productOrders?: ProductOrders;
+  /** Lines whose first k are wanted are folded by many threads at once: they are selected by digits. */
+  readonly selectsByDigits?: boolean;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
@@ -83,7 +85,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
   const straight = withoutControlFlow(expanded, options);
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
-    (graph) => selectTop(graph),
+    (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
     (graph) => wideScans(graph),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
     eliminateCommonSubexpressions,

@@ -31,7 +31,7 @@ export type ApproximateFunction = (
 /** Operations whose result is a float that needs no rounding when its operands are floats. */
 const unrounded: ReadonlySet<ScalarOp> = new Set<ScalarOp>([
   ...(["neg", "abs", "sign", "floor", "ceil", "round", "trunc", "relu"] as const),
-  ...(["min", "max", "select", "not", "isNan"] as const),
+  ...(["min", "max", "select", "not", "isNan", "orderKey"] as const),
 ]);
 
 /** Operations that IEEE 754 rounds correctly: the program's rounding and the oracle's differ by one. */

@@ -6,7 +6,7 @@
 import type { Condition } from "../semantics/condition.ts";
 import { type DType, dtypes, isBigDType } from "../semantics/dtype.ts";
 import { type IndexLike, toIndex } from "../semantics/index-expr.ts";
-import { type ScalarExpr, type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
+import { resultType, type ScalarExpr, type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
 import { invariant, unreachable } from "../support/invariant.ts";
 import { findValueIntrinsic } from "./intrinsic-table.ts";
 import type {
@@ -78,7 +78,7 @@ function applyFault(expr: Extract<Expr, { kind: "apply" }>): string | undefined 
   if (operands.length !== arity) return `${expr.op} takes ${arity} operands`;
   if (operands.some((o) => o.lanes !== expr.lanes)) return spelled;
   const valued = typing === "select" ? operands.slice(1) : operands;
-  const result = typing === "predicate" ? "bool" : valued[0]!.dtype;
+  const result = resultType(expr.op, valued[0]!.dtype);
   if (expr.dtype !== result || valued.some((o) => o.dtype !== valued[0]!.dtype)) return spelled;
   return typing === "select" && operands[0]!.dtype !== "bool" ? spelled : undefined;
 }
@@ -150,7 +150,7 @@ export function localExpr(name: string, type: ValueType): Expr {
 /** Applies a scalar operator lanewise. */
 export function applyExpr(op: ScalarOp, ...operands: readonly Expr[]): Expr {
   const valued = operands[operands.length - 1]!;
-  const dtype = scalarOps[op].typing === "predicate" ? "bool" : valued.dtype;
+  const dtype = resultType(op, valued.dtype);
   return checked({ kind: "apply", dtype, lanes: valued.lanes, op, operands });
 }
 

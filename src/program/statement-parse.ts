@@ -6,7 +6,7 @@ import type { Condition } from "../semantics/condition.ts";
 import { type DType, isBigDType, isDType } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { readIndexExpr } from "../semantics/index-text.ts";
-import { type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
+import { resultType, type ScalarOp, scalarOps } from "../semantics/scalar-expr.ts";
 import type { TextReader } from "../support/text-reader.ts";
 import { typeFault } from "./expr.ts";
 import { findValueIntrinsic } from "./intrinsic-table.ts";
@@ -284,8 +284,7 @@ function applyOrCall(reader: TextReader, head: string, operands: readonly Expr[]
   }
   const op = head as ScalarOp;
   const { dtype, lanes } = operands[operands.length - 1]!;
-  const result: DType = scalarOps[op].typing === "predicate" ? "bool" : dtype;
-  return { kind: "apply", dtype: result, lanes, op, operands };
+  return { kind: "apply", dtype: resultType(op, dtype), lanes, op, operands };
 }
 
 function readIndexValue(reader: TextReader, type: ValueType): Expr {

@@ -13,6 +13,7 @@ export function prepareOptions(target: Target): PrepareOptions {
     byteFloatProducts: multipliesByteFloats(target),
     packsAttention: mayAttend(target),
     ...(productOrders && { productOrders }),
+    selectsByDigits: target.blocks !== undefined,
     repeatsSteps: repeatsSteps(target),
   };
 }

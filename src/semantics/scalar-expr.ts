@@ -11,7 +11,7 @@ import { type DType, dtypes } from "./dtype.ts";
 import type { IndexExpr } from "./index-expr.ts";
 
 /** How the result type follows from the argument types. */
-export type ScalarTyping = "same" | "predicate" | "select";
+export type ScalarTyping = "same" | "predicate" | "select" | "key";
 
 export interface ScalarOpInfo {
   readonly arity: 1 | 2 | 3;
@@ -55,6 +55,11 @@ export const scalarOps = {
   not: { arity: 1, typing: "same", cost: 1 },
   bitNot: { arity: 1, typing: "same", cost: 1 },
   isNan: { arity: 1, typing: "predicate", cost: 1 },
+  /**
+   * The place of an f32 among all f32, as an i32: of two numbers the lesser has the lesser key, both zeros have
+   * 0, the key of -x is the negative of that of x, and every NaN has the greatest i32.
+   */
+  orderKey: { arity: 1, typing: "key", zeroPreserving: true, cost: 5 },
   add: { arity: 2, typing: "same", commutative: true, zeroPreserving: true, cost: 1 },
   sub: { arity: 2, typing: "same", zeroPreserving: true, cost: 1 },
   mul: { arity: 2, typing: "same", commutative: true, zeroPreserving: true, cost: 1 },
@@ -136,7 +141,14 @@ export function apply(op: ScalarOp, ...operands: readonly ScalarExpr[]): ScalarE
     () => `${op}(${types}) mixes types`,
   );
   invariant(valued === operands || operands[0]!.dtype === "bool", () => `${op}(${types})`);
-  return { kind: "apply", op, dtype: info.typing === "predicate" ? "bool" : dtype, operands };
+  return { kind: "apply", op, dtype: resultType(op, dtype), operands };
+}
+
+/** What an operator gives for operands of an element type (the condition of select aside). */
+export function resultType(op: ScalarOp, operands: DType): DType {
+  const { typing } = scalarOps[op];
+  if (typing === "predicate") return "bool";
+  return typing === "key" ? "i32" : operands;
 }
 
 /** The direct sub-expressions. */

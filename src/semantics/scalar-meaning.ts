@@ -24,6 +24,16 @@ function floorMod(a: number, b: number): number {
   return remainder !== 0 && remainder < 0 !== b < 0 ? remainder + b : remainder;
 }
 
+const word = new DataView(new ArrayBuffer(4));
+
+/** The magnitude's bits, negative where the number is. */
+function orderKey(a: number): number {
+  if (Number.isNaN(a)) return 2 ** 31 - 1;
+  word.setFloat32(0, Math.abs(a));
+  const magnitude = word.getInt32(0);
+  return a < 0 ? -magnitude : magnitude;
+}
+
 /** Meanings on float64; predicates give 0 or 1. Bit operators exist on integers alone. */
 const numberMeanings = {
   neg: (a) => -a,
@@ -54,6 +64,7 @@ const numberMeanings = {
   relu: (a) => Math.max(a, 0),
   not: (a) => (a === 0 ? 1 : 0),
   isNan: (a) => (Number.isNaN(a) ? 1 : 0),
+  orderKey,
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
   mul: (a, b) => a * b,

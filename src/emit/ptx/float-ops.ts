@@ -62,6 +62,16 @@ function floorMod(c: FloatCode, a: Operand, b: Operand): Operand {
   return c.select(raise, c.add(rest, b), rest);
 }
 
+/** Bits of a negative number are its magnitude's above those of -0: what is left of them there is minus the magnitude. */
+function orderKey(c: FloatCode, a: Operand): Operand {
+  const { code } = c;
+  const bits = code.op("mov.b32", "r", c.operand(a));
+  const below = code.op("setp.lt.s32", "p", bits, "0");
+  const opposite = code.op("sub.s32", "r", "-2147483648", bits);
+  const key = code.op("selp.b32", "r", opposite, bits, below);
+  return code.op("selp.b32", "r", "2147483647", key, c.test("nan", a, a));
+}
+
 const rows: Partial<Record<ScalarOp, Row>> = {
   neg: (c, a) => c.neg(a),
   abs: (c, a) => c.abs(a),
@@ -85,6 +95,8 @@ const rows: Partial<Record<ScalarOp, Row>> = {
   max: extremum("max"),
   mod: remainder,
   floorMod,
+  // Of f32 alone, as which wider and narrower ones come.
+  orderKey: (c, a) => orderKey(c, a),
 };
 
 const predicates: Partial<Record<ScalarOp, (c: FloatCode, a: Operand, b: Operand) => Operand>> = {

@@ -1,13 +1,14 @@
 /** Elementwise ops: the scalar operators over broadcast operands, conversion, tests for infinity. */
 import type { DType } from "../../semantics/dtype.ts";
-import { type ScalarOp, scalarOps } from "../../semantics/scalar-expr.ts";
+import { resultType, type ScalarOp, scalarOps } from "../../semantics/scalar-expr.ts";
 import { boolean, dtype } from "../attr-schema.ts";
 import { broadcastShapes, checkDType, commonDType, type DTypeClass } from "../inference.ts";
 import type { OpInfo, OpRows, OpTraits } from "../op-info.ts";
 import { elementsOf } from "../tensor-type.ts";
 
 /** Which element types an operator takes; absent: every numeric type. */
-const operandClass: Partial<Record<ScalarOp, DTypeClass>> = {
+const operandClass: Partial<Record<ScalarOp, DTypeClass | DType>> = {
+  orderKey: "f32",
   floor: "float",
   ceil: "float",
   round: "float",
@@ -72,8 +73,7 @@ function elementwise(op: ScalarOp): OpInfo<ScalarOp> {
         ctx,
         inputs.map((t) => t.shape),
       );
-      const result: DType = info.typing === "predicate" ? "bool" : common;
-      return [{ dtype: result, shape }];
+      return [{ dtype: resultType(op, common), shape }];
     },
   };
   return free.includes(op) ? row : { ...row, flops: (call) => elementsOf(call.outputs[0]!) };

@@ -15,59 +15,154 @@ import { identityElement } from "../../semantics/monoids.ts";
 import { fromRef, refTensor } from "../../semantics/tensor.ts";
 import type { GraphBuilder } from "../builder.ts";
 import type { Graph, ValueId } from "../graph.ts";
+import { firstPlaces, hasOrderKeys, type OrderKeys, orderKeys, rowsAt } from "./radix-select.ts";
 import { type Rebuilt, rebuildGraph } from "./rebuild.ts";
 
 /** Elements of an axis, and of them for each of the k, from which on it is cut in groups. */
 const leastExtent = 1024;
 const leastShare = 16;
+/** Elements of a line from which on it is selected by digits. */
+const leastDigits = 128;
 /** How far a size that divides the axis may be from the best one. */
 const mostOff = 1.5;
 
 type TopK = CoreOpAttrs["topK"];
 
-export function selectTop(graph: Graph): Rebuilt {
+export interface SelectOptions {
+  /** Lines that would be counted are selected by digits (radix-select.ts), where they are long enough. */
+  readonly byDigits?: boolean;
+}
+
+export function selectTop(graph: Graph, { byDigits = false }: SelectOptions = {}): Rebuilt {
   return rebuildGraph(graph, {
     node: ({ b, node, inputs }) => {
       if (node.op !== "topK") return undefined;
-      const { attrs } = node;
-      return isCut(b, inputs[0]!, attrs) ? byGroups(b, inputs[0]!, attrs) : undefined;
+      const selection = new Selection(b, byDigits);
+      return selection.rest(inputs[0]!, node.attrs);
     },
   });
 }
 
-function isCut(b: GraphBuilder, x: ValueId, { axis, k }: TopK): boolean {
-  const [extent, count] = [constantValue(b.shapeOf(x)[axis]!), constantValue(k)];
-  if (extent === undefined || count === undefined || count < 2) return false;
-  return extent >= leastExtent && extent >= leastShare * count;
-}
+class Selection {
+  readonly #b: GraphBuilder;
+  readonly #byDigits: boolean;
 
-/** Values and positions, by groups where the axis is long. */
-function first(b: GraphBuilder, x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
-  if (isCut(b, x, attrs)) return byGroups(b, x, attrs);
-  return b.nodes("topK", [x], attrs) as readonly ValueId[] as readonly [ValueId, ValueId];
-}
+  constructor(b: GraphBuilder, byDigits: boolean) {
+    this.#b = b;
+    this.#byDigits = byDigits;
+  }
 
-function byGroups(b: GraphBuilder, x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
-  const { axis, k } = attrs;
-  const shape = b.shapeOf(x);
-  const [extent, count] = [constantValue(shape[axis]!)!, constantValue(k)!];
-  const size = groupSize(extent, count);
-  const groups = Math.ceil(extent / size);
-  const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
-  const withAxis = (...extents: readonly number[]) =>
-    shape.flatMap((e, i) => (i === axis ? extents.map((n) => constant(n)) : [e]));
-  const apart = b.reshape(whole, withAxis(groups, size));
-  const [leaders] = b.nodes("topK", [apart], { ...attrs, axis: axis + 1, k: constant(1) });
-  const [, chosen] = first(b, b.reshape(leaders!, withAxis(groups)), { ...attrs, sorted: true });
-  const inOrder = { axis, k, largest: false, sorted: true };
-  const [ordered] = first(b, chosen, inOrder);
-  const begins = b.applyNumber("mul", b.reshape(ordered, withAxis(count, 1)), size);
-  const lone = withAxis(1, size).map((e, i) => (i === axis + 1 ? e : constant(1)));
-  const within = b.node("iota", [], { shape: lone, axis: axis + 1, dtype: "i64" });
-  const places = b.reshape(b.add(begins, within), withAxis(count * size));
-  const candidates = b.node("gatherElements", [whole, places], { axis });
-  const [values, at] = first(b, candidates, attrs);
-  return [values, b.node("gatherElements", [places, at], { axis })];
+  /** Values and positions; undefined where the axis is short, or not known. */
+  rest(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] | undefined {
+    const b = this.#b;
+    const shape = b.shapeOf(x);
+    const [extent, count] = [constantValue(shape[attrs.axis]!), constantValue(attrs.k)];
+    if (extent === undefined || count === undefined || count < 2) return undefined;
+    const isCut = extent >= leastExtent && extent >= leastShare * count;
+    const last = shape.length - 1;
+    if (!this.#byDigits || !hasOrderKeys(b.dtypeOf(x)) || extent < leastDigits) {
+      return isCut ? this.#byGroups(x, attrs) : undefined;
+    }
+    if (attrs.axis === last) return isCut ? this.#byGroupsOfKeys(x, attrs) : this.#byKeys(x, attrs);
+    if (isCut) return this.#byGroups(x, attrs);
+    const swap = shape.map((_, i) => (i === last ? attrs.axis : i === attrs.axis ? last : i));
+    const found = this.#byKeys(b.transpose(x, swap), { ...attrs, axis: last });
+    return found.map((v) => b.transpose(v, swap)) as unknown as readonly [ValueId, ValueId];
+  }
+
+  #first(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    return (
+      this.rest(x, attrs) ??
+      (this.#b.nodes("topK", [x], attrs) as readonly ValueId[] as readonly [ValueId, ValueId])
+    );
+  }
+
+  /** Along the last axis: the first k by their keys, then those in order. */
+  #byKeys(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const { axis, k, largest } = attrs;
+    const places = firstPlaces(b, orderKeys(b, x, largest), constantValue(k)!);
+    const found = b.node("gatherElements", [x, places], { axis });
+    const [values, at] = b.nodes("topK", [found], attrs);
+    return [values!, b.cast(b.node("gatherElements", [places, at!], { axis }), "i64")];
+  }
+
+  /** Along the last axis: groups by their greatest keys, and of the k first of those the elements. */
+  #byGroupsOfKeys(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const { axis, k, largest } = attrs;
+    const lines = b.shapeOf(x).slice(0, axis);
+    const [extent, count] = [constantValue(b.shapeOf(x)[axis]!)!, constantValue(k)!];
+    const size = groupSize(extent, count);
+    const groups = Math.ceil(extent / size);
+    const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
+    const apart = b.reshape(whole, [...lines, constant(groups), constant(size)]);
+    const keys = orderKeys(b, apart, largest);
+    const leaders = { ...keys, value: b.reduce("max", keys.value, [axis + 1], false) };
+    const chosen = this.#firstPlaces(leaders, count);
+    const candidates = b.reshape(rowsAt(b, apart, chosen), [...lines, constant(count * size)]);
+    const [values, at] = this.#first(candidates, attrs);
+    const group = b.node("gatherElements", [chosen, b.applyNumber("div", at, size)], { axis });
+    const inGroup = b.applyNumber("mod", at, size);
+    const places = b.add(b.applyNumber("mul", b.cast(group, "i64"), size), inGroup);
+    return [values, places];
+  }
+
+  /** Of keys, by their groups where they are many. */
+  #firstPlaces(keys: OrderKeys, count: number): ValueId {
+    const b = this.#b;
+    const shape = b.shapeOf(keys.value);
+    const axis = shape.length - 1;
+    const extent = constantValue(shape[axis]!)!;
+    if (extent < leastDigits) return this.#countedPlaces(keys, count);
+    if (extent < leastExtent || extent < leastShare * count) return firstPlaces(b, keys, count);
+    const size = groupSize(extent, count);
+    const groups = Math.ceil(extent / size);
+    const lines = shape.slice(0, axis);
+    const attrs = { axis, k: constant(count), largest: true, sorted: true };
+    const more = groups * size - extent;
+    const whole = more === 0 ? keys.value : padded(b, keys.value, attrs, more);
+    const apart = b.reshape(whole, [...lines, constant(groups), constant(size)]);
+    const leaders = { ...keys, value: b.reduce("max", apart, [axis + 1], false) };
+    const chosen = this.#firstPlaces(leaders, count);
+    const candidates = b.reshape(rowsAt(b, apart, chosen), [...lines, constant(count * size)]);
+    const at = this.#firstPlaces({ ...keys, value: candidates }, count);
+    const group = b.node("gatherElements", [chosen, b.applyNumber("div", at, size)], { axis });
+    return b.add(b.applyNumber("mul", group, size), b.applyNumber("mod", at, size));
+  }
+
+  /** As firstPlaces, by ranks. */
+  #countedPlaces({ value }: OrderKeys, count: number): ValueId {
+    const b = this.#b;
+    const attrs = { axis: b.rankOf(value) - 1, k: constant(count), sorted: true };
+    const [, at] = b.nodes("topK", [value], { ...attrs, largest: true });
+    return b.node("topK", [b.cast(at!, "i32")], { ...attrs, largest: false });
+  }
+
+  #byGroups(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const { axis, k } = attrs;
+    const shape = b.shapeOf(x);
+    const [extent, count] = [constantValue(shape[axis]!)!, constantValue(k)!];
+    const size = groupSize(extent, count);
+    const groups = Math.ceil(extent / size);
+    const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
+    const withAxis = (...extents: readonly number[]) =>
+      shape.flatMap((e, i) => (i === axis ? extents.map((n) => constant(n)) : [e]));
+    const apart = b.reshape(whole, withAxis(groups, size));
+    const [leaders] = b.nodes("topK", [apart], { ...attrs, axis: axis + 1, k: constant(1) });
+    const ofLeaders = { ...attrs, sorted: true };
+    const [, chosen] = this.#first(b.reshape(leaders!, withAxis(groups)), ofLeaders);
+    const inOrder = { axis, k, largest: false, sorted: true };
+    const [ordered] = this.#first(chosen, inOrder);
+    const begins = b.applyNumber("mul", b.reshape(ordered, withAxis(count, 1)), size);
+    const lone = withAxis(1, size).map((e, i) => (i === axis + 1 ? e : constant(1)));
+    const within = b.node("iota", [], { shape: lone, axis: axis + 1, dtype: "i64" });
+    const places = b.reshape(b.add(begins, within), withAxis(count * size));
+    const candidates = b.node("gatherElements", [whole, places], { axis });
+    const [values, at] = this.#first(candidates, attrs);
+    return [values, b.node("gatherElements", [places, at], { axis })];
+  }
 }
 
 /** About the root of n / k elements; of such sizes one that divides the axis, where there is one. */

@@ -10,8 +10,9 @@ import type { Region, Statement } from "../../region/nest.ts";
 import { type LayOut, regionsThatRead } from "../../region/regions-of.ts";
 import { rowsForm } from "./rows-form.ts";
 
-/** Statements of one kernel, at most. */
+/** Statements of one kernel, at most, beside folds behind the first few: of a selection by digits a bit is a fold. */
 const mostStatements = 8;
+const mostFolds = 40;
 
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function joinRows(priceOf: (region: Region) => number): LayOut {
@@ -63,7 +64,10 @@ function chainFrom(
   const folded = ({ reduction, loops }: Statement): number =>
     reduction || loops.some((l) => l.kind === "scan") ? 1 : 0;
   let [members, folds] = [[first], folded(one.statements[0]!)];
-  for (let at = first + 1; at < regions.length && members.length < mostStatements; at++) {
+  const hasRoom = (): boolean =>
+    members.length < mostStatements ||
+    (members.length - folds < mostStatements / 2 && folds < mostFolds);
+  for (let at = first + 1; at < regions.length && hasRoom(); at++) {
     const next = regions[at]!;
     const reads = next.statements.flatMap(tensorsRead);
     const follows = reads.some((t) => made.has(t));

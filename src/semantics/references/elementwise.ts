@@ -4,7 +4,7 @@
  */
 import { invariant } from "../../support/invariant.ts";
 import { dtypes, isBigDType } from "../dtype.ts";
-import { type ScalarOp, scalarOps } from "../scalar-expr.ts";
+import { resultType, type ScalarOp, scalarOps } from "../scalar-expr.ts";
 import { bigMeaningOf, castScalar, numberMeaningOf } from "../scalar-meaning.ts";
 import {
   broadcastShapes,
@@ -39,7 +39,7 @@ function applyNumbers(op: ScalarOp, operands: readonly RefTensor[]): RefTensor {
   const b = operands[1] ? numbersOf(operands[1]) : a;
   const values = new Float64Array(a.length);
   for (let i = 0; i < values.length; i++) values[i] = meaning(a[i]!, b[i]!, 0);
-  return finish(scalarOps[op].typing === "predicate" ? "bool" : dtype, shape, values);
+  return finish(resultType(op, dtype), shape, values);
 }
 
 function applyBig(op: ScalarOp, operands: readonly RefTensor[]): RefTensor {

@@ -74,6 +74,10 @@ const select: ScalarRow = (call, sink) => {
   return [sink.op("Or", [chosen, other])];
 };
 
+/** Only graphs that are prepared for a machine have it. */
+const orderKey: ScalarRow = (_, sink) =>
+  sink.refuse("the place of a number in the order of all", "export the graph as it was before");
+
 const scalarRows: { readonly [K in ScalarOp]: ScalarRow } = {
   neg: named("Neg"),
   abs: named("Abs"),
@@ -104,6 +108,7 @@ const scalarRows: { readonly [K in ScalarOp]: ScalarRow } = {
   not: named("Not"),
   bitNot: named("BitwiseNot"),
   isNan: named("IsNaN"),
+  orderKey,
   add: named("Add"),
   sub: named("Sub"),
   mul: named("Mul"),
