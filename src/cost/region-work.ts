@@ -20,10 +20,11 @@ export function compulsoryBytes(region: Region, ranges: IndexRanges): number {
   for (const statement of region.statements) {
     const { reads, finishReads, writes, indirects } = statement;
     const extents = loopExtents(statement, ranges);
+    const sources = new Map(indirects.map((v) => [v.name, variablesOf(...v.access.index)]));
     for (const access of [...reads, ...finishReads, ...writes, ...indirects.map((v) => v.access)]) {
       const tensor = region.tensors.get(access.tensor)!;
       if (tensor.role === "local") continue;
-      const elements = elementsTouched(access.index, tensor.shape, { extents, ranges });
+      const elements = elementsTouched(access.index, tensor.shape, { extents, sources, ranges });
       touched.set(access.tensor, Math.max(elements, touched.get(access.tensor) ?? 0));
     }
   }
@@ -69,6 +70,8 @@ function loopExtents(
 
 interface Domain {
   readonly extents: ReadonlyMap<string, number>;
+  /** Loops that decide an integer that is loaded. */
+  readonly sources: ReadonlyMap<string, ReadonlySet<string>>;
   readonly ranges: IndexRanges;
 }
 
@@ -76,15 +79,17 @@ interface Domain {
 function elementsTouched(
   index: readonly IndexExpr[],
   shape: readonly IndexExpr[],
-  { extents, ranges }: Domain,
+  { extents, sources, ranges }: Domain,
 ): number {
-  const points = (exprs: readonly IndexExpr[]): number =>
-    [...variablesOf(...exprs)].reduce((n, v) => n * (extents.get(v) ?? 1), 1);
+  const count = (names: Iterable<string>): number =>
+    [...names].reduce((n, v) => n * (extents.get(v) ?? 1), 1);
+  const points = (exprs: readonly IndexExpr[]): number => count(variablesOf(...exprs));
+  const deciding = [...variablesOf(...index)].flatMap((v) => [...(sources.get(v) ?? [v])]);
   const byAxis = index.reduce(
     (n, e, axis) => n * Math.min(points([e]), product([shape[axis]!], ranges)),
     1,
   );
-  return Math.min(byAxis, points(index));
+  return Math.min(byAxis, points(index), count(new Set(deciding)));
 }
 
 /**

@@ -77,8 +77,10 @@ function kthKey(b: GraphBuilder, { value: key, least, bits }: OrderKeys, k: numb
   let found = b.scalar(least, "i32");
   for (let bit = bits - 1; bit >= 0; bit--) {
     const isFirst = bit === bits - 1;
+    // No more than the greatest key, which as many reach as equal it: a number of the line, so that the test of it
+    // belongs to the count and not to whoever makes the keys.
     const higher = isFirst
-      ? b.scalar(least + 2 ** bit, "i32")
+      ? b.apply("min", b.reduce("max", key, [last], true), b.scalar(least + 2 ** bit, "i32"))
       : b.applyNumber("add", found, 2 ** bit);
     const reached = b.cast(b.apply("lessEqual", higher, key), "i32");
     const count = b.reduce("sum", reached, [last], true);

@@ -9,7 +9,7 @@
  * than a sixteenth of the axis stays as it is, as do extents that are not known.
  */
 import type { CoreOpAttrs } from "../../semantics/core-ops.ts";
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constant, constantValue } from "../../semantics/index-expr.ts";
 import { identityElement } from "../../semantics/monoids.ts";
 import { fromRef, refTensor } from "../../semantics/tensor.ts";
@@ -97,15 +97,26 @@ class Selection {
     const groups = Math.ceil(extent / size);
     const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
     const apart = b.reshape(whole, [...lines, constant(groups), constant(size)]);
-    const keys = orderKeys(b, apart, largest);
-    const leaders = { ...keys, value: b.reduce("max", keys.value, [axis + 1], false) };
-    const chosen = this.#firstPlaces(leaders, count);
+    const chosen = this.#firstPlaces(this.#leaders(apart, largest), count);
     const candidates = b.reshape(rowsAt(b, apart, chosen), [...lines, constant(count * size)]);
     const [values, at] = this.#first(candidates, attrs);
     const group = b.node("gatherElements", [chosen, b.applyNumber("div", at, size)], { axis });
     const inGroup = b.applyNumber("mod", at, size);
     const places = b.add(b.applyNumber("mul", b.cast(group, "i64"), size), inGroup);
     return [values, places];
+  }
+
+  /** The greatest key of each group. The least float of some is NaN where one is, which comes last here: of those keys are folded. */
+  #leaders(apart: ValueId, largest: boolean): OrderKeys {
+    const b = this.#b;
+    const last = b.rankOf(apart) - 1;
+    const isSame = largest || !isFloatDType(b.dtypeOf(apart));
+    if (isSame) {
+      const first = b.reduce(largest ? "max" : "min", apart, [last], false);
+      return orderKeys(b, first, largest);
+    }
+    const keys = orderKeys(b, apart, largest);
+    return { ...keys, value: b.reduce("max", keys.value, [last], false) };
   }
 
   /** Of keys, by their groups where they are many. */

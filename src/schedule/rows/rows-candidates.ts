@@ -9,7 +9,11 @@ import { type RowsDirective, rowKeepers } from "../directive.ts";
 import { isNear, movesAlong, type RowsForm, rowsFault, rowsForm } from "./rows-form.ts";
 
 /** Threads of a row, and of a block that works on several rows. */
-const threadCounts = [8, 16, 32, 64, 128, 256, 512, 1024] as const;
+const threadCounts = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] as const;
+/** From how many on rows may be longer than two vectors of each thread. */
+const usualThreads = 8;
+/** Lines so short that threads of one each are far from each other in memory. */
+const shortLine = 64;
 const blockThreads = [128, 256] as const;
 const vectorBytes = 16;
 
@@ -20,7 +24,8 @@ export function enumerateRows(region: Region, limits: BlockLimits): readonly Row
   const found: RowsDirective[] = [];
   for (const lanes of laneCounts(region, form)) {
     for (const threads of threadCounts) {
-      if (threads > threadCounts[0] && (threads * lanes) / 2 >= form.mostElements) continue;
+      if (threads > usualThreads && (threads * lanes) / 2 >= form.mostElements) continue;
+      if (threads < usualThreads && 2 * threads * lanes < form.mostElements) continue;
       if (threads > limits.threadsPerBlock) continue;
       const rowCounts = blockThreads.map((n) => Math.max(1, n / threads));
       for (const rows of new Set(rowCounts)) {
@@ -34,14 +39,16 @@ export function enumerateRows(region: Region, limits: BlockLimits): readonly Row
 }
 
 /**
- * Loops bound to threads do as well for what reads and writes a row once, unless it is scanned, or folded to
- * several values at once. What is scanned along another axis than the nearest has lines enough for threads.
+ * Loops bound to threads do as well for what reads and writes a row once, unless it is scanned, folded to several
+ * values at once, or short. What is scanned along another axis than the nearest has lines enough for threads.
  */
 function isWorth({ statements }: Region, form: RowsForm): boolean {
   const scans = form.statements.filter((s) => s.work === "scan");
   if (scans.length > 0) return scans.every(({ statement }) => statement.writes.every(isNear));
-  const [{ reduction } = {}] = statements;
-  return statements.length > 1 || (reduction?.monoid.components.length ?? 0) > 1;
+  const [first] = form.statements;
+  const reduction = first?.statement.reduction;
+  const isShort = form.mostElements <= shortLine && first!.statement.reads.some(isNear);
+  return statements.length > 1 || (reduction?.monoid.components.length ?? 0) > 1 || isShort;
 }
 
 /** Vectors of all operands that have their elements beside each other; the widest first, as prices may tie. */
