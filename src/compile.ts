@@ -27,10 +27,9 @@ import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
 import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import * as told from "./cost/told-apart.ts";
 import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
-import { prepareModel } from "./graph/prepare.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
-import { keepWide, keptWide, type WideValue } from "./graph/transforms/keep-wide.ts";
+import { keptWide } from "./graph/transforms/keep-wide.ts";
 import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { unboundedSymbols } from "./graph/unbounded-symbols.ts";
@@ -71,7 +70,7 @@ import {
 } from "./schedule/choice/choose-schedules.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
-import { prepareOptions, repeatsSteps } from "./schedule/prepare-options.ts";
+import { prepareWide, repeatsSteps } from "./schedule/prepare-graph.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
@@ -88,7 +87,9 @@ import {
   type Result,
 } from "./support/diagnostic.ts";
 import { type Allowance, allowing } from "./target/allowing.ts";
-import { costlyHalves, halfFactors, type Target } from "./target/target.ts";
+import type { Target } from "./target/target.ts";
+
+export { prepareFor } from "./schedule/prepare-graph.ts";
 
 export interface CompileOptions {
   readonly target: Target;
@@ -168,22 +169,6 @@ export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filter
   readonly isKept: boolean;
 }
 
-/** Whether the first k of a line are selected by digits where threads share its folds; default: yes. */
-interface Selecting {
-  readonly byDigits?: boolean;
-}
-
-/** The graph passes, with those that only this target gains by. */
-export function prepareFor(
-  model: Model,
-  target: Target,
-  { byDigits = true }: Selecting = {},
-): Model {
-  const options = prepareOptions(target);
-  const selectsByDigits = byDigits && options.selectsByDigits === true;
-  return prepareModel(model, { ...options, selectsByDigits });
-}
-
 /** Whether a node of a prepared graph with a body is part of programs all the same. */
 export function isRepeated(node: Node, target: Target): node is NodeOf<"scan"> {
   return node.op === "scan" && hasSteps(node) && repeatsSteps(target);
@@ -239,7 +224,8 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
   const memory = emptyMemory();
-  const graphs = [...counted, ...graphsOf(prepared, improved.value)];
+  const byRanks = counted ? [{ model: counted, savedNs: 0, errorBound: 0 }] : [];
+  const graphs = [...byRanks, ...graphsOf(prepared, improved.value)];
   const scheduled = scheduleGraphs(graphs, options, memory);
   if (!scheduled.ok) return scheduled;
   const chosen = firstMade(preferred(scheduled.value, options), (graph) =>
@@ -338,36 +324,6 @@ function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
     ...step.choice.schedules,
     ...stepSchedules(step),
   ]);
-}
-
-/** The graph passes; half precision that may overflow becomes single, and is prepared again. */
-function prepareWide(
-  source: Model,
-  target: Target,
-): {
-  readonly model: Model;
-  /** The same with ranks counted where the model has the first k selected by digits. */
-  readonly counted: readonly Candidate[];
-  readonly wide: readonly WideValue[];
-} {
-  const model = prepareFor(source, target);
-  const kept = keepWide(model, {
-    hasHalfUnits: target.capabilities.has("mma"),
-    everywhere: target.capabilities.has(costlyHalves),
-    narrowFactors: target.capabilities.has(halfFactors),
-  });
-  const { wide, isChanged } = kept;
-  const from = isChanged ? kept.model : source;
-  const final = isChanged ? prepareFor(from, target) : model;
-  return { model: final, counted: countedRanks(from, final, target), wide };
-}
-
-function countedRanks(source: Model, prepared: Model, target: Target): readonly Candidate[] {
-  const { nodes } = prepared.graph;
-  // What is selected is put in order by ranks in the end.
-  if (!target.blocks || nodes.every((n) => n.op !== "topK")) return [];
-  const model = prepareFor(source, target, { byDigits: false });
-  return model.graph.nodes.length === nodes.length ? [] : [{ model, savedNs: 0, errorBound: 0 }];
 }
 
 /**

@@ -1,0 +1,72 @@
+/** The graph passes (graph/prepare.ts) for a target: what only some machines gain by is asked of it. */
+import type { Model } from "../graph/graph.ts";
+import { type PrepareOptions, prepareModel } from "../graph/prepare.ts";
+import { keepWide, type WideValue } from "../graph/transforms/keep-wide.ts";
+import { costlyHalves, halfFactors, type Target } from "../target/target.ts";
+import { mayAttend } from "./attention/attention-candidates.ts";
+import { productOrdersOf } from "./products/stream-operands.ts";
+import { dotDataOf, dotTermsOf, multipliesByteFloats } from "./states/dot-form.ts";
+
+/** Whether the first k of a line are selected by digits where threads share its folds; default: yes. */
+interface Selecting {
+  readonly byDigits?: boolean;
+}
+
+/** The graph passes, with those that only this target gains by. */
+export function prepareFor(
+  model: Model,
+  target: Target,
+  { byDigits = true }: Selecting = {},
+): Model {
+  const options = prepareOptions(target);
+  const selectsByDigits = byDigits && options.selectsByDigits === true;
+  return prepareModel(model, { ...options, selectsByDigits });
+}
+
+export interface PreparedModel {
+  readonly model: Model;
+  /** The same with ranks counted where the model has the first k selected by digits. */
+  readonly counted?: Model;
+  readonly wide: readonly WideValue[];
+}
+
+/** The graph passes; half precision that may overflow becomes single, and is prepared again. */
+export function prepareWide(source: Model, target: Target): PreparedModel {
+  const model = prepareFor(source, target);
+  const kept = keepWide(model, {
+    hasHalfUnits: target.capabilities.has("mma"),
+    everywhere: target.capabilities.has(costlyHalves),
+    narrowFactors: target.capabilities.has(halfFactors),
+  });
+  const { wide, isChanged } = kept;
+  const from = isChanged ? kept.model : source;
+  const final = isChanged ? prepareFor(from, target) : model;
+  const counted = countedRanks(from, final, target);
+  return { model: final, wide, ...(counted && { counted }) };
+}
+
+function countedRanks(source: Model, prepared: Model, target: Target): Model | undefined {
+  const { nodes } = prepared.graph;
+  // What is selected is put in order by ranks in the end.
+  if (!target.blocks || nodes.every((n) => n.op !== "topK")) return undefined;
+  const model = prepareFor(source, target, { byDigits: false });
+  return model.graph.nodes.length === nodes.length ? undefined : model;
+}
+
+function prepareOptions(target: Target): PrepareOptions {
+  const data = dotDataOf(target);
+  const productOrders = productOrdersOf(target);
+  return {
+    ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
+    byteFloatProducts: multipliesByteFloats(target),
+    packsAttention: mayAttend(target),
+    ...(productOrders && { productOrders }),
+    selectsByDigits: target.blocks !== undefined,
+    repeatsSteps: repeatsSteps(target),
+  };
+}
+
+/** Whether programs repeat the steps of scans: those of processors. */
+export function repeatsSteps(target: Target): boolean {
+  return target.blocks === undefined;
+}
