@@ -265,15 +265,19 @@ const argReduce: OpMaker = (d) => {
   return true;
 };
 
+/** Sometimes of a line that is long enough to be selected by digits. */
 const topK: OpMaker = (d) => {
-  const x = d.find((v) => isExactFloat(v) && v.dims.length > 0);
+  const isLong = d.rng.uniform() < 0.3;
+  const long = (): readonly IndexExpr[] =>
+    [d.rng.integer(1, 3), d.rng.integer(128, 200)].map((n) => toIndex(n));
+  const x = isLong ? d.input("f32", long()) : d.find((v) => isExactFloat(v) && v.dims.length > 0);
   if (x === undefined) return false;
   const axis = d.rng.integer(0, x.dims.length - 1);
   const k = toIndex(d.rng.integer(1, constantValue(x.dims[axis]!) ?? 1));
   const attrs = { axis, k, largest: d.rng.uniform() < 0.5, sorted: true };
   const [values, indices] = d.builder.nodes("topK", [x.id], attrs);
   d.keep(values!, { exact: true, bound: x.bound });
-  d.keep(indices!, { exact: true, bound: 16 });
+  d.keep(indices!, { exact: true, bound: Math.max(16, x.extents[axis]!) });
   return true;
 };
 

@@ -7,7 +7,12 @@
  */
 import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
 import { type ProductCase, productText } from "../../campaign/ptx/product-programs.ts";
-import { type RowsCase, rowsText } from "../../campaign/ptx/row-programs.ts";
+import {
+  type RowsCase,
+  rowsText,
+  type SelectionCase,
+  selectionText,
+} from "../../campaign/ptx/row-programs.ts";
 import { randomKernel } from "../../campaign/random-kernel.ts";
 import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
@@ -69,6 +74,11 @@ function packed(how: string, depth: number, tokens: number): () => string {
 
 function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length: number) {
   return () => rowsText({ op, dtype, how, shape: [37, length] });
+}
+
+/** Rows of which some are cut in groups first. */
+function first(k: number, dtype: SelectionCase["dtype"], length: number) {
+  return () => selectionText({ k, dtype, shape: [37, length] });
 }
 
 /** Whatever the compiler makes of them. */
@@ -203,6 +213,7 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 2048),
     rows("argReduce", "f32", "threads 32 lanes 1 together 4 keep memory", 1023),
   ],
+  "first of rows": [first(7, "f32", 200), first(20, "bf16", 1100), first(300, "i16", 301)],
   attention: [
     attention("by mma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
     attention("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: false }),

@@ -7,6 +7,7 @@ import { GraphBuilder } from "../../src/graph/builder.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { printProgram } from "../../src/program/program-text.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
+import type { DType } from "../../src/semantics/dtype.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
 import { formatDiagnostic, type Result } from "../../src/support/diagnostic.ts";
 import { targets } from "../../src/target/index.ts";
@@ -32,6 +33,23 @@ const attrsOf = {
   cumulative: { axis: 1, kind: "sum", exclusive: false, reverse: true },
   argReduce: { axis: 1, kind: "max", keepDims: false, selectLast: false },
 };
+
+export interface SelectionCase {
+  readonly dtype: DType;
+  readonly shape: readonly [rows: number, length: number];
+  readonly k: number;
+}
+
+/** The k largest of rows as the compiler makes them, in all of its kernels. */
+export function selectionText({ dtype, shape, k }: SelectionCase): string {
+  const g = new GraphBuilder("selection");
+  const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
+  const attrs = { axis: 1, k: constant(k), largest: true, sorted: true };
+  const graph = g.finish([...g.nodes("topK", [x], attrs)]);
+  const target = targets.get("h200")!;
+  const compiled = take(compileModel({ graph, weights: noWeights }, { target }));
+  return printProgram(compiled.plan.program);
+}
 
 export function rowsText({ op, shape, dtype, how }: RowsCase): string {
   const g = new GraphBuilder("rows");

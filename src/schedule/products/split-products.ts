@@ -35,6 +35,8 @@ const leastDepth = 128;
 const leastFold = 32;
 /** Results that a thread takes at once of a fold that is not split. */
 const resultsOfThread = 8;
+/** Of the price of a fold, what its parts may cost: by less, prices do not tell one kernel from two. */
+const foldShare = 0.95;
 /** Results of a block's usual tile; splitting is tried where fewer tiles than cores, or little more, are there. */
 const usualTile = 64 * 64;
 const mostTiles = 2;
@@ -43,16 +45,16 @@ const mostTiles = 2;
 export function splitsFor(priceOf: (region: Region) => number, blocks: BlockLimits): LayOut {
   return (regions) => {
     const made = regions.map((region) => {
-      const splits = [
-        ...partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores)),
-        ...(isLone(region) ? loneParts : foldParts).flatMap((parts) =>
-          splitFold(region, parts, blocks),
-        ),
-      ];
+      const products = partCounts.flatMap((parts) => splitProduct(region, parts, blocks.cores));
+      const folds = (isLone(region) ? loneParts : foldParts).flatMap((parts) =>
+        splitFold(region, parts, blocks),
+      );
+      const splits = [...products, ...folds];
       if (splits.length === 0) return [region];
       const prices = splits.map((pair) => pair.reduce((sum, r) => sum + priceOf(r), 0));
       const least = Math.min(...prices);
-      return least < priceOf(region) ? splits[prices.indexOf(least)]! : [region];
+      const share = products.length > 0 ? 1 : foldShare;
+      return least < share * priceOf(region) ? splits[prices.indexOf(least)]! : [region];
     });
     const tensors = made.flatMap((parts, at) =>
       parts.flatMap((r) => [...r.tensors].filter(([name]) => isBetween(r, regions[at]!, name))),
