@@ -2,7 +2,8 @@
  * The suites' kernels at reduced sizes, each run once on random inputs with poisoned outputs: short enough
  * for compute-sanitizer. One family a process, because a tool that fails on an instruction takes the process
  * along: `compute-sanitizer --tool racecheck --error-exitcode 9 node reduced.mjs --family mma`. Without a
- * family it names them. With `--interpret` behind the family the program interpreter runs it, on any machine.
+ * family it names them. With `--interpret` behind the family the program interpreter runs it, on any machine;
+ * with `--compare` both do, and every element of the outputs has to agree.
  * Ends with `N passed, N failed`.
  */
 import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
@@ -22,8 +23,8 @@ import { parseProgram } from "../../src/program/program-parse.ts";
 import { capacityBytes } from "../../src/program/storage-sizes.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";
-import { dtypes } from "../../src/semantics/dtype.ts";
-import { encodeFloat } from "../../src/semantics/float-codec.ts";
+import { type DType, dtypes } from "../../src/semantics/dtype.ts";
+import { decodeFloat, encodeFloat } from "../../src/semantics/float-codec.ts";
 import { Rng } from "../../src/support/rng.ts";
 import { targets } from "../../src/target/index.ts";
 import { take } from "./ptx-launch.ts";
@@ -172,6 +173,12 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
       "i k, k j -> i j",
       "by wgmma tile (64, 128, 64) warps (4, 1) stages 3 swizzle 128 group 2 cluster 2",
     ),
+    // Several panels in a block of a cluster, whose addresses have its rank in their upper bits.
+    turned(
+      "i k, k j -> i j",
+      "by wgmma tile (64, 192, 64) warps (4, 1) stages 2 swizzle 128 group 2 parts 2",
+      256,
+    ),
     turned(
       "i k, k j -> i j",
       "by wgmma tile (64, 16, 64) warps (4, 1) stages 4 swizzle 128 swapped",
@@ -257,25 +264,75 @@ function runOnce(source: string | Program): void {
       return [[b.name, randomBytes(b, capacityBytes(program, b), rng)] as const];
     }),
   );
-  if (process.argv.includes("--interpret")) interpret(program, contents);
-  else runOnDevice(program, contents);
+  const isCompared = process.argv.includes("--compare");
+  const expected =
+    isCompared || process.argv.includes("--interpret") ? interpret(program, contents) : undefined;
+  if (expected && !isCompared) return;
+  const found = runOnDevice(program, contents);
+  if (expected) compare(program, found, expected);
 }
 
 type Contents = ReadonlyMap<string, Uint8Array>;
 
-function interpret(program: Program, contents: Contents): void {
+function interpret(program: Program, contents: Contents): Contents {
   const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
   if (outcome.kind === "fault") throw new Error(`${outcome.fault.kind}: ${outcome.fault.message}`);
+  return outcome.contents;
 }
 
-function runOnDevice(program: Program, contents: Contents): void {
+function runOnDevice(program: Program, contents: Contents): Contents {
   const features = take(probeCuda());
   const target = targets.get(program.target)!;
   const instance = take(createCudaInstance(program, target, { device: take(features.open()) }));
   for (const b of program.buffers) if (b.kind === "output") instance.memory.fill(b.name, 0xff);
   for (const [name, bytes] of contents) instance.memory.write(name, bytes);
   take(instance.runSync({}));
+  const outputs = program.buffers.filter((b) => b.kind === "output");
+  const found = outputs.map(
+    (b) => [b.name, instance.memory.read(b.name, capacityBytes(program, b))] as const,
+  );
   instance.dispose();
+  return new Map(found);
+}
+
+/**
+ * Sums in another order, and products of tf32: a value may be two steps of its type off, or 2^-9 of itself; small ones
+ * that of a sixteenth of the largest. Integers are equal.
+ */
+function compare({ buffers }: Program, found: Contents, expected: Contents): void {
+  for (const { name, dtype, kind } of buffers) {
+    if (kind !== "output") continue;
+    const [ours, theirs] = [found, expected].map((c) => numbersOf(c.get(name)!, dtype));
+    const { format } = dtypes[dtype];
+    const share = format ? Math.max(2 ** (1 - format.mantissaBits), 2 ** -9) : 0;
+    const largest = theirs!.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+    const wrong = theirs!.findIndex((x, i) => {
+      const allowed = share * Math.max(Math.abs(x), largest / 16);
+      return !(Object.is(ours![i], x) || Math.abs(ours![i]! - x) <= allowed);
+    });
+    if (wrong >= 0)
+      throw new Error(
+        `${name}[${wrong}] is ${ours![wrong]}, the interpreter has ${theirs![wrong]}`,
+      );
+  }
+}
+
+function numbersOf(bytes: Uint8Array, dtype: DType): readonly number[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const width = dtypes[dtype].bits / 8;
+  const isFloat = dtypes[dtype].format !== undefined;
+  return Array.from({ length: bytes.byteLength / width }, (_, i) => {
+    const at = i * width;
+    if (width === 8)
+      return isFloat ? view.getFloat64(at, true) : Number(view.getBigInt64(at, true));
+    const code =
+      width === 1
+        ? view.getUint8(at)
+        : width === 2
+          ? view.getUint16(at, true)
+          : view.getUint32(at, true);
+    return isFloat ? decodeFloat(dtype as "f32", code) : code;
+  });
 }
 
 /** Where the sequences of packed tokens end. */

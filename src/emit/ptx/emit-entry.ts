@@ -425,7 +425,9 @@ class EntryEmitter {
     if (name === sharedVariable) scope.bind(name, this.#shared, 32);
     else if (name === laneVariable) scope.bind(name, code.op("mov.u32", "r", "%laneid"), 32);
     else if (name === descriptorVariable) {
-      const units = code.op("shr.u32", "r", this.#shared, "4");
+      // In a cluster an address has the block's rank above its 18 bits, where a descriptor has the leading offset.
+      const within = code.op("and.b32", "r", this.#shared, String(2 ** 18 - 1));
+      const units = code.op("shr.u32", "r", within, "4");
       scope.bind(name, code.op("or.b32", "r", units, String(descriptorTemplate)), 32);
     } else if (name.startsWith("@buffer:")) {
       const buffer = name.slice("@buffer:".length);

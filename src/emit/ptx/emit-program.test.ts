@@ -161,11 +161,14 @@ test("elements below a byte are stored without their neighbours, which may be ot
   expect(mine.includes("st.local.u8") && mine.includes("ld.local.u8")).toBe(true);
 });
 
+function productOf(name: string): string {
+  const text = readFileSync(new URL("../../../test/golden/products.txt", import.meta.url), "utf8");
+  return [...parseGolden(text)].find(([section]) => section === name)![1];
+}
+
 /** What the text says of each multiplication: orders of both operands, strides and swizzle of the right one. */
 function multiplications(name: string): readonly (readonly [string, string])[] {
-  const text = readFileSync(new URL("../../../test/golden/products.txt", import.meta.url), "utf8");
-  const product = [...parseGolden(text)].find(([section]) => section === name)![1];
-  const code = emitted(product, "sm_90a").text;
+  const code = emitted(productOf(name), "sm_90a").text;
   const lines = [
     ...code.matchAll(/wgmma\.mma_async\S* .*, %(d\d+), %(d\d+), %p\d+, 1, 1, (\d, \d);/g),
   ];
@@ -189,6 +192,17 @@ test("operands in panels: the instruction is told of their order, the descriptor
   expect(rows).toEqual(new Array(4).fill(["1, 0", "1024 swizzle 128"]));
   const along = multiplications("by warpgroups");
   expect(along).toEqual(new Array(along.length).fill(["0, 0", "1024 swizzle 128"]));
+});
+
+test("a descriptor has the address of a block by itself: in a cluster its rank stands where the step is", () => {
+  const text = emitted(
+    productOf("by warpgroups, rows and columns as neighbours, results gathered"),
+    "sm_90a",
+  ).text;
+  const [, masked] = /and\.b32 (%r\d+), %r\d+, 262143;/.exec(text) ?? [];
+  expect(masked).toBeDefined();
+  const [, units] = new RegExp(`shr\\.u32 (%r\\d+), ${masked}, 4;`).exec(text) ?? [];
+  expect(text).toMatch(new RegExp(`or\\.b32 %r\\d+, ${units}, 65536;`));
 });
 
 test("the step from panel to panel is in bits 16 to 29 of a descriptor", () => {
