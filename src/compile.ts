@@ -113,10 +113,7 @@ export interface CompileOptions {
   readonly measured?: ReadonlyMap<string, Schedule>;
   /** Called before each pass with its name: progress. */
   readonly onPass?: (pass: string) => void;
-  /**
-   * Called with the regions as soon as their schedules stand, before they become one program; again where
-   * that program is refused and others take their place.
-   */
+  /** Called with the regions once their schedules stand; again where the program is refused and others take their place. */
   readonly onScheduled?: (scheduled: ScheduledRegions) => void;
 }
 

@@ -208,6 +208,7 @@ describe("order and reuse of memory", () => {
   /** They look at reads and at writes, and decide about no order: what they do instead. */
   const noDecision: Readonly<Record<string, string>> = {
     "src/lower/lower-region.ts": "finds the buffers of tiles that legality has allowed",
+    "src/lower/nest-plan.ts": "finds accesses that are one vector together",
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
     "src/lower/product/lower-product.ts":
       "spells one statement's tiles; its loops carry a sum only",
@@ -227,6 +228,8 @@ describe("order and reuse of memory", () => {
     "src/region/region-hash.ts": "spells a region",
     "src/region/statement.ts": "replaces variables",
     "src/region/uses.ts": "lists who touches what",
+    "src/schedule/blocks/join-parts.ts":
+      "proposes regions; what may run late is item-order.ts' answer, and what reads the other is refused",
     "src/schedule/blocks/block-candidates.ts": "proposes schedules, which are then decided",
     "src/schedule/chains/chain-space.ts": "proposes schedules, which are then decided",
     "src/schedule/choice/choose-layouts.ts": "lists who meets a map in which form",

@@ -1,7 +1,7 @@
 /**
  * Kernels that memory bounds, as the compiler makes them, against the copy rate of the device: elementwise
- * chains, reductions over each axis, norms and softmax, scans of many and of few lines, places of the largest
- * and the 50 largest, inputs of 256 MB and more. Correctness first
+ * chains, rotary embeddings, reductions over each axis, norms and softmax, scans of many and of few lines, places of
+ * the largest and the 50 largest, inputs of 256 MB and more. Correctness first
  * (outputs poisoned, float64 at sampled rows or columns), then times of ours and of a copy of as many bytes,
  * interleaved with warm clocks. Bytes are those of the problem: each operand once. The ratio is our rate
  * over the copy's.
@@ -46,6 +46,8 @@ interface MemoryCase {
   /** Inputs of that shape, and vectors along the columns. */
   readonly inputs: number;
   readonly vectors: number;
+  /** Behind them, inputs with as many rows of so many elements. */
+  readonly tables?: readonly number[];
   readonly build: (g: GraphBuilder, operands: readonly ValueId[]) => ValueId;
   /** Results of one line in float64; lines are rows, or columns where results are one a column. */
   readonly line: (operands: readonly Float64Array[]) => ArrayLike<number>;
@@ -74,7 +76,41 @@ function upToEach(x: Float64Array): Float64Array {
   });
 }
 
+const columns = Number(given.get("--columns") ?? 8192);
+
+/** Elements of a head. */
+const headSize = 128;
+
+/** Every token's heads turned by its angles. */
+function rotary(interleaved: boolean) {
+  const half = headSize / 2;
+  const step = interleaved ? 1 : half;
+  const first = (pair: number): number => (interleaved ? 2 * pair : pair);
+  return {
+    ...({ inputs: 1, vectors: 0, tables: [half, half], along: "row", perLine: columns } as const),
+    build: (g: GraphBuilder, [x, cos, sin]: readonly ValueId[]): ValueId => {
+      const tokens = g.shapeOf(x!)[0]!;
+      const [heads, ...tables] = [
+        g.reshape(x!, [tokens, columns / headSize, headSize]),
+        ...[cos!, sin!].map((table) => g.reshape(table, [tokens, 1, half])),
+      ];
+      const attrs = { interleaved, rotaryDims: headSize };
+      return g.reshape(g.node("rotaryEmbedding", [heads, ...tables], attrs), [tokens, columns]);
+    },
+    line: ([x, cos, sin]: readonly Float64Array[]): Float64Array =>
+      x!.map((v, i) => {
+        const [head, place] = [Math.floor(i / headSize) * headSize, i % headSize];
+        const pair = interleaved ? place >> 1 : place % half;
+        const isFirst = place === first(pair);
+        const other = x![head + first(pair) + (isFirst ? step : 0)]!;
+        return v * cos![pair]! + (isFirst ? -other : other) * sin![pair]!;
+      }),
+  };
+}
+
 const builders = {
+  "rotary embedding of halves": rotary(false),
+  "rotary embedding of pairs": rotary(true),
   add: {
     ...{ inputs: 2, vectors: 0, along: "row" },
     build: (g, [x, y]) => g.add(x!, y!),
@@ -157,8 +193,6 @@ const builders = {
   Record<string, Omit<MemoryCase, "name" | "dtype" | "shape"> & { readonly lines?: number }>
 >;
 
-const columns = Number(given.get("--columns") ?? 8192);
-
 const cases: readonly MemoryCase[] = Object.entries(builders).flatMap(([name, parts]) =>
   (["f32", "bf16"] as const).map((dtype) => {
     const elements = dtype === "f32" ? 2 ** 26 : 2 ** 27;
@@ -224,10 +258,12 @@ function othersOf({ scheduled }: CompiledRegion): readonly Schedule[] {
 /** The chosen schedule, or another one, which is no row of the suite. */
 function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
   const [m, n] = c.shape;
+  const { tables = [] } = c;
   const g = new GraphBuilder("memory");
   const operands = [
     ...Array.from({ length: c.inputs }, (_, i) => input(g, `x${i}`, c.dtype, [m, n])),
     ...Array.from({ length: c.vectors }, (_, i) => input(g, `v${i}`, c.dtype, [n])),
+    ...tables.map((length, i) => input(g, `t${i}`, c.dtype, [m, length])),
   ];
   const graph = g.finish([c.build(g, operands)]);
   const use = other && { measured: new Map([[other.region, other]]) };
@@ -239,7 +275,8 @@ function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
   try {
     const size = dtypes[c.dtype].bits / 8;
     model.graph.inputs.forEach((id, operand) => {
-      const count = operand < c.inputs ? m * n : n;
+      const table = tables[operand - c.inputs - c.vectors];
+      const count = operand < c.inputs ? m * n : table === undefined ? n : m * table;
       const at = instance.memory.addressOf(model.graph.values[id]!.name);
       for (let from = 0; from < count; ) {
         const start = (from + 1009 * operand) % period;
@@ -259,7 +296,8 @@ function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
     instance.stream.synchronize();
     const error = worstError(c, (at, bytes) => device.download(y + BigInt(at * resultSize), bytes));
     if (!(error <= 1)) failed++;
-    const bytes = size * (c.inputs * m * n + c.vectors * n) + resultSize * results;
+    const beside = c.vectors * n + m * sum(tables);
+    const bytes = size * (c.inputs * m * n + beside) + resultSize * results;
     const half = Math.ceil(bytes / 32) * 16;
     const from = instance.memory.take(half);
     const to = instance.memory.take(half);
@@ -318,10 +356,14 @@ function worstError(c: MemoryCase, read: (at: number, bytes: Uint8Array) => void
   let worst = 0;
   for (let sample = 0; sample < 6; sample++) {
     const at = sample === 0 ? 0 : sample === 1 ? lines - 1 : rng.integer(0, lines - 1);
-    const operands = Array.from({ length: c.inputs + c.vectors }, (_, operand) => {
-      const place = (i: number): number =>
-        operand >= c.inputs ? i : c.along === "row" ? at * n + i : i * n + at;
-      const length = c.along === "row" ? n : m;
+    const { tables = [] } = c;
+    const operands = Array.from({ length: c.inputs + c.vectors + tables.length }, (_, operand) => {
+      const table = tables[operand - c.inputs - c.vectors];
+      const place = (i: number): number => {
+        if (table !== undefined) return at * table + i;
+        return operand >= c.inputs ? i : c.along === "row" ? at * n + i : i * n + at;
+      };
+      const length = table ?? (c.along === "row" ? n : m);
       return Float64Array.from({ length }, (_, i) => valueAt(c.dtype, operand, place(i)));
     });
     const want = c.line(operands);

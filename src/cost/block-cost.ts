@@ -10,6 +10,7 @@
  * multiprocessor holds follows from registers and threads (occupancy); the last wave counts as a whole one.
  */
 import type { Access } from "../region/nest.ts";
+import { type Interleaved, interleavedOf } from "../schedule/blocks/interleaved.ts";
 import {
   isBound,
   type ScheduledLoop,
@@ -92,6 +93,7 @@ class BlockPrice {
   readonly #ranges: IndexRanges;
   readonly #results: number;
   readonly #accesses = new Map<AnyAccess, BlockAccess>();
+  readonly #interleaved: ReadonlyMap<AnyAccess, Interleaved>;
 
   constructor(
     region: ScheduledRegion,
@@ -104,6 +106,7 @@ class BlockPrice {
     this.#limits = limits;
     this.#ranges = ranges;
     this.#results = this.#count((l) => isCopied(l) && l.kind === "space");
+    this.#interleaved = this.#findInterleaved();
   }
 
   nanoseconds(): number {
@@ -231,7 +234,10 @@ class BlockPrice {
         (l) =>
           l.mode === "unroll" && placed.variables.has(l.name) && (inside || l.kind === "space"),
       );
-      const { pieces, checks } = this.#pieces(placed, access.guard ?? []);
+      const isShared = this.#interleaved.has(access);
+      const { pieces, checks } = isShared
+        ? { pieces: 1, checks: 0 }
+        : this.#pieces(placed, access.guard ?? []);
       issued += distinct * pieces * (1 + checks);
       lines += distinct * pieces * (thread ? placed.lines(thread, this.#limits.warpThreads) : 1);
     }
@@ -277,7 +283,10 @@ class BlockPrice {
   #nearNanoseconds(access: AnyAccess, isWrite: boolean): number {
     const { nearBytesPerNs, cores, warpThreads } = this.#limits;
     const placed = this.#placed(access);
-    const { distinct, sectors, lines } = placed.footprint(warpThreads, isWrite);
+    const { distinct, ...touched } = placed.footprint(warpThreads, isWrite);
+    // Others touch the same with the same instruction.
+    const step = this.#interleaved.get(access)?.step ?? 1;
+    const [sectors, lines] = [touched.sectors / step, touched.lines / step];
     const share = placed.elementsOfBlock() / distinct;
     const moved = (share * sectors * sectorBytes) / nearBytesPerNs.value;
     if (isWrite) {
@@ -285,6 +294,14 @@ class BlockPrice {
       return Math.max(moved, partial / (partialSectorsPerNs * cores));
     }
     return Math.max(moved, (share * lines) / (requestsPerNs * cores));
+  }
+
+  #findInterleaved(): ReadonlyMap<AnyAccess, Interleaved> {
+    const { statement, index, loops } = this.#s;
+    const lane = loops.find((l) => l.mode === "vector" && l.kind === "space");
+    if (!lane) return new Map();
+    const all: readonly (readonly AnyAccess[])[] = [statement.reads, statement.writes];
+    return new Map(all.flatMap((accesses) => [...interleavedOf(accesses, index, lane.name)]));
   }
 
   #placed(access: AnyAccess): BlockAccess {

@@ -1,7 +1,7 @@
 /** What a region has to do on any machine: operations, points, bytes; and the shape of a price. */
 import type { Region, Statement } from "../region/nest.ts";
 import { dtypes } from "../semantics/dtype.ts";
-import { type IndexExpr, variablesOf } from "../semantics/index-expr.ts";
+import { constantValue, type IndexExpr, sub, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
 import { scalarFlops } from "../semantics/scalar-expr.ts";
 
@@ -21,12 +21,23 @@ export function compulsoryBytes(region: Region, ranges: IndexRanges): number {
     const { reads, finishReads, writes, indirects } = statement;
     const extents = loopExtents(statement, ranges);
     const sources = new Map(indirects.map((v) => [v.name, variablesOf(...v.access.index)]));
+    const apart = new Map<string, (readonly IndexExpr[])[]>();
+    const own = new Map<string, number>();
     for (const access of [...reads, ...finishReads, ...writes, ...indirects.map((v) => v.access)]) {
-      const tensor = region.tensors.get(access.tensor)!;
-      if (tensor.role === "local") continue;
-      const elements = elementsTouched(access.index, tensor.shape, { extents, sources, ranges });
-      touched.set(access.tensor, Math.max(elements, touched.get(access.tensor) ?? 0));
+      const { role, shape } = region.tensors.get(access.tensor)!;
+      if (role === "local") continue;
+      const elements = elementsTouched(access.index, shape, { extents, sources, ranges });
+      const others = apart.get(access.tensor) ?? [];
+      const before = own.get(access.tensor) ?? 0;
+      if (!others.every((other) => liesApart(access.index, other, extents))) {
+        own.set(access.tensor, Math.max(elements, before));
+        continue;
+      }
+      apart.set(access.tensor, [...others, access.index]);
+      own.set(access.tensor, Math.min(before + elements, product(shape, ranges)));
     }
+    for (const [name, elements] of own)
+      touched.set(name, Math.max(elements, touched.get(name) ?? 0));
   }
   let bytes = 0;
   for (const [name, elements] of touched) {
@@ -90,6 +101,38 @@ function elementsTouched(
     1,
   );
   return Math.min(byAxis, points(index), count(new Set(deciding)));
+}
+
+/** Whether two accesses over the same loops, a constant distance from each other, have no element in common. */
+function liesApart(
+  a: readonly IndexExpr[],
+  b: readonly IndexExpr[],
+  extents: ReadonlyMap<string, number>,
+): boolean {
+  const distances = a.map((e, axis) => constantValue(sub(e, b[axis]!)));
+  if (distances.includes(undefined)) return false;
+  return a.some((e, axis) => {
+    const steps = e.terms.map(({ coefficient, key }) => ({
+      coefficient,
+      extent: extents.get(key),
+    }));
+    if (steps.some(({ extent }) => extent === undefined)) return false;
+    const sorted = steps.sort((x, y) => Math.abs(y.coefficient) - Math.abs(x.coefficient));
+    const moves = sorted.map((s) => ({ step: Math.abs(s.coefficient), most: s.extent! - 1 }));
+    return !isReached(Math.abs(distances[axis]!), moves);
+  });
+}
+
+/** Whether a distance is a sum of steps, each taken at most so often in either direction; the longest first. */
+function isReached(
+  distance: number,
+  [first, ...rest]: readonly { readonly step: number; readonly most: number }[],
+): boolean {
+  if (!first) return distance === 0;
+  const least = Math.floor(distance / first.step);
+  return [least, least + 1].some(
+    (n) => n <= first.most && isReached(Math.abs(distance - n * first.step), rest),
+  );
 }
 
 /**

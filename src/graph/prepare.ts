@@ -10,6 +10,7 @@ import type { Tensor } from "../semantics/tensor.ts";
 import type { Graph, Model, WeightStore } from "./graph.ts";
 import { byteFloatProducts } from "./transforms/byte-float-products.ts";
 import { eliminateCommonSubexpressions, eliminateDeadCode } from "./transforms/clean.ts";
+import { consecutiveUpdates } from "./transforms/consecutive-updates.ts";
 import { expandComposites } from "./transforms/expand-composites.ts";
 import { expandFourier } from "./transforms/expand-fourier.ts";
 import { foldBatchNorm } from "./transforms/fold-batch-norm.ts";
@@ -17,6 +18,8 @@ import { foldConstants } from "./transforms/fold-constants.ts";
 import { foldTransposes, type ProductOrders } from "./transforms/fold-transposes.ts";
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
+import { lateFactors } from "./transforms/late-factors.ts";
+import { mapParts } from "./transforms/map-parts.ts";
 import { packAttention } from "./transforms/pack-attention.ts";
 import type { ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
@@ -58,6 +61,8 @@ export interface PrepareOptions {
   readonly productOrders?: ProductOrders;
   /** Lines whose first k are wanted are folded by many threads at once: they are selected by digits. */
   readonly selectsByDigits?: boolean;
+  /** The machine has many threads: no updates in order, and no joined value in memory that only maps read. */
+  readonly forBlocks?: boolean;
   /** Programs repeat the steps of scans: only short ones are copied out. */
   readonly repeatsSteps?: boolean;
   /** As InlineLimits: the graph goes to a runtime that runs the branch alone that is taken. */
@@ -87,6 +92,7 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
     (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
     (graph) => wideScans(graph),
+    ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, fold] : []),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
     eliminateCommonSubexpressions,
   ]);

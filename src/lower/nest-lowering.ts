@@ -53,6 +53,7 @@ import {
   type Operand,
   openGuard,
   type Site,
+  storeInterleaved,
   storeWrite,
 } from "./operands.ts";
 import { ReductionLowering } from "./reduction.ts";
@@ -105,7 +106,8 @@ export class NestLowering {
   constructor(context: KernelContext, scheduled: ScheduledStatement, outsideParts = 0) {
     this.context = context;
     this.outsideParts = outsideParts;
-    this.plan = planNest(scheduled, [...scheduled.ragged, ...this.#ownGuard(scheduled)]);
+    const domain = [...scheduled.ragged, ...this.#ownGuard(scheduled)];
+    this.plan = planNest(scheduled, domain, context.axes.size > 0);
   }
 
   #ownGuard(scheduled: ScheduledStatement): readonly Condition[] {
@@ -444,7 +446,9 @@ export class NestLowering {
       ? statement.finish.map((e) => lowerScalar(e, [...bound, ...operands], site))
       : bound;
     statement.writes.forEach((write, i) => {
-      storeWrite(write, values[i]!, guard, site);
+      const isShared = guard.length === 0 && site.interleaved?.has(write);
+      if (isShared) storeInterleaved(statement.writes, i, values, site);
+      else storeWrite(write, values[i]!, guard, site);
     });
   }
 
@@ -489,6 +493,7 @@ export class NestLowering {
       unguarded: false,
       block: place.block,
       loops,
+      ...(lane && lane === this.plan.spaceLane && { interleaved: this.plan.interleaved }),
     };
   }
 

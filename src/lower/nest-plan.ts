@@ -2,6 +2,8 @@
  * What the parts of a scheduled statement are for the lowering: outer loops around the tile, the tile
  * that is kept in registers (or in local memory), and the loops of the reduction.
  */
+import type { Access, Write } from "../region/nest.ts";
+import { type Interleaved, interleavedOf } from "../schedule/blocks/interleaved.ts";
 import {
   isSpread,
   type ScheduledLoop,
@@ -24,9 +26,15 @@ export interface NestPlan {
   readonly reduceLane: LaneLoop | undefined;
   /** Conditions of the domain: ragged splits and the statement's own guard. */
   readonly domain: readonly Condition[];
+  /** Accesses that share vectors with others, where blocks of threads load and store them. */
+  readonly interleaved: ReadonlyMap<Access | Write, Interleaved>;
 }
 
-export function planNest(scheduled: ScheduledStatement, domain: readonly Condition[]): NestPlan {
+export function planNest(
+  scheduled: ScheduledStatement,
+  domain: readonly Condition[],
+  onBlocks: boolean,
+): NestPlan {
   const { loops } = scheduled;
   const first = loops.findIndex((l) => l.kind === "reduce");
   const isTile = (l: ScheduledLoop, at: number): boolean =>
@@ -36,15 +44,24 @@ export function planNest(scheduled: ScheduledStatement, domain: readonly Conditi
     const vector = loops.find((l) => l.mode === "vector" && (l.kind === "reduce") === isReduce);
     return vector && { name: vector.name, lanes: constantValue(vector.extent)! };
   };
+  const spaceLane = laneOf(false);
   return {
     scheduled,
     outer: loops.filter((l, at) => l.kind !== "reduce" && !isTile(l, at)),
     tile: loops.filter(isTile),
     reduce: loops.filter((l) => l.kind === "reduce"),
-    spaceLane: laneOf(false),
+    spaceLane,
     reduceLane: laneOf(true),
     domain,
+    interleaved: new Map(spaceLane && onBlocks ? interleavedIn(scheduled, spaceLane.name) : []),
   };
+}
+
+function interleavedIn({ statement, index }: ScheduledStatement, lane: string) {
+  if (statement.writes.some((w) => w.combine !== "overwrite")) return [];
+  return [statement.reads, statement.writes].flatMap((accesses) => [
+    ...interleavedOf<Access | Write>(accesses, index, lane),
+  ]);
 }
 
 /** Tile loops that run as loops over local memory instead of being copied out. */

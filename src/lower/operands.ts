@@ -6,6 +6,7 @@
  */
 import type { Expr, Statement } from "../program/statement.ts";
 import type { Access, Write } from "../region/nest.ts";
+import type { Interleaved } from "../schedule/blocks/interleaved.ts";
 import type { Condition } from "../semantics/condition.ts";
 import { type DType, zeroOf } from "../semantics/dtype.ts";
 import {
@@ -49,6 +50,8 @@ export interface Site {
   readonly assumed: ReadonlySet<string>;
   /** The whole tile is inside: no access of it needs its guard. */
   readonly unguarded: boolean;
+  /** Accesses whose elements are a vector together with those of others; absent: none. */
+  readonly interleaved?: ReadonlyMap<Access | Write, Interleaved>;
   readonly block: Block;
 }
 
@@ -66,9 +69,72 @@ export function openGuard(access: Access, site: Site): readonly Condition[] {
 /** The value of an access: bound in the site's block, one lane or all lanes of the site. */
 export function loadAccess(access: Access, site: Site): Expr {
   const operand = site.operand(access.tensor);
+  const shared = site.interleaved?.get(access);
+  if (site.lane && shared) return loadInterleaved(operand, shared, site, site.lane);
   const logical = access.index.map((e) => simplify(substitute(e, site.bindings), site.ranges));
   const index = operand.position(logical).map((e) => simplify(e, site.ranges));
   return loadAt(operand, index, { guard: openGuard(access, site), fill: access.fill }, site);
+}
+
+/** The lanes of one access out of the vector that it is with others. */
+function loadInterleaved(
+  operand: Operand,
+  { first, step, at }: Interleaved,
+  site: Site,
+  { lanes }: LaneLoop,
+): Expr {
+  const { dtype, buffer } = operand;
+  const index = placeOfFirst(operand, first, site);
+  const fill = zeroOf(dtype);
+  const load = {
+    kind: "load",
+    dtype,
+    lanes: step * lanes,
+    buffer,
+    index,
+    guard: [],
+    fill,
+  } as const;
+  const both = site.block.bind(load);
+  const operands = Array.from({ length: lanes }, (_, l): Expr => {
+    return { kind: "extract", dtype, lanes: 1, operand: both, lane: l * step + at };
+  });
+  return site.block.bind({ kind: "pack", dtype, lanes, operands });
+}
+
+/** Where the vector of interleaved accesses begins. */
+function placeOfFirst(
+  operand: Operand,
+  first: readonly IndexExpr[],
+  { lane, bindings, ranges }: Site,
+): readonly IndexExpr[] {
+  const logical = first.map((e) => simplify(substitute(e, bindings), ranges));
+  return bindLane(operand.position(logical), lane!.name, 0, ranges);
+}
+
+/** Stores the values of all writes that are one vector with the one at `at`, with the first of them. */
+export function storeInterleaved(
+  writes: readonly Write[],
+  at: number,
+  values: readonly Expr[],
+  site: Site,
+): void {
+  const own = site.interleaved!.get(writes[at]!)!;
+  if (own.at > 0) return;
+  const together = new Array<Expr>(own.step);
+  writes.forEach((write, i) => {
+    const other = site.interleaved!.get(write);
+    if (other?.first === own.first) together[other.at] = site.block.bind(values[i]!);
+  });
+  const operand = site.operand(writes[at]!.tensor);
+  const { buffer, dtype } = operand;
+  const operands = Array.from({ length: site.lane!.lanes * own.step }, (_, n): Expr => {
+    const whole = together[n % own.step]!;
+    if (whole.kind === "literal") return { ...whole, lanes: 1 };
+    return { kind: "extract", dtype, lanes: 1, operand: whole, lane: Math.floor(n / own.step) };
+  });
+  const value = site.block.bind({ kind: "pack", dtype, lanes: operands.length, operands });
+  site.block.push({ kind: "store", buffer, index: placeOfFirst(operand, own.first, site), value });
 }
 
 interface Guarded {

@@ -6,6 +6,7 @@
  */
 import type { Condition } from "../semantics/condition.ts";
 import {
+  add,
   constant,
   constantValue,
   type IndexExpr,
@@ -27,7 +28,7 @@ export interface CoalescedRegion {
  * The region with the loops of its statements joined as far as possible: of several statements, those in
  * one place of all of them, so that they still run over the same loops.
  * @param asMatrices whether a fold alone sees its tensors without axes of one element, so that a batch of
- *   one is a matrix
+ *   one is a matrix, and a map alone sees elements of a short last axis, each a write of its own, as neighbours
  */
 export function coalesceRegion(region: Region, asMatrices = false): CoalescedRegion {
   const tensors = new Map(region.tensors);
@@ -35,6 +36,8 @@ export function coalesceRegion(region: Region, asMatrices = false): CoalescedReg
   let statements = region.statements.map(dropUnitLoops);
   if (asMatrices && statements.length === 1 && statements[0]!.reduction)
     statements = [dropUnitAxes(statements[0]!, tensors, views)];
+  if (asMatrices && statements.length === 1 && !statements[0]!.reduction)
+    statements = [joinConstantAxes(statements[0]!, tensors, views)];
   const pairAt = ({ loops }: Statement, at: number): readonly [Loop, Loop] | undefined =>
     at + 1 < loops.length ? [loops[at]!, loops[at + 1]!] : undefined;
   const most = Math.max(...statements.map((s) => s.loops.length));
@@ -138,6 +141,29 @@ function join(
     finishReads: statement.finishReads.map(joinAxes),
     writes: statement.writes.map(joinAxes),
   };
+}
+
+/**
+ * The statement over views in which the last axis of a result, where each place is a constant, is one with the axis
+ * before it: results that are interleaved are neighbours in memory.
+ */
+function joinConstantAxes(statement: Statement, tensors: Tensors, views: View[]): Statement {
+  const isConstant = ({ index }: Write): boolean =>
+    index.length > 1 && constantValue(index.at(-1)!) !== undefined;
+  const count = (tensor: string): number => {
+    const own = statement.writes.filter((w) => w.tensor === tensor);
+    return own.every(isConstant) ? own.length : 0;
+  };
+  const writes = statement.writes.map((w) => {
+    const { shape } = tensors.get(w.tensor)!;
+    if (shape.length < 2) return w;
+    const [last, extent] = [w.index.length - 1, constantValue(shape.at(-1)!)];
+    if (extent === undefined || extent === 1 || count(w.tensor) !== extent) return w;
+    const place = add(mul(w.index[last - 1]!, extent), w.index[last]!);
+    const tensor = viewOf(w.tensor, last - 1, tensors, views);
+    return { ...w, tensor, index: [...w.index.slice(0, last - 1), place] };
+  });
+  return { ...statement, writes };
 }
 
 /** The statement over views without the axes of one element that it meets at 0. */

@@ -29,6 +29,7 @@ import {
   groupPosition,
   statementNamed,
 } from "./form-region.ts";
+import { movesWhole } from "./inline-producer.ts";
 import type { Access, Group, Loop, NestProgram, Statement } from "./nest.ts";
 import { picksOfBatch } from "./picks.ts";
 import { updatesInPlace } from "./uses.ts";
@@ -51,6 +52,16 @@ export interface GroupOptions {
    * moves a result that others read too is computed by itself. Default: no.
    */
   readonly writesTogether?: boolean;
+  /**
+   * Whether maps read rows of a table by their numbers as often as they need them, in place of a copy of those rows
+   * (angles of positions). Default: no.
+   */
+  readonly repeatsGathers?: boolean;
+  /**
+   * Whether what only moves elements is left to its readers where several maps read it, in place of being stored
+   * beside the first of them. Default: no.
+   */
+  readonly repeatsMoves?: boolean;
 }
 
 /** Two operations: a bias or scale with its conversion, but no division and no exponential. */
@@ -160,12 +171,31 @@ class Planner {
     }
   }
 
+  /** Whether readers, several maps, can take what a group moves from where it was, as halves also in f32. */
+  #isLeftToReaders(group: Group): boolean {
+    if (!this.#options.repeatsMoves) return false;
+    const { uses, program } = this.#analysed;
+    const composed = this.#compose(group);
+    if (composed.kind === "refused" || !isPure(composed.statement)) return false;
+    const { statement } = composed;
+    const { tensor } = statement.writes[0]!;
+    const isNear = statement.indirects.length > 0 ? movesRows(statement) : staysNear(statement);
+    if (!isTaken(statement) || !isNear || uses.aliased.has(tensor)) return false;
+    const readers = uses.readers.get(tensor) ?? [];
+    const areMaps = readers.every((at) => {
+      const item = program.items[at];
+      return item?.kind === "statement" && isPure(item.statement);
+    });
+    return readers.length > 1 && areMaps;
+  }
+
   /** The largest group of an anchor: consumers are tried in program order until none is added. */
   grow(anchor: string): Group {
     let group: Group = { name: anchor, anchor, inlined: [], epilogue: [] };
     this.#claimed.add(anchor);
     for (let grown = true; grown; ) {
       grown = false;
+      if (this.#isLeftToReaders(group)) return group;
       for (const name of this.#consumersOf(group)) {
         const larger = this.#withEpilogue(group, name);
         if (!larger) continue;
@@ -351,12 +381,14 @@ function isPure(statement: Statement): boolean {
 function unwilling(
   reader: Statement,
   producer: Statement,
-  { shared, inlineCost, picksOperands }: GroupOptions & { readonly shared: boolean },
+  options: GroupOptions & { readonly shared: boolean },
 ): string | undefined {
+  const { shared, inlineCost, picksOperands, repeatsGathers } = options;
   const { tensor } = producer.writes[0]!;
   const inBody = reader.reads.filter((a) => a.tensor === tensor);
   const all = [...inBody, ...reader.finishReads.filter((a) => a.tensor === tensor)];
   const moves = producer.body[0]!.kind === "argument";
+  if (all.length === 0 && movesWhole(producer)) return undefined;
   if (isContraction(reader) && inBody.length > 0) {
     const plain = moves || isWidening(producer.body[0]!);
     const isFixed = producer.indirects.length === 0 || (picksOperands && moves);
@@ -370,8 +402,15 @@ function unwilling(
   const once = !shared && all.length === 1 && coversLoops(reader, all[0]!, inFinish);
   // What is computed from indices alone costs no memory traffic.
   if (once || producer.reads.length === 0) return undefined;
-  if (producer.indirects.length > 0) return "indices would be loaded again";
-  if (moves) return keepsInnermost(producer) ? undefined : "strided reads would be repeated";
+  if (producer.indirects.length > 0) {
+    const isMap = !reader.reduction && !reader.finish;
+    if (repeatsGathers && isMap && movesRows(producer)) return undefined;
+    return "indices would be loaded again";
+  }
+  if (moves) {
+    const isNear = options.repeatsMoves ? staysNear(producer) : keepsInnermost(producer);
+    return isNear ? undefined : "strided reads would be repeated";
+  }
   const cost = scalarCost(producer.body[0]!);
   return cost <= inlineCost ? undefined : `computing it again costs ${cost} per use`;
 }
@@ -436,14 +475,37 @@ function stepsMeet(axis: IndexExpr, loops: readonly Loop[]): boolean {
   return false;
 }
 
+/** Whether a producer moves rows whose numbers are loaded: neighbours have theirs in common. */
+function movesRows(producer: Statement): boolean {
+  const { body, writes, indirects } = producer;
+  const along = variablesOf(...writes[0]!.index.slice(-1));
+  const isShared = indirects.every(({ access }) =>
+    [...variablesOf(...access.index)].every((name) => !along.has(name)),
+  );
+  return along.size > 0 && isTaken(producer) && isShared && keepsInnermost(producer);
+}
+
+/** Whether elements are those that are read, or halves of them. */
+function isTaken({ body }: Statement): boolean {
+  return body[0]!.kind === "argument" || isHalf(body[0]!);
+}
+
+/** Of neighbours, every second to every fourth: what is read with them is the other's. */
+const widestStep = 4;
+
+/** The same, or some of the neighbours. */
+function staysNear(producer: Statement): boolean {
+  return keepsInnermost(producer, widestStep);
+}
+
 /** Whether the innermost axis of what the producer writes is that of what it reads, at unit stride. */
-function keepsInnermost(producer: Statement): boolean {
+function keepsInnermost(producer: Statement, most = 1): boolean {
   const last = producer.writes[0]!.index.at(-1);
   const [loop] = last ? variablesOf(last) : [];
   if (loop === undefined) return true;
   return producer.reads.every(({ index }) => {
     const inner = index.at(-1)?.terms.find((t) => t.key === loop);
     const elsewhere = index.slice(0, -1).some((e) => variablesOf(e).has(loop));
-    return inner?.coefficient === 1 && !elsewhere;
+    return inner !== undefined && inner.coefficient >= 1 && inner.coefficient <= most && !elsewhere;
   });
 }

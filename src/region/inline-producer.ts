@@ -6,7 +6,13 @@
  */
 
 import type { DType } from "../semantics/dtype.ts";
-import { constantValue, type IndexExpr, indexEquals, variable } from "../semantics/index-expr.ts";
+import {
+  constantValue,
+  type IndexExpr,
+  indexEquals,
+  variable,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import {
   argument,
   bindArguments,
@@ -17,6 +23,7 @@ import { evaluateScalar, type ScalarValue } from "../semantics/scalar-meaning.ts
 import { AccessList, type Composition, largestBody, loopOf, refused } from "./compose-epilogue.ts";
 import type { Access, Indirect, NestProgram, Statement } from "./nest.ts";
 import {
+  accessKey,
   numberAs,
   pruneConditions,
   scalarSize,
@@ -37,7 +44,8 @@ export function inlineProducer(
   const axes = producerAxes(program, producer);
   if (typeof axes === "string") return refused(axes);
   const tensor = producer.writes[0]!.tensor;
-  if (consumer.indirects.some((v) => v.access.tensor === tensor)) {
+  const asIndex = consumer.indirects.filter((v) => v.access.tensor === tensor);
+  if (asIndex.length > 0 && !movesWhole(producer)) {
     return refused(`${consumer.name} reads indices from ${tensor}`);
   }
   const inFinish = consumer.finishReads.some((a) => a.tensor === tensor);
@@ -45,6 +53,8 @@ export function inlineProducer(
     return refused(`${consumer.name} loads indices for what it folds, not for what it makes of it`);
   }
   const reader = new Inliner(program, consumer, { producer, axes });
+  const guarded = asIndex.find((v) => v.access.guard.length > 0);
+  if (guarded) return refused(`${consumer.name} reads indices from ${tensor} under a guard`);
   const body = reader.replace(consumer.reads, consumer.body, 0);
   const finish = reader.replace(consumer.finishReads, consumer.finish ?? [], consumer.body.length);
   if (typeof body === "string") return refused(body);
@@ -53,13 +63,19 @@ export function inlineProducer(
   if (size > largestBody) return refused(`the composed body would have ${size} operators`);
   const statement = {
     ...consumer,
-    indirects: [...consumer.indirects, ...reader.indirects],
+    indirects: [...consumer.indirects.map((v) => reader.moved(v)), ...reader.indirects],
     reads: body.accesses,
     body: body.exprs,
     finishReads: finish.accesses,
     ...(consumer.finish ? { finish: finish.exprs } : {}),
   };
   return { kind: "composed", statement };
+}
+
+/** Whether each element is one that is read as it is. */
+export function movesWhole({ body, reads, indirects }: Statement): boolean {
+  const isMove = body.length === 1 && body[0]!.kind === "argument";
+  return isMove && indirects.length === 0 && reads.every((r) => r.guard.length === 0);
 }
 
 /** The producer's loop on each axis of what it writes (undefined on axes of extent 1); or why not. */
@@ -134,21 +150,40 @@ class Inliner {
     return { accesses: list.items, exprs: exprs.map((e) => bindArguments(e, all)) };
   }
 
-  #inlineAt(access: Access, list: AccessList, first: number): ScalarExpr | string {
-    const { reads, body, indirects } = this.#producer;
+  /** An index that the consumer loads, from where the producer would move it. */
+  moved(indirect: Indirect): Indirect {
+    const { tensor } = this.#producer.writes[0]!;
+    if (indirect.access.tensor !== tensor) return indirect;
+    const [read] = this.#producer.reads;
+    return { ...indirect, access: substituteAccess(read!, this.#at(indirect.access)) };
+  }
+
+  /** The producer's loops at an access of the consumer. */
+  #at(access: Access): Map<string, IndexExpr> {
     const bindings = new Map<string, IndexExpr>();
     for (const [axis, loop] of this.#axes.entries()) {
       if (loop !== undefined) bindings.set(loop, access.index[axis]!);
     }
+    return bindings;
+  }
+
+  #inlineAt(access: Access, list: AccessList, first: number): ScalarExpr | string {
+    const { reads, body, indirects } = this.#producer;
+    const bindings = this.#at(access);
     if (access.guard.length > 0 && !this.#givesFill(access.fill)) {
       return `${this.#producer.name} does not give ${access.fill} where ${access.tensor} is padded`;
     }
     for (const indirect of indirects) {
-      const name = this.#freshName();
       const moved = substituteIndirect(indirect, bindings);
-      const guarded = this.#guarded(moved.access, access.guard, 0);
+      const own = variablesOf(...moved.access.index);
+      // Where other places alone decide, the index is that of places inside as well.
+      const guard = access.guard.filter((c) => [...variablesOf(c.expr)].some((v) => own.has(v)));
+      const guarded = this.#guarded(moved.access, guard, 0);
       if (typeof guarded === "string") return guarded;
-      this.indirects.push({ ...moved, name, access: guarded });
+      const whole = { ...moved, access: guarded };
+      const known = [...this.#consumer.indirects, ...this.indirects].find((v) => isSame(v, whole));
+      const name = known?.name ?? this.#freshName();
+      if (!known) this.indirects.push({ ...whole, name });
       bindings.set(indirect.name, variable(name));
     }
     const operands: ScalarExpr[] = [];
@@ -172,7 +207,8 @@ class Inliner {
   /** Whether the producer gives `fill` when all its reads are filled. */
   #givesFill(fill: number | bigint): boolean {
     const { body, reads, indirects } = this.#producer;
-    if (this.#isMove()) return indirects.length === 0;
+    // An index that is not read is 0, which is one where there are any.
+    if (this.#isMove()) return indirects.every((v) => (constantValue(v.extent) ?? 0) > 0);
     if (hasIndexValue(body[0]!)) return false;
     const zeros: ScalarValue[] = reads.map((r) => numberAs(this.#typeOf(r.tensor), 0));
     return Object.is(evaluateScalar(body[0]!, zeros), fill);
@@ -206,6 +242,13 @@ class Inliner {
     while (taken.has(`v${n}`)) n++;
     return `v${n}`;
   }
+}
+
+/** Whether two indices are one number. */
+function isSame(a: Indirect, b: Indirect): boolean {
+  const key = ({ access, extent, wraps, range }: Indirect): string =>
+    `${accessKey(access)} < ${extent.key} ${wraps} ${range}`;
+  return key(a) === key(b);
 }
 
 function hasIndexValue(expr: ScalarExpr): boolean {

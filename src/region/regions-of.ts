@@ -84,8 +84,9 @@ export interface RegionForms {
   readonly layOut?: LayOut;
   /**
    * Whether regions are for machines of blocks: folds see their tensors without axes of one element, floats of
-   * 16 bits stay so in memory, products take operands by number and leave their results at one place (`keepsHalves`, `picksOperands`,
-   * `writesTogether` of groups.ts).
+   * 16 bits stay so in memory, products and maps take operands by number and from where they were, products leave
+   * their results at one place (`keepsHalves`, `picksOperands`, `repeatsGathers`, `repeatsMoves`, `writesTogether`
+   * of groups.ts).
    * Default: no.
    */
   readonly forBlocks?: boolean;
@@ -101,6 +102,8 @@ export function regionsOf(
     keepsHalves: forBlocks,
     picksOperands: forBlocks,
     writesTogether: forBlocks,
+    repeatsGathers: forBlocks,
+    repeatsMoves: forBlocks,
   });
   const grouped = applyGroups(analysed, groups);
   const formed = groups.map((g) => formRegion(analysed, g));

@@ -60,6 +60,7 @@ function prepareOptions(target: Target): PrepareOptions {
     ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
     byteFloatProducts: multipliesByteFloats(target),
     packsAttention: mayAttend(target),
+    forBlocks: target.blocks !== undefined,
     ...(productOrders && { productOrders }),
     selectsByDigits: target.blocks !== undefined,
     repeatsSteps: repeatsSteps(target),

@@ -1,5 +1,5 @@
 /** Scaled dot-product attention with grouped heads, and rotary position embedding. */
-import { floorDiv, indexEquals, sub } from "../../semantics/index-expr.ts";
+import { constantValue, floorDiv, indexEquals, sub, toIndex } from "../../semantics/index-expr.ts";
 import { boolean, choice, integer, number, optional } from "../attr-schema.ts";
 import type { AttentionAttrs } from "../composites.ts";
 import type { ValueId } from "../graph.ts";
@@ -55,6 +55,84 @@ function applyMask(b: OpWriter, scores: ValueId, mask: ValueId | undefined): Val
   return b.select(mask, scores, b.scalarLike(-Infinity, scores));
 }
 
+interface Rotation {
+  readonly cos: ValueId;
+  readonly sin: ValueId;
+  readonly rotaryDims: number;
+}
+
+/** Both elements of a pair, turned. */
+function turned(
+  b: OpWriter,
+  [first, second]: readonly [ValueId, ValueId],
+  { cos, sin }: Pick<Rotation, "cos" | "sin">,
+): readonly [ValueId, ValueId] {
+  return [
+    b.sub(b.mul(first, cos), b.mul(second, sin)),
+    b.add(b.mul(first, sin), b.mul(second, cos)),
+  ];
+}
+
+/**
+ * Pairs are (i, half + i). What is not rotated is parts of the same length beside the two halves, where it is so
+ * many whole ones: then all results stand along one axis of parts.
+ */
+function rotateHalves(b: OpWriter, x: ValueId, { rotaryDims, ...angles }: Rotation): ValueId {
+  const shape = b.shapeOf(x);
+  const axis = shape.length - 1;
+  const half = rotaryDims / 2;
+  const outer = shape.slice(0, -1);
+  const parts = (constantValue(shape[axis]!) ?? 0) / half;
+  const isWhole = Number.isInteger(parts) && parts >= 2;
+  const from = isWhole ? x : b.sliceAxis(x, axis, 0, rotaryDims);
+  const paired = b.reshape(from, [...outer, isWhole ? parts : 2, half]);
+  const part = (i: number) => b.reshape(b.sliceAxis(paired, axis, i, 1), [...outer, half]);
+  const results = turned(b, [part(0), part(1)], angles);
+  const both = results.map((y) => b.reshape(y, [...outer, 1, half]));
+  const rest = isWhole && parts > 2 ? [b.sliceAxis(paired, axis, 2, parts - 2)] : [];
+  const joined = b.concat([...both, ...rest], axis);
+  if (isWhole) return b.reshape(joined, shape);
+  const flat = b.reshape(joined, [...outer, rotaryDims]);
+  const left = sub(shape[axis]!, rotaryDims);
+  if (left.key === "0") return flat;
+  return b.concat([flat, b.sliceAxis(x, axis, rotaryDims, left)], axis);
+}
+
+/** Pairs are (2 i, 2 i + 1); those that are not rotated are what they were. */
+function rotatePairs(b: OpWriter, x: ValueId, { rotaryDims, cos, sin }: Rotation): ValueId {
+  const shape = b.shapeOf(x);
+  const axis = shape.length - 1;
+  const [half, whole] = [rotaryDims / 2, constantValue(shape[axis]!)];
+  const isAll = indexEquals(shape[axis]!, toIndex(rotaryDims));
+  const outer = shape.slice(0, -1);
+  if (!isAll && (whole === undefined || whole % 2 !== 0)) {
+    const some = b.sliceAxis(x, axis, 0, rotaryDims);
+    const rest = b.sliceAxis(x, axis, rotaryDims, sub(shape[axis]!, rotaryDims));
+    return b.concat([rotatePairs(b, some, { rotaryDims, cos, sin }), rest], axis);
+  }
+  const pairs = isAll ? half : whole! / 2;
+  const paired = b.reshape(x, [...outer, pairs, 2]);
+  const part = (i: number) => b.reshape(b.sliceAxis(paired, axis + 1, i, 1), [...outer, pairs]);
+  const elements = [part(0), part(1)] as const;
+  const longer = (table: ValueId): ValueId => {
+    const of = b.shapeOf(table);
+    // A table of one angle is the same everywhere.
+    if (isAll || !indexEquals(of.at(-1)!, toIndex(half))) return table;
+    const high = of.map((_, i) => (i === of.length - 1 ? pairs - half : 0));
+    return b.node("pad", [table, b.scalarLike(0, table)], {
+      low: high.map(() => toIndex(0)),
+      high: high.map(toIndex),
+      mode: "constant",
+    });
+  };
+  const made = turned(b, elements, { cos: longer(cos), sin: longer(sin) });
+  const place = b.iota([pairs], 0, "i64");
+  const isTurned = isAll || b.apply("less", place, b.scalar(half, "i64"));
+  const results = made.map((y, i) => (isTurned === true ? y : b.select(isTurned, y, elements[i]!)));
+  const joined = results.map((y) => b.reshape(y, [...outer, pairs, 1]));
+  return b.reshape(b.concat(joined, axis + 1), shape);
+}
+
 export const attentionForms = {
   attention: {
     arity: [3, 4],
@@ -84,26 +162,10 @@ export const attentionForms = {
   rotaryEmbedding: {
     arity: [3, 3],
     schema: { interleaved: boolean, rotaryDims: integer },
-    definition: (b, [x, cos, sin], { interleaved, rotaryDims }) => {
-      const shape = b.shapeOf(x!);
-      const axis = shape.length - 1;
-      const half = rotaryDims / 2;
-      const rotated = b.sliceAxis(x!, axis, 0, rotaryDims);
-      const outer = shape.slice(0, -1);
-      const paired = interleaved
-        ? b.reshape(rotated, [...outer, half, 2])
-        : b.reshape(rotated, [...outer, 2, half]);
-      const pairAxis = interleaved ? axis + 1 : axis;
-      const part = (i: number) => b.reshape(b.sliceAxis(paired, pairAxis, i, 1), [...outer, half]);
-      const [first, second] = [part(0), part(1)];
-      const real = b.sub(b.mul(first, cos!), b.mul(second, sin!));
-      const imaginary = b.add(b.mul(first, sin!), b.mul(second, cos!));
-      const unit = interleaved ? [...outer, half, 1] : [...outer, 1, half];
-      const joined = b.concat([b.reshape(real, unit), b.reshape(imaginary, unit)], pairAxis);
-      const flat = b.reshape(joined, [...outer, rotaryDims]);
-      const rest = sub(shape[axis]!, rotaryDims);
-      if (rest.key === "0") return [flat];
-      return [b.concat([flat, b.sliceAxis(x!, axis, rotaryDims, rest)], axis)];
-    },
+    definition: (b, [x, cos, sin], attrs) => [
+      attrs.interleaved
+        ? rotatePairs(b, x!, { cos: cos!, sin: sin!, ...attrs })
+        : rotateHalves(b, x!, { cos: cos!, sin: sin!, ...attrs }),
+    ],
   },
 } satisfies CompositeRows<"attention" | "rotaryEmbedding">;

@@ -185,7 +185,7 @@ export class AttentionFinder {
     const statements = kept.map((at) => {
       const plain = this.#plainly(this.#statement(at));
       const own = at === last ? plain : this.#withPlaces(plain, places);
-      return at === first ? this.#throughMoves(own, moves) : own;
+      return at === first || at === last ? this.#throughMoves(own, moves) : own;
     });
     const isStillRead = (tensor: string): boolean => places.has(this.#makers.get(tensor) ?? -1);
     if (statements.some((s) => [...tensorsRead(s)].some(isStillRead))) return undefined;

@@ -7,7 +7,7 @@
  * that meet) stays on one thread, in the loops' own order.
  */
 import type { Loop, Region, Statement } from "../../region/nest.ts";
-import { dtypes, isFloatDType } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, splitLinear, variablesOf } from "../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
 import type { BlockLimits, Target } from "../../target/target.ts";
@@ -78,8 +78,7 @@ class BlockCandidates {
   readonly #limits: BlockLimits;
   readonly #ranges: IndexRanges;
   readonly #space: readonly string[];
-  /** Lanes of vectors, one included. */
-  readonly #laneCounts: readonly number[];
+  readonly #typeOf: (tensor: string) => DType;
   /** What is scanned runs in order in a thread, one result at a time. */
   readonly #scans: boolean;
 
@@ -88,13 +87,8 @@ class BlockCandidates {
     this.#limits = limits;
     this.#ranges = symbolRanges(region);
     this.#space = statement.loops.filter((l) => l.kind === "space").map((l) => l.name);
-    const tensors = [...statement.reads, ...statement.finishReads, ...statement.writes];
-    const types = tensors.map((a) => region.tensors.get(a.tensor)!.dtype);
+    this.#typeOf = (tensor) => region.tensors.get(tensor)!.dtype;
     this.#scans = statement.loops.some((l) => l.kind === "scan");
-    const isFit =
-      !this.#scans && statement.indirects.length === 0 && types.every((t) => vectorTypes.has(t));
-    const counts = types.map((t) => (8 * vectorBytes) / dtypes[t].bits);
-    this.#laneCounts = isFit ? [...new Set([1, ...counts.sort((a, b) => a - b)])] : [1];
   }
 
   all(): readonly (readonly Directive[])[] {
@@ -238,11 +232,24 @@ class BlockCandidates {
     return near.length > 0 ? near : this.#space.slice(-1);
   }
 
-  /** Vectors need whole, aligned ones: the extent is a multiple. */
+  /**
+   * Vectors need whole, aligned ones: the extent is a multiple; and all their lanes share what indices are loaded.
+   * What does not move with the loop is the same in all lanes, whatever its type.
+   */
   #lanesOf(thread: string): readonly number[] {
-    const loop = this.#statement.loops.find((l) => l.name === thread)!;
-    const extent = constantValue(loop.extent);
-    return this.#laneCounts.filter((n) => n === 1 || (extent !== undefined && extent % n === 0));
+    const { loops, indirects, reads, finishReads, writes } = this.#statement;
+    const extent = constantValue(loops.find((l) => l.name === thread)!.extent);
+    const isLoaded = indirects.some(({ access: { index, guard } }) =>
+      variablesOf(...index, ...guard.map((c) => c.expr)).has(thread),
+    );
+    const moving = [...reads, ...finishReads, ...writes].filter((a) =>
+      variablesOf(...a.index).has(thread),
+    );
+    const types = moving.map((a) => this.#typeOf(a.tensor));
+    if (isLoaded || this.#scans || extent === undefined || !types.every((t) => vectorTypes.has(t)))
+      return [1];
+    const counts = types.map((t) => (8 * vectorBytes) / dtypes[t].bits).sort((m, n) => m - n);
+    return [...new Set([1, ...counts])].filter((n) => extent % n === 0);
   }
 
   #others(thread: string): readonly string[] {

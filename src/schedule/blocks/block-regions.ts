@@ -1,6 +1,7 @@
 /**
  * The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over
- * the same rows joined, operands turned, products and folds of few results split, scans of few lines too.
+ * the same rows joined, parts of one tensor too, operands turned, products and folds of few results split, scans of
+ * few lines too.
  */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
@@ -13,6 +14,7 @@ import { joinRows } from "../rows/join-rows.ts";
 import { scansFor } from "../rows/split-scans.ts";
 import type { PricingOptions } from "../states/region-prices.ts";
 import { blockPrices } from "./cheapest.ts";
+import { joinParts } from "./join-parts.ts";
 
 /** Undefined for a target without blocks. */
 export function blockRegions(pricing: PricingOptions): LayOut | undefined {
@@ -25,6 +27,7 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
       pricing,
       inTurn(
         joinRows(priceOf),
+        joinParts(priceOf),
         operandOrders(priceOf, pricing.target),
         tailsFor(priceOf, blocks),
         splitsFor(priceOf, blocks),

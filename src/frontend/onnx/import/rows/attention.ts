@@ -14,14 +14,18 @@ import { sliceAxis } from "./slicing.ts";
 
 /** [b, s, heads * d] to [b, heads, s, d]; operands of rank 4 have that form already. */
 export function splitHeads(node: NodeView, x: Operand, heads: number): Operand {
+  if (x.type.shape.length === 4) return x;
+  return node.transpose(headsApart(node, x, heads), [0, 2, 1, 3]);
+}
+
+/** [b, s, heads * d] to [b, s, heads, d]. */
+function headsApart(node: NodeView, x: Operand, heads: number): Operand {
   const { shape } = x.type;
-  if (shape.length === 4) return x;
   if (shape.length !== 3 || heads < 1)
     node.refuse(`rank ${shape.length}, ${heads} heads`, "rank 3 or 4");
   const hidden = node.fixedExtent(shape[2]!, "the hidden size");
   if (hidden % heads !== 0) node.refuse(`${hidden} channels in ${heads} heads`, "a multiple");
-  const split = node.reshape(x, [shape[0]!, shape[1]!, constant(heads), constant(hidden / heads)]);
-  return node.transpose(split, [0, 2, 1, 3]);
+  return node.reshape(x, [shape[0]!, shape[1]!, constant(heads), constant(hidden / heads)]);
 }
 
 export function joinHeads(node: NodeView, x: Operand): Operand {
@@ -289,17 +293,43 @@ export function rotaryTable(node: NodeView, table: Operand, ids: Operand | undef
   return node.reshape(picked, [b!, one, s!, half!]);
 }
 
+/** Operand [b, heads, s, d], or [b, s, heads * d], rotated by tables of [b, s, half]; it keeps its form. */
+export function rotated(
+  node: NodeView,
+  x: Operand,
+  heads: number,
+  turn: {
+    readonly tables: readonly Operand[];
+    readonly interleaved: boolean;
+    /** 0: all of a head. */
+    readonly rotaryDims: number;
+  },
+): Operand {
+  const isFlat = x.type.shape.length !== 4;
+  // Heads stay beside each other where they are: nothing but names of places changes.
+  const apart = isFlat ? headsApart(node, x, heads) : x;
+  const depth = node.fixedExtent(apart.type.shape[3]!, "the head size");
+  const tables = isFlat
+    ? turn.tables.map((t) => {
+        const [b, , s, half] = t.type.shape;
+        return node.reshape(t, [b!, s!, one, half!]);
+      })
+    : turn.tables;
+  const { interleaved, rotaryDims } = turn;
+  const attrs = { interleaved, rotaryDims: rotaryDims || depth };
+  const y = node.emit("rotaryEmbedding", [apart, ...tables], attrs);
+  return isFlat ? node.reshape(y, x.type.shape) : y;
+}
+
 function rotaryEmbedding(node: NodeView): Operand {
   const { attributes } = node;
   const input = node.input(0);
-  const x = splitHeads(node, input, attributes.int("num_heads") ?? 0);
-  const depth = node.fixedExtent(x.type.shape[3]!, "the head size");
-  const rotaryDims = attributes.int("rotary_embedding_dim") || depth;
+  const heads = attributes.int("num_heads") ?? 0;
+  const rotaryDims = attributes.int("rotary_embedding_dim") ?? 0;
   const ids = node.optional(3);
   const tables = [1, 2].map((i) => rotaryTable(node, node.input(i), ids));
-  const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims };
-  const y = node.emit("rotaryEmbedding", [x, ...tables], attrs);
-  return input.type.shape.length === 3 ? joinHeads(node, y) : y;
+  const interleaved = attributes.flag("interleaved", false);
+  return rotated(node, input, heads, { tables, interleaved, rotaryDims });
 }
 
 /** a * sigmoid(alpha a) * b */
@@ -353,12 +383,15 @@ function tensorScatter(node: NodeView): Operand {
   const rank = cache.type.shape.length;
   const axis = node.axis(node.attributes.int("axis") ?? -2, rank);
   const circular = node.attributes.choice("mode", "linear", "circular") === "circular";
-  const counted = node.emit("iota", [], { shape: update.type.shape, axis, dtype: "i64" });
-  const along = update.type.shape.map((d, i) => (i === 0 ? d : one));
+  const { shape } = update.type;
+  const line = shape.map((d, i) => (i === axis ? d : one));
+  const counted = node.emit("iota", [], { shape: line, axis, dtype: "i64" });
+  const along = shape.map((d, i) => (i === 0 ? d : one));
   const start = given && node.reshape(node.cast(given, "i64"), along);
   const moved = start ? node.emit("add", [counted, start], {}) : counted;
   const limit = node.indices([cache.type.shape[axis]!], []);
-  const index = circular ? node.emit("floorMod", [moved, limit], {}) : moved;
+  const place = circular ? node.emit("floorMod", [moved, limit], {}) : moved;
+  const index = node.emit("broadcast", [place], { shape });
   return node.emit("scatterElements", [cache, index, update], { axis, reduction: "none" });
 }
 

@@ -15,7 +15,7 @@ import { simplify } from "../../../../semantics/index-range.ts";
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { joinHeads, places, rotaryTable, splitHeads } from "./attention.ts";
+import { joinHeads, places, rotaryTable, rotated, splitHeads } from "./attention.ts";
 import { matMul } from "./linear.ts";
 import { sliceAxis } from "./slicing.ts";
 
@@ -204,14 +204,12 @@ function rotaryEmbedding(node: NodeView): Operand {
   const size = 2 * node.fixedExtent(table, "the size of the table");
   const heads = rotary > 0 ? (attributes.int("num_heads") ?? 0) : width / size;
   if (rotary === 0) attributes.ignore("num_heads");
-  const x = splitHeads(node, input, heads);
-  const rows = x.type.shape[2]!;
+  const rows = input.type.shape[rank - 2]!;
   const [, row] = places(node, one, rows);
   const at = ids.type.shape.length === 1 ? node.emit("add", [row, node.cast(ids, "i64")], {}) : ids;
   const tables = [2, 3].map((i) => rotaryTable(node, node.input(i), at));
-  const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims: rotary || size };
-  const y = node.emit("rotaryEmbedding", [x, ...tables], attrs);
-  return rank === 3 ? joinHeads(node, y) : y;
+  const interleaved = attributes.flag("interleaved", false);
+  return rotated(node, input, heads, { tables, interleaved, rotaryDims: rotary || size });
 }
 
 /** Query, new keys and new values of a grouped layer: apart, or behind each other in one operand. */

@@ -7,7 +7,7 @@ import { constant, floorDiv, type IndexExpr, mul } from "../../../../semantics/i
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
-import { joinHeads, rotaryTable, splitHeads } from "./attention.ts";
+import { rotaryTable, rotated } from "./attention.ts";
 import { matMul } from "./linear.ts";
 import { recurrence, repeated } from "./linear-attention.ts";
 import { sliceAxis } from "./slicing.ts";
@@ -141,7 +141,6 @@ function threePositionRotation(node: NodeView): Operand {
   const heads =
     rotary > 0 ? (attributes.int("num_heads") ?? 0) : lastExtent(node, input) / (2 * half);
   if (rotary === 0) attributes.ignore("num_heads");
-  const x = splitHeads(node, input, heads);
   const section = sectionOf(node, half);
   const at = [0, 1, 2].map((i) =>
     node.reshape(
@@ -156,9 +155,8 @@ function threePositionRotation(node: NodeView): Operand {
       return node.emit("select", [own, row, table], {});
     });
   });
-  const attrs = { interleaved: attributes.flag("interleaved", false), rotaryDims: 2 * half };
-  const y = node.emit("rotaryEmbedding", [x, ...tables], attrs);
-  return rank === 3 ? joinHeads(node, y) : y;
+  const interleaved = attributes.flag("interleaved", false);
+  return rotated(node, input, heads, { tables, interleaved, rotaryDims: 2 * half });
 }
 
 /** Queries and keys turned by angles; the turned halves are given. */
