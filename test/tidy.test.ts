@@ -228,8 +228,6 @@ describe("order and reuse of memory", () => {
     "src/region/region-hash.ts": "spells a region",
     "src/region/statement.ts": "replaces variables",
     "src/region/uses.ts": "lists who touches what",
-    "src/schedule/blocks/join-parts.ts":
-      "proposes regions; what may run late is item-order.ts' answer, and what reads the other is refused",
     "src/schedule/blocks/block-candidates.ts": "proposes schedules, which are then decided",
     "src/schedule/chains/chain-space.ts": "proposes schedules, which are then decided",
     "src/schedule/choice/choose-layouts.ts": "lists who meets a map in which form",

@@ -5,6 +5,8 @@
  * where one kernel costs less than the kernels apart. The maps run over the same loops; one of them may have a short
  * loop more, which is copied out.
  */
+import * as affine from "../../affine/index.ts";
+import { bridgeRegion } from "../../region/affine-bridge.ts";
 import { AccessList, largestBody } from "../../region/compose-epilogue.ts";
 import { type AnalysedProgram, analyseProgram } from "../../region/form-region.ts";
 import type { Indirect, Loop, Region, Statement } from "../../region/nest.ts";
@@ -15,7 +17,7 @@ import {
   scalarSize,
   substituteVariables,
 } from "../../region/statement.ts";
-import { tensorsRead, updatesInPlace } from "../../region/uses.ts";
+import { updatesInPlace } from "../../region/uses.ts";
 import { constant, constantValue, variablesOf } from "../../semantics/index-expr.ts";
 import { argument, bindArguments } from "../../semantics/scalar-expr.ts";
 
@@ -136,7 +138,22 @@ function isOvertaken(
   return order.overtaken(new Set(items), [], Math.max(...items)) !== undefined;
 }
 
+/** Whether either touches what the other writes: a copy, say, and what is written over it. */
+function dependOnEachOther(first: Region, last: Region): boolean {
+  const statements = [first.statements[0]!, last.statements[0]!];
+  const tensors = new Map([...first.tensors, ...last.tensors]);
+  const bridged = bridgeRegion({ statements, symbols: last.symbols, tensors });
+  const found = affine.findDependences(bridged.affine);
+  if (found.kind === "unknown") return true;
+  return found.value.some(
+    (d) =>
+      d.source !== d.sink &&
+      affine.isEmpty(affine.intersectParams(d.relation, bridged.context)) !== "yes",
+  );
+}
+
 function joinedRegion(first: Region, last: Region): Region | undefined {
+  if (dependOnEachOther(first, last)) return undefined;
   const statement = joinedMaps(first.statements[0]!, last.statements[0]!, (tensor) => {
     return (last.tensors.get(tensor) ?? first.tensors.get(tensor))!.dtype;
   });
@@ -152,17 +169,14 @@ function joinedRegion(first: Region, last: Region): Region | undefined {
 }
 
 /**
- * Both maps at each point of the loops of the first, or undefined: where their loops differ, one reads what the
- * other writes, or the body would be too large.
+ * Both maps at each point of the loops of the first, or undefined: where their loops differ, or the body would be too
+ * large. Whether they may run so is the caller's question.
  */
 export function joinedMaps(
   first: Statement,
   last: Statement,
   dtypeOf: (tensor: string) => Parameters<typeof argument>[1],
 ): Statement | undefined {
-  const meets = (a: Statement, b: Statement): boolean =>
-    a.writes.some((w) => tensorsRead(b).has(w.tensor));
-  if (meets(first, last) || meets(last, first)) return undefined;
   const copies = aligned(first, last);
   if (!copies) return undefined;
   const [host, ...guests] = copies;
