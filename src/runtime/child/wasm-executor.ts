@@ -35,6 +35,7 @@ export function wasmExecutor(
   }
   const made = createWasmInstance(program, {
     relaxedFma,
+    host: nodeWorkerHost,
     ...(features.threads && threads > 1 && { pool: poolOf(threads) }),
   });
   if (!made.ok) return made;

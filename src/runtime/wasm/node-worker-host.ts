@@ -1,6 +1,7 @@
 /** Compute threads from Node's worker_threads. */
 import { Worker } from "node:worker_threads";
 import { usableCpus } from "../detect/threads-here.ts";
+import { openHugePages } from "../ffi/huge-pages.ts";
 import { openProcessors } from "../ffi/processors.ts";
 import type { WorkerHost } from "./worker-host.ts";
 import type { FromWorker } from "./worker-source.ts";
@@ -23,6 +24,7 @@ const port = {
 export const nodeWorkerHost: WorkerHost = {
   parallelism: usableCpus(),
   processors: openProcessors,
+  hugePages: openHugePages,
   spawn(source, name, events) {
     // No execArgv: a loader of the parent (a TypeScript runner) has no business in a compute thread.
     const worker = new Worker(`${prologue}\n${source}(port);`, { eval: true, name, execArgv: [] });

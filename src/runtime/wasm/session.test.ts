@@ -167,6 +167,26 @@ describe.each([1, 2])("WebAssembly session with %i threads", (threads) => {
   });
 });
 
+it.each([1, 2])("asks for huge pages before weights are there (%i threads)", async (threads) => {
+  const asked: number[] = [];
+  const hugePages = () => (bytes: Uint8Array) => {
+    expect(bytes.every((byte) => byte === 0)).toBe(true);
+    asked.push(bytes.length);
+    return false;
+  };
+  const created = createWasmSession(program, {
+    threads,
+    features: probeWasmFeatures(),
+    host: { ...nodeWorkerHost, hugePages },
+    weight: () => f32(new Array(100).fill(3)),
+  });
+  const session = created.ok ? created.value : undefined;
+  expect(asked).toEqual([65536]);
+  const outcome = session!.run({ x: f32([4]) });
+  expect(outcome.ok && [...outcome.value.y!.data]).toEqual([12]);
+  await session!.dispose();
+});
+
 it("refuses to profile control flow between kernels (RUN010)", async () => {
   const repeated: Program = {
     ...program,

@@ -35,10 +35,11 @@ export function createWasmSession(
   program: Program,
   options: WasmSessionOptions,
 ): Result<ModelSession> {
-  const { features, code, whole, arena } = options;
+  const { features, code, whole, arena, host } = options;
   const pool = options.pool ?? startPool(options);
   const made = createWasmInstance(program, {
     relaxedFma: features.relaxedFma,
+    host,
     ...(pool && { pool }),
     ...(code && { code }),
     ...(whole && { whole }),

@@ -20,6 +20,7 @@ import { invariant } from "../../support/invariant.ts";
 import { ThreadChoices } from "../thread-choice.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
+import type { WorkerHost } from "./worker-host.ts";
 import type { PoolProgram, WorkerPool } from "./worker-pool.ts";
 
 /** What an instance needs of an emitted module. */
@@ -44,6 +45,8 @@ export interface WasmInstanceOptions {
   readonly whole?: () => Program;
   /** The program's weights, copied into their place. */
   readonly arena?: Uint8Array;
+  /** Asked for pages of the memory before anything is written there. */
+  readonly host?: Pick<WorkerHost, "hugePages">;
   /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
   readonly pool?: WorkerPool;
 }
@@ -57,13 +60,15 @@ export function createWasmInstance(
   program: Program,
   options: WasmInstanceOptions,
 ): Result<WasmInstance> {
-  const { pool, relaxedFma, code, arena, whole = () => program } = options;
+  const { pool, relaxedFma, code, arena, host, whole = () => program } = options;
   const emit = { relaxedFma, sharedMemory: pool !== undefined };
   const emitted = code ? ok(code) : emitWasmCode(program, emit);
   if (!emitted.ok) return emitted;
   const plan = planAddresses(program, emitted.value, pool?.threads ?? 1, arena?.length ?? 0);
   const memory = allocateMemory(plan.bytes, pool !== undefined);
   if (!memory.ok) return memory;
+  // Refused, they stay small, which is slower and nothing else.
+  host?.hugePages?.()?.(new Uint8Array(memory.value.buffer));
   if (arena) new Uint8Array(memory.value.buffer, plan.arenas.weights).set(arena);
   const module = new WebAssembly.Module(emitted.value.bytes);
   const { checks, isDealt } = emitted.value;

@@ -2,6 +2,7 @@
  * The seam between the pool and whatever gives it threads: worker_threads in Node, Worker in a browser.
  * The pool knows only this interface; node-worker-host.ts is the first implementation.
  */
+import type { HugePages } from "../ffi/huge-pages.ts";
 import type { Processors } from "../ffi/processors.ts";
 import type { FromWorker, ToWorker } from "./worker-source.ts";
 
@@ -24,6 +25,8 @@ export interface WorkerHost {
   readonly parallelism: number;
   /** Where its threads run; absent: nobody can say. Asked when threads are first needed. */
   readonly processors?: () => Processors | undefined;
+  /** Pages of the memory of programs; absent: they are the engine's own choice. */
+  readonly hugePages?: () => HugePages | undefined;
   /** Starts a worker that runs `source` (worker-source.ts) with a port to this side. */
   spawn(source: string, name: string, events: WorkerEvents): WorkerHandle;
 }
