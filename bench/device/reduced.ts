@@ -79,7 +79,7 @@ function rows(op: RowsCase["op"], dtype: RowsCase["dtype"], how: string, length:
 
 /** Rows of which some are cut in groups first. */
 function first(k: number, dtype: SelectionCase["dtype"], length: number) {
-  return () => selectionText({ k, dtype, shape: [37, length] });
+  return () => selectionText({ k, dtype, shape: [3, length] });
 }
 
 /** Whatever the compiler makes of them. */
@@ -220,7 +220,7 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     rows("argReduce", "bf16", "threads 256 lanes 8 together 1 keep memory", 2048),
     rows("argReduce", "f32", "threads 32 lanes 1 together 4 keep memory", 1023),
   ],
-  "first of rows": [first(7, "f32", 200), first(20, "bf16", 1100), first(300, "i16", 301)],
+  "first of rows": [first(100, "f32", 400), first(20, "bf16", 1100), first(300, "i16", 301)],
   attention: [
     attention("by mma tile (64, 64) warps 4 stages 2", { depth: 64, causal: true }),
     attention("by mma tile (64, 32) warps 4 stages 2", { depth: 128, causal: false }),

@@ -23,7 +23,7 @@ import { type AttentionCase, attentionText } from "../ptx/attention-programs.ts"
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { type Judges, judge } from "../ptx/judge.ts";
 import { productText } from "../ptx/product-programs.ts";
-import { type RowsCase, rowsText, type SelectionCase, selectionText } from "../ptx/row-programs.ts";
+import { countingText, type RowsCase, rowsText, type SelectionCase } from "../ptx/row-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
@@ -314,7 +314,7 @@ const rows: readonly RowsCase[] = [
   },
 ];
 
-/** The first k: of lines that are cut in groups, that a warp keeps, that a block keeps. */
+/** Counts of the first k: of lines that are cut in groups, that a warp keeps, that a block keeps. */
 const selections: readonly SelectionCase[] = [
   { dtype: "f32", shape: [4096, 8192], k: 50 },
   { dtype: "bf16", shape: [2048, 32_000], k: 40 },
@@ -533,7 +533,7 @@ const suite: readonly Entry[] = [
   })),
   ...selections.map((given) => ({
     name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}`,
-    text: () => selectionText(given),
+    text: () => countingText(given),
     claims: targets,
   })),
   ...attentions.map((given) => ({

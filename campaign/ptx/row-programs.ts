@@ -2,10 +2,15 @@
  * Texts of norms, softmax, scans and places of the largest as the compiler lowers them to one kernel over rows (lower/rows/), each from a
  * graph and a `rows` schedule: what assembling, counting and planting faults work on.
  */
-import { compileModel } from "../../src/compile.ts";
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
+import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
+import { lowerProgram } from "../../src/lower/lower-program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
+import { buildNests } from "../../src/region/builders/build-nests.ts";
+import { programOf, regionsOf } from "../../src/region/regions-of.ts";
+import { applySchedule } from "../../src/schedule/apply.ts";
 import { parseSchedule } from "../../src/schedule/directive-text.ts";
 import type { DType } from "../../src/semantics/dtype.ts";
 import { constant } from "../../src/semantics/index-expr.ts";
@@ -25,6 +30,8 @@ function take<T>(result: Result<T>): T {
   return result.value;
 }
 
+const h200 = targets.get("h200")!;
+
 const norm = { axis: 1, epsilon: 1e-5 };
 const attrsOf = {
   softmax: { axis: 1 },
@@ -34,6 +41,16 @@ const attrsOf = {
   argReduce: { axis: 1, kind: "max", keepDims: false, selectLast: false },
 };
 
+/** A fold by itself, whether or not it is cheaper in parts. */
+function placesText(graph: Graph, how: string): string {
+  const { regions, nests } = regionsOf(take(buildNests(graph)), { forBlocks: true });
+  const [region] = regions;
+  const text = `schedule "${region!.name}" for "h200" { rows ${region!.statements.at(-1)!.name} ${how} }`;
+  const scheduled = take(applySchedule(region!, take(parseSchedule(text))));
+  const alone = { nests, scheduled: [scheduled], requires: [], states: [] };
+  return printProgram(take(lowerProgram(alone, h200)).program);
+}
+
 export interface SelectionCase {
   readonly dtype: DType;
   readonly shape: readonly [rows: number, length: number];
@@ -41,14 +58,27 @@ export interface SelectionCase {
 }
 
 /** The k largest of rows as the compiler makes them, in all of its kernels. */
-export function selectionText({ dtype, shape, k }: SelectionCase): string {
+export function selectionText(given: SelectionCase): string {
+  return printProgram(compiledSelection(given).plan.program);
+}
+
+/** Of those kernels the one that counts: that with the most statements, by itself. */
+export function countingText(given: SelectionCase): string {
+  const { regions } = compiledSelection(given);
+  const [scheduled] = regions
+    .map((r) => r.scheduled)
+    .sort((a, b) => b.statements.length - a.statements.length);
+  const nests = programOf(scheduled!.region);
+  const alone = { nests, scheduled: [scheduled!], requires: [], states: [] };
+  return printProgram(take(lowerProgram(alone, h200)).program);
+}
+
+function compiledSelection({ dtype, shape, k }: SelectionCase): CompiledModel {
   const g = new GraphBuilder("selection");
   const x = g.input("x", { dtype, shape: shape.map((n) => constant(n)) });
   const attrs = { axis: 1, k: constant(k), largest: true, sorted: true };
   const graph = g.finish([...g.nodes("topK", [x], attrs)]);
-  const target = targets.get("h200")!;
-  const compiled = take(compileModel({ graph, weights: noWeights }, { target }));
-  return printProgram(compiled.plan.program);
+  return take(compileModel({ graph, weights: noWeights }, { target: h200, overlap: false }));
 }
 
 export function rowsText({ op, shape, dtype, how }: RowsCase): string {
@@ -60,9 +90,10 @@ export function rowsText({ op, shape, dtype, how }: RowsCase): string {
   const scale = isNorm ? [input("s", shape.slice(1))] : [];
   const bias = op === "layerNorm" ? [input("b", shape.slice(1))] : [];
   const graph = g.finish([g.node(op, [x, ...scale, ...bias], attrsOf[op] as never)]);
-  const target = targets.get("h200")!;
+  const target = h200;
   const plain = take(compileModel({ graph, weights: noWeights }, { target }));
   const [region, ...others] = plain.regions;
+  if (op === "argReduce") return placesText(graph, how);
   if (!region || others.length > 0) throw new Error(`${op} is ${others.length + 1} regions`);
   const last = region.scheduled.statements.at(-1)!.statement.name;
   const text = `schedule "${region.name}" for "h200" { rows ${last} ${how} }`;

@@ -51,6 +51,16 @@ describe("bytes that a region cannot do without", () => {
       }`);
     expect(bytesOf(gathered)).toBe(4 * 5 * 64 * 2 + 8 * 5);
   });
+
+  it("are of rows that each line of a batch asks for, those of that line", () => {
+    const gathered =
+      region(`input t : f32[8, 512, 16] input at : i32[8, 50] output y : f32[8, 50, 16]
+      statement S0 "" {i in 8, k in 50, j in 16} {
+        index r in 512 checked = at[i, k]
+        y[i, k, j] = (t[i, r, j])
+      }`);
+    expect(bytesOf(gathered)).toBe(4 * 8 * 50 * 16 * 2 + 4 * 8 * 50);
+  });
 });
 
 describe("operations of a region", () => {
