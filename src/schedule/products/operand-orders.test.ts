@@ -105,6 +105,27 @@ describe("operands that are turned first", () => {
     expect(waysOf(compiled(odd))).toEqual(["turn", "wgmma"]);
   });
 
+  it("are columns of f32 along the depth, where loops over neighbouring columns cost less", () => {
+    const heads = graphOf(
+      "b i k, b j k -> b i j",
+      [32, 1024, 128],
+      [32, 1024, 128],
+      ["f32", "f32"],
+    );
+    const { regions } = compiled(heads);
+    expect(regions.map((r) => r.name.split(".")[0])).toEqual(["turn", "S0"]);
+    const region = take(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : f32[2, 5, 32] input w : f32[2, 7, 32] output y : f32[2, 5, 7]
+        statement S0 "" {b in 2, i in 5, j in 7, reduce k in 32} {
+          y[b, i, j] = reduce<sum, f32, reassociates>(mul(x[b, i, k], w[b, j, k])) } }`),
+    );
+    const [turned, ...others] = turnedProducts(region, h200);
+    expect(others).toEqual([]);
+    expect(turned!.copies.map((c) => c.name)).toEqual(["turn.w.o0_2_1"]);
+    expect(resultOf([...turned!.copies, turned!.product])).toEqual(resultOf([region]));
+  });
+
   it("give the same integers: problems of a batch, one operand turned, the other, both", () => {
     const region = take(
       parseRegion(`region r group r anchor S0 inlined () epilogue () {

@@ -13,7 +13,7 @@ import { constantValue, type IndexExpr, variable } from "../../semantics/index-e
 import { argument } from "../../semantics/scalar-expr.ts";
 import { tf32Products } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
-import { type ProductSide, productForm } from "./product-form.ts";
+import { type ProductForm, type ProductSide, productForm } from "./product-form.ts";
 
 /** Rows of operands that tensor copies bring are multiples of so many. */
 const copiedBits = 128;
@@ -54,8 +54,11 @@ export function turnedProducts(region: Region, target: Target): readonly TurnedP
   if (!statement || others.length > 0) return [];
   const form = productForm(region, statement);
   if (typeof form === "string" || form.picks.length > 0) return [];
-  // Threads multiply either order.
-  if (form.dtype === "f32" && !target.capabilities.has(tf32Products)) return [];
+  // Threads multiply either order, in loops over neighbouring columns for less.
+  if (form.dtype === "f32" && !target.capabilities.has(tf32Products)) {
+    const read = nearColumns(form, region);
+    return read ? [turnedProduct(region, statement, [read])] : [];
+  }
   const across = [form.rows, form.columns].filter((side) => isAcross(side));
   const turned = across.flatMap(({ access }) => turnedRead(region, access) ?? []);
   const [first, second] = turned;
@@ -81,6 +84,26 @@ function turnedRead(region: Region, read: Access): TurnedRead | undefined {
   const tensor = region.tensors.get(read.tensor)!;
   const order = tensor.role === "weight" ? undefined : loopOrder(read, region);
   return order && { read, tensor, order };
+}
+
+/** The operand of the columns with columns as neighbours, where the depth is; undefined where it has them, or is a weight. */
+function nearColumns({ columns, depth }: ProductForm, region: Region): TurnedRead | undefined {
+  const { access, line } = columns;
+  const tensor = region.tensors.get(access.tensor)!;
+  const names = access.index.map((e) => e.key);
+  const [own, deep] = [columns.loops.at(-1), depth.loops.at(-1)].map((l) =>
+    names.indexOf(l?.name ?? ""),
+  );
+  const isPlain = access.guard.length === 0 && new Set(names).size === names.length;
+  if (line.along !== "depth" || tensor.role === "weight" || !isPlain) return undefined;
+  if (own! < 0 || deep !== names.length - 1 || depth.loops.length > 1) return undefined;
+  const { loops } = region.statements[0]!;
+  const isWhole = names.every((name, axis) => {
+    return loops.find((l) => l.name === name)?.extent.key === tensor.shape[axis]!.key;
+  });
+  if (!isWhole) return undefined;
+  const order = names.flatMap((_, axis) => (axis === own ? [] : [axis]));
+  return { read: access, tensor, order: [...order, own!] };
 }
 
 function turnedProduct(
