@@ -54,12 +54,12 @@ import type { Target } from "../target/target.ts";
 import { lowerAttention } from "./attention/lower-attention.ts";
 import { Block, Names } from "./block.ts";
 import { isRefuted, reduceConditions } from "./conditions.ts";
+import { type FewRows, fewRows } from "./few-rows.ts";
 import { type TileBox, tileBox } from "./footprint.ts";
 import { sumInParts } from "./long-sums.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
 import { lowerProduct } from "./product/lower-product.ts";
-import { type RowAlone, rowAlone } from "./row-alone.ts";
 import { lowerRows } from "./rows/lower-rows.ts";
 
 /** Name of the grid axis of CPU kernels. */
@@ -172,17 +172,8 @@ class KernelLowering {
     const ranges = symbolRanges(this.#region.region);
     const grid = this.#target.blocks ? this.#blockGrid(root) : threadGrid(root, this.#target);
     const role = this.#role(root);
-    const whole = (into: Block): void => this.#lowerNest(root, into, ranges);
-    const alone = this.#rowAlone(root);
-    if (alone && !isRefuted(alone.when, ranges)) {
-      const one = (into: Block): void => {
-        this.#statements.set(name, alone.scheduled);
-        this.#lowerNest(alone.scheduled, into, ranges);
-        this.#statements.delete(name);
-      };
-      const conditions = reduceConditions([alone.when], ranges);
-      block.branch(conditions, one, whole);
-    } else whole(block);
+    const forms = this.#fewRows(root).filter((f) => !isRefuted(f.when, ranges));
+    this.#lowerForms(root, forms, block, ranges);
     return {
       name: `${this.#region.region.name}${suffix}`,
       grid,
@@ -203,14 +194,35 @@ class KernelLowering {
     );
   }
 
-  /** What one row does of a statement that stands by itself. */
-  #rowAlone(root: ScheduledStatement): RowAlone | undefined {
-    const { vectorRegisters, blocks } = this.#target;
+  /** The first form whose condition holds, and else the statement as it is. */
+  #lowerForms(
+    root: ScheduledStatement,
+    [form, ...others]: readonly FewRows[],
+    block: Block,
+    ranges: IndexRanges,
+  ): void {
+    if (!form) {
+      this.#lowerNest(root, block, ranges);
+      return;
+    }
+    const { name } = root.statement;
+    const few = (into: Block): void => {
+      this.#statements.set(name, form.scheduled);
+      this.#lowerNest(form.scheduled, into, ranges);
+      this.#statements.delete(name);
+    };
+    const conditions = reduceConditions([form.when], ranges);
+    block.branch(conditions, few, (into) => this.#lowerForms(root, others, into, ranges));
+  }
+
+  /** What few rows do of a statement that stands by itself. */
+  #fewRows(root: ScheduledStatement): readonly FewRows[] {
+    const { vectorRegisters, blocks, compiledByEngine } = this.#target;
     const { fused, staged, placed } = this.#region;
     const { name } = root.statement;
-    if (blocks || fused.length > 0 || placed.length > 0) return undefined;
-    if (staged.some((s) => s.statement === name)) return undefined;
-    return rowAlone(root, vectorRegisters / 2);
+    if (blocks || fused.length > 0 || placed.length > 0) return [];
+    if (staged.some((s) => s.statement === name)) return [];
+    return fewRows(root, { sums: vectorRegisters / 2, streams: compiledByEngine === true });
   }
 
   #blockGrid({ statement, loops }: ScheduledStatement): Grid {

@@ -440,17 +440,22 @@ function piecesCover(s: Loop, q: Question, bases: readonly MovedAxis[]): boolean
     let at = box.lo[axis]!;
     const here = bases.filter((b) => b.axis === axis);
     for (const [i, moved] of here.entries()) {
-      // A guard may end the sweep where the next one begins.
       const swept = add(moved.base, mul(moved.step, s.extent));
       const next = here[i + 1]?.base;
-      const end = next && facts.atLeast(swept, next) && facts.atLeast(next, at) ? next : swept;
-      if (!facts.atLeast(at, moved.base) || !facts.atLeast(end, add(at, 1))) continue;
-      const isLast = facts.atLeast(end, hi);
-      if (isLast && at === box.lo[axis]) return false;
-      const piece = narrowed(box, axis, at, isLast ? hi : end);
-      if (!windowsCover(s, { ...q, box: piece }, moved)) continue;
-      if (isLast) return true;
-      at = end;
+      const cut = next && facts.atLeast(swept, next) && facts.atLeast(next, at) ? next : swept;
+      const begin = at;
+      // Stores beside each other sweep to one end; a guard may end the sweep where the next one begins.
+      for (const end of cut === swept ? [swept] : [swept, cut]) {
+        if (!facts.atLeast(begin, moved.base) || !facts.atLeast(end, add(begin, 1))) continue;
+        const isLast = facts.atLeast(end, hi);
+        // The whole box is what was asked.
+        if (isLast && begin === box.lo[axis]) continue;
+        const piece = narrowed(box, axis, begin, isLast ? hi : end);
+        if (!windowsCover(s, { ...q, box: piece }, moved)) continue;
+        if (isLast) return true;
+        at = end;
+        break;
+      }
     }
     return false;
   });

@@ -24,7 +24,7 @@ import { type AccessPath, formOf, overwrites } from "./in-place.ts";
 import { constantIndex, type LaunchView } from "./launch-view.ts";
 import type { Report } from "./report.ts";
 import { lieApart, originsOf, type Place, type SpreadVariable, signatureOf } from "./separate.ts";
-import { worldsOf } from "./worlds.ts";
+import { type World, worldsOf } from "./worlds.ts";
 
 /** One access, with all that is known where it stands. */
 export interface Access extends Place {
@@ -368,9 +368,7 @@ class SequentialCheck {
       const fixed = signaturesOf(accesses, []);
       const isOne = forms.size === 1;
       if (isOne && areSeparate(fixed)) continue;
-      if (isOne && areApart(accesses)) continue;
-      const worlds = isOne ? worldsOf(accesses, this.#view.facts) : [];
-      if (worlds.length > 1 && worlds.every(areApart)) continue;
+      if (isOne && areApartInWorlds({ accesses, launch: this.#view.facts })) continue;
       const signatures = isOne ? signaturesOf(accesses, originsOf(accesses)) : fixed;
       const [one, other] = [...signatures];
       const notes = [one, other].flatMap((x) =>
@@ -403,6 +401,13 @@ const mostPairs = 20_000;
 function areApart(accesses: readonly Access[]): boolean {
   if (!accesses.some((a) => a.write)) return true;
   return areSeparate(signaturesOf(accesses, originsOf(accesses))) || haveOwnWindows(accesses);
+}
+
+/** The same where launches may have to be told apart first; each world has fewer accesses than the one around it. */
+function areApartInWorlds({ accesses, launch }: World<Access>): boolean {
+  if (areApart(accesses)) return true;
+  const worlds = worldsOf(accesses, launch);
+  return worlds.length > 0 && worlds.every(areApartInWorlds);
 }
 
 /** Each access in a window of its own origin; those with others lie apart wherever they are. */
