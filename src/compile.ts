@@ -268,11 +268,11 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   if (!given.ok) return given;
   const { from, model, choice, warnings } = given.value;
   const prices = options.model ?? analyticalModel(target);
-  const made = (chosen: readonly ChosenSchedule[]) => {
-    const all = [...chosen, ...stepSchedules(given.value)];
+  const made = (taken: ScheduledGraph) => {
+    const all = [...taken.choice.schedules, ...stepSchedules(taken)];
     const regions = all.map((s) => describeChoice(s, target, prices));
     const { overlap = target.capabilities.has("griddepcontrol") } = options;
-    const lowering = { ...loweringOf(given.value, chosen), overlap };
+    const lowering = { ...loweringOf(taken), overlap };
     const regionRequires = requiresOfRegions(lowering);
     options.onScheduled?.({ regions, regionRequires });
     onPass("lower");
@@ -286,30 +286,42 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
     const found = { from, model, nests, regions, regionRequires, certificate };
     return ok({ ...found, plan: plan.value, prices }, [...warnings, ...plan.warnings]);
   };
-  const first = made(choice.schedules);
-  if (first.ok || !target.blocks || first.diagnostics[0]?.code !== "SCH032") return first;
+  const first = made(given.value);
+  if (first.ok || first.diagnostics[0]?.code !== "SCH032") return first;
+  if (!target.blocks) return made(withPlainRows(given.value));
   const { chosen, warnings: said } = replaceUnproved(choice.schedules, {
     target,
     given: new Set(measured?.keys()),
     isProved: (s) => isProvedAlone(s, target),
     priceOf: (s) => finePriceOf(s, target, prices).estimateNs,
   });
-  const second = said.length > 0 ? made(chosen) : first;
+  const replaced = { ...given.value, choice: { ...choice, schedules: chosen } };
+  const second = said.length > 0 ? made(replaced) : first;
   return second.ok ? ok(second.value, [...second.warnings, ...said]) : second;
 }
 
+/** The same without what only few rows gain by, which is the first thing that a proof may fail at. */
+function withPlainRows(graph: ScheduledGraph): ScheduledGraph {
+  const plain = (s: ChosenSchedule) => ({
+    ...s,
+    scheduled: { ...s.scheduled, plainRows: true } as const,
+  });
+  const scans = [...graph.scans].map(
+    ([id, { plan, step }]) => [id, { plan, step: withPlainRows(step) }] as const,
+  );
+  const choice = { ...graph.choice, schedules: graph.choice.schedules.map(plain) };
+  return { ...graph, choice, scans: new Map(scans) };
+}
+
 /** What is lowered of a graph, with the steps of its scans. */
-function loweringOf(
-  { model, widened, scans }: ScheduledGraph,
-  chosen: readonly ChosenSchedule[],
-): LoweringInput {
+function loweringOf({ model, widened, scans, choice }: ScheduledGraph): LoweringInput {
   const steps = [...scans].map(([id, { plan, step }]): [number, LoweredScan] => [
     id,
-    { plan, step: loweringOf(step, step.choice.schedules) },
+    { plan, step: loweringOf(step) },
   ]);
   return {
     nests: widened,
-    scheduled: chosen.map((s) => s.scheduled),
+    scheduled: choice.schedules.map((s) => s.scheduled),
     requires: model.graph.constraints.map((c) => equal(c.left, c.right)),
     states: statesOf(model.graph),
     scans: new Map(steps),

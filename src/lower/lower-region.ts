@@ -218,9 +218,9 @@ class KernelLowering {
   /** What few rows do of a statement that stands by itself. */
   #fewRows(root: ScheduledStatement): readonly FewRows[] {
     const { vectorRegisters, blocks, compiledByEngine } = this.#target;
-    const { fused, staged, placed } = this.#region;
+    const { fused, staged, placed, plainRows } = this.#region;
     const { name } = root.statement;
-    if (blocks || fused.length > 0 || placed.length > 0) return [];
+    if (plainRows || blocks || fused.length > 0 || placed.length > 0) return [];
     if (staged.some((s) => s.statement === name)) return [];
     return fewRows(root, { sums: vectorRegisters / 2, streams: compiledByEngine === true });
   }

@@ -92,6 +92,8 @@ export interface ScheduledRegion {
   readonly rows?: ScheduledRows;
   /** Present where all statements are one kernel of attention. */
   readonly attention?: ScheduledAttention;
+  /** Few rows run as many do: the forms that they have of their own were not proved. */
+  readonly plainRows?: true;
 }
 
 export interface ScheduledAttention {
