@@ -17,8 +17,8 @@ vi.mock(import("./program/validate/validate.ts"), async (original) => {
 function compiled() {
   const b = new GraphBuilder("few");
   const rows = b.symbol("rows", 1, 64);
-  const x = b.input("x", tensorType("f32", rows, 64));
-  const w = b.input("w", tensorType("f32", 64, 64));
+  const x = b.input("x", tensorType("f32", rows, 256));
+  const w = b.weight("w", tensorType("f32", 256, 1024));
   const model = { graph: b.finish([b.matMul(x, w)]), weights: noWeights };
   return compileModel(model, { target: targets.get("wasm")! });
 }
