@@ -3,7 +3,7 @@
  * for compute-sanitizer. One family a process, because a tool that fails on an instruction takes the process
  * along: `compute-sanitizer --tool racecheck --error-exitcode 9 node reduced.mjs --family mma`. Without a
  * family it names them. With `--interpret` behind the family the program interpreter runs it, on any machine;
- * with `--compare` both do, and every element of the outputs has to agree.
+ * with `--compare` both do, and every element of the outputs has to agree (the interpreter takes minutes for some).
  * Ends with `N passed, N failed`.
  */
 import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
@@ -305,7 +305,7 @@ function compare({ buffers }: Program, found: Contents, expected: Contents): voi
     const [ours, theirs] = [found, expected].map((c) => numbersOf(c.get(name)!, dtype));
     const { format } = dtypes[dtype];
     const share = format ? Math.max(2 ** (1 - format.mantissaBits), 2 ** -9) : 0;
-    const largest = theirs!.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+    const largest = theirs!.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0);
     const wrong = theirs!.findIndex((x, i) => {
       const allowed = share * Math.max(Math.abs(x), largest / 16);
       return !(Object.is(ours![i], x) || Math.abs(ours![i]! - x) <= allowed);

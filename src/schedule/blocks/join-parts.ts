@@ -31,7 +31,8 @@ export function joinParts(priceOf: (region: Region) => number): LayOut {
     const gone = new Set<number>();
     const joinedAt = new Map<number, Region>();
     for (const [tensor, parts] of partsOf(regions, analysed)) {
-      const writers = analysed.uses.writers.get(tensor)!.length;
+      // A tensor in a layout of its own is made by one region, and is none of the program's.
+      const writers = analysed.uses.writers.get(tensor)?.length ?? 0;
       for (let left = parts; left.length > 1; ) {
         const { members, joined, rest } = joinFirst(left, regions, { analysed, priceOf });
         left = rest.filter((at) => !gone.has(at));
