@@ -7,12 +7,27 @@
 import type { Expr, LoopMode, Statement } from "../program/statement.ts";
 import type { Condition } from "../semantics/condition.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
+import type { NameSet } from "./own-names.ts";
 
-/** Makes names that no two lets of one kernel share. */
+/** Makes names that no two lets of one kernel share, nor two of its buffers. */
 export class Names {
+  readonly #tensors: NameSet;
   #next = 0;
+
+  /** @param tensors what the kernel finds in memory under names of its own */
+  constructor(tensors: NameSet = new Set<string>()) {
+    this.#tensors = tensors;
+  }
+
   fresh(stem: string): string {
     return `${stem}${this.#next++}`;
+  }
+
+  /** The name of a buffer of the kernel's own, which no tensor has. */
+  freshBuffer(stem: string): string {
+    let name = this.fresh(stem);
+    while (this.#tensors.has(name)) name += ".own";
+    return name;
   }
 }
 

@@ -17,9 +17,10 @@ import {
   sub,
   variable,
 } from "../semantics/index-expr.ts";
+import { ownName } from "./own-names.ts";
 import { groupThreads, onOne, phaseCounter, sharedTile } from "./tiles.ts";
 
-const [received, exchanged] = ["received", "exchanged"] as const;
+const [received, exchanged] = [ownName("received"), "exchanged"] as const;
 /** Values of a vector, and its bytes. */
 export const [vectorLanes, vectorBytes] = [4, 16] as const;
 

@@ -105,7 +105,7 @@ function exchangeOf(
   { names, buffers, block, at }: ExchangeContext,
 ): (mine: readonly Expr[], distance: number) => readonly Expr[] {
   const makeCell = (dtype: DType): string => {
-    const name = names.fresh("cell");
+    const name = names.freshBuffer("cell");
     const shape = [constant(1)];
     buffers.push({ name, kind: "scratch", scope: "register", dtype, lanes: 1, shape });
     return name;

@@ -20,6 +20,7 @@ import { withDependentLaunches } from "./dependent-launches.ts";
 import { lowerRegion, packedName, threadAxis } from "./lower-region.ts";
 import { type LoweredPart, launch, repeatSteps, type StepPlan } from "./lower-steps.ts";
 import { type MemoryPlan, planMemory } from "./memory-plan.ts";
+import { nameApart } from "./own-names.ts";
 import { productViews } from "./product/lower-product.ts";
 import { inPlaceOperands, planViews, type ViewPlan } from "./storage.ts";
 import { buffersOf } from "./task-uses.ts";
@@ -46,13 +47,16 @@ export function lowerProgram(input: LoweringInput, target: Target): Result<Memor
   const { nests, scheduled } = input;
   const part = lowerPart(input, target);
   if (!part.ok) return part;
+  const { buffers } = part.value;
+  const names = new Set(buffers.map((b) => b.name));
   const program: Program = {
     name: nests.name,
     target: target.name,
     parameters: nests.symbols.map(({ name, range }) => ({ name, ...range })),
     requires: input.requires,
-    ...{ buffers: part.value.buffers, counters: [] },
-    ...{ kernels: part.value.kernels, tasks: part.value.tasks },
+    ...{ buffers, counters: [] },
+    // Regions know their own tensors: no kernel's buffers are called as any of another region are.
+    ...{ kernels: part.value.kernels.map((k) => nameApart(k, names)), tasks: part.value.tasks },
     states: input.states,
   };
   const inOrder = input.overlap ? withDependentLaunches(program) : program;
@@ -170,7 +174,10 @@ function makeBuffers(
   { views, roots }: { readonly views: ViewPlan; readonly roots: readonly string[] },
 ): readonly Buffer[] {
   const { nests, scheduled } = input;
-  const stored = kernels.flatMap((k) => [...buffersOf(k.roles.flatMap((r) => r.body))]);
+  const stored = kernels.flatMap((k) => {
+    const own = new Set(k.buffers.map((b) => b.name));
+    return [...buffersOf(k.roles.flatMap((r) => r.body))].filter((name) => !own.has(name));
+  });
   const touched = new Set([...stored, ...roots]);
   const made = new Map<string, Buffer>();
   const add = (name: string): void => {

@@ -59,6 +59,7 @@ import { type TileBox, tileBox } from "./footprint.ts";
 import { sumInParts } from "./long-sums.ts";
 import { type KernelContext, NestLowering, type Place } from "./nest-lowering.ts";
 import { type Operand, tileOperand } from "./operands.ts";
+import { nameApart } from "./own-names.ts";
 import { lowerProduct } from "./product/lower-product.ts";
 import { lowerRows } from "./rows/lower-rows.ts";
 
@@ -116,7 +117,7 @@ function refuseTree({ tree, schedule }: ScheduledRegion, target: Target): void {
 
 class KernelLowering {
   readonly #region: ScheduledRegion;
-  readonly #names = new Names();
+  readonly #names: Names;
   readonly #buffers: Buffer[] = [];
   /** Tiles of placed tensors, for whoever uses them. */
   readonly #placed = new Map<string, PlacedTile>();
@@ -135,6 +136,7 @@ class KernelLowering {
   constructor(region: ScheduledRegion, target: Target) {
     this.#region = region;
     this.#target = target;
+    this.#names = new Names(region.region.tensors);
     this.#context = {
       names: this.#names,
       operand: (tensor) => this.#wholeOperand(tensor),
@@ -154,7 +156,9 @@ class KernelLowering {
 
   lowerAttention(attention: ScheduledAttention): readonly Kernel[] {
     if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(attention.directive));
-    return lowerAttention(this.#region, attention, this.#region.region.name, this.#context);
+    const { region } = this.#region;
+    const kernels = lowerAttention(this.#region, attention, region.name, this.#context);
+    return kernels.map((k) => nameApart(k, region.tensors));
   }
 
   lower(root: ScheduledStatement, suffix: string): Kernel {
@@ -164,7 +168,8 @@ class KernelLowering {
       if (!this.#target.blocks) rejectBlocks(this.#target, printDirective(product.directive));
       const { names, operand } = this.#context;
       const kernelName = `${this.#region.region.name}${suffix}`;
-      return lowerProduct(this.#region, product, kernelName, { names, operand });
+      const kernel = lowerProduct(this.#region, product, kernelName, { names, operand });
+      return nameApart(kernel, this.#region.region.tensors);
     }
     refuseDots(root, this.#target);
     this.#placeTiles();
@@ -408,7 +413,7 @@ class KernelLowering {
         help: "place or stage it further inside, or bound the loops by a split",
       });
     }
-    const name = this.#names.fresh(`${tensor}.tile`);
+    const name = this.#names.freshBuffer(`${tensor}.tile`);
     const base: Operand = { buffer: tensor, dtype: this.#tensor(tensor).dtype, position: (i) => i };
     this.#buffers.push({
       name,

@@ -292,7 +292,7 @@ export class ReductionLowering {
     const local = tile.some(isLocalLoop);
     const shape = tile.filter((l) => l.mode !== "vector").map((l) => l.extent);
     return this.#reduction.monoid.components.map(({ dtype }) => {
-      const name = this.#nest.context.names.fresh("acc");
+      const name = this.#nest.context.names.freshBuffer("acc");
       const buffer: Buffer = {
         name,
         kind: "scratch",

@@ -266,3 +266,51 @@ function without(
   rest.delete(name);
   return rest;
 }
+
+/** New names of buffers and of counters; those that have none stay as they are. */
+export interface StorageNames {
+  readonly buffers: ReadonlyMap<string, string>;
+  readonly counters: ReadonlyMap<string, string>;
+}
+
+/** Statements with buffers and counters under other names; one that stands in several places stays one. */
+export function renameStorage(
+  body: readonly Statement[],
+  { buffers, counters }: StorageNames,
+): readonly Statement[] {
+  const bufferOf = (name: string): string => buffers.get(name) ?? name;
+  const counterOf = (name: string): string => counters.get(name) ?? name;
+  const expr = (e: Expr): Expr =>
+    mapExpr(e, (x) => (x.kind === "load" ? { ...x, buffer: bufferOf(x.buffer) } : x));
+  const operand = (o: IntrinsicOperand): IntrinsicOperand =>
+    o.kind === "tile" ? { ...o, buffer: bufferOf(o.buffer) } : o;
+  const completion = (c: Completion): Completion =>
+    c.kind === "signals" ? { ...c, counter: counterOf(c.counter) } : c;
+  const renamed = new Map<Statement, Statement>();
+  const rename = (statement: Statement): Statement => {
+    const own = mapOwn(statement, { index: (e) => e, expr });
+    switch (own.kind) {
+      case "store":
+        return { ...own, buffer: bufferOf(own.buffer) };
+      case "wait":
+      case "signal":
+      case "expect":
+        return { ...own, counter: counterOf(own.counter) };
+      case "intrinsic":
+        return {
+          ...own,
+          operands: own.operands.map(operand),
+          completion: completion(own.completion),
+        };
+      default:
+        return mapBodies(own, renameAll);
+    }
+  };
+  const renameAll = (list: readonly Statement[]): readonly Statement[] =>
+    list.map((statement) => {
+      const known = renamed.get(statement) ?? rename(statement);
+      renamed.set(statement, known);
+      return known;
+    });
+  return renameAll(body);
+}

@@ -29,14 +29,15 @@ import {
   vectorLanes,
 } from "../cluster-exchange.ts";
 import { freeze } from "../exchange.ts";
+import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
 import { mostName, type OnlineSoftmax, totalName } from "./online-softmax.ts";
 import type { AttentionPlan } from "./plan.ts";
 import { resultName, type ThreadParts } from "./thread-parts.ts";
 
 /** Registers of the block's share of the results, and of what each row has: largest scores, then sums, of both halves. */
-export const shareName = "share";
-const ownName = "parted";
+export const shareName = ownName("share");
+const partedName = ownName("parted");
 const [f32, pair] = [
   { dtype: "f32", lanes: 1 },
   { dtype: "f32", lanes: 2 },
@@ -67,7 +68,7 @@ export class ExchangedResults {
     return [
       receivedBuffer(down * (this.#pairs + 1), { parts, copies: 1, threads }),
       registerTile(shareName, "f32", [down, vectorLanes * this.#pairs]),
-      registerTile(ownName, "f32", [down, vectorLanes]),
+      registerTile(partedName, "f32", [down, vectorLanes]),
     ];
   }
 
@@ -88,8 +89,8 @@ export class ExchangedResults {
     block.push(...expectVectors(at, rows.length * (this.#pairs + 1)));
     for (const i of rows) {
       for (const half of halves) {
-        block.push(storeTo(ownName, [i, half], loadExpr(mostName, [i, half], f32)));
-        block.push(storeTo(ownName, [i, 2 + half], loadExpr(totalName, [i, half], f32)));
+        block.push(storeTo(partedName, [i, half], loadExpr(mostName, [i, half], f32)));
+        block.push(storeTo(partedName, [i, 2 + half], loadExpr(totalName, [i, half], f32)));
       }
       for (let j = 0; j < this.#pairs; j++)
         block.push(storeTo(shareName, [i, vectorLanes * j], literalExpr(0, "f32", vectorLanes)));
@@ -127,7 +128,7 @@ export class ExchangedResults {
 
   #sent(i: number, rank: number): readonly Statement[] {
     const own = { rank, number: this.#number(i, this.#pairs) };
-    const found = [sendVector(this.#at, { buffer: ownName, index: [i, 0] }, own)];
+    const found = [sendVector(this.#at, { buffer: partedName, index: [i, 0] }, own)];
     for (let j = 0; j < this.#pairs; j++) {
       const index = [i, vectorLanes * (rank * this.#pairs + j)];
       const to = { rank, number: this.#number(i, j) };
@@ -154,8 +155,8 @@ export class ExchangedResults {
   #scaleOwn(block: Block, softmax: OnlineSoftmax, i: number): void {
     const own = block.inner();
     for (const half of halves) {
-      const factor = softmax.factor(own, [i, half], loadExpr(ownName, [i, half], f32));
-      const total = applyExpr("mul", loadExpr(ownName, [i, 2 + half], f32), factor);
+      const factor = softmax.factor(own, [i, half], loadExpr(partedName, [i, half], f32));
+      const total = applyExpr("mul", loadExpr(partedName, [i, 2 + half], f32), factor);
       own.push(storeTo(totalName, [i, half], total));
       this.#eachPair(i, half, (at) => {
         own.push(

@@ -30,15 +30,16 @@ import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import { add, constant, type IndexExpr, sub } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
 import { freeze } from "../exchange.ts";
+import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
 import type { AttentionPlan } from "./plan.ts";
 import type { ReachBounds } from "./reach.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Largest scores, sums of weights, by what both change, and what threads tell each other. */
-export const [mostName, totalName] = ["most", "totals"] as const;
-const changeName = "changes";
-const [ownName, otherName] = ["own", "other"];
+export const [mostName, totalName] = [ownName("most"), ownName("totals")] as const;
+const changeName = ownName("changes");
+const [mineName, otherName] = [ownName("own"), ownName("other")] as const;
 
 /** What a score is made of beside its sum: a pair of them at a row and columns, from the sums. */
 export type ScorePair = (block: Block, at: PairPlace, sums: Expr) => Expr;
@@ -83,8 +84,8 @@ export class OnlineSoftmax {
       registerTile(mostName, "f32", [down, 2]),
       registerTile(totalName, "f32", [down, 2]),
       registerTile(changeName, "f32", [down, 2]),
-      registerTile(ownName!, "f32", [1]),
-      registerTile(otherName!, "f32", [1]),
+      registerTile(mineName, "f32", [1]),
+      registerTile(otherName, "f32", [1]),
     ];
   }
 
@@ -281,10 +282,10 @@ export class OnlineSoftmax {
   #acrossThreads(block: Block, op: "max" | "add", value: Expr): Expr {
     let mine = value;
     for (const distance of [1, 2]) {
-      block.push(storeTo(ownName!, [0], mine));
-      const [other, own] = [tileAt(otherName!, [0], [1]), tileAt(ownName!, [0], [1])];
+      block.push(storeTo(mineName, [0], mine));
+      const [other, own] = [tileAt(otherName, [0], [1]), tileAt(mineName, [0], [1])];
       block.push(issue(`shuffle.xor${distance}.f32`, [other, own]));
-      const theirs = loadExpr(otherName!, [0], { dtype: "f32", lanes: 1 });
+      const theirs = loadExpr(otherName, [0], { dtype: "f32", lanes: 1 });
       mine = freeze(applyExpr(op, mine, theirs), this.#names, block);
     }
     return mine;

@@ -37,6 +37,7 @@ import {
   sub,
 } from "../../semantics/index-expr.ts";
 import type { Operand } from "../operands.ts";
+import { ownName } from "../own-names.ts";
 import { type BlockPlace, groupThreads, sharedTile } from "../tiles.ts";
 
 /** Where a block stands: its tile and first row, loops of the form over it. */
@@ -122,9 +123,9 @@ export function planAttention(form: AttentionForm, directive: AttendDirective): 
     windowTrips: windowSteps(directive, form),
     maskedTrips: maskedTrips(form, directive, triangular),
     maskedFrom: maskedFrom(form, directive, triangular),
-    query: staged(form.query, "queries", [rows, form.depth, 1]),
-    key: staged(form.key, "keys", [columns, form.depth, stages]),
-    value: staged(form.value, "values", [columns, form.width, stages]),
+    query: staged(form.query, ownName("queries"), [rows, form.depth, 1]),
+    key: staged(form.key, ownName("keys"), [columns, form.depth, stages]),
+    value: staged(form.value, ownName("values"), [columns, form.width, stages]),
   };
 }
 

@@ -42,6 +42,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import { type IndexRange, simplify } from "../../semantics/index-range.ts";
 import { Block, type Names } from "../block.ts";
+import { ownName } from "../own-names.ts";
 import {
   arrive,
   groupThreads,
@@ -66,7 +67,7 @@ const [groupRows, groupDepth] = [64, 16] as const;
 /** The group of multiplications; whether queries are there; stages that are full and empty. */
 const multiplying = "mma";
 /** The group of copies to memory, the registers that one matrix store takes, and what they are in order. */
-const [copied, packedName] = ["copies", "packed"] as const;
+const [copied, packedName] = ["copies", ownName("packed")] as const;
 const corners = [
   [0, 0],
   [0, 1],

@@ -16,11 +16,13 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
+import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
 import type { AttentionPlan } from "./plan.ts";
 
 /** Register buffers: results, scores of a step, weights of a step. */
-export const [resultName, scoreName, weightName] = ["results", "scores", "weights"] as const;
+export const [resultName, scoreName] = [ownName("results"), ownName("scores")] as const;
+export const weightName = ownName("weights");
 
 export class ThreadParts {
   readonly #plan: AttentionPlan;

@@ -7,12 +7,13 @@ import type { Buffer } from "../../program/program.ts";
 import { keepsQueries } from "../../schedule/attention/attention-limits.ts";
 import { add, constant, type IndexExpr } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
+import { ownName } from "../own-names.ts";
 import { registerTile } from "../tiles.ts";
 import { type AttentionPlan, type Staged, sharedIndex } from "./plan.ts";
 import { resultName, scoreName, type ThreadParts, weightName } from "./thread-parts.ts";
 
 /** Register buffers of what is multiplied. */
-const [leftName, rightName] = ["lefts", "rights"];
+const [leftName, rightName] = [ownName("lefts"), ownName("rights")] as const;
 
 export class WarpProducts {
   readonly #plan: AttentionPlan;
@@ -28,8 +29,8 @@ export class WarpProducts {
     const { dtype, depth, width } = form;
     const kept = keepsQueries(form) ? depth / 16 : 1;
     return [
-      registerTile(leftName!, dtype, [this.#parts.down, kept, 8]),
-      registerTile(rightName!, dtype, [Math.max(columns, width) / 16, 8]),
+      registerTile(leftName, dtype, [this.#parts.down, kept, 8]),
+      registerTile(rightName, dtype, [Math.max(columns, width) / 16, 8]),
     ];
   }
 
@@ -44,7 +45,7 @@ export class WarpProducts {
     const { query } = this.#plan;
     for (let i = 0; i < this.#parts.down; i++) {
       const at = sharedIndex(query, constant(0), add(this.#parts.warpRow, 16 * i), constant(k));
-      this.#fetch(block, query, [leftName!, i, kept], at, query.isAlong ? "" : "trans.");
+      this.#fetch(block, query, [leftName, i, kept], at, query.isAlong ? "" : "trans.");
     }
   }
 
@@ -58,11 +59,11 @@ export class WarpProducts {
       if (!keeps) this.#queries(block, k, 0);
       for (let j = 0; j < columns / 16; j++) {
         const at = sharedIndex(key, slot, constant(16 * j), constant(k));
-        this.#fetch(block, key, [rightName!, j], at, key.isAlong ? "right." : "trans.right.");
+        this.#fetch(block, key, [rightName, j], at, key.isAlong ? "right." : "trans.right.");
       }
       for (let i = 0; i < this.#parts.down; i++) {
         for (let j = 0; j < columns / 8; j++) {
-          this.#multiply(block, [scoreName, i, j], [leftName!, i, kept]);
+          this.#multiply(block, [scoreName, i, j], [leftName, i, kept]);
         }
       }
     }
@@ -75,7 +76,7 @@ export class WarpProducts {
       for (let j = 0; j < form.width / 16; j++) {
         const at = sharedIndex(value, slot, constant(k), constant(16 * j));
         // Columns of the results are elements of a value, its lines the depth.
-        this.#fetch(block, value, [rightName!, j], at, value.isAlong ? "trans.right." : "right.");
+        this.#fetch(block, value, [rightName, j], at, value.isAlong ? "trans.right." : "right.");
       }
       for (let i = 0; i < this.#parts.down; i++) {
         for (let j = 0; j < form.width / 8; j++) {
@@ -93,7 +94,7 @@ export class WarpProducts {
     const operands = [
       tileAt(sums, [i, 4 * j], [4]),
       tileAt(left, [row, k, 0], [8]),
-      tileAt(rightName!, [j >> 1, 4 * (j & 1)], [4]),
+      tileAt(rightName, [j >> 1, 4 * (j & 1)], [4]),
     ];
     block.push(issue(`mma.m16n8k16.f32.${this.#plan.form.dtype}`, operands));
   }

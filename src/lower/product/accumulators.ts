@@ -29,6 +29,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
+import { ownName } from "../own-names.ts";
 import {
   inRegister,
   type ProductPlan,
@@ -36,6 +37,10 @@ import {
   sharedIndex,
   spelledTypes,
 } from "./plan.ts";
+
+/** Registers of the tile's sums, of those of a step by themselves, and of fragments of both operands. */
+const [summed, partial] = [ownName("sums"), ownName("partial")] as const;
+const [lefts, rights] = [ownName("lefts"), ownName("rights")] as const;
 
 /** Neighbouring results of one row in registers, at a place of the block's tile. */
 export interface ResultPiece {
@@ -98,10 +103,10 @@ class WarpAccumulators implements Accumulators {
       ? [this.#instructions * tall, this.#instructions * wide]
       : [this.#down, this.#across];
     return [
-      registers("sums", sum, [this.#down, 2 * this.#across, 4]),
-      ...(isApart ? [registers("partial", sum, [tall, 2 * wide, 4])] : []),
-      registers("lefts", rows.dtype, [down, 4 * this.#each]),
-      registers("rights", columns.dtype, [across, 4 * this.#each]),
+      registers(summed, sum, [this.#down, 2 * this.#across, 4]),
+      ...(isApart ? [registers(partial, sum, [tall, 2 * wide, 4])] : []),
+      registers(lefts, rows.dtype, [down, 4 * this.#each]),
+      registers(rights, columns.dtype, [across, 4 * this.#each]),
     ];
   }
 
@@ -118,7 +123,7 @@ class WarpAccumulators implements Accumulators {
   clear(block: Block): void {
     for (let i = 0; i < this.#down; i++) {
       for (let j = 0; j < 2 * this.#across; j++) {
-        block.push(storeTo("sums", [i, j, 0], literalExpr(0, this.#plan.form.sum, 4)));
+        block.push(storeTo(summed, [i, j, 0], literalExpr(0, this.#plan.form.sum, 4)));
       }
     }
   }
@@ -137,17 +142,17 @@ class WarpAccumulators implements Accumulators {
         this.#fetch(
           block,
           left,
-          ["lefts", i],
+          [lefts, i],
           sharedIndex(left, slot, add(row, 16 * i), constant(k)),
         );
       }
       for (let j = 0; j < this.#across; j++) {
         const at = sharedIndex(right, slot, add(column, 16 * j), constant(k));
-        this.#fetch(block, right, ["rights", j], at);
+        this.#fetch(block, right, [rights, j], at);
       }
       for (let i = 0; i < this.#down; i++) {
         for (let j = 0; j < 2 * this.#across; j++) {
-          this.#issue(block, tileAt("sums", [i, j, 0], [4]), [i, j >> 1, j & 1]);
+          this.#issue(block, tileAt(summed, [i, j, 0], [4]), [i, j >> 1, j & 1]);
         }
       }
     }
@@ -163,8 +168,8 @@ class WarpAccumulators implements Accumulators {
     const each = this.#each;
     const operands = [
       sums,
-      tileAt("lefts", [left, 0], [4 * each]),
-      tileAt("rights", [right, 2 * each * half], [2 * each]),
+      tileAt(lefts, [left, 0], [4 * each]),
+      tileAt(rights, [right, 2 * each * half], [2 * each]),
     ];
     const name = `m16n8k${8 * each}.${spelledTypes(this.#plan)}`;
     block.push(issue(`mma.${forgets ? "set." : ""}${name}`, operands));
@@ -176,7 +181,7 @@ class WarpAccumulators implements Accumulators {
     const [row, column] = warpPlace(this.#plan, this.#thread);
     const { tall, wide } = this.#piece;
     const bring = (side: StagedSide, start: IndexExpr, lines: number): void => {
-      const name = side === left ? "lefts" : "rights";
+      const name = side === left ? lefts : rights;
       for (let k = 0; k < this.#instructions; k++) {
         for (let i = 0; i < lines; i++) {
           const at = sharedIndex(side, slot, add(start, 16 * i), constant(8 * this.#each * k));
@@ -205,7 +210,7 @@ class WarpAccumulators implements Accumulators {
     for (let k = 0; k < this.#instructions; k++) {
       each((i, j) => {
         const fragments = [k * tall + i, k * wide + (j >> 1), j & 1] as const;
-        this.#issue(block, tileAt("partial", [i, j, 0], [4]), fragments, k === 0);
+        this.#issue(block, tileAt(partial, [i, j, 0], [4]), fragments, k === 0);
       });
     }
     each((i, j) => block.push(addedTo([down + i, across + j, 0], [i, j, 0])));
@@ -238,7 +243,7 @@ class WarpAccumulators implements Accumulators {
             row: add(row, inRow, 16 * i + 8 * half),
             column: add(column, inColumn, 8 * j),
             lanes: 2,
-            value: loadExpr("sums", [i, j, 2 * half], { dtype: form.sum, lanes: 2 }),
+            value: loadExpr(summed, [i, j, 2 * half], { dtype: form.sum, lanes: 2 }),
           });
         }
       }
@@ -250,8 +255,8 @@ class WarpAccumulators implements Accumulators {
 /** Four sums of a step, added to those of all steps. */
 function addedTo(sums: readonly number[], part: readonly number[]): Statement {
   const type = { dtype: "f32", lanes: 4 } as const;
-  const operands = [loadExpr("sums", sums, type), loadExpr("partial", part, type)];
-  return storeTo("sums", sums, { kind: "apply", op: "add", ...type, operands });
+  const operands = [loadExpr(summed, sums, type), loadExpr(partial, part, type)];
+  return storeTo(summed, sums, { kind: "apply", op: "add", ...type, operands });
 }
 
 /** Threads of a warp down the rows, and across the columns. */
@@ -273,13 +278,13 @@ class ThreadAccumulators implements Accumulators {
   }
 
   get buffers(): readonly Buffer[] {
-    return [registers("sums", "f32", [this.#rows, this.#columns])];
+    return [registers(summed, "f32", [this.#rows, this.#columns])];
   }
 
   clear(block: Block): void {
     for (let i = 0; i < this.#rows; i++) {
       for (let j = 0; j < this.#columns; j++) {
-        block.push(storeTo("sums", [i, j], literalExpr(0, "f32")));
+        block.push(storeTo(summed, [i, j], literalExpr(0, "f32")));
       }
     }
   }
@@ -295,8 +300,8 @@ class ThreadAccumulators implements Accumulators {
       for (let k = 0; k < vector; k++) {
         for (let i = 0; i < this.#rows; i++) {
           for (let j = 0; j < this.#columns; j++) {
-            const old = loadExpr("sums", [i, j], { dtype: "f32", lanes: 1 });
-            body.push(storeTo("sums", [i, j], callExpr("fma.f32", a(i, k), b(j, k), old)));
+            const old = loadExpr(summed, [i, j], { dtype: "f32", lanes: 1 });
+            body.push(storeTo(summed, [i, j], callExpr("fma.f32", a(i, k), b(j, k), old)));
           }
         }
       }
@@ -347,7 +352,7 @@ class ThreadAccumulators implements Accumulators {
           row: this.#line(left, i),
           column: this.#line(right, j),
           lanes,
-          value: loadExpr("sums", [i, j], { dtype: "f32", lanes }),
+          value: loadExpr(summed, [i, j], { dtype: "f32", lanes }),
         });
       }
     }

@@ -24,6 +24,7 @@ import {
   type IndexExpr,
   mod,
 } from "../../semantics/index-expr.ts";
+import { ownName } from "../own-names.ts";
 import { sharedTile } from "../tiles.ts";
 
 export interface StagedSide {
@@ -91,8 +92,8 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     warpColumns: columns / across,
     steps: stepsOf({ form, directive }, isPart),
     stages: directive.stages,
-    left: side(form.rows, "left", rows),
-    right: side(form.columns, "right", columns),
+    left: side(form.rows, ownName("left"), rows),
+    right: side(form.columns, ownName("right"), columns),
   };
 }
 

@@ -31,6 +31,7 @@ import {
   variable,
 } from "../../semantics/index-expr.ts";
 import type { Block } from "../block.ts";
+import { ownName } from "../own-names.ts";
 import { arrive, groupThreads, onOne } from "../tiles.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
@@ -43,8 +44,9 @@ const groupBits = 256;
 
 const multiplying = "mma";
 export const copied = "copies";
-export const [gathered, packed] = ["gathered", "packed"] as const;
-export const [summed, partial, shared] = ["sums", "partial", "share"] as const;
+export const [gathered, packed] = [ownName("gathered"), ownName("packed")] as const;
+export const [summed, partial] = [ownName("sums"), ownName("partial")] as const;
+export const shared = ownName("share");
 /** Sums that are added at once. */
 const together = 4;
 /** Neighbouring blocks of eight columns, and rows eight apart. */
@@ -186,7 +188,7 @@ export class StreamedProduct {
     const step = add(variable(this.#step), mul(steps, part ?? 0));
     const slot = this.#slot();
     // Each block of a cluster brings a part of the tile that they share, to all of them.
-    const isShared = cluster?.shares === staged.buffer;
+    const isShared = cluster !== undefined && staged === this.#plan[cluster.shares];
     const extent = isShared ? staged.extent / cluster.size : staged.extent;
     const own = isShared ? mul(extent, cluster.rank) : constant(0);
     const isTurned = along === "space";

@@ -199,7 +199,7 @@ class RowsLowering {
   }
 
   #makeBuffer(stem: string, parts: Pick<Buffer, "scope" | "dtype" | "lanes" | "shape">): string {
-    const name = this.#context.names.fresh(stem);
+    const name = this.#context.names.freshBuffer(stem);
     this.#buffers.push({ name, kind: "scratch", ...parts });
     return name;
   }

@@ -196,7 +196,7 @@ export class RowScan {
     extents: readonly number[],
     lanes = 1,
   ): string {
-    const name = this.#place.names.fresh(stem);
+    const name = this.#place.names.freshBuffer(stem);
     const shape = extents.map((e) => constant(e));
     this.#place.buffers.push({ name, kind: "scratch", scope, dtype, lanes, shape });
     return name;
