@@ -59,6 +59,11 @@ describe("numbers of --value", () => {
     }
   });
 
+  it("are enough for a GPU, whose kernels have keys and values of their own", async () => {
+    const words = ["explain", decoder, "--target", "h200", "--value", "total_sequence_length=32"];
+    expect(await runCaptured(words)).toMatchObject({ exit: 0 });
+  });
+
   const repeated = (dtype: DType, shape: readonly (number | string)[]) =>
     written(
       "repeated.onnx",
