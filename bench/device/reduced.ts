@@ -305,7 +305,10 @@ function compare({ buffers }: Program, found: Contents, expected: Contents): voi
     const [ours, theirs] = [found, expected].map((c) => numbersOf(c.get(name)!, dtype));
     const { format } = dtypes[dtype];
     const share = format ? Math.max(2 ** (1 - format.mantissaBits), 2 ** -9) : 0;
-    const largest = theirs!.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0);
+    const largest = theirs!.reduce(
+      (most, x) => Math.max(most, Number.isNaN(x) ? 0 : Math.abs(x)),
+      0,
+    );
     const wrong = theirs!.findIndex((x, i) => {
       const allowed = share * Math.max(Math.abs(x), largest / 16);
       return !(Object.is(ours![i], x) || Math.abs(ours![i]! - x) <= allowed);

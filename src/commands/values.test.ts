@@ -55,7 +55,10 @@ describe("numbers of --value", () => {
     for (const words of [["explain"], ["inspect", "--regions"]]) {
       const [command, ...more] = words;
       const told = await runCaptured([command!, decoder, "--target", "wasm", ...value, ...more]);
-      expect(told).toMatchObject({ exit: 0, out: expect.stringMatching(/^region .*(states|statements)/m) });
+      expect(told).toMatchObject({
+        exit: 0,
+        out: expect.stringMatching(/^region .*(states|statements)/m),
+      });
     }
   });
 

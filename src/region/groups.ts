@@ -477,7 +477,7 @@ function stepsMeet(axis: IndexExpr, loops: readonly Loop[]): boolean {
 
 /** Whether a producer moves rows whose numbers are loaded: neighbours have theirs in common. */
 function movesRows(producer: Statement): boolean {
-  const { body, writes, indirects } = producer;
+  const { writes, indirects } = producer;
   const along = variablesOf(...writes[0]!.index.slice(-1));
   const isShared = indirects.every(({ access }) =>
     [...variablesOf(...access.index)].every((name) => !along.has(name)),
