@@ -7,7 +7,6 @@
 import {
   casesOf,
   valueCount as count,
-  isFloat,
   valueTypes as kinds,
   programText,
   type ValueCase,
@@ -161,7 +160,7 @@ function checkCase(c: ValueCase, number: number, program: ReturnType<typeof load
     if (c.limit !== undefined && Math.abs(Number(given[0])) > c.limit) continue;
     const wanted = c.meaning(...given);
     const got = found[i]!;
-    const off = isFloat(c.output)
+    const off = dtypes[c.output].format
       ? ulpBetween(c.output, Number(got), Number(wanted))
       : got === wanted
         ? 0

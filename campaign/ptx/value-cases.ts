@@ -44,7 +44,7 @@ export interface ValueCase {
 const isTiny = (d: DType): boolean => d === "e8m0" || (isFloat(d) && dtypes[d].bits <= 8);
 const tinyOps: readonly ScalarOp[] = ["add", "less"];
 
-export const isFloat = (d: DType): boolean => dtypes[d].kind === "float";
+const isFloat = (d: DType): boolean => dtypes[d].kind === "float";
 const exactOps = new Set<ScalarOp>([
   ...([
     "neg",
