@@ -12,7 +12,7 @@ const trialRuns = 3;
 /**
  * Runs of the present way before the first trial, and between two at most where the other way costs little. The first
  * ones run while the engine still makes faster code on other threads, for which the processors of all are needed: what
- * they take says nothing of those that follow.
+ * they take says little of those that follow, so a change is looked at again after as many.
  */
 const [firstPause, longestPause] = [12, 384];
 /** What trials may cost in the long run, as a share of the time: of a way known to be slow, and of long runs. */
@@ -88,7 +88,8 @@ export class ThreadChoice {
     this.#trial = [];
     this.#since = 0;
     const lost = trialRuns * (Math.max(present, other) / this.#chosenMs - 1);
-    this.#pause = Math.min(4 * this.#pause, Math.max(longestPause, lost / trialShare));
+    const longest = Math.max(longestPause, lost / trialShare);
+    this.#pause = isBetter ? firstPause : Math.min(4 * this.#pause, longest);
   }
 }
 
