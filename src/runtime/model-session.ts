@@ -72,6 +72,7 @@ export interface PortDescription {
 
 export type Feeds = Readonly<Record<string, Tensor>>;
 export type Outputs = Record<string, Tensor>;
+export type MakeTensor = (dtype: DType, shape: readonly number[]) => Tensor;
 
 /** Time of one kernel of a profiled run, on the clock that was given. */
 export interface KernelTime {
@@ -144,11 +145,12 @@ export class ModelSession {
   /**
    * Runs on the calling thread and the pool; blocks.
    * @param into tensors that take the outputs of their names, in place of new ones
+   * @param make makes the others; what they hold before the run is nothing to it
    */
-  run(feeds: Feeds, into?: Feeds): Result<Outputs> {
+  run(feeds: Feeds, into?: Feeds, make?: MakeTensor): Result<Outputs> {
     const bound = this.#judge(feeds, into);
     if (!bound.ok) return bound;
-    const outputs = this.#outputsFor(bound.value, into);
+    const outputs = this.#outputsFor(bound.value, into, make);
     try {
       this.#lend(feeds, outputs);
       this.#writeInputs(feeds);
@@ -162,13 +164,18 @@ export class ModelSession {
   }
 
   /** Leaves the event loop free; concurrent calls run one after another. */
-  runAsync(feeds: Feeds, signal?: AbortSignal, into?: Feeds): Promise<Result<Outputs>> {
+  runAsync(
+    feeds: Feeds,
+    signal?: AbortSignal,
+    into?: Feeds,
+    make?: MakeTensor,
+  ): Promise<Result<Outputs>> {
     const turn = this.#queue.then(async (): Promise<Result<Outputs>> => {
       const bound = this.#start(feeds, into);
       if (!bound.ok) return bound;
       const outcome = await this.#instance.run(bound.value.parameters, signal);
       if (!outcome.ok) return outcome;
-      const outputs = this.#outputsFor(bound.value, into);
+      const outputs = this.#outputsFor(bound.value, into, make);
       this.#readOutputs(outputs);
       return ok(outputs);
     });
@@ -315,13 +322,13 @@ export class ModelSession {
   }
 
   /** A tensor for every output: the caller's, or a new one. */
-  #outputsFor({ shapes }: Binding, into: Feeds = {}): Outputs {
+  #outputsFor({ shapes }: Binding, into: Feeds = {}, make: MakeTensor = makeTensor): Outputs {
     const outputs: Outputs = {};
     for (let i = 0; i < this.#ends.output.length; i++) {
       const { buffer, source } = this.#ends.output[i]!;
       const given = into[source];
       // The caller's own: what is remembered of the shapes is not handed out.
-      const tensor = given ?? makeTensor(buffer.dtype, [...shapes[i]!]);
+      const tensor = given ?? make(buffer.dtype, [...shapes[i]!]);
       if (this.#isPoisoned && !given) tensorBytes(tensor).fill(0xff);
       outputs[source] = tensor;
     }

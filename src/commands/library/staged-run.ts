@@ -17,6 +17,7 @@ import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { RunningModel } from "./loaded-model.ts";
+import { PassingTensors } from "./passing-tensors.ts";
 import { StageReference } from "./stage-reference.ts";
 
 export interface Stage {
@@ -42,7 +43,9 @@ export class StagedSession implements RunningModel {
   /** @param pool threads that the programs share, which end with them */
   constructor({ graph, weights }: Model, stages: readonly Stage[], pool?: WorkerPool) {
     this.#weights = weights;
-    this.#stages = stages.map((stage) => new RunningStage(stage));
+    const results = new Set(namesOf(graph, graph.outputs));
+    const lasts = lastsOf(stages, results);
+    this.#stages = stages.map((stage, i) => new RunningStage(stage, lasts[i]!));
     const sources = new Map(graph.weights.map((w) => [w.value, w.source]));
     this.#inputs = namesOf(graph, graph.inputs);
     this.#outputs = graph.outputs.map((id) => ({
@@ -71,13 +74,15 @@ export class StagedSession implements RunningModel {
   #run(feeds: Feeds): Result<Outputs> {
     const values = this.#start(feeds);
     if (!values.ok) return values;
+    const passing = new PassingTensors();
     for (const stage of this.#stages) {
       const taken = stage.take(values.value);
       const program = stage.programFor(taken);
       const done = program
-        ? put(program.run(stage.named(taken)), values.value)
+        ? put(program.run(stage.named(taken), undefined, passing.make), values.value)
         : stage.interpret(taken, values.value);
       if (!done.ok) return done;
+      stage.forget(values.value, passing);
     }
     return ok(this.#results(values.value, feeds));
   }
@@ -85,13 +90,18 @@ export class StagedSession implements RunningModel {
   async #runAsync(feeds: Feeds, signal?: AbortSignal): Promise<Result<Outputs>> {
     const values = this.#start(feeds);
     if (!values.ok) return values;
+    const passing = new PassingTensors();
     for (const stage of this.#stages) {
       const taken = stage.take(values.value);
       const program = stage.programFor(taken);
       const done = program
-        ? put(await program.runAsync(stage.named(taken), signal), values.value)
+        ? put(
+            await program.runAsync(stage.named(taken), signal, undefined, passing.make),
+            values.value,
+          )
         : stage.interpret(taken, values.value);
       if (!done.ok) return done;
+      stage.forget(values.value, passing);
     }
     return ok(this.#results(values.value, feeds));
   }
@@ -172,10 +182,13 @@ class RunningStage {
   readonly stage: Stage;
   readonly #inputs: readonly string[];
   readonly #outputs: readonly string[];
+  /** Values that nobody reads behind it. */
+  readonly #lasts: readonly string[];
   #reference: StageReference | undefined;
 
-  constructor(stage: Stage) {
+  constructor(stage: Stage, lasts: readonly string[]) {
     this.stage = stage;
+    this.#lasts = lasts;
     this.#inputs = namesOf(stage.graph, stage.graph.inputs);
     this.#outputs = namesOf(stage.graph, stage.graph.outputs);
   }
@@ -203,6 +216,30 @@ class RunningStage {
     for (let i = 0; i < made.value.length; i++) values.set(this.#outputs[i]!, made.value[i]!);
     return ok(undefined);
   }
+
+  /** Lets go of what nobody reads any more. */
+  forget(values: Values, passing: PassingTensors): void {
+    for (const name of this.#lasts) {
+      const tensor = values.get(name);
+      values.delete(name);
+      if (tensor) passing.giveBack(tensor, values.values());
+    }
+  }
+}
+
+/** For each stage the values that it is the last to name, but for the model's results. */
+function lastsOf(
+  stages: readonly Stage[],
+  results: ReadonlySet<string>,
+): readonly (readonly string[])[] {
+  const seen = new Set(results);
+  const lasts = stages.toReversed().map(({ graph }) => {
+    const own = new Set([...namesOf(graph, graph.inputs), ...namesOf(graph, graph.outputs)]);
+    const found = [...own].filter((name) => !seen.has(name));
+    for (const name of own) seen.add(name);
+    return found;
+  });
+  return lasts.reverse();
 }
 
 function namesOf({ values }: Graph, ids: readonly ValueId[]): readonly string[] {
