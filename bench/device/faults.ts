@@ -38,8 +38,13 @@ const endless = program(`for i < 2000000000 { for j < 2000000000 { for l < 20000
 const astray = program("store y[t] = load.f32 x[t + 1000000000000]");
 
 let [passed, failed] = [0, 0];
-if (process.argv[2] === "--own") ownFault();
-else await judge(process.argv[2]!);
+const [, , entry] = process.argv;
+if (entry === "--own") ownFault();
+else if (entry !== undefined) await judge(entry);
+else {
+  console.error("usage: node faults.mjs ENTRY, where ENTRY is src/runtime/child/entry.ts, bundled");
+  process.exitCode = 2;
+}
 
 function check(what: string, holds: boolean, more = ""): void {
   if (holds) passed++;

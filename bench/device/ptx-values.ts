@@ -12,7 +12,7 @@ import {
   type ValueCase,
 } from "../../campaign/ptx/value-cases.ts";
 import { createStream } from "../../src/runtime/cuda/stream.ts";
-import { type DType, dtypes } from "../../src/semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../src/semantics/dtype.ts";
 import { encodeFloat } from "../../src/semantics/float-codec.ts";
 import { wrapBig } from "../../src/semantics/integer.ts";
 import { roundNumber, type ScalarValue } from "../../src/semantics/scalar-meaning.ts";
@@ -160,7 +160,7 @@ function checkCase(c: ValueCase, number: number, program: ReturnType<typeof load
     if (c.limit !== undefined && Math.abs(Number(given[0])) > c.limit) continue;
     const wanted = c.meaning(...given);
     const got = found[i]!;
-    const off = dtypes[c.output].format
+    const off = isFloatDType(c.output)
       ? ulpBetween(c.output, Number(got), Number(wanted))
       : got === wanted
         ? 0

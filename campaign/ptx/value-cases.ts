@@ -115,9 +115,11 @@ function opCase(op: ScalarOp, dtype: DType, width: number): ValueCase {
     return roundNumber(output, raw);
   };
   const stated = maxUlp[op];
+  // A sum of powers of two is one of f32, of which what f32 drops is no longer rounded up.
+  const dropped = dtype === "e8m0" && op === "add" ? 1 : 0;
   const ulp =
     !isFloat(dtype) || !stated
-      ? 0
+      ? dropped
       : dtype === "f64"
         ? stated.f64
         : dtype === "f32"
