@@ -4,38 +4,15 @@ import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runProgram } from "../../interp/program.ts";
 import type { DType } from "../../semantics/dtype.ts";
-import { constant } from "../../semantics/index-expr.ts";
 import { apply, argument } from "../../semantics/scalar-expr.ts";
 import { evaluateScalar } from "../../semantics/scalar-meaning.ts";
 import { fromRef, type RefTensor, refTensor, toRef } from "../../semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
-import { GraphBuilder } from "../builder.ts";
-import type { Graph } from "../graph.ts";
-import { tensorType } from "../tensor-type.ts";
 import { selectTop } from "./select-top.ts";
+import { graphOf, type Top, take, valuesOf } from "./top-k.test-support.ts";
 
 const target = targets.get("h200")!;
-
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
-}
-
-interface Top {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly axis: number;
-  readonly k: number;
-  readonly largest: boolean;
-}
-
-function graphOf({ dtype, shape, axis, k, largest }: Top): Graph {
-  const g = new GraphBuilder("top");
-  const x = g.input("x", tensorType(dtype, ...shape));
-  return g.finish([...g.nodes("topK", [x], { axis, k: constant(k), largest, sorted: true })]);
-}
 
 const isFloat = (dtype: DType): boolean => /^(f|bf)/.test(dtype);
 
@@ -54,10 +31,6 @@ function operand({ dtype, shape }: Top, rng: Rng, distinct: number): RefTensor {
   const given = refTensor(dtype, shape, values);
   return toRef(fromRef(given));
 }
-
-const valuesOf = ({ data }: RefTensor): readonly (number | bigint)[] => [
-  ...(data as Iterable<number | bigint>),
-];
 
 const types = ["f32", "bf16", "f16", "f8e5m2", "i8", "u8", "i16", "u16", "i32"] as const;
 

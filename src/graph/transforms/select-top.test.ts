@@ -2,35 +2,11 @@ import { describe, expect, it } from "vitest";
 import { compileModel } from "../../compile.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
 import { runNests } from "../../interp/nest.ts";
-import type { DType } from "../../semantics/dtype.ts";
-import { constant } from "../../semantics/index-expr.ts";
 import { type RefTensor, refTensor } from "../../semantics/tensor.ts";
-import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
-import { GraphBuilder } from "../builder.ts";
-import type { Graph } from "../graph.ts";
-import { tensorType } from "../tensor-type.ts";
 import { selectTop } from "./select-top.ts";
-
-function take<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join("\n"));
-  return result.value;
-}
-
-interface Top {
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  readonly axis: number;
-  readonly k: number;
-  readonly largest: boolean;
-}
-
-function graphOf({ dtype, shape, axis, k, largest }: Top): Graph {
-  const g = new GraphBuilder("top");
-  const x = g.input("x", tensorType(dtype, ...shape));
-  return g.finish([...g.nodes("topK", [x], { axis, k: constant(k), largest, sorted: true })]);
-}
+import { graphOf, type Top, take, valuesOf } from "./top-k.test-support.ts";
 
 /** Few different values, so that most are equal to others; of floats also NaN, infinities and -0. */
 function operand({ dtype, shape }: Top, seed: number): RefTensor {
@@ -43,10 +19,6 @@ function operand({ dtype, shape }: Top, seed: number): RefTensor {
   });
   return refTensor(dtype, shape, values);
 }
-
-const valuesOf = ({ data }: RefTensor): readonly (number | bigint)[] => [
-  ...(data as Iterable<number | bigint>),
-];
 
 const cases: readonly Top[] = (["f32", "bf16", "i64", "u8", "i32"] as const).flatMap((dtype) =>
   [true, false].flatMap((largest) => [
