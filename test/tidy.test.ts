@@ -208,7 +208,6 @@ describe("order and reuse of memory", () => {
   /** They look at reads and at writes, and decide about no order: what they do instead. */
   const noDecision: Readonly<Record<string, string>> = {
     "src/lower/lower-region.ts": "finds the buffers of tiles that legality has allowed",
-    "src/lower/nest-plan.ts": "finds accesses that are one vector together",
     "src/lower/nest-lowering.ts": "spells loads and stores in the order of the schedule",
     "src/lower/product/lower-product.ts":
       "spells one statement's tiles; its loops carry a sum only",

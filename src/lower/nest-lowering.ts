@@ -493,7 +493,7 @@ export class NestLowering {
       unguarded: false,
       block: place.block,
       loops,
-      ...(lane && lane === this.plan.spaceLane && { interleaved: this.plan.interleaved }),
+      ...(lane === this.plan.spaceLane && { interleaved: this.plan.interleaved }),
     };
   }
 

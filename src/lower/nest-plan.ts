@@ -3,7 +3,7 @@
  * that is kept in registers (or in local memory), and the loops of the reduction.
  */
 import type { Access, Write } from "../region/nest.ts";
-import { type Interleaved, interleavedOf } from "../schedule/blocks/interleaved.ts";
+import { type Interleaved, interleavedIn } from "../schedule/blocks/interleaved.ts";
 import {
   isSpread,
   type ScheduledLoop,
@@ -53,15 +53,8 @@ export function planNest(
     spaceLane,
     reduceLane: laneOf(true),
     domain,
-    interleaved: new Map(spaceLane && onBlocks ? interleavedIn(scheduled, spaceLane.name) : []),
+    interleaved: onBlocks ? interleavedIn(scheduled) : new Map(),
   };
-}
-
-function interleavedIn({ statement, index }: ScheduledStatement, lane: string) {
-  if (statement.writes.some((w) => w.combine !== "overwrite")) return [];
-  return [statement.reads, statement.writes].flatMap((accesses) => [
-    ...interleavedOf<Access | Write>(accesses, index, lane),
-  ]);
 }
 
 /** Tile loops that run as loops over local memory instead of being copied out. */

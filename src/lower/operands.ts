@@ -70,20 +70,16 @@ export function openGuard(access: Access, site: Site): readonly Condition[] {
 export function loadAccess(access: Access, site: Site): Expr {
   const operand = site.operand(access.tensor);
   const shared = site.interleaved?.get(access);
-  if (site.lane && shared) return loadInterleaved(operand, shared, site, site.lane);
+  if (shared) return loadInterleaved(operand, shared, site);
   const logical = access.index.map((e) => simplify(substitute(e, site.bindings), site.ranges));
   const index = operand.position(logical).map((e) => simplify(e, site.ranges));
   return loadAt(operand, index, { guard: openGuard(access, site), fill: access.fill }, site);
 }
 
-/** The lanes of one access out of the vector that it is with others. */
-function loadInterleaved(
-  operand: Operand,
-  { first, step, at }: Interleaved,
-  site: Site,
-  { lanes }: LaneLoop,
-): Expr {
+/** The lanes of one access, or its only element, out of the vector that it is with others. */
+function loadInterleaved(operand: Operand, { first, step, at }: Interleaved, site: Site): Expr {
   const { dtype, buffer } = operand;
+  const lanes = site.lane?.lanes ?? 1;
   const index = placeOfFirst(operand, first, site);
   const fill = zeroOf(dtype);
   const load = {
@@ -99,7 +95,8 @@ function loadInterleaved(
   const operands = Array.from({ length: lanes }, (_, l): Expr => {
     return { kind: "extract", dtype, lanes: 1, operand: both, lane: l * step + at };
   });
-  return site.block.bind({ kind: "pack", dtype, lanes, operands });
+  const [only] = operands;
+  return site.block.bind(lanes === 1 ? only! : { kind: "pack", dtype, lanes, operands });
 }
 
 /** Where the vector of interleaved accesses begins. */
@@ -109,7 +106,8 @@ function placeOfFirst(
   { lane, bindings, ranges }: Site,
 ): readonly IndexExpr[] {
   const logical = first.map((e) => simplify(substitute(e, bindings), ranges));
-  return bindLane(operand.position(logical), lane!.name, 0, ranges);
+  const place = operand.position(logical);
+  return lane ? bindLane(place, lane.name, 0, ranges) : place.map((e) => simplify(e, ranges));
 }
 
 /** Stores the values of all writes that are one vector with the one at `at`, with the first of them. */
@@ -128,8 +126,10 @@ export function storeInterleaved(
   });
   const operand = site.operand(writes[at]!.tensor);
   const { buffer, dtype } = operand;
-  const operands = Array.from({ length: site.lane!.lanes * own.step }, (_, n): Expr => {
+  const lanes = site.lane?.lanes ?? 1;
+  const operands = Array.from({ length: lanes * own.step }, (_, n): Expr => {
     const whole = together[n % own.step]!;
+    if (lanes === 1) return whole;
     if (whole.kind === "literal") return { ...whole, lanes: 1 };
     return { kind: "extract", dtype, lanes: 1, operand: whole, lane: Math.floor(n / own.step) };
   });

@@ -1,8 +1,10 @@
 /**
  * Accesses of a statement that together take every place of a vector: of pairs, the first elements and the second
- * ones (2 i and 2 i + 1). In lanes along i neither is a vector, both are one. In: accesses, the loop that is lanes.
- * Out: for each such access, where the vector begins and which of its elements are its own.
+ * ones (2 i and 2 i + 1). In lanes along i neither is a vector, both are one; without lanes, those of one thread are.
+ * In: accesses, the loop that is lanes or threads. Out: for each such access, where the vector begins and which of
+ * its elements are its own.
  */
+import type { Access, Write } from "../../region/nest.ts";
 import {
   type IndexBindings,
   type IndexExpr,
@@ -11,6 +13,7 @@ import {
   substitute,
   variablesOf,
 } from "../../semantics/index-expr.ts";
+import type { ScheduledStatement } from "../scheduled-region.ts";
 
 /** Elements from lane to lane, at most. */
 const widestStep = 4;
@@ -28,6 +31,25 @@ export interface Interleaved {
   readonly step: number;
   /** Of so many neighbours, the access's own. */
   readonly at: number;
+}
+
+/** Of a statement on blocks: along its lanes, or where it has none, from thread to thread. */
+export function interleavedIn({
+  statement: { reads, writes },
+  index,
+  loops,
+}: ScheduledStatement): ReadonlyMap<Access | Write, Interleaved> {
+  const vectors = loops.filter((l) => l.mode === "vector");
+  const along =
+    vectors.length > 0
+      ? vectors.find((l) => l.kind === "space")
+      : loops.find((l) => l.mode === "threads");
+  if (!along || writes.some((w) => w.combine !== "overwrite")) return new Map();
+  const found = [reads, writes].flatMap((accesses) => [
+    ...interleavedOf<Access | Write>(accesses, index, along.name),
+  ]);
+  // Alone, three elements begin at no multiple of what one instruction moves.
+  return new Map(found.filter(([, { step }]) => vectors.length > 0 || step % 2 === 0));
 }
 
 /** @param index the statement's variables in terms of the schedule's loops */
