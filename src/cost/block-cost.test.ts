@@ -66,6 +66,35 @@ describe("prices of loops on blocks of threads", () => {
   });
 });
 
+describe("prices of pairs that are vectors together", () => {
+  const pairs = (dtype: string): Region =>
+    value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : ${dtype}[16384, 8192] input t : ${dtype}[16384, 64] output y : ${dtype}[16384, 8192]
+        statement S0 "" {i in 16384, h in 64, j in 64} {
+          y[i, 128 * h + 2 * j], y[i, 128 * h + 2 * j + 1] =
+            (mul(x[i, 128 * h + 2 * j], t[i, j]), add(x[i, 128 * h + 2 * j + 1], t[i, j])) } }`),
+    );
+
+  it("count sectors that an instruction writes in half: one vector of 16 bytes costs less than two", () => {
+    const target = targets.get("h200")!;
+    for (const [dtype, whole] of [
+      ["f32", 2],
+      ["bf16", 4],
+    ] as const) {
+      const region = pairs(dtype);
+      const found = new Map<number, number>();
+      for (const schedule of enumerateBlockSchedules(region, target)) {
+        const lane = schedule.directives.find((d) => d.kind === "split" && d.inner === "j_l");
+        const lanes = lane?.kind === "split" ? lane.factor : 1;
+        const price = priceRegion(value(applySchedule(region, schedule)), target).estimateNs;
+        found.set(lanes, Math.min(found.get(lanes) ?? Infinity, price));
+      }
+      expect(found.get(whole)! * 1.15, dtype).toBeLessThan(found.get(2 * whole)!);
+    }
+  });
+});
+
 describe("the bound on blocks of threads", () => {
   const target = targets.get("h200")!;
   const { memoryBytesPerNs, nearBytes } = target.blocks!;

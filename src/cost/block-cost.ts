@@ -10,7 +10,7 @@
  * multiprocessor holds follows from registers and threads (occupancy); the last wave counts as a whole one.
  */
 import type { Access } from "../region/nest.ts";
-import { type Interleaved, interleavedOf } from "../schedule/blocks/interleaved.ts";
+import { type Interleaved, interleavedIn } from "../schedule/blocks/interleaved.ts";
 import {
   isBound,
   type ScheduledLoop,
@@ -33,8 +33,16 @@ import { rowsNanoseconds } from "./rows-cost.ts";
 const requestsPerNs = 1.05;
 /** Sectors that it writes in part: 39.6 million took 530 us. */
 const partialSectorsPerNs = 0.57;
+/**
+ * Halves of sectors that it writes, of which another instruction of the thread writes the rest: 16.8 million took
+ * an H200 1.12 times as long as a copy of as many bytes (157 us) with the two behind each other, 1.29 times (180 us)
+ * with others between them; 27 us of both are what the shared cache takes for the reads.
+ */
+const halfSectorsPerNs = 0.9;
 /** Warp instructions that a multiprocessor issues in the time of one line: 39.6 million took an H200 118 us. */
 const issuesPerLine = 1;
+/** Bytes that a thread loads or stores by one instruction, at most. */
+const widestBytes = 16;
 /** Registers of a thread beside its results: addresses, loop variables, operands. */
 const plainRegisters = 28;
 /** Instructions of loop control and addresses per trip. */
@@ -106,7 +114,7 @@ class BlockPrice {
     this.#limits = limits;
     this.#ranges = ranges;
     this.#results = this.#count((l) => isCopied(l) && l.kind === "space");
-    this.#interleaved = this.#findInterleaved();
+    this.#interleaved = interleavedIn(s);
   }
 
   nanoseconds(): number {
@@ -155,7 +163,8 @@ class BlockPrice {
     const lane = this.#s.loops.find((l) => l.mode === "vector");
     const widths = reads.map((read) => {
       const { variables, bytes } = this.#placed(read);
-      return (lane && variables.has(lane.name) ? constantValue(lane.extent)! : 1) * bytes;
+      const lanes = lane && variables.has(lane.name) ? constantValue(lane.extent)! : 1;
+      return lanes * bytes * (this.#interleaved.get(read)?.step ?? 1);
     });
     return this.#limits.warpThreads * Math.max(...widths, 0);
   }
@@ -234,10 +243,7 @@ class BlockPrice {
         (l) =>
           l.mode === "unroll" && placed.variables.has(l.name) && (inside || l.kind === "space"),
       );
-      const isShared = this.#interleaved.has(access);
-      const { pieces, checks } = isShared
-        ? { pieces: 1, checks: 0 }
-        : this.#pieces(placed, access.guard ?? []);
+      const { pieces, checks } = this.#pieces(placed, access);
       issued += distinct * pieces * (1 + checks);
       lines += distinct * pieces * (thread ? placed.lines(thread, this.#limits.warpThreads) : 1);
     }
@@ -245,15 +251,19 @@ class BlockPrice {
   }
 
   /**
-   * Loads that a vector falls into, and tests in front of each: one, where it begins at a multiple of its length
-   * and is inside or outside as a whole.
+   * Loads that a vector falls into, and tests in front of each: as few as its bytes need, where it begins at a
+   * multiple of its length and is inside or outside as a whole. Accesses that interleave share theirs.
    */
   #pieces(
     { at, variables }: BlockAccess,
-    guard: Access["guard"],
+    access: AnyAccess,
   ): { readonly pieces: number; readonly checks: number } {
+    const { guard = [] } = access;
+    const fewest = Math.ceil(this.#neighbourBytes(access) / widestBytes);
+    const step = this.#interleaved.get(access)?.step;
+    if (step !== undefined) return { pieces: fewest / step, checks: 0 };
     const lane = this.#s.loops.find((l) => l.mode === "vector");
-    const whole = { pieces: 1, checks: testOps * guard.length };
+    const whole = { pieces: fewest, checks: testOps * guard.length };
     if (!lane || !variables.has(lane.name)) return whole;
     const last = splitLinear(at.at(-1)!, lane.name);
     const lanes = constantValue(lane.extent)!;
@@ -265,6 +275,17 @@ class BlockPrice {
     const steps = [last.rest.constant, ...last.rest.terms.map((t) => t.coefficient)];
     const isWhole = tests.length === 0 && steps.every((c) => c % lanes === 0);
     return isWhole ? whole : { pieces: lanes, checks: testOps * tests.length };
+  }
+
+  /** Bytes of a thread's vector, with what lies between its lanes and other accesses take. */
+  #neighbourBytes(access: AnyAccess): number {
+    const { at, variables, bytes } = this.#placed(access);
+    const lane = this.#s.loops.find((l) => l.mode === "vector");
+    const lanes = lane && variables.has(lane.name) ? constantValue(lane.extent)! : 1;
+    const step = this.#interleaved.get(access)?.step;
+    if (step !== undefined) return step * lanes * bytes;
+    const isVector = lanes > 1 && splitLinear(at.at(-1)!, lane!.name)?.coefficient === 1;
+    return isVector ? lanes * bytes : bytes;
   }
 
   /**
@@ -291,17 +312,12 @@ class BlockPrice {
     const moved = (share * sectors * sectorBytes) / nearBytesPerNs.value;
     if (isWrite) {
       const partial = sectors * sectorBytes > distinct * placed.bytes ? share * sectors : 0;
-      return Math.max(moved, partial / (partialSectorsPerNs * cores));
+      const isInHalves = this.#neighbourBytes(access) > widestBytes;
+      const halves = isInHalves ? (placed.elementsOfBlock() * placed.bytes) / widestBytes : 0;
+      const apart = partial / partialSectorsPerNs + halves / halfSectorsPerNs;
+      return Math.max(moved, apart / cores);
     }
     return Math.max(moved, (share * lines) / (requestsPerNs * cores));
-  }
-
-  #findInterleaved(): ReadonlyMap<AnyAccess, Interleaved> {
-    const { statement, index, loops } = this.#s;
-    const lane = loops.find((l) => l.mode === "vector" && l.kind === "space");
-    if (!lane) return new Map();
-    const all: readonly (readonly AnyAccess[])[] = [statement.reads, statement.writes];
-    return new Map(all.flatMap((accesses) => [...interleavedOf(accesses, index, lane.name)]));
   }
 
   #placed(access: AnyAccess): BlockAccess {

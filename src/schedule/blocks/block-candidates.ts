@@ -6,7 +6,7 @@
  * Deterministic and bounded; prices and the choice are elsewhere. What is left (scans of one line, writes
  * that meet) stays on one thread, in the loops' own order.
  */
-import type { Loop, Region, Statement } from "../../region/nest.ts";
+import type { Access, Loop, Region, Statement, Write } from "../../region/nest.ts";
 import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
 import { constantValue, splitLinear, variablesOf } from "../../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../../semantics/index-range.ts";
@@ -17,6 +17,7 @@ import { enumerateProducts } from "../products/product-candidates.ts";
 import { enumerateRows } from "../rows/rows-candidates.ts";
 import { exchangedTypes } from "../rows/rows-form.ts";
 import { symbolRanges } from "../scheduled-region.ts";
+import { interleavedOf } from "./interleaved.ts";
 
 /** Axes that a grid has beside each other; more space loops stay serial in the threads. */
 const mostAxes = 3;
@@ -195,7 +196,7 @@ class BlockCandidates {
   *#tiles(): Generator<Tile> {
     for (const thread of this.#threadLoops()) {
       for (const size of threadsPerBlock) {
-        for (const lanes of this.#lanesOf(thread)) {
+        for (const lanes of this.#lanesOfThread(thread)) {
           const threads = Math.min(size, this.#fit(Math.ceil(this.#extent(thread) / lanes)));
           for (const row of [undefined, ...(this.#scans ? [] : this.#others(thread))]) {
             const most = row === undefined ? 1 : this.#extent(row);
@@ -230,6 +231,20 @@ class BlockCandidates {
       }),
     );
     return near.length > 0 ? near : this.#space.slice(-1);
+  }
+
+  /** As many as vectors have, and as many as have one vector together with accesses between theirs. */
+  #lanesOfThread(thread: string): readonly number[] {
+    const possible = this.#lanesOf(thread);
+    const { reads, writes } = this.#statement;
+    const shared = [reads, writes].flatMap((accesses) => {
+      return [...interleavedOf<Access | Write>(accesses, new Map(), thread)];
+    });
+    const fewer = shared.flatMap(([{ tensor }, { step }]) => {
+      const lanes = (8 * vectorBytes) / dtypes[this.#typeOf(tensor)].bits / step;
+      return Number.isInteger(lanes) && possible.some((n) => n % lanes === 0) ? [lanes] : [];
+    });
+    return [...new Set([...possible, ...fewer])].sort((m, n) => m - n);
   }
 
   /**
