@@ -40,6 +40,8 @@ export class ValueEmitter {
   readonly #bound = new Map<string, Registers>();
   /** Values of the current statement. */
   readonly #known = new Map<Expr, Registers>();
+  /** Their lanes, where several operands take some. */
+  readonly #cut = new Map<Registers, Registers>();
 
   constructor(context: KernelContext) {
     this.#context = context;
@@ -57,6 +59,7 @@ export class ValueEmitter {
 
   endStatement(): void {
     this.#known.clear();
+    this.#cut.clear();
   }
 
   /** Registers (or immediates) in the form of values.ts; not to be written to. */
@@ -156,7 +159,12 @@ export class ValueEmitter {
   }
 
   #lanes(e: Expr): Registers {
-    return lanesOf(this.#context.code, e.dtype, e.lanes, this.evaluate(e));
+    const value = this.evaluate(e);
+    const known = this.#cut.get(value);
+    if (known) return known;
+    const lanes = lanesOf(this.#context.code, e.dtype, e.lanes, value);
+    this.#cut.set(value, lanes);
+    return lanes;
   }
 
   #index(e: ExprOf<"index">, lane: number): Operand {
