@@ -56,6 +56,12 @@ interface MemoryCase {
   readonly perLine?: number;
   /** Results are positions. */
   readonly places?: boolean;
+  /** Results are of the other type, of f32 and bf16. */
+  readonly converts?: boolean;
+}
+
+function resultType({ dtype, converts }: MemoryCase): Kind {
+  return !converts ? dtype : dtype === "f32" ? "bf16" : "f32";
 }
 
 const sum = (x: ArrayLike<number>): number => Array.prototype.reduce.call(x, add, 0) as number;
@@ -125,6 +131,14 @@ const builders = {
     ...{ inputs: 2, vectors: 0, along: "row" },
     build: (g, [x, y]) => g.mul(g.mul(x!, g.apply("sigmoid", x!)), y!),
     line: ([x, y]) => x!.map((v, i) => (v / (1 + Math.exp(-v))) * y![i]!),
+  },
+  conversion: {
+    ...{ inputs: 1, vectors: 0, along: "row", converts: true },
+    build: (g, [x]) => {
+      const isWide = g.typeOf(x!).dtype === "f32";
+      return g.node("cast", [x!], { to: isWide ? "bf16" : "f32", saturate: true });
+    },
+    line: ([x]) => x!,
   },
   "sum of rows": {
     ...{ inputs: 1, vectors: 0, along: "row" },
@@ -290,7 +304,7 @@ function runCase(c: MemoryCase, other?: Schedule): readonly CompiledRegion[] {
     const [output] = nests.outputs;
     const y = instance.memory.addressOf(output!);
     const results = resultCount(c);
-    const resultSize = c.places ? 8 : size;
+    const resultSize = c.places ? 8 : dtypes[resultType(c)].bits / 8;
     device.fill(y, 0xff, results * resultSize);
     take(instance.repeat({}, 1));
     instance.stream.synchronize();
@@ -352,7 +366,8 @@ function worstError(c: MemoryCase, read: (at: number, bytes: Uint8Array) => void
   const [m, n] = c.shape;
   const lines = c.along === "row" ? m : n;
   const rng = new Rng(3);
-  const size = dtypes[c.dtype].bits / 8;
+  const type = resultType(c);
+  const size = dtypes[type].bits / 8;
   let worst = 0;
   for (let sample = 0; sample < 6; sample++) {
     const at = sample === 0 ? 0 : sample === 1 ? lines - 1 : rng.integer(0, lines - 1);
@@ -374,12 +389,12 @@ function worstError(c: MemoryCase, read: (at: number, bytes: Uint8Array) => void
       if (places.some((place, i) => place !== BigInt(want[i]!))) worst = Infinity;
       continue;
     }
-    const raw = c.dtype === "f32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
-    const unit = c.dtype === "f32" ? 2 ** -17 : c.dtype === "f16" ? 2 ** -9 : 2 ** -6;
+    const raw = type === "f32" ? new Float32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+    const unit = type === "f32" ? 2 ** -17 : type === "f16" ? 2 ** -9 : 2 ** -6;
     const roundings = c.name.startsWith("softmax") ? softmaxRoundings(operands[0]!) : undefined;
     const usual = Math.sqrt(sum(Float64Array.from(want, (v) => v * v)) / want.length);
     for (let i = 0; i < want.length; i++) {
-      const found = c.dtype === "f32" ? raw[i]! : decodeFloat(c.dtype, raw[i]!);
+      const found = type === "f32" ? raw[i]! : decodeFloat(type, raw[i]!);
       const allowed = unit * Math.max(1, (roundings?.[i] ?? 0) / resultRoundings);
       const off = Math.abs(found - want[i]!) / (allowed * Math.max(usual, Math.abs(want[i]!)));
       worst = Number.isNaN(off) ? Infinity : Math.max(worst, off);

@@ -152,7 +152,9 @@ class BlockPrice {
     const inside = isLoop && trip > 0 ? Math.max(trip, ahead) : trip;
     const onTheWay = threads * Math.max(inside, this.#onTheWay(finishReads, false));
     const latency = loadedLatency * memoryLatencyNs.value;
-    const arriving = onTheWay === 0 ? 0 : (bytes / cores / onTheWay) * latency;
+    // Nobody waits for what is written.
+    const awaited = bytesRead(this.#region.region, this.#s.statement, this.#ranges);
+    const arriving = onTheWay === 0 ? 0 : (awaited / cores / onTheWay) * latency;
     const share = Math.min(1, Math.sqrt(this.#widestRequest(reads) / lineBytes));
     const rate = memoryBytesPerNs.value * share;
     return longestOf(arriving, (bytes / rate) * (1 + 1 / (2 * blocks)));
