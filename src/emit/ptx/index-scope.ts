@@ -97,8 +97,8 @@ export class IndexScope {
   }
 
   /**
-   * The body of a loop whose variable holds its first value already. `body` writes one trip, given the
-   * code that steps the kept sums, which goes at its end.
+   * The body of a loop whose variable holds its first value already. `body` writes one trip, given the code that
+   * goes at its begin and the code that steps the kept sums, at its end; or several trips behind each other.
    */
   loop(
     name: string,
@@ -116,6 +116,8 @@ export class IndexScope {
       if (!step) computed.push(use);
       else inductions.push(this.#startInduction(use, step));
     }
+    const layer = this.#layers[level]!;
+    const stepped = new Map(layer.sums);
     body(
       () => {
         for (const use of computed) this.#keep(use);
@@ -124,6 +126,9 @@ export class IndexScope {
         for (const { register, bits, step } of inductions) {
           this.#code.emit(`add.s${bits} ${register}, ${register}, ${step}`);
         }
+        // What else a trip has computed is another value in the next.
+        layer.sums.clear();
+        for (const [key, kept] of stepped) layer.sums.set(key, kept);
       },
     );
     this.#leave();

@@ -22,7 +22,7 @@ import { storeMemory } from "./memory-access.ts";
 import { isBelowByte, packedIndex } from "./packed-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import type { SyncEmitter } from "./sync-emitter.ts";
-import { staysRolled } from "./unrolling.ts";
+import { unrollingOf } from "./unrolling.ts";
 import type { ValueEmitter } from "./value-emitter.ts";
 import { isUnsigned } from "./values.ts";
 
@@ -141,15 +141,24 @@ export class KernelEmitter {
     const run = (): void => {
       const counter = code.op(`mov.b${bits}`, kind, start);
       scope.loop(s.variable, { register: counter, bits }, this.usesOf(s.body), (begin, step) => {
+        const inRegisters = (buffer: string) => this.#context.place(buffer).kind === "register";
+        const { copies, isRolled } = unrollingOf(s, inRegisters);
+        const trips = (count: number): void => {
+          for (let i = 0; i < count; i++) {
+            begin();
+            this.#body(s.body);
+            step();
+            code.emit(`add.s${bits} ${counter}, ${counter}, 1`);
+          }
+        };
         const again = code.newLabel();
         code.place(again);
-        const inRegisters = (buffer: string) => this.#context.place(buffer).kind === "register";
-        if (staysRolled(s, inRegisters)) code.emit('.pragma "nounroll"');
-        begin();
-        this.#body(s.body);
-        step();
-        code.emit(`add.s${bits} ${counter}, ${counter}, 1`);
-        code.emit(`@${code.op(`setp.lt.s${bits}`, "p", counter, last)} bra ${again}`);
+        if (isRolled) code.emit('.pragma "nounroll"');
+        trips(copies);
+        const rest = known ? (to - from) % copies : 0;
+        const end = rest > 0 ? String(to! - rest) : last;
+        code.emit(`@${code.op(`setp.lt.s${bits}`, "p", counter, end)} bra ${again}`);
+        trips(rest);
       });
     };
     if (known) scope.within(run);

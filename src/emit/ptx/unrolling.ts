@@ -1,6 +1,7 @@
 /**
- * Loops that the assembler may not unroll. It copies loops of known, few trips out whole, nests of them too,
- * moves all their loads to the front and then spills: such loops get `.pragma "nounroll"` (PTX ISA, "nounroll").
+ * Loops that the assembler may not unroll. It copies loops of known, few trips out whole, nests of them too, moves all
+ * their loads to the front, and then spills or takes ten times the registers that the text needs: such loops get
+ * `.pragma "nounroll"` (PTX ISA, "nounroll"), and innermost ones as many copies of a trip as hide latency.
  */
 import type { Expr, Statement } from "../../program/statement.ts";
 import { ownExprs, visitExpr, visitStatements } from "../../program/walk.ts";
@@ -9,19 +10,37 @@ import { constantValue } from "../../semantics/index-expr.ts";
 
 type Loop = Extract<Statement, { kind: "for" }>;
 
-/** Registers that the loads of an unrolled nest may take, of the 255 of a thread. */
-const mostLoaded = 128;
+/** Registers that the loads of an unrolled nest may take, of the 255 of a thread, and those of an innermost loop. */
+const [mostLoaded, mostInnermost] = [128, 64] as const;
+/** Trips of an innermost loop that the assembler may copy out whole, whatever they load; of longer ones a few. */
+const mostWhole = 512;
+/** Registers that loads on the way together fill, as the assembler has them of a long loop (H200). */
+const loadedAhead = 28;
+
+export interface Unrolling {
+  /** Trips that stand behind each other. */
+  readonly copies: number;
+  /** Whether that is all: the assembler makes no more of them. */
+  readonly isRolled: boolean;
+}
 
 /** @param inRegisters whether a buffer is registers, which are no loads */
-export function staysRolled(loop: Loop, inRegisters: (buffer: string) => boolean): boolean {
-  if (isPipelined(loop.body)) return true;
-  const trips = constantValue(loop.extent);
+export function unrollingOf(loop: Loop, inRegisters: (buffer: string) => boolean): Unrolling {
+  if (isPipelined(loop.body)) return { copies: 1, isRolled: true };
+  // Of a loop that is dealt out each part has trips of its own.
+  const trips = loop.mode.kind === "grid" ? undefined : constantValue(loop.extent);
+  if (trips === undefined) return { copies: 1, isRolled: false };
   let isNest = false;
   visitStatements(loop.body, (s) => {
     if (s.kind === "for") isNest = true;
   });
-  // The assembler weighs the registers of an innermost loop itself.
-  return isNest && trips !== undefined && trips * loaded(loop.body, inRegisters) > mostLoaded;
+  const words = loaded(loop.body, inRegisters);
+  if (isNest) return { copies: 1, isRolled: trips * words > mostLoaded };
+  const isShort = trips * words <= mostInnermost;
+  if (isShort || trips > mostWhole) return { copies: 1, isRolled: false };
+  const isWide = words > loadedAhead / 2;
+  const copies = Math.floor((isWide ? mostInnermost : loadedAhead) / words);
+  return { copies: Math.max(1, copies), isRolled: true };
 }
 
 /** Whether statements multiply by matrix instructions, or wait for copies that are some trips ahead. */
