@@ -12,6 +12,8 @@ type Loop = Extract<Statement, { kind: "for" }>;
 
 /** Registers that the loads of an unrolled nest may take, of the 255 of a thread, and those of an innermost loop. */
 const [mostLoaded, mostInnermost] = [128, 64] as const;
+/** Trips of an innermost loop that is taken for a nest: windows of convolutions lose a fifth where they stay rolled. */
+const windowTrips = 8;
 /** Trips of an innermost loop that the assembler may copy out whole, whatever they load; of longer ones a few. */
 const mostWhole = 512;
 /** Registers that loads on the way together fill, as the assembler has them of a long loop (H200). */
@@ -36,7 +38,7 @@ export function unrollingOf(loop: Loop, inRegisters: (buffer: string) => boolean
   });
   const words = loaded(loop.body, inRegisters);
   if (isNest) return { copies: 1, isRolled: trips * words > mostLoaded };
-  const isShort = trips * words <= mostInnermost;
+  const isShort = trips * words <= (trips <= windowTrips ? mostLoaded : mostInnermost);
   if (isShort || trips > mostWhole) return { copies: 1, isRolled: false };
   const isWide = words > loadedAhead / 2;
   const copies = Math.floor((isWide ? mostInnermost : loadedAhead) / words);
