@@ -65,6 +65,26 @@ describe("inspect for a GPU", () => {
     );
   });
 
+  it("prints the code of the schedules of a file, or says that there is none", async () => {
+    const shown = await runCaptured(["inspect", model, "--schedule", "--target", "h200"]);
+    const region = /multiply (\S+) by/.exec(shown.out)![1]!;
+    const file = join(folder, "code.txt");
+    const codeOf = async (how: string, form = "--asm") => {
+      writeFileSync(file, `schedule "${region}" for "h200" { multiply ${region} ${how} }`);
+      return runCaptured(["inspect", model, form, "--use", file, "--target", "h200"]);
+    };
+    const small = "by mma tile (64, 64, 32) warps (2, 2) stages";
+    const made = await codeOf(`${small} 3 swizzle 64`);
+    expect(made.out).toMatch(/mma\.sync/);
+    expect(made.out).not.toMatch(/wgmma/);
+    expect((await codeOf(`${small} 4 swizzle 64`)).out).not.toBe(made.out);
+    expect((await codeOf(`${small} 3 swizzle 64`, "--program")).out).toMatch(/kernel \S+ region/);
+    const none = await codeOf(`${small} 40 swizzle 64`);
+    expect(none).toMatchObject({ exit: 4, err: expect.stringContaining("EMT001") });
+    const alone = await runCaptured(["inspect", model, "--graph", "--use", file]);
+    expect(alone).toMatchObject({ exit: 2, err: expect.stringContaining("CLI001") });
+  });
+
   it("prints PTX", async () => {
     const { out } = await runCaptured(["inspect", model, "--asm", "--target", "h200"]);
     expect(out).toContain(".target sm_90a");

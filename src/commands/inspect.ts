@@ -22,12 +22,12 @@ export const inspect = command({
     }),
     use: argument(z.string().optional(), {
       description:
-        "with --schedule: the schedules of a file, proved and shown, in place of the chosen",
+        "with --schedule, --program or --asm: the schedules of a file, proved, in place of the chosen",
       value: "FILE",
     }),
     program: argument(z.boolean().default(false), { description: "the program" }),
     asm: argument(z.boolean().default(false), {
-      description: "machine code as assembler text, with what its registers cost",
+      description: "machine code as assembler text; of a CPU with what its registers cost",
     }),
     target: shared.target,
     shape: shared.shape,

@@ -8,6 +8,7 @@ import { threadInProduct } from "../../lower/product/place.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { applySchedule } from "../../schedule/apply.ts";
+import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedules, printSchedule } from "../../schedule/directive-text.ts";
 import { checkSchedule } from "../../schedule/legality/legality.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
@@ -58,6 +59,33 @@ export function printSchedules(opened: OpenModel, views: ScheduleViews): Result<
         use === undefined ? text : `${text}\n\n${lowering(found[i]!, opened.target)}`,
       )
       .join("\n\n");
+  });
+}
+
+/** The model compiled with a file's schedules in place of those that were chosen. */
+export function openWith(
+  path: string,
+  { origin }: OpenModel,
+  reopen: (measured: ReadonlyMap<string, Schedule>) => Result<OpenModel>,
+): Result<OpenModel> {
+  if (!origin) return fail(noLoops({ use: path, loops: false }));
+  return attempt(() => {
+    const chosen = origin.compiled.regions.map((r) => r.scheduled);
+    const wanted = take(scheduledBy(path, chosen)).map((r) => r.schedule);
+    const opened = reopen(new Map(wanted.map((schedule) => [schedule.region, schedule])));
+    // Where no program comes of them the compiler has nothing to say of one: it was not its choice.
+    if (!opened.ok && opened.diagnostics.length > 0) take(opened);
+    const taken = new Set(opened.ok ? opened.value.code.schedules.map(printSchedule) : []);
+    const missing = wanted.find((schedule) => !taken.has(printSchedule(schedule)));
+    if (opened.ok && !missing) return opened.value;
+    return reject(
+      "EMT001",
+      `there is no code for the schedule of ${(missing ?? wanted[0]!).region}`,
+      {
+        at: path,
+        help: "--schedule --use says why; change the schedule, or leave the region out of the file",
+      },
+    );
   });
 }
 

@@ -7,7 +7,7 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../suppor
 import type { Action, CommandResult } from "../command.ts";
 import type { OpenModel } from "../library/open-model.ts";
 import { atSizes } from "./at-sizes.ts";
-import { printSchedules, type ScheduleViews } from "./inspect-schedule.ts";
+import { openWith, printSchedules, type ScheduleViews } from "./inspect-schedule.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { openInStages, type StagesOfModel, titleOf } from "./open-stages.ts";
 import { printTable } from "./table.ts";
@@ -29,10 +29,14 @@ const forms = {
 } as const;
 
 const inspectAtSizes: Action<InspectArgs> = async (args, context) => {
-  const view = (["at", "loops", "use"] as const).find((name) => args[name]);
+  const view = (["at", "loops"] as const).find((name) => args[name]);
   if (view && !args.schedule) {
     const help = "add --schedule";
     return fail(diagnostic("CLI001", `--${view} is for --schedule`, { at: `--${view}`, help }));
+  }
+  if (args.use !== undefined && !args.schedule && !args.program && !args.asm) {
+    const [at, help] = ["--use", "add --schedule, --program or --asm"];
+    return fail(diagnostic("CLI001", "--use shows schedules, or what they become", { at, help }));
   }
   const asked = (Object.keys(forms) as (keyof typeof forms)[]).filter((form) => args[form]);
   const shown = asked.length > 0 ? asked : (["graph"] as const);
@@ -43,8 +47,17 @@ const inspectAtSizes: Action<InspectArgs> = async (args, context) => {
     return staged.ok ? inspectStages(staged.value, shown, args, staged.warnings) : staged;
   }
   const data: Record<string, string> = {};
+  let inUse: OpenModel | undefined;
   for (const form of shown) {
-    const printed: Result<string> = forms[form](opened.value, args);
+    if (args.use !== undefined && (form === "program" || form === "asm") && !inUse) {
+      const used = openWith(args.use, opened.value, (measured) =>
+        openPath({ ...args, measured }, context),
+      );
+      if (!used.ok) return used;
+      inUse = used.value;
+    }
+    const of = form === "schedule" ? opened.value : (inUse ?? opened.value);
+    const printed: Result<string> = forms[form](of, args);
     if (!printed.ok) return printed;
     data[form] = printed.value;
   }
