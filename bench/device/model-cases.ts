@@ -62,7 +62,10 @@ export const inputSeed = 7;
 /** A row of the table, its first case, and the options that fix all dimensions to it. */
 export function rowOf(name: string): { readonly row: ModelRow; readonly first: ModelCase } {
   const row = findModel(name);
-  if (!row) throw new Error(`no model ${name}`);
+  if (!row) {
+    console.error(`there is no model ${name}: those of bench/models/table.ts have names`);
+    process.exit(2);
+  }
   return { row, first: row.cases[0]! };
 }
 

@@ -369,7 +369,11 @@ function randomBytes({ name, dtype }: Buffer, count: number, rng: Rng): Uint8Arr
 
 const family = process.argv[process.argv.indexOf("--family") + 1];
 const chosen = process.argv.includes("--family") ? families[family!] : undefined;
-if (!chosen) console.log(Object.keys(families).join("\n"));
+if (!chosen) {
+  console.log(Object.keys(families).join("\n"));
+  // Without an argument the list is what was asked for.
+  if (process.argv.length > 2) process.exit(2);
+}
 let failed = 0;
 for (const [number, make] of (chosen ?? []).entries()) {
   try {

@@ -43,6 +43,10 @@ const nothing: Found = {
 const words = process.argv.slice(2);
 const at = words.indexOf("--target");
 const [, asked] = at < 0 ? [] : words.splice(at, 2);
+if (words.length === 0) {
+  console.error("usage: node region-walk.mjs MODEL … [--target T], where T runs on this machine");
+  process.exit(2);
+}
 let [passed, failed] = [0, 0];
 for (const name of words) {
   const isRight = walkModel(openCase(name), targetOf(asked));

@@ -219,7 +219,7 @@ export const diagnosticCodes = {
   PLN020: "extent of a kernel problem",
   PLN021: "no kernel fits the machine",
   FFI001: "native library not found",
-  CUD001: "no CUDA driver",
+  CUD001: "no GPU that runs this",
   CUD002: "refused by the CUDA driver",
   CUD003: "no room in device memory",
   CUD004: "kernel was not assembled as meant",

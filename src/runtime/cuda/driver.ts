@@ -174,12 +174,14 @@ export function guardCuda<T>(body: () => T): Result<T> {
 
 /** Cures of the statuses that users meet (cuda.h, CUresult). */
 const cures: Readonly<Record<number, string>> = {
+  [-1]: "update NVIDIA's driver: CUDA 12 is the oldest that has all calls",
   2: "the GPU's memory is full: free some, lower the cap of other programs, or use a smaller batch",
   100: "there is no GPU that CUDA can use: check nvidia-smi and CUDA_VISIBLE_DEVICES",
   221: "the driver's JIT compiler (libnvidia-ptxjitcompiler) is not installed beside libcuda",
   222: "the driver is older than the PTX version of the program: update the driver",
   700: "a kernel read or wrote outside its buffers: the context is lost, start a new process",
   719: "a kernel failed: the context is lost, start a new process",
+  803: "the kernel module and libcuda are of different versions: restart after the driver's update",
 };
 
 function helpOf(status: number): string {

@@ -38,6 +38,9 @@ export function probeCuda(): Result<CudaFeatures> {
   return probed;
 }
 
+/** Of GPUs whose matrix instructions and asynchronous copies the emitter has. */
+const oldestMajor = 8;
+
 export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   if (!driver.ok) return driver;
   const opened = CudaDevice.open(driver.value, 0);
@@ -49,7 +52,10 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   if (names.length === 0) {
     return fail(
       diagnostic("CUD001", `no target describes ${name}, compute capability ${capability}`, {
-        help: "describe it in a target file (docs/adding-a-target.md)",
+        help:
+          attributes.major < oldestMajor
+            ? `there is no code for GPUs before compute capability ${oldestMajor}.0: choose another target`
+            : "describe it in a target file (docs/adding-a-target.md)",
       }),
     );
   }

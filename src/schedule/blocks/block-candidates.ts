@@ -27,7 +27,19 @@ const rowCounts = [1, 2, 4, 8] as const;
 /** Bytes of a thread's neighbours that are loaded and stored as one vector. */
 const vectorBytes = 16;
 /** Types whose vectors are tried. */
-const vectorTypes: ReadonlySet<string> = new Set(["f32", "f16", "bf16", "i32", "u32", "i16", "u16", "i8", "u8", "f8e4m3fn", "f8e5m2"]);
+const vectorTypes: ReadonlySet<string> = new Set([
+  "f32",
+  "f16",
+  "bf16",
+  "i32",
+  "u32",
+  "i16",
+  "u16",
+  "i8",
+  "u8",
+  "f8e4m3fn",
+  "f8e5m2",
+]);
 /** Most results that a thread holds at once. */
 const mostResults = 32;
 /** Most copies of the body that an unrolled window may make. */
