@@ -38,6 +38,19 @@ async function againstPeer(command: "verify" | "bench") {
 }
 
 describe("--against onnxruntime", () => {
+  it("says what the peer says of a model that it refuses (CLI010)", async () => {
+    const create = async () => {
+      throw new Error("no kernel for Frob");
+    };
+    vi.doMock(peer, () => ({ InferenceSession: { create }, Tensor: class {} }));
+    for (const command of ["verify", "bench"] as const) {
+      expect(await againstPeer(command)).toMatchObject({
+        exit: 1,
+        document: { error: { code: "CLI010", message: expect.stringContaining("no kernel for") } },
+      });
+    }
+  });
+
   it("reports outputs that differ (CLI004)", async () => {
     vi.doMock(peer, wrongRuntime);
     expect(await againstPeer("verify")).toMatchObject({

@@ -3,7 +3,7 @@ import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.
 import type { Action } from "../command.ts";
 import { openPeer } from "../library/onnxruntime.ts";
 import { atSizes } from "./at-sizes.ts";
-import type { OpenArgs } from "./open.ts";
+import { feedsOfPeer, type OpenArgs } from "./open.ts";
 import { startRandom } from "./start-random.ts";
 import { printTable } from "./table.ts";
 
@@ -32,6 +32,8 @@ const benchAtSizes: Action<BenchArgs> = async (args, context) => {
   }
   const peer = args.against ? await openPeer(args.model, threads) : undefined;
   if (peer && !peer.ok) return peer;
+  const theirFeeds = feedsOfPeer(args, feeds);
+  if (!theirFeeds.ok) return theirFeeds;
   const ours: number[] = [];
   const theirs: number[] = [];
   context.progress("time");
@@ -43,8 +45,9 @@ const benchAtSizes: Action<BenchArgs> = async (args, context) => {
     const run = model.tryRun(feeds);
     const middle = context.now();
     if (!run.ok) return run;
-    if (peer) await peer.value.run(feeds);
+    const other = await peer?.value.run(theirFeeds.value);
     const end = context.now();
+    if (other && !other.ok) return other;
     if (i < 0) continue;
     ours.push(middle - start);
     theirs.push(end - middle);

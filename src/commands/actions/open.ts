@@ -8,7 +8,7 @@ import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import type { Allowance } from "../../target/allowing.ts";
 import type { CommandContext } from "../command.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
-import { LoadedModel } from "../library/loaded-model.ts";
+import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import type { CalibrationWish } from "../library/machine-calibration.ts";
 import type { ModelBytes } from "../library/model-bytes.ts";
 import {
@@ -115,6 +115,18 @@ export function startFed(
   const { face, session } = made.value;
   const model = new LoadedModel(face, session);
   return ok({ model, threads, target: target.value.name }, made.warnings);
+}
+
+/** What a runtime that reads the model itself is fed: the inputs that are fixed here are its inputs too. */
+export function feedsOfPeer(
+  { model, value = [] }: Pick<OpenArgs, "model" | "value">,
+  feeds: Tensors,
+): Result<Tensors> {
+  if (value.length === 0) return ok(feeds);
+  const source = readModelFile(model);
+  if (!source.ok) return source;
+  const fixed = readValues(value, source.value);
+  return fixed.ok ? ok({ ...fixed.value, ...feeds }) : fixed;
 }
 
 export function startPath(args: OpenArgs, context: CommandContext): Result<StartedModel> {

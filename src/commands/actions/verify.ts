@@ -18,7 +18,7 @@ import { specialisedReference } from "../library/specialised-reference.ts";
 import { openStaged, startStages } from "../library/staged-session.ts";
 import { atSizes } from "./at-sizes.ts";
 import { randomInputs } from "./inputs.ts";
-import { type OpenArgs, startPath } from "./open.ts";
+import { feedsOfPeer, type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
 import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
 import { type SpecialisedModel, startSpecialised } from "./start-specialised.ts";
@@ -260,7 +260,7 @@ function runOracle({ reference, ports }: Compared, feeds: Tensors): Result<reado
 }
 
 async function runPeer(
-  { model }: VerifyArgs,
+  args: VerifyArgs,
   { isOnnx, ports, threads }: Compared,
   feeds: Tensors,
 ): Promise<Result<readonly RefTensor[]>> {
@@ -272,9 +272,12 @@ async function runPeer(
       }),
     );
   }
-  const peer = await openPeer(model, threads);
+  const theirs = feedsOfPeer(args, feeds);
+  if (!theirs.ok) return theirs;
+  const peer = await openPeer(args.model, threads);
   if (!peer.ok) return peer;
-  const outputs = await peer.value.run(feeds);
+  const outputs = await peer.value.run(theirs.value);
   await peer.value.release();
-  return ok(ports.outputs.map(({ name }) => toRef(outputs[name]!)));
+  if (!outputs.ok) return outputs;
+  return ok(ports.outputs.map(({ name }) => toRef(outputs.value[name]!)));
 }

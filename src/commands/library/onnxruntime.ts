@@ -5,7 +5,7 @@ import type { Tensors } from "./loaded-model.ts";
 
 export interface Peer {
   readonly name: string;
-  run(feeds: Tensors): Promise<Tensors>;
+  run(feeds: Tensors): Promise<Result<Tensors>>;
   release(): Promise<void>;
 }
 
@@ -42,6 +42,20 @@ async function importRuntime(): Promise<Result<Runtime>> {
   }
 }
 
+/** What it throws is what it says of the model or of its inputs. */
+async function asked<T>(what: "model" | "run", ask: () => Promise<T>): Promise<Result<T>> {
+  try {
+    return ok(await ask());
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return fail(
+      diagnostic("CLI010", `onnxruntime refused the ${what}: ${error.message}`, {
+        help: "compare with --against oracle, or give the inputs that it wants: --input NAME=FILE.npy",
+      }),
+    );
+  }
+}
+
 /** Newer engines have an array type for f16; ours holds its bits. */
 function storedBits(data: Tensor["data"]): Tensor["data"] {
   if ((data.constructor.name as string) !== "Float16Array") return data;
@@ -67,10 +81,13 @@ export async function openPeer(
     logSeverityLevel: 3,
     extra: { session: { force_spinning_stop: "1" } },
   } as const;
-  const session =
+  const opened = await asked("model", () =>
     typeof source === "string"
-      ? await InferenceSession.create(source, options)
-      : await InferenceSession.create(source, options);
+      ? InferenceSession.create(source, options)
+      : InferenceSession.create(source, options),
+  );
+  if (!opened.ok) return opened;
+  const session = opened.value;
   const construct = (t: Tensor) => {
     const made = new OrtTensor(typeOf[t.dtype] as "float32", t.data as Float32Array, t.shape);
     // Where the engine has Float16Array the tensor turns our bits into one, and the binding of 1.30 takes its
@@ -81,14 +98,14 @@ export async function openPeer(
     name: "onnxruntime",
     run: async (feeds) => {
       const given = Object.entries(feeds).map(([name, t]) => [name, construct(t)] as const);
-      const outputs = await session.run(Object.fromEntries(given));
-      return Object.fromEntries(
-        Object.entries(outputs).map(([name, value]) => {
-          const { type, dims, data } = value as InstanceType<typeof OrtTensor>;
-          const dtype = dtypeOf.get(type) as Tensor["dtype"];
-          return [name, { dtype, shape: dims, data: storedBits(data as Tensor["data"]) }];
-        }),
-      );
+      const ran = await asked("run", () => session.run(Object.fromEntries(given)));
+      if (!ran.ok) return ran;
+      const outputs = Object.entries(ran.value).map(([name, value]) => {
+        const { type, dims, data } = value as InstanceType<typeof OrtTensor>;
+        const dtype = dtypeOf.get(type) as Tensor["dtype"];
+        return [name, { dtype, shape: dims, data: storedBits(data as Tensor["data"]) }] as const;
+      });
+      return ok(Object.fromEntries(outputs));
     },
     release: () => session.release(),
   });
