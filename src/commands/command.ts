@@ -76,6 +76,10 @@ export const shared = {
     description: "extent of a symbolic dimension: NAME=VALUE or NAME=LOW..HIGH (repeatable)",
     value: "NAME=VALUE",
   }),
+  input: argument(z.array(z.string()).default([]), {
+    description: "an input from a .npy file (repeatable)",
+    value: "NAME=FILE.npy",
+  }),
   value: argument(z.array(z.string()).default([]), {
     description:
       "an input whose value is fixed when the model is compiled: a file, or numbers (repeatable)",

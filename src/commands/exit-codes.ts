@@ -37,6 +37,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   CLI006: exitCodes.environment,
   CLI007: exitCodes.slower,
   CLI008: exitCodes.interrupted,
+  CLI009: exitCodes.mismatch,
   CLI010: exitCodes.failed,
   PRB010: exitCodes.noCandidate,
   CUD001: exitCodes.environment,

@@ -7,10 +7,7 @@ export const run = command({
   summary: "run a model on .npy files or random inputs",
   args: z.strictObject({
     model: shared.model,
-    input: argument(z.array(z.string()).default([]), {
-      description: "an input from a .npy file (repeatable)",
-      value: "NAME=FILE.npy",
-    }),
+    input: shared.input,
     random: argument(z.boolean().default(false), {
       description: "draw the inputs that are not given",
     }),

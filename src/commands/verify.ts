@@ -4,9 +4,10 @@ import { argument, command, shared } from "./command.ts";
 
 export const verify = command({
   name: "verify",
-  summary: "compare a model's outputs with a reference",
+  summary: "compare a model's outputs with a reference, on .npy files or random inputs",
   args: z.strictObject({
     model: shared.model,
+    input: shared.input,
     against: argument(z.enum(["oracle", "onnxruntime"]).default("oracle"), {
       description: "oracle (float64 interpreter) or onnxruntime",
       value: "NAME",

@@ -215,6 +215,7 @@ export const diagnosticCodes = {
   CLI006: "target does not run here",
   CLI007: "slower than the baseline",
   CLI008: "interrupted",
+  CLI009: "outputs with little to compare",
   CLI010: "refused by the peer",
   CLI004: "outputs differ from the reference",
   PLN020: "extent of a kernel problem",

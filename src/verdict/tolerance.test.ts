@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { exitCodeOf } from "../commands/exit-codes.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { refTensor } from "../semantics/tensor.ts";
-import { tolerancesOf, worstDifference } from "./tolerance.ts";
+import { compareTensors, tolerancesOf, worstDifference } from "./tolerance.ts";
 
 describe("tolerancesOf", () => {
   it("grows with the length of sums along a path", () => {
@@ -21,8 +21,33 @@ describe("tolerancesOf", () => {
   });
 });
 
+const y = (...values: number[]) => refTensor("f32", [values.length], values);
+
+describe("compareTensors", () => {
+  const [inf, nan] = [Infinity, Number.NaN];
+  it("counts what is finite on both sides, and what is not", () => {
+    expect(compareTensors(y(1, nan, inf, 2, nan), y(1, nan, inf, inf, 2))).toMatchObject({
+      elements: 5,
+      compared: 1,
+      nan: 2,
+      infinite: 2,
+      worst: { relative: Infinity, index: 3 },
+    });
+    expect(compareTensors(y(nan, inf), y(nan, inf))).toMatchObject({
+      compared: 0,
+      worst: { relative: 0 },
+    });
+    const large = refTensor("i64", [1], [2n ** 62n]);
+    expect(compareTensors(large, large)).toMatchObject({ elements: 1, compared: 1 });
+  });
+  it("knows a tensor of one value", () => {
+    expect(compareTensors(y(0, 0), y(0, 0)).onlyValue).toBe(0);
+    expect(compareTensors(y(0, 1), y(0, 1)).onlyValue).toBeUndefined();
+    expect(compareTensors(y(3), y(3)).onlyValue).toBeUndefined();
+  });
+});
+
 describe("worstDifference", () => {
-  const y = (...values: number[]) => refTensor("f32", [values.length], values);
   it("is relative to the largest expected value", () => {
     expect(worstDifference(y(1, 101), y(1, 100))).toMatchObject({ relative: 0.01, index: 1 });
     expect(worstDifference(y(Number.NaN), y(Number.NaN)).relative).toBe(0);
@@ -36,5 +61,6 @@ describe("worstDifference", () => {
   });
   it("makes a mismatch exit with 3 and a missing peer with 6", () => {
     expect([exitCodeOf("CLI004"), exitCodeOf("CLI003")]).toEqual([3, 6]);
+    expect(exitCodeOf("CLI009")).toBe(3);
   });
 });

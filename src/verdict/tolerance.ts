@@ -43,10 +43,30 @@ export interface Difference {
   readonly expected: number;
 }
 
+/** What a comparison of two tensors found, and how much it says. */
+export interface Comparison {
+  readonly worst: Difference;
+  readonly elements: number;
+  /** Elements that are finite in both: the others can only be alike or not. */
+  readonly compared: number;
+  /** Elements that are NaN in one of the two at least. */
+  readonly nan: number;
+  /** Elements that are infinite in one of the two at least, and NaN in none. */
+  readonly infinite: number;
+  /** The value that all elements of several should have, where it is one. */
+  readonly onlyValue?: number;
+}
+
 /** The largest difference; infinite where shapes, NaNs or infinities differ. */
 export function worstDifference(found: RefTensor, expected: RefTensor): Difference {
+  return compareTensors(found, expected).worst;
+}
+
+export function compareTensors(found: RefTensor, expected: RefTensor): Comparison {
+  const elements = expected.data.length;
   if (found.shape.join() !== expected.shape.join() || found.dtype !== expected.dtype) {
-    return { relative: Infinity, index: 0, found: Number.NaN, expected: Number.NaN };
+    const worst = { relative: Infinity, index: 0, found: Number.NaN, expected: Number.NaN };
+    return { worst, elements, compared: 0, nan: 0, infinite: 0 };
   }
   let scale = 0;
   for (const x of expected.data) {
@@ -54,13 +74,22 @@ export function worstDifference(found: RefTensor, expected: RefTensor): Differen
     if (Number.isFinite(size)) scale = Math.max(scale, size);
   }
   let worst: Difference = { relative: 0, index: 0, found: 0, expected: 0 };
-  for (let i = 0; i < expected.data.length; i++) {
+  const counts = { compared: 0, nan: 0, infinite: 0 };
+  let isOne = elements > 1;
+  for (let i = 0; i < elements; i++) {
     const a = Number(found.data[i]);
     const b = Number(expected.data[i]);
+    counts[kindOf(a, b)]++;
+    isOne &&= expected.data[i] === expected.data[0];
     if (Object.is(a, b) || a === b) continue;
     const distance = Math.abs(a - b) / (scale || 1);
     const relative = Number.isNaN(distance) ? Infinity : distance;
     if (relative > worst.relative) worst = { relative, index: i, found: a, expected: b };
   }
-  return worst;
+  return { worst, elements, ...counts, ...(isOne && { onlyValue: Number(expected.data[0]) }) };
+}
+
+function kindOf(a: number, b: number): "compared" | "nan" | "infinite" {
+  if (Number.isNaN(a) || Number.isNaN(b)) return "nan";
+  return Number.isFinite(a) && Number.isFinite(b) ? "compared" : "infinite";
 }

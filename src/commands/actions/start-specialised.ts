@@ -31,11 +31,12 @@ export interface SpecialisedModel {
 const integers = { least: 1, count: 4 } as const;
 
 /**
+ * @param args `given`: inputs that are not drawn
  * @param diagnostics why the model has no one program
  * @returns undefined where the values of a run do not help: the diagnostics are the answer
  */
 export function startSpecialised(
-  args: OpenArgs & { readonly seed: number },
+  args: OpenArgs & { readonly seed: number; readonly given?: Tensors },
   context: CommandContext,
   diagnostics: readonly Diagnostic[],
 ): Result<SpecialisedModel> | undefined {
@@ -55,7 +56,8 @@ export function startSpecialised(
   const { face, session } = made.value;
   const { meta } = face.start;
   const drawn = randomInputs({ artifact: { graph: session.graph, meta } }, args.seed);
-  const feeds = Object.fromEntries(Object.entries(drawn).map(([name, t]) => [name, asSizes(t)]));
+  const sized = Object.entries(drawn).map(([name, t]) => [name, asSizes(t)] as const);
+  const feeds = { ...Object.fromEntries(sized), ...args.given };
   const settled = session.settle(
     Object.fromEntries(meta.inputs.map((p) => [p.value, feeds[p.name]!])),
   );

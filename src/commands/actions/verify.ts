@@ -9,7 +9,7 @@ import { runGraph } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { tolerancesOf, worstDifference } from "../../verdict/tolerance.ts";
+import { tolerancesOf } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
@@ -17,12 +17,13 @@ import { openModel } from "../library/open-model.ts";
 import { specialisedReference } from "../library/specialised-reference.ts";
 import { openStaged, startStages } from "../library/staged-session.ts";
 import { atSizes } from "./at-sizes.ts";
-import { randomInputs } from "./inputs.ts";
+import { compareOutputs } from "./compare-outputs.ts";
+import { extentsOf, shapesOfInputs } from "./given-inputs.ts";
+import { randomInputs, readInputs } from "./inputs.ts";
 import { feedsOfPeer, type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
 import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
 import { type SpecialisedModel, startSpecialised } from "./start-specialised.ts";
-import { printTable } from "./table.ts";
 import { verifyRegions } from "./verify-regions.ts";
 
 interface VerifyArgs extends OpenArgs {
@@ -30,6 +31,9 @@ interface VerifyArgs extends OpenArgs {
   /** Seconds that the oracle may take. */
   readonly budget: number;
   readonly seed: number;
+  readonly input?: readonly string[];
+  /** What the files of `input` hold: in place of what would be drawn. */
+  readonly given?: Tensors;
 }
 
 /** What is compared: a model that runs, and what it has to agree with. */
@@ -56,14 +60,19 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   if (!started.ok) return started;
   const compared = started.value;
   const { model, graph, ports } = compared;
-  const ends = new Map(graph.symbols.map((s) => [s.name, s.max]));
-  const shapes = args.against === "oracle" ? shapesWithin(graph, args.budget, args.seed) : ends;
+  const { given = {} } = args;
+  const names = ports.inputs.map((p) => p.name);
+  const settled = extentsOf(graph, names, given);
+  const ends = new Map(graph.symbols.map((s) => [s.name, settled.get(s.name) ?? s.max]));
+  const shapes = shapesFor(args, graph, ends);
   if (!shapes) {
     await model.dispose();
-    return compared.verifyParts(oracleSeconds(graph, ends));
+    const needed = oracleSeconds(graph, ends);
+    return Object.keys(given).length > 0 ? fail(overBudget(needed)) : compared.verifyParts(needed);
   }
-  const feeds =
+  const drawn =
     compared.feeds ?? randomInputs({ artifact: { graph, meta: ports } }, args.seed, shapes);
+  const feeds = { ...drawn, ...given };
   model.poison();
   const found = model.tryRun(feeds);
   await model.dispose();
@@ -72,26 +81,51 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const expected =
     args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
-  const { outputs, failed } = compareOutputs(args, compared, found.value, expected.value);
-  const text = printTable(
-    ["output", "difference", "tolerance", "agrees"],
-    outputs.map((o) => [
-      o.name,
-      o.worst.relative.toExponential(2),
-      o.tolerance.toExponential(2),
-      o.agrees ? "yes" : "no",
-    ]),
-  );
+  const { outputs, text, failed, warnings } = compareOutputs({
+    ports,
+    found: found.value,
+    expected: expected.value,
+    tolerances: tolerancesOf(graph).map((t) => t + compared.granted),
+    against: args.against,
+  });
   const { granted, target, threads } = compared;
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
   const data = { ...asked, coverage, ...approximation, outputs };
   const told = text + grantedError(granted) + smallerShapes(shapes, ends);
-  return ok({ data, text: told, target, failed }, started.warnings);
+  return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
 
-export const verifyModel = atSizes(verifyAtSizes, { ranges: [] });
+const verifyGiven = atSizes(verifyAtSizes, { ranges: [] });
+
+export const verifyModel: Action<VerifyArgs> = async (args, context) => {
+  const given = readInputs(args.input ?? []);
+  if (!given.ok) return given;
+  const shapes = shapesOfInputs(args, given.value, context);
+  if (!shapes.ok) return shapes;
+  const shape = [...args.shape, ...shapes.value];
+  return verifyGiven({ ...args, shape, given: given.value }, context);
+};
+
+/** At which extents is compared: inputs that are given have theirs. Undefined: the oracle takes too long. */
+function shapesFor(
+  { against, budget, seed, given = {} }: VerifyArgs,
+  graph: Graph,
+  ends: Symbols,
+): Symbols | undefined {
+  if (against !== "oracle") return ends;
+  if (Object.keys(given).length === 0) return shapesWithin(graph, budget, seed);
+  return oracleSeconds(graph, ends) <= budget ? ends : undefined;
+}
+
+function overBudget(neededSeconds: number): Diagnostic {
+  const seconds = Math.ceil(neededSeconds);
+  return diagnostic("CLI001", `the oracle takes about ${seconds} s on these inputs`, {
+    at: "--input",
+    help: `allow it: --budget ${seconds}; or --against onnxruntime; without --input its regions are compared by samples`,
+  });
+}
 
 function startCompared(args: VerifyArgs, context: CommandContext): Result<Compared> {
   const started = startPath(args, context);
@@ -213,30 +247,6 @@ async function verifyPrograms(
   }
   const data = { against: "oracle", seed, stages };
   return ok({ data, text: texts.join("\n"), target: staged.target, failed }, warnings);
-}
-
-function compareOutputs(
-  { against }: VerifyArgs,
-  { graph, granted, ports }: Compared,
-  found: Tensors,
-  expected: readonly RefTensor[],
-) {
-  const tolerances = tolerancesOf(graph).map((t) => t + granted);
-  const outputs = ports.outputs.map(({ name }, i) => {
-    const worst = worstDifference(toRef(found[name]!), expected[i]!);
-    const tolerance = tolerances[i]!;
-    return { name, tolerance, worst, agrees: worst.relative <= tolerance };
-  });
-  const failed = outputs
-    .filter((o) => !o.agrees)
-    .map(({ name, worst, tolerance }) =>
-      diagnostic(
-        "CLI004",
-        `output ${name}: element ${worst.index} is ${worst.found}, ${against} has ${worst.expected}`,
-        { notes: [`relative difference ${worst.relative}, tolerance ${tolerance}`] },
-      ),
-    );
-  return { outputs, failed };
 }
 
 /** What to say of rules that approximate. */

@@ -1,0 +1,101 @@
+/** `wavetile verify` on inputs of which the outputs say something, and on such of which they do not. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { tensor } from "../commands/library/tensor.ts";
+import { unwrap } from "../commands/library/wavetile-error.ts";
+import { writeModel } from "../frontend/onnx/model-writer.ts";
+import { writeNpy } from "../runtime/files/npy.ts";
+import { runCaptured } from "./run-captured.test-support.ts";
+
+let folder = "";
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wavetile-verify-inputs-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** y = op(x - c): the path of a model of an open number of elements. */
+function model(op: string, c: number): string {
+  const path = join(folder, `${op}${c}.onnx`);
+  const bytes = writeModel({
+    name: "m",
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape: ["N"] }],
+    outputs: ["y"],
+    weights: { c: tensor("f32", [], Float32Array.of(c)) },
+    nodes: [
+      { op: "Sub", inputs: ["x", "c"], outputs: ["t"] },
+      { op, inputs: ["t"], outputs: ["y"] },
+    ],
+  });
+  writeFileSync(path, bytes);
+  return path;
+}
+
+function npy(...values: number[]): string {
+  const path = join(folder, "x.npy");
+  const x = tensor("f32", [values.length], Float32Array.from(values));
+  writeFileSync(path, unwrap(writeNpy(x)));
+  return `x=${path}`;
+}
+
+async function verify(...options: readonly string[]) {
+  const args = ["verify", ...options, "--threads", "1"];
+  const { exit, out } = await runCaptured([...args, "--json"]);
+  return { exit, document: JSON.parse(out), text: await runCaptured(args) };
+}
+
+describe("wavetile verify", () => {
+  it("fails where no element is a number, and says how to give inputs (CLI009)", async () => {
+    const logs = model("Log", 2);
+    for (const against of ["oracle", "onnxruntime"]) {
+      const found = await verify(logs, "--shape", "N=6", "--against", against);
+      expect(found).toMatchObject({
+        exit: 3,
+        document: {
+          data: { outputs: [{ elements: 6, compared: 0, nan: 6, infinite: 0, agrees: false }] },
+          error: { code: "CLI009", help: expect.stringContaining("--input NAME=FILE.npy") },
+        },
+      });
+      expect(found.text.out).toMatch(/0 of 6 .* nothing compared/);
+    }
+  });
+
+  it("takes inputs from files, and their extents", async () => {
+    const given = ["--input", npy(3, 4, 5)];
+    for (const against of ["oracle", "onnxruntime"]) {
+      const found = await verify(model("Log", 2), ...given, "--against", against);
+      expect(found).toMatchObject({
+        exit: 0,
+        document: { data: { outputs: [{ elements: 3, compared: 3, agrees: true }] }, warnings: [] },
+      });
+      expect(found.text.out).toMatch(/3 of 3 +yes/);
+    }
+    const wrong = await verify(model("Log", 2), "--input", npy(3, 4, 5).replace("x=", "z="));
+    expect(wrong.document.error.message).toContain("z");
+    const long = await verify(model("Log", 2), ...given, "--budget", "1e-12");
+    expect(long.document.error).toMatchObject({ code: "CLI001", at: "--input" });
+  });
+
+  it("warns where some elements are no numbers, and where all are the same", async () => {
+    const some = await verify(model("Log", 0), "--shape", "N=64");
+    const { nan, compared } = some.document.data.outputs[0];
+    expect([nan > 0, compared > 0, nan + compared]).toEqual([true, true, 64]);
+    expect(some).toMatchObject({ exit: 0, document: { warnings: [{ code: "CLI009" }] } });
+    const most = await verify(model("Log", 0.75), "--shape", "N=64");
+    expect(most.text.out).toContain("in part");
+    const zeros = await verify(model("Relu", 2), "--shape", "N=8");
+    expect(zeros).toMatchObject({
+      exit: 0,
+      document: {
+        warnings: [
+          {
+            message:
+              "output y: all 8 elements are 0, which says little of the code that makes them",
+          },
+        ],
+      },
+    });
+  });
+});
