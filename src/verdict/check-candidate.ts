@@ -1,7 +1,8 @@
 /**
  * Compares what a candidate computes with the oracle at sampled points of its region, on fresh random
  * inputs, outputs poisoned beforehand. The only maker of an Agreement. Where most expected values are no
- * numbers (roots of negative inputs), the check is made again on positive inputs.
+ * finite numbers (roots of negative inputs), the check is made again on positive inputs; where none is, nothing
+ * was compared.
  */
 import { distanceOf, spacingOf } from "../interp/approximate.ts";
 import { type Fill, FillBlocks, repeatsOfFill } from "../runtime/child/fill.ts";
@@ -58,7 +59,11 @@ export async function checkCandidate(
     if (outcome.kind !== "agrees") return outcome;
     agreement = agreement?.and(outcome.agreement) ?? outcome.agreement;
   }
-  return { kind: "agrees", agreement: agreement! };
+  const asksNothing = asked.every(({ check }) => check.isEmpty);
+  if (agreement!.checked > 0 || asksNothing) return { kind: "agrees", agreement: agreement! };
+  const message = "no element that was looked at is a finite number, in the code and in the oracle";
+  const at = `region ${candidate.region.name}`;
+  return { kind: "unchecked", diagnostics: [diagnostic("VER004", message, { at })] };
 }
 
 interface CheckParts {
@@ -78,6 +83,8 @@ interface Found {
 class Check {
   readonly #parts: CheckParts;
   #vague = false;
+  /** No element was looked at. */
+  isEmpty = true;
 
   constructor(parts: CheckParts) {
     this.#parts = parts;
@@ -164,7 +171,8 @@ class Check {
       const { dtype } = candidate.region.tensors.get(e.tensor)!;
       tally.add(e, elements.get(e.tensor)!.get(e.offset)!, dtype);
     }
-    this.#vague = 2 * tally.notNumbers > expected.length;
+    this.#vague = 2 * tally.finite < expected.length;
+    this.isEmpty &&= expected.length === 0;
     const place = (e: { tensor: string; offset: number }) => ({
       tensor: e.tensor,
       index: indexOf(e.offset, oracle.shapeOf(e.tensor)),
@@ -191,7 +199,7 @@ class Check {
     }
     const { worstRatio, worstUlp } = tally;
     const tolerance = toleranceText(candidate);
-    const found = { checked: expected.length, worst: worstRatio, worstUlp, tolerance, seed };
+    const found = { checked: tally.finite, worst: worstRatio, worstUlp, tolerance, seed };
     return { kind: "agrees", agreement: Agreement.afterComparison(found) };
   }
 }
@@ -205,7 +213,8 @@ interface Miss {
 /** What a comparison has seen so far. */
 class Tally {
   wrong = 0;
-  notNumbers = 0;
+  /** Elements that are finite in both: others can only be alike or not. */
+  finite = 0;
   worstRatio = 0;
   worstUlp = 0;
   first: Miss | undefined;
@@ -213,7 +222,7 @@ class Tally {
 
   add(element: ExpectedElement, found: ScalarValue, dtype: DType): void {
     const { value, error } = element;
-    if (typeof value === "number" && Number.isNaN(value)) this.notNumbers++;
+    if (Number.isFinite(Number(value)) && Number.isFinite(Number(found))) this.finite++;
     const distance = distanceOf(found, value);
     if (distance === 0) return;
     const ratio = error > 0 ? distance / error : Infinity;

@@ -98,6 +98,20 @@ describe("what the compiler makes", () => {
   });
 });
 
+it("does not call NaNs that meet NaNs an agreement (VER004)", async () => {
+  const [candidate] = candidatesOf(`graph g(x: f32[33, 20]) -> (y) {
+    e = exp(x) : f32[33, 20]
+    n = neg(e) : f32[33, 20]
+    y = sqrt(n) : f32[33, 20]
+  }`);
+  const how = { estimate, shared: new CheckBlocks() };
+  const { verdict, unchecked } = await evaluate(candidate!, bench, how);
+  expect(verdict).toEqual({ kind: "estimated", estimate: estimate() });
+  expect(unchecked).toMatchObject([
+    { code: "VER004", message: expect.stringContaining("finite number") },
+  ]);
+});
+
 const [whole] = candidatesOf(product) as [Candidate];
 
 /** The candidate with its program's text changed. */

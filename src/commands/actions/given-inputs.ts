@@ -5,7 +5,7 @@
 import { looksLikeArtifact } from "../../artifact/artifact.ts";
 import { readInterface } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph } from "../../graph/graph.ts";
-import { variable, variablesOf } from "../../semantics/index-expr.ts";
+import { variableName } from "../../semantics/index-expr.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
 import type { Tensors } from "../library/loaded-model.ts";
@@ -24,9 +24,8 @@ export function extentsOf(
     const { shape } = graph.values[graph.inputs[i]!]!.type;
     if (tensor?.shape.length !== shape.length) continue;
     for (const [axis, extent] of shape.entries()) {
-      const [symbol] = variablesOf(extent);
-      if (symbol === undefined || variable(symbol).key !== extent.key) continue;
-      if (!extents.has(symbol)) extents.set(symbol, tensor.shape[axis]!);
+      const symbol = variableName(extent);
+      if (symbol !== undefined && !extents.has(symbol)) extents.set(symbol, tensor.shape[axis]!);
     }
   }
   return extents;
