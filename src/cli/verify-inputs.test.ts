@@ -1,12 +1,12 @@
 /** `wavetile verify` on inputs of which the outputs say something, and on such of which they do not. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { tensor } from "../commands/library/tensor.ts";
 import { unwrap } from "../commands/library/wavetile-error.ts";
 import { writeModel } from "../frontend/onnx/model-writer.ts";
-import { writeNpy } from "../runtime/files/npy.ts";
+import { readNpy, writeNpy } from "../runtime/files/npy.ts";
 import { runCaptured } from "./run-captured.test-support.ts";
 
 let folder = "";
@@ -38,6 +38,62 @@ function npy(...values: number[]): string {
   const x = tensor("f32", [values.length], Float32Array.from(values));
   writeFileSync(path, unwrap(writeNpy(x)));
   return `x=${path}`;
+}
+
+/** y = a table of five rows at x * factor, where exporters have x count from the end when it is negative. */
+function lookUp(factor: number): string {
+  const path = join(folder, `table${factor}.onnx`);
+  const i32 = (value: number) => tensor("i32", [], Int32Array.of(value));
+  const bytes = writeModel({
+    name: "m",
+    opset: 18,
+    inputs: [{ name: "x", dtype: "i32", shape: [8] }],
+    outputs: ["y"],
+    weights: {
+      table: tensor(
+        "f32",
+        [5, 2],
+        Float32Array.from({ length: 10 }, (_, i) => i),
+      ),
+      n: i32(5),
+      zero: i32(0),
+      factor: i32(factor),
+    },
+    nodes: [
+      { op: "Mul", inputs: ["x", "factor"], outputs: ["i"] },
+      { op: "Less", inputs: ["i", "zero"], outputs: ["less"] },
+      { op: "Add", inputs: ["i", "n"], outputs: ["more"] },
+      { op: "Where", inputs: ["less", "more", "i"], outputs: ["p"] },
+      { op: "Gather", inputs: ["table", "p"], outputs: ["y"] },
+    ],
+  });
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** y = softmax over what `mask` leaves of s. */
+function attention(): string {
+  const path = join(folder, "attention.onnx");
+  const f32 = (value: number) => tensor("f32", [], Float32Array.of(value));
+  const bytes = writeModel({
+    name: "m",
+    opset: 18,
+    inputs: [
+      { name: "s", dtype: "f32", shape: [4, 9] },
+      { name: "m", dtype: "i64", shape: [4, 9] },
+    ],
+    outputs: ["y", "kept"],
+    weights: { one: f32(1), low: f32(-3.4028234663852886e38) },
+    nodes: [
+      { op: "Cast", inputs: ["m"], outputs: ["kept"], attributes: { to: 1n } },
+      { op: "Sub", inputs: ["one", "kept"], outputs: ["out"] },
+      { op: "Mul", inputs: ["out", "low"], outputs: ["by"] },
+      { op: "Add", inputs: ["s", "by"], outputs: ["score"] },
+      { op: "Softmax", inputs: ["score"], outputs: ["y"] },
+    ],
+  });
+  writeFileSync(path, bytes);
+  return path;
 }
 
 async function verify(...options: readonly string[]) {
@@ -97,5 +153,42 @@ describe("wavetile verify", () => {
         ],
       },
     });
+  });
+
+  it("draws positions that count from the end within their table", async () => {
+    const found = await verify(lookUp(1));
+    expect(found).toMatchObject({ exit: 0, document: { data: { outputs: [{ compared: 16 }] } } });
+  });
+
+  it("draws masks that leave something, in verify and in run", async () => {
+    const found = await verify(attention(), "--against", "onnxruntime");
+    expect(found).toMatchObject({
+      exit: 0,
+      document: { data: { outputs: [{ compared: 36, agrees: true }, { agrees: true }] } },
+    });
+    const outputs = join(folder, "out");
+    const options = ["--random", "--threads", "1", "--output-dir", outputs];
+    expect((await runCaptured(["run", attention(), ...options])).exit).toBe(0);
+    const kept = unwrap(readNpy(readFileSync(join(outputs, "kept.npy"))));
+    const rows = [0, 1, 2, 3].map((i) => Array.from(kept.data.slice(9 * i, 9 * i + 9), Number));
+    expect(new Set(rows.flat())).toEqual(new Set([0, 1]));
+    expect(rows.map((row) => row[0])).toEqual([1, 1, 1, 1]);
+  });
+
+  it("names the inputs that were drawn where a position is out of range", async () => {
+    const table = lookUp(100);
+    for (const command of ["verify", "bench", "run"]) {
+      const random = command === "run" ? ["--random"] : [];
+      const { err } = await runCaptured([command, table, ...random, "--threads", "1"]);
+      expect(err).toMatch(/^error RUN006/);
+      expect(err).toMatch(
+        /help: the inputs were drawn at random, among them x: .* by --(value|input) NAME=/,
+      );
+    }
+    const bytes = unwrap(writeNpy(tensor("i32", [8], new Int32Array(8).fill(70))));
+    writeFileSync(join(folder, "i.npy"), bytes);
+    const fed = ["verify", table, "--input", `x=${join(folder, "i.npy")}`, "--threads", "1"];
+    const { err } = await runCaptured(fed);
+    expect(err).toContain("help: check the index tensor that is fed to the model");
   });
 });

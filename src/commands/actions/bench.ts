@@ -3,6 +3,7 @@ import { type Diagnostic, diagnostic, fail, ok } from "../../support/diagnostic.
 import type { Action } from "../command.ts";
 import { openPeer } from "../library/onnxruntime.ts";
 import { atSizes } from "./at-sizes.ts";
+import { ofDrawn } from "./inputs.ts";
 import { feedsOfPeer, type OpenArgs } from "./open.ts";
 import { startRandom } from "./start-random.ts";
 import { printTable } from "./table.ts";
@@ -44,7 +45,7 @@ const benchAtSizes: Action<BenchArgs> = async (args, context) => {
     const start = context.now();
     const run = model.tryRun(feeds);
     const middle = context.now();
-    if (!run.ok) return run;
+    if (!run.ok) return ofDrawn(run, feeds, { options: "--value NAME=FILE.npy" });
     const other = await peer?.value.run(theirFeeds.value);
     const end = context.now();
     if (other && !other.ok) return other;

@@ -2,6 +2,7 @@
 
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph } from "../../graph/graph.ts";
+import { maskInputs } from "../../graph/mask-inputs.ts";
 import { positionInputs } from "../../graph/position-inputs.ts";
 import { readBytes } from "../../runtime/files/files.ts";
 import { readNpy } from "../../runtime/files/npy.ts";
@@ -67,7 +68,7 @@ interface FedModel {
 
 /**
  * Random tensors for all inputs, by the model's names; symbols take their upper ends unless given. Elements that
- * are positions along an axis are within it.
+ * are positions along an axis are within it, and masks hide some.
  */
 export function randomInputs(
   { artifact }: FedModel,
@@ -77,16 +78,68 @@ export function randomInputs(
   const { graph, meta } = artifact;
   const rng = new Rng(seed);
   const limits = positionInputs(graph);
+  const masks = maskNames({ artifact });
   return Object.fromEntries(
     graph.inputs.map((v, i) => {
+      const { name } = meta.inputs[i]!;
       const { dtype, shape } = graph.values[v]!.type;
       const extents = shape.map((e) => evaluate(e, symbols));
       const drawn = randomTensor(dtype, extents, rng);
+      if (masks.has(name)) return [name, asMask(drawn)];
       const ends = (limits.get(v) ?? []).flatMap((e) => knownAt(e, symbols));
       const tensor = ends.length === 0 ? drawn : within(drawn, Math.min(...ends));
-      return [meta.inputs[i]!.name, tensor];
+      return [name, tensor];
     }),
   );
+}
+
+/**
+ * Inputs that say what counts, by the model's names: integers and truths by what they are called or by what is done
+ * with them, floats by both. Those that hold positions are none.
+ */
+export function maskNames({ artifact: { graph, meta } }: FedModel): ReadonlySet<string> {
+  const [used, positions] = [maskInputs(graph), positionInputs(graph)];
+  const masks = graph.inputs.flatMap((v, i) => {
+    const { name } = meta.inputs[i]!;
+    const isCalled = /mask(?!ed|ing)/i.test(name);
+    const isFloat = isFloatDType(graph.values[v]!.type.dtype);
+    const isMask = isFloat ? isCalled && used.has(v) : isCalled || used.has(v);
+    return isMask && !positions.has(v) ? [name] : [];
+  });
+  return new Set(masks);
+}
+
+/** 0 or 1, the first of each row 1: where nothing counts a model has nothing to say. */
+function asMask(drawn: Tensor): Tensor {
+  const ref = toRef(drawn);
+  const row = drawn.shape.at(-1) ?? 1;
+  const bitOf = (x: number | bigint, i: number): boolean =>
+    i % row === 0 ||
+    (typeof x === "bigint" ? (x & 1n) === 1n : isFloatDType(drawn.dtype) ? x > 0 : x % 2 !== 0);
+  const data = ref.data.slice();
+  for (let i = 0; i < data.length; i++) {
+    const bit = bitOf(data[i]!, i);
+    data[i] = data instanceof Float64Array ? Number(bit) : BigInt(bit);
+  }
+  return fromRef({ ...ref, data });
+}
+
+/**
+ * The result of a run on inputs that were drawn, but for those that were given: what they may be wrong for is named,
+ * with the options that give others.
+ */
+export function ofDrawn<T>(
+  ran: Result<T>,
+  feeds: Tensors,
+  { given = {}, options }: { readonly given?: Tensors; readonly options: string },
+): Result<T> {
+  if (ran.ok || !ran.diagnostics.some((d) => d.code === "RUN006")) return ran;
+  const drawn = Object.entries(feeds).filter(([name]) => !Object.hasOwn(given, name));
+  const integers = drawn.filter(([, t]) => !isFloatDType(t.dtype));
+  const names = (integers.length > 0 ? integers : drawn).map(([name]) => name);
+  if (names.length === 0) return ran;
+  const help = `the inputs were drawn at random, among them ${names.join(", ")}: give what is a place in a table by ${options}`;
+  return fail(...ran.diagnostics.map((d) => (d.code === "RUN006" ? { ...d, help } : d)));
 }
 
 /** The extent, unless data decide it. */

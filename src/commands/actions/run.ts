@@ -8,7 +8,7 @@ import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action, CommandContext } from "../command.ts";
 import type { LoadedModel, Tensors } from "../library/loaded-model.ts";
 import { atSizes } from "./at-sizes.ts";
-import { readInputs } from "./inputs.ts";
+import { ofDrawn, readInputs } from "./inputs.ts";
 import { type OpenArgs, startFed, startPath } from "./open.ts";
 import { startRandom } from "./start-random.ts";
 import { printTable } from "./table.ts";
@@ -28,12 +28,13 @@ const runGiven: Action<RunArgs> = async (args, context) => {
   const started = startFor(args, context, given.value);
   if (!started.ok) return started;
   const { model, feeds, threads, target } = started.value;
+  const options = "--input NAME=FILE.npy or --value NAME=NUMBER";
   const timed = args.profile || args.trace !== undefined;
   // The first run of new code is slow everywhere: profiles are of the second.
   const first = model.tryRun(feeds);
   const ran = timed && first.ok ? model.profile(feeds, context.now) : first;
   await model.dispose();
-  if (!ran.ok) return ran;
+  if (!ran.ok) return ofDrawn(ran, feeds, { given: given.value, options });
   const { outputs, kernels } = timed
     ? (ran.value as { outputs: Tensors; kernels: readonly KernelTime[] })
     : { outputs: ran.value as Tensors, kernels: [] };

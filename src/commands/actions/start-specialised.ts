@@ -14,7 +14,7 @@ import { givenSizes, type ModelBytes } from "../library/model-bytes.ts";
 import { findTarget, isArtifact, type OpenOptions } from "../library/open-model.ts";
 import { defaultLimits, specialise } from "../library/specialising-session.ts";
 import { assumed } from "./at-sizes.ts";
-import { randomInputs } from "./inputs.ts";
+import { maskNames, randomInputs } from "./inputs.ts";
 import { type OpenArgs, readRequest } from "./open.ts";
 
 export interface SpecialisedModel {
@@ -55,8 +55,12 @@ export function startSpecialised(
   if (!made.ok) return undefined;
   const { face, session } = made.value;
   const { meta } = face.start;
-  const drawn = randomInputs({ artifact: { graph: session.graph, meta } }, args.seed);
-  const sized = Object.entries(drawn).map(([name, t]) => [name, asSizes(t)] as const);
+  const drawable = { artifact: { graph: session.graph, meta } };
+  const drawn = randomInputs(drawable, args.seed);
+  const masks = maskNames(drawable);
+  const sized = Object.entries(drawn).map(
+    ([name, t]) => [name, masks.has(name) ? t : asSizes(t)] as const,
+  );
   const feeds = { ...Object.fromEntries(sized), ...args.given };
   const settled = session.settle(
     Object.fromEntries(meta.inputs.map((p) => [p.value, feeds[p.name]!])),

@@ -19,7 +19,7 @@ import { openStaged, startStages } from "../library/staged-session.ts";
 import { atSizes } from "./at-sizes.ts";
 import { compareOutputs } from "./compare-outputs.ts";
 import { extentsOf, shapesOfInputs } from "./given-inputs.ts";
-import { randomInputs, readInputs } from "./inputs.ts";
+import { ofDrawn, randomInputs, readInputs } from "./inputs.ts";
 import { feedsOfPeer, type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
 import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
@@ -74,7 +74,8 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     compared.feeds ?? randomInputs({ artifact: { graph, meta: ports } }, args.seed, shapes);
   const feeds = { ...drawn, ...given };
   model.poison();
-  const found = model.tryRun(feeds);
+  const options = "--input NAME=FILE.npy or --value NAME=NUMBER";
+  const found = ofDrawn(model.tryRun(feeds), feeds, { given, options });
   await model.dispose();
   if (!found.ok) return found;
   context.progress(args.against);
