@@ -343,6 +343,44 @@ describe("diagnostics of the importer", () => {
     ]);
   });
 
+  it("says what is wrong with an equation (ONX009)", () => {
+    const inputs: ValueSpec[] = [
+      { name: "a", dtype: "f32", shape: [2, 3, 4] },
+      { name: "b", dtype: "f32", shape: [3, 4] },
+    ];
+    const refusal = (equation: string, names = ["a", "b"]): unknown => {
+      const node = { op: "Einsum", inputs: names, outputs: ["y"], attributes: { equation } };
+      const result = importOnnx(model(inputs, [node]));
+      return result.ok ? undefined : result.diagnostics.map((d) => `${d.code} ${d.message}`)[0];
+    };
+    const twice = refusal("...i...,ij->");
+    expect(twice).toMatch(/^ONX009 .*"\.\.\.i\.\.\.,ij->".*at most one "\.\.\." each/);
+    expect(refusal("...i...,ij->", ["a"])).toEqual(twice);
+    expect(refusal("bij->b")).toMatch(/2 terms, one for each operand/);
+    expect(refusal("ij,ij->i")).toMatch(/operand 0 has 3 for the term "ij"/);
+    expect(refusal("bij,...hij->b")).toMatch(/operand 1 has 2 for the term "...hij"/);
+    expect(refusal("b...,...->b")).toBeUndefined();
+  });
+
+  it("says what is wrong with the parts of a split (ONX009)", () => {
+    const inputs: ValueSpec[] = [{ name: "a", dtype: "f32", shape: [2] }];
+    const refusal = (
+      names: string[],
+      weights: Record<string, Tensor>,
+      attributes = {},
+    ): unknown => {
+      const outputs = ["y", "z", "u", "v"].slice(0, weights.s ? 2 : 4);
+      const node = { op: "Split", inputs: names, outputs, attributes };
+      const result = importOnnx(model(inputs, [node], { weights }));
+      return result.ok ? undefined : result.diagnostics.map((d) => `${d.code} ${d.message}`);
+    };
+    const many = refusal(["a"], {}, { num_outputs: 4n });
+    expect(many).toEqual([expect.stringMatching(/^ONX009 4 parts of 1 elements of an axis of 2/)]);
+    const few = refusal(["a", "s"], { s: i64(1, 3) });
+    expect(few).toEqual([expect.stringMatching(/^ONX009 parts of 1, 3 elements of an axis of 2/)]);
+    expect(refusal(["a", "s"], { s: i64(2, 0) })).toBeUndefined();
+  });
+
   it("refuses unknown and mistyped attributes with ONX008", () => {
     expect(codes(one({ attributes: { alpha: 1 } }))).toEqual(["ONX008"]);
     expect(codes(one({ op: "LeakyRelu", attributes: { alpha: 1n } }))).toEqual(["ONX008"]);

@@ -68,20 +68,39 @@ function scaled(node: NodeView, x: Operand, factor: number): Operand {
   return factor === 1 ? x : node.emit("mul", [x, node.splat(x.type.dtype, factor)], {});
 }
 
+/** @returns the axes of each operand that "..." stands for, or would */
+function checkEquation(node: NodeView, equation: string, terms: readonly string[]) {
+  const inputs = node.allInputs();
+  const refuse = (allowed: string): never =>
+    node.attributes.refuse("equation", JSON.stringify(equation), allowed);
+  const sides = equation.split("->");
+  const parts = [...terms, ...sides.slice(1)];
+  if (sides.length > 2 || !parts.every((t) => /^[A-Za-z]*(\.\.\.)?[A-Za-z]*$/.test(t))) {
+    refuse('terms of letters with at most one "..." each, commas between them, and one "->"');
+  }
+  if (terms.length !== inputs.length) {
+    refuse(`${inputs.length} terms, one for each operand`);
+  }
+  return terms.map((term, i) => {
+    const letters = term.replace("...", "").length;
+    const rest = inputs[i]!.type.shape.length - letters;
+    const isWhole = term.includes("...") ? rest >= 0 : rest === 0;
+    if (!isWhole) {
+      refuse(
+        `a letter for each axis of an operand, and operand ${i} has ${letters + rest} for the term "${term}"`,
+      );
+    }
+    return rest;
+  });
+}
+
 /** Only a spelling: letters, "..." for broadcast batch axes, implicit output in alphabetical order. */
 function einsum(node: NodeView): Operand {
   const equation = (node.attributes.string("equation") ?? "").replaceAll(/\s/g, "");
   const inputs = node.allInputs();
   const [left = "", right] = equation.split("->");
   const terms = left.split(",");
-  if (!/^[A-Za-z.,]*(->[A-Za-z.]*)?$/.test(equation) || terms.length !== inputs.length) {
-    node.attributes.refuse(
-      "equation",
-      JSON.stringify(equation),
-      "one term of letters for each operand",
-    );
-  }
-  const ranks = terms.map((t, i) => inputs[i]!.type.shape.length - t.replace("...", "").length);
+  const ranks = checkEquation(node, equation, terms);
   const dots = Math.max(0, ...terms.map((t, i) => (t.includes("...") ? ranks[i]! : 0)));
   const expand = (term: string, rank: number): string[] => {
     const [before = "", after = ""] = term.split("...");

@@ -32,6 +32,7 @@ function split(node: NodeView): readonly Operand[] {
       ? node.attributes.ints("split")?.map(constant)
       : node.optional(1) && node.indexList(1, "split");
   const lengths = given ?? equalParts(extent, parts);
+  checkParts(node, extent, lengths);
   const results: Operand[] = [];
   let start: IndexExpr = zero;
   for (const length of lengths) {
@@ -39,6 +40,20 @@ function split(node: NodeView): readonly Operand[] {
     start = add(start, length);
   }
   return results;
+}
+
+/** That the parts are what the axis has, as far as constants tell. */
+function checkParts(node: NodeView, extent: IndexExpr, lengths: readonly IndexExpr[]): void {
+  const total = constantValue(extent);
+  const known = lengths.map((length) => constantValue(length));
+  if (total === undefined || known.some((n) => n === undefined)) return;
+  const sizes = known as readonly number[];
+  if (sizes.every((n) => n >= 0) && sizes.reduce((a, b) => a + b, 0) === total) return;
+  const isEqual = sizes.some((n) => n < 0) && sizes.slice(1, -1).every((n) => n === sizes[0]);
+  const found = isEqual
+    ? `${sizes.length} parts of ${sizes[0]} elements`
+    : `parts of ${sizes.join(", ")} elements`;
+  node.refuse(`${found} of an axis of ${total}`, "parts that add up to the axis");
 }
 
 /** Chunks of ceil(extent / parts), the last one smaller. */
