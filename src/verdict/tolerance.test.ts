@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { exitCodeOf } from "../commands/exit-codes.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { refTensor } from "../semantics/tensor.ts";
-import { compareTensors, tolerancesOf, worstDifference } from "./tolerance.ts";
+import { compareTensors, hasSteps, tolerancesOf, worstDifference } from "./tolerance.ts";
 
 describe("tolerancesOf", () => {
   it("grows with the length of sums along a path", () => {
@@ -19,6 +19,23 @@ describe("tolerancesOf", () => {
     if (!longer.ok) throw new Error(longer.diagnostics[0]!.message);
     expect(tolerancesOf(longer.value)).toEqual([2 ** -23 * (16 + 2 + 2), 0]);
   });
+});
+
+it("knows graphs that make integers of floats", () => {
+  const steps = (to: string): boolean => {
+    const graph = parseGraph(`graph g(x: f32[4], i: i64[4]) -> (y, z) {
+      z = add(i, i) : i64[4]
+      y = cast(x) {to: ${to}, saturate: true} : ${to}[4]
+    }`);
+    if (!graph.ok) throw new Error(graph.diagnostics[0]!.message);
+    return hasSteps(graph.value);
+  };
+  expect([steps("i8"), steps("u8"), steps("f16"), steps("bool")]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 const y = (...values: number[]) => refTensor("f32", [values.length], values);

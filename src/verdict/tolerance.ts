@@ -5,7 +5,7 @@
  * programs accumulate, or of the output's own type where that is coarser.
  */
 import { flopsOf, rangesOf } from "../graph/counts.ts";
-import type { Graph } from "../graph/graph.ts";
+import type { Graph, ValueId } from "../graph/graph.ts";
 import { elementsOf } from "../graph/tensor-type.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { rangeOf } from "../semantics/index-range.ts";
@@ -32,6 +32,18 @@ export function tolerancesOf(graph: Graph): readonly number[] {
     const { kind, format } = dtypes[graph.values[v]!.type.dtype];
     if (kind !== "float" || !format) return 0;
     return 2 ** -Math.min(23, format.mantissaBits) * (roundings.get(v) ?? 0);
+  });
+}
+
+/**
+ * Whether some node makes integers of floats (quantization, places of maxima): of two values that differ by rounding
+ * alone one may fall on the other side of a step, which no tolerance here counts.
+ */
+export function hasSteps({ nodes, values }: Graph): boolean {
+  const kindOf = (v: ValueId): string => dtypes[values[v]!.type.dtype].kind;
+  return nodes.some(({ inputs, outputs }) => {
+    const makesIntegers = outputs.some((v) => ["int", "uint"].includes(kindOf(v)));
+    return makesIntegers && inputs.some((v) => kindOf(v) === "float");
   });
 }
 
@@ -79,7 +91,7 @@ export function compareTensors(found: RefTensor, expected: RefTensor): Compariso
   for (let i = 0; i < elements; i++) {
     const a = Number(found.data[i]);
     const b = Number(expected.data[i]);
-    counts[kindOf(a, b)]++;
+    counts[finiteness(a, b)]++;
     isOne &&= expected.data[i] === expected.data[0];
     if (Object.is(a, b) || a === b) continue;
     const distance = Math.abs(a - b) / (scale || 1);
@@ -89,7 +101,7 @@ export function compareTensors(found: RefTensor, expected: RefTensor): Compariso
   return { worst, elements, ...counts, ...(isOne && { onlyValue: Number(expected.data[0]) }) };
 }
 
-function kindOf(a: number, b: number): "compared" | "nan" | "infinite" {
+function finiteness(a: number, b: number): "compared" | "nan" | "infinite" {
   if (Number.isNaN(a) || Number.isNaN(b)) return "nan";
   return Number.isFinite(a) && Number.isFinite(b) ? "compared" : "infinite";
 }

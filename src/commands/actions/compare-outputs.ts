@@ -32,12 +32,14 @@ export interface Sides {
   readonly expected: readonly RefTensor[];
   /** Of each output, relative to its largest value. */
   readonly tolerances: readonly number[];
+  /** See hasSteps: differences may be larger than the tolerance then. */
+  readonly isStepped: boolean;
   /** Name of the reference. */
   readonly against: string;
 }
 
 export function compareOutputs(sides: Sides): ComparedOutputs {
-  const { ports, found, expected, tolerances, against } = sides;
+  const { ports, found, expected, tolerances } = sides;
   const outputs = ports.outputs.map(({ name }, i): ComparedOutput => {
     const comparison = compareTensors(toRef(found[name]!), expected[i]!);
     const { worst, elements, compared } = comparison;
@@ -45,7 +47,7 @@ export function compareOutputs(sides: Sides): ComparedOutputs {
     const agrees = worst.relative <= tolerance && (compared > 0 || elements === 0);
     return { name, tolerance, ...comparison, agrees };
   });
-  const differing = outputs.filter(isDifferent).map((o) => differs(o, against));
+  const differing = outputs.filter(isDifferent).map((o) => differs(o, sides));
   const empty = outputs.filter((o) => !o.agrees && !isDifferent(o));
   const failed = [...differing, ...empty.map((o) => sayingNothing(o, ports))];
   const warnings = outputs
@@ -83,12 +85,22 @@ function answerOf(output: ComparedOutput): string {
   return 2 * compared < elements ? "in part" : "yes";
 }
 
-function differs({ name, worst, tolerance }: ComparedOutput, against: string): Diagnostic {
+function differs(
+  { name, worst, tolerance }: ComparedOutput,
+  { against, isStepped }: Sides,
+): Diagnostic {
   const { index, found, expected, relative } = worst;
+  const stepped =
+    "the model makes integers of floats on the way: a value near the edge of a step may fall on either side, which the tolerance does not count";
   return diagnostic(
     "CLI004",
     `output ${name}: element ${index} is ${found}, ${against} has ${expected}`,
-    { notes: [`relative difference ${relative}, tolerance ${tolerance}`] },
+    {
+      notes: [
+        `relative difference ${relative}, tolerance ${tolerance}`,
+        ...(isStepped && Number.isFinite(relative) ? [stepped] : []),
+      ],
+    },
   );
 }
 

@@ -9,7 +9,7 @@ import { runGraph } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { tolerancesOf } from "../../verdict/tolerance.ts";
+import { hasSteps, tolerancesOf } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
@@ -87,6 +87,7 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     found: found.value,
     expected: expected.value,
     tolerances: tolerancesOf(graph).map((t) => t + compared.granted),
+    isStepped: hasSteps(graph),
     against: args.against,
   });
   const { granted, target, threads } = compared;
