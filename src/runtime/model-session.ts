@@ -13,6 +13,7 @@ import { withoutSubnormals } from "../semantics/subnormals.ts";
 import { makeTensor, type Tensor, type TensorData, tensorBytes } from "../semantics/tensor.ts";
 import { ByExtents } from "../support/by-extents.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { emptyNamed, named } from "../support/named.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
 import { type LentArray, lentArray } from "./lent-arrays.ts";
@@ -89,6 +90,8 @@ const warmUpRounds = 6;
 
 /** Shapes of inputs whose parameters are remembered. */
 const mostShapes = 16;
+
+const nothing: Feeds = {};
 
 /** A buffer that a run takes an input from, or leaves an output in. */
 interface End {
@@ -259,7 +262,7 @@ export class ModelSession {
   /** Those that the program does not run on. */
   #writeInputs(feeds: Feeds): void {
     for (const { buffer, source, array } of this.#ends.input) {
-      const feed = feeds[source];
+      const feed = named(feeds, source);
       if (feed && !array?.isLent) this.#instance.memory.write(buffer.name, tensorBytes(feed));
     }
   }
@@ -268,7 +271,7 @@ export class ModelSession {
   #lend(feeds: Feeds, outputs: Outputs): void {
     if (!this.#instance.lend) return;
     for (const { source, array } of this.#ends.input) {
-      if (array) array.data = wholeData(feeds[source]);
+      if (array) array.data = wholeData(named(feeds, source));
     }
     for (const { source, array } of this.#ends.output) {
       if (array) array.data = wholeData(outputs[source]);
@@ -299,7 +302,7 @@ export class ModelSession {
     }
     const extents: (readonly number[] | undefined)[] = [];
     for (const port of this.inputs) {
-      const feed = feeds[port.name];
+      const feed = named(feeds, port.name);
       extents.push(feed?.shape);
       if (!feed && !port.kept) faults.push(missingInput(port));
       else if (feed && feed.dtype !== port.dtype) faults.push(wrongType(port, feed));
@@ -322,11 +325,11 @@ export class ModelSession {
   }
 
   /** A tensor for every output: the caller's, or a new one. */
-  #outputsFor({ shapes }: Binding, into: Feeds = {}, make: MakeTensor = makeTensor): Outputs {
-    const outputs: Outputs = {};
+  #outputsFor({ shapes }: Binding, into: Feeds = nothing, make: MakeTensor = makeTensor): Outputs {
+    const outputs = emptyNamed<Tensor>();
     for (let i = 0; i < this.#ends.output.length; i++) {
       const { buffer, source } = this.#ends.output[i]!;
-      const given = into[source];
+      const given = named(into, source);
       // The caller's own: what is remembered of the shapes is not handed out.
       const tensor = given ?? make(buffer.dtype, [...shapes[i]!]);
       if (this.#isPoisoned && !given) tensorBytes(tensor).fill(0xff);

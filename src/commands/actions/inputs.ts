@@ -10,6 +10,7 @@ import { isFloatDType } from "../../semantics/dtype.ts";
 import { evaluate, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
 import { fromRef, randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed } from "../../support/named.ts";
 import { Rng } from "../../support/rng.ts";
 import type { Tensors } from "../library/loaded-model.ts";
 
@@ -50,7 +51,7 @@ export function readAssignments(
 export function readInputs(texts: readonly string[], option = "--input"): Result<Tensors> {
   const files = readAssignments(option, texts);
   if (!files.ok) return files;
-  const tensors: Record<string, Tensor> = {};
+  const tensors = emptyNamed<Tensor>();
   for (const [name, path] of Object.entries(files.value)) {
     const bytes = readBytes(path);
     if (!bytes.ok) return bytes;

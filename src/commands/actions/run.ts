@@ -5,6 +5,7 @@ import { join } from "../../runtime/files/paths.ts";
 import type { KernelTime } from "../../runtime/model-session.ts";
 import { type Tensor, toRef } from "../../semantics/tensor.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed, named } from "../../support/named.ts";
 import type { Action, CommandContext } from "../command.ts";
 import type { LoadedModel, Tensors } from "../library/loaded-model.ts";
 import { atSizes } from "./at-sizes.ts";
@@ -46,7 +47,9 @@ const runGiven: Action<RunArgs> = async (args, context) => {
   }
   const data = {
     threads,
-    outputs: Object.entries(outputs).map(([name, t]) => describe(name, t, written.value[name])),
+    outputs: Object.entries(outputs).map(([name, t]) =>
+      describe(name, t, named(written.value, name)),
+    ),
     ...(timed && { profile: { totalMs: totalMsOf(kernels), kernels: kernels.map(kernelRow) } }),
   };
   const text = [
@@ -99,7 +102,7 @@ function writeOutputs(
   outputs: Tensors,
   folder: string | undefined,
 ): Result<Readonly<Record<string, string>>> {
-  const files: Record<string, string> = {};
+  const files = emptyNamed<string>();
   if (folder === undefined) return ok(files);
   for (const [name, tensor] of Object.entries(outputs)) {
     const bytes = writeNpy(tensor);

@@ -7,6 +7,7 @@ import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { isFloatDType } from "../../semantics/dtype.ts";
 import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { named } from "../../support/named.ts";
 import type { CommandContext } from "../command.ts";
 import { firstSizes } from "../library/assumed-sizes.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
@@ -87,7 +88,7 @@ function sizesOf(source: ModelBytes, options: OpenOptions) {
   if (open.length === 0) return { shapes: options.shapes, texts: [] };
   const shapes = firstSizes(source, options);
   const texts = open.flatMap(({ name }) => {
-    const size = shapes[name];
+    const size = named(shapes, name);
     return size === undefined ? [] : [`${name}=${String(size)}`];
   });
   return { shapes, texts };

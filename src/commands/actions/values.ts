@@ -10,6 +10,7 @@ import { constantValue } from "../../semantics/index-expr.ts";
 import { integerRange } from "../../semantics/integer.ts";
 import { fromRef, refTensor, type Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed } from "../../support/named.ts";
 import type { Tensors } from "../library/loaded-model.ts";
 import type { ModelBytes } from "../library/model-bytes.ts";
 import { readAssignments, readInputs } from "./inputs.ts";
@@ -29,7 +30,7 @@ export function readValues(texts: readonly string[], { bytes }: ModelBytes): Res
   // What an artifact is made for is fixed: whoever opens it says so.
   const declared = said.length === 0 || looksLikeArtifact(bytes) ? ok(undefined) : typesOf(bytes);
   if (!read.ok || !declared.ok) return read.ok ? (declared as Result<never>) : read;
-  const tensors: Record<string, Tensor> = { ...read.value };
+  const tensors = Object.assign(emptyNamed<Tensor>(), read.value);
   for (const [name, text] of said) {
     // The importer names inputs that there are none of.
     const type = declared.value?.get(name) ?? { dtype: "i64", shape: [] };

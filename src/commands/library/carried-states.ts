@@ -7,6 +7,7 @@
 import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
 import { fromRef, type Tensor, zeroRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { named } from "../../support/named.ts";
 import { type StateLinks, unknownState } from "./link-states.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import type { ModelPorts, Port } from "./ports.ts";
@@ -119,7 +120,7 @@ class StateCarrier implements RunningModel {
 
   #withStates(feeds: Feeds): Feeds {
     const states = this.#states
-      .filter(({ input }) => feeds[input] === undefined)
+      .filter(({ input }) => named(feeds, input) === undefined)
       .map(({ input, port }) => [input, this.#kept.get(input) ?? this.#first(port, feeds)]);
     return { ...feeds, ...(Object.fromEntries(states) as Feeds) };
   }
@@ -128,7 +129,7 @@ class StateCarrier implements RunningModel {
   #first({ dtype, shape }: Port, feeds: Feeds): Tensor {
     const sizes = new Map<string, number>();
     for (const { value, port } of this.#fed) {
-      const given = feeds[value]?.shape;
+      const given = named(feeds, value)?.shape;
       for (const [axis, extent] of port.shape.entries()) {
         if (typeof extent === "string" && given?.[axis] !== undefined) {
           sizes.set(extent, given[axis]);

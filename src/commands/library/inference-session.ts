@@ -5,6 +5,7 @@
 import type { DType } from "../../semantics/dtype.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic } from "../../support/diagnostic.ts";
+import { named } from "../../support/named.ts";
 import { type LoadOptions, load } from "./load.ts";
 import type { LoadedModel, Tensors } from "./loaded-model.ts";
 import type { Port } from "./ports.ts";
@@ -72,7 +73,7 @@ export class InferenceSession {
     const outputs = await this.#model.runAsync(fromOnnx(feeds, "input"), {
       ...(taking.length > 0 && { outputs: fromOnnx(Object.fromEntries(taking), "output") }),
     });
-    return Object.fromEntries(wanted.map((n) => [n, given[n] ?? toOnnx(outputs[n]!)]));
+    return Object.fromEntries(wanted.map((n) => [n, named(given, n) ?? toOnnx(outputs[n]!)]));
   }
 
   async release(): Promise<void> {

@@ -9,6 +9,7 @@ import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type ModelSource, openModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed } from "../../support/named.ts";
 import { carryStates } from "./carried-states.ts";
 import type { StateLinks } from "./link-states.ts";
 import { LoadedModel, type ModelFace, type RunningModel } from "./loaded-model.ts";
@@ -222,7 +223,7 @@ function wishOf(given: LoadOptions["gpu"]): Result<CudaWish | undefined> {
 export function parseShapes(
   shapes: Readonly<Record<string, number | string>>,
 ): Result<Readonly<Record<string, ShapeOverride>>> {
-  const parsed: Record<string, ShapeOverride> = {};
+  const parsed = emptyNamed<ShapeOverride>();
   for (const [name, value] of Object.entries(shapes)) {
     const override = parseShapeOverride(String(value));
     if (!override.ok) {

@@ -13,6 +13,7 @@ import {
 } from "../../runtime/model-session.ts";
 import { type Tensor, tensorBytes } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed, named } from "../../support/named.ts";
 import { checkTensor } from "./check-tensor.ts";
 import type { ModelPorts, Port } from "./ports.ts";
 import { unwrap } from "./wavetile-error.ts";
@@ -155,7 +156,7 @@ export class LoadedModel {
       const message = "the feeds are no object of tensors by input name";
       return fail(diagnostic("RUN036", message, { help: `its inputs: ${namesOf(this.inputs)}` }));
     }
-    const prepared: Record<string, Tensor> = {};
+    const prepared = emptyNamed<Tensor>();
     for (const [name, value] of Object.entries(feeds)) {
       const tensor = checkTensor(`input "${name}"`, value);
       if (!tensor.ok) return tensor;
@@ -172,7 +173,7 @@ export class LoadedModel {
       return fail(diagnostic("RUN036", message, { help: `its outputs: ${namesOf(this.outputs)}` }));
     }
     const values = new Map([...this.#nameOf].map(([value, name]) => [name, value]));
-    const prepared: Record<string, Tensor> = {};
+    const prepared = emptyNamed<Tensor>();
     for (const [name, value] of Object.entries(given)) {
       const tensor = checkTensor(`output "${name}"`, value);
       if (!tensor.ok) return tensor;
@@ -185,7 +186,7 @@ export class LoadedModel {
   #finish(result: Result<Outputs>, into: Tensors = {}): Result<Tensors> {
     if (!result.ok) return result;
     for (const [value, tensor] of Object.entries(into)) {
-      const made = result.value[value];
+      const made = named(result.value, value);
       if (!made)
         return fail(
           unknownOutput(

@@ -18,6 +18,7 @@ import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts"
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed, named } from "../../support/named.ts";
 import { RecentValues } from "../../support/recent-values.ts";
 import { assumeSizes, firstSizes } from "./assumed-sizes.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
@@ -261,7 +262,7 @@ export class SpecialisingSession implements RunningModel {
     const ran = session ? session.run(this.#fed(meta, feeds)) : ok<Outputs>({});
     if (!ran.ok) return ran;
     const outputs = new Map(meta.outputs.map((p) => [p.name, ran.value[p.value]!]));
-    const inputs = new Map(this.#meta.inputs.map((p) => [p.name, feeds[p.value]!]));
+    const inputs = new Map(this.#meta.inputs.map((p) => [p.name, named(feeds, p.value)!]));
     return ok(asks.map((name) => [name, outputs.get(name) ?? inputs.get(name)!] as const));
   }
 
@@ -285,7 +286,7 @@ export class SpecialisingSession implements RunningModel {
   #sizesOf(feeds: Feeds): Result<Sizes> {
     const shapes: GivenShape[] = [];
     for (const [i, { name, value }] of this.#meta.inputs.entries()) {
-      const feed = feeds[value];
+      const feed = named(feeds, value);
       if (!feed) return fail(missing(name));
       const { shape } = this.#graph.values[this.#graph.inputs[i]!]!.type;
       shapes.push({ port: { name, shape }, shape: feed.shape });
@@ -327,7 +328,7 @@ export class SpecialisingSession implements RunningModel {
 
 /** The same overrides with a value in the place of every range and expression. */
 function fixedShapes(overrides: ShapeOverrides, sizes: Sizes): ShapeOverrides {
-  const fixed: Record<string, number> = {};
+  const fixed = emptyNamed<number>();
   const settled = new Set<string>();
   for (const [name, override] of Object.entries(overrides)) {
     const spelled = spellName(name, "dim");

@@ -16,6 +16,7 @@ import { RunsTogether } from "../../runtime/wasm/runs-together.ts";
 import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { emptyNamed, named } from "../../support/named.ts";
 import type { RunningModel } from "./loaded-model.ts";
 import { PassingTensors } from "./passing-tensors.ts";
 import { StageReference } from "./stage-reference.ts";
@@ -144,7 +145,7 @@ export class StagedSession implements RunningModel {
 
   #start(feeds: Feeds): Result<Values> {
     const names = this.#inputs;
-    const missing = names.find((name) => !feeds[name]);
+    const missing = names.find((name) => !named(feeds, name));
     const unknown = Object.keys(feeds).find((name) => !names.includes(name));
     if (missing === undefined && unknown === undefined) return ok(new Map(Object.entries(feeds)));
     const help = `its inputs are ${names.join(", ")}`;
@@ -156,7 +157,7 @@ export class StagedSession implements RunningModel {
 
   #results(values: Values, feeds: Feeds): Outputs {
     const given = Object.values(feeds);
-    const outputs: Outputs = {};
+    const outputs = emptyNamed<Tensor>();
     for (const { name, constant } of this.#outputs) {
       const value = values.get(name) ?? this.#read(constant!);
       // What a stage passed on is the caller's own tensor, which he may write to.
@@ -204,7 +205,7 @@ class RunningStage {
   }
 
   named(taken: readonly Tensor[]): Feeds {
-    const feeds: Record<string, Tensor> = {};
+    const feeds = emptyNamed<Tensor>();
     for (let i = 0; i < taken.length; i++) feeds[this.#inputs[i]!] = taken[i]!;
     return feeds;
   }
