@@ -27,6 +27,9 @@ import {
 import type { OpenSubgraph } from "./subgraph.ts";
 import { integerOf, type SymbolicNumber, wholeNumber } from "./symbolic-number.ts";
 
+/** Numbers of a table that a converter makes of a model's attributes. */
+const largestTable = 2 ** 24;
+
 /** What converters of control flow may ask of the graph walk. */
 export interface SubgraphImporter {
   /** Converts a branch in place: its nodes join the current graph. */
@@ -150,8 +153,18 @@ export class NodeView {
       this.refuse(`the number ${value} among ${dtype}`, "floats");
     }
     const grid = dtypes[dtype].kind === "float" ? roundToFloat(dtype, value) : value;
-    const values = new Array<number>(elementCount(shape)).fill(grid);
-    return constantFromRef(refTensor(dtype, shape, values));
+    const count = elementCount(shape);
+    if (count > largestTable) {
+      const one = constantFromRef(refTensor(dtype, [], [grid]));
+      return this.emit("broadcast", [one], { shape: shape.map(constant) });
+    }
+    return constantFromRef(refTensor(dtype, shape, new Array<number>(count).fill(grid)));
+  }
+
+  /** Rejects (ONX009) tables whose size the model's numbers decide and that no model needs so large. */
+  checkTable(elements: number, what: string): void {
+    if (elements >= 0 && elements <= largestTable) return;
+    this.refuse(`${what} of ${elements} numbers`, `at most ${largestTable}`);
   }
 
   cast(x: Operand, to: DType, saturate = false): Operand {

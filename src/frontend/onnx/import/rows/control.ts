@@ -326,6 +326,8 @@ function scanOutputs(node: NodeView, count: number) {
 
 /** A list attribute with one entry a sequence; all 0 when absent. */
 function flags(node: NodeView, name: string, count: number): readonly number[] {
+  const most = Math.max(node.inputs.length, node.outputs.length);
+  if (count > most) node.refuse(`${count} sequences of ${most} operands`, "as many as operands");
   const values = node.attributes.ints(name) ?? new Array<number>(Math.max(0, count)).fill(0);
   if (values.length !== count) node.attributes.refuse(name, `[${values}]`, `${count} numbers`);
   return values;

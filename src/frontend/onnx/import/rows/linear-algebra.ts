@@ -126,9 +126,8 @@ function melWeights(node: NodeView): Operand {
   );
   const columns = bins!;
   const rows = Math.floor(length! / 2) + 1;
-  if (!(columns >= 1 && rows >= 1 && columns * rows <= 2 ** 24)) {
-    node.refuse(`${rows} by ${columns} weights`, "at most 2^24 in all");
-  }
+  if (!(columns >= 1 && rows >= 1)) node.refuse(`${rows} by ${columns} weights`, "one or more");
+  node.checkTable(columns * rows, "weights");
   const mel = (f: number) => 2595 * Math.log10(1 + f / 700);
   const [start, end] = [mel(low!), mel(high!)];
   const edge = (i: number) => {
@@ -138,7 +137,13 @@ function melWeights(node: NodeView): Operand {
   const values = new Array<number>(rows * columns).fill(0);
   for (let c = 0; c < columns; c++) {
     const [left, center, right] = [edge(c), edge(c + 1), edge(c + 2)];
-    if (center === left) values[center * columns + c] = 1;
+    if (!(left >= 0 && left <= center && center <= right && right < Infinity)) {
+      node.refuse(
+        `a triangle over the bins ${left}, ${center}, ${right}`,
+        "bins from 0 on, rising",
+      );
+    }
+    if (center === left && center < rows) values[center * columns + c] = 1;
     for (let r = left; r < Math.min(center, rows); r++) {
       values[r * columns + c] = (r - left) / (center - left);
     }

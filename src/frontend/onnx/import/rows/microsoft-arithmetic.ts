@@ -112,6 +112,7 @@ function unfold(node: NodeView): Operand {
   if (size < 1 || step < 1 || size > extent)
     node.refuse(`windows of ${size} every ${step}`, `1 to ${extent}, steps from 1 on`);
   const count = Math.floor((extent - size) / step) + 1;
+  node.checkTable(count * size, "positions of windows");
   const places = Array.from({ length: count }, (_, w) =>
     Array.from({ length: size }, (_, i) => w * step + i),
   ).flat();

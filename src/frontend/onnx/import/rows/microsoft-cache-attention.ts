@@ -141,8 +141,9 @@ function readBlocks(node: NodeView): BlockTable {
     node.fixedExtent(shape[i]!, "an extent of the blocks"),
   ) as [number, number];
   const blocks = ends.values.length / layouts - 1;
-  if (columns.values.length !== layouts * width || blocks < 1 || blocks > 4096)
-    node.refuse(`${layouts} layouts of ${blocks} blocks`, "as many of both, 4096 blocks at most");
+  if (columns.values.length !== layouts * width || !Number.isInteger(blocks) || blocks < 1)
+    node.refuse(`${layouts} layouts of ${blocks} blocks`, "as many of both, one block or more");
+  node.checkTable(layouts * blocks ** 2, "a table of blocks");
   const allowed = new Array<number>(layouts * blocks * blocks).fill(0);
   for (let row = 0; row < layouts * blocks; row++) {
     const layout = Math.floor(row / blocks);

@@ -112,6 +112,7 @@ function swiGlu(node: NodeView): Operand {
 /** Which of the positions in time, height and width each angle of the table is for. */
 function sectionOf(node: NodeView, half: number): readonly number[] {
   const { attributes } = node;
+  node.checkTable(half, "a table of angles");
   const sections = attributes.ints("mrope_section") ?? [];
   const sum = sections.reduce((a, b) => a + b, 0);
   if (sections.length !== 3 || sections.some((n) => n < 0) || sum !== half)

@@ -21,12 +21,14 @@ const zero = constant(0);
 
 const ranges = (node: NodeView) => node.emitter.assembly.symbols.ranges;
 
-/** Lengths from an attribute (before 13), an operand, or equal parts of num_outputs. */
+/** Lengths from an attribute (before 13), an operand, or equal parts, as many as outputs. */
 function split(node: NodeView): readonly Operand[] {
   const x = node.input(0);
   const axis = node.axis(node.attributes.int("axis") ?? 0, x.type.shape.length);
   const extent = x.type.shape[axis]!;
-  const parts = node.attributes.int("num_outputs") ?? node.outputs.length;
+  const parts = node.outputs.length;
+  const stated = node.attributes.int("num_outputs") ?? parts;
+  if (stated !== parts) node.attributes.refuse("num_outputs", stated, `${parts}, one an output`);
   const given =
     node.version < 13
       ? node.attributes.ints("split")?.map(constant)

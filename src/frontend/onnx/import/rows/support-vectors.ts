@@ -194,6 +194,9 @@ export function supportVectorClassifier(node: NodeView): readonly Operand[] {
   const counts = attributes.ints("vectors_per_class") ?? [];
   if (counts.length === 0) return linearScores(node, labels);
   if (counts.length !== classes) node.refuse(`vectors of ${counts.length} classes`, `${classes}`);
+  if (counts.some((n) => n < 0)) attributes.refuse("vectors_per_class", `[${counts}]`, "0 or more");
+  const vectors = counts.reduce((a, b) => a + b, 0);
+  node.checkTable(classes ** 2 * Math.max(classes, vectors), "coefficients of pairs of classes");
   const machines = { pairs: pairsOf(classes), classes, counts };
   const sides = decisions(node, machines);
   const label = labels.best(votes(node, sides, machines));

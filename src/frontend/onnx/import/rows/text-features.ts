@@ -5,6 +5,7 @@ import { type NodeView, one } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 import { encodeAny, StringCodes } from "../string-codes.ts";
+import { largestUnroll } from "./sequences.ts";
 import { sliceAxis } from "./slicing.ts";
 
 /** n-grams of one length: their tokens, and the column that each counts in. */
@@ -47,14 +48,18 @@ function tfIdf(node: NodeView): Operand {
   const grams = readGrams(node, codes);
   const [low, high] = [attributes.int("min_gram_length")!, attributes.int("max_gram_length")!];
   const skips = attributes.int("max_skip_count") ?? 0;
+  if (!(skips >= 0 && skips <= largestUnroll))
+    attributes.refuse("max_skip_count", skips, `0 to ${largestUnroll}`);
   const mode = attributes.choice("mode", "TF", "IDF", "TFIDF");
   const weights = attributes.floats("weights");
-  const columns = Math.max(0, ...grams.flatMap((g) => g.columns.map((c) => c + 1)));
+  const counted = grams.flatMap((g) => g.columns);
+  const columns = counted.reduce((most, c) => Math.max(most, c + 1), 0);
+  node.checkTable(counted.length * columns, "a table of n-grams by columns");
   let total = node.splat("f32", 0, [1, columns]);
   for (const group of grams) {
     if (group.length < low || group.length > high || group.tokens.length === 0) continue;
-    const counted = countGrams(node, x, group, group.length === 1 ? 0 : skips);
-    const place = node.emit("contract", [counted, placement(group, columns)], {
+    const found = countGrams(node, x, group, group.length === 1 ? 0 : skips);
+    const place = node.emit("contract", [found, placement(group, columns)], {
       lhs: ["n", "g"],
       rhs: ["g", "c"],
       output: ["n", "c"],

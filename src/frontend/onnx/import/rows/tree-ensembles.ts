@@ -364,11 +364,11 @@ function readTables(node: NodeView, targets: number): Ensemble {
       });
       if (chain.length === 0) node.refuse("a set without members", "one or more");
       nodes.push(chain[0]!);
-      more.push(...chain.slice(1));
+      for (const next of chain.slice(1)) more.push(next);
     }
   }
   for (let i = 0; i < leaves; i++) nodes.push(leaf(inner + i));
-  nodes.push(...more);
+  for (const next of more) nodes.push(next);
   const table = new Array<number>(checkedSize(node, nodes.length, targets)).fill(0);
   for (const [i, id] of ids.entries()) table[(inner + i) * targets + id] = weights[i]!;
   return { nodes, roots: ints("tree_roots"), weights: table, targets };

@@ -1,0 +1,197 @@
+/** Numbers of a model that would size tables and copies at import: refused before memory is asked for. */
+import { describe, expect, it } from "vitest";
+import type { DType } from "../../../semantics/dtype.ts";
+import { fromRef, refTensor, type Tensor } from "../../../semantics/tensor.ts";
+import { type ModelSpec, type NodeSpec, type ValueSpec, writeModel } from "../model-writer.ts";
+import { importOnnx } from "./import-model.ts";
+
+const f32 = (name: string, ...shape: readonly number[]): ValueSpec => ({
+  name,
+  dtype: "f32",
+  shape,
+});
+
+function constant(dtype: DType, shape: readonly number[], values: readonly number[]): Tensor {
+  return fromRef(refTensor(dtype, shape, values));
+}
+
+const scalars = (values: Readonly<Record<string, number>>, dtype: DType) =>
+  Object.fromEntries(Object.entries(values).map(([n, v]) => [n, constant(dtype, [], [v])]));
+
+interface Attack extends Partial<ModelSpec> {
+  readonly node: NodeSpec;
+}
+
+const ml = (op: string, attributes: NodeSpec["attributes"]): NodeSpec => ({
+  domain: "ai.onnx.ml",
+  op,
+  inputs: ["x"],
+  outputs: ["y"],
+  ...(attributes && { attributes }),
+});
+const microsoft = (op: string, inputs: readonly string[], attributes = {}): NodeSpec => ({
+  domain: "com.microsoft",
+  op,
+  inputs,
+  outputs: ["y"],
+  attributes,
+});
+const split = (count: bigint): Attack => ({
+  inputs: [f32("x", 2, 4)],
+  node: { op: "Split", inputs: ["x"], outputs: ["y"], attributes: { num_outputs: count } },
+});
+const mel = (low: number, rate: number): Attack => ({
+  weights: {
+    ...scalars({ bins: 8, length: 16, rate }, "i64"),
+    ...scalars({ low, high: 8000 }, "f32"),
+  },
+  node: {
+    op: "MelWeightMatrix",
+    inputs: ["bins", "length", "rate", "low", "high"],
+    outputs: ["y"],
+  },
+});
+const blocks = (layouts: number, width: number): Attack => ({
+  inputs: [f32("x", 1, 1, 16)],
+  weights: {
+    ends: constant("i32", [layouts, width], new Array<number>(layouts * width).fill(0)),
+    columns: constant("i32", [layouts, 1], new Array<number>(layouts).fill(0)),
+    lengths: constant("i32", [1], [1]),
+  },
+  node: microsoft(
+    "SparseAttention",
+    ["x", "", "", "", "", "ends", "columns", "lengths", "lengths"],
+    { num_heads: 1n, kv_num_heads: 1n, sparse_block_size: 16n },
+  ),
+});
+const scanBody = {
+  inputs: [f32("e", 4)],
+  outputs: ["o"],
+  nodes: [{ op: "Neg", inputs: ["e"], outputs: ["o"] }],
+};
+
+const attacks: Readonly<Record<string, Attack>> = {
+  "Split into a billion parts": split(1_000_000_000n),
+  "Split into no parts": split(0n),
+  "Split into fewer than none": split(-4n),
+  "a filter bank of 2^40 weights": {
+    weights: {
+      ...scalars({ bins: 2 ** 20, length: 2 ** 21, rate: 16000 }, "i64"),
+      ...scalars({ low: 0, high: 8000 }, "f32"),
+    },
+    node: mel(0, 1).node,
+  },
+  "a filter bank below all bins": mel(-1e30, 16000),
+  "a filter bank of no rate": mel(100, 0),
+  "n-grams in far columns": {
+    inputs: [{ name: "x", dtype: "i64", shape: [4] }],
+    node: {
+      op: "TfIdfVectorizer",
+      inputs: ["x"],
+      outputs: ["y"],
+      attributes: {
+        mode: "TF",
+        min_gram_length: 1n,
+        max_gram_length: 1n,
+        max_skip_count: 0n,
+        ngram_counts: [0n],
+        ngram_indexes: Array.from({ length: 1000 }, (_, i) => (i === 0 ? 2n ** 24n - 1n : 0n)),
+        pool_int64s: Array.from({ length: 1000 }, (_, i) => BigInt(i)),
+      },
+    },
+  },
+  "n-grams with a trillion skips": {
+    inputs: [{ name: "x", dtype: "i64", shape: [2 ** 30] }],
+    node: {
+      op: "TfIdfVectorizer",
+      inputs: ["x"],
+      outputs: ["y"],
+      attributes: {
+        mode: "TF",
+        min_gram_length: 2n,
+        max_gram_length: 2n,
+        max_skip_count: 2n ** 40n,
+        ngram_counts: [0n, 0n],
+        ngram_indexes: [0n],
+        pool_int64s: [1n, 2n],
+      },
+    },
+  },
+  "windows of half an axis of 2^20": {
+    inputs: [f32("x", 2 ** 20)],
+    node: microsoft("UnfoldTensor", ["x"], { dim: 0n, size: 2n ** 19n, step: 1n }),
+  },
+  "machines of huge and of negative counts": {
+    inputs: [f32("x", 2, 1)],
+    node: ml("SVMClassifier", {
+      vectors_per_class: [2n ** 32n, -(2n ** 32n) + 2n],
+      classlabels_ints: [0n, 1n],
+      coefficients: [1, 1],
+      support_vectors: [1, 1],
+      rho: [1],
+    }),
+  },
+  "machines of thousands of classes": {
+    inputs: [f32("x", 2, 1)],
+    node: ml("SVMClassifier", {
+      vectors_per_class: new Array<bigint>(4000).fill(1n),
+      classlabels_ints: Array.from({ length: 4000 }, (_, i) => BigInt(i)),
+      coefficients: [1, 1],
+      support_vectors: [1, 1],
+      rho: [1],
+    }),
+  },
+  "a thousand layouts of 4095 blocks": blocks(100, 4096),
+  "a Scan of a billion sequences": {
+    inputs: [f32("x", 2, 4)],
+    node: {
+      op: "Scan",
+      inputs: ["x"],
+      outputs: ["y"],
+      attributes: { num_scan_inputs: 1_000_000_000n, body: scanBody },
+    },
+  },
+  "a Scan of a billion sequences, version 8": {
+    opset: 8,
+    inputs: [f32("x", 1, 2, 4)],
+    node: {
+      op: "Scan",
+      inputs: ["", "x"],
+      outputs: ["y"],
+      attributes: { num_scan_inputs: 1_000_000_000n, body: scanBody },
+    },
+  },
+};
+
+describe("a model asks for", () => {
+  it.each(Object.entries(attacks))("%s, and is refused", (_, { node, ...rest }) => {
+    const bytes = writeModel({
+      opset: 18,
+      domains: { "com.microsoft": 1, "ai.onnx.ml": 3 },
+      inputs: [],
+      outputs: ["y"],
+      nodes: [node],
+      ...rest,
+    });
+    const before = process.cpuUsage();
+    const found = importOnnx(bytes);
+    const { user } = process.cpuUsage(before);
+    expect(found.ok ? ["imported"] : found.diagnostics.map((d) => d.code)).toEqual([
+      expect.stringMatching(/^ONX00[89]$/),
+    ]);
+    expect(user).toBeLessThan(2e6);
+  });
+
+  it("a scale of 2^30 ones, which stays one number", () => {
+    const bytes = writeModel({
+      opset: 18,
+      domains: { "com.microsoft": 1 },
+      inputs: [f32("x", 1, 1, 2 ** 30)],
+      outputs: ["y"],
+      nodes: [microsoft("BranchwiseRMSNorm", ["x"], { num_branches: 1n })],
+    });
+    const found = importOnnx(bytes);
+    if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
+    expect(found.value.graph.nodes.map((n) => n.op)).toContain("broadcast");
+  });
+});
