@@ -50,7 +50,7 @@ async function asked<T>(what: "model" | "run", ask: () => Promise<T>): Promise<R
     if (!(error instanceof Error)) throw error;
     return fail(
       diagnostic("CLI010", `onnxruntime refused the ${what}: ${error.message}`, {
-        help: "compare with --against oracle, or give the inputs that it wants: --input NAME=FILE.npy",
+        help: "wavetile verify --against oracle needs no peer; inputs that it takes are given by --input of verify, or --value",
       }),
     );
   }
