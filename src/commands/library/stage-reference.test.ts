@@ -68,3 +68,14 @@ it("passes on what nothing is put into, from the second run of these shapes on",
     if (run > 1) expect(found).toBe(feeds[0]);
   }
 });
+
+it("refuses a tensor that only the run tells to be too large (INT004)", () => {
+  const g = new GraphBuilder("places");
+  const x = g.input("x", tensorType("bool", g.symbol("N", 1, 2 ** 30)));
+  const reference = new StageReference(g.finish([g.node("nonZero", [x], {})]), { read: vi.fn() });
+  const few = unwrap(reference.run([tensor("bool", [3], Uint8Array.of(0, 1, 1))]));
+  expect(few[0]!.shape).toEqual([1, 2]);
+  const many = 2 ** 25 + 1;
+  const found = reference.run([tensor("bool", [many], new Uint8Array(many))]);
+  expect(found).toMatchObject({ ok: false, diagnostics: [{ code: "INT004" }] });
+});

@@ -10,11 +10,12 @@ import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { emptyResults } from "../../interp/empty-results.ts";
 import { bindGraphSymbols, runGraph, runPlannedGraph } from "../../interp/graph.ts";
 import { type GraphPlan, planGraph } from "../../interp/graph-plan.ts";
+import { tooLarge } from "../../interp/reference-limit.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import { fromRef, type Tensor, toRef } from "../../semantics/tensor.ts";
 import { ByExtents } from "../../support/by-extents.ts";
-import { ok, type Result } from "../../support/diagnostic.ts";
+import { fail, ok, type Result } from "../../support/diagnostic.ts";
 
 /** Shapes of inputs that are remembered. */
 const mostShapes = 16;
@@ -49,12 +50,23 @@ export class StageReference {
     const areDeclared = given.every((t, i) => t.dtype === this.#dtypes[i]);
     const reduced = areDeclared ? this.#reduced.find(extents) : undefined;
     if (reduced) return this.#runReduced(reduced, given);
+    const sizes = this.#sizesOf(given);
+    const large = sizes && tooLarge(this.#graph, sizes);
+    if (large) return fail(large);
     const inputs = given.map(toRef);
     const found = runGraph(this.#graph, inputs, this.#weights);
     if (!found.ok) return found;
     const symbols = bindGraphSymbols(this.#graph, inputs);
     if (symbols.ok) this.#reduced.keep(extents, reduce(this.#graph, symbols.value));
     return ok(found.value.map(fromRef));
+  }
+
+  /** Of the symbols; undefined where the run will say what does not fit. */
+  #sizesOf(given: readonly Tensor[]): ReadonlyMap<string, number> | undefined {
+    // Elements tell nothing of sizes.
+    const bare = given.map(({ dtype, shape }) => ({ dtype, shape, data: new Float64Array(0) }));
+    const symbols = bindGraphSymbols(this.#graph, bare);
+    return symbols.ok ? symbols.value : undefined;
   }
 
   #runReduced({ plan, known, runs }: Reduced, given: readonly Tensor[]): Result<readonly Tensor[]> {

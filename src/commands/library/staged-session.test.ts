@@ -260,3 +260,26 @@ function scoresOf(rng: Rng): Tensor {
   const { shape, data } = randomTensor("f32", [1, 2, 12], rng);
   return of([...(data as Float32Array)].map(Math.abs), ...shape);
 }
+
+describe("what runs on references", () => {
+  const drawn = (...shape: bigint[]): ModelSpec => ({
+    opset: 18,
+    inputs: [],
+    outputs: ["y"],
+    nodes: [{ op: "RandomNormal", inputs: [], outputs: ["y"], attributes: { shape } }],
+  });
+  const places = (...shape: number[]): ModelSpec => ({
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f32", shape }],
+    outputs: ["y"],
+    nodes: [{ op: "NonZero", inputs: ["x"], outputs: ["y"] }],
+  });
+  const one = { threads: 1, target: "wasm" } as const;
+
+  it("is refused before anything is made, where a tensor is too large (INT004)", async () => {
+    for (const spec of [drawn(100_000n, 100_000n), drawn(2n ** 25n + 1n), places(3e8)]) {
+      const found = await tryLoad(writeModel(spec), one);
+      expect(found).toMatchObject({ ok: false, diagnostics: [{ code: "INT004" }] });
+    }
+  });
+});

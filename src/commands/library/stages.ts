@@ -6,7 +6,8 @@ import { isRepeated, prepareFor } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
-import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { tooLarge } from "../../interp/reference-limit.ts";
+import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { compileImported, type OpenModel, type OpenOptions } from "./open-model.ts";
 
@@ -30,6 +31,8 @@ export function openStages(
   const { graph, weights } = prepareFor(imported, target);
   const parts = splitAtData(graph, (node) => isRepeated(node, target));
   if (!parts) return undefined;
+  const large = parts.flatMap((part) => (part.kind === "data" ? (tooLarge(part.graph) ?? []) : []));
+  if (large.length > 0) return fail(...large);
   const stages: OpenStage[] = [];
   const warnings: Diagnostic[] = [];
   for (const part of parts) {

@@ -72,9 +72,22 @@ export function readStringTensor(proto: TensorProto, at: string): StringTensor |
   return { kind: "strings", shape, elements };
 }
 
+/** Axes of a tensor: loops and relations have one for each, and their arithmetic grows with the square. */
+const largestRank = 256;
+
+/** Rejects (ONX004) more axes than any model has. */
+export function checkAxes(count: number, what: string, at: string): void {
+  if (count <= largestRank) return;
+  reject("ONX004", `${what} has ${count} axes`, {
+    at,
+    help: `at most ${largestRank} are supported: reshape it, axes of one element can go`,
+  });
+}
+
 /** Non-negative extents whose product stays exact (limited like that of every tensor). */
 /** Extents of a tensor of a file. */
 export function readDims(dims: readonly bigint[], what: string, at: string): number[] {
+  checkAxes(dims.length, what, at);
   const shape = dims.map(Number);
   let count = 1;
   for (const extent of shape) count *= Math.max(extent, 1);

@@ -5,6 +5,7 @@
  */
 import type { IndexExpr } from "../../../semantics/index-expr.ts";
 import { reject } from "../../../support/diagnostic.ts";
+import { checkAxes } from "../tensor-proto.ts";
 
 /** Bound of the elements of a tensor, counting every symbol as 1. */
 const largestCount = 2 ** 40;
@@ -22,8 +23,9 @@ export function multipliesSafely(a: IndexExpr, b: IndexExpr): boolean {
   return magnitude(a) * magnitude(b) <= 2 ** 50 && terms <= largestTermCount;
 }
 
-/** Rejects shapes whose element count could overflow. */
+/** Rejects shapes of more axes than any model has, or whose element count could overflow. */
 export function checkShapeSize(shape: readonly IndexExpr[], at: string): void {
+  checkAxes(shape.length, "a tensor", at);
   const count = shape.reduce((product, d) => product * Math.max(1, magnitude(d)), 1);
   const terms = shape.reduce((product, d) => product * (d.terms.length + 1), 1);
   if (count <= largestCount && terms <= largestTermCount) return;

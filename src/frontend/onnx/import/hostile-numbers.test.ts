@@ -182,16 +182,91 @@ describe("a model asks for", () => {
     expect(user).toBeLessThan(2e6);
   });
 
-  it("a scale of 2^30 ones, which stays one number", () => {
+  it("a scale of 2^28 ones, which stays one number", () => {
     const bytes = writeModel({
       opset: 18,
       domains: { "com.microsoft": 1 },
-      inputs: [f32("x", 1, 1, 2 ** 30)],
+      inputs: [f32("x", 1, 1, 2 ** 28)],
       outputs: ["y"],
       nodes: [microsoft("BranchwiseRMSNorm", ["x"], { num_branches: 1n })],
     });
     const found = importOnnx(bytes);
     if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
     expect(found.value.graph.nodes.map((n) => n.op)).toContain("broadcast");
+  });
+});
+
+describe("constants that are computed in every run", () => {
+  const big = (nodes: readonly NodeSpec[], weights: ModelSpec["weights"], ...outputs: string[]) =>
+    importOnnx(
+      writeModel({ opset: 18, inputs: [f32("x", 2, 4)], outputs, nodes, weights: weights ?? {} }),
+    );
+  const filled = (...extents: readonly number[]) => ({
+    one: constant("f32", [1], [1]),
+    zero: constant("i64", [], [0]),
+    shape: constant("i64", [extents.length], extents),
+  });
+  const expanded: NodeSpec = { op: "Expand", inputs: ["one", "shape"], outputs: ["e"] };
+  const sum: NodeSpec[] = [
+    { op: "ReduceSum", inputs: ["e"], outputs: ["r"] },
+    { op: "Add", inputs: ["x", "r"], outputs: ["y"] },
+  ];
+
+  it.each([
+    ["elements", [expanded, ...sum], [1e10]],
+    ["running sums", [expanded, { op: "CumSum", inputs: ["e", "zero"], outputs: ["r"] }], [3e8]],
+    ["a product", [expanded, { op: "MatMul", inputs: ["e", "e"], outputs: ["r"] }], [8000, 8000]],
+  ] as const)("are refused where they are too many %s (ONX019)", (_, nodes, extents) => {
+    const found = big(nodes, filled(...extents), nodes.length > 2 ? "y" : "r");
+    expect(found).toMatchObject({ ok: false, diagnostics: [{ code: "ONX019" }] });
+  });
+
+  it("may be many, or as many as weights explain, or what nothing reads", () => {
+    expect(big([expanded, ...sum], filled(2 ** 27), "y").ok).toBe(true);
+    expect(
+      big([expanded, { op: "Relu", inputs: ["x"], outputs: ["y"] }], filled(1e10), "y").ok,
+    ).toBe(true);
+    const weights = {
+      ...filled(2 ** 29 - 2 ** 26),
+      w: constant("f32", [2 ** 24], new Array(2 ** 24).fill(1)),
+    };
+    const more: NodeSpec[] = [
+      { op: "ReduceSum", inputs: ["w"], outputs: ["s"], attributes: { keepdims: 0n } },
+      { op: "Add", inputs: ["y", "s"], outputs: ["z"] },
+    ];
+    expect(big([expanded, ...sum, ...more], weights, "z").ok).toBe(true);
+  });
+});
+
+describe("tensors of many axes", () => {
+  const ofRank = (rank: number) => {
+    const shape = new Array<number>(rank).fill(1);
+    const x = importOnnx(
+      writeModel({
+        opset: 18,
+        inputs: [f32("x", ...shape)],
+        outputs: ["y"],
+        nodes: [{ op: "Relu", inputs: ["x"], outputs: ["y"] }],
+      }),
+    );
+    const w = importOnnx(
+      writeModel({
+        opset: 18,
+        inputs: [f32("x", 2)],
+        outputs: ["y"],
+        weights: { w: constant("f32", shape, [1]) },
+        nodes: [
+          { op: "ReduceSum", inputs: ["w"], outputs: ["s"], attributes: { keepdims: 0n } },
+          { op: "Add", inputs: ["x", "s"], outputs: ["y"] },
+        ],
+      }),
+    );
+    return [x, w].map((m) => (m.ok ? "imported" : m.diagnostics[0]!.code));
+  };
+
+  it("are imported up to 256 of them, and refused beyond (ONX004)", () => {
+    expect(ofRank(256)).toEqual(["imported", "imported"]);
+    expect(ofRank(257)).toEqual(["ONX004", "ONX004"]);
+    expect(ofRank(3000)).toEqual(["ONX004", "ONX004"]);
   });
 });

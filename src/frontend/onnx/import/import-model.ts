@@ -33,6 +33,7 @@ import { readSparseTensor } from "../sparse-tensor.ts";
 import { readStringTensor, readTensorProto, viewBytes } from "../tensor-proto.ts";
 import { defaultModelLimits, type ModelLimits } from "../wire-limits.ts";
 import { Assembly, spellName } from "./assembly.ts";
+import { checkConstantWork } from "./constant-work.ts";
 import { Emitter } from "./emitter.ts";
 import { checkShapeSize } from "./extent-limits.ts";
 import { foldOperations } from "./fold.ts";
@@ -155,8 +156,10 @@ class ModelImport {
       invariant(stored, () => `no weight ${key}`);
       return stored();
     };
+    const graph = this.#assembly.finish(this.#graph.name, outputs);
+    checkConstantWork(graph);
     return {
-      graph: this.#assembly.finish(this.#graph.name, outputs),
+      graph,
       weights: { read },
       inputNames: this.#inputNames,
       outputNames: this.#outputNames,
