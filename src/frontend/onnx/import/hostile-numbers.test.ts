@@ -270,3 +270,19 @@ describe("tensors of many axes", () => {
     expect(ofRank(3000)).toEqual(["ONX004", "ONX004"]);
   });
 });
+
+it("joins very many operands in groups, in their order", () => {
+  const names = Array.from({ length: 1100 }, (_, i) => `v${i}`);
+  const nodes: NodeSpec[] = [
+    { op: "Concat", inputs: names, outputs: ["y"], attributes: { axis: 0n } },
+  ];
+  const inputs = names.map((name) => f32(name, 1));
+  const found = importOnnx(writeModel({ opset: 18, inputs, outputs: ["y"], nodes }));
+  if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
+  const { graph } = found.value;
+  const groups = graph.nodes.filter((n) => n.op === "concat");
+  expect(Math.max(...groups.map((n) => n.inputs.length))).toBeLessThanOrEqual(32);
+  const madeBy = new Map(groups.map((n) => [n.outputs[0]!, n.inputs]));
+  const leaves = (id: number): readonly number[] => madeBy.get(id)?.flatMap(leaves) ?? [id];
+  expect(leaves(graph.outputs[0]!)).toEqual(graph.inputs);
+});

@@ -27,6 +27,9 @@ import {
 import type { OpenSubgraph } from "./subgraph.ts";
 import { integerOf, type SymbolicNumber, wholeNumber } from "./symbolic-number.ts";
 
+/** Operands that one node of the graph joins. */
+const mostSideBySide = 32;
+
 /** Numbers of a table that a converter makes of a model's attributes. */
 const largestTable = 2 ** 24;
 
@@ -159,6 +162,17 @@ export class NodeView {
       return this.emit("broadcast", [one], { shape: shape.map(constant) });
     }
     return constantFromRef(refTensor(dtype, shape, new Array<number>(count).fill(grid)));
+  }
+
+  /** Operands side by side along an axis; very many of them in groups, so that no kernel has a part for each. */
+  concat(inputs: readonly Operand[], axis: number): Operand {
+    if (inputs.length === 1) return inputs[0]!;
+    if (inputs.length <= mostSideBySide) return this.emit("concat", inputs, { axis });
+    const groups: Operand[] = [];
+    for (let at = 0; at < inputs.length; at += mostSideBySide) {
+      groups.push(this.concat(inputs.slice(at, at + mostSideBySide), axis));
+    }
+    return this.concat(groups, axis);
   }
 
   /** Rejects (ONX009) tables whose size the model's numbers decide and that no model needs so large. */

@@ -120,7 +120,7 @@ function concat(node: NodeView): Operand {
     (x) => x.type.shape.length !== 1 || constantValue(x.type.shape[0]!) !== 0,
   );
   if (filled.length === 0) return inputs[0]!;
-  return filled.length === 1 ? filled[0]! : node.emit("concat", filled, { axis });
+  return node.concat(filled, axis);
 }
 
 function gather(node: NodeView): Operand {

@@ -100,7 +100,7 @@ function concatenate(node: NodeView): Operand {
   const given = node.attributes.int("axis") ?? 0;
   if (!node.attributes.flag("new_axis", false)) {
     const axis = node.axis(given, first.type.shape.length);
-    return elements.length === 1 ? first : node.emit("concat", elements, { axis });
+    return node.concat(elements, axis);
   }
   return stack(node, elements, node.axis(given, first.type.shape.length + 1));
 }
@@ -111,7 +111,7 @@ export function stack(node: NodeView, elements: readonly Operand[], axis: number
     const { shape } = e.type;
     return node.reshape(e, [...shape.slice(0, axis), one, ...shape.slice(axis)]);
   });
-  return widened.length === 1 ? widened[0]! : node.emit("concat", widened, { axis });
+  return node.concat(widened, axis);
 }
 
 function tensorsOf(node: NodeView, elements: readonly Bound[]): readonly Operand[] {
