@@ -53,6 +53,15 @@ const extremes = [0n, -1n, 1n, 2n ** 31n, 2n ** 40n, 2n ** 53n, 2n ** 62n, -(2n 
 
 const oddNumbers = [0, -0, 1e-45, 1e38, -1e38, Number.NaN, Infinity, -Infinity] as const;
 
+/** What every object inherits: a name like any other in a model. */
+const inheritedNames = ["__proto__", "constructor", "toString", "hasOwnProperty"] as const;
+
+/** Attributes that count something: parts, operands, units, samples. */
+const counts = [
+  ...["num_outputs", "num_scan_inputs", "hidden_size", "num_heads", "group", "sample_size", "k"],
+  ...["size", "max_skip_count", "n_supports", "num_branches", "max_ngram_size", "max_distance"],
+] as const;
+
 type Change = (graph: GraphProto, model: ModelProto, rng: Rng) => void;
 
 const somewhere = <T>(list: readonly T[], rng: Rng): T | undefined =>
@@ -85,6 +94,34 @@ const changes: Readonly<Record<string, Change>> = {
     });
     const dims = rng.integer(0, 1) === 0 ? values.dims : [rng.pick(extremes), rng.pick(extremes)];
     graph.sparseInitializer = [create(SparseTensorProtoSchema, { values, indices, dims })];
+  },
+  inheritedName: (graph, _model, rng) => {
+    const node = somewhere(graph.node, rng);
+    const old = somewhere([...(node?.input ?? []), ...(node?.output ?? [])], rng);
+    if (!old) return;
+    const name = rng.pick(inheritedNames);
+    const renamed = (names: readonly string[]) => names.map((n) => (n === old ? name : n));
+    for (const n of graph.node) {
+      n.input = renamed(n.input);
+      n.output = renamed(n.output);
+    }
+    for (const port of [...graph.input, ...graph.output, ...graph.initializer])
+      if (port.name === old) port.name = name;
+  },
+  inheritedDimension: (graph, _model, rng) => {
+    const type = somewhere(graph.input, rng)?.type?.value;
+    const dim =
+      type?.case === "tensorType" ? somewhere(type.value.shape?.dim ?? [], rng) : undefined;
+    if (dim) dim.value = { case: "dimParam", value: rng.pick(inheritedNames) };
+  },
+  hugeCount: (graph, _model, rng) => {
+    const node = somewhere(graph.node, rng);
+    if (!node) return;
+    const [name, i] = [rng.pick(counts), rng.pick([...extremes, 100_000n, 1_000_000_000n])];
+    const attribute = create(AttributeProtoSchema, {
+      ...{ name, i, type: AttributeProto_AttributeType.INT },
+    });
+    node.attribute = [...node.attribute.filter((a) => a.name !== name), attribute];
   },
   wrongType: (graph, _model, rng) => {
     const tensor = somewhere(graph.initializer, rng);

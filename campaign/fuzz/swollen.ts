@@ -200,6 +200,59 @@ const makers: Readonly<Record<string, (rng: Rng) => Part>> = {
       node("ConcatFromSequence", ["s"], "y", { axis: 0n }),
     ],
   }),
+  parts: (rng) => ({
+    inputs: ownInput("f32", [rng.pick([4, 2 ** 30])]),
+    nodes: [node("Split", ["x"], "y", { num_outputs: rng.pick([2n ** 30n, 100_000n, 0n, -1n]) })],
+  }),
+  drawn: (rng) => {
+    const shape = [rng.pick(hugeExtents), rng.pick([1n, 7n])];
+    const op = rng.pick(["RandomNormal", "RandomUniform", "Multinomial", "Bernoulli"]);
+    if (op === "Bernoulli" || op === "Multinomial")
+      return {
+        inputs: ownInput("f32", op === "Bernoulli" ? [Number(shape[0])] : [2, 4]),
+        nodes: [node(op, ["x"], "y", op === "Bernoulli" ? {} : { sample_size: shape[0]! })],
+      };
+    return { nodes: [node(op, [], "y", { shape })] };
+  },
+  constantWork: (rng) => ({
+    inputs: ownInput("f32", [2]),
+    weights: {
+      one: floats(1),
+      s: integers(rng.pick([3n * 10n ** 8n, 10n ** 10n]), ...rng.pick([[], [8000n]])),
+      zero: whole(0n),
+    },
+    nodes: [
+      node("Expand", ["one", "s"], "e"),
+      rng.pick([
+        node("CumSum", ["e", "zero"], "w"),
+        node("MatMul", ["e", "e"], "w"),
+        node("NonZero", ["e"], "w"),
+        node("Identity", ["e"], "w"),
+      ]),
+      node("Cast", ["w"], "f", { to: 1n }),
+      node("ReduceSum", ["f"], "r"),
+      node("Add", ["x", "r"], "y"),
+    ],
+  }),
+  manyAxes: (rng) => ({
+    inputs: ownInput("f32", new Array<number>(rng.pick([40, 200, 256, 257, 3000])).fill(1)),
+    nodes: [node(rng.pick(["Relu", "Transpose", "ReduceSum", "Softmax"]), ["x"], "y")],
+  }),
+  manyOperands: (rng) => {
+    const count = rng.pick([40, 1000, 5000]);
+    const op = rng.pick(["Concat", "Max", "Sum"]);
+    const inputs = new Array<string>(count).fill("x");
+    const attributes = op === "Concat" ? { axis: 0n } : {};
+    return {
+      inputs: ownInput("f32", [2, 4]),
+      nodes: [node(op, inputs, "y", attributes)],
+    };
+  },
+  farIndex: (rng) => ({
+    inputs: ownInput("f32", [2, 4]),
+    weights: { i: integers(rng.pick(hugeExtents), -1n) },
+    nodes: [node("Gather", ["x", "i"], "y", { axis: 0n })],
+  }),
   longChain: (rng) => ({
     inputs: ownInput("f32", [4]),
     nodes: chain(rng.pick([2_000, 10_000]), (from, to) => node("Neg", [from], to)),
