@@ -43,6 +43,8 @@ const schema = {
   clip: optional(number),
 } as const;
 
+const lstmSchema = { ...schema, initialCell: boolean, peepholes: boolean, inputForget: boolean };
+
 function activate(b: OpWriter, name: RecurrentActivation, x: ValueId): ValueId {
   if (name === "softsign" || name === "softplus") return b.node(name, [x], {});
   if (name === "hardSigmoid") return b.node(name, [x], { alpha: 0.2, beta: 0.5 });
@@ -76,6 +78,15 @@ function pick(b: OpWriter, x: ValueId, at: number): ValueId {
 /** state · weightsᵀ for weights [n, h]. */
 function recur(b: OpWriter, state: ValueId, weights: ValueId): ValueId {
   return b.einsum("b h, n h -> b n", state, weights);
+}
+
+/** x · weights, where all of x is quantised to bytes first; weights are values [k, n], scale, zero point. */
+function byteProduct(b: OpWriter, x: ValueId, weights: readonly ValueId[]): ValueId {
+  const [values, scale, zero] = weights as [ValueId, ValueId, ValueId];
+  const [bytes, step, start] = b.nodes("dynamicQuantizeLinear", [x], {});
+  const operands = [bytes!, values, start!, zero];
+  const sums = b.node("matMulInteger", operands, { aZero: true, bZero: true });
+  return b.mul(b.cast(sums, "f32"), b.mul(step!, scale));
 }
 
 /** Keeps the old state of sequences that have ended. */
@@ -239,14 +250,13 @@ function directionCount(attrs: RecurrentAttrs): number {
   return attrs.direction === "bidirectional" ? 2 : 1;
 }
 
-/** x · wᵀ + input bias (+ recurrent bias where the cell does not add it itself). */
+/** Product + input bias (+ recurrent bias where the cell does not add it itself). */
 function gateInputs(
   b: OpWriter,
   inputs: RecurrentInputs,
-  d: number,
-  recurrentGates: number,
+  product: ValueId,
+  { d, recurrentGates }: { readonly d: number; readonly recurrentGates: number },
 ): ValueId {
-  const product = b.einsum("s b i, n i -> s b n", inputs.x, pick(b, inputs.weights, d));
   if (inputs.bias === undefined) return product;
   const bias = pick(b, inputs.bias, d);
   const count = constantValue(b.shapeOf(product)[2]!)!;
@@ -270,11 +280,29 @@ function initialState(
   return b.node("broadcast", [b.scalarLike(0, x)], { shape });
 }
 
-function lstmCell(attrs: LstmAttrs, direction: number): Cell {
+/** What the hidden state adds to the gates, and the peepholes, of what a cell captures. */
+type LstmProduct = (
+  b: OpWriter,
+  hidden: ValueId,
+  captures: readonly ValueId[],
+) => readonly [product: ValueId, peepholes: ValueId | undefined];
+
+const realProduct: LstmProduct = (b, hidden, [recurrence, peepholes]) => [
+  recur(b, hidden, recurrence!),
+  peepholes,
+];
+
+const quantizedProduct: LstmProduct = (b, hidden, captures) => [
+  byteProduct(b, hidden, captures.slice(0, 3)),
+  captures[3],
+];
+
+function lstmCell(attrs: LstmAttrs, direction: number, product: LstmProduct): Cell {
   const act = activationsOf(attrs, direction, 3);
   const h = attrs.hiddenSize;
-  return (b, gates, [hidden, cell], [recurrence, peepholes]) => {
-    const sums = b.add(gates, recur(b, hidden!, recurrence!));
+  return (b, gates, [hidden, cell], captures) => {
+    const [recurrent, peepholes] = product(b, hidden!, captures);
+    const sums = b.add(gates, recurrent);
     const peep = (x: ValueId, state: ValueId, k: number) =>
       peepholes === undefined ? x : b.add(x, b.mul(b.sliceAxis(peepholes, 0, k * h, h), state));
     const gate = (k: number) => gateSlice(b, sums, h, [k, 1]);
@@ -325,11 +353,16 @@ function makeDirections(
     readonly foldedBias: number;
     readonly cell: (direction: number) => Cell;
     readonly captures: (direction: number) => readonly ValueId[];
+    /** x · weights, all steps; default: of real numbers. */
+    readonly inputProduct?: (direction: number) => ValueId;
   },
 ): readonly Direction[] {
   const start = { x: inputs.x, hiddenSize: attrs.hiddenSize };
+  const realInputs = (d: number): ValueId =>
+    b.einsum("s b i, n i -> s b n", inputs.x, pick(b, inputs.weights, d));
+  const { inputProduct = realInputs, foldedBias: recurrentGates } = layer;
   return Array.from({ length: directionCount(attrs) }, (_, d) => ({
-    gates: gateInputs(b, inputs, d, layer.foldedBias),
+    gates: gateInputs(b, inputs, inputProduct(d), { d, recurrentGates }),
     state: Array.from({ length: layer.states }, (_, i) =>
       initialState(b, inputs.initial[i], d, start),
     ),
@@ -340,16 +373,42 @@ function makeDirections(
   }));
 }
 
+/**
+ * The hidden states of all rows are quantised together. Rows that have ended count as zeros from the step after
+ * on, and those that run backwards begin together, as in the one-threaded kernel of ONNX Runtime.
+ */
+function quantizedLstm(
+  b: OpWriter,
+  ids: readonly ValueId[],
+  attrs: LstmAttrs,
+): readonly ValueId[] {
+  const inputs = namedInputs(ids.slice(0, -4), attrs);
+  const [wScale, wZero, rScale, rZero] = ids.slice(-4) as [ValueId, ValueId, ValueId, ValueId];
+  const weightsOf = (d: number, ...of: readonly ValueId[]) => of.map((value) => pick(b, value, d));
+  const layer = {
+    states: 2,
+    foldedBias: 4 * attrs.hiddenSize,
+    cell: (d: number) => lstmCell(attrs, d, quantizedProduct),
+    captures: (d: number) => [
+      ...weightsOf(d, inputs.recurrence, rScale, rZero),
+      ...(inputs.peepholes === undefined ? [] : [pick(b, inputs.peepholes, d)]),
+    ],
+    inputProduct: (d: number) =>
+      byteProduct(b, inputs.x, weightsOf(d, inputs.weights, wScale, wZero)),
+  };
+  return runDirections(b, makeDirections(b, inputs, attrs, layer));
+}
+
 export const recurrentForms = {
   lstm: {
     arity: [3, 8],
-    schema: { ...schema, initialCell: boolean, peepholes: boolean, inputForget: boolean },
+    schema: lstmSchema,
     definition: (b, ids, attrs) => {
       const inputs = namedInputs(ids, attrs);
       const layer = {
         states: 2,
         foldedBias: 4 * attrs.hiddenSize,
-        cell: (d: number) => lstmCell(attrs, d),
+        cell: (d: number) => lstmCell(attrs, d, realProduct),
         captures: (d: number) => [
           pick(b, inputs.recurrence, d),
           ...(inputs.peepholes === undefined ? [] : [pick(b, inputs.peepholes, d)]),
@@ -357,6 +416,11 @@ export const recurrentForms = {
       };
       return runDirections(b, makeDirections(b, inputs, attrs, layer));
     },
+  },
+  quantizedLstm: {
+    arity: [7, 12],
+    schema: lstmSchema,
+    definition: quantizedLstm,
   },
   gru: {
     arity: [3, 6],
@@ -396,4 +460,4 @@ export const recurrentForms = {
       return runDirections(b, makeDirections(b, inputs, attrs, layer));
     },
   },
-} satisfies CompositeRows<"lstm" | "gru" | "rnn">;
+} satisfies CompositeRows<"lstm" | "quantizedLstm" | "gru" | "rnn">;

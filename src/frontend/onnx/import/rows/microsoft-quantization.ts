@@ -14,7 +14,7 @@ import { projectedAttention } from "./microsoft-attention.ts";
 import { columns, decodedBlocks, packedTypes, unpacked } from "./packed-weights.ts";
 import { pool } from "./pooling.ts";
 import { dequantizeLinear, quantizedConvolution, quantizeLinear } from "./quantization.ts";
-import { lstm } from "./recurrent.ts";
+import { quantizedLstm } from "./recurrent.ts";
 
 type Layer = (node: NodeView, x: Operand) => Operand;
 
@@ -100,29 +100,6 @@ function channelsLastMaxPool(node: NodeView): Operand {
   const turned = node.transpose(x, [0, rank - 1, ...spatial.map((i) => i + 1)]);
   const y = pool("max")(node.withInputs([turned]))[0]!;
   return node.transpose(y, [0, ...spatial.map((i) => i + 2), 1]);
-}
-
-/**
- * An LSTM whose weights [directions, in, gates] are stored in 8 bits, with a scale for each direction or
- * each gate of it. Inputs and states stay real: only the weights are rounded.
- */
-function quantizedLstm(node: NodeView): readonly Operand[] {
-  const weights = (values: number, scale: number): Operand => {
-    const [w, s] = [node.input(values), node.input(scale)];
-    const zero = node.optional(scale + 1);
-    node.checkRank(w, 3, "weights");
-    const [d, , gates] = w.type.shape as [IndexExpr, IndexExpr, IndexExpr];
-    const wide = (o: Operand) => {
-      const x = node.cast(o, "f32");
-      return node.reshape(x, [d, one, x.type.shape.length === 2 ? gates : one]);
-    };
-    const raised = node.cast(w, "f32");
-    const moved = zero ? node.emit("sub", [raised, wide(zero)], {}) : raised;
-    return node.transpose(node.emit("mul", [moved, wide(s)], {}), [0, 2, 1]);
-  };
-  const [w, r] = [weights(1, 8), weights(2, 10)];
-  const rest = [3, 4, 5, 6, 7].map((i) => node.inputs[i]);
-  return lstm(node.withInputs([node.input(0), w, r, ...rest]));
 }
 
 /** Scale and zero point of the result stand first, then three operands for each part. */

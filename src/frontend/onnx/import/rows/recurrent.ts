@@ -54,14 +54,15 @@ interface Recurrent {
   readonly batchMajor: boolean;
 }
 
-function readRecurrent(node: NodeView, cell: Cell): Recurrent {
+/** @param hiddenAxis of R, along which the hidden states lie */
+function readRecurrent(node: NodeView, cell: Cell, hiddenAxis = 2): Recurrent {
   const { attributes } = node;
   const direction = attributes.choice("direction", ...directions);
   const count = direction === "bidirectional" ? 2 : 1;
   const batchMajor = isBatchMajor(node);
   const recurrence = node.input(2);
   const hidden = node.fixedExtent(
-    recurrence.type.shape[2] ?? node.refuse("R without rank 3", "rank 3"),
+    recurrence.type.shape[hiddenAxis] ?? node.refuse("R without rank 3", "rank 3"),
     "the hidden size",
   );
   const stated = attributes.int("hidden_size");
@@ -105,19 +106,37 @@ function results(
   return outputs.map((y, i) => node.transpose(y, i === 0 ? [2, 0, 1, 3] : [1, 0, 2]));
 }
 
-export function lstm(node: NodeView): readonly Operand[] {
-  const { attrs, inputs, batchMajor } = readRecurrent(node, lstmCell);
+interface LstmForm {
+  readonly op: "lstm" | "quantizedLstm";
+  readonly hiddenAxis: number;
+  /** Operands behind those that every LSTM has. */
+  readonly last: readonly Operand[];
+}
+
+function lstmAs(node: NodeView, { op, hiddenAxis, last }: LstmForm): readonly Operand[] {
+  const { attrs, inputs, batchMajor } = readRecurrent(node, lstmCell, hiddenAxis);
   const [cell, peepholes] = [node.optional(6), node.optional(7)];
   const further = [cell && stateIn(node, cell, batchMajor), peepholes].filter(
     (o) => o !== undefined,
   );
-  const outputs = node.emitAll("lstm", [...inputs, ...further], {
+  const outputs = node.emitAll(op, [...inputs, ...further, ...last], {
     ...attrs,
     initialCell: cell !== undefined,
     peepholes: peepholes !== undefined,
     inputForget: node.attributes.flag("input_forget", false),
   });
   return results(node, outputs, batchMajor);
+}
+
+function lstm(node: NodeView): readonly Operand[] {
+  return lstmAs(node, { op: "lstm", hiddenAxis: 2, last: [] });
+}
+
+/** Of com.microsoft: weights [directions, in, 4 h] in bytes, their scales and zero points from operand 8 on. */
+export function quantizedLstm(node: NodeView): readonly Operand[] {
+  for (const at of [1, 2]) node.checkRank(node.input(at), 3, "weights");
+  const last = [8, 9, 10, 11].map((at) => node.input(at));
+  return lstmAs(node, { op: "quantizedLstm", hiddenAxis: 1, last });
 }
 
 function gru(node: NodeView): readonly Operand[] {
