@@ -163,9 +163,9 @@ export interface CompositeAttrs {
   rotaryEmbedding: RotaryEmbeddingAttrs;
   lstm: LstmAttrs;
   /**
-   * An LSTM by bytes: weights [d, i, 4·h] and recurrence [d, h, 4·h] in u8 or i8, and at the end scale and zero
-   * point of the weights, scale and zero point of the recurrence, each [d] or [d, 4·h]. All steps of x together,
-   * and in each step the hidden states of all rows together, are quantised as dynamicQuantizeLinear does.
+   * An LSTM by bytes: weights and recurrence are whole numbers, and at the end stand the scales of both, [d] or
+   * [d, 4·h]. All steps of x together, and in each step the hidden states of all rows together, are quantised as
+   * dynamicQuantizeLinear does.
    */
   quantizedLstm: LstmAttrs;
   gru: GruAttrs;

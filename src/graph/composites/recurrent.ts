@@ -80,13 +80,19 @@ function recur(b: OpWriter, state: ValueId, weights: ValueId): ValueId {
   return b.einsum("b h, n h -> b n", state, weights);
 }
 
-/** x · weights, where all of x is quantised to bytes first; weights are values [k, n], scale, zero point. */
-function byteProduct(b: OpWriter, x: ValueId, weights: readonly ValueId[]): ValueId {
-  const [values, scale, zero] = weights as [ValueId, ValueId, ValueId];
+/** Weights [n, k], whole numbers, and their scale, [] or [n]. */
+type ByteWeights = readonly [values: ValueId, scale: ValueId];
+
+/**
+ * x · weights, where all of x is quantised to bytes first. The whole numbers are summed in f32, which is exact
+ * below 2^24 and beyond it rounds as the conversion of an integer sum does.
+ */
+function byteProduct(b: OpWriter, x: ValueId, [values, scale]: ByteWeights): ValueId {
   const [bytes, step, start] = b.nodes("dynamicQuantizeLinear", [x], {});
-  const operands = [bytes!, values, start!, zero];
-  const sums = b.node("matMulInteger", operands, { aZero: true, bZero: true });
-  return b.mul(b.cast(sums, "f32"), b.mul(step!, scale));
+  const whole = b.sub(b.cast(bytes!, "f32"), b.cast(start!, "f32"));
+  const rows = b.rankOf(x) === 3 ? "s b" : "b";
+  const sums = b.einsum(`${rows} k, n k -> ${rows} n`, whole, values);
+  return b.mul(sums, b.mul(step!, scale));
 }
 
 /** Keeps the old state of sequences that have ended. */
@@ -292,9 +298,9 @@ const realProduct: LstmProduct = (b, hidden, [recurrence, peepholes]) => [
   peepholes,
 ];
 
-const quantizedProduct: LstmProduct = (b, hidden, captures) => [
-  byteProduct(b, hidden, captures.slice(0, 3)),
-  captures[3],
+const quantizedProduct: LstmProduct = (b, hidden, [values, scale, peepholes]) => [
+  byteProduct(b, hidden, [values!, scale!]),
+  peepholes,
 ];
 
 function lstmCell(attrs: LstmAttrs, direction: number, product: LstmProduct): Cell {
@@ -382,19 +388,18 @@ function quantizedLstm(
   ids: readonly ValueId[],
   attrs: LstmAttrs,
 ): readonly ValueId[] {
-  const inputs = namedInputs(ids.slice(0, -4), attrs);
-  const [wScale, wZero, rScale, rZero] = ids.slice(-4) as [ValueId, ValueId, ValueId, ValueId];
-  const weightsOf = (d: number, ...of: readonly ValueId[]) => of.map((value) => pick(b, value, d));
+  const inputs = namedInputs(ids.slice(0, -2), attrs);
+  const [wScale, rScale] = ids.slice(-2) as [ValueId, ValueId];
   const layer = {
     states: 2,
     foldedBias: 4 * attrs.hiddenSize,
     cell: (d: number) => lstmCell(attrs, d, quantizedProduct),
     captures: (d: number) => [
-      ...weightsOf(d, inputs.recurrence, rScale, rZero),
+      pick(b, inputs.recurrence, d),
+      pick(b, rScale, d),
       ...(inputs.peepholes === undefined ? [] : [pick(b, inputs.peepholes, d)]),
     ],
-    inputProduct: (d: number) =>
-      byteProduct(b, inputs.x, weightsOf(d, inputs.weights, wScale, wZero)),
+    inputProduct: (d: number) => byteProduct(b, inputs.x, [pick(b, inputs.weights, d), pick(b, wScale, d)]),
   };
   return runDirections(b, makeDirections(b, inputs, attrs, layer));
 }
@@ -418,7 +423,7 @@ export const recurrentForms = {
     },
   },
   quantizedLstm: {
-    arity: [7, 12],
+    arity: [5, 10],
     schema: lstmSchema,
     definition: quantizedLstm,
   },

@@ -1,6 +1,7 @@
 /** LSTM, GRU and RNN. */
 import type { RecurrentActivation, RecurrentAttrs } from "../../../../graph/composites.ts";
-import type { NodeView } from "../node-view.ts";
+import type { IndexExpr } from "../../../../semantics/index-expr.ts";
+import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 
@@ -54,15 +55,14 @@ interface Recurrent {
   readonly batchMajor: boolean;
 }
 
-/** @param hiddenAxis of R, along which the hidden states lie */
-function readRecurrent(node: NodeView, cell: Cell, hiddenAxis = 2): Recurrent {
+function readRecurrent(node: NodeView, cell: Cell): Recurrent {
   const { attributes } = node;
   const direction = attributes.choice("direction", ...directions);
   const count = direction === "bidirectional" ? 2 : 1;
   const batchMajor = isBatchMajor(node);
   const recurrence = node.input(2);
   const hidden = node.fixedExtent(
-    recurrence.type.shape[hiddenAxis] ?? node.refuse("R without rank 3", "rank 3"),
+    recurrence.type.shape[2] ?? node.refuse("R without rank 3", "rank 3"),
     "the hidden size",
   );
   const stated = attributes.int("hidden_size");
@@ -106,20 +106,15 @@ function results(
   return outputs.map((y, i) => node.transpose(y, i === 0 ? [2, 0, 1, 3] : [1, 0, 2]));
 }
 
-interface LstmForm {
-  readonly op: "lstm" | "quantizedLstm";
-  readonly hiddenAxis: number;
-  /** Operands behind those that every LSTM has. */
-  readonly last: readonly Operand[];
-}
-
-function lstmAs(node: NodeView, { op, hiddenAxis, last }: LstmForm): readonly Operand[] {
-  const { attrs, inputs, batchMajor } = readRecurrent(node, lstmCell, hiddenAxis);
+/** @param scales of the weights, where they are whole numbers */
+function lstmWith(node: NodeView, scales: readonly Operand[]): readonly Operand[] {
+  const { attrs, inputs, batchMajor } = readRecurrent(node, lstmCell);
   const [cell, peepholes] = [node.optional(6), node.optional(7)];
   const further = [cell && stateIn(node, cell, batchMajor), peepholes].filter(
     (o) => o !== undefined,
   );
-  const outputs = node.emitAll(op, [...inputs, ...further, ...last], {
+  const op = scales.length > 0 ? "quantizedLstm" : "lstm";
+  const outputs = node.emitAll(op, [...inputs, ...further, ...scales], {
     ...attrs,
     initialCell: cell !== undefined,
     peepholes: peepholes !== undefined,
@@ -128,15 +123,22 @@ function lstmAs(node: NodeView, { op, hiddenAxis, last }: LstmForm): readonly Op
   return results(node, outputs, batchMajor);
 }
 
-function lstm(node: NodeView): readonly Operand[] {
-  return lstmAs(node, { op: "lstm", hiddenAxis: 2, last: [] });
-}
+const lstm = (node: NodeView): readonly Operand[] => lstmWith(node, []);
 
-/** Of com.microsoft: weights [directions, in, 4 h] in bytes, their scales and zero points from operand 8 on. */
+/** Of com.microsoft: weights [directions, in, 4 h] are bytes; scales and zero points begin with operand 8. */
 export function quantizedLstm(node: NodeView): readonly Operand[] {
-  for (const at of [1, 2]) node.checkRank(node.input(at), 3, "weights");
-  const last = [8, 9, 10, 11].map((at) => node.input(at));
-  return lstmAs(node, { op: "quantizedLstm", hiddenAxis: 1, last });
+  const whole = (values: number, zero: number): Operand => {
+    const w = node.input(values);
+    node.checkRank(w, 3, "weights");
+    const point = node.cast(node.input(zero), "f32");
+    const [d, , gates] = w.type.shape as [IndexExpr, IndexExpr, IndexExpr];
+    const wide = node.reshape(point, [d, one, point.type.shape.length === 2 ? gates : one]);
+    const moved = node.emit("sub", [node.cast(w, "f32"), wide], {});
+    return node.transpose(moved, [0, 2, 1]);
+  };
+  const rest = [3, 4, 5, 6, 7].map((i) => node.inputs[i]);
+  const inputs = [node.input(0), whole(1, 9), whole(2, 11), ...rest];
+  return lstmWith(node.withInputs(inputs), [node.input(8), node.input(10)]);
 }
 
 function gru(node: NodeView): readonly Operand[] {
