@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { exitCodeOf } from "../commands/exit-codes.ts";
+import { GraphBuilder } from "../graph/builder.ts";
 import { parseGraph } from "../graph/graph-text.ts";
+import { tensorType } from "../graph/tensor-type.ts";
 import { refTensor } from "../semantics/tensor.ts";
 import { compareTensors, hasSteps, tolerancesOf, worstDifference } from "./tolerance.ts";
 
@@ -18,6 +20,32 @@ describe("tolerancesOf", () => {
     }`);
     if (!longer.ok) throw new Error(longer.diagnostics[0]!.message);
     expect(tolerancesOf(longer.value)).toEqual([2 ** -23 * (16 + 2 + 2), 0]);
+  });
+});
+
+describe("tolerancesOf a scan", () => {
+  /** A state that is added to each element, read as bytes or as it is; 16 steps. */
+  const scanned = (quantised: boolean) => {
+    const b = new GraphBuilder("g");
+    const row = tensorType("f32", 1, 8);
+    const start = b.input("start", row);
+    const rows = b.input("rows", tensorType("f32", 16, 1, 8));
+    const declared = [start, rows].map((_, i) => ({ name: `i${i}`, type: row }));
+    const body = b.subgraph("step", declared, (w, [state, element]) => {
+      const [bytes] = quantised ? w.nodes("dynamicQuantizeLinear", [state!], {}) : [state!];
+      const next = w.add(w.cast(bytes!, "f32"), element!);
+      return [next, next];
+    });
+    const axes = { inputAxes: [0], outputAxes: [0] };
+    const orders = { inputReversed: [false], outputReversed: [false] };
+    const attrs = { body, carried: 1, sequences: 1, ...axes, ...orders };
+    return tolerancesOf(b.finish(b.nodes("scan", [start, rows], attrs)));
+  };
+  it("allows for a step of what the body quantises, for each of its steps", () => {
+    const [plain] = scanned(false);
+    const [fed] = scanned(true);
+    expect(plain).toBeLessThan(1e-5);
+    expect(fed! - plain!).toBeCloseTo(Math.sqrt(16) * 2 ** -8, 5);
   });
 });
 

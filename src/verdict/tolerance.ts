@@ -3,9 +3,15 @@
  * in any order is off by about sqrt(K) roundings of its size (Higham, Accuracy and Stability of
  * Numerical Algorithms, 2.6), and errors add along a path. The unit is the rounding of f32, in which
  * programs accumulate, or of the output's own type where that is coarser.
+ *
+ * A scan that rounds floats to integers of a few bits in each step feeds them back: a value between two integers
+ * becomes either of them, by the last bit of a sum, and from there on all later steps differ by as much. States that
+ * saturate lie there by themselves (1 / (2 / 255) is 127.5). Such a step of 2^-bits of the range is an error of
+ * its own for each step of the scan; of many they add like roundings.
  */
 import { flopsOf, rangesOf } from "../graph/counts.ts";
-import type { Graph, ValueId } from "../graph/graph.ts";
+import type { Graph, Node, ValueId } from "../graph/graph.ts";
+import { subgraphsOf } from "../graph/op-table.ts";
 import { elementsOf } from "../graph/tensor-type.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import { rangeOf } from "../semantics/index-range.ts";
@@ -18,6 +24,8 @@ const roundingsOfOneStep = 2;
 export function tolerancesOf(graph: Graph): readonly number[] {
   const ranges = rangesOf(graph);
   const roundings = new Map<number, number>();
+  /** Squares of errors that steps of a quantisation make. */
+  const squares = new Map<number, number>();
   for (const node of graph.nodes) {
     const elements = node.outputs.reduce(
       (n, v) => n + rangeOf(elementsOf(graph.values[v]!.type), ranges).max,
@@ -26,12 +34,18 @@ export function tolerancesOf(graph: Graph): readonly number[] {
     const terms = rangeOf(flopsOf(node, graph), ranges).max / Math.max(1, elements) / 2;
     const own = Math.max(roundingsOfOneStep, Math.sqrt(terms));
     const before = Math.max(0, ...node.inputs.map((v) => roundings.get(v) ?? 0));
-    for (const output of node.outputs) roundings.set(output, before + own);
+    const quantised = quantisedSquares(node, graph);
+    const known = Math.max(0, ...node.inputs.map((v) => squares.get(v) ?? 0));
+    for (const output of node.outputs) {
+      roundings.set(output, before + own);
+      squares.set(output, known + quantised);
+    }
   }
   return graph.outputs.map((v) => {
     const { kind, format } = dtypes[graph.values[v]!.type.dtype];
     if (kind !== "float" || !format) return 0;
-    return 2 ** -Math.min(23, format.mantissaBits) * (roundings.get(v) ?? 0);
+    const unit = 2 ** -Math.min(23, format.mantissaBits);
+    return unit * (roundings.get(v) ?? 0) + Math.sqrt(squares.get(v) ?? 0);
   });
 }
 
@@ -45,6 +59,24 @@ export function hasSteps({ nodes, values }: Graph): boolean {
     const makesIntegers = outputs.some((v) => ["int", "uint"].includes(kindOf(v)));
     return makesIntegers && inputs.some((v) => kindOf(v) === "float");
   });
+}
+
+/** Of a scan: one step of the quantisations in its body for each step that it makes. */
+function quantisedSquares(node: Node, graph: Graph): number {
+  if (node.op !== "scan") return 0;
+  const sequence = graph.values[node.inputs[node.attrs.carried]!]!.type;
+  const steps = rangeOf(sequence.shape[node.attrs.inputAxes[0]!]!, rangesOf(graph)).max;
+  const each = subgraphsOf(node).flatMap((body) => body.nodes.map((n) => stepOf(n, body) ** 2));
+  return steps * each.reduce((a, b) => a + b, 0);
+}
+
+/** Of the range of what a node rounds to a byte or less; 0: it does not. Zero points alone are no such values. */
+function stepOf({ inputs, outputs }: Node, { values }: Graph): number {
+  const [from, to] = [inputs[0], outputs[0]].map((v) => v !== undefined && values[v]!.type);
+  if (!from || !to || to.shape.length === 0) return 0;
+  const { kind, bits } = dtypes[to.dtype];
+  const isNarrowed = dtypes[from.dtype].kind === "float" && /int/.test(kind) && bits <= 8;
+  return isNarrowed ? 2 ** -bits : 0;
 }
 
 /** Where two tensors differ most, relative to the largest expected value. */

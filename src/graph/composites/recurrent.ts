@@ -379,15 +379,8 @@ function makeDirections(
   }));
 }
 
-/**
- * The hidden states of all rows are quantised together. Rows that have ended count as zeros from the step after
- * on, and those that run backwards begin together, as in the one-threaded kernel of ONNX Runtime.
- */
-function quantizedLstm(
-  b: OpWriter,
-  ids: readonly ValueId[],
-  attrs: LstmAttrs,
-): readonly ValueId[] {
+/** Rows of a batch are quantised together; those that have ended, with the states they ended with. */
+function quantizedLstm(b: OpWriter, ids: readonly ValueId[], attrs: LstmAttrs): readonly ValueId[] {
   const inputs = namedInputs(ids.slice(0, -2), attrs);
   const [wScale, rScale] = ids.slice(-2) as [ValueId, ValueId];
   const layer = {
@@ -399,7 +392,8 @@ function quantizedLstm(
       pick(b, rScale, d),
       ...(inputs.peepholes === undefined ? [] : [pick(b, inputs.peepholes, d)]),
     ],
-    inputProduct: (d: number) => byteProduct(b, inputs.x, [pick(b, inputs.weights, d), pick(b, wScale, d)]),
+    inputProduct: (d: number) =>
+      byteProduct(b, inputs.x, [pick(b, inputs.weights, d), pick(b, wScale, d)]),
   };
   return runDirections(b, makeDirections(b, inputs, attrs, layer));
 }
