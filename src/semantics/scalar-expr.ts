@@ -240,3 +240,17 @@ export function sharedCost(exprs: readonly ScalarExpr[]): number {
   };
   return exprs.reduce((sum, e) => sum + costOf(e), 0);
 }
+
+/**
+ * How many values an expression holds at once, itself among them, where what needs more is computed first (Ershov
+ * 1958; Sethi and Ullman 1970). Constants are none; an operator of n multiply-adds is taken for a balanced tree of
+ * so many.
+ */
+export function scalarsAtOnce(expr: ScalarExpr): number {
+  if (expr.kind === "literal") return 0;
+  const operands = scalarOperands(expr).map(scalarsAtOnce);
+  if (operands.length > 0 && operands.every((n) => n === 0)) return 0;
+  const inOrder = operands.sort((a, b) => b - a).map((n, done) => (n === 0 ? 0 : n + done));
+  const own = expr.kind === "apply" ? Math.ceil(Math.log2(scalarOps[expr.op].cost)) : 0;
+  return Math.max(1 + own, ...inOrder);
+}

@@ -68,6 +68,7 @@ interface Shape {
   /** Problems of the batch, each of a length that is data: columns before it, or up to the row's place at its end. */
   readonly lengths?: "padded" | "cached" | "window" | "packed";
   readonly batch?: number;
+  readonly softcap?: number;
 }
 
 /** The composite as the importer emits it. */
@@ -89,7 +90,7 @@ function attention({ heads = 1, groups = heads, dtype = "bf16", batch = 1, ...s 
     causal: s.causal ?? "none",
     ...(s.behind !== undefined && { behind: s.behind }),
     mask: s.mask !== undefined || s.lengths !== undefined,
-    softcap: 0,
+    softcap: s.softcap ?? 0,
   };
   return g.finish([g.node("attention", operands, attrs as never)]);
 }
@@ -474,6 +475,23 @@ describe("attention by warpgroups", () => {
   it("a mask that is read, longer heads in panels, one step", () => {
     const make = composite({ rows: 20, columns: 16, depth: 128, mask: "each" });
     expect(difference(make, "wgmma tile (64, 16) warps 4 stages 2")).toBeUndefined();
+  });
+
+  it("scores of many instructions, in tiles that are narrower than where they are multiples of sums", () => {
+    const shape = { rows: 128, columns: 256, depth: 128 } as const;
+    const fault = (columns: number, given: Partial<Shape>): string | undefined => {
+      const how = "by wgmma tile (64, 16) warps 4 stages 2 gathered";
+      const { form, directive } = attentionOf(attention({ ...shape, ...given }), how).attention!;
+      return attendFault({ ...directive, tile: [64, columns] }, form);
+    };
+    expect(fault(128, {})).toBeUndefined();
+    expect(fault(128, { mask: "each" })).toBeUndefined();
+    // ptxas spills 40 and 8 bytes.
+    expect(fault(128, { softcap: 30 })).toMatch(/160 words .* and 120 of what scores are made of/);
+    expect(fault(96, { softcap: 30, mask: "each" })).toMatch(/136 words .* and 84/);
+    expect(fault(80, { softcap: 30, mask: "each" })).toBeUndefined();
+    const make = composite({ rows: 20, columns: 32, depth: 64, softcap: 2 });
+    expect(difference(make, "wgmma tile (64, 32) warps 4 stages 2")).toBeUndefined();
   });
 
   it("operands between whose lines those of other heads stand, through a view", () => {

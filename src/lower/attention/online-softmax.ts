@@ -25,7 +25,7 @@ import {
 } from "../../program/expr.ts";
 import type { Buffer } from "../../program/program.ts";
 import type { Expr } from "../../program/statement.ts";
-import { linearScore } from "../../schedule/attention/attention-form.ts";
+import { plainScale } from "../../schedule/attention/attention-form.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import { add, constant, type IndexExpr, sub } from "../../semantics/index-expr.ts";
 import type { Block, Names } from "../block.ts";
@@ -73,9 +73,9 @@ export class OnlineSoftmax {
     this.#plan = plan;
     this.#parts = parts;
     this.#names = names;
-    const linear = linearScore(plan.form.score);
-    this.#isPlain = linear !== undefined && linear.bias === undefined && linear.scale > 0;
-    this.#scale = Math.LOG2E * (this.#isPlain ? linear!.scale : 1);
+    const scale = plainScale(plan.form.score);
+    this.#isPlain = scale !== undefined;
+    this.#scale = Math.LOG2E * (scale ?? 1);
   }
 
   get buffers(): readonly Buffer[] {

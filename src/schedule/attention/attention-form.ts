@@ -492,6 +492,12 @@ export function linearScore(e: ScalarExpr): LinearScore | undefined {
   }
 }
 
+/** By what a score is a multiple of its sum, in the same order; undefined where it is made in another way. */
+export function plainScale(score: ScalarExpr): number | undefined {
+  const linear = linearScore(score);
+  return linear && !linear.bias && linear.scale > 0 ? linear.scale : undefined;
+}
+
 function scaled(
   { scale, bias }: LinearScore,
   factor: number,

@@ -1,9 +1,10 @@
 /** What a block can be given of attention: tiles, registers, shared memory. Pure. */
 
 import { constantValue } from "../../semantics/index-expr.ts";
+import { literal, mapScalar, scalarsAtOnce } from "../../semantics/scalar-expr.ts";
 import type { AttendDirective } from "../directive.ts";
 import { isOfRows } from "./attention-bounds.ts";
-import { type AttentionForm, columnName } from "./attention-form.ts";
+import { type AttentionForm, columnName, plainScale } from "./attention-form.ts";
 
 /** Elements of a row of shared memory: as wide as the widest swizzle. */
 export const panelElements = 64;
@@ -18,6 +19,11 @@ const mostWords = 200;
 
 /** Threads' words of a block's warpgroups by how many multiply, with room for what else they hold. */
 const groupWords: Readonly<Record<number, number>> = { 1: 200, 2: 208, 3: 128 };
+/**
+ * Columns of a step whose scores need no registers beside those that are counted, and of how many more an assembler
+ * works on one score before the others are done: as ptxas 13.0 spills, of scores that are bounded, masked, and both.
+ */
+const [orderlyColumns, earlyColumns] = [56, 3] as const;
 /** Columns of one instruction of a warpgroup. */
 const mostColumns = 256;
 /** Alignment and counters of a stream. */
@@ -117,9 +123,10 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
   if (mixed && (form.columns % columns !== 0 || windowSteps(d, form) !== undefined))
     return `beside the lines of ${mixed.access.tensor} there are others, not zeros`;
   if (d.gathered && !mayGather(d, form)) return "no tensor copy stores its results";
-  const words = wordsOfThread(d, form);
-  if (words <= most) return undefined;
-  return `a thread would hold ${words} words of results and scores`;
+  const [words, begun] = [wordsOfThread(d, form), wordsBegun(d, form)];
+  if (words + begun <= most) return undefined;
+  const beside = begun === 0 ? "" : `, and ${begun} of what scores are made of`;
+  return `a thread would hold ${words} words of results and scores${beside}`;
 }
 
 /** Problems, each of which has its own keys and values. */
@@ -142,6 +149,22 @@ export function wordsOfThread({ by, tile, warps }: AttendDirective, form: Attent
   const tall = rows / warps / unit;
   const queries = by === "mma" && keepsQueries(form) ? (tall * form.depth) / 4 : 0;
   return tall * ((form.width + columns) / 2 + columns / 4) + queries;
+}
+
+/**
+ * Registers of values on the way from sums to scores: of a score each has its own, what else its expression holds
+ * at once, and what is read for it, comes on top for those that an assembler begins early.
+ */
+function wordsBegun(
+  { tile: [, columns] }: AttendDirective,
+  { score, scoreReads }: AttentionForm,
+): number {
+  if (plainScale(score) !== undefined) return 0;
+  const early = Math.ceil(Math.max(0, columns - orderlyColumns) / earlyColumns);
+  const ofSum = mapScalar(score, (e) =>
+    e.kind === "argument" && e.index > 0 ? literal(0, e.dtype) : e,
+  );
+  return early * (scalarsAtOnce(ofSum) - 1 + scoreReads.length);
 }
 
 /** Whether a thread keeps what it multiplies by keys, or loads it from shared memory in each step. */
