@@ -5,7 +5,7 @@
 import type { Buffer, Kernel, Program } from "../../program/program.ts";
 import { threadCountName } from "../../program/program.ts";
 import type { Statement } from "../../program/statement.ts";
-import { visitStatements } from "../../program/walk.ts";
+import { childBodies, visitStatements } from "../../program/walk.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import {
   type IndexRange,
@@ -96,6 +96,24 @@ function multipliesInGroups({ roles }: Kernel): boolean {
   return found;
 }
 
+/**
+ * Barriers one behind the other from which on an assembler overlaps what stands between them, such as the turns of
+ * a scan, until the registers that it is promised are full, and spills, however many these are (ptxas 13.0). What is
+ * read between so many is near.
+ */
+const mostMeetings = 16;
+
+/** Barriers of a role that are not in a loop, at most. */
+function meetingsInLine({ roles }: Kernel): number {
+  const countOf = (body: readonly Statement[]): number =>
+    body.reduce((sum, s) => {
+      if (s.kind === "for") return sum;
+      const inside = childBodies(s).map(countOf);
+      return sum + (s.kind === "barrier" ? 1 : Math.max(0, ...inside));
+    }, 0);
+  return Math.max(0, ...roles.map((r) => countOf(r.body)));
+}
+
 /** Prefixes of variables that hold addresses. */
 const bufferVariable = (name: string): string => `@buffer:${name}`;
 const counterVariable = (name: string): string => `@counter:${name}`;
@@ -163,6 +181,11 @@ class EntryEmitter {
     return Math.min(registersPerThread.value, share);
   }
 
+  /** Whether a thread may as well take all registers; who passes them on has to say how many there are. */
+  #promisesAll(): boolean {
+    return multipliesInGroups(this.#kernel) || meetingsInLine(this.#kernel) <= mostMeetings;
+  }
+
   #checkLimits(): void {
     const { architecture, kernel } = this.#request;
     const refuse = (what: string, help: string): never =>
@@ -193,7 +216,7 @@ class EntryEmitter {
     out.line(`.visible .entry ${this.#request.entry}(${parameters.join(", ")})`);
     out.line(`.maxntid ${this.#threads.threads}, 1, 1`);
     // Without it ptxas keeps to few registers by moving independent loads behind each other.
-    out.line(".minnctapersm 1");
+    if (this.#promisesAll()) out.line(".minnctapersm 1");
     out.line("{");
     out.indented(() => {
       if (!this.#memory.isDynamic && this.#memory.bytes > 0) {

@@ -132,6 +132,27 @@ test("the assembler does not copy out nests whose loads would take the registers
   expect([stays(8), stays(9)]).toEqual([0, 1]);
 });
 
+test("the assembler is not told to take all registers where threads meet often without a loop", () => {
+  const meeting = (body: string): string => `program p for "h200" {
+    buffer y : output memory f32 [4] source "y"
+    kernel k region "r" {
+      grid blocks (b < 1)
+      role main copies 1 threads 64 {
+        ${body}
+        store y[0] = f32(0)
+      }
+    }
+    tasks { launch k after previous }
+  }`;
+  const takesAll = (body: string): boolean =>
+    emitted(meeting(body), "sm_90a").text.includes(".minnctapersm");
+  const barriers = (n: number): string => "barrier instance\n".repeat(n);
+  expect(takesAll(barriers(16))).toBe(true);
+  expect(takesAll(barriers(17))).toBe(false);
+  expect(takesAll(`for i < 9 { ${barriers(17)} }`)).toBe(true);
+  expect(takesAll(`for i < 9 unrolled { ${barriers(2)} }`)).toBe(false);
+});
+
 test("elements below a byte are stored without their neighbours, which may be other threads'", () => {
   const text = (scope: "output memory" | "scratch local"): string => {
     const own = scope === "scratch local" ? "buffer q : scratch local i4 [64]" : "";
