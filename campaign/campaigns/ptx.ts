@@ -19,11 +19,21 @@ import { childBodies } from "../../src/program/walk.ts";
 import { formatDiagnostic } from "../../src/support/diagnostic.ts";
 import { architectures } from "../../src/target/architectures/index.ts";
 import { type Campaign, type Finding, passed } from "../campaign.ts";
-import { type AttentionCase, attentionText } from "../ptx/attention-programs.ts";
+import {
+  type AttentionCase,
+  attentionText,
+  chosenAttentionText,
+} from "../ptx/attention-programs.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { type Judges, judge } from "../ptx/judge.ts";
 import { productText } from "../ptx/product-programs.ts";
-import { countingText, type RowsCase, rowsText, type SelectionCase } from "../ptx/row-programs.ts";
+import {
+  countingText,
+  type RowsCase,
+  rowsText,
+  type SelectionCase,
+  selectionText,
+} from "../ptx/row-programs.ts";
 import { oddProgram, rowNormProgram, warpGemmProgram } from "../ptx/simt-programs.ts";
 import { casesOf, programText, valueTypes } from "../ptx/value-cases.ts";
 import { findNvdisasm, findPtxas } from "../ptxas.ts";
@@ -321,6 +331,9 @@ const selections: readonly SelectionCase[] = [
   { dtype: "i32", shape: [4096, 1000], k: 900 },
 ];
 
+/** The same with all other kernels: lines in groups whose firsts have no vectors, scanned in many turns. */
+const selected: readonly SelectionCase[] = [{ dtype: "bf16", shape: [4, 50_000], k: 1000 }];
+
 /** Attention as the compiler lowers it. */
 const square = { heads: 4, groups: 4, rows: 512, columns: 512, mask: false } as const;
 const attentions: readonly AttentionCase[] = [
@@ -412,6 +425,23 @@ const attentions: readonly AttentionCase[] = [
     ...{ ...square, rows: 197, columns: 197, depth: 64, dtype: "f16", causal: false, mask: true },
     how: "by wgmma tile (64, 64) warps 4 stages 4",
   },
+];
+
+/** Scores of many instructions, under the schedules that the search chooses: the widest that registers hold. */
+const long = {
+  heads: 8,
+  groups: 8,
+  rows: 1024,
+  columns: 1024,
+  dtype: "bf16",
+  softcap: 30,
+} as const;
+const chosenAttentions: readonly Omit<AttentionCase, "how">[] = [
+  { ...long, depth: 128, causal: false, mask: false },
+  { ...long, rows: 2048, columns: 2048, depth: 128, causal: false, mask: false },
+  { ...long, depth: 128, causal: false, mask: true },
+  { ...long, depth: 128, causal: true, mask: true },
+  { ...long, depth: 256, causal: true, mask: false },
 ];
 
 /** Operands of 8 bits: columns in two parts, rows in two, columns as rows. */
@@ -535,6 +565,16 @@ const suite: readonly Entry[] = [
     name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}`,
     text: () => countingText(given),
     claims: targets,
+  })),
+  ...selected.map((given) => ({
+    name: `first ${given.k} of ${given.dtype} ${given.shape.join(" ")}, all kernels`,
+    text: () => selectionText(given),
+    claims: targets,
+  })),
+  ...chosenAttentions.map((given) => ({
+    name: `attention bounded ${given.depth} ${given.rows} ${given.causal ? "causal" : "full"}${given.mask ? " masked" : ""}`,
+    text: () => chosenAttentionText(given),
+    claims: ["sm_90a"],
   })),
   ...attentions.map((given) => ({
     name: `attention ${given.dtype} ${given.depth} ${given.how}`,

@@ -3,6 +3,7 @@
  * an `attend` schedule: what assembling, counting and planting faults work on.
  */
 
+import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph, ValueId } from "../../src/graph/graph.ts";
 import { prepareModel } from "../../src/graph/prepare.ts";
@@ -39,6 +40,8 @@ export interface AttentionCase {
   readonly packed?: boolean;
   /** Whether a mask is added to the scores. */
   readonly mask: boolean;
+  /** What scores are bounded by; absent: nothing. */
+  readonly softcap?: number;
   /** The `attend` directive without its statement. */
   readonly how: string;
 }
@@ -48,8 +51,8 @@ function take<T>(result: Result<T>): T {
   return result.value;
 }
 
-/** The composite's one region under the schedule. */
-export function attentionRegion(c: AttentionCase): ScheduledRegion {
+/** The composite by itself. */
+function attentionGraph(c: Omit<AttentionCase, "how">): Graph {
   const g = new GraphBuilder("attention");
   const input = (name: string, shape: readonly number[]) =>
     g.input(name, { dtype: c.dtype, shape: shape.map((n) => constant(n)) });
@@ -64,13 +67,20 @@ export function attentionRegion(c: AttentionCase): ScheduledRegion {
   const causal = c.causal && !c.lengths ? "end" : "none";
   const band = c.behind === undefined ? {} : { behind: c.behind };
   const mask = c.mask || c.lengths === true || c.packed === true;
-  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask, softcap: 0 };
-  const graph = g.finish([g.node("attention", operands, attrs as never)]);
-  return attentionOf(graph, c.how);
+  const attrs = { scale: 1 / Math.sqrt(c.depth), causal, ...band, mask, softcap: c.softcap ?? 0 };
+  return g.finish([g.node("attention", operands, attrs as never)]);
+}
+
+/** The composite's one region under the schedule. */
+export function attentionRegion(c: AttentionCase): ScheduledRegion {
+  return attentionOf(attentionGraph(c), c.how);
 }
 
 /** Columns before a length that is data; where causal, up to the row's place at the end of them. */
-function lengthMask(g: GraphBuilder, { rows, columns, causal }: AttentionCase): ValueId {
+function lengthMask(
+  g: GraphBuilder,
+  { rows, columns, causal }: Omit<AttentionCase, "how">,
+): ValueId {
   const one = constant(1);
   const given = g.input("lengths", { dtype: "i64", shape: [one] });
   const length = g.node("reshape", [given], { shape: [one, one, one, one] });
@@ -83,7 +93,7 @@ function lengthMask(g: GraphBuilder, { rows, columns, causal }: AttentionCase): 
 }
 
 /** Columns from one number of a row to another. */
-function rowMask(g: GraphBuilder, { rows, columns }: AttentionCase): ValueId {
+function rowMask(g: GraphBuilder, { rows, columns }: Omit<AttentionCase, "how">): ValueId {
   const shape = [constant(rows), constant(1)];
   const numbers = ["starts", "ends"].map((name) =>
     g.input(name, { dtype: "i32", shape: shape.slice(0, 1) }),
@@ -120,4 +130,11 @@ export function attentionProgram(scheduled: ScheduledRegion): Program {
 
 export function attentionText(c: AttentionCase): string {
   return printProgram(attentionProgram(attentionRegion(c)));
+}
+
+/** All kernels of attention as the search schedules it. */
+export function chosenAttentionText(c: Omit<AttentionCase, "how">): string {
+  const model = { graph: attentionGraph(c), weights: noWeights };
+  const compiled = take(compileModel(model, { target: targets.get("h200")!, overlap: false }));
+  return printProgram(compiled.plan.program);
 }
