@@ -320,6 +320,14 @@ export class KernelEmitter {
       .op(`${value.type as "i32" | "i64"}.ge_u`);
     f.if(() => {
       f.i32Const(0).i32Const(number).memory("i32.store", controlBlock.faultStatement);
+      if (value.type === "i64") {
+        // The nearest of 32 bits: the lowest bits alone would be another number.
+        for (const [end, order] of [
+          [2n ** 31n - 1n, "i64.lt_s"],
+          [-(2n ** 31n), "i64.gt_s"],
+        ] as const)
+          f.get(value).i64Const(end).get(value).i64Const(end).op(order).op("select").set(value);
+      }
       f.i32Const(0).get(value);
       if (value.type === "i64") f.op("i32.wrap_i64");
       f.memory("i32.store", controlBlock.faultValue);

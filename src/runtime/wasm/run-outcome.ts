@@ -40,7 +40,7 @@ export function programOutcome(
       );
     case abortCodes.outOfRange:
       return fail(
-        diagnostic("RUN006", `index ${read(controlBlock.faultValue)} is out of range`, {
+        diagnostic("RUN006", `index ${indexText(read(controlBlock.faultValue))} is out of range`, {
           at: subject,
           help: "check the index tensor that is fed to the model",
         }),
@@ -49,4 +49,10 @@ export function programOutcome(
       return fail(diagnostic("RUN007", "a loop made more trips than it may", { at: subject }));
   }
   invariant(false, () => `abort code ${code}`);
+}
+
+/** Kernels tell the nearest number of 32 bits. */
+function indexText(value: number): string {
+  if (value === 2 ** 31 - 1) return `${value} or more`;
+  return value === -(2 ** 31) ? `${value} or less` : String(value);
 }
