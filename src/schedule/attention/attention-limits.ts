@@ -153,7 +153,7 @@ export function wordsOfThread({ by, tile, warps }: AttendDirective, form: Attent
 
 /**
  * Registers of values on the way from sums to scores: of a score each has its own, what else its expression holds
- * at once, and what is read for it, comes on top for those that an assembler begins early.
+ * at once comes on top for those that an assembler begins early, and again for each value that they wait for.
  */
 function wordsBegun(
   { tile: [, columns] }: AttendDirective,
@@ -164,7 +164,7 @@ function wordsBegun(
   const ofSum = mapScalar(score, (e) =>
     e.kind === "argument" && e.index > 0 ? literal(0, e.dtype) : e,
   );
-  return early * (scalarsAtOnce(ofSum) - 1 + scoreReads.length);
+  return early * (scalarsAtOnce(ofSum) - 1) * (1 + scoreReads.length);
 }
 
 /** Whether a thread keeps what it multiplies by keys, or loads it from shared memory in each step. */
