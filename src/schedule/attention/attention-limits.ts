@@ -124,7 +124,8 @@ function groupFault(d: AttendDirective, form: AttentionForm): string | undefined
     return `beside the lines of ${mixed.access.tensor} there are others, not zeros`;
   if (d.gathered && !mayGather(d, form)) return "no tensor copy stores its results";
   const [words, begun] = [wordsOfThread(d, form), wordsBegun(d, form)];
-  if (words + begun <= most) return undefined;
+  // What two groups have more of is not for values on the way: an assembler spills.
+  if (words + begun <= (begun === 0 ? most : Math.min(most, mostWords))) return undefined;
   const beside = begun === 0 ? "" : `, and ${begun} of what scores are made of`;
   return `a thread would hold ${words} words of results and scores${beside}`;
 }
