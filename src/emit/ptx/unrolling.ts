@@ -12,8 +12,11 @@ type Loop = Extract<Statement, { kind: "for" }>;
 
 /** Registers that the loads of an unrolled nest may take, of the 255 of a thread, and those of an innermost loop. */
 const [mostLoaded, mostInnermost] = [128, 64] as const;
-/** Trips of an innermost loop that is taken for a nest: windows of convolutions lose a fifth where they stay rolled. */
-const windowTrips = 8;
+/**
+ * Registers that a trip of an innermost loop loads, at most, that the assembler copies out whole without weighing it;
+ * of trips that load more it makes few, better than copies here (ptxas 13.0).
+ */
+const mostOfTrip = 7;
 /** Trips of an innermost loop that the assembler may copy out whole, whatever they load; of longer ones a few. */
 const mostWhole = 512;
 /** Registers that loads on the way together fill, as the assembler has them of a long loop (H200). */
@@ -38,11 +41,9 @@ export function unrollingOf(loop: Loop, inRegisters: (buffer: string) => boolean
   });
   const words = loaded(loop.body, inRegisters);
   if (isNest) return { copies: 1, isRolled: trips * words > mostLoaded };
-  const isShort = trips * words <= (trips <= windowTrips ? mostLoaded : mostInnermost);
-  if (isShort || trips > mostWhole) return { copies: 1, isRolled: false };
-  const isWide = words > loadedAhead / 2;
-  const copies = Math.floor((isWide ? mostInnermost : loadedAhead) / words);
-  return { copies: Math.max(1, copies), isRolled: true };
+  const isWhole = words > 0 && words <= mostOfTrip && trips <= mostWhole;
+  if (!isWhole || trips * words <= mostInnermost) return { copies: 1, isRolled: false };
+  return { copies: Math.floor(loadedAhead / words), isRolled: true };
 }
 
 /** Whether statements multiply by matrix instructions, or wait for copies that are some trips ahead. */
