@@ -4,13 +4,23 @@
  * Names are resolved to slots once per role.
  */
 import type { Kernel, Role } from "../program/program.ts";
-import type { Expr, Statement } from "../program/statement.ts";
+import type { Statement } from "../program/statement.ts";
+import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { ScalarValue } from "../semantics/scalar-meaning.ts";
 import { invariant } from "../support/invariant.ts";
 import { compileSync } from "./program-effects.ts";
-import { compileConditions, compileExpr, compileIndex, type ValueCode } from "./program-expr.ts";
+import {
+  compileConditions,
+  compileExpr,
+  compileIndex,
+  compileOne,
+  type Load,
+  type ScalarCode,
+  type ValueCode,
+} from "./program-expr.ts";
 import { raise } from "./program-fault.ts";
 import type { Block, Runnable } from "./program-machine.ts";
+import type { View } from "./program-memory.ts";
 import type { Thread } from "./program-thread.ts";
 
 export type Steps = Generator<Block<Runnable>, void>;
@@ -71,25 +81,62 @@ export class NameSlots {
     return slot;
   }
 
-  readonly load = (load: Extract<Expr, { kind: "load" }>): ValueCode<Thread> => {
+  readonly load = (load: Load): ValueCode<Thread> => {
     const slot = this.buffer(load.buffer);
-    const index = load.index.map((e) => compileIndex(e, this.int));
-    const guard = compileConditions(load.guard, this.int);
     const { lanes } = load;
+    const place = compileOffset(load.index, lanes, this.int);
+    const guard = compileConditions(load.guard, this.int);
     const fill = new Array<ScalarValue>(lanes).fill(load.fill);
     return (thread) => {
       const { ints } = thread;
       if (!guard(ints)) return fill;
       const view = thread.views[slot]!;
-      const offset = view.offsetOf(
-        index.map((code) => code(ints)),
-        lanes,
-      );
+      const offset = place(view, ints);
       view.note(thread.agent, "read", offset, lanes);
       const result = new Array<ScalarValue>(lanes);
       for (let l = 0; l < lanes; l++) result[l] = view.readAt(offset + l);
       return result;
     };
+  };
+
+  readonly loadOne = (load: Load): ScalarCode<Thread> => {
+    const slot = this.buffer(load.buffer);
+    const place = compileOffset(load.index, 1, this.int);
+    const guard = compileConditions(load.guard, this.int);
+    const { fill } = load;
+    return (thread) => {
+      const { ints } = thread;
+      if (!guard(ints)) return fill;
+      const view = thread.views[slot]!;
+      const offset = place(view, ints);
+      view.note(thread.agent, "read", offset, 1);
+      return view.readAt(offset);
+    };
+  };
+}
+
+/** Number of the first scalar at an index, as `View.offsetOf` gives it, checked. */
+function compileOffset(
+  index: readonly IndexExpr[],
+  lanes: number,
+  int: (name: string) => number,
+): (view: View, ints: readonly number[]) => number {
+  const codes = index.map((e) => compileIndex(e, int));
+  const last = codes.length - 1;
+  return (view, ints) => {
+    const { shape } = view;
+    const span = view.lanes === 1 ? lanes : 1;
+    let offset = 0;
+    for (let axis = 0; axis <= last; axis++) {
+      const i = codes[axis]!(ints);
+      const extent = shape[axis]!;
+      if (i < 0 || i + (axis === last ? span : 1) > extent) {
+        const at = codes.map((code) => code(ints));
+        view.outOfBounds(at, lanes);
+      }
+      offset = offset * extent + i;
+    }
+    return offset * view.lanes;
   };
 }
 
@@ -134,8 +181,8 @@ function compileStatement(s: Statement, names: NameSlots): Code {
       return compileBranch((thread) => test(thread.ints), s, names);
     }
     case "when": {
-      const test = compileExpr(s.condition, names);
-      return compileBranch((thread) => test(thread)[0] !== 0, s, names);
+      const test = compileOne(s.condition, names);
+      return compileBranch((thread) => test(thread) !== 0, s, names);
     }
     case "let": {
       const value = compileExpr(s.value, names);
@@ -224,12 +271,12 @@ function compileLetIndex(
   s: Extract<Statement, { kind: "letIndex" }>,
   names: NameSlots,
 ): (thread: Thread) => void {
-  const value = compileExpr(s.value, names);
+  const value = compileOne(s.value, names);
   const extent = compileIndex(s.extent, names.int);
   const slot = names.bindInt(s.name);
   return (thread) => {
     const end = extent(thread.ints);
-    const given = Number(value(thread)[0]!);
+    const given = Number(value(thread));
     const index = s.wraps && given < 0 ? given + end : given;
     if (!(index >= 0 && index < end)) {
       raise("indexOutOfRange", `${s.name} = ${given}, allowed 0 to ${end - 1} (${s.range})`);
@@ -243,16 +290,23 @@ function compileStore(
   names: NameSlots,
 ): (thread: Thread) => void {
   const slot = names.buffer(s.buffer);
-  const index = s.index.map((e) => compileIndex(e, names.int));
-  const value = compileExpr(s.value, names);
   const { lanes } = s.value;
+  const place = compileOffset(s.index, lanes, names.int);
+  if (lanes === 1) {
+    const value = compileOne(s.value, names);
+    return (thread) => {
+      const given = value(thread);
+      const view = thread.views[slot]!;
+      const offset = place(view, thread.ints);
+      view.note(thread.agent, "write", offset, 1);
+      view.writeAt(offset, given);
+    };
+  }
+  const value = compileExpr(s.value, names);
   return (thread) => {
     const given = value(thread);
     const view = thread.views[slot]!;
-    const offset = view.offsetOf(
-      index.map((code) => code(thread.ints)),
-      lanes,
-    );
+    const offset = place(view, thread.ints);
     view.note(thread.agent, "write", offset, lanes);
     for (let l = 0; l < lanes; l++) view.writeAt(offset + l, given[l]!);
   };

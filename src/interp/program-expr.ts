@@ -30,6 +30,9 @@ export interface Frame {
 
 export type IndexCode = (ints: readonly number[]) => number;
 export type ValueCode<F extends Frame> = (frame: F) => readonly ScalarValue[];
+/** A value of one lane. */
+export type ScalarCode<F extends Frame> = (frame: F) => ScalarValue;
+export type Load = Extract<Expr, { kind: "load" }>;
 
 /** Where names live, and how memory is read. */
 export interface ExprContext<F extends Frame> {
@@ -37,7 +40,10 @@ export interface ExprContext<F extends Frame> {
   readonly int: (name: string) => number;
   /** Slot of a value in scope. */
   readonly value: (name: string) => number;
-  readonly load: (load: Extract<Expr, { kind: "load" }>) => ValueCode<F>;
+  /** Of several lanes. */
+  readonly load: (load: Load) => ValueCode<F>;
+  /** Of one lane. */
+  readonly loadOne: (load: Load) => ScalarCode<F>;
 }
 
 export function compileIndex(expr: IndexExpr, int: (name: string) => number): IndexCode {
@@ -84,10 +90,58 @@ export function compileConditions(
       ? (ints: readonly number[]) => code(ints) === 0
       : (ints: readonly number[]) => code(ints) >= 0;
   });
+  const [only] = codes;
+  if (!only) return () => true;
+  if (codes.length === 1) return only;
   return (ints) => codes.every((code) => code(ints));
 }
 
+/** An expression of one lane, without an array for it. */
+export function compileOne<F extends Frame>(expr: Expr, at: ExprContext<F>): ScalarCode<F> {
+  invariant(expr.lanes === 1, () => `${expr.lanes} lanes of ${expr.kind} as one`);
+  switch (expr.kind) {
+    case "literal": {
+      const value = castScalar(expr.value, expr.dtype, false);
+      return () => value;
+    }
+    case "index": {
+      const code = compileIndex(expr.expr, at.int);
+      const { dtype } = expr;
+      return (frame) => castScalar(code(frame.ints), dtype, false);
+    }
+    case "load":
+      return at.loadOne(expr);
+    case "local": {
+      const slot = at.value(expr.name);
+      return (frame) => frame.values[slot]![0]!;
+    }
+    case "cast": {
+      const operand = compileOne(expr.operand, at);
+      const { dtype, saturate } = expr;
+      return (frame) => castScalar(operand(frame), dtype, saturate);
+    }
+    case "apply":
+      return applyOne(expr, at);
+    case "extract": {
+      const operand = compileExpr(expr.operand, at);
+      return (frame) => operand(frame)[expr.lane]!;
+    }
+    case "splat":
+    case "pack":
+    case "call": {
+      const code = compileLanes(expr, at);
+      return (frame) => code(frame)[0]!;
+    }
+  }
+}
+
 export function compileExpr<F extends Frame>(expr: Expr, at: ExprContext<F>): ValueCode<F> {
+  if (expr.lanes > 1 || expr.kind === "local" || expr.kind === "call") return compileLanes(expr, at);
+  const one = compileOne(expr, at);
+  return (frame) => [one(frame)];
+}
+
+function compileLanes<F extends Frame>(expr: Expr, at: ExprContext<F>): ValueCode<F> {
   switch (expr.kind) {
     case "literal": {
       const value = castScalar(expr.value, expr.dtype, false);
@@ -121,12 +175,12 @@ export function compileExpr<F extends Frame>(expr: Expr, at: ExprContext<F>): Va
       };
     }
     case "pack": {
-      const operands = expr.operands.map((o) => compileExpr(o, at));
-      return (frame) => operands.map((o) => o(frame)[0]!);
+      const operands = expr.operands.map((o) => compileOne(o, at));
+      return (frame) => operands.map((o) => o(frame));
     }
     case "extract": {
-      const operand = compileExpr(expr.operand, at);
-      return (frame) => [operand(frame)[expr.lane]!];
+      const one = compileOne(expr, at);
+      return (frame) => [one(frame)];
     }
     case "apply":
       return compileApply(expr, at);
@@ -139,6 +193,35 @@ function eachLane(lanes: number, value: (lane: number) => ScalarValue): ScalarVa
   const result = new Array<ScalarValue>(lanes);
   for (let l = 0; l < lanes; l++) result[l] = value(l);
   return result;
+}
+
+function applyOne<F extends Frame>(
+  expr: Extract<Expr, { kind: "apply" }>,
+  at: ExprContext<F>,
+): ScalarCode<F> {
+  const { op, dtype } = expr;
+  const operands = expr.operands.map((o) => compileOne(o, at));
+  const [a, b, c] = [operands[0]!, operands[1] ?? operands[0]!, operands[2] ?? operands[0]!];
+  if (op === "select") {
+    // Both are computed, as in lanes: what they read is seen.
+    return (frame) => {
+      const [test, yes, no] = [a(frame), b(frame), c(frame)];
+      return test ? yes : no;
+    };
+  }
+  const from = expr.operands[0]!.dtype;
+  if (isBigDType(from)) {
+    const meaning = bigMeaningOf(op, from);
+    const predicate = scalarOps[op].typing === "predicate";
+    return (frame) => {
+      const value = meaning(a(frame) as bigint, b(frame) as bigint, 0n);
+      return predicate ? Number(value) : wrapBig(dtype, value);
+    };
+  }
+  const meaning = numberMeaningOf(op, from);
+  if (dtype === "f32")
+    return (frame) => Math.fround(meaning(a(frame) as number, b(frame) as number, 0));
+  return (frame) => roundNumber(dtype, meaning(a(frame) as number, b(frame) as number, 0));
 }
 
 function compileApply<F extends Frame>(

@@ -7,7 +7,7 @@
  * A View is a buffer bound to a storage: shape, dtype, swizzle; it turns indices into addresses.
  */
 import { type DType, dtypes, isBigDType } from "../semantics/dtype.ts";
-import { decodeFloat, encodeFloat } from "../semantics/float-codec.ts";
+import { decodeFloat, decodeTableOf, encodeFloat } from "../semantics/float-codec.ts";
 import type { ScalarValue } from "../semantics/scalar-meaning.ts";
 import type { Agent } from "./program-clock.ts";
 import { raise } from "./program-fault.ts";
@@ -17,6 +17,16 @@ export interface BitSpan {
   readonly from: number;
   readonly to: number;
   readonly owner: number;
+}
+
+/** What is accessed, for the words of a fault: the view, and which of its scalars is the first. */
+interface Accessed {
+  readonly view: View;
+  readonly offset: number;
+}
+
+function nameOf({ view, offset }: Accessed): string {
+  return `${view.name} at element ${offset}`;
 }
 
 /** Bits of a granule of shadow: the smallest element that stands in the storage. */
@@ -57,31 +67,35 @@ export class Storage {
     this.#readClock = new Int32Array(count);
   }
 
-  /** Records and checks a read of bits [from, to). */
-  noteRead(agent: Agent, span: BitSpan, what: () => string): void {
-    const last = (span.to - 1) >>> this.#shift;
-    for (let g = span.from >>> this.#shift; g <= last; g++) {
-      if (this.#writeSlot[g] === -1) raise("uninitialised", `${agent.label} reads ${what()}`);
-      if (this.#writeOwner[g] !== span.owner) {
+  /** Records and checks a read of bits [from, to) of a buffer. */
+  noteRead(agent: Agent, from: number, to: number, what: Accessed): void {
+    const last = (to - 1) >>> this.#shift;
+    for (let g = from >>> this.#shift; g <= last; g++) {
+      const slot = this.#writeSlot[g];
+      if (slot === -1) raise("uninitialised", `${agent.label} reads ${nameOf(what)}`);
+      if (this.#writeOwner[g] !== what.view.owner) {
         raise(
           "uninitialised",
-          `${agent.label} reads ${what()}, overwritten through another buffer`,
+          `${agent.label} reads ${nameOf(what)}, overwritten through another buffer`,
         );
       }
-      this.#checkAfterWrite(agent, g, what);
+      // What it wrote itself needs no order, but for the ways of memory.
+      if (slot !== agent.slot || agent.proxy !== "ordinary") this.#checkAfterWrite(agent, g, what);
       this.#addReader(agent, g);
     }
   }
 
-  /** Records and checks a write of bits [from, to). */
-  noteWrite(agent: Agent, span: BitSpan, what: () => string): void {
-    const last = (span.to - 1) >>> this.#shift;
-    for (let g = span.from >>> this.#shift; g <= last; g++) {
-      if (this.#writeSlot[g] !== -1) this.#checkAfterWrite(agent, g, what);
-      this.#checkAfterReads(agent, g, what);
+  /** Records and checks a write of bits [from, to) of a buffer. */
+  noteWrite(agent: Agent, from: number, to: number, what: Accessed): void {
+    const last = (to - 1) >>> this.#shift;
+    for (let g = from >>> this.#shift; g <= last; g++) {
+      const slot = this.#writeSlot[g];
+      const isOwn = slot === agent.slot && agent.proxy === "ordinary";
+      if (slot !== -1 && !isOwn) this.#checkAfterWrite(agent, g, what);
+      if (this.#readSlot[g] !== -1) this.#checkAfterReads(agent, g, what);
       this.#writeSlot[g] = agent.slot;
       this.#writeClock[g] = agent.clock;
-      this.#writeOwner[g] = span.owner;
+      this.#writeOwner[g] = what.view.owner;
       this.#writeOrdinary[g] = agent.proxy === "ordinary" ? 1 : 0;
       this.#readSlot[g] = -1;
     }
@@ -97,30 +111,30 @@ export class Storage {
     return -1;
   }
 
-  #checkAfterWrite(agent: Agent, g: number, what: () => string): void {
+  #checkAfterWrite(agent: Agent, g: number, what: Accessed): void {
     const slot = this.#writeSlot[g]!;
     const clock = this.#writeClock[g]!;
     // Matrix instructions of one group see each other's accumulators in order of issue.
     if (this.scope === "register" && slot === agent.slot) return;
     if (clock > agent.knows.seen.of(slot)) {
-      raise("race", `${agent.label} touches ${what()}, not ordered after a write of it`);
+      raise("race", `${agent.label} touches ${nameOf(what)}, not ordered after a write of it`);
     }
     if (agent.proxy === "ordinary" || this.#writeOrdinary[g] === 0) return;
     const { fencedShared, fencedMemory } = agent.knows;
     const fenced = this.scope === "shared" ? fencedShared : fencedMemory;
     if (this.scope !== "register" && clock > fenced.of(slot)) {
-      raise("missingFence", `${agent.label} touches ${what()}, written the ordinary way`);
+      raise("missingFence", `${agent.label} touches ${nameOf(what)}, written the ordinary way`);
     }
   }
 
-  #checkAfterReads(agent: Agent, g: number, what: () => string): void {
+  #checkAfterReads(agent: Agent, g: number, what: Accessed): void {
     const slot = this.#readSlot[g]!;
     if (slot === -1) return;
     const single: Iterable<readonly [number, number]> = [[slot, this.#readClock[g]!]];
     for (const [reader, clock] of slot === -2 ? this.#readers.get(g)! : single) {
       if (this.scope === "register" && reader === agent.slot) continue;
       if (clock > agent.knows.seen.of(reader)) {
-        raise("race", `${agent.label} writes ${what()}, not ordered after a read of it`);
+        raise("race", `${agent.label} writes ${nameOf(what)}, not ordered after a read of it`);
       }
     }
     this.#readers.delete(g);
@@ -171,7 +185,9 @@ function makeReader(dtype: DType): Reader {
           ? (d, at) => d.getUint8(at)
           : (d, at, bit) => (d.getUint8(at) >> bit) & (2 ** bits - 1);
   if (kind === "float" || kind === "exponent") {
-    return (d, at, bit) => decodeFloat(dtype, raw(d, at, bit));
+    if (bits > 16) return (d, at, bit) => decodeFloat(dtype, raw(d, at, bit));
+    const values = decodeTableOf(dtype);
+    return (d, at, bit) => values[raw(d, at, bit)]!;
   }
   if (kind !== "int") return raw;
   const shift = 32 - bits;
@@ -192,6 +208,16 @@ function makeWriter(dtype: DType): Writer {
   const mask = 2 ** bits - 1;
   return (d, at, bit, v) =>
     d.setUint8(at, (d.getUint8(at) & ~(mask << bit)) | ((pattern(v) & mask) << bit));
+}
+
+/** Views of an element type share these: there is one of each register buffer for each thread. */
+const readers = new Map<DType, Reader>();
+const writers = new Map<DType, Writer>();
+
+function kept<T>(known: Map<DType, T>, dtype: DType, make: (dtype: DType) => T): T {
+  const made = known.get(dtype) ?? make(dtype);
+  known.set(dtype, made);
+  return made;
 }
 
 /** What a view is made of. */
@@ -230,8 +256,8 @@ export class View {
     this.byteOffset = parts.byteOffset;
     this.owner = parts.owner;
     this.elementBits = dtypes[parts.dtype].bits;
-    this.#read = makeReader(parts.dtype);
-    this.#write = makeWriter(parts.dtype);
+    this.#read = kept(readers, parts.dtype, makeReader);
+    this.#write = kept(writers, parts.dtype, makeWriter);
   }
 
   get zero(): ScalarValue {
@@ -266,7 +292,7 @@ export class View {
     for (let axis = 0; axis < rank; axis++) {
       const i = index[axis]!;
       const extent = this.shape[axis]!;
-      if (i < 0 || i + (axis === rank - 1 ? last : 1) > extent) this.#outOfBounds(index, span);
+      if (i < 0 || i + (axis === rank - 1 ? last : 1) > extent) this.outOfBounds(index, span);
       offset = offset * extent + i;
     }
     return offset * this.lanes;
@@ -277,7 +303,7 @@ export class View {
     return this.shape.every((extent, axis) => index[axis]! >= 0 && index[axis]! < extent);
   }
 
-  #outOfBounds(index: readonly number[], span: number): never {
+  outOfBounds(index: readonly number[], span: number): never {
     const where = `${this.name}[${index.join(", ")}]`;
     return raise("outOfBounds", `${where} (${span} elements) of shape [${this.shape.join(", ")}]`);
   }
@@ -302,28 +328,28 @@ export class View {
 
   /** Shadow of a run of scalars. */
   note(agent: Agent, access: "read" | "write", offset: number, span: number): void {
-    const what = (): string => `${this.name} at element ${offset}`;
-    const start = 8 * this.byteOffset;
+    const what: Accessed = { view: this, offset };
+    const bits = this.elementBits;
     if (this.swizzleBytes === 0) {
-      const [from, to] = [offset, offset + span].map((n) => start + n * this.elementBits);
-      this.#noteBits(agent, access, { from: from!, to: to! }, what);
+      const from = 8 * this.byteOffset + offset * bits;
+      this.#noteBits(agent, access, from, from + span * bits, what);
       return;
     }
-    for (let i = 0; i < span; i++) {
-      const from = 8 * this.addressOf(offset + i) + (((offset + i) * this.elementBits) % 8);
-      this.#noteBits(agent, access, { from, to: from + this.elementBits }, what);
+    for (let i = offset; i < offset + span; i++) {
+      const from = 8 * this.addressOf(i) + ((i * bits) % 8);
+      this.#noteBits(agent, access, from, from + bits, what);
     }
   }
 
   #noteBits(
     agent: Agent,
     access: "read" | "write",
-    bits: { readonly from: number; readonly to: number },
-    what: () => string,
+    from: number,
+    to: number,
+    what: Accessed,
   ): void {
-    if (bits.to <= bits.from) return;
-    const span = { ...bits, owner: this.owner };
-    if (access === "read") this.storage.noteRead(agent, span, what);
-    else this.storage.noteWrite(agent, span, what);
+    if (to <= from) return;
+    if (access === "read") this.storage.noteRead(agent, from, to, what);
+    else this.storage.noteWrite(agent, from, to, what);
   }
 }

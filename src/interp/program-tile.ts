@@ -3,26 +3,27 @@
  * (tiles of views, or fragments over the registers of a group of threads); the shadow is told of
  * every access of the whole tile first, then the body runs once per element of the first operand.
  */
-import type { TileIntrinsic, TileOperand } from "../program/intrinsics.ts";
-import type { Expr, Statement } from "../program/statement.ts";
+import type { FragmentMap, TileIntrinsic, TileOperand } from "../program/intrinsics.ts";
+import type { Statement } from "../program/statement.ts";
+import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { ScalarValue } from "../semantics/scalar-meaning.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Agent } from "./program-clock.ts";
 import {
   compileConditions,
-  compileExpr,
   compileIndex,
+  compileOne,
   type ExprContext,
   type Frame,
-  type ValueCode,
 } from "./program-expr.ts";
 import type { View } from "./program-memory.ts";
 
-/** Elements of an operand by index relative to the tile. */
+/** Elements of an operand, row-major over its extents. */
 export interface Place {
   readonly extents: readonly number[];
-  readonly read: (index: readonly number[]) => ScalarValue;
-  readonly write: (index: readonly number[], value: ScalarValue) => void;
+  readonly load: () => ScalarValue[];
+  /** Writes those elements that have a value. */
+  readonly store: (values: readonly (ScalarValue | undefined)[]) => void;
   readonly note: (agent: Agent) => void;
 }
 
@@ -37,34 +38,55 @@ const swizzles = { rowMajor: 0, swizzle32: 32, swizzle64: 64, swizzle128: 128 } 
 
 /** A tile in memory or shared scope. */
 export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
-  const { view, at, extents } = span;
-  const { layout, mayHangOver } = operand;
+  const { view, extents } = span;
+  const { layout } = operand;
   const swizzle =
     layout === "buffer" || layout === "fragment" ? view.swizzleBytes : swizzles[layout];
-  const lead = at.length - extents.length;
-  const absolute = (index: readonly number[]): number[] =>
-    at.map((first, axis) => (axis < lead ? first : first + index[axis - lead]!));
+  const offsets = tileOffsets(operand, span);
   return {
     extents,
-    read: (index) => {
-      const place = absolute(index);
-      if (mayHangOver && !view.contains(place)) return view.zero;
-      return view.readAt(view.offsetOf(place, 1), swizzle);
-    },
-    write: (index, value) => {
-      const place = absolute(index);
-      if (mayHangOver && !view.contains(place)) return;
-      view.writeAt(view.offsetOf(place, 1), value, swizzle);
+    load: () => offsets.map((offset) => (offset < 0 ? view.zero : view.readAt(offset, swizzle))),
+    store: (values) => {
+      for (const [i, offset] of offsets.entries()) {
+        const value = values[i];
+        if (offset >= 0 && value !== undefined) view.writeAt(offset, value, swizzle);
+      }
     },
     note: (agent) => {
-      forEachBox(extents, (index) => {
-        const place = absolute(index);
-        if (mayHangOver && !view.contains(place)) return;
-        const offset = view.offsetOf(place, 1);
-        view.note(agent, operand.access === "read" ? "read" : "write", offset, 1);
-      });
+      const access = operand.access === "read" ? "read" : "write";
+      for (const offset of offsets) if (offset >= 0) view.note(agent, access, offset, 1);
     },
   };
+}
+
+/** The number of each element's scalar in the view, or -1 of those beyond its edge where the tile may hang over. */
+function tileOffsets({ mayHangOver }: TileOperand, { view, at, extents }: TileSpan): number[] {
+  const lead = at.length - extents.length;
+  const offsets: number[] = [];
+  const place = at.slice();
+  forEachBox(extents, (index) => {
+    for (const [axis, i] of index.entries()) place[lead + axis] = at[lead + axis]! + i;
+    offsets.push(mayHangOver && !view.contains(place) ? -1 : view.offsetOf(place, 1));
+  });
+  return offsets;
+}
+
+/** Thread and register of each element of a fragment, in turns, row-major. */
+const fragmentTables = new WeakMap<FragmentMap, readonly number[]>();
+
+function fragmentTable(fragment: FragmentMap): readonly number[] {
+  const known = fragmentTables.get(fragment);
+  if (known) return known;
+  const slots = new Map<string, number>([
+    ["e0", 0],
+    ["e1", 1],
+  ]);
+  const thread = compileIndex(fragment.thread, (name) => slots.get(name)!);
+  const register = compileIndex(fragment.register, (name) => slots.get(name)!);
+  const table: number[] = [];
+  forEachBox(fragment.extents, (index) => table.push(thread(index), register(index)));
+  fragmentTables.set(fragment, table);
+  return table;
 }
 
 /**
@@ -78,49 +100,39 @@ export function fragmentPlace(
 ): Place {
   const { fragment } = operand;
   invariant(fragment, () => `${operand.name} is no fragment`);
-  const slots = new Map<string, number>([
-    ["e0", 0],
-    ["e1", 1],
-  ]);
-  const thread = compileIndex(fragment.thread, (name) => slots.get(name)!);
-  const register = compileIndex(fragment.register, (name) => slots.get(name)!);
-  const locate = (index: readonly number[]): readonly [View, number] => {
-    const span = spans[thread(index)]!;
-    const at = span.at.slice();
-    at[at.length - 1] = at[at.length - 1]! + register(index);
-    return [span.view, span.view.offsetOf(at, 1)];
-  };
+  const table = fragmentTable(fragment);
+  const firsts = spans.map(({ view, at, extents }) => view.offsetOf(at, extents[0]!));
+  const viewAt = (i: number): View => spans[table[2 * i]!]!.view;
+  const offsetAt = (i: number): number => firsts[table[2 * i]!]! + table[2 * i + 1]!;
+  const count = table.length / 2;
   return {
     extents: fragment.extents,
-    read: (index) => {
-      const [view, offset] = locate(index);
-      return view.readAt(offset);
-    },
-    write: (index, value) => {
-      const [view, offset] = locate(index);
-      view.writeAt(offset, value);
+    load: () => Array.from({ length: count }, (_, i) => viewAt(i).readAt(offsetAt(i))),
+    store: (values) => {
+      for (let i = 0; i < count; i++) {
+        const value = values[i];
+        if (value !== undefined) viewAt(i).writeAt(offsetAt(i), value);
+      }
     },
     note: (agent) => {
       const access = operand.access === "read" ? "read" : "write";
-      for (const [i, { view, at, extents }] of spans.entries()) {
+      for (const [i, { view, extents }] of spans.entries()) {
         const who = owners ? { ...owners[i]!, label: agent.label, proxy: agent.proxy } : agent;
-        if (operand.access === "readWrite")
-          view.note(who, "read", view.offsetOf(at, 1), extents[0]!);
-        view.note(who, access, view.offsetOf(at, 1), extents[0]!);
+        if (operand.access === "readWrite") view.note(who, "read", firsts[i]!, extents[0]!);
+        view.note(who, access, firsts[i]!, extents[0]!);
       }
     },
   };
 }
 
 /** Registers that an instruction reads as it is issued, by the thread that issues it. */
-export function capturedPlace({ extents, read, note }: Place, agent: Agent): Place {
+export function capturedPlace({ extents, load, note }: Place, agent: Agent): Place {
   note(agent);
-  const values = new Map<string, ScalarValue>();
-  forEachBox(extents, (index) => values.set(index.join(), read(index)));
+  const values = load();
   return {
     extents,
-    read: (index) => values.get(index.join())!,
-    write: () => invariant(false, () => "an operand that is only read"),
+    load: () => values,
+    store: () => invariant(false, () => "an operand that is only read"),
     note: () => {},
   };
 }
@@ -136,8 +148,12 @@ function forEachBox(extents: readonly number[], visit: (index: readonly number[]
   }
 }
 
+/** Operands while the body runs: their elements, read before and written back after it. */
 interface TileFrame extends Frame {
-  readonly places: readonly Place[];
+  readonly tiles: readonly {
+    readonly extents: readonly number[];
+    readonly values: (ScalarValue | undefined)[];
+  }[];
 }
 
 type TileCode = (frame: TileFrame) => void;
@@ -155,11 +171,18 @@ export function performTile(row: TileIntrinsic, places: readonly Place[], agent:
     compiled.set(row, code);
   }
   const run = code;
-  const frame: TileFrame = { ints: [], values: [], places };
+  const tiles = places.map(({ extents, load }, o) => ({
+    extents,
+    values: row.operands[o]!.access === "write" ? [] : load(),
+  }));
+  const frame: TileFrame = { ints: [], values: [], tiles };
   forEachBox(first.extents, (index) => {
     for (const [axis, i] of index.entries()) frame.ints[axis] = i;
     run(frame);
   });
+  for (const [o, { access }] of row.operands.entries()) {
+    if (access !== "read") places[o]!.store(tiles[o]!.values);
+  }
 }
 
 /** Slots: e0 … e4 first, then the loops of the body. */
@@ -176,15 +199,20 @@ function compileBody(row: TileIntrinsic): TileCode {
   const context: ExprContext<TileFrame> = {
     int,
     value: (name) => invariant(false, () => `${row.name}: local ${name}`) ?? 0,
-    load: (load) => compileLoad(load, placeOf(load.buffer), int),
+    load: (load) => invariant(false, () => `${row.name}: ${load.lanes} lanes`) ?? (() => []),
+    loadOne: (load) => {
+      const tile = placeOf(load.buffer);
+      const place = compilePlace(load.index, tile, int);
+      return (frame) => frame.tiles[tile]!.values[place(frame)]!;
+    },
   };
   const compileList = (body: readonly Statement[]): TileCode => {
-    const codes = body.map(compileOne);
+    const codes = body.map(compileStatement);
     return (frame) => {
       for (const code of codes) code(frame);
     };
   };
-  const compileOne = (s: Statement): TileCode => {
+  const compileStatement = (s: Statement): TileCode => {
     switch (s.kind) {
       case "for": {
         const slot = ints.size;
@@ -205,14 +233,12 @@ function compileBody(row: TileIntrinsic): TileCode {
         return (frame) => (test(frame.ints) ? then(frame) : otherwise(frame));
       }
       case "store": {
-        const place = placeOf(s.buffer);
-        const index = s.index.map((e) => compileIndex(e, int));
-        const value = compileExpr(s.value, context);
-        return (frame) =>
-          frame.places[place]!.write(
-            index.map((code) => code(frame.ints)),
-            value(frame)[0]!,
-          );
+        const tile = placeOf(s.buffer);
+        const place = compilePlace(s.index, tile, int);
+        const value = compileOne(s.value, context);
+        return (frame) => {
+          frame.tiles[tile]!.values[place(frame)] = value(frame);
+        };
       }
       default:
         return invariant(false, () => `${row.name}: ${s.kind} in a reference body`) ?? (() => {});
@@ -221,11 +247,17 @@ function compileBody(row: TileIntrinsic): TileCode {
   return compileList(row.body);
 }
 
-function compileLoad(
-  load: Extract<Expr, { kind: "load" }>,
-  place: number,
+/** Number of an element of a tile. */
+function compilePlace(
+  index: readonly IndexExpr[],
+  tile: number,
   int: (name: string) => number,
-): ValueCode<TileFrame> {
-  const index = load.index.map((e) => compileIndex(e, int));
-  return (frame) => [frame.places[place]!.read(index.map((code) => code(frame.ints)))];
+): (frame: TileFrame) => number {
+  const codes = index.map((e) => compileIndex(e, int));
+  return ({ ints, tiles }) => {
+    const { extents } = tiles[tile]!;
+    let at = 0;
+    for (let axis = 0; axis < codes.length; axis++) at = at * extents[axis]! + codes[axis]!(ints);
+    return at;
+  };
 }
