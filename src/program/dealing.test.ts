@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { evaluate } from "../semantics/index-expr.ts";
 import { dealsOf, extentOf, sectionsOf } from "./dealing.ts";
 import type { Program } from "./program.ts";
 import { parseProgram } from "./program-parse.ts";
@@ -49,10 +50,26 @@ describe("parts of launches", () => {
     expect(deals.get("all")).toMatchObject({ by: "instances", extent: { key: "N" } });
   });
 
+  it("are trips of whichever loop a launch comes to, as where few rows have code of their own", () => {
+    const loop = (extent: string) => `for i < ${extent} over t { store y[i] = f32(0) }`;
+    const inner = `if n - 4 == 0 { ${loop("3")} }`;
+    const body = `if -n + 1 >= 0 { ${loop("n + 1")} } else { ${inner} }`;
+    const given = program({ body });
+    const [, all] = given.tasks;
+    const extent = all?.kind === "launch" ? extentOf(all, dealsOf(given)!) : undefined;
+    const found = [1, 2, 3, 4, 5, 6].map((N) => evaluate(extent!, new Map([["N", N]])));
+    expect(found).toEqual([1, 2, 0, 0, 3, 0]);
+  });
+
   it.each([
     ["the thread", { body: "for i < N over t { store y[i] = f32(0) } store x[t] = f32(0)" }],
     ["the thread in the loop", { body: "for i < N over t { store y[t] = load.f32 x[i] }" }],
     ["the number of threads", { body: "for i < min(N, threads) over t { store y[i] = f32(0) }" }],
+    ["a branch by the thread", { body: "if t - 1 >= 0 { for i < N over t { } }" }],
+    [
+      "a branch with two loops",
+      { body: "if N - 1 >= 0 { for i < N over t { } for i < N over t { } }" },
+    ],
     ["two loops over the threads", { body: "for i < N over t { } for i < N over t { }" }],
     ["what a step computed", { tasks: "if element x[0] { launch one after previous }" }],
     [

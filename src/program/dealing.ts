@@ -5,7 +5,19 @@
  * processor holds up the others with at most the part that it had begun. In: a program. Out: for each
  * kernel what its parts are; nothing for a program whose threads have to meet.
  */
-import { type IndexExpr, substitute, variablesOf } from "../semantics/index-expr.ts";
+import type { Condition } from "../semantics/condition.ts";
+import {
+  add,
+  constant,
+  type IndexExpr,
+  max,
+  min,
+  mul,
+  negate,
+  sub,
+  substitute,
+  variablesOf,
+} from "../semantics/index-expr.ts";
 import type { Launch } from "./launches.ts";
 import { type Kernel, type Program, type Task, threadCountName } from "./program.ts";
 import type { Statement } from "./statement.ts";
@@ -13,7 +25,7 @@ import { exprIndices, ownIndices, visitExprs, visitStatements } from "./walk.ts"
 
 /** Parts 0 <= p < extent that any threads may run in any order. */
 export interface Deal {
-  /** `trips`: of the one loop over the grid; `instances`: of the grid's first axis. */
+  /** `trips`: of the one loop over the grid that a run comes to; `instances`: of the grid's first axis. */
   readonly by: "trips" | "instances";
   readonly extent: IndexExpr;
 }
@@ -86,12 +98,41 @@ function dealOf({ grid, roles }: Kernel): Deal | undefined {
       ? { by: "instances", extent: axis.extent }
       : undefined;
   }
-  if (inner.length > 0 || rest.length > 0 || first?.kind !== "for") return undefined;
-  const { mode, extent, body } = first;
-  if (mode.kind !== "grid" || mode.axis !== axis.name) return undefined;
-  const named = [axis.name, threadCountName];
-  if (named.some((name) => variablesOf(extent).has(name)) || !isFree(body, named)) return undefined;
-  return { by: "trips", extent };
+  if (inner.length > 0 || rest.length > 0 || !first) return undefined;
+  const extent = tripsOf(first, axis.name);
+  return extent && { by: "trips", extent };
+}
+
+/** Trips of the one loop over the grid that the statement comes to, whichever way it goes; nothing where it is more. */
+function tripsOf(s: Statement, axis: string): IndexExpr | undefined {
+  const named = [axis, threadCountName];
+  const isFixed = (...indices: readonly IndexExpr[]): boolean => {
+    const found = variablesOf(...indices);
+    return !named.some((name) => found.has(name));
+  };
+  if (s.kind === "for") {
+    const { mode, extent, body } = s;
+    if (mode.kind !== "grid" || mode.axis !== axis) return undefined;
+    return isFixed(extent) && isFree(body, named) ? extent : undefined;
+  }
+  // Code for few rows and for many has loops of its own: which one runs is known before the launch.
+  if (s.kind !== "if" || !isFixed(...s.conditions.map((c) => c.expr))) return undefined;
+  const [then, otherwise] = [s.then, s.else].map((body) => {
+    const [only, ...others] = body;
+    if (others.length > 0) return undefined;
+    return only ? tripsOf(only, axis) : constant(0);
+  });
+  if (!then || !otherwise) return undefined;
+  const holds = mul(1, ...s.conditions.map(indicator));
+  return add(otherwise, mul(holds, sub(then, otherwise)));
+}
+
+/** 1 where the condition holds, else 0. */
+function indicator({ kind, expr }: Condition): IndexExpr {
+  const isNonNegative = (e: IndexExpr) => min(1, max(0, add(e, 1)));
+  return kind === "nonNegative"
+    ? isNonNegative(expr)
+    : mul(isNonNegative(expr), isNonNegative(negate(expr)));
 }
 
 /** No statement meets others, deals out a loop or mentions one of the names. */

@@ -20,7 +20,13 @@ export function countingProgram(): Program {
     kernel add region "add" {
       grid threads (t < threads)
       role main copies 1 threads 1 {
-        for i < N over t { store y[i] = add(load.f32 y[i], load.f32 s[i + r]) }
+        if -N + 2 >= 0 {
+          for i < N over t { store y[i] = add(load.f32 y[i], load.f32 s[i + r]) }
+        } else {
+          for j < ceilDiv(N, 2) over t {
+            for k < min(2, N - 2*j) { store y[2*j + k] = add(load.f32 y[2*j + k], load.f32 s[2*j + k + r]) }
+          }
+        }
       }
     }
     kernel turn region "turn" {
