@@ -225,9 +225,11 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const graphs = [...byRanks, ...graphsOf(prepared, improved.value)];
   const scheduled = scheduleGraphs(graphs, options, memory);
   if (!scheduled.ok) return scheduled;
-  const chosen = firstMade(preferred(scheduled.value, options), (graph) =>
-    makeProgram(graph, options, memory),
-  );
+  const wanted = [...(options.measured?.keys() ?? [])];
+  const best = preferred(scheduled.value, options);
+  const taking = best.filter((graph) => wanted.every((name) => hasRegion(graph, name)));
+  if (taking.length === 0) return fail(noRegion(wanted, best[0]!));
+  const chosen = firstMade(taking, (graph) => makeProgram(graph, options, memory));
   if (!chosen.ok) return chosen;
   const { from, ...made } = chosen.value;
   const found = {
@@ -298,6 +300,18 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   const replaced = { ...given.value, choice: { ...choice, schedules: chosen } };
   const second = said.length > 0 ? made(replaced) : first;
   return second.ok ? ok(second.value, [...second.warnings, ...said]) : second;
+}
+
+function hasRegion(graph: ScheduledGraph, name: string): boolean {
+  const all = [...graph.choice.schedules, ...stepSchedules(graph)];
+  return all.some(({ scheduled }) => scheduled.region.name === name);
+}
+
+function noRegion(names: readonly string[], graph: ScheduledGraph): Diagnostic {
+  const missing = names.find((name) => !hasRegion(graph, name));
+  return diagnostic("SCH001", `a schedule was given for ${missing}, which is no region`, {
+    help: "give schedules of the regions that `wavetile inspect --schedule` lists",
+  });
 }
 
 /** The same without what only few rows gain by, which is the first thing that a proof may fail at. */

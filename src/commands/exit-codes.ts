@@ -28,6 +28,7 @@ const byCode: Readonly<Partial<Record<DiagnosticCode, Exit>>> = {
   ONX018: exitCodes.unsupported,
   SCH015: exitCodes.unsupported,
   SCH032: exitCodes.unsupported,
+  SCH046: exitCodes.unsupported,
   EMT001: exitCodes.unsupported,
   ART006: exitCodes.unsupported,
   CLI002: exitCodes.unsupported,

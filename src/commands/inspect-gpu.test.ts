@@ -80,7 +80,8 @@ describe("inspect for a GPU", () => {
     expect((await codeOf(`${small} 4 swizzle 64`)).out).not.toBe(made.out);
     expect((await codeOf(`${small} 3 swizzle 64`, "--program")).out).toMatch(/kernel \S+ region/);
     const none = await codeOf(`${small} 40 swizzle 64`);
-    expect(none).toMatchObject({ exit: 4, err: expect.stringContaining("EMT001") });
+    expect(none).toMatchObject({ exit: 4, err: expect.stringContaining("SCH046") });
+    expect(none.err).toContain(`at ${file}`);
     const alone = await runCaptured(["inspect", model, "--graph", "--use", file]);
     expect(alone).toMatchObject({ exit: 2, err: expect.stringContaining("CLI001") });
   });

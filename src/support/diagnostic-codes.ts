@@ -90,6 +90,7 @@ export const diagnosticCodes = {
   SCH043: "rows do not fit a block",
   SCH044: "statements are no attention",
   SCH045: "attention does not fit a block",
+  SCH046: "schedule has no code on the target",
   MEM001: "buffer has no largest size",
   MEM002: "program needs more memory than the target has",
   REG001: "op form has no nest",

@@ -73,19 +73,8 @@ export function openWith(
     const chosen = origin.compiled.regions.map((r) => r.scheduled);
     const wanted = take(scheduledBy(path, chosen)).map((r) => r.schedule);
     const opened = reopen(new Map(wanted.map((schedule) => [schedule.region, schedule])));
-    // Where no program comes of them the compiler has nothing to say of one: it was not its choice.
-    if (!opened.ok && opened.diagnostics.length > 0) take(opened);
-    const taken = new Set(opened.ok ? opened.value.code.schedules.map(printSchedule) : []);
-    const missing = wanted.find((schedule) => !taken.has(printSchedule(schedule)));
-    if (opened.ok && !missing) return opened.value;
-    return reject(
-      "EMT001",
-      `there is no code for the schedule of ${(missing ?? wanted[0]!).region}`,
-      {
-        at: path,
-        help: "--schedule --use says why; change the schedule, or leave the region out of the file",
-      },
-    );
+    if (opened.ok) return opened.value;
+    throw new DiagnosticError(opened.diagnostics.map((d) => ({ at: path, ...d })));
   });
 }
 

@@ -105,14 +105,15 @@ async function openMeasured(
   const compiled = first.value.stages.flatMap((s) => s.opened?.origin?.compiled ?? []);
   const seconds = args.budget / Math.max(1, compiled.length);
   const how = { seconds, threads: args.threads ?? measuringThreads, seed: args.seed ?? 0 };
-  const measured = new Map<string, Schedule>();
+  const measured: ReadonlyMap<string, Schedule>[] = [];
   const warnings: Diagnostic[] = [];
   for (const stage of compiled) {
     const found = await measureRegions(stage, target, how, context);
-    for (const [region, schedule] of found.better) measured.set(region, schedule);
+    measured.push(found.better);
     warnings.push(...found.warnings);
   }
-  const again = measured.size > 0 ? openStages(imported, target, { ...own, measured }) : first;
+  const isBetter = measured.some((better) => better.size > 0);
+  const again = isBetter ? openStages(imported, target, own, measured) : first;
   return again?.ok ? ok(again.value, [...again.warnings, ...warnings]) : again;
 }
 

@@ -78,14 +78,17 @@ function describeMeasured({ measured, regions, better }: MeasuredRegions): strin
 }
 
 /** What takes a range where sizes are missing: as much as the program is proved for. */
-const wishes: readonly SizeWish["ranges"][] = [["batch", "length"], ["batch"], []];
+const widestWish: SizeWish["ranges"] = ["batch", "length"];
+const narrowerWishes: readonly SizeWish["ranges"][] = [["batch"], []];
 
 export const optimizeModel: Action<OptimizeArgs> = async (args, context) => {
-  let answer: Result<CommandResult> = fail();
-  for (const ranges of wishes) {
-    answer = await atSizes(optimizeGiven, { ranges })(args, context);
+  const answerAt = (ranges: SizeWish["ranges"]) =>
+    atSizes(optimizeGiven, { ranges })(args, context);
+  let answer = await answerAt(widestWish);
+  for (const ranges of narrowerWishes) {
     const { isAssumed, isUnproved } = refusalOf(answer);
     if (!isAssumed || !isUnproved) break;
+    answer = await answerAt(ranges);
   }
   return answer;
 };

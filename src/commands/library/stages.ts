@@ -7,6 +7,7 @@ import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
+import type { Schedule } from "../../schedule/directive.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { compileImported, type OpenModel, type OpenOptions } from "./open-model.ts";
@@ -22,11 +23,15 @@ export interface OpenStages extends Model {
   readonly stages: readonly OpenStage[];
 }
 
-/** Undefined where no data decide a size, so that stages would not help. */
+/**
+ * Undefined where no data decide a size, so that stages would not help.
+ * @param measured of each program, schedules by its regions that were measured to be the best
+ */
 export function openStages(
   imported: ImportedModel,
   target: Target,
   options: OpenOptions,
+  measured: readonly ReadonlyMap<string, Schedule>[] = [],
 ): Result<OpenStages> | undefined {
   const { graph, weights } = prepareFor(imported, target);
   const parts = splitAtData(graph, (node) => isRepeated(node, target));
@@ -35,12 +40,15 @@ export function openStages(
   if (large.length > 0) return fail(...large);
   const stages: OpenStage[] = [];
   const warnings: Diagnostic[] = [];
+  let programs = 0;
   for (const part of parts) {
     if (part.kind === "data") {
       stages.push({ graph: part.graph });
       continue;
     }
-    const opened = openPart({ graph: part.graph, weights }, target, options);
+    const better = measured[programs++];
+    const own = better ? { ...options, measured: better } : options;
+    const opened = openPart({ graph: part.graph, weights }, target, own);
     if (!opened.ok) return opened;
     stages.push({ graph: part.graph, opened: opened.value });
     warnings.push(...opened.warnings);

@@ -13,7 +13,6 @@ import type { Problem } from "../../search/problem.ts";
 import type { Solver } from "../../search/solvers.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
-import { tf32Products } from "../../target/allowing.ts";
 import type { Target } from "../../target/target.ts";
 import { applySchedule } from "../apply.ts";
 import { enumerateBlockSchedules } from "../blocks/block-candidates.ts";
@@ -22,7 +21,6 @@ import type { Schedule } from "../directive.ts";
 import { printSchedule } from "../directive-text.ts";
 import { decideSchedule } from "../legality/legality.ts";
 import type { LegalityClasses } from "../legality/legality-class.ts";
-import { isByTf32 } from "../products/tf32.ts";
 import type { ScheduledRegion } from "../scheduled-region.ts";
 import { nestFigures } from "../states/nest-figures.ts";
 import { type Refining, refineStates } from "../states/refine-states.ts";
@@ -35,6 +33,7 @@ import {
   type TilePricer,
 } from "../states/region-states.ts";
 import { TileSpace } from "../states/tile-space.ts";
+import { givenStates, noSchedule } from "./given-schedule.ts";
 import { type ModelRegion, modelProblem, refundNs, type SharingOptions } from "./model-problem.ts";
 import { SearchTrace, type TracePoint } from "./search-trace.ts";
 
@@ -119,14 +118,17 @@ export function chooseSchedules(
     known: memory.tiles,
   };
   const applied = new AppliedSchedules();
-  const narrowed = regions.map((region, i): ModelRegion | undefined => {
+  const narrowed: (ModelRegion | undefined)[] = [];
+  for (const [i, region] of regions.entries()) {
     const found = coarse[i];
-    if (!found) return undefined;
+    const isRefined = !found || isChain(region) || !isWorth(found);
     const refining = { ...fine, ...pricesOf(region, applied, options) };
-    const isRefined = isChain(region) || !isWorth(found);
-    const states = isRefined ? found : refineStates(found, refining);
-    return { name: region.name, states: onlyMeasured(states, region, options) };
-  });
+    const refined = isRefined ? found : refineStates(found, refining);
+    const given = options.measured?.get(region.name);
+    const states = given ? givenStates(region, given, refined, options) : ok(refined);
+    if (!states.ok) return states;
+    narrowed.push(states.value && { name: region.name, states: states.value });
+  }
   const variables = narrowed.filter((n) => n !== undefined);
   const refused = new Map<string, number[]>();
   const refusals: Diagnostic[] = [];
@@ -137,7 +139,10 @@ export function chooseSchedules(
     const outcome = solver(problem, { work: mostWork, gap: gapAskedFor, observe });
     const faults = checkOutcome(problem, outcome);
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
-    if (!outcome.solution) return fail(...refusals);
+    if (!outcome.solution) {
+      const stuck = variables.find((v) => v.states.states.every((s) => s.priceNs === Infinity));
+      return fail(...refusals, ...(stuck ? [noSchedule(stuck.name, target)] : []));
+    }
     const chosen = applyChoice(regions, narrowed, {
       solution: outcome.solution,
       target,
@@ -178,27 +183,6 @@ function pricesOf(
     return applied.ok ? codePriceOf(applied.value) : undefined;
   };
   return { region, boundNs: pricerOf(region).boundNs, priceOf };
-}
-
-/** The state that a measurement decided for, alone; on blocks it need not be one of those listed. */
-function onlyMeasured(
-  states: RegionStates,
-  region: Region,
-  { measured, target, priceOf }: ChoosingOptions,
-): RegionStates {
-  const schedule = measured?.get(region.name);
-  if (!schedule) return states;
-  const wanted = printSchedule(schedule);
-  const found = states.states.find((s) => printSchedule(s.schedule()) === wanted);
-  if (found) return { ...states, states: [found] };
-  const applied = target.blocks ? applySchedule(region, schedule) : undefined;
-  if (!applied?.ok || !isAllowed(applied.value, target)) return states;
-  return listedStates(states.figures, [{ schedule, ns: priceOf(applied.value) }]);
-}
-
-/** Whether the user lets a schedule round as it does. */
-function isAllowed({ products }: ScheduledRegion, { capabilities }: Target): boolean {
-  return capabilities.has(tf32Products) || !products.some(isByTf32);
 }
 
 /** Regions with a scan run as they stand. */

@@ -1,0 +1,79 @@
+/**
+ * A region whose schedule was given, because it was measured to be the best or somebody asked for it: its
+ * superposition is this one state, whatever prices say, or the answer is why it has none. In: the region, its
+ * states, the schedule. Out: the one state, with the price of the code that the schedule becomes.
+ */
+import type { Region } from "../../region/nest.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { tf32Products } from "../../target/allowing.ts";
+import type { Target } from "../../target/target.ts";
+import { applySchedule } from "../apply.ts";
+import type { Schedule } from "../directive.ts";
+import { printSchedule } from "../directive-text.ts";
+import { decideSchedule } from "../legality/legality.ts";
+import { isByTf32 } from "../products/tf32.ts";
+import type { ScheduledRegion } from "../scheduled-region.ts";
+import type { RegionMemory } from "../states/region-memory.ts";
+import { listedStates, type RegionStates } from "../states/region-states.ts";
+
+export interface GivenOptions {
+  readonly target: Target;
+  readonly memory: RegionMemory;
+  /** Of a schedule on blocks; infinite where it does not fit them. */
+  readonly priceOf: (scheduled: ScheduledRegion) => number;
+  /** Of a CPU's schedule by its code; undefined where it has none. */
+  readonly codePriceOf: (scheduled: ScheduledRegion) => number | undefined;
+}
+
+/** @param found undefined: the region runs as it stands, which is the only schedule it takes */
+export function givenStates(
+  region: Region,
+  schedule: Schedule,
+  found: RegionStates | undefined,
+  options: GivenOptions,
+): Result<RegionStates | undefined> {
+  const { target } = options;
+  if (!found) {
+    if (schedule.directives.length === 0) return ok(undefined);
+    return fail(noCode(`${region.name} is a scan that runs as it stands`, target));
+  }
+  const wanted = printSchedule(schedule);
+  const listed = found.states.find((s) => printSchedule(s.schedule()) === wanted);
+  const applied = applySchedule(region, schedule);
+  if (!applied.ok) return applied;
+  const legal = decideSchedule(applied.value, options.memory.classes);
+  if (!legal.ok) return legal;
+  if (!isAllowed(applied.value, target)) return fail(notAllowed(region.name));
+  const price = target.blocks ? options.priceOf : options.codePriceOf;
+  const ns = listed?.priceNs ?? price(applied.value);
+  if (ns === undefined || !Number.isFinite(ns)) {
+    return fail(noCode(`the schedule that was given for ${region.name} has no code`, target));
+  }
+  if (listed) return ok({ ...found, states: [listed] });
+  return ok(listedStates(found.figures, [{ schedule, ns }]));
+}
+
+/** The answer where none of a region's own schedules has a price. */
+export function noSchedule(region: string, target: Target): Diagnostic {
+  return diagnostic("SCH046", `no schedule of ${region} has code on ${target.name}`, {
+    at: region,
+    help: "choose another target, or smaller extents (--shape); and report the model",
+  });
+}
+
+/** Whether the user lets a schedule round as it does. */
+function isAllowed({ products }: ScheduledRegion, { capabilities }: Target): boolean {
+  return capabilities.has(tf32Products) || !products.some(isByTf32);
+}
+
+function noCode(message: string, target: Target): Diagnostic {
+  return diagnostic("SCH046", `${message} on ${target.name}`, {
+    help: "`wavetile inspect --schedule --use` says why; change the schedule, or leave the region out",
+  });
+}
+
+function notAllowed(region: string): Diagnostic {
+  return diagnostic("SCH046", `the schedule that was given for ${region} rounds f32 to tf32`, {
+    help: "allow it by --allow tf32, or multiply by fma",
+  });
+}
