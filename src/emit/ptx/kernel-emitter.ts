@@ -189,12 +189,13 @@ export class KernelEmitter {
     if (!value.startsWith("%")) value = code.op(`mov.b${bits}`, kind, value);
     values.endStatement();
     const extent = scope.value(s.extent, bits);
+    const given = value;
     if (s.wraps && !isUnsigned(s.value.dtype)) {
       const below = code.op(`setp.lt.s${bits}`, "p", value, "0");
       const raised = code.op(`add.s${bits}`, kind, value, extent);
       value = code.op(`selp.b${bits}`, kind, raised, value, below);
     }
-    if (s.range === "checked") value = this.#checked(s, value, extent, bits);
+    if (s.range === "checked") value = this.#checked(s, { value, given, extent }, bits);
     const width = scope.widthOf(ix.variable(s.name));
     const register = resize(this.#context, value, bits, width);
     scope.within(() => {
@@ -205,7 +206,11 @@ export class KernelEmitter {
   }
 
   /** Records a value outside 0 <= value < extent, and goes on with 0 in its place. */
-  #checked(s: StatementOf<"letIndex">, value: Operand, extent: Operand, bits: Bits): Operand {
+  #checked(
+    s: StatementOf<"letIndex">,
+    { value, given, extent }: Readonly<Record<"value" | "given" | "extent", Operand>>,
+    bits: Bits,
+  ): Operand {
     const { code } = this.#context;
     const number =
       this.#parts.checks.push(`kernel ${this.#parts.kernel.name}: index ${s.name}`) - 1;
@@ -214,9 +219,10 @@ export class KernelEmitter {
     this.#context.scope.branch(outside, () => {
       const old = code.op("atom.global.cas.b32", "r", `[${record}]`, "0", "1");
       const first = code.op("setp.eq.s32", "p", old, "0");
-      const shown = resize(this.#context, value, bits, 32);
+      const widened = isUnsigned(s.value.dtype) ? "cvt.u64.u32" : "cvt.s64.s32";
+      const shown = bits === 64 ? given : code.op(widened, "d", given);
       code.emit(`@${first} st.global.b32 [${record}+4], ${number}`);
-      code.emit(`@${first} st.global.b32 [${record}+8], ${shown}`);
+      code.emit(`@${first} st.global.b64 [${record}+8], ${shown}`);
     });
     return code.op(`selp.b${bits}`, bits === 64 ? "d" : "r", "0", value, outside);
   }

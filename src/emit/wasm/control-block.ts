@@ -8,11 +8,11 @@
 export const shares = 16;
 export const shareBytes = 64;
 
-/** Byte addresses of i32 words, but for the two that say otherwise. */
+/** Byte addresses of i32 words, but for those that say otherwise. */
 export const controlBlock = {
   /** Why the run has to end (abortCodes); 0 while it may go on. Barriers look at it. */
   abort: 0,
-  /** Which statement failed its check (number given by the emitter), and the value it found. */
+  /** Which statement failed its check (number given by the emitter), and the value it found: 64 bits. */
   faultStatement: 4,
   faultValue: 8,
   /** Threads that reached the current barrier. */

@@ -15,6 +15,7 @@ import {
   ownIndices,
   visitStatements,
 } from "../../program/walk.ts";
+import { dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, controlBlock } from "./control-block.ts";
@@ -287,8 +288,13 @@ export class KernelEmitter {
     scope.push(s.extent);
     if (wide) f.op("i64.extend_i32_s");
     f.set(extent);
-    if (s.wraps) this.#wrapIndex(value, extent, wide);
-    if (s.range === "checked") this.#checkIndex(s, value, extent);
+    const wraps = s.wraps && dtypes[s.value.dtype].kind !== "uint";
+    const isChecked = s.range === "checked";
+    const given = wraps && isChecked ? f.local(value.type) : value;
+    if (given !== value) f.get(value).set(given);
+    if (wraps) this.#wrapIndex(value, extent, wide);
+    if (isChecked) this.#checkIndex(s, { value, given, extent });
+    if (given !== value) f.release(given);
     const index = f.local("i32");
     f.get(value);
     if (wide) f.op("i32.wrap_i64");
@@ -312,25 +318,21 @@ export class KernelEmitter {
   }
 
   /** Ends the run with abort code outOfRange unless 0 <= value < extent. */
-  #checkIndex(s: StatementOf<"letIndex">, value: Local, extent: Local): void {
+  #checkIndex(
+    s: StatementOf<"letIndex">,
+    { value, given, extent }: { value: Local; given: Local; extent: Local },
+  ): void {
     const { f } = this.#context;
     const number = this.#checks.push(`kernel ${this.#kernel.name}: index ${s.name}`) - 1;
+    const isUnsigned = dtypes[s.value.dtype].kind === "uint";
     f.get(value)
       .get(extent)
       .op(`${value.type as "i32" | "i64"}.ge_u`);
     f.if(() => {
       f.i32Const(0).i32Const(number).memory("i32.store", controlBlock.faultStatement);
-      if (value.type === "i64") {
-        // The nearest of 32 bits: the lowest bits alone would be another number.
-        for (const [end, order] of [
-          [2n ** 31n - 1n, "i64.lt_s"],
-          [-(2n ** 31n), "i64.gt_s"],
-        ] as const)
-          f.get(value).i64Const(end).get(value).i64Const(end).op(order).op("select").set(value);
-      }
-      f.i32Const(0).get(value);
-      if (value.type === "i64") f.op("i32.wrap_i64");
-      f.memory("i32.store", controlBlock.faultValue);
+      f.i32Const(0).get(given);
+      if (given.type !== "i64") f.op(isUnsigned ? "i64.extend_i32_u" : "i64.extend_i32_s");
+      f.memory("i64.store", controlBlock.faultValue);
       f.i32Const(0).i32Const(abortCodes.none).i32Const(abortCodes.outOfRange);
       f.memory("i32.atomic.rmw.cmpxchg", controlBlock.abort).op("drop").op("return");
     });

@@ -14,6 +14,7 @@ import {
   ownExprs,
   ownIndices,
 } from "../../program/walk.ts";
+import { dtypes } from "../../semantics/dtype.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, sharedBlock, threadBlock } from "./context-block.ts";
@@ -255,24 +256,31 @@ export class KernelEmitter {
     else f.emit("movsxd", index, value);
     this.#values.endStatement();
     const extent = scope.value(s.extent);
-    if (s.wraps) {
+    const wraps = s.wraps && dtypes[s.value.dtype].kind !== "uint";
+    const isChecked = s.range === "checked";
+    const given = wraps && isChecked ? f.gpr() : index;
+    if (given !== index) f.emit("mov", given, index);
+    if (wraps) {
       const wrapped = f.gpr();
       f.emit("lea", wrapped, { kind: "memory", base: index, index: extent, scale: 1, disp: 0 });
       f.emit("test", index, index).emit("cmovs", index, wrapped);
     }
-    if (s.range === "checked") this.#checkIndex(s, index, extent);
+    if (isChecked) this.#checkIndex(s, { value: index, given, extent });
     scope.enter(s.name, index, this.#uses(rest));
     this.#body(rest);
     scope.leave();
   }
 
   /** Ends the run with abort code outOfRange unless 0 <= value < extent. */
-  #checkIndex(s: StatementOf<"letIndex">, value: Register, extent: Register): void {
+  #checkIndex(
+    s: StatementOf<"letIndex">,
+    { value, given, extent }: Readonly<Record<"value" | "given" | "extent", Register>>,
+  ): void {
     const { f } = this.#context;
     const number = this.#checks.push(`kernel ${this.#kernel.name}: index ${s.name}`) - 1;
     const inside = f.label();
     f.emit("cmp", value, extent).emit("jb", inside);
-    emitAbort(f, abortCodes.outOfRange, number, value);
+    emitAbort(f, abortCodes.outOfRange, number, given);
     f.place(inside);
   }
 

@@ -19,6 +19,7 @@ import {
 } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
+import { indexOutOfRange } from "../index-out-of-range.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import type { CudaDevice } from "./device.ts";
 import { guardCuda } from "./driver.ts";
@@ -51,7 +52,7 @@ export interface CudaOptions {
 
 /** Graphs that are kept for the parameter values seen last. */
 const mostGraphs = 8;
-const faultWords = 3;
+const faultWords = 4;
 
 export function createCudaInstance(
   program: Program,
@@ -414,10 +415,10 @@ export class CudaInstance implements ProgramInstance {
     const words = new DataView(this.#faults.bytes.buffer, this.#faults.bytes.byteOffset);
     if (words.getUint32(0, true) === 0) return ok(undefined);
     return fail(
-      diagnostic("RUN006", `index ${words.getInt32(8, true)} is out of range`, {
-        at: checks[words.getUint32(4, true)] ?? "a check",
-        help: "check the index tensor that is fed to the model",
-      }),
+      indexOutOfRange(
+        [words.getInt32(8, true), words.getInt32(12, true)],
+        checks[words.getUint32(4, true)] ?? "a check",
+      ),
     );
   }
 }

@@ -32,6 +32,7 @@ import { memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import { openProcessors } from "../ffi/processors.ts";
 import { mappedAddress } from "../files/mapped-file.ts";
+import { indexOutOfRange } from "../index-out-of-range.ts";
 import { type LentArray, lendApart } from "../lent-arrays.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import { ThreadChoices } from "../thread-choice.ts";
@@ -458,10 +459,10 @@ export class NativeInstance implements ProgramInstance {
         );
       case abortCodes.outOfRange:
         return fail(
-          diagnostic("RUN006", `index ${shared[sharedBlock.faultValue / 4]} is out of range`, {
-            at: subject,
-            help: "check the index tensor that is fed to the model",
-          }),
+          indexOutOfRange(
+            [shared[sharedBlock.faultValue / 4]!, shared[sharedBlock.faultValue / 4 + 1]!],
+            subject,
+          ),
         );
       case abortCodes.tooManyTrips:
         return fail(diagnostic("RUN007", "a loop made more trips than it may", { at: subject }));

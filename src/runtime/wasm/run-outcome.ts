@@ -2,6 +2,7 @@
 import { abortCodes, controlBlock } from "../../emit/wasm/control-block.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { indexOutOfRange } from "../index-out-of-range.ts";
 
 export function cancelled(): Diagnostic {
   return diagnostic("RUN004", "the run was cancelled by its AbortSignal");
@@ -40,19 +41,13 @@ export function programOutcome(
       );
     case abortCodes.outOfRange:
       return fail(
-        diagnostic("RUN006", `index ${indexText(read(controlBlock.faultValue))} is out of range`, {
-          at: subject,
-          help: "check the index tensor that is fed to the model",
-        }),
+        indexOutOfRange(
+          [read(controlBlock.faultValue), read(controlBlock.faultValue + 4)],
+          subject,
+        ),
       );
     case abortCodes.tooManyTrips:
       return fail(diagnostic("RUN007", "a loop made more trips than it may", { at: subject }));
   }
   invariant(false, () => `abort code ${code}`);
-}
-
-/** Kernels tell the nearest number of 32 bits. */
-function indexText(value: number): string {
-  if (value === 2 ** 31 - 1) return `${value} or more`;
-  return value === -(2 ** 31) ? `${value} or less` : String(value);
 }

@@ -309,7 +309,7 @@ describe("WorkerPool", () => {
     const failing = (code: number, statement: number) =>
       onThread(1, (f) => {
         f.i32Const(0).i32Const(statement).memory("i32.store", controlBlock.faultStatement);
-        f.i32Const(0).i32Const(-7).memory("i32.store", controlBlock.faultValue);
+        f.i32Const(0).i64Const(-7n).memory("i64.store", controlBlock.faultValue);
         f.i32Const(0).i32Const(code).memory("i32.atomic.store", controlBlock.abort);
         f.op("return");
       });
