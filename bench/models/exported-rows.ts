@@ -8,6 +8,7 @@ import type { InputSpec, ModelCase, ModelRow } from "./table.ts";
 export const exportedRows: readonly ModelRow[] = [
   ...sentenceRows("bert-base", "bert-base-fp16", "bert-base-bf16"),
   ...sentenceRows("minilm-l6", "minilm-l6-fp16", "minilm-l6-dynamic"),
+  ...textEncoderRows("t5-small-encoder", "t5-small-encoder-dynamic"),
   ...textRows("gpt-2", "gpt-2-fp16"),
   stepRow("gpt-2-step"),
   ...["vit-b" as const, "vit-b-fp16" as const, "vit-b-bf16" as const].map((name) =>
@@ -69,6 +70,16 @@ function sentences(dims: readonly number[]): ModelCase {
     tokens("token_type_ids", dims, 2),
   ];
   return { name: dims.join("x"), inputs };
+}
+
+/** Token ids and the mask of padding. */
+function textEncoderRows(...names: readonly RecipeName[]): ModelRow[] {
+  const shapes = { batch_size: "1", sequence_length: "1..512" };
+  const cases = [128, 16].map((length): ModelCase => {
+    const dims = [1, length];
+    return { name: dims.join("x"), inputs: [tokens("input_ids", dims, 32_128), padding(dims)] };
+  });
+  return names.map((name) => exportedRow(name, "text-encoder", { shapes, cases }));
 }
 
 /** A prompt, whole. */

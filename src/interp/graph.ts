@@ -5,6 +5,7 @@
  * after its last use, subgraphs run the same way with the outer symbols in scope.
  */
 import type { Graph, Node, ShapeConstraint, ValueId, WeightStore } from "../graph/graph.ts";
+import { narrowedBits } from "../graph/narrowing.ts";
 import { expandComposites } from "../graph/transforms/expand-composites.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { evaluate, type IndexExpr, substitute, variablesOf } from "../semantics/index-expr.ts";
@@ -13,6 +14,8 @@ import { type RefTensor, type Tensor, toRef } from "../semantics/tensor.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindShapes } from "./bind-shapes.ts";
+import { BodyWork, mostBodyWork } from "./body-work.ts";
+import { onOtherSide } from "./edge-steps.ts";
 import { emptyResults } from "./empty-results.ts";
 import { type GraphPlan, planGraph, type Step } from "./graph-plan.ts";
 
@@ -29,15 +32,56 @@ export function runGraph(
   inputs: readonly RefTensor[],
   weights: WeightStore = noWeights,
 ): Result<readonly RefTensor[]> {
+  return runExpanded(graph, inputs, { weights });
+}
+
+/** As runGraph, with an end to what bodies of control flow may take (RUN007). */
+export function runBounded(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  weights: WeightStore,
+  most = mostBodyWork,
+): Result<readonly RefTensor[]> {
+  return runExpanded(graph, inputs, { weights, work: new BodyWork(most) });
+}
+
+/** How far each value of a graph without composites may be off, relative to its largest element. */
+export type ErrorsOf = (graph: Graph) => ReadonlyMap<ValueId, number>;
+
+/**
+ * As runGraph, where each quantisation has every integer that its operand's error could change changed: how far the
+ * outputs are from those of runGraph says what such steps come to (edge-steps.ts). Those inside of bodies stay.
+ */
+export function runNearEdges(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  weights: WeightStore,
+  errorsOf: ErrorsOf,
+): Result<readonly RefTensor[]> {
+  return runExpanded(graph, inputs, { weights, errorsOf });
+}
+
+interface RunParts {
+  readonly weights: WeightStore;
+  readonly errorsOf?: ErrorsOf;
+  readonly work?: BodyWork;
+}
+
+function runExpanded(
+  graph: Graph,
+  inputs: readonly RefTensor[],
+  { weights, errorsOf, work }: RunParts,
+): Result<readonly RefTensor[]> {
   return attempt(() => {
     const expanded = expandComposites(graph);
     const store = withConstants(weights, expanded.constants);
-    return new GraphRun(expanded.graph, store, new Map()).run(inputs);
+    const errors = errorsOf?.(expanded.graph);
+    return new GraphRun(expanded.graph, store, new Map(), { errors, work }).run(inputs);
   });
 }
 
 /**
- * As runGraph, of a graph without composites and inputs of shapes that `bindGraphSymbols` has found to fit and
+ * As runBounded, of a graph without composites and inputs of shapes that `bindGraphSymbols` has found to fit and
  * given the symbols of: none of this is done again.
  */
 export function runPlannedGraph(
@@ -45,7 +89,10 @@ export function runPlannedGraph(
   inputs: readonly RefTensor[],
   weights: WeightStore,
 ): Result<readonly RefTensor[]> {
-  return attempt(() => new GraphRun(plan.graph, weights, plan.symbols).runPlanned(plan, inputs));
+  return attempt(() => {
+    const work = new BodyWork(mostBodyWork);
+    return new GraphRun(plan.graph, weights, plan.symbols, { work }).runPlanned(plan, inputs);
+  });
 }
 
 /** The store with the constants that definitions made. */
@@ -65,18 +112,34 @@ export function bindGraphSymbols(
   });
 }
 
+interface GraphRunOptions {
+  /** See runNearEdges. */
+  readonly errors?: ReadonlyMap<ValueId, number> | undefined;
+  /** What the bodies inside may take together. */
+  readonly work?: BodyWork | undefined;
+  /** Whether it is of a body. */
+  readonly isInside?: boolean;
+}
+
 /** One run; bodies are run in it, as references ask for them. */
 class GraphRun implements ReferenceContext<Graph> {
   readonly symbols: Map<string, number>;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
   readonly #values = new Map<ValueId, RefTensor>();
+  readonly #options: GraphRunOptions;
   readonly #evaluate = (expr: IndexExpr): number => evaluate(expr, this.symbols);
 
-  constructor(graph: Graph, weights: WeightStore, outer: ReadonlyMap<string, number>) {
+  constructor(
+    graph: Graph,
+    weights: WeightStore,
+    outer: ReadonlyMap<string, number>,
+    options: GraphRunOptions = {},
+  ) {
     this.#graph = graph;
     this.#weights = weights;
     this.symbols = new Map(outer);
+    this.#options = options;
   }
 
   run(inputs: readonly RefTensor[]): readonly RefTensor[] {
@@ -147,14 +210,25 @@ class GraphRun implements ReferenceContext<Graph> {
       }
       this.#values.set(value, tensor);
     }
+    const { work, isInside } = this.#options;
+    if (isInside) work?.add(node, this.#graph, made, this.symbols);
     for (const value of dropped) this.#values.delete(value);
   }
 
   #runNode(node: Node, plan: GraphPlan): readonly RefTensor[] {
+    const inputs = node.inputs.map((v) => this.#valueOf(v, plan));
+    const made = this.#runReference(node, inputs);
+    const error = this.#options.errors?.get(node.inputs[0]!) ?? 0;
+    if (error === 0 || narrowedBits(node, this.#graph) === 0) return made;
+    const run = (x: RefTensor) => this.#runReference(node, [x, ...inputs.slice(1)]);
+    return onOtherSide(inputs, made, error, run);
+  }
+
+  #runReference(node: Node, inputs: readonly RefTensor[]): readonly RefTensor[] {
     const call = {
       kind: node.op as CoreOpKind,
       attrs: node.attrs as never,
-      inputs: node.inputs.map((v) => this.#valueOf(v, plan)),
+      inputs,
       evaluate: this.#evaluate,
     };
     const result = runReference<CoreOpKind, Graph>(call, this);
@@ -164,7 +238,9 @@ class GraphRun implements ReferenceContext<Graph> {
   }
 
   runSubgraph(body: Graph, inputs: readonly RefTensor[]): Result<readonly RefTensor[]> {
-    return attempt(() => new GraphRun(body, this.#weights, this.symbols).run(inputs));
+    const { work } = this.#options;
+    const run = new GraphRun(body, this.#weights, this.symbols, { work, isInside: true });
+    return attempt(() => run.run(inputs));
   }
 
   subgraphOutputTypes(

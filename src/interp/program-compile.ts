@@ -276,10 +276,11 @@ function compileLetIndex(
   const slot = names.bindInt(s.name);
   return (thread) => {
     const end = extent(thread.ints);
-    const given = Number(value(thread));
+    const found = value(thread);
+    const given = Number(found);
     const index = s.wraps && given < 0 ? given + end : given;
     if (!(index >= 0 && index < end)) {
-      raise("indexOutOfRange", `${s.name} = ${given}, allowed 0 to ${end - 1} (${s.range})`);
+      raise("indexOutOfRange", `${s.name} = ${found}, allowed 0 to ${end - 1} (${s.range})`);
     }
     thread.ints[slot] = index;
   };

@@ -8,9 +8,13 @@
  * becomes either of them, by the last bit of a sum, and from there on all later steps differ by as much. States that
  * saturate lie there by themselves (1 / (2 / 255) is 127.5). Such a step of 2^-bits of the range is an error of
  * its own for each step of the scan; of many they add like roundings.
+ *
+ * Quantisations outside of scans do the same once each: what they come to depends on the model and its inputs, so the
+ * oracle runs twice, the second time with every integer changed that is near enough to an edge.
  */
 import { flopsOf, rangesOf } from "../graph/counts.ts";
 import type { Graph, Node, ValueId } from "../graph/graph.ts";
+import { narrowedBits } from "../graph/narrowing.ts";
 import { subgraphsOf } from "../graph/op-table.ts";
 import { elementsOf } from "../graph/tensor-type.ts";
 import { dtypes } from "../semantics/dtype.ts";
@@ -22,6 +26,13 @@ const roundingsOfOneStep = 2;
 
 /** Tolerance of each output, relative to its largest value; 0 for types that are not floats. */
 export function tolerancesOf(graph: Graph): readonly number[] {
+  const errors = errorsOf(graph);
+  return graph.outputs.map((v) => errors.get(v) ?? 0);
+}
+
+/** How far each value that a node makes may be off, relative to its largest element; nothing for types that are not floats. */
+export function errorsOf(graph: Graph): ReadonlyMap<ValueId, number> {
+  const errors = new Map<ValueId, number>();
   const ranges = rangesOf(graph);
   const roundings = new Map<number, number>();
   /** Squares of errors that steps of a quantisation make. */
@@ -39,19 +50,43 @@ export function tolerancesOf(graph: Graph): readonly number[] {
     for (const output of node.outputs) {
       roundings.set(output, before + own);
       squares.set(output, known + quantised);
+      const { kind, format } = dtypes[graph.values[output]!.type.dtype];
+      if (kind !== "float" || !format) continue;
+      const unit = 2 ** -Math.min(23, format.mantissaBits);
+      errors.set(output, unit * (before + own) + Math.sqrt(known + quantised));
     }
   }
-  return graph.outputs.map((v) => {
-    const { kind, format } = dtypes[graph.values[v]!.type.dtype];
-    if (kind !== "float" || !format) return 0;
-    const unit = 2 ** -Math.min(23, format.mantissaBits);
-    return unit * (roundings.get(v) ?? 0) + Math.sqrt(squares.get(v) ?? 0);
+  return errors;
+}
+
+/** Programs round in another order than the oracle: other integers change, and further on more. */
+const stepsGranted = 2;
+
+/**
+ * What steps of quantisations may move each output, relative to its largest value: twice what it takes to change every
+ * integer that is near enough to an edge (interp/edge-steps.ts).
+ * @param near outputs with these integers changed
+ */
+export function stepTolerances(
+  near: readonly RefTensor[],
+  expected: readonly RefTensor[],
+): readonly number[] {
+  return expected.map((tensor, i) => {
+    const { kind, bits } = dtypes[tensor.dtype];
+    if (kind !== "float" && bits > 8) return 0;
+    const { relative } = worstDifference(near[i]!, tensor);
+    return Number.isFinite(relative) ? stepsGranted * relative : 0;
   });
+}
+
+/** Whether a graph rounds floats to a byte or less. */
+export function isQuantised(graph: Graph): boolean {
+  return graph.nodes.some((node) => narrowedBits(node, graph) > 0);
 }
 
 /**
  * Whether some node makes integers of floats (quantization, places of maxima): of two values that differ by rounding
- * alone one may fall on the other side of a step, which no tolerance here counts.
+ * alone one may fall on the other side of a step, which tolerances count for integers of a byte or less only.
  */
 export function hasSteps({ nodes, values }: Graph): boolean {
   const kindOf = (v: ValueId): string => dtypes[values[v]!.type.dtype].kind;
@@ -61,6 +96,12 @@ export function hasSteps({ nodes, values }: Graph): boolean {
   });
 }
 
+/** Of the range of what a node rounds to a byte or less; 0: it does not. */
+function stepOf(node: Node, graph: Graph): number {
+  const bits = narrowedBits(node, graph);
+  return bits === 0 ? 0 : 2 ** -bits;
+}
+
 /** Of a scan: one step of the quantisations in its body for each step that it makes. */
 function quantisedSquares(node: Node, graph: Graph): number {
   if (node.op !== "scan") return 0;
@@ -68,15 +109,6 @@ function quantisedSquares(node: Node, graph: Graph): number {
   const steps = rangeOf(sequence.shape[node.attrs.inputAxes[0]!]!, rangesOf(graph)).max;
   const each = subgraphsOf(node).flatMap((body) => body.nodes.map((n) => stepOf(n, body) ** 2));
   return steps * each.reduce((a, b) => a + b, 0);
-}
-
-/** Of the range of what a node rounds to a byte or less; 0: it does not. Zero points alone are no such values. */
-function stepOf({ inputs, outputs }: Node, { values }: Graph): number {
-  const [from, to] = [inputs[0], outputs[0]].map((v) => v !== undefined && values[v]!.type);
-  if (!from || !to || to.shape.length === 0) return 0;
-  const { kind, bits } = dtypes[to.dtype];
-  const isNarrowed = dtypes[from.dtype].kind === "float" && /int/.test(kind) && bits <= 8;
-  return isNarrowed ? 2 ** -bits : 0;
 }
 
 /** Where two tensors differ most, relative to the largest expected value. */

@@ -4,7 +4,7 @@
  * there: an operator from 17 on, before that ReduceMean, Sub, Pow, Sqrt and Div.
  */
 import { tensorOf, type ValueSpec } from "../../../src/frontend/onnx/model-writer.ts";
-import type { ModelBuilder, ValueName } from "./model-builder.ts";
+import type { Draw, ModelBuilder, ValueName } from "./model-builder.ts";
 import { quantizeRows } from "./quantize-rows.ts";
 
 /** Weights of a layer that sums `terms` products: N(0, 1/terms). */
@@ -18,15 +18,17 @@ export interface LinearShape {
   readonly bias?: boolean;
   /** As onnxruntime's `quantize_dynamic` writes it: int8 weights with one scale, data quantised when it runs. */
   readonly isDynamic?: boolean;
+  /** How weights are drawn; default: N(0, 1/from). */
+  readonly draw?: Draw;
 }
 
 /** torch.nn.Linear on three axes: MatMul with the folded transpose of the weight, then the bias. */
 export function linear(b: ModelBuilder, path: string, x: ValueName, shape: LinearShape): ValueName {
-  const { from, to, bias = true, isDynamic = false } = shape;
+  const { from, to, bias = true, isDynamic = false, draw = fanIn(from) } = shape;
   return b.within(path, () => {
     const product = isDynamic
-      ? dynamicProduct(b, x, shape)
-      : b.op("MatMul", [x, b.weight("weight_t", [from, to], fanIn(from))]);
+      ? dynamicProduct(b, x, { from, to, draw })
+      : b.op("MatMul", [x, b.weight("weight_t", [from, to], draw)]);
     return bias ? b.op("Add", [b.weight("bias", [to], fanIn(from)), product]) : product;
   });
 }
@@ -34,13 +36,17 @@ export function linear(b: ModelBuilder, path: string, x: ValueName, shape: Linea
 /** Values that were quantised for an earlier product: the quantiser writes each once. */
 const quantizedOf = new WeakMap<ModelBuilder, Map<ValueName, readonly ValueName[]>>();
 
-function dynamicProduct(b: ModelBuilder, x: ValueName, { from, to }: LinearShape): ValueName {
+function dynamicProduct(
+  b: ModelBuilder,
+  x: ValueName,
+  { from, to, draw }: Required<Pick<LinearShape, "from" | "to" | "draw">>,
+): ValueName {
   const known = quantizedOf.get(b) ?? new Map<ValueName, readonly ValueName[]>();
   quantizedOf.set(b, known);
   const data = known.get(x) ?? b.ops("DynamicQuantizeLinear", [x], {}, 3);
   known.set(x, data);
   const [bytes, scale, zero] = data as [ValueName, ValueName, ValueName];
-  const drawn = b.drawn(b.pathOf("weight_t"), [from, to], fanIn(from));
+  const drawn = b.drawn(b.pathOf("weight_t"), [from, to], draw);
   const { values, scales } = quantizeRows(drawn, drawn.length);
   const weight = b.buffer("weight_t_quantized", tensorOf("i8", [from, to], values));
   const weightScale = b.buffer("weight_t_scale", tensorOf("f32", [], scales));

@@ -9,6 +9,7 @@ import type { LightName } from "./light.ts";
 import { buildLlama, llama1b, llama8b } from "./llama.ts";
 import { buildMixture, granite } from "./mixture.ts";
 import type { ModelBuilder, Precision } from "./model-builder.ts";
+import { buildT5Encoder, t5Small } from "./t5.ts";
 import { buildVisionTransformer } from "./vision-transformer.ts";
 import { buildWhisperDecoder, buildWhisperEncoder } from "./whisper.ts";
 
@@ -31,6 +32,12 @@ export const recipes = {
     opset: 17,
     precision: "f32",
     build: (b) => buildBert(b, { ...miniLm, isDynamic: true }),
+  },
+  "t5-small-encoder": { opset: 14, precision: "f32", build: (b) => buildT5Encoder(b, t5Small) },
+  "t5-small-encoder-dynamic": {
+    opset: 14,
+    precision: "f32",
+    build: (b) => buildT5Encoder(b, { ...t5Small, isDynamic: true }),
   },
   "gpt-2": { opset: 14, precision: "f32", build: (b) => buildGpt2(b, false) },
   "gpt-2-fp16": { opset: 14, precision: "f16", build: (b) => buildGpt2(b, false) },

@@ -91,7 +91,7 @@ function differs(
 ): Diagnostic {
   const { index, found, expected, relative } = worst;
   const stepped =
-    "the model makes integers of floats on the way: a value near the edge of a step may fall on either side, which the tolerance does not count";
+    "the model makes integers of floats on the way: a value near the edge of a step may fall on either side, which the tolerance counts for integers of a byte or less, outside of loops";
   return diagnostic(
     "CLI004",
     `output ${name}: element ${index} is ${found}, ${against} has ${expected}`,

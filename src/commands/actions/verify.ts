@@ -5,11 +5,17 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
-import { runGraph } from "../../interp/graph.ts";
+import { runGraph, runNearEdges } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { hasSteps, tolerancesOf } from "../../verdict/tolerance.ts";
+import {
+  errorsOf,
+  hasSteps,
+  isQuantised,
+  stepTolerances,
+  tolerancesOf,
+} from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { openPeer } from "../library/onnxruntime.ts";
@@ -67,7 +73,7 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const shapes = shapesFor(args, graph, ends);
   if (!shapes) {
     await model.dispose();
-    const needed = oracleSeconds(graph, ends);
+    const needed = oracleRuns(graph) * oracleSeconds(graph, ends);
     return Object.keys(given).length > 0 ? fail(overBudget(needed)) : compared.verifyParts(needed);
   }
   const drawn =
@@ -82,11 +88,13 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const expected =
     args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
+  const steps = isQuantised(graph) ? stepsOf(args, compared, feeds, expected.value) : ok([]);
+  if (!steps.ok) return steps;
   const { outputs, text, failed, warnings } = compareOutputs({
     ports,
     found: found.value,
     expected: expected.value,
-    tolerances: tolerancesOf(graph).map((t) => t + compared.granted),
+    tolerances: tolerancesOf(graph).map((t, i) => t + compared.granted + (steps.value[i] ?? 0)),
     isStepped: hasSteps(graph),
     against: args.against,
   });
@@ -94,8 +102,10 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
-  const data = { ...asked, coverage, ...approximation, outputs };
-  const told = text + grantedError(granted) + smallerShapes(shapes, ends);
+  const stepped = steps.value.length > 0 ? { steps: steps.value } : {};
+  const data = { ...asked, coverage, ...approximation, ...stepped, outputs };
+  const told =
+    text + grantedError(granted) + grantedSteps(steps.value) + smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
 
@@ -110,6 +120,34 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   return verifyGiven({ ...args, shape, given: given.value }, context);
 };
 
+/** What steps of the model's quantisations may move each output; against onnxruntime, where the oracle has the time. */
+function stepsOf(
+  { against, budget }: VerifyArgs,
+  { reference, ports }: Compared,
+  feeds: Tensors,
+  expected: readonly RefTensor[],
+): Result<readonly number[]> {
+  const model = reference();
+  if (!model.ok) return model;
+  const { graph: own, weights } = model.value;
+  const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
+  const names = ports.inputs.map((p) => p.name);
+  const symbols = extentsOf(own, names, feeds);
+  if (against !== "oracle" && 2 * oracleSeconds(own, symbols) > budget) return ok([]);
+  const oracle = against === "oracle" ? ok(expected) : runGraph(own, inputs, weights);
+  if (!oracle.ok) return oracle;
+  const near = runNearEdges(own, inputs, weights, (core) => errorsOf(atExtents(core, symbols)));
+  return near.ok ? ok(stepTolerances(near.value, oracle.value)) : near;
+}
+
+function atExtents(graph: Graph, extents: Symbols): Graph {
+  const symbols = graph.symbols.map((s) => {
+    const extent = extents.get(s.name);
+    return extent === undefined ? s : { ...s, min: extent, max: extent };
+  });
+  return { ...graph, symbols };
+}
+
 /** At which extents is compared: inputs that are given have theirs. Undefined: the oracle takes too long. */
 function shapesFor(
   { against, budget, seed, given = {} }: VerifyArgs,
@@ -117,8 +155,14 @@ function shapesFor(
   ends: Symbols,
 ): Symbols | undefined {
   if (against !== "oracle") return ends;
-  if (Object.keys(given).length === 0) return shapesWithin(graph, budget, seed);
-  return oracleSeconds(graph, ends) <= budget ? ends : undefined;
+  const seconds = budget / oracleRuns(graph);
+  if (Object.keys(given).length === 0) return shapesWithin(graph, seconds, seed);
+  return oracleSeconds(graph, ends) <= seconds ? ends : undefined;
+}
+
+/** Of what a graph quantises the oracle tells the other side of steps too. */
+function oracleRuns(graph: Graph): number {
+  return isQuantised(graph) ? 2 : 1;
 }
 
 function overBudget(neededSeconds: number): Diagnostic {
@@ -255,6 +299,13 @@ async function verifyPrograms(
 function grantedError(bound: number): string {
   if (bound === 0) return "";
   return `\nrules that approximate may have added ${bound.toExponential(2)}: it is part of the tolerance`;
+}
+
+/** What to say of quantisations. */
+function grantedSteps(steps: readonly number[]): string {
+  const most = Math.max(0, ...steps);
+  if (most === 0) return "";
+  return `\nvalues within their rounding of a quantisation's edge may move outputs by ${most.toExponential(2)}: it is part of the tolerance`;
 }
 
 /** What to say where the largest shapes were over the budget. */

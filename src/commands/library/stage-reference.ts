@@ -8,7 +8,7 @@ import type { Graph, Node, ValueId, WeightStore } from "../../graph/graph.ts";
 import { traitsOf } from "../../graph/op-table.ts";
 import { expandComposites } from "../../graph/transforms/expand-composites.ts";
 import { emptyResults } from "../../interp/empty-results.ts";
-import { bindGraphSymbols, runGraph, runPlannedGraph } from "../../interp/graph.ts";
+import { bindGraphSymbols, runBounded, runPlannedGraph } from "../../interp/graph.ts";
 import { type GraphPlan, planGraph } from "../../interp/graph-plan.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
 import type { DType } from "../../semantics/dtype.ts";
@@ -54,7 +54,7 @@ export class StageReference {
     const large = sizes && tooLarge(this.#graph, sizes);
     if (large) return fail(large);
     const inputs = given.map(toRef);
-    const found = runGraph(this.#graph, inputs, this.#weights);
+    const found = runBounded(this.#graph, inputs, this.#weights);
     if (!found.ok) return found;
     const symbols = bindGraphSymbols(this.#graph, inputs);
     if (symbols.ok) this.#reduced.keep(extents, reduce(this.#graph, symbols.value));
