@@ -29,6 +29,7 @@ import { runOnce, stagedArtifact, wholeArtifact } from "./forged-artifact.ts";
 import { judge } from "./judge.ts";
 import { mutateBytes, mutateModel } from "./mutate.ts";
 import { outside } from "./outside.ts";
+import { runTimeSizes } from "./run-time-sizes.ts";
 import { swollenModel } from "./swollen.ts";
 
 const opened = unwrap(
@@ -47,6 +48,7 @@ const kinds: readonly ((rng: Rng) => Finding)[] = [
   (rng) => readModel(mutateModel(baseModel(rng), rng), rng),
   (rng) => readModel(mutateModel(baseModel(rng), rng), rng),
   (rng) => readModel(rng.integer(0, 7) === 0 ? deepModel(rng) : swollenModel(rng), rng),
+  runTimeSizes,
   outside,
   inputs,
   damagedFile,

@@ -166,6 +166,7 @@ export const diagnosticCodes = {
   RUN035: "model is busy",
   RUN036: "not a well-formed tensor",
   RUN037: "model is disposed",
+  RUN038: "values ask for too much memory",
   RUN040: "target cannot run here",
   RUN045: "threads must not share memory here",
   RUN046: "no program for this engine",

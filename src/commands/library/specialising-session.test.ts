@@ -112,3 +112,47 @@ describe("a model without bounds", () => {
     }
   });
 });
+
+describe("a model whose sizes are fed as numbers", () => {
+  const integer = (value: bigint): Tensor => tensor("i64", [1], BigInt64Array.of(value));
+  /** x spread over a shape that is fed, as it is or through an operator. */
+  const spread = (isComputed: boolean) =>
+    writeModel({
+      opset: 18,
+      inputs: [
+        { name: "x", dtype: "f32", shape: [1] },
+        { name: "n", dtype: "i64", shape: ["rank"] },
+      ],
+      outputs: ["y"],
+      weights: { one: integer(1n) },
+      nodes: [
+        ...(isComputed ? [{ op: "Add", inputs: ["n", "one"], outputs: ["m"] }] : []),
+        { op: "Expand", inputs: ["x", isComputed ? "m" : "n"], outputs: ["y"] },
+      ],
+    });
+  const small = { programs: 2, bytes: 2 ** 20 };
+
+  it.each([false, true])(
+    "runs what fits, and refuses the rest before it is there (RUN038): %s",
+    (isComputed) => {
+      const { model } = opened(spread(isComputed), small);
+      const x = tensor("f32", [1], Float32Array.of(3));
+      const run = (n: bigint) => model.tryRun({ x, n: integer(n) });
+      expect(model.run({ x, n: integer(7n) }).y!.shape).toEqual([isComputed ? 8 : 7]);
+      const before = process.memoryUsage().arrayBuffers;
+      expect(run(2n ** 20n)).toMatchObject({ diagnostics: [{ code: "RUN038" }] });
+      for (const n of [2n ** 31n, 2n ** 40n, 2n ** 63n - 1n]) expect(run(n).ok).toBe(false);
+      expect(run(-5n)).toMatchObject({ diagnostics: [{ code: "SHP004" }] });
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(2 ** 22);
+    },
+  );
+
+  it("takes shapes, not data, for what decides the model (ONX013)", () => {
+    const { model } = opened(spread(false), roomy);
+    const feeds = {
+      x: tensor("f32", [1], Float32Array.of(3)),
+      n: tensor("i64", [70_000], new BigInt64Array(70_000).fill(1n)),
+    };
+    expect(model.tryRun(feeds)).toMatchObject({ diagnostics: [{ code: "ONX013" }] });
+  });
+});

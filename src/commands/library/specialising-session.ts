@@ -12,20 +12,21 @@ import { spellName } from "../../frontend/onnx/import/assembly.ts";
 import { readInterface } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverrides } from "../../frontend/onnx/import/shape-override.ts";
 import type { Graph } from "../../graph/graph.ts";
-import { memoryBytes } from "../../program/storage-sizes.ts";
+import type { Program } from "../../program/program.ts";
+import { arenaSizes, capacityBytes, memoryBytes } from "../../program/storage-sizes.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
 import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { emptyNamed, named } from "../../support/named.ts";
 import { RecentValues } from "../../support/recent-values.ts";
 import { assumeSizes, firstSizes } from "./assumed-sizes.ts";
 import type { ModelFace, RunningModel } from "./loaded-model.ts";
 import { givenSizes, importBytes, type ModelBytes, portNames } from "./model-bytes.ts";
-import { type OpenOptions, openModel, startSession } from "./open-model.ts";
+import { type OpenModel, type OpenOptions, openModel, startSession } from "./open-model.ts";
 import { describePorts } from "./ports.ts";
-import { stageModel } from "./staged-session.ts";
+import { openStaged, startStages } from "./staged-session.ts";
 
 /** What is kept of the programs that were made. */
 export interface SpecialisationLimits {
@@ -111,6 +112,28 @@ interface NamedModel {
   readonly meta: Ports;
   /** There is no graph yet: the ports are those that the model declares. */
   readonly isDeclared?: boolean;
+}
+
+/** Numbers of one tensor that may decide what a model is: shapes, sizes and counts, not data. */
+const mostValues = 2 ** 16;
+
+function tooManyValues(name: string, { data }: Tensor): Diagnostic {
+  return diagnostic(
+    "ONX013",
+    `${data.length} values of ${name} decide what the model is, at most ${mostValues} may`,
+    { at: name, help: "export the model with constants there" },
+  );
+}
+
+/** What a program holds beside its weights, and the copies of its outputs that the caller gets. */
+function bytesOfRun(program: Program): number {
+  const outputs = program.buffers.filter((b) => b.kind === "output");
+  const copies = outputs.reduce((sum, b) => sum + capacityBytes(program, b), 0);
+  return memoryBytes(program) - arenaSizes(program).weights + copies;
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20)} MiB`;
 }
 
 /** Programs in a row that tell values which the next one is made for. */
@@ -225,7 +248,7 @@ export class SpecialisingSession implements RunningModel {
   ): Result<Specialised> {
     const kept = this.#kept.use(key);
     if (kept) return ok(kept);
-    const made = this.#isDeclared ? this.#makeNext(options, known) : this.#make(options);
+    const made = this.#isDeclared ? this.#makeNext(options, known) : this.#make(options, known);
     if (!made.ok) return made;
     if (!made.value.asks) this.#compiled++;
     const left = this.#kept.keep(key, made.value, made.value.bytes);
@@ -245,12 +268,12 @@ export class SpecialisingSession implements RunningModel {
     };
     const unknown = new Set<string>();
     const read = importBytes(this.#source, { ...given, onUnknown: (name) => unknown.add(name) });
-    if (read.ok) return this.#make(given);
+    if (read.ok) return this.#make(given, known);
     if (unknown.size === 0) return read;
     const asks = [...unknown];
     const outputs = asks.filter((name) => !isInput(name));
     if (outputs.length === 0) return ok({ asks, meta: { inputs: [], outputs: [] }, bytes: 0 });
-    const made = this.#make({ ...given, outputs });
+    const made = this.#make({ ...given, outputs }, known);
     return made.ok ? ok({ ...made.value, asks }, made.warnings) : made;
   }
 
@@ -263,23 +286,58 @@ export class SpecialisingSession implements RunningModel {
     if (!ran.ok) return ran;
     const outputs = new Map(meta.outputs.map((p) => [p.name, ran.value[p.value]!]));
     const inputs = new Map(this.#meta.inputs.map((p) => [p.name, named(feeds, p.value)!]));
-    return ok(asks.map((name) => [name, outputs.get(name) ?? inputs.get(name)!] as const));
+    const known = asks.map((name) => [name, outputs.get(name) ?? inputs.get(name)!] as const);
+    const long = known.find(([, tensor]) => tensor.data.length > mostValues);
+    return long ? fail(tooManyValues(...long)) : ok(known);
   }
 
-  #make(options: SpecialiseOptions): Result<Running> {
+  #make(options: SpecialiseOptions, known: ReadonlyMap<string, Tensor>): Result<Running> {
     const opened = openModel(this.#source, options);
     if (opened.ok) {
+      const large = this.#tooLarge([opened.value], known);
+      if (large) return fail(large);
       const session = startSession(opened.value, options.threads, { gpu: options.gpu });
       if (!session.ok) return session;
       const { meta, program } = opened.value.start;
       return ok({ session: session.value, meta, bytes: memoryBytes(program), options });
     }
     const needsStages = opened.diagnostics.every((d) => d.code === "SCH015");
-    const staged = needsStages ? stageModel(this.#source, options) : undefined;
+    const staged = needsStages ? openStaged(this.#source, options) : undefined;
     if (!staged) return opened;
     if (!staged.ok) return staged;
-    const { face, session } = staged.value;
-    return ok({ session, meta: face.start.meta, bytes: session.bytes, options });
+    const { face, stages } = staged.value;
+    const large = this.#tooLarge(
+      stages.stages.flatMap((stage) => stage.opened ?? []),
+      known,
+    );
+    if (large) return fail(large);
+    const session = startStages(stages, options.threads, options.gpu);
+    if (!session.ok) return session;
+    const { bytes } = session.value;
+    return ok({ session: session.value, meta: face.start.meta, bytes, options });
+  }
+
+  /**
+   * Shapes come with as much data as they say; a number in a feed may ask for any size. Where one has decided what
+   * the programs are, they are held to the bound before they get their memory.
+   */
+  #tooLarge(
+    programs: readonly OpenModel[],
+    known: ReadonlyMap<string, Tensor>,
+  ): Diagnostic | undefined {
+    if (known.size === 0) return undefined;
+    const bytes = programs.reduce((sum, { start }) => sum + bytesOfRun(start.program), 0);
+    const most = this.#options.limits.bytes;
+    if (bytes <= most) return undefined;
+    const names = [...known.keys()].join(", ");
+    return diagnostic(
+      "RUN038",
+      `a run for these values takes ${mebibytes(bytes)} beside the weights, allowed are ${mebibytes(most)}`,
+      {
+        at: `values of ${names}`,
+        help: "feed other values, or allow more (specialise: { bytes } of load)",
+      },
+    );
   }
 
   /** Values of the symbols of the inputs' shapes, by name. */

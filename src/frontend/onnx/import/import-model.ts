@@ -277,6 +277,12 @@ class ModelImport {
   #givenValue(input: ValueInfoProto): Bound | undefined {
     const { values } = this.#options;
     if (!values || !Object.hasOwn(values, input.name)) return undefined;
+    const type = input.type?.value;
+    const dims = type?.case === "tensorType" ? (type.value.shape?.dim ?? []) : [];
+    for (const [axis, dim] of dims.entries()) {
+      if (dim.value.case === "dimValue") continue;
+      this.#dimensions.passOver(dim.value.value || unnamedExtent(input.name, "input", axis));
+    }
     return this.#bindValue(input.name, values[input.name]!);
   }
 

@@ -66,6 +66,15 @@ export class ShapeOverrideTable {
     return override;
   }
 
+  /** A dimension of an input whose value is given: the tensor says it, but an override of it names something. */
+  passOver(name: string): void {
+    const key = this.#overrides.has(name) ? name : spellName(name, "dim");
+    this.#used.add(key);
+    const override = this.#overrides.get(key);
+    if (override === undefined || typeof override === "number" || "min" in override) return;
+    for (const free of variablesOf(override)) this.#used.add(free);
+  }
+
   /** A new symbol of an override's expression; it may have a value or a range of its own. */
   resolveFree(name: string): void {
     const own = this.#overrides.get(name);
