@@ -6,7 +6,6 @@
  */
 import { type Program, type Task, threadCountName } from "../../program/program.ts";
 import { unrollLoops } from "../../program/unroll.ts";
-import { visitStatements } from "../../program/walk.ts";
 import {
   type IndexRange,
   type IndexRanges,
@@ -18,10 +17,8 @@ import type { GpuArchitecture } from "../../target/machine.ts";
 import type { BlockLimits } from "../../target/target.ts";
 import { emitEntry, type KernelUse } from "./emit-entry.ts";
 import type { PtxModule } from "./ptx-module.ts";
+import { ptxVersionOf } from "./ptx-version.ts";
 import { checkResidency } from "./residency.ts";
-
-/** Lowest version whose instructions are used; architectures may ask for a later one. */
-const leastVersion = "8.1";
 
 /** Conversions, asynchronous copies and bf16 as they are written here begin with it (PTX ISA, "cvt", "cp.async"). */
 const leastCapability = 8;
@@ -54,7 +51,7 @@ function emitProgram(
   const uses = usesOf(program);
   const checks: string[] = [];
   const head = [
-    `.version ${laterVersion(versionFor(program), architecture.ptxVersion ?? leastVersion)}`,
+    `.version ${ptxVersionOf(program, architecture)}`,
     `.target ${ptxTarget}`,
     ".address_size 64",
     "",
@@ -69,28 +66,6 @@ function emitProgram(
     return [emitted];
   });
   return { head, text: [head, ...kernels.map((k) => k.text)].join("\n"), kernels, checks };
-}
-
-/** Intrinsics that texts have since a later version (PTX ISA, "wgmma.mma_async" and "mma", PTX ISA Notes). */
-const laterIntrinsics = [
-  { name: /^wgmma\..*\.i32\.(u8\.i8|i8\.u8)$/, version: "8.4" },
-  { name: /^mma\..*\.f8e[45]m[23]/, version: "8.4" },
-] as const;
-
-function versionFor({ kernels }: Program): string {
-  let version: string = leastVersion;
-  const bodies = kernels.flatMap((k) => k.roles.flatMap((r) => r.body));
-  visitStatements(bodies, (s) => {
-    if (s.kind !== "intrinsic") return;
-    const later = laterIntrinsics.find(({ name }) => name.test(s.intrinsic));
-    if (later) version = laterVersion(version, later.version);
-  });
-  return version;
-}
-
-function laterVersion(a: string, b: string): string {
-  const [x, y] = [a, b].map((v) => v.split(".").map(Number)) as [number[], number[]];
-  return x[0]! > y[0]! || (x[0] === y[0] && x[1]! >= y[1]!) ? a : b;
 }
 
 /** What a grid's extents are made of. */

@@ -8,6 +8,7 @@ import { ModelSession } from "../model-session.ts";
 import { createCudaInstance } from "./cuda-instance.ts";
 import { CudaDevice } from "./device.ts";
 import { CudaDriver } from "./driver.ts";
+import { driversNeededBy } from "./driver-version.ts";
 import { probeDriver, targetsOf } from "./features.ts";
 import { copiesFor } from "./rotating-runs.ts";
 
@@ -39,6 +40,10 @@ function fakeDevice(answers: Readonly<Record<string, (...args: never[]) => numbe
     },
     cuMemcpyHtoD_v2: (to: bigint, from: Uint8Array) => {
       written.set(to, Uint8Array.from(from));
+      return 0;
+    },
+    cuDriverGetVersion: (cell: Int32Array) => {
+      cell[0] = 13_000;
       return 0;
     },
     cuDeviceGetAttribute: (cell: Int32Array, attribute: number) => {
@@ -223,5 +228,52 @@ describe("targets of a device", () => {
     expect(capped.allocate(2048)).toMatchObject({ diagnostics: [{ code: "CUD003" }] });
     const old = fakeDevice({ cuDeviceGetAttribute: () => 0 });
     expect(probeDriver(ok(old.driver))).toMatchObject({ diagnostics: [{ code: "CUD001" }] });
+  });
+
+  it("are none with a driver that takes no PTX that is written for them (CUD001)", () => {
+    const probed = (driverVersion: number) =>
+      probeDriver(
+        ok(
+          fakeDevice({
+            cuDriverGetVersion: (cell: Int32Array) => {
+              cell[0] = driverVersion;
+              return 0;
+            },
+          }).driver,
+        ),
+      );
+    expect(probed(12_000)).toMatchObject({
+      ok: false,
+      diagnostics: [
+        {
+          code: "CUD001",
+          message: expect.stringContaining("the driver has CUDA 12.0, kernels for "),
+          help: expect.stringContaining("driver to 530 or later"),
+        },
+      ],
+    });
+    // Enough for most programs: those with the latest instructions are told of.
+    expect(probed(12_020)).toMatchObject({
+      ok: true,
+      value: { driverVersion: 12_020 },
+      warnings: [
+        {
+          severity: "warning",
+          message: expect.stringContaining("need CUDA 12.4"),
+          help: expect.stringContaining("driver to 550 or later"),
+        },
+      ],
+    });
+    expect(probed(12_040)).toMatchObject({ ok: true, warnings: [] });
+  });
+
+  it("know a driver for every architecture that has code", () => {
+    for (const { machine, emitter } of targets.values()) {
+      if (emitter !== "ptx" || machine?.kind !== "gpu") continue;
+      if (Number(machine.architecture.computeCapability) < 8) continue;
+      const { least, most } = driversNeededBy(machine.architecture);
+      expect(least.cuda).toBeGreaterThanOrEqual(12_010);
+      expect(most.cuda).toBeGreaterThanOrEqual(least.cuda);
+    }
   });
 });

@@ -4,11 +4,14 @@
  */
 import { platform } from "node:os";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { invariant } from "../../support/invariant.ts";
 import { targets } from "../../target/index.ts";
+import type { GpuArchitecture } from "../../target/machine.ts";
 import type { Target } from "../../target/target.ts";
 import { openKeptFiles } from "../files/kept-files.ts";
 import { CudaDevice } from "./device.ts";
 import { CudaDriver } from "./driver.ts";
+import { type DriversNeeded, driversNeededBy, judgeDriver } from "./driver-version.ts";
 import type { CubinStore } from "./module.ts";
 
 export interface CudaFeatures {
@@ -18,6 +21,8 @@ export interface CudaFeatures {
   readonly devices: readonly string[];
   /** 13000 stands for CUDA 13.0. */
   readonly driverVersion: number;
+  /** What the driver has to be for programs for this GPU: for any, and for those with its latest instructions. */
+  readonly driversNeeded: DriversNeeded;
   /** Names of targets whose programs run on it, best first. */
   readonly targets: readonly string[];
   /** A device, by default the first; whoever opens it closes it. */
@@ -41,6 +46,7 @@ export function probeCuda(): Result<CudaFeatures> {
 /** Of GPUs whose matrix instructions and asynchronous copies the emitter has. */
 const oldestMajor = 8;
 
+/** With a warning where the driver does not take all programs for the GPU. */
 export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
   if (!driver.ok) return driver;
   const opened = CudaDevice.open(driver.value, 0);
@@ -59,20 +65,32 @@ export function probeDriver(driver: Result<CudaDriver>): Result<CudaFeatures> {
       }),
     );
   }
+  const { version } = driver.value;
+  const needed = driversNeededBy(architectureOf(names[0]!));
+  const judged = judgeDriver(version, name, needed);
+  if (judged?.severity === "error") return fail(judged);
   const devices = CudaDevice.names(driver.value);
   if (!devices.ok) return devices;
   const open = ({ ordinal = 0, capBytes }: CudaWish = {}): Result<CudaDevice> =>
     devices.value[ordinal] === undefined
       ? fail(noSuchDevice(ordinal, devices.value))
       : CudaDevice.open(driver.value, ordinal, capBytes);
-  return ok({
+  const features: CudaFeatures = {
     device: name,
     devices: devices.value,
-    driverVersion: driver.value.version,
+    driverVersion: version,
+    driversNeeded: needed,
     targets: names,
     open,
     store: openKeptFiles("cubins"),
-  });
+  };
+  return ok(features, judged ? [judged] : []);
+}
+
+function architectureOf(target: string): GpuArchitecture {
+  const machine = targets.get(target)?.machine;
+  invariant(machine?.kind === "gpu", () => `${target} is no GPU`);
+  return machine.architecture;
 }
 
 function noSuchDevice(ordinal: number, devices: readonly string[]): Diagnostic {
