@@ -5,6 +5,8 @@
  *   time = launch + waves x max(instructions, requests to the near memories, the latency chain of one
  *          thread), and not below the bytes that memory must give
  *
+ * Instructions of folds are counted by what executes them (issue-slots.ts).
+ *
  * Requests are counted by warp: 32 neighbours that touch neighbouring elements look up one line, 32 far ones 32.
  * The shared cache hands out sectors of lines and takes sectors that are written in part dearly. How many warps a
  * multiprocessor holds follows from registers and threads (occupancy); the last wave counts as a whole one.
@@ -20,11 +22,21 @@ import {
 } from "../schedule/scheduled-region.ts";
 import { constantValue, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
-import { scalarCost, sharedCost } from "../semantics/scalar-expr.ts";
+import { scalarCost } from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
 import { attentionNanoseconds } from "./attention-cost.ts";
 import { type AnyAccess, BlockAccess, lineBytes, sectorBytes } from "./block-access.ts";
 import { blockBound } from "./block-bound.ts";
+import {
+  foldIssue,
+  type Issue,
+  issueOf,
+  noIssue,
+  plainIssue,
+  slotsOf,
+  sumOf,
+  times,
+} from "./issue-slots.ts";
 import { productNanoseconds } from "./product-cost.ts";
 import { bytesRead, compulsoryBytes, longestOf, type RegionPrice } from "./region-work.ts";
 import { rowsNanoseconds } from "./rows-cost.ts";
@@ -202,34 +214,39 @@ class BlockPrice {
     const outer = this.#count((l) => isRunning(l) && l.kind !== "reduce");
     const steps = this.#count((l) => isRunning(l) && l.kind === "reduce");
     const copies = this.#count((l) => isCopied(l) && l.kind === "reduce");
-    const combine = sharedCost(statement.reduction?.monoid.combine ?? []);
-    const perPoint = statement.body.reduce((sum, e) => sum + scalarCost(e), 0);
-    const work = this.#results * (statement.reduction ? Math.max(perPoint, combine) : perPoint);
+    const work = times(this.#results, this.#point());
     const read = this.#requests(statement.reads, true);
     const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 0);
     const ends = [statement.finishReads, statement.writes].map((a) => this.#requests(a, false));
-    const issued =
-      outer *
-      (steps * (copies * work + read.issued + loopOps) +
-        this.#exchanges() +
-        this.#results * finish +
-        ends.reduce((sum, e) => sum + e.issued, loopOps));
+    const around = this.#results * finish + ends.reduce((sum, e) => sum + e.issued, loopOps);
+    const inLoop = sumOf(times(copies, work), plainIssue(read.issued + loopOps));
+    const all = sumOf(times(steps, inLoop), this.#exchanges(), plainIssue(around));
     const lines = outer * ends.reduce((sum, e) => sum + e.lines, steps * read.lines);
     return {
-      slots: Math.max(issued, issuesPerLine * lines),
+      slots: Math.max(slotsOf(times(outer, all)), issuesPerLine * lines),
       chainNs: outer * steps * tripLatencyNs,
     };
   }
 
-  /** Slots of combining the accumulators of a warp's threads in halves. */
-  #exchanges(): number {
+  /** Of one point of the statement. */
+  #point(): Issue {
+    const { body, reduction } = this.#s.statement;
+    // Loads of neighbours are vectors, and what they widen is two instructions for a pair.
+    if (reduction) return foldIssue(body, reduction.monoid, 2);
+    return plainIssue(body.reduce((sum, e) => sum + scalarCost(e), 0));
+  }
+
+  /** Combining the accumulators of a thread's lanes, and those of a warp's threads in halves. */
+  #exchanges(): Issue {
     const { reduction } = this.#s.statement;
-    const shared = this.#s.loops.some((l) => l.kind === "reduce" && l.mode === "threads");
-    if (!reduction || !shared) return 0;
+    if (!reduction) return noIssue;
     const { components, combine } = reduction.monoid;
-    const perHalf =
-      components.length * exchangeSlots + combine.reduce((n, e) => n + scalarCost(e), 0);
-    return Math.log2(this.#limits.warpThreads) * this.#results * perHalf;
+    const once = issueOf(combine, 2);
+    const lanes = this.#count((l) => l.kind === "reduce" && l.mode === "vector");
+    const shared = this.#s.loops.some((l) => l.kind === "reduce" && l.mode === "threads");
+    const told = sumOf(plainIssue(components.length * exchangeSlots), once);
+    const halves = shared ? Math.log2(this.#limits.warpThreads) : 0;
+    return times(this.#results, sumOf(times(lanes - 1, once), times(halves, told)));
   }
 
   /** What a warp's accesses of one trip take: instructions, and lines that the load unit looks up. */

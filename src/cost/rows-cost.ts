@@ -21,28 +21,25 @@ import {
   type ScheduledRows,
   symbolRanges,
 } from "../schedule/scheduled-region.ts";
-import { dtypes, isFloatDType } from "../semantics/dtype.ts";
+import { dtypes } from "../semantics/dtype.ts";
 import type { Monoid } from "../semantics/monoids.ts";
-import {
-  type ScalarExpr,
-  type ScalarOp,
-  scalarCost,
-  scalarOperands,
-  sharedCost,
-} from "../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../target/target.ts";
+import {
+  foldIssue,
+  type Issue,
+  issueOf,
+  noIssue,
+  plainIssue,
+  slotsOf,
+  sumOf,
+  times,
+} from "./issue-slots.ts";
 import { compulsoryBytes, longestOf, product } from "./region-work.ts";
 
 /** Registers of a thread beside what it keeps: addresses, values a row, operands on the way. */
 const plainRegisters = 32;
 /** Instructions of a load or store and its address. */
 const accessSlots = 3;
-/** Of an operator on a pair of narrow floats, for each of them; of their rounding, widening; of their functions. */
-const pairSlots = { arithmetic: 0.5, round: 0.5, widen: 1, function: 6 } as const;
-/** Operators on f32 that are cheaper or dearer than they say: the quotient of two, the reduced exponential. */
-const slotsOf32: Partial<Record<ScalarOp, number>> = { div: 9, exp: 11, tanh: 26 };
-/** Operators that pairs of narrow floats have in one instruction. */
-const paired: ReadonlySet<ScalarOp> = new Set(["add", "sub", "mul", "min", "max", "neg"]);
 /** Of an exchange between the lanes of a warp, and until its result is there. */
 const [exchangeSlots, exchangeNs] = [3, 18] as const;
 /** Of a meeting of the warps of a block, with what they leave in shared memory (H200). */
@@ -108,12 +105,24 @@ export function rowsNanoseconds(
   const exchanges = work.folds + work.scans * chunksOf(form, directive);
   const loads = keep === "memory" ? chunksOf(form, directive) * work.passes : 1;
   const trips = Math.max(1, loads);
-  const lifeNs = trips * latency + exchanges * exchange + together * blockIssueNs + turnNs;
+  const waits = trips * latency + exchanges * exchange + turnNs;
+  const lifeNs = waits + queuedNs(blockIssueNs, waits, together);
   return longestOf(perCore * blockIssueNs, nearNs, farNs, rounds * lifeNs, perCore * blockNs);
 }
 
+/**
+ * What the instructions of a block take among `count` blocks that each issue for `issueNs` and otherwise wait for
+ * `waits`: those that wait leave the units to the others, so that a block meets (count - 1) r / (r + waits) of them
+ * (mean value analysis of a closed network with one queue, by Schweitzer's approximation; Lazowska et al. 1984,
+ * "Quantitative System Performance", chapter 6).
+ */
+function queuedNs(issueNs: number, waits: number, count: number): number {
+  const spare = count * issueNs - waits;
+  return (spare + Math.sqrt(spare ** 2 + 4 * issueNs * waits)) / 2;
+}
+
 interface RowsWork {
-  /** Instructions of one thread, which is its warp's. */
+  /** Issue slots of one thread's work, which is its warp's. */
   readonly slots: number;
   /** Registers of what a thread keeps and works on. */
   readonly registers: number;
@@ -141,35 +150,37 @@ function workOf(
   const scans = form.statements.filter((s) => s.work === "scan");
   const turns = turnsOf(form, keep, (tensor) => !isLocal(tensor));
   const loaded = keep === "memory" ? [] : sharedReads(form, turns).map((a) => a.tensor);
-  const slotsOf = (s: RowStatement): number => {
+  const issueOfRow = (s: RowStatement): Issue => {
     const { reads, finishReads, writes } = s.statement;
     const accesses = [...reads, ...finishReads, ...writes].filter(movesAlong);
     const moved = accesses.filter((a) => !form.made.has(a.tensor) && !loaded.includes(a.tensor));
-    const perElement = elementSlots(s, lanes, inOrderOf(s, form, directive));
+    const perElement = elementIssue(s, lanes, inOrderOf(s, form, directive));
     if (s.work === "once") return perElement;
-    return chunks * (lanes * perElement + moved.length * accessSlots);
+    const accessed = plainIssue(moved.length * accessSlots);
+    return times(chunks, sumOf(times(lanes, perElement), accessed));
   };
   const again = keep === "registers" ? [] : recomputed(form);
   // A map whose elements nobody keeps runs where they are read.
   const runs = ({ statement, work }: RowStatement): boolean =>
     keep === "registers" || work !== "map" || !statement.writes.every((w) => isLocal(w.tensor));
-  const slots = [...form.statements.filter(runs), ...again].reduce(
-    (sum, s) => sum + slotsOf(s),
-    loaded.length * chunks * accessSlots,
+  const issued = [...form.statements.filter(runs), ...again].reduce(
+    (sum, s) => sumOf(sum, issueOfRow(s)),
+    plainIssue(loaded.length * chunks * accessSlots),
   );
   const exchanges = [...folds, ...scans].reduce((sum, { statement, work }) => {
     const { components, combine } = statement.reduction!.monoid;
-    const once = sharedCost(combine);
+    const once = issueOf(combine, 2);
     const halves = Math.log2(Math.min(32, threads));
     const warps = Math.max(1, threads / 32);
-    const told = components.length * exchangeSlots + once;
+    const told = sumOf(plainIssue(components.length * exchangeSlots), once);
     const ownLanes = inOrderOf({ statement }, form, directive) ? 0 : lanes;
-    if (work === "fold") return sum + (ownLanes + warps) * once + halves * told;
+    if (work === "fold") return sumOf(sum, times(ownLanes + warps, once), times(halves, told));
     // Which threads are before is a choice in each half, and of each warp.
-    const ofWarps = threads > 32 ? warps * (2 * once + 2) : 0;
-    const ofTurn = (lanes + 3) * once + halves * (told + once + 2) + ofWarps;
-    return sum + chunks * ofTurn;
-  }, 0);
+    const chosen = { issued: 2, logic: 2 };
+    const ofWarps = threads > 32 ? times(warps, sumOf(times(2, once), chosen)) : noIssue;
+    const ofHalves = times(halves, sumOf(told, once, chosen));
+    return sumOf(sum, times(chunks, sumOf(times(lanes + 3, once), ofHalves, ofWarps)));
+  }, noIssue);
   const bits = mostBits(form, { keepsMade: keep === "registers", loaded, bitsOf, turns });
   const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
   const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;
@@ -178,7 +189,7 @@ function workOf(
   );
   const widestBytes = Math.max(1, ...outside.map((a) => bitsOf(a.tensor) / 8));
   return {
-    slots: slots + exchanges,
+    slots: slotsOf(sumOf(issued, exchanges)),
     registers,
     folds: folds.length,
     scans: scans.length,
@@ -237,34 +248,17 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
   return Math.max(0, ...kept.map((bits, at) => bits + turning[at]!));
 }
 
-function elementSlots(
+/** Of the places of two neighbours the later one is a sum under the predicate, in place of a sum and a selection. */
+const ofNeighbours: Issue = { issued: -0.5, logic: -0.5 };
+
+function elementIssue(
   { statement }: RowStatement,
   lanes: number,
   inOrder: Monoid["inOrder"],
-): number {
+): Issue {
   const { body, finish = [], reduction } = statement;
-  const values = reduction
-    ? [...body, ...(inOrder ?? reduction.monoid.combine)]
-    : [...body, ...finish];
-  const done = new Set<ScalarExpr>();
-  return values.reduce((sum, e) => sum + slotsOf(e, lanes, done), 0);
-}
-
-/** Instructions for one element of a vector; what is `done` is not computed again. */
-function slotsOf(e: ScalarExpr, lanes: number, done: Set<ScalarExpr>): number {
-  if (done.has(e)) return 0;
-  done.add(e);
-  const inside = scalarOperands(e).reduce((sum, o) => sum + slotsOf(o, lanes, done), 0);
-  if (e.kind !== "apply" && e.kind !== "cast") return inside;
-  // What tests give is a predicate, whatever bool has in memory; narrow integers are computed in 32 bits.
-  const isNarrow = isFloatDType(e.dtype) && dtypes[e.dtype].bits < 32;
-  if (e.kind === "cast") {
-    const bits = dtypes[e.operand.dtype].bits;
-    const own = isNarrow ? pairSlots.round : bits < 32 ? pairSlots.widen : 1;
-    return inside + (lanes > 1 ? own : 2 * own);
-  }
-  if (!isNarrow) return inside + (slotsOf32[e.op] ?? scalarCost({ ...e, operands: [] }));
-  const around = pairSlots.widen + pairSlots.round;
-  if (!paired.has(e.op)) return inside + pairSlots.function + around;
-  return inside + (lanes > 1 ? pairSlots.arithmetic : 2 * around);
+  if (!reduction) return issueOf([...body, ...finish], lanes);
+  const { name, combine } = reduction.monoid;
+  const step = foldIssue(body, { name, combine: inOrder ?? combine }, lanes);
+  return inOrder && lanes > 1 ? sumOf(step, ofNeighbours) : step;
 }
