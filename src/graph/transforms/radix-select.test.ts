@@ -1,36 +1,15 @@
 import { describe, expect, it } from "vitest";
+import { differenceOnBlocks } from "../../../campaign/run-on-blocks.ts";
 import { compileModel } from "../../compile.ts";
-import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import { noWeights, runGraph } from "../../interp/graph.ts";
-import { runProgram } from "../../interp/program.ts";
-import type { DType } from "../../semantics/dtype.ts";
 import { apply, argument } from "../../semantics/scalar-expr.ts";
 import { evaluateScalar } from "../../semantics/scalar-meaning.ts";
-import { fromRef, type RefTensor, refTensor, toRef } from "../../semantics/tensor.ts";
 import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { selectTop } from "./select-top.ts";
-import { graphOf, type Top, take, valuesOf } from "./top-k.test-support.ts";
+import { graphOf, operand, type Top, take, valuesOf } from "./top-k.test-support.ts";
 
 const target = targets.get("h200")!;
-
-const isFloat = (dtype: DType): boolean => /^(f|bf)/.test(dtype);
-
-/** Few different values, or any; of floats also NaN, infinities, zeros of both signs, numbers below the normal ones. */
-function operand({ dtype, shape }: Top, rng: Rng, distinct: number): RefTensor {
-  const special = isFloat(dtype)
-    ? [Number.NaN, -Infinity, Infinity, -0, 0, 2 ** -149, -(2 ** -149), 2 ** -133]
-    : [];
-  const low = dtype.startsWith("u") ? 0 : -(distinct >> 1);
-  const values = Array.from({ length: shape.reduce((n, e) => n * e, 1) }, () => {
-    const at = rng.integer(0, 8 * Math.max(1, special.length));
-    if (at < special.length) return special[at]!;
-    const value = low + rng.integer(0, distinct - 1);
-    return isFloat(dtype) ? value / 8 : value;
-  });
-  const given = refTensor(dtype, shape, values);
-  return toRef(fromRef(given));
-}
 
 const types = ["f32", "bf16", "f16", "f8e5m2", "i8", "u8", "i16", "u16", "i32"] as const;
 
@@ -48,7 +27,7 @@ describe("topK by digits", () => {
     ];
     for (const { shape, axis } of lines) {
       const n = shape[axis]!;
-      for (const k of [2, 3 + rng.integer(0, 20), rng.integer(2, n), n - 1, n]) {
+      for (const k of [9, 9 + rng.integer(0, 20), rng.integer(9, n), n - 1, n]) {
         const largest = rng.uniform() < 0.5;
         const top = { dtype, shape, axis, k, largest };
         const graph = graphOf(top);
@@ -110,29 +89,13 @@ describe("topK by digits on blocks", () => {
   });
 
   const small: readonly (Top & { readonly distinct: number })[] = [
-    { dtype: "f32", shape: [2, 140], axis: 1, k: 7, largest: true, distinct: 9 },
+    { dtype: "f32", shape: [2, 140], axis: 1, k: 9, largest: true, distinct: 9 },
     { dtype: "bf16", shape: [1, 257], axis: 1, k: 40, largest: false, distinct: 3 },
     { dtype: "i8", shape: [130, 2], axis: 0, k: 130, largest: true, distinct: 100 },
   ];
 
   it.each(small)("as a program, proved and run: %o", (top) => {
-    const graph = graphOf(top);
-    const compiled = take(compileModel({ graph, weights: noWeights }, { target }));
-    const { program } = compiled.plan;
-    if (target.machine?.kind !== "gpu") throw new Error("no GPU");
-    take(emitPtx(program, target.machine.architecture, target.blocks));
     const x = operand(top, new Rng(9), top.distinct);
-    const bytesOf = ({ data }: ReturnType<typeof fromRef>): Uint8Array =>
-      new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-    const name = compiled.model.graph.values[compiled.model.graph.inputs[0]!]!.name;
-    const contents = new Map([[name, bytesOf(fromRef(x))]]);
-    const outcome = runProgram(program, { parameters: {}, contents, threads: 1, seed: 2 });
-    if (outcome.kind === "fault") throw new Error(JSON.stringify(outcome.fault));
-    const want = take(runGraph(graph, [x]));
-    compiled.nests.outputs.forEach((output, i) => {
-      const shaped = fromRef(want[i]!);
-      bytesOf(shaped).set(outcome.contents.get(output)!.slice());
-      expect(valuesOf(toRef(shaped))).toEqual(valuesOf(take(runGraph(graph, [x]))[i]!));
-    });
+    expect(differenceOnBlocks(graphOf(top), [x])).toBeUndefined();
   });
 });

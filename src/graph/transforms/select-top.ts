@@ -4,7 +4,8 @@
  * the first of each group is found (a fold, n steps), the k first of those say which groups count, and of the
  * k groups' elements, in the order of the axis, the k first are the result. With groups of about the root of
  * n / k both of the shorter ones have the root of n k elements; they are cut again while they are long. What
- * is left is counted (region/builders/ordering.ts): about n + 2 n k steps a line instead of n n. Equal
+ * is left is counted (region/builders/ordering.ts): about n + 2 n k steps a line instead of n n. Where threads share
+ * folds a few are found one after another (step-select.ts), more by digits (radix-select.ts). Equal
  * values keep their order throughout, as the groups of the result are put in order of the axis. A k of more
  * than a sixteenth of the axis stays as it is, as do extents that are not known.
  */
@@ -17,6 +18,7 @@ import type { GraphBuilder } from "../builder.ts";
 import type { Graph, ValueId } from "../graph.ts";
 import { firstPlaces, hasOrderKeys, type OrderKeys, orderKeys, rowsAt } from "./radix-select.ts";
 import { type Rebuilt, rebuildGraph } from "./rebuild.ts";
+import { greatestCodes, mostSteps, placeOfCode, stepCodes } from "./step-select.ts";
 
 /** Elements of an axis, and of them for each of the k, from which on it is cut in groups. */
 const leastExtent = 1024;
@@ -63,10 +65,10 @@ class Selection {
     if (!this.#byDigits || !hasOrderKeys(b.dtypeOf(x)) || extent < leastDigits) {
       return isCut ? this.#byGroups(x, attrs) : undefined;
     }
-    if (attrs.axis === last) return isCut ? this.#byGroupsOfKeys(x, attrs) : this.#byKeys(x, attrs);
+    if (attrs.axis === last) return this.#alongLast(x, attrs, isCut);
     if (isCut) return this.#byGroups(x, attrs);
     const swap = shape.map((_, i) => (i === last ? attrs.axis : i === attrs.axis ? last : i));
-    const found = this.#byKeys(b.transpose(x, swap), { ...attrs, axis: last });
+    const found = this.#alongLast(b.transpose(x, swap), { ...attrs, axis: last }, false);
     return found.map((v) => b.transpose(v, swap)) as unknown as readonly [ValueId, ValueId];
   }
 
@@ -75,6 +77,70 @@ class Selection {
       this.rest(x, attrs) ??
       (this.#b.nodes("topK", [x], attrs) as readonly ValueId[] as readonly [ValueId, ValueId])
     );
+  }
+
+  #alongLast(x: ValueId, attrs: TopK, isCut: boolean): readonly [ValueId, ValueId] {
+    const isFew = constantValue(attrs.k)! <= mostSteps;
+    if (isFew) return isCut ? this.#byGroupsInSteps(x, attrs) : this.#inSteps(x, attrs);
+    return isCut ? this.#byGroupsOfKeys(x, attrs) : this.#byKeys(x, attrs);
+  }
+
+  /** Along the last axis: one after another. */
+  #inSteps(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const { axis, k, largest } = attrs;
+    const extent = constantValue(b.shapeOf(x)[axis]!)!;
+    const codes = stepCodes(b, orderKeys(b, x, largest), this.#places(x, axis), extent - 1);
+    return this.#found(x, greatestCodes(b, codes, constantValue(k)!), attrs);
+  }
+
+  /** The groups whose firsts are among the first k, one after another, then their elements by their places. */
+  #byGroupsInSteps(x: ValueId, attrs: TopK): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const { axis, k, largest } = attrs;
+    const count = constantValue(k)!;
+    const { apart, groups, size } = this.#cut(x, attrs);
+    const leaders = this.#leaders(apart, largest);
+    const first = stepCodes(b, leaders, this.#places(leaders.value, axis), groups - 1);
+    const chosen = placeOfCode(b, greatestCodes(b, first, count), groups - 1);
+    const candidates = rowsAt(b, apart, b.cast(chosen, "i32"));
+    const begins = b.applyNumber("mul", b.reshape(chosen, [...b.shapeOf(chosen), 1]), size);
+    const places = b.add(begins, b.cast(this.#places(candidates, axis + 1), "i64"));
+    const last = groups * size - 1;
+    const codes = stepCodes(b, orderKeys(b, candidates, largest), places, last);
+    const lines = b.shapeOf(x).slice(0, axis);
+    const line = b.reshape(codes, [...lines, constant(count * size)]);
+    return this.#found(x, greatestCodes(b, line, count), attrs, last);
+  }
+
+  /** Values and places of the numbers that were found. */
+  #found(
+    x: ValueId,
+    codes: ValueId,
+    { axis }: TopK,
+    last = constantValue(this.#b.shapeOf(x)[axis]!)! - 1,
+  ): readonly [ValueId, ValueId] {
+    const b = this.#b;
+    const places = placeOfCode(b, codes, last);
+    return [b.node("gatherElements", [x, places], { axis }), places];
+  }
+
+  /** Places along one axis, beside the others. */
+  #places(x: ValueId, axis: number): ValueId {
+    const shape = this.#b.shapeOf(x).map((e, i) => (i === axis ? e : constant(1)));
+    return this.#b.node("iota", [], { shape, axis, dtype: "i32" });
+  }
+
+  /** The last axis in groups, the last of which is filled up. */
+  #cut(x: ValueId, attrs: TopK) {
+    const b = this.#b;
+    const { axis, k } = attrs;
+    const [extent, count] = [constantValue(b.shapeOf(x)[axis]!)!, constantValue(k)!];
+    const size = groupSize(extent, count);
+    const groups = Math.ceil(extent / size);
+    const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
+    const lines = b.shapeOf(x).slice(0, axis);
+    return { apart: b.reshape(whole, [...lines, constant(groups), constant(size)]), groups, size };
   }
 
   /** Along the last axis: the first k by their keys, then those in order. */
@@ -92,11 +158,8 @@ class Selection {
     const b = this.#b;
     const { axis, k, largest } = attrs;
     const lines = b.shapeOf(x).slice(0, axis);
-    const [extent, count] = [constantValue(b.shapeOf(x)[axis]!)!, constantValue(k)!];
-    const size = groupSize(extent, count);
-    const groups = Math.ceil(extent / size);
-    const whole = groups * size === extent ? x : padded(b, x, attrs, groups * size - extent);
-    const apart = b.reshape(whole, [...lines, constant(groups), constant(size)]);
+    const count = constantValue(k)!;
+    const { apart, size } = this.#cut(x, attrs);
     const chosen = this.#firstPlaces(this.#leaders(apart, largest), count);
     const candidates = b.reshape(rowsAt(b, apart, chosen), [...lines, constant(count * size)]);
     const [values, at] = this.#first(candidates, attrs);
