@@ -272,6 +272,13 @@ function product(how: string, [m, n, k]: Given, dtype: "f32" | "bf16" | "f16"): 
   };
 }
 
+/** f32 products of odd sizes as the search chooses them: loops that an assembler would copy out whole. */
+const odd: readonly Given[] = [
+  [331, 517, 203],
+  [331, 517, 250],
+  [331, 517, 255],
+];
+
 /** Rows as the compiler lowers them; exchanges of a warp and pairs of narrow floats are everywhere. */
 const rows: readonly RowsCase[] = [
   {
@@ -303,6 +310,13 @@ const rows: readonly RowsCase[] = [
     shape: [1024, 65_536],
     dtype: "bf16",
     how: "threads 256 lanes 8 together 1 keep memory",
+  },
+  // All threads that a block may have: what 32 warps leave each other is half of their registers.
+  {
+    op: "cumulative",
+    shape: [512, 65_536],
+    dtype: "f32",
+    how: "threads 1024 lanes 4 together 1 keep memory",
   },
   {
     op: "cumulative",
@@ -502,6 +516,12 @@ const suite: readonly Entry[] = [
   },
   { name: "gemm of warps", text: () => warpGemmProgram(512, 512, 512), claims: targets },
   ...products.map(([how, given, dtype]) => product(how, given, dtype)),
+  ...odd.map(([m, n, k]) => ({
+    name: `product ${m}x${n}x${k} of f32`,
+    text: () =>
+      productText({ equation: "i k, k j -> i j", left: [m, k], right: [k, n], dtype: "f32" }),
+    claims: targets,
+  })),
   ...turned.map(([how, equation, given]) => ({
     name: `product ${given.join("x")} ${equation} ${how}`,
     text: () => {

@@ -1,6 +1,6 @@
 /**
  * Texts of matrix products as the compiler lowers them to blocks (lower/product/), each from a graph and a
- * `multiply` schedule: what assembling, counting and planting faults work on.
+ * `multiply` schedule or what the search chooses: what assembling, counting and planting faults work on.
  */
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
@@ -24,8 +24,8 @@ export interface ProductCase {
   readonly of?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
   /** Of the right operand, where it is another; bytes are summed in i32. */
   readonly ofRight?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
-  /** The `multiply` directive without its statement. */
-  readonly how: string;
+  /** The `multiply` directive without its statement; absent: what the search chooses, without tf32. */
+  readonly how?: string;
   /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
   readonly behind?: "relu" | "gate";
   /** The right operand is a weight. */
@@ -64,12 +64,16 @@ export function productProgram(given: ProductCase): Program {
   const rounded = dtype === "i8" ? g.apply("round", made) : made;
   const graph = g.finish([g.cast(rounded, dtype)]);
   const multiplied = given.isPicked ? "S1" : "S0";
+  const weights = given.isWeight ? zeros(of, right) : noWeights;
+  if (how === undefined) {
+    const target = targets.get(name)!;
+    return take(compileModel({ graph, weights }, { target })).plan.program;
+  }
   const schedule = take(
     parseSchedule(`schedule "${multiplied}" for "${name}" { multiply ${multiplied} ${how} }`),
   );
   const target = allowing(targets.get(name)!, ["tf32"]);
   const measured = new Map([[multiplied, schedule]]);
-  const weights = given.isWeight ? zeros(of, right) : noWeights;
   return take(compileModel({ graph, weights }, { target, measured })).plan.program;
 }
 

@@ -7,6 +7,7 @@
  *   near memory     what is read again where rows are not kept
  *   lives           rounds of resident blocks, each from its loads over its folds to its stores
  */
+import type { RowsDirective } from "../schedule/directive.ts";
 import {
   chunksOf,
   inOrderOf,
@@ -71,7 +72,7 @@ export function rowsNanoseconds(
   const bitsOf = (tensor: string): number => dtypes[region.tensors.get(tensor)!.dtype].bits;
   const isLocal = (tensor: string): boolean => region.tensors.get(tensor)!.role === "local";
   const work = workOf({ form, directive }, { bitsOf, isLocal });
-  const registers = plainRegisters + work.registers;
+  const { registers } = work;
   if (registers > limits.registersPerThread) return Infinity;
   const held = threads * rows;
   const resident = Math.min(
@@ -182,7 +183,8 @@ function workOf(
     return sumOf(sum, times(chunks, sumOf(times(lanes + 3, once), ofHalves, ofWarps)));
   }, noIssue);
   const bits = mostBits(form, { keepsMade: keep === "registers", loaded, bitsOf, turns });
-  const registers = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
+  const kept = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
+  const registers = Math.max(plainRegisters + kept, scanRegisters(form, directive));
   const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;
   const outside = form.statements.flatMap(({ statement: { reads, writes } }) =>
     [...reads, ...writes].filter((a) => movesAlong(a) && !isLocal(a.tensor)),
@@ -246,6 +248,31 @@ function mostBits(form: RowsForm, { keepsMade, loaded, bitsOf, turns }: Held): n
     );
   });
   return Math.max(0, ...kept.map((bits, at) => bits + turning[at]!));
+}
+
+/** Registers of a thread that scans, beside its elements and what warps leave each other (ptxas 13.0). */
+const scanPlain = 24;
+/** Trips of a loop that the assembler copies out whole and runs into each other. */
+const trippedWhole = 2;
+
+/**
+ * Registers of a thread of several warps that scan a row: where they meet, each thread has what every warp has, its own
+ * vector, and the vectors of other turns that are copied out. Beyond what the threads of a block may have they would be
+ * spilled: of 1,024 threads that is 64 each, half of them what 32 warps of f32 have.
+ */
+function scanRegisters(form: RowsForm, directive: RowsDirective): number {
+  const { threads, lanes, keep } = directive;
+  const components = form.statements.flatMap(({ work, statement }) =>
+    work === "scan" ? statement.reduction!.monoid.components : [],
+  );
+  if (components.length === 0 || threads <= 32) return 0;
+  const words = Math.max(...components.map(({ dtype }) => Math.ceil(dtypes[dtype].bits / 32)));
+  const chunks = chunksOf(form, directive);
+  const isCopied = chunks > 1 && (keep !== "memory" || chunks <= trippedWhole);
+  const ofTurn = threads / 32 + lanes;
+  // The assembler runs turns that are copied out into each other: of the next one what warps have, and vectors.
+  const others = isCopied ? chunks * lanes + ofTurn + lanes : 0;
+  return scanPlain + words * (ofTurn + others);
 }
 
 /** Of the places of two neighbours the later one is a sum under the predicate, in place of a sum and a selection. */
