@@ -42,6 +42,7 @@ import {
 } from "./lower/lower-program.ts";
 import { lowerRegion } from "./lower/lower-region.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
+import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region, Routine } from "./region/nest.ts";
@@ -208,6 +209,11 @@ function improve(
   });
 }
 
+/** What was found of regions and of the launches that they become while a model is compiled. */
+interface CompileMemory extends RegionMemory {
+  readonly proved: ProvedLaunches;
+}
+
 /** Stands for any number above one. */
 const defaultThreads = 2;
 
@@ -220,7 +226,7 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const { model: prepared, counted, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
-  const memory = emptyMemory();
+  const memory = { ...emptyMemory(), proved: new Map() };
   const byRanks = counted ? [{ model: counted, savedNs: 0, errorBound: 0 }] : [];
   const graphs = [...byRanks, ...graphsOf(prepared, improved.value)];
   const scheduled = scheduleGraphs(graphs, options, memory);
@@ -263,7 +269,7 @@ function competitorOf(
   };
 }
 
-function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: RegionMemory) {
+function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: CompileMemory) {
   const { target, measured, onPass = () => {} } = options;
   // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
   const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);
@@ -281,7 +287,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
     const plan = lowerProgram(lowering, target);
     if (!plan.ok) return plan;
     onPass("validate");
-    const valid = validateProgram(plan.value.program);
+    const valid = validateProgram(plan.value.program, { proved: memory.proved });
     if (!valid.ok) return fail(notProved(valid.diagnostics));
     const { certificate } = choice;
     const nests = nestsWithSteps(lowering);
@@ -294,7 +300,7 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Reg
   const { chosen, warnings: said } = replaceUnproved(choice.schedules, {
     target,
     given: new Set(measured?.keys()),
-    isProved: (s) => isProvedAlone(s, target),
+    isProved: (s) => isProvedAlone(s, target, memory),
     priceOf: (s) => finePriceOf(s, target, prices).estimateNs,
   });
   const replaced = { ...given.value, choice: { ...choice, schedules: chosen } };
@@ -389,7 +395,7 @@ interface ScheduledScan {
 function scheduleGraphs(
   graphs: readonly Candidate[],
   { measured: _, ...options }: CompileOptions,
-  memory: RegionMemory,
+  memory: CompileMemory,
 ): Result<readonly ScheduledGraph[]> {
   const scheduled: ScheduledGraph[] = [];
   const warnings: Diagnostic[] = [];
@@ -440,7 +446,7 @@ function regionPrices(
 function scheduleScans(
   from: Candidate,
   routines: readonly Routine[],
-  { options, memory }: { readonly options: CompileOptions; readonly memory: RegionMemory },
+  { options, memory }: { readonly options: CompileOptions; readonly memory: CompileMemory },
 ): Result<ReadonlyMap<number, ScheduledScan>> {
   const { graph, weights } = from.model;
   const scans = new Map<number, ScheduledScan>();
@@ -460,7 +466,7 @@ function scheduleScans(
 function scheduleGraph(
   from: Candidate,
   options: CompileOptions,
-  memory: RegionMemory,
+  memory: CompileMemory,
   prefix = "",
 ): Result<ScheduledGraph> {
   const { target, threads = defaultThreads, onPass = () => {} } = options;
@@ -493,7 +499,7 @@ function scheduleGraph(
         ...pricing,
         threads,
         codePriceOf: codePrice,
-        isProved: (scheduled) => isProvedAlone(scheduled, target),
+        isProved: (scheduled) => isProvedAlone(scheduled, target, memory),
       }),
     ),
     forBlocks: target.blocks !== undefined,
@@ -526,12 +532,16 @@ function scheduleGraph(
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */
-function isProvedAlone(scheduled: ScheduledRegion, target: Target): boolean {
+function isProvedAlone(
+  scheduled: ScheduledRegion,
+  target: Target,
+  { proved }: Pick<CompileMemory, "proved">,
+): boolean {
   const plan = lowerProgram(
     { nests: programOf(scheduled.region), scheduled: [scheduled], requires: [], states: [] },
     target,
   );
-  return plan.ok && validateProgram(plan.value.program).ok;
+  return plan.ok && validateProgram(plan.value.program, { proved }).ok;
 }
 
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { parseProgram } from "../program-parse.ts";
+import type { ProvedLaunches } from "./known-launches.ts";
 import { validateProgram } from "./validate.ts";
 
 /** x -> a -> b -> c -> y by kernels that are equal but for names; `third` is what the third of them reads. */
@@ -43,4 +44,50 @@ it("what is not written by then is another question", () => {
 it("a kernel that differs by more than names is another question", () => {
   expect(copies("b", 3)).toContain("PRG021");
   expect(copies("b", 5)).toContain("PRG010");
+});
+
+/** y = x over N elements, of which the kernel takes `count`; its local value is called `local`. */
+function copyOf(range: string, { count = "N", local = "v", to = "y" } = {}) {
+  const found = parseProgram(`program p for "wasm" {
+    parameter N in ${range}
+    buffer x : input memory f32 [64] source "x"
+    buffer ${to} : output memory f32 [N] source "y"
+    buffer t8 : scratch memory f32 [4] at scratch + (0)
+    kernel S0 region "S0" {
+      grid threads (t < threads)
+      role main copies 1 threads 1 {
+        for i < ${count} over t {
+          let ${local} = load.f32 x[i]
+          store ${to}[i] = ${local}
+        }
+      }
+    }
+    tasks { launch S0 after previous }
+  }`);
+  if (!found.ok) throw new Error(JSON.stringify(found.diagnostics));
+  return found.value;
+}
+
+it("programs share what is proved, where the ranges that it names are the same", () => {
+  const proved: ProvedLaunches = new Map();
+  const codes = (program: ReturnType<typeof copyOf>) => {
+    const valid = validateProgram(program, { proved });
+    return valid.ok ? [] : valid.diagnostics.map((d) => d.code);
+  };
+  expect(codes(copyOf("1 to 64"))).toEqual([]);
+  expect(proved.size).toBe(1);
+  expect(codes(copyOf("1 to 64", { to: "z" }))).toEqual([]);
+  expect(proved.size).toBe(1);
+  // A wider range is another question, whatever was proved of this one.
+  expect(codes(copyOf("1 to 65"))).toContain("PRG010");
+  expect(codes(copyOf("1 to 64", { count: "min(N, 3)" }))).toContain("PRG020");
+  expect(proved.size).toBe(1);
+});
+
+it("a local value that is called as a buffer elsewhere is no buffer", () => {
+  const proved: ProvedLaunches = new Map();
+  const program = copyOf("1 to 64", { local: "t8" });
+  expect(validateProgram(program, { proved }).ok).toBe(true);
+  const [key] = proved.keys();
+  expect(key).not.toMatch(/f32 \[4\]/);
 });

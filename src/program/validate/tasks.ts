@@ -10,7 +10,12 @@ import type { Buffer, Kernel, Program, Task } from "../program.ts";
 import type { Statement } from "../statement.ts";
 import { covers } from "./cover.ts";
 import type { Facts } from "./facts.ts";
-import { KnownLaunches, type LaunchQuestion, type ProvedLaunch } from "./known-launches.ts";
+import {
+  KnownLaunches,
+  type LaunchQuestion,
+  type ProvedLaunch,
+  type ProvedLaunches,
+} from "./known-launches.ts";
 import {
   coverageBody,
   isCooperative,
@@ -57,8 +62,14 @@ interface Around {
   readonly tables: ReadonlyMap<string, readonly string[]>;
 }
 
-export function checkTasks(program: Program, report: Report, stepsRunWhole: number): TaskRecords {
-  return new TaskCheck(program, report, stepsRunWhole).run();
+export interface TaskProofs {
+  readonly stepsRunWhole: number;
+  /** What was proved of other programs, and is added to. */
+  readonly proved?: ProvedLaunches | undefined;
+}
+
+export function checkTasks(program: Program, report: Report, proofs: TaskProofs): TaskRecords {
+  return new TaskCheck(program, report, proofs).run();
 }
 
 class TaskCheck {
@@ -72,13 +83,13 @@ class TaskCheck {
   readonly #loops: LoopRecord[] = [];
   readonly #conditions: { root: string; position: number }[] = [];
 
-  constructor(program: Program, report: Report, stepsRunWhole: number) {
+  constructor(program: Program, report: Report, { stepsRunWhole, proved }: TaskProofs) {
     this.#program = program;
     this.#report = report;
     this.#stepsRunWhole = stepsRunWhole;
     this.#facts = parameterFacts(program);
     this.#kernels = new Map(program.kernels.map((k) => [k.name, k]));
-    this.#known = new KnownLaunches(program);
+    this.#known = new KnownLaunches(program, proved);
   }
 
   run(): TaskRecords {

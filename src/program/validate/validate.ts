@@ -24,37 +24,40 @@ import { withinExactIntegers } from "../../semantics/index-expr.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { Program } from "../program.ts";
 import { checkDependents } from "./dependents.ts";
+import type { ProvedLaunches } from "./known-launches.ts";
 import { checkPlacements } from "./placement.ts";
 import { Report } from "./report.ts";
 import { checkStructure } from "./structure.ts";
 import { checkTaskOrder } from "./task-order.ts";
-import { checkTasks } from "./tasks.ts";
+import { checkTasks, type TaskProofs } from "./tasks.ts";
 
-export interface ProofLimits {
+export interface ProofOptions {
   /**
    * Steps of a cooperative launch up to which all its threads are run (protocol.ts); longer ones are
    * proved in parts where that says everything about them (split-proof.ts).
    */
-  readonly stepsRunWhole: number;
+  readonly stepsRunWhole?: number;
+  /** Launches that were proved of other programs, and are added to: equal ones are not proved again. */
+  readonly proved?: ProvedLaunches;
 }
 
-const usualLimits: ProofLimits = { stepsRunWhole: 100_000 };
+const stepsRunWhole = 100_000;
 
 /** The program itself when it is valid, else what is wrong with it. */
-export function validateProgram(program: Program, limits = usualLimits): Result<Program> {
+export function validateProgram(program: Program, options: ProofOptions = {}): Result<Program> {
   const report = new Report();
   // Programs come from files too: their numbers may be such that a proof leaves the exact integers.
   withinExactIntegers(
-    () => checkAll(program, report, limits),
+    () => checkAll(program, report, { stepsRunWhole, ...options }),
     (why) => report.add("PRG060", why),
   );
   return report.isClean ? ok(program) : { ok: false, diagnostics: report.diagnostics };
 }
 
-function checkAll(program: Program, report: Report, limits: ProofLimits): void {
+function checkAll(program: Program, report: Report, proofs: TaskProofs): void {
   checkStructure(program, report);
   if (!report.isClean) return;
-  const records = checkTasks(program, report, limits.stepsRunWhole);
+  const records = checkTasks(program, report, proofs);
   checkTaskOrder(program, records, report);
   checkDependents(program, report);
   checkPlacements(program, records, report);
