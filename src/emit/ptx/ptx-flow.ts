@@ -20,6 +20,8 @@ export interface PtxBlock {
   readonly instructions: readonly PtxInstruction[];
   /** Blocks that may come next, by number. */
   readonly next: readonly number[];
+  /** The text says that the loop which begins here is not copied out. */
+  readonly isRolled: boolean;
 }
 
 export interface PtxFlow {
@@ -40,6 +42,7 @@ interface OpenBlock {
   /** Labels that a branch at its end names, and whether the next block may follow. */
   readonly targets: string[];
   fallsThrough: boolean;
+  isRolled: boolean;
 }
 
 /** Reads the body of an entry. */
@@ -57,8 +60,12 @@ export function readFlow(text: string): PtxFlow {
       blocks.at(-1)!.labels.push(piece.slice(0, -1));
       continue;
     }
-    const { predicate, opcode, operands } = partsOf(piece);
     const block = blocks.at(-1)!;
+    if (piece.startsWith(".pragma")) {
+      block.isRolled ||= piece.includes("nounroll");
+      continue;
+    }
+    const { predicate, opcode, operands } = partsOf(piece);
     block.instructions.push(instructionOf({ predicate, opcode, operands }, numberOf));
     if (opcode !== "ret" && !opcode.startsWith("bra")) continue;
     if (opcode !== "ret") block.targets.push(operands.trim());
@@ -68,16 +75,16 @@ export function readFlow(text: string): PtxFlow {
   const places = new Map(blocks.flatMap((b, i) => b.labels.map((label) => [label, i] as const)));
   return {
     registers: [...numbers.keys()],
-    blocks: blocks.map(({ instructions, targets, fallsThrough }, i) => {
+    blocks: blocks.map(({ instructions, targets, fallsThrough, isRolled }, i) => {
       const named = targets.map((t) => places.get(t)!);
       const after = fallsThrough && i + 1 < blocks.length ? [i + 1] : [];
-      return { instructions, next: [...named, ...after] };
+      return { instructions, next: [...named, ...after], isRolled };
     }),
   };
 }
 
 function openBlock(): OpenBlock {
-  return { labels: [], instructions: [], targets: [], fallsThrough: true };
+  return { labels: [], instructions: [], targets: [], fallsThrough: true, isRolled: false };
 }
 
 /** Instructions and labels in the order of the text, without declarations. */
@@ -92,7 +99,8 @@ function piecesOf(text: string): readonly string[] {
         .trim()
         .replace(/^[{}]\s+(?=[^,]*$|[a-z@.])/, "")
         .trim();
-      return plain === "" || plain === "{" || plain === "}" || plain.startsWith(".") ? [] : [plain];
+      const isDeclaration = plain.startsWith(".") && !plain.startsWith(".pragma");
+      return plain === "" || plain === "{" || plain === "}" || isDeclaration ? [] : [plain];
     });
 }
 

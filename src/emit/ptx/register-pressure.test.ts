@@ -60,6 +60,59 @@ describe("what is live", () => {
   });
 });
 
+describe("what an assembler brings forward", () => {
+  const of = (...lines: readonly string[]): number =>
+    estimateRegisters({ maxRegisters: 255, text: entry(...lines, "ret;") } as never);
+  const step = (i: number): readonly string[] => [
+    `ld.global.nc.b32 %r${i + 2}, [%d0];`,
+    `fma.rn.f32 %r1, %r${i + 2}, %r0, %r1;`,
+    "add.s64 %d0, %d0, 4;",
+  ];
+  const steps = Array.from({ length: 40 }, (_, i) => step(i));
+  const end = "st.global.b32 [%d1], %r1;";
+
+  it("is all loads of a block whose places move by numbers", () => {
+    expect(of(...steps.flat(), end)).toBeGreaterThan(40);
+    expect(pressure(...steps.flat(), end)).toBeLessThan(10);
+  });
+
+  it("is nothing over a barrier, behind a store that it may read, or of a place that a load brings", () => {
+    const met = steps.flatMap((s) => [...s, "bar.sync 0;"]);
+    expect(of(...met, end)).toBeLessThan(20);
+    const stored = steps.flatMap(([load, ...rest]) => [
+      load!.replace(".nc", ""),
+      ...rest,
+      "st.global.b32 [%d1], %r1;",
+    ]);
+    expect(of(...stored)).toBeLessThan(20);
+    const chained = steps.flatMap(([load, ...rest]) => [
+      load!,
+      ...rest,
+      "mad.wide.s32 %d0, %r1, 4, %d0;",
+    ]);
+    expect(of(...chained, end)).toBeLessThan(20);
+  });
+
+  it("is the loads of all trips of a short loop, of some of a long one, of none that is kept rolled", () => {
+    const loop = (trips: number, pragma = ""): readonly string[] => [
+      "mov.b32 %r9, 0;",
+      "L0:",
+      ...(pragma === "" ? [] : [pragma]),
+      "ld.global.nc.v4.b32 {%r2, %r3, %r4, %r5}, [%d0];",
+      "add.s32 %r1, %r1, %r2;",
+      "add.s64 %d0, %d0, 16;",
+      "add.s32 %r9, %r9, 1;",
+      `setp.lt.s32 %p0, %r9, ${trips};`,
+      "@%p0 bra L0;",
+      end,
+    ];
+    const rolled = of(...loop(12, '.pragma "nounroll";'));
+    expect(of(...loop(12))).toBeGreaterThan(rolled + 40);
+    expect(of(...loop(1000))).toBeGreaterThan(rolled + 8);
+    expect(of(...loop(1000))).toBeLessThan(rolled + 20);
+  });
+});
+
 describe("loads behind each other", () => {
   it("are those whose place another one brought", () => {
     const load = (to: string, from: string): string => `ld.global.nc.b32 ${to}, [${from}];`;

@@ -1,10 +1,11 @@
 /**
  * How many registers a thread of a kernel needs at once, estimated from its text: the most virtual registers
  * that hold a value still to be read (liveness: Aho, Lam, Sethi and Ullman 2006, section 9.2.5), in units of 32
- * bits. An assembler does better (it computes values again and shares pairs of halves) and worse (it brings loads
- * forward and copies loops out), so this is an estimate; the count is the driver's, where there is one.
+ * bits, after loads are brought forward as an assembler does (loads-ahead.ts). It also computes values again, shares
+ * pairs of halves and fills what it may have, so this is an estimate; the count is the driver's, where there is one.
  * `npm run campaign -- ptx` compares both.
  */
+import { aheadOfTrips, loadsForward } from "./loads-ahead.ts";
 import { type PtxFlow, type PtxInstruction, readFlow } from "./ptx-flow.ts";
 import type { PtxKernel } from "./ptx-module.ts";
 
@@ -20,20 +21,28 @@ const [takenForOne, takenBeside] = [1.15, 6] as const;
 /** The estimate for a kernel: at most what its text allows, which is what it gets where warps pass registers on. */
 export function estimateRegisters({ text, maxRegisters }: PtxKernel): number {
   if (text.includes("setmaxnreg")) return maxRegisters;
-  const live = registerPressure(readFlow(text));
+  const flow = readFlow(text);
+  const forward = flow.blocks.map((b) => ({ ...b, instructions: loadsForward(b.instructions) }));
+  const weights = weightsOf(flow);
+  const ahead = flow.blocks.map((_, i) => aheadOfTrips(i, flow, weights));
+  const live = Math.max(...pressures({ ...flow, blocks: forward }).map((n, i) => n + ahead[i]!));
   return Math.min(maxRegisters, Math.round(takenForOne * live + takenBeside));
 }
 
-/** The largest sum of units that are live at one place. */
+/** The largest sum of units that are live at one place of the text. */
 export function registerPressure(flow: PtxFlow): number {
+  return Math.max(...pressures(flow));
+}
+
+/** The same by block. */
+function pressures(flow: PtxFlow): readonly number[] {
   const weights = weightsOf(flow);
   const ends = liveAtEnds(flow);
-  let most = 0;
-  for (const [i, block] of flow.blocks.entries()) {
+  return flow.blocks.map((block, i) => {
     const live = new Set(ends[i]!);
     let held = 0;
     for (const register of live) held += weights[register]!;
-    most = Math.max(most, held);
+    let most = held;
     for (const { reads, writes, keeps } of block.instructions.toReversed()) {
       // Results that nobody reads still need a place.
       const dead = writes.filter((w) => !live.has(w));
@@ -46,8 +55,8 @@ export function registerPressure(flow: PtxFlow): number {
       }
       most = Math.max(most, held);
     }
-  }
-  return most;
+    return most;
+  });
 }
 
 /** Immediates and parameters are operands of instructions: they take no register. */
