@@ -5,6 +5,7 @@ import type { Graph } from "../src/graph/graph.ts";
 import { weightReader } from "../src/graph/prepare.ts";
 import { noWeights, runGraph } from "../src/interp/graph.ts";
 import { runProgram } from "../src/interp/program.ts";
+import type { Schedule } from "../src/schedule/directive.ts";
 import { fromRef, type RefTensor, toRef } from "../src/semantics/tensor.ts";
 import { formatDiagnostic, type Result } from "../src/support/diagnostic.ts";
 import { targets } from "../src/target/index.ts";
@@ -23,15 +24,18 @@ function bytesOf({ data }: ReturnType<typeof fromRef>): Uint8Array {
  * the interpreter says.
  *
  * @param inputs in the graph's order
+ * @param measured schedules by region, in place of those that are chosen
  */
 export function differenceOnBlocks(
   graph: Graph,
   inputs: readonly RefTensor[],
-  name = "h200",
+  measured: ReadonlyMap<string, Schedule> = new Map(),
 ): string | undefined {
-  const target = targets.get(name)!;
-  if (target.machine?.kind !== "gpu") throw new Error(`${name} is no GPU`);
-  const { plan, model, nests } = take(compileModel({ graph, weights: noWeights }, { target }));
+  const target = targets.get("h200")!;
+  if (target.machine?.kind !== "gpu") throw new Error("no GPU");
+  const { plan, model, nests } = take(
+    compileModel({ graph, weights: noWeights }, { target, measured }),
+  );
   const { program } = plan;
   take(emitPtx(program, target.machine.architecture, target.blocks));
   const weight = weightReader(model);

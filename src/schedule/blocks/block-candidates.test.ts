@@ -1,12 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { differenceOnBlocks } from "../../../campaign/run-on-blocks.ts";
 import { priceRegion } from "../../cost/region-price.ts";
+import { GraphBuilder } from "../../graph/builder.ts";
+import { tensorType } from "../../graph/tensor-type.ts";
 import { runProgram } from "../../interp/program.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { validateProgram } from "../../program/validate/validate.ts";
 import type { Region } from "../../region/nest.ts";
 import { parseRegion } from "../../region/nest-reader.ts";
+import { refTensor } from "../../semantics/tensor.ts";
 import type { Result } from "../../support/diagnostic.ts";
+import { Rng } from "../../support/rng.ts";
 import { targets } from "../../target/index.ts";
 import { applySchedule } from "../apply.ts";
 import { parseSchedule, printSchedule } from "../directive-text.ts";
@@ -201,5 +206,45 @@ describe("bind", () => {
     const strict = product.replace("reassociates", "approximates");
     const spread = "split S0:k by 32 -> ko ki bind S0:ki to threads";
     expect(codeOf(spread, "h200", strict)).toBe("SCH016");
+  });
+});
+
+describe("short reductions of neighbours", () => {
+  const firsts = (dtype: string, at = "x[i, j, k]"): Region =>
+    value(
+      parseRegion(`region r group r anchor S0 inlined () epilogue () {
+        input x : ${dtype}[4096, 512, 16] output y : ${dtype}[4096, 512]
+        statement S0 "" {i in 4096, j in 512, reduce k in 16} {
+          y[i, j] = reduce<max, f32, exact>(cast<f32>(${at})) finish (cast<${dtype}>(_0)) } }`),
+    );
+
+  it("are folded by vectors of one thread, where that asks for whole lines less often", () => {
+    const region = firsts("bf16");
+    const priced = enumerateBlockSchedules(region, gpu).map((schedule) => {
+      const ns = priceRegion(value(applySchedule(region, schedule)), gpu).estimateNs;
+      return { text: printSchedule(schedule), ns };
+    });
+    priced.sort((a, b) => a.ns - b.ns);
+    expect(priced[0]!.text).toContain("vectorize S0:k_l");
+    const far = enumerateBlockSchedules(firsts("bf16", "x[i, k, j]"), gpu).map(printSchedule);
+    expect(far.filter((text) => text.includes("vectorize S0:k_l"))).toEqual([]);
+  });
+
+  it.each(["f32", "bf16", "i8"] as const)("are proved and the oracle's: %s", (dtype) => {
+    const g = new GraphBuilder("firsts");
+    const x = g.input("x", tensorType(dtype, 5, 40, 16));
+    const graph = g.finish([g.reduce("max", x, [2], false)]);
+    const rng = new Rng(4);
+    const values = Array.from({ length: 3200 }, () => rng.integer(-99, 99));
+    const lanes = { f32: 4, bf16: 8, i8: 16 }[dtype];
+    const schedule = value(
+      parseSchedule(`schedule "S0" for "h200" {
+        split S0:i0 by 64 -> b t split S0:i2 by ${lanes} -> v l bind S0:t to threads vectorize S0:l
+        reorder S0:(b, t, v, l) bind S0:b to blocks }`),
+    );
+    const given = new Map([["S0", schedule]]);
+    expect(
+      differenceOnBlocks(graph, [refTensor(dtype, [5, 40, 16], values)], given),
+    ).toBeUndefined();
   });
 });

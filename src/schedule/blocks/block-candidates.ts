@@ -45,6 +45,9 @@ const mostResults = 32;
 /** Most copies of the body that an unrolled window may make. */
 const mostCopies = 64;
 
+/** Elements that one thread folds by vectors, at most. */
+const longestFolded = 64;
+
 /** Warps of a block that share its results out among them. */
 const warpCounts = [2, 4, 8] as const;
 
@@ -84,6 +87,8 @@ interface Tile {
   readonly groups: number;
   readonly row: string | undefined;
   readonly rows: number;
+  /** A reduction that each thread folds by vectors, and their lanes. */
+  readonly along?: { readonly reduce: string; readonly lanes: number };
 }
 
 class BlockCandidates {
@@ -115,8 +120,33 @@ class BlockCandidates {
       found.set(JSON.stringify(directives), directives);
     }
     if (this.#scans) return [...found.values()];
+    for (const tile of this.#folding()) {
+      const directives = this.#directives(tile);
+      found.set(JSON.stringify(directives), directives);
+    }
     for (const directives of this.#shared()) found.set(JSON.stringify(directives), directives);
     return [...found.values()];
+  }
+
+  /** Short reductions of neighbours, each in one thread, by vectors: a warp's threads are that far from each other. */
+  *#folding(): Generator<Tile> {
+    const { reduction, loops, reads } = this.#statement;
+    if (!reduction || reduction.numericClass === "approximates" || this.#space.length === 0) return;
+    const last = loops.at(-1)!;
+    const { name } = last;
+    const isNear = reads.some((a) => splitLinear(a.index.at(-1)!, name)?.coefficient === 1);
+    if (last.kind !== "reduce" || !isNear || this.#extentOf(last) > longestFolded) return;
+    if (loops.some((l) => nestedReduce(l, loops))) return;
+    const lanes = Math.max(...this.#lanesOf(name));
+    if (lanes === 1) return;
+    for (const thread of this.#threadLoops()) {
+      for (const size of threadsPerBlock) {
+        const threads = Math.min(size, this.#fit(this.#extent(thread)));
+        const part = { thread, threads, lanes: 1, row: undefined, rows: 1 };
+        for (const tile of this.#groupings(part, size))
+          yield { ...tile, along: { reduce: name, lanes } };
+      }
+    }
   }
 
   /** The reduction of each result dealt out to the threads of a warp. */
@@ -332,13 +362,21 @@ class BlockCandidates {
     }
     const spread = this.#axesOf(blocks, tile);
     const serial = blocks.filter((b) => !spread.includes(b));
-    const inOrder = this.#statement.loops.filter((l) => l.kind !== "space").map((l) => l.name);
+    const { along } = tile;
+    if (along) {
+      const [outer, inner] = [`${along.reduce}_v`, `${along.reduce}_l`];
+      split(along.reduce, along.lanes, outer, inner);
+      bound.push({ kind: "vectorize", statement, loop: inner });
+      registers.push(inner);
+    }
+    const folded = this.#statement.loops.filter((l) => l.kind !== "space").map((l) => l.name);
+    const inOrder = folded.map((name) => (name === along?.reduce ? `${name}_v` : name));
     const inside = [group, thread].filter((l) => l !== undefined);
     const order = [...spread, ...inside, ...serial, ...inOrder, ...registers];
     return [
       ...directives,
       ...bound,
-      ...this.#unrollWindow(tile.rows * tile.lanes),
+      ...(along ? [] : this.#unrollWindow(tile.rows * tile.lanes)),
       { kind: "reorder", statement, order },
       ...spread.map((loop) => ({ kind: "bind", statement, loop, level: "blocks" }) as const),
     ];
