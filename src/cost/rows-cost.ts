@@ -57,6 +57,11 @@ const sharedByOthers = 1.5;
 const turnNs = 600;
 /** What beginning and ending blocks add to the time of the bytes (H200). */
 const ends = 1.03;
+/**
+ * Of the rate of memory, where rows are read a line at a time in turns with many others: pages of memory are opened
+ * more often (sums of 8 threads a row in bf16, 0.907 of the copy rate on an H100, memory-suite.mjs --only "up to each").
+ */
+const lostToTurns = 0.08;
 /** Warps of a multiprocessor that keep its units busy, and the share of their rate that rows keep up. */
 const busyWarps = 24;
 const sustained = 0.85;
@@ -98,7 +103,11 @@ export function rowsNanoseconds(
   const fetched = open * sharedByOthers <= limits.nearBytes ? bytes : again * bytes;
   const request = warpThreads * directive.lanes * work.widestBytes;
   const share = Math.min(1, Math.sqrt(request / lineBytes));
-  const farNs = isNear ? 0 : (fetched / limits.memoryBytesPerNs.value / share) * ends;
+  const atOnce = keep === "memory" ? threads * directive.lanes * work.widestBytes : Infinity;
+  const sequential = 1 - lostToTurns * Math.min(1, lineBytes / atOnce);
+  const farNs = isNear
+    ? 0
+    : (fetched / limits.memoryBytesPerNs.value / (share * sequential)) * ends;
   const latency = loadedLatency * limits.memoryLatencyNs.value;
   const meets = threads > warpThreads ? meetingNs : 0;
   const exchange = Math.log2(Math.min(threads, warpThreads)) * exchangeNs + meets;
