@@ -5,7 +5,6 @@
  * Our own bugs are InternalError (invariant.ts) and ordinary outcomes are union members.
  */
 import { type DiagnosticCode, diagnosticCodes } from "./diagnostic-codes.ts";
-import { invariant } from "./invariant.ts";
 
 export type Severity = "error" | "warning" | "info";
 
@@ -47,9 +46,7 @@ export function ok<T>(value: T, warnings: readonly Diagnostic[] = []): Result<T>
   return { ok: true, value, warnings };
 }
 
-/** There is always a reason: a refusal without one is a bug of who refuses. */
 export function fail<T = never>(...diagnostics: readonly Diagnostic[]): Result<T> {
-  invariant(diagnostics.length > 0, () => "a refusal says why");
   return { ok: false, diagnostics };
 }
 

@@ -141,7 +141,9 @@ export function chooseSchedules(
     invariant(faults.length === 0, () => `the search's answer is false: ${faults.join("; ")}`);
     if (!outcome.solution) {
       const stuck = variables.find((v) => v.states.states.every((s) => s.priceNs === Infinity));
-      return fail(...refusals, ...(stuck ? [noSchedule(stuck.name, target)] : []));
+      const reasons = [...refusals, ...(stuck ? [noSchedule(stuck.name, target)] : [])];
+      invariant(reasons.length > 0, () => `the search gives no choice: ${outcome.reason}`);
+      return fail(...reasons);
     }
     const chosen = applyChoice(regions, narrowed, {
       solution: outcome.solution,
