@@ -247,6 +247,12 @@ describe("order and reuse of memory", () => {
     "src/schedule/products/split-products.ts":
       "makes two statements of one; what is between them is new",
     "src/schedule/rows/split-scans.ts": "makes four statements of one; what is between them is new",
+    "src/schedule/products/product-readers.ts":
+      "lists who alone reads a product; what may run late is item-order.ts' answer",
+    "src/schedule/products/placed-results.ts":
+      "puts a product where its reader stands (product-readers.ts)",
+    "src/schedule/products/folded-results.ts":
+      "proposes regions of a product and its reader; product-tree.ts has affine/ decide",
     "src/schedule/products/operand-orders.ts":
       "puts a copy of all of a tensor before its first reader; what is between them is new",
   };

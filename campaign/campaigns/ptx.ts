@@ -493,6 +493,14 @@ const gated = [
   "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 results 2 ahead",
 ] as const;
 
+/** Results that leave their tiles in heads, or folded. */
+const finished = [
+  ["heads", "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2"],
+  ["heads", "by wgmma tile (128, 128, 64) warps (8, 1) stages 5 swizzle 128 results 4 blocks 40"],
+  ["heads", "by mma tile (128, 64, 64) warps (4, 2) stages 3 swizzle 128"],
+  ["largest", "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8"],
+] as const;
+
 /** Architectures whose text has what a schedule of attention says. */
 function claimsOf(how: string): readonly string[] {
   if (how.startsWith("by wgmma")) return ["sm_90a"];
@@ -575,6 +583,15 @@ const suite: readonly Entry[] = [
         ...{ how, behind: "gate" },
       }),
     claims: ["sm_90a"],
+  })),
+  ...finished.map(([behind, how]) => ({
+    name: `product with ${behind} behind it, ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [1000, 320], right: [768, 320], dtype: "bf16" },
+        ...{ how, behind },
+      }),
+    claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
   })),
   ...rows.map((given) => ({
     name: `${given.op} ${given.dtype} ${given.how}`,

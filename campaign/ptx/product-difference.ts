@@ -4,6 +4,7 @@ import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights, runGraph } from "../../src/interp/graph.ts";
 import { runProgram } from "../../src/interp/program.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
+import { printSchedule } from "../../src/schedule/directive-text.ts";
 import {
   fromRef,
   randomRef,
@@ -33,6 +34,11 @@ export function productDifference({ graph, measured, target }: MeasuredGraph): s
   const compiled = take(compileModel({ graph, weights: noWeights }, { target, measured }));
   const multiplied = compiled.regions.filter((r) => r.scheduled.products.length > 0);
   if (multiplied.length !== measured.size) return `${multiplied.length} products`;
+  const other = multiplied.find(({ name, scheduled }) => {
+    const given = measured.get(name);
+    return !given || printSchedule(given) !== printSchedule(scheduled.schedule);
+  });
+  if (other) return `${other.name} has another schedule`;
   const rng = new Rng(5);
   const inputs = graph.inputs.map((id) => {
     const { dtype, shape } = graph.values[id]!.type;

@@ -26,8 +26,11 @@ export interface ProductCase {
   readonly ofRight?: "f8e4m3fn" | "f8e5m2" | "u8" | "i8";
   /** The `multiply` directive without its statement; absent: what the search chooses, without tf32. */
   readonly how?: string;
-  /** What is done to the sums: a relu, or a product with silu of a tensor like the result. */
-  readonly behind?: "relu" | "gate";
+  /**
+   * What is done to the sums: a relu, or a product with silu of a tensor like the result; a relu, and heads of 64
+   * columns before the rows, or the largest of each row.
+   */
+  readonly behind?: "relu" | "gate" | "heads" | "largest";
   /** The right operand is a weight. */
   readonly isWeight?: boolean;
   /** Of the right operand's matrices, each of the batch takes the one that a further input says. */
@@ -40,6 +43,10 @@ function take<T>(result: Result<T>): T {
   if (!result.ok) throw new Error(result.diagnostics.map(formatDiagnostic).join(" "));
   return result.value;
 }
+
+/** Columns of a head, and the regions that end behind the product's epilogue. */
+const headWidth = 64;
+const regionBehind: Partial<Record<string, string>> = { heads: "S3", largest: "S2" };
 
 /** The program of a product with what is behind it. */
 export function productProgram(given: ProductCase): Program {
@@ -62,18 +69,24 @@ export function productProgram(given: ProductCase): Program {
     ? g.mul(sums, g.node("silu", [g.cast(gate, "f32")], {}))
     : g.apply("relu", dtype === "i8" ? g.applyNumber("mul", g.cast(sums, "f32"), 2 ** -8) : sums);
   const rounded = dtype === "i8" ? g.apply("round", made) : made;
-  const graph = g.finish([g.cast(rounded, dtype)]);
-  const multiplied = given.isPicked ? "S1" : "S0";
+  const folded = behind === "largest" ? g.reduce("max", rounded, [1], true) : rounded;
+  const result = g.cast(folded, dtype);
+  const heads = [left[0]!, right[0]! / headWidth, headWidth];
+  const placed = behind === "heads" ? g.transpose(g.reshape(result, heads), [1, 0, 2]) : result;
+  const graph = g.finish([placed]);
   const weights = given.isWeight ? zeros(of, right) : noWeights;
   if (how === undefined) {
     const target = targets.get(name)!;
     return take(compileModel({ graph, weights }, { target })).plan.program;
   }
+  // Regions have the names of what they end with; beside a fold the product has its own.
+  const region = given.isPicked ? "S1" : (regionBehind[behind ?? "relu"] ?? "S0");
+  const multiplied = behind === "largest" ? "S0" : region;
   const schedule = take(
-    parseSchedule(`schedule "${multiplied}" for "${name}" { multiply ${multiplied} ${how} }`),
+    parseSchedule(`schedule "${region}" for "${name}" { multiply ${multiplied} ${how} }`),
   );
   const target = allowing(targets.get(name)!, ["tf32"]);
-  const measured = new Map([[multiplied, schedule]]);
+  const measured = new Map([[region, schedule]]);
   return take(compileModel({ graph, weights }, { target, measured })).plan.program;
 }
 

@@ -86,6 +86,7 @@ const unhiddenShare = 0.05;
 export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): RegionPrice {
   const ranges = symbolRanges(scheduled.region);
   const guests = new Set(scheduled.fused.map((f) => f.statement));
+  const folded = new Set(scheduled.products.map((p) => p.form.fold?.statement.name));
   const { attention, rows } = scheduled;
   let estimateNs = rows ? limits.launchNs.value + rowsNanoseconds(scheduled, rows, limits) : 0;
   if (attention) estimateNs = limits.launchNs.value + attentionNanoseconds(attention, limits);
@@ -97,6 +98,7 @@ export function priceOnBlocks(scheduled: ScheduledRegion, limits: BlockLimits): 
       estimateNs += limits.launchNs.value + productNanoseconds(product, of, limits);
       continue;
     }
+    if (folded.has(s.statement.name)) continue;
     estimateNs += new BlockPrice(scheduled, s, limits, ranges).nanoseconds();
     if (!guests.has(s.statement.name)) estimateNs += limits.launchNs.value;
   }

@@ -24,6 +24,7 @@ import {
   resultParts,
   takesRegisters,
 } from "../schedule/products/product-form.ts";
+import type { ResultFold } from "../schedule/products/result-folds.ts";
 import { streamedPanel } from "../schedule/products/stream-operands.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
 import { type DType, dtypes } from "../semantics/dtype.ts";
@@ -131,12 +132,14 @@ export function productNanoseconds(
   const waited = (reads - beside) / rounds / scatteredShare;
   const step = by === "wgmma" ? stepNs[isPowerOfTwo(stages) ? "shift" : "divide"] : 0;
   const finish = (statement.finish ?? []).reduce((sum, e) => sum + scalarCost(e), 1);
-  const slots = (together * rows * columns * (finish + 2)) / parts / warpThreads;
+  const folding = form.fold ? foldingCost(form.fold.statement) : 0;
+  const slots = (together * rows * columns * (finish + folding + 2)) / parts / warpThreads;
   const ends = 2 * limits.memoryLatencyNs.value + slots / limits.warpInstructionsPerNsPerCore.value;
   // Sums that nothing finishes are stored as they are: two of them are a quarter of a sector.
   const isRaw = statement.finish === undefined;
   const each = isRaw ? 4 : dtypes[form.result].bits / 8;
-  const stored = (statement.writes.length * results * each) / rounds;
+  const left = form.fold ? foldedBytes(form.fold) : statement.writes.length * each;
+  const stored = (results * left) / rounds;
   const share = directive.results > 0 ? gatheredShare : isRaw ? rawShare : scatteredShare;
   const stores = stored / (share * limits.memoryBytesPerNs.value);
   // A block that is left by the others has the units to itself: it is their blocks that count, not their rounds.
@@ -154,7 +157,18 @@ export function productNanoseconds(
   if (directive.blocks === 0) return rounds * (round + exchange + stores + ends);
   const finished = tileTurn + slots / limits.warpInstructionsPerNsPerCore.value;
   const shared = sharesRound ? (round + stores + finished) / directive.parts + exchange : 0;
-  return ends + stores + shared + rounds * perTile({ directive, round, stores, finished });
+  return ends + stores + shared + rounds * perTile({ form, directive, round, stores, finished });
+}
+
+/** Bytes that a fold leaves of each result. */
+function foldedBytes({ statement, columns }: ResultFold): number {
+  const { components } = statement.reduction!.monoid;
+  return components.reduce((sum, { dtype }) => sum + dtypes[dtype].bits / 8, 0) / columns;
+}
+
+/** Instructions of a fold for each element: what it makes of it, and to combine two. */
+function foldingCost({ body, reduction }: Statement): number {
+  return [...body, ...reduction!.monoid.combine].reduce((sum, e) => sum + scalarCost(e), 0);
 }
 
 /** How much longer memory takes to bring to few multiprocessors what it could give: each draws so much. */
@@ -194,14 +208,15 @@ function exchangeNanoseconds(directive: MultiplyDirective): number {
  * copies of gathered results run beside the next tile's products where there is room for all of them.
  */
 function perTile(of: {
+  readonly form: ProductForm;
   readonly directive: MultiplyDirective;
   readonly round: number;
   readonly stores: number;
   readonly finished: number;
 }): number {
-  const { directive, round, stores, finished } = of;
+  const { form, directive, round, stores, finished } = of;
   const { teams, results } = directive;
-  const beside = results > 0 && results >= resultParts(directive) ? stores : 0;
+  const beside = results > 0 && results >= resultParts(directive, form) ? stores : 0;
   const own = round + finished + stores - beside;
   return Math.max(teams > 1 ? Math.max(round, own / teams) : own, beside);
 }
@@ -315,7 +330,7 @@ function residentBlocks(
   const threads = threadsOf({ by, warps, teams }, limits.warpThreads);
   const pad = by === "wgmma" ? 0 : 16 / bytes;
   const gathered =
-    ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(directive);
+    ((teams * warps[0]) / groupWarps) * results * groupRows * resultColumns(directive, form);
   const staged = stages * (rows + columns) * (depth + pad) * bytes;
   const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);

@@ -87,7 +87,8 @@ function lowerAnew(scheduled: ScheduledRegion, target: Target): Result<readonly 
     if (scheduled.attention)
       return new KernelLowering(scheduled, target).lowerAttention(scheduled.attention);
     if (scheduled.rows) return [new KernelLowering(scheduled, target).lowerRows(scheduled.rows)];
-    const guests = new Set(scheduled.fused.map((f) => f.statement));
+    const folded = scheduled.products.flatMap((p) => p.form.fold?.statement.name ?? []);
+    const guests = new Set([...scheduled.fused.map((f) => f.statement), ...folded]);
     const roots = scheduled.statements.filter((s) => !guests.has(s.statement.name));
     return roots.map((root, i) => {
       const suffix = roots.length === 1 ? "" : `.${i}`;

@@ -5,13 +5,17 @@
  * tensors and the consumer's; `dropWrites` removes what nobody reads any more.
  *
  * Legal when the consumer reads each element of the anchor's result at its own place: its loops stand
- * one to one on the axes of the tensor, so substituting the anchor's write index for them runs every
- * iteration of the consumer exactly once. Order of memory effects is the caller's question (groups.ts).
+ * one to one on the axes of the tensor, or, where the caller asks for it, are the digits of the place along
+ * an axis (the heads that a transformer's projection is split into), so substituting the anchor's write index
+ * for them runs every iteration of the consumer exactly once. Order of memory effects is the caller's question
+ * (groups.ts).
  */
 import {
   constantValue,
+  floorDiv,
   type IndexExpr,
   indexEquals,
+  mod,
   splitLinear,
   variablesOf,
 } from "../semantics/index-expr.ts";
@@ -31,11 +35,15 @@ export function refused(reason: string): Composition {
   return { kind: "refused", reason };
 }
 
-/** The statement that computes the anchor and then the consumer on each element. */
+/**
+ * The statement that computes the anchor and then the consumer on each element.
+ * @param splitsAxes whether several loops of the consumer may stand on one axis, as the digits of its places
+ */
 export function composeEpilogue(
   program: Pick<NestProgram, "tensors">,
   anchor: Statement,
   consumer: Statement,
+  splitsAxes = false,
 ): Composition {
   const trouble = anchorTrouble(anchor) ?? consumerTrouble(consumer);
   if (trouble) return refused(trouble);
@@ -43,10 +51,11 @@ export function composeEpilogue(
   const places = consumer.reads.filter((r) => made.has(r.tensor));
   const [place] = places;
   if (!place) return refused(`${consumer.name} reads nothing of ${anchor.name}`);
-  const bindings = placeBindings(program, consumer, place, anchor);
+  const seam = { program, anchor, consumer, splitsAxes };
+  const bindings = placeBindings(place, seam);
   if (typeof bindings === "string") return refused(bindings);
   for (const other of places) {
-    const same = placeBindings(program, consumer, other, anchor);
+    const same = placeBindings(other, seam);
     if (typeof same === "string") return refused(same);
     if (![...bindings].every(([name, e]) => indexEquals(same.get(name)!, e))) {
       return refused(`${consumer.name} reads ${other.tensor} at two places`);
@@ -83,12 +92,17 @@ function consumerTrouble(consumer: Statement): string | undefined {
   return updates ? `${consumer.name} updates in place` : undefined;
 }
 
+interface Meeting {
+  readonly program: Pick<NestProgram, "tensors">;
+  readonly anchor: Statement;
+  readonly consumer: Statement;
+  readonly splitsAxes: boolean;
+}
+
 /** The consumer's loops in terms of the anchor's, when it reads `place` at identity; else why not. */
 function placeBindings(
-  program: Pick<NestProgram, "tensors">,
-  consumer: Statement,
   place: Access,
-  anchor: Statement,
+  { program, anchor, consumer, splitsAxes }: Meeting,
 ): Map<string, IndexExpr> | string {
   if (place.guard.length > 0) return `${consumer.name} reads ${place.tensor} under a guard`;
   const { shape } = program.tensors.get(place.tensor)!;
@@ -98,16 +112,51 @@ function placeBindings(
   for (const [axis, at] of place.index.entries()) {
     if (constantValue(at) === 0 && constantValue(shape[axis]!) === 1) continue;
     const name = loopOf(at, extents);
-    if (name === undefined || bindings.has(name)) {
+    const digits = name === undefined && splitsAxes ? digitsOf(at, extents) : undefined;
+    const names = digits?.map((d) => d.loop) ?? (name === undefined ? [] : [name]);
+    if (names.length === 0 || names.some((n) => bindings.has(n))) {
       return `${consumer.name} reads ${place.tensor} at another place than it writes`;
     }
-    if (!indexEquals(extents.get(name)!, shape[axis]!)) {
-      return `${consumer.name} covers ${extents.get(name)!.key} of ${shape[axis]!.key} in ${place.tensor}`;
+    const covered = digits ? digits[0]!.step * digits[0]!.extent : extents.get(name!)!;
+    if (!indexEquals(covered, shape[axis]!)) {
+      const text = typeof covered === "number" ? covered : covered.key;
+      return `${consumer.name} covers ${text} of ${shape[axis]!.key} in ${place.tensor}`;
     }
-    bindings.set(name, write.index[axis]!);
+    if (!digits) bindings.set(name!, write.index[axis]!);
+    digits?.forEach(({ loop, step, extent }, i) => {
+      const above = floorDiv(write.index[axis]!, step);
+      bindings.set(loop, i === 0 ? above : mod(above, extent));
+    });
   }
   const free = consumer.loops.find((l) => !bindings.has(l.name));
   return free ? `${consumer.name} repeats ${place.tensor} along ${free.name}` : bindings;
+}
+
+/** A loop that counts steps of a place, as many as its extent. */
+export interface Digit {
+  readonly loop: string;
+  readonly step: number;
+  readonly extent: number;
+}
+
+/** The loops that a place is the row-major number of, the outermost first; undefined where it is none. */
+export function digitsOf(
+  at: IndexExpr,
+  extents: ReadonlyMap<string, IndexExpr>,
+): readonly Digit[] | undefined {
+  if (at.constant !== 0) return undefined;
+  const digits = at.terms.map(({ coefficient, key }): Digit | undefined => {
+    const own = extents.get(key);
+    const extent = own && constantValue(own);
+    return extent === undefined ? undefined : { loop: key, step: coefficient, extent };
+  });
+  if (digits.includes(undefined)) return undefined;
+  const known = (digits as Digit[]).sort((a, b) => b.step - a.step);
+  const isPacked = known.every(({ step }, i) => {
+    const inner = known[i + 1];
+    return step === (inner ? inner.step * inner.extent : 1);
+  });
+  return isPacked ? known : undefined;
 }
 
 /** The loop variable that an index is, if it is one. */

@@ -259,6 +259,9 @@ function addedTo(sums: readonly number[], part: readonly number[]): Statement {
   return storeTo(summed, sums, { kind: "apply", op: "add", ...type, operands });
 }
 
+/** Threads of a warp that hold the columns of one row of a matrix instruction's sums. */
+export const quadThreads = 4;
+
 /** Threads of a warp down the rows, and across the columns. */
 export const threadRows = 4;
 export const threadColumns = 8;

@@ -30,7 +30,13 @@ import { Block } from "../block.ts";
 import { reduceConditions } from "../conditions.ts";
 import { loadAccess } from "../operands.ts";
 import { copyGroup, groupThreads } from "../tiles.ts";
-import { type Accumulators, accumulatorsOf } from "./accumulators.ts";
+import {
+  type Accumulators,
+  accumulatorsOf,
+  quadThreads,
+  type ResultPiece,
+  threadColumns,
+} from "./accumulators.ts";
 import { type Cluster, type ProductPlace, StageCopies } from "./copies.ts";
 import { type FlatView, flattenAccess } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer, stepsOf } from "./plan.ts";
@@ -89,6 +95,8 @@ class ProductLowering {
   /** Of each walk over tiles. */
   readonly #places: readonly ProductPlace[];
   readonly #thread: string;
+  /** Registers by which threads tell each other what they have folded. */
+  readonly #exchanged: Buffer[] = [];
 
   constructor(region: ScheduledRegion, plan: ProductPlan, context: FlatContext) {
     this.#region = region;
@@ -148,13 +156,10 @@ class ProductLowering {
     const { left, right, threads } = this.#plan;
     const sums = accumulatorsOf(this.#plan, this.#thread);
     const shared = [left, right].map((s) => sharedBuffer(this.#plan, s));
-    const buffers: readonly Buffer[] = [...shared, ...sums.buffers];
     const role = { name: "main", copies: 1, threads, threadVariable: this.#thread };
-    return this.#whole(name, {
-      buffers,
-      counters: [],
-      roles: [{ ...role, body: this.#body(sums) }],
-    });
+    const roles = [{ ...role, body: this.#body(sums) }];
+    const buffers: readonly Buffer[] = [...shared, ...sums.buffers, ...this.#exchanged];
+    return this.#whole(name, { buffers, counters: [], roles });
   }
 
   #whole(name: string, parts: Pick<Kernel, "buffers" | "counters" | "roles">): Kernel {
@@ -184,7 +189,8 @@ class ProductLowering {
     const consume = walks.map(({ place, stream }) => stream.perTile(this.#tile(place, stream)));
     const how = { thread: this.#thread, isWeight, picks: picks.statements, ...own };
     const streams = walks.map(({ stream }) => stream);
-    return this.#whole(name, streamParts(this.#plan, streams, how, consume.flat()));
+    const parts = streamParts(this.#plan, streams, how, consume.flat());
+    return this.#whole(name, { ...parts, buffers: [...parts.buffers, ...this.#exchanged] });
   }
 
   /** What a warpgroup does with a tile. */
@@ -195,8 +201,25 @@ class ProductLowering {
     if (directive.ahead) results.loadAhead(body, stream.pieces());
     body.push(...stream.multiply(), ...stream.exchange());
     if (directive.results > 0) results.gather(body, stream);
-    else results.store(body, stream.pieces());
+    else this.#finish(body, results, stream.pieces());
     return body.statements;
+  }
+
+  /** The sums of a tile to memory, or what is folded of them. */
+  #finish(body: Block, results: ProductResults, pieces: readonly ResultPiece[]): void {
+    const { fold } = this.#plan.form;
+    if (!fold) {
+      results.store(body, pieces);
+      return;
+    }
+    const { names } = this.#context;
+    const sharers = this.#plan.directive.by === "fma" ? threadColumns : quadThreads;
+    results.fold(body, pieces, fold, {
+      names,
+      buffers: this.#exchanged,
+      sharers,
+      thread: this.#thread,
+    });
   }
 
   #body(sums: Accumulators): readonly Statement[] {
@@ -243,7 +266,7 @@ class ProductLowering {
       }
     });
     const results = new ProductResults(this.#region, this.#plan, this.#place, this.#context);
-    results.store(block, sums.pieces());
+    this.#finish(block, results, sums.pieces());
     return block.statements;
   }
 }

@@ -5,6 +5,8 @@
 import type { Expr } from "../../program/statement.ts";
 import type { Access, Statement as NestStatement, Write } from "../../region/nest.ts";
 import { isOfResult } from "../../schedule/products/product-form.ts";
+import type { ResultFold } from "../../schedule/products/result-folds.ts";
+import { placeInRun } from "../../schedule/products/result-runs.ts";
 import type { ScheduledRegion } from "../../schedule/scheduled-region.ts";
 import { atMost, type Condition, less } from "../../semantics/condition.ts";
 import {
@@ -15,12 +17,13 @@ import {
   substitute,
   variable,
 } from "../../semantics/index-expr.ts";
-import { simplify } from "../../semantics/index-range.ts";
+import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block, Names } from "../block.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
 import { type FlatView, flatColumn, flatRow } from "./flat-access.ts";
+import { type FoldContext, foldRow, siteOfFold } from "./folded.ts";
 import { digitsOf, type ProductPlan } from "./plan.ts";
 import type { StreamedProduct } from "./streamed.ts";
 
@@ -79,17 +82,24 @@ export class ProductResults {
   gather(body: Block, stream: StreamedProduct): void {
     const [{ statement }] = this.#region.statements as [ScheduledRegion["statements"][number]];
     const { tensor, index } = statement.writes[0]!;
-    const [row] = this.#plan.form.rows.loops;
-    const line = (at: IndexExpr): IndexExpr =>
-      substitute(index.at(-2)!, new Map([[row!.name, at]]));
-    const before = index.slice(0, -2).map((e) => substitute(e, this.#place.batch));
+    const { rows, columns } = this.#plan.form;
+    const [[row], [column]] = [rows.loops, columns.loops];
+    const placeOf = (at: IndexExpr, from: IndexExpr): readonly IndexExpr[] => {
+      const bindings = new Map(this.#place.batch).set(row!.name, at).set(column!.name, from);
+      return index.map((e) => this.#inRun(substitute(e, bindings)));
+    };
     const { dtype } = this.#region.region.tensors.get(tensor)!;
     const value = (block: Block, { row, column, ...piece }: ResultPiece): Expr => {
       const at = [add(this.#place.left, row), add(this.#place.right, column)] as const;
       const site = this.#site(block, at, piece.lanes);
       return this.#finished(site, piece.value, this.#inside(at, piece.lanes))[0]!;
     };
-    stream.gather(body, { tensor, dtype, before, line, value });
+    stream.gather(body, { tensor, dtype, placeOf, value });
+  }
+
+  /** A place whose divisions are those of the column, where results are in runs. */
+  #inRun(e: IndexExpr, ranges: IndexRanges = this.#place.ranges): IndexExpr {
+    return this.#plan.form.run === undefined ? e : placeInRun(e, ranges);
   }
 
   /** What of a tile lies in the result: copies to memory drop the rest, loads must not reach it. */
@@ -103,17 +113,29 @@ export class ProductResults {
     ];
   }
 
+  /** Folds each row of the tile (folded.ts). */
+  fold(block: Block, pieces: readonly ResultPiece[], fold: ResultFold, context: FoldContext): void {
+    const { ranges, left, right } = this.#place;
+    const { extent } = this.#plan.form.rows;
+    for (const inRow of piecesByRow(pieces)) {
+      const row = simplify(add(left, inRow[0]!.row), ranges);
+      const folded = inRow.map(({ column, lanes, value }) => {
+        const at = [row, simplify(add(right, column), ranges)] as const;
+        const inside = this.#inside(at, lanes);
+        const site = this.#site(block, at, lanes);
+        const [made] = this.#finished(site, value, inside);
+        return { site: siteOfFold(fold, site), value: made!, inside };
+      });
+      const isRagged = extent % this.#plan.rows !== 0;
+      foldRow(fold, folded, isRagged ? [less(row, constant(extent))] : [], context);
+    }
+  }
+
   /** Pieces of one row stand together under the row's condition. */
   store(block: Block, pieces: readonly ResultPiece[]): void {
     const { form } = this.#plan;
     const { left, right } = this.#place;
-    const rows = new Map<string, ResultPiece[]>();
-    for (const piece of pieces) {
-      const row = rows.get(piece.row.key);
-      if (row) row.push(piece);
-      else rows.set(piece.row.key, [piece]);
-    }
-    for (const inRow of rows.values()) {
+    for (const inRow of piecesByRow(pieces)) {
       const row = simplify(add(left, inRow[0]!.row), this.#place.ranges);
       const isRagged = form.rows.extent % this.#plan.rows !== 0;
       block.branch(isRagged ? [less(row, constant(form.rows.extent))] : [], (body) => {
@@ -133,7 +155,7 @@ export class ProductResults {
     const isFlat = this.#writes.every((w) => this.#context.views.has(w.tensor));
     const last = constantValue(columns.loops.at(-1)?.extent ?? constant(1))!;
     const nearest = isFlat ? columns.extent : last;
-    if (!form.isSwapped && nearest % lanes === 0) {
+    if (!form.isSwapped && nearest % lanes === 0 && (form.run ?? 0) % lanes === 0) {
       const whole = [atMost(add(column, lanes), constant(columns.extent))];
       block.branch(isRagged ? whole : [], (body) =>
         this.#finish(body, row, column, { lanes, value }),
@@ -161,8 +183,17 @@ export class ProductResults {
     const site = this.#site(block, [row, column], lanes);
     const results = this.#finished(site, value);
     this.#writes.forEach((write, i) => {
-      storeWrite(write, results[i]!, [], site);
+      storeWrite(this.#placed(write, site), results[i]!, [], site);
     });
+  }
+
+  /** The write with its place in a run spelled by the digits of the tile and the thread. */
+  #placed(write: Write, { bindings, ranges }: Site): Write {
+    if (this.#plan.form.run === undefined) return write;
+    return {
+      ...write,
+      index: write.index.map((e) => this.#inRun(substitute(e, bindings), ranges)),
+    };
   }
 
   /** What the epilogue makes of sums, one value a write. */
@@ -198,4 +229,14 @@ export class ProductResults {
     const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
     return { ...nothing, bindings, ranges, lane, operand, block };
   }
+}
+
+function piecesByRow(pieces: readonly ResultPiece[]): Iterable<readonly ResultPiece[]> {
+  const rows = new Map<string, ResultPiece[]>();
+  for (const piece of pieces) {
+    const row = rows.get(piece.row.key);
+    if (row) row.push(piece);
+    else rows.set(piece.row.key, [piece]);
+  }
+  return rows.values();
 }

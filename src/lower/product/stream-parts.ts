@@ -157,7 +157,7 @@ function isPicked({ access }: ProductSide, { picks }: ProductForm): boolean {
 
 /** Parts of the results on their way, and the registers that one matrix store takes. */
 function gatherBuffers({ form, directive }: ProductPlan, copies: number): readonly Buffer[] {
-  const wide = resultColumns(directive);
+  const wide = resultColumns(directive, form);
   const shape = [copies, directive.results, groupRows, wide];
   return [
     sharedTile(gathered, form.result, shape, gatherSwizzles[wide]!),

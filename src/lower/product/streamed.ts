@@ -61,10 +61,8 @@ const corners = [
 export interface ResultTarget {
   readonly tensor: string;
   readonly dtype: DType;
-  /** Where the matrix of the problem is in the tensor. */
-  readonly before: readonly IndexExpr[];
-  /** The line of the tensor in which a row of the product is. */
-  readonly line: (row: IndexExpr) => IndexExpr;
+  /** Where in the tensor a part stands that begins at a row and a column of the product. */
+  readonly placeOf: (row: IndexExpr, column: IndexExpr) => readonly IndexExpr[];
   readonly value: (block: Block, piece: ResultPiece) => Expr;
 }
 export const [full, empty, order] = ["full", "empty", "order"] as const;
@@ -349,7 +347,7 @@ export class StreamedProduct {
   gather(block: Block, to: ResultTarget): void {
     const { directive } = this.#plan;
     const { thread, turns, sharedBefore } = this.#place;
-    const all = resultParts(directive);
+    const all = resultParts(directive, this.#plan.form);
     const parts = this.#place.part ? all / directive.parts : all;
     const slots = directive.results;
     const free = (pending: number): void => {
@@ -382,7 +380,7 @@ export class StreamedProduct {
   #part(block: Block, part: number, slot: IndexLike, to: ResultTarget): Statement {
     const { directive } = this.#plan;
     const { left, right, thread, part: own } = this.#place;
-    const wide = resultColumns(directive);
+    const wide = resultColumns(directive, this.#plan.form);
     const columns = own ? this.#plan.columns / directive.parts : this.#plan.columns;
     const before = own ? mul(columns, own) : constant(0);
     const [i, first] = [Math.floor((part * wide) / columns), (part * wide) % columns];
@@ -400,11 +398,7 @@ export class StreamedProduct {
     }
     const box = [groupRows, wide];
     const start = mul(groupRows * this.#instructions, this.#member);
-    const place = [
-      ...to.before,
-      to.line(add(left, start, groupRows * i)),
-      add(right, before, first),
-    ];
+    const place = to.placeOf(add(left, start, groupRows * i), add(right, before, first));
     const from = tileAt(gathered, [variable(this.#copy), slot, 0, 0], box);
     const group = { kind: "group", group: copied } as const;
     return issue("bulk.store.2d", [tileAt(to.tensor, place, box), from], group);

@@ -14,6 +14,7 @@ import type { BlockLimits, Target } from "../../target/target.ts";
 import { enumerateAttention } from "../attention/attention-candidates.ts";
 import type { Directive, Schedule } from "../directive.ts";
 import { enumerateProducts } from "../products/product-candidates.ts";
+import { productForm } from "../products/product-form.ts";
 import { enumerateRows } from "../rows/rows-candidates.ts";
 import { exchangedTypes } from "../rows/rows-form.ts";
 import { symbolRanges } from "../scheduled-region.ts";
@@ -59,8 +60,9 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   const lists = region.statements.map((s) => new BlockCandidates(region, s, limits).all());
   const [only] = lists;
   const choices = lists.length === 1 ? only! : [lists.flatMap((list) => list[0] ?? [])];
+  const products = enumerateProducts(region, target);
   const whole = [
-    ...enumerateProducts(region, target),
+    ...products,
     ...enumerateRows(region, limits),
     ...enumerateAttention(region, target),
   ];
@@ -68,8 +70,16 @@ export function enumerateBlockSchedules(region: Region, target: Target): readonl
   // Loops would round what a scan of narrow floats carries at every step, and a scan that leaves it in memory of a
   // kernel's own has its reader in the same one.
   const isOfRows = region.statements.some((s) => scansForRows(region, s));
-  if (isOfRows && alone.length > 0) return alone.map((directives) => ({ ...plain, directives }));
+  // Nor do loops over columns show that heads, which a product writes apart, are.
+  const isOfHeads = products.length > 0 && writesHeads(region);
+  if ((isOfRows && alone.length > 0) || isOfHeads)
+    return alone.map((directives) => ({ ...plain, directives }));
   return [plain, ...[...choices, ...alone].map((directives) => ({ ...plain, directives }))];
+}
+
+function writesHeads(region: Region): boolean {
+  const form = productForm(region, region.statements[0]!);
+  return typeof form !== "string" && form.run !== undefined;
 }
 
 /** A scan that only a kernel over rows computes as it is meant. */

@@ -1,12 +1,15 @@
 /**
- * The regions of a target with blocks: feature maps and weights as products like them, attention as one, those over
- * the same rows joined, parts of one tensor too, operands turned, products and folds of few results split, scans of
- * few lines too.
+ * The regions of a target with blocks: feature maps and weights as products like them, attention as one, results of
+ * products where what moves them puts them, those over the same rows joined, parts of one tensor too, operands
+ * turned, folds of results in the kernels of products, products and folds of few results split, scans of few lines
+ * too.
  */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
 import { channelsLast } from "../choice/choose-layouts.ts";
+import { foldedResults } from "../products/folded-results.ts";
 import { operandOrders } from "../products/operand-orders.ts";
+import { placedResults } from "../products/placed-results.ts";
 import { splitsFor } from "../products/split-products.ts";
 import { tailsFor } from "../products/tail-products.ts";
 import { weightOrders } from "../products/weight-orders.ts";
@@ -21,16 +24,19 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
   const { blocks } = pricing.target;
   if (!blocks) return undefined;
   const priceOf = blockPrices(pricing);
+  const splits = splitsFor(priceOf, blocks);
   return knowing(
     inTurn(channelsLast(priceOf), weightOrders(priceOf)),
     joinAttention(
       pricing,
       inTurn(
+        placedResults(priceOf, pricing.target, splits),
         joinRows(priceOf),
         joinParts(priceOf),
         operandOrders(priceOf, pricing.target),
+        foldedResults(priceOf, splits),
         tailsFor(priceOf, blocks),
-        splitsFor(priceOf, blocks),
+        splits,
         scansFor(priceOf, blocks),
       ),
     ),

@@ -59,9 +59,10 @@ const leastWork = 4096;
 export function enumerateProducts(region: Region, target: Target): readonly MultiplyDirective[] {
   const limits = target.blocks;
   const [statement] = region.statements;
-  if (!limits || region.statements.length !== 1 || !target.capabilities.has("cp.async")) return [];
+  if (!limits || region.statements.length > 2 || !target.capabilities.has("cp.async")) return [];
   const form = productForm(region, statement!);
   if (typeof form === "string" || !isWorth(form)) return [];
+  if (region.statements.length > 1 && !form.fold) return [];
   const has = (name: string): boolean => target.capabilities.has(name);
   const name = statement!.name;
   const found = form.dtype === "f32" ? stagedProducts("fma", form, name, limits) : [];
@@ -181,7 +182,7 @@ function streamedProducts(
         for (const turns of turnsOf({ tile, warps }, form, target)) {
           for (const stages of groupStages) {
             const gathered =
-              turns.teams * count * turns.results * 64 * resultColumns({ tile, ...turns });
+              turns.teams * count * turns.results * 64 * resultColumns({ tile, ...turns }, form);
             const staged = stages * (rows + columns) * depth * bytes;
             const results = (gathered * dtypes[form.result].bits) / 8;
             const shared = staged + results + exchangedBytes({ tile, ...turns }) + 2048;
@@ -235,9 +236,11 @@ function turnsOf(
   form: ProductForm,
   target: Target,
 ): readonly Turns[] {
-  const isGathered = form.unwritable === undefined && resultColumns({ ...how, parts: 1 }) > 0;
+  const canGather = (parts: number): boolean =>
+    form.unwritable === undefined && resultColumns({ ...how, parts }, form) > 0;
   const one = { blocks: 0, teams: 1, parts: 1 } as const;
-  const found: Turns[] = [{ ...one, results: isGathered ? gatherings : 0 }];
+  const gathers = canGather(1);
+  const found: Turns[] = [{ ...one, results: gathers ? gatherings : 0 }];
   const blocks = target.blocks!.cores;
   const tiles = productTiles({ ...how, group: 1 }, form);
   const isShort = depthSteps(form, streamedDepth(form.dtype)) <= fewSteps;
@@ -251,14 +254,13 @@ function turnsOf(
   const isPlain = form.operandBits === 0 && !form.roundsFunctions && !form.isPart;
   if (isPlain && rounds >= 1 && rounds <= mostSharedRounds) {
     for (const parts of sharing) {
-      const canGather = form.unwritable === undefined && resultColumns({ ...how, parts }) > 0;
-      found.push({ ...one, blocks, parts, results: canGather ? gatherings : 0 });
+      found.push({ ...one, blocks, parts, results: canGather(parts) ? gatherings : 0 });
     }
   }
   if (isShort && tiles > blocks)
     return [
       ...found,
-      { ...one, blocks, results: isGathered ? resultParts({ ...how, parts: 1 }) : 0 },
+      { ...one, blocks, results: gathers ? resultParts({ ...how, parts: 1 }, form) : 0 },
     ];
   const most = hasClusters ? blocks : 0;
   const parts = partCounts.filter((n) => tiles * n <= placedShare[n] * most);

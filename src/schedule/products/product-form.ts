@@ -17,13 +17,14 @@ import {
   mul,
   splitLinear,
   substitute,
-  variable,
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts";
 import type { MultiplyDirective } from "../directive.ts";
 import { apartFault, isByteFloat, sumsApart } from "./apart-sums.ts";
 import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
+import { foldFault, type ResultFold, resultFold } from "./result-folds.ts";
+import { runFault, runOf } from "./result-runs.ts";
 import {
   isLineOf,
   mostAxes,
@@ -77,6 +78,10 @@ export interface ProductForm {
   readonly roundsFunctions: boolean;
   /** Whether neighbouring results in memory are rows. */
   readonly isSwapped: boolean;
+  /** Columns whose results are neighbours in memory, where the epilogue writes heads of so many apart; absent: all. */
+  readonly run?: number;
+  /** What the kernel folds of a tile's results, which are then stored nowhere. */
+  readonly fold?: ResultFold;
 }
 
 /** Every candidate of a region asks for the same forms. */
@@ -176,6 +181,8 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
       return `a row of a stage is ${deep} elements, swizzle 128`;
   }
   const fault =
+    runFault(d.tile, form) ??
+    foldFault(d, form) ??
     gatherFault(d, form) ??
     turnFault(d, form) ??
     partsFault(d, form) ??
@@ -268,15 +275,23 @@ function aheadFault(
   return sums + held > mostAndPartial ? "registers do not hold the operands" : undefined;
 }
 
+/** What of a tile's schedule and form says how its results leave. */
+type Leaving = Pick<MultiplyDirective, "tile" | "parts">;
+type Placed = Pick<ProductForm, "run">;
+
 /** Parts of 64 rows in which a warpgroup's results of a tile go through shared memory. */
-export function resultParts(d: Pick<MultiplyDirective, "tile" | "warps" | "parts">): number {
+export function resultParts(d: Leaving & Pick<MultiplyDirective, "warps">, form: Placed): number {
   const [rows, columns] = d.tile;
-  return (rows * columns) / (16 * d.warps[0] * resultColumns(d));
+  return (rows * columns) / (16 * d.warps[0] * resultColumns(d, form));
 }
 
-/** Columns of one part of the results that tensor copies write from shared memory: of a block's share, whole ones. */
-export function resultColumns({ tile, parts }: Pick<MultiplyDirective, "tile" | "parts">): number {
-  return [64, 32, 16].find((n) => tile[1] % (n * parts) === 0) ?? 0;
+/**
+ * Columns of one part of the results that tensor copies write from shared memory: of a block's share, and of a run,
+ * whole ones.
+ */
+export function resultColumns({ tile, parts }: Leaving, { run = 0 }: Placed): number {
+  // No run, 0, is whatever is asked for.
+  return [64, 32, 16].find((n) => tile[1] % (n * parts) === 0 && run % n === 0) ?? 0;
 }
 
 /** Why results cannot go through shared memory. */
@@ -290,8 +305,8 @@ function gatherFault(
   const most = blocks > 0 ? fewValues : withFunctions;
   if (form.operandBits > 0 && form.roundsFunctions && sums > most)
     return `${sums} sums in a thread beside rounded functions of operands, of at most ${most}`;
-  if (resultColumns({ tile, parts }) === 0)
-    return `${tile[1]} columns are no multiple of ${16 * parts}`;
+  if (resultColumns({ tile, parts }, form) === 0)
+    return `${tile[1]} columns, or heads of them, are no multiple of ${16 * parts}`;
   return form.unwritable;
 }
 
@@ -329,6 +344,9 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   };
   const rows = side(only(row, column), reads[1 - second]!);
   const columns = side(only(column, row), reads[second]!);
+  const run = runOf(writes, columns);
+  const fold = resultFold(region, statement);
+  if (typeof run === "string") return run;
   const tiled = new Set([...rows.loops, ...columns.loops]);
   const results = space.reduce((n, l) => n * constantValue(l.extent)!, 1);
   const isPart = writes.some((w) => {
@@ -345,7 +363,9 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     picks: statement.indirects,
     depth,
     result: region.tensors.get(writes[0]!.tensor)!.dtype,
-    unwritable: resultFault(statement, [rows, columns], region),
+    unwritable: fold
+      ? "results are folded where they are made"
+      : resultFault(statement, { rows, columns, ...run }, region),
     operandBits: statement.finishReads
       .filter((r) => isOfResult(r, rows, columns))
       .reduce((sum, { tensor }) => sum + dtypes[region.tensors.get(tensor)!.dtype].bits, 0),
@@ -353,6 +373,8 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
       (e) => computesFunction(e) && scalarOperands(e).some(roundsNarrow),
     ),
     isSwapped,
+    ...run,
+    ...(fold && { fold }),
   };
 }
 
@@ -456,7 +478,7 @@ function isOneLine({ loops }: ProductPart, address: IndexExpr): boolean {
 /** Tensor copies write one matrix of 16-bit elements whose rows are multiples of 16 bytes. */
 function resultFault(
   { writes, indirects }: Statement,
-  [rows, columns]: readonly [ProductSide, ProductSide],
+  { rows, columns, run }: Pick<ProductForm, "rows" | "columns" | "run">,
   region: Region,
 ): string | undefined {
   const [write] = writes;
@@ -465,17 +487,20 @@ function resultFault(
   if (!isNarrow(dtype)) return `results of ${dtype} are not moved as matrices`;
   const [row, column] = [rows.loops[0], columns.loops[0]];
   const [at, line, ...before] = write!.index.toReversed();
-  const others = [row, column, ...indirects].map((l) => l?.name);
+  const isWhole = run === undefined;
+  const others = [row, ...(isWhole ? [column] : []), ...indirects].map((l) => l?.name);
   const isPlain =
     rows.loops.length === 1 &&
     columns.loops.length === 1 &&
     line !== undefined &&
     write!.index.length <= mostAxes &&
     isLineOf(line, row!) &&
-    at!.key === variable(column!.name).key &&
+    (!isWhole || at!.key === column!.name) &&
     ![...variablesOf(...before)].some((name) => others.includes(name));
   if (!isPlain) return "results are no plain matrix";
-  return columns.extent % 8 === 0 ? undefined : "rows of results are no multiples of 16 bytes";
+  return (run ?? columns.extent) % 8 === 0
+    ? undefined
+    : "rows of results are no multiples of 16 bytes";
 }
 
 function roundsNarrow(expr: ScalarExpr): boolean {

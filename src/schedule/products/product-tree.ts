@@ -5,12 +5,14 @@
  * iteration go by. Which thread of a warp holds a sum, the instruction decides (lower/product/place.ts).
  */
 import * as affine from "../../affine/index.ts";
-import { constantValue } from "../../semantics/index-expr.ts";
+import type { Statement } from "../../region/nest.ts";
+import { constantValue, variablesOf } from "../../semantics/index-expr.ts";
 import { attentionSchedule } from "../attention/attention-tree.ts";
-import { rowsSchedule } from "../rows/rows-tree.ts";
+import { judgedTree, rowsSchedule } from "../rows/rows-tree.ts";
 import type { ScheduledProduct, ScheduledRegion } from "../scheduled-region.ts";
 import { regionNest, type TreeSchedule } from "../tree/tree-schedule.ts";
 import type { ProductPart } from "./product-form.ts";
+import type { ResultFold } from "./result-folds.ts";
 
 const known = new WeakMap<ScheduledRegion, TreeSchedule>();
 
@@ -27,7 +29,10 @@ export function treeOf(region: ScheduledRegion): TreeSchedule | undefined {
   return made;
 }
 
-function productSchedule({ region, products }: ScheduledRegion): TreeSchedule {
+function productSchedule(scheduled: ScheduledRegion): TreeSchedule {
+  const { region, products } = scheduled;
+  const [only] = products;
+  if (only?.form.fold) return judgedTree(region, foldedTree(scheduled, only, only.form.fold));
   const { nest, approximated } = regionNest(region);
   const tree = products.reduce((t, p) => withProduct(t, p), nest.tree);
   return { nest, approximated, verdict: affine.judgePlan({ nest, tree }, 0) };
@@ -55,6 +60,53 @@ function withProduct(tree: affine.ScheduleTree, product: ScheduledProduct): affi
   }, tree);
 }
 
+/** Tiles and warps of both statements together; in a warp the product, then the fold of what it made. */
+function foldedTree(
+  { region }: ScheduledRegion,
+  product: ScheduledProduct,
+  fold: ResultFold,
+): affine.ScheduleTree {
+  const [made] = region.statements as readonly [Statement];
+  const outer = outerLoops(product);
+  const step = outer.at(-1)!;
+  const leaf: affine.ScheduleTree = { kind: "leaf" };
+  const children = [made, fold.statement].map(({ name, loops }) => {
+    const own = loops.map((l) => ({ loop: `${name}.${l.name}`, value: affine.affine(l.name) }));
+    const all = name === made.name ? [step, ...own] : own;
+    const child = all.reduceRight<affine.ScheduleTree>((below, { loop, value }) => {
+      const members = [{ loop, values: new Map([[name, value]]), coincident: false }];
+      return { kind: "band", members, permutable: false, child: below };
+    }, leaf);
+    return { kind: "filter" as const, statements: [name], child };
+  });
+  const together: affine.ScheduleTree = { kind: "sequence", children };
+  const ofFold = outerLoops(product, placesOf(fold));
+  return outer.slice(0, -1).reduceRight<affine.ScheduleTree>((child, { loop, value, mark }, i) => {
+    const values = new Map([
+      [made.name, value],
+      [fold.statement.name, ofFold[i]!.value],
+    ]);
+    const members = [{ loop, values, coincident: false }];
+    const band: affine.ScheduleTree = { kind: "band", members, permutable: false, child };
+    return mark ? { kind: "mark", mark: { kind: mark }, child: band } : band;
+  }, together);
+}
+
+/** The product's loops over those of the fold. */
+function placesOf({ loops, columns }: ResultFold): PlaceOf {
+  const places = new Map<string, affine.Affine>();
+  for (const [own, place] of loops) {
+    const [made] = variablesOf(place);
+    if (made === undefined) continue;
+    const isTile = place.terms[0]!.atoms[0]!.kind === "floorDiv";
+    const part = affine.scale(isTile ? columns : 1, affine.affine(own));
+    places.set(made, affine.add(places.get(made) ?? affine.affine(0), part));
+  }
+  return (loop) => places.get(loop) ?? affine.affine(0);
+}
+
+type PlaceOf = (loop: string) => affine.Affine;
+
 interface OuterLoop {
   readonly loop: string;
   readonly value: affine.Affine;
@@ -64,8 +116,12 @@ interface OuterLoop {
 /** Rows of one instruction of four warps, and of each of them. */
 const [groupRows, warpRows] = [64, 16];
 
-function outerLoops({ form, directive }: ScheduledProduct): readonly OuterLoop[] {
+function outerLoops(
+  { form, directive }: ScheduledProduct,
+  placeOf: PlaceOf = (loop) => affine.affine(loop),
+): readonly OuterLoop[] {
   const [rows, columns, depth] = directive.tile;
+  const wholeOf = (part: ProductPart): affine.Affine => numberOf(part, placeOf);
   const [row, column] = [wholeOf(form.rows), wholeOf(form.columns)];
   const tall = Math.ceil(form.rows.extent / rows);
   const group = Math.min(directive.group, tall);
@@ -119,9 +175,9 @@ function warpOf(
 }
 
 /** All loops of a part as one index, row-major. */
-function wholeOf({ loops }: ProductPart): affine.Affine {
+function numberOf({ loops }: ProductPart, placeOf: PlaceOf): affine.Affine {
   return loops.reduce(
-    (at, l) => affine.add(affine.scale(constantValue(l.extent)!, at), l.name),
+    (at, l) => affine.add(affine.scale(constantValue(l.extent)!, at), placeOf(l.name)),
     affine.affine(0),
   );
 }

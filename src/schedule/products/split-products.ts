@@ -4,6 +4,7 @@
  * say when that pays). In: regions in order, prices (injected). Out: the regions, some as two, with a tensor of
  * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
+import { mapIndices } from "../../region/coalesce.ts";
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { substituteScalar } from "../../region/statement.ts";
@@ -18,6 +19,7 @@ import {
   substitute,
   variable,
 } from "../../semantics/index-expr.ts";
+import { simplify } from "../../semantics/index-range.ts";
 import { argument } from "../../semantics/scalar-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
 import { productForm } from "./product-form.ts";
@@ -90,7 +92,30 @@ export function splitProduct(
   if (tiles > mostTiles * cores || form.depth.extent < parts * leastDepth) return [];
   // Of a window, its channels.
   const deep = form.depth.loops.find((l) => constantValue(l.extent)! % parts === 0);
-  return deep ? [splitAt(region, statement, deep, parts)] : [];
+  if (!deep) return [];
+  const [product, sum] = splitAt(region, statement, deep, parts);
+  const [column] = form.columns.loops;
+  return [[product, form.run === undefined ? sum : inHeads(sum, column!, form.run)]];
+}
+
+/** The sum with a loop over heads and one over each, whose places are then those of no division. */
+function inHeads(sum: Region, { name }: Loop, width: number): Region {
+  const [statement] = sum.statements as readonly [Statement];
+  const [heads, column] = ["head", "column"].map((stem) => `${name}_${stem}`);
+  const place = add(mul(width, variable(heads!)), variable(column!));
+  const ranges = new Map([[column!, { min: 0, max: width - 1 }]]);
+  const split = mapIndices(statement, (e) =>
+    simplify(substitute(e, new Map([[name, place]])), ranges),
+  );
+  const loops = statement.loops.flatMap((l): Loop[] => {
+    if (l.name !== name) return [l];
+    const count = constantValue(l.extent)! / width;
+    return [
+      { ...l, name: heads!, extent: constant(count) },
+      { ...l, name: column!, extent: constant(width) },
+    ];
+  });
+  return { ...sum, statements: [{ ...split, loops }] };
 }
 
 /** The same of a fold that is no product, or one of a single row or column, where threads would be too few. */
