@@ -38,6 +38,12 @@ const windows = regionOf(`input x : f32[2, 32, 6] input w : f32[3, 32, 4] output
     y[n, o, p] = reduce<sum, f32, reassociates>(
       mul((x[n, c, p + q - 1] if p + q - 1 >= 0 && 6 - p - q >= 0 else 0), w[o, c, q])) }`);
 
+const heads =
+  regionOf(`input x : f32[3, 512] input w : f32[32, 512] input b : f32[32] output y : f32[4, 3, 8]
+  statement S0 "" {i in 3, j in 32, reduce k in 512} {
+    y[floorDiv(j, 8), i, mod(j, 8)] =
+      reduce<sum, f32, reassociates>(mul(x[i, k], w[j, k])) finish (relu(add(_0, b[j]))) }`);
+
 /** What the statements of the regions, one after another, write to y. */
 function resultOf(regions: readonly Region[], given: Region): readonly number[] {
   const tensors = new Map<string, NestTensor & { readonly role: TensorRole }>();
@@ -68,6 +74,7 @@ describe("a product in parts and their sum", () => {
   it.each([
     ["matrices", matrices, [2, 4, 8]],
     ["windows at the edge", windows, [1]],
+    ["heads apart", heads, [2, 4]],
   ] as const)("are the product: %s", (_, region, counts) => {
     const want = resultOf([region], region);
     for (const parts of counts) {
@@ -76,6 +83,18 @@ describe("a product in parts and their sum", () => {
       resultOf(pair!, region).forEach((value, i) => {
         expect(Math.abs(value - want[i]!)).toBeLessThan(1e-4 * Math.max(1, Math.abs(want[i]!)));
       });
+    }
+  });
+
+  it("leave heads to loops that are proved: places of columns are divided nowhere", () => {
+    const gpu = targets.get("h200")!;
+    const [pair] = splitProduct(heads, 4, 132);
+    const schedules = enumerateBlockSchedules(pair![1], gpu);
+    expect(schedules.length).toBeGreaterThan(4);
+    for (const schedule of schedules.filter((_, i) => i % 5 === 0)) {
+      const scheduled = take(applySchedule(pair![1], schedule));
+      const { program } = take(lowerRegionProgram(scheduled, gpu));
+      take(validateProgram(program));
     }
   });
 
