@@ -137,7 +137,8 @@ class IssueCount {
   }
 
   #cast(e: Extract<ScalarExpr, { readonly kind: "cast" }>): Issue {
-    const { dtype, bits } = { dtype: e.operand.dtype, bits: dtypes[e.operand.dtype].bits };
+    const { dtype } = e.operand;
+    const { bits } = dtypes[dtype];
     if (dtype === "bool") return { issued: 1, logic: 1 };
     const isRounded = isFloatDType(e.dtype) && dtypes[e.dtype].bits < 32;
     const own = isRounded ? pairSlots.round : bits < 32 ? pairSlots.widen : 1;

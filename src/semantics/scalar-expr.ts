@@ -228,19 +228,6 @@ export function scalarCost(expr: ScalarExpr): number {
   return scalarOperands(expr).reduce((sum, operand) => sum + scalarCost(operand), own);
 }
 
-/** Of several expressions, what they share counted once. */
-export function sharedCost(exprs: readonly ScalarExpr[]): number {
-  const done = new Set<ScalarExpr>();
-  const costOf = (e: ScalarExpr): number => {
-    if (done.has(e)) return 0;
-    done.add(e);
-    const inside = scalarOperands(e);
-    const below = inside.reduce((sum, operand) => sum + scalarCost(operand), 0);
-    return scalarCost(e) - below + inside.reduce((sum, operand) => sum + costOf(operand), 0);
-  };
-  return exprs.reduce((sum, e) => sum + costOf(e), 0);
-}
-
 /**
  * How many values an expression holds at once, itself among them, where what needs more is computed first (Ershov
  * 1958; Sethi and Ullman 1970). Constants are none; an operator of n multiply-adds is taken for a balanced tree of
