@@ -17,7 +17,7 @@ import {
   sub,
   substitute,
 } from "../semantics/index-expr.ts";
-import { type IndexRanges, simplify } from "../semantics/index-range.ts";
+import { type IndexRanges, simplify, withoutRemainders } from "../semantics/index-range.ts";
 import type { ScalarExpr } from "../semantics/scalar-expr.ts";
 import { invariant, unreachable } from "../support/invariant.ts";
 import type { Block } from "./block.ts";
@@ -142,8 +142,10 @@ interface Guarded {
   readonly fill: number | bigint;
 }
 
-function loadAt(operand: Operand, index: readonly IndexExpr[], guarded: Guarded, site: Site): Expr {
-  const { lane, block } = site;
+function loadAt(operand: Operand, place: readonly IndexExpr[], guarded: Guarded, site: Site): Expr {
+  const { lane, block, ranges } = site;
+  const isPlain = !lane || laneStride(place, lane.name) !== undefined;
+  const index = isPlain ? place : place.map((e) => withoutRemainders(e, ranges));
   const { buffer, dtype } = operand;
   const load = (at: readonly IndexExpr[], lanes: number, guard: readonly Condition[]): Expr => {
     return { kind: "load", dtype, lanes, buffer, index: at, guard, fill: guarded.fill };

@@ -8,6 +8,8 @@ import {
   atomOperands,
   constant,
   constantValue,
+  floorDiv,
+  fromTerms,
   type IndexAtom,
   type IndexExpr,
   type IndexLike,
@@ -100,6 +102,36 @@ function simplifyAtom(atom: IndexAtom, ranges: IndexRanges): IndexExpr {
     }
   }
   return rebuildAtom(atom, [numerator, denominator]);
+}
+
+/**
+ * The expression with quotients of what decides them alone: floor((8 t + l) / 32) is floor(8 t / 32) where l is below
+ * 8, as the lanes of a vector are that all lie in one block.
+ */
+export function withoutRemainders(expr: IndexExpr, ranges: IndexRanges): IndexExpr {
+  const parts = expr.terms.map(({ coefficient, atoms }) =>
+    mul(coefficient, ...atoms.map((atom) => withoutRemainder(atom, ranges))),
+  );
+  return add(expr.constant, ...parts);
+}
+
+function withoutRemainder(atom: IndexAtom, ranges: IndexRanges): IndexExpr {
+  const operands = atomOperands(atom).map((p) => withoutRemainders(p, ranges));
+  const divisor = atom.kind === "floorDiv" ? constantValue(operands[1]!) : undefined;
+  if (divisor === undefined) return rebuildAtom(atom, operands);
+  const { constant: start, terms } = operands[0]!;
+  const steps = terms.map((t) => gcd(Math.abs(t.coefficient), divisor));
+  for (const step of [...new Set(steps)].sort((a, b) => b - a)) {
+    const fine = terms.filter((_, i) => steps[i]! % step !== 0);
+    const rest = fromTerms(((start % step) + step) % step, fine);
+    const { min, max } = rangeOf(rest, ranges);
+    if (min >= 0 && max < step) return floorDiv(sub(operands[0]!, rest), divisor);
+  }
+  return rebuildAtom(atom, operands);
+}
+
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b);
 }
 
 function rangeOfAtom(atom: IndexAtom, ranges: IndexRanges): IndexRange {

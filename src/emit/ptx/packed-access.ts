@@ -1,5 +1,6 @@
 /**
- * Elements below a byte. A load takes the byte that holds one and cuts it out. Neighbours share a byte and may be
+ * Elements below a byte. A load takes the byte that holds one and cuts it out; lanes that are whole bytes, at a
+ * multiple of as many, come by one load. Neighbours share a byte and may be
  * other threads', so a store changes the bits of its own element alone, in the word around it: one operation in
  * memory clears them, another sets them (PTX ISA, "red"; operations of one thread on one word keep their order).
  * Memory of a thread's own is read, changed and written back.
@@ -11,6 +12,9 @@ import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
 import type { Access } from "./memory-access.ts";
 import type { Operand } from "./ptx-code.ts";
 import { literal, type Registers, toRegister } from "./values.ts";
+
+/** Bytes of one load. */
+const widestBytes = 16;
 
 export function isBelowByte(dtype: DType): boolean {
   return dtypes[dtype].bits < 8;
@@ -64,6 +68,14 @@ export function loadBits(
   const cache = place.space === "global" && place.isConstant ? ".nc" : "";
   const test = guard ? `@${guard.predicate} ` : "";
   const sign = kind === "int" ? "s" : "u";
+  const words = loadWhole(context, access, guard);
+  if (words) {
+    const inWord = Math.min(32 / bits, lanes);
+    return Array.from({ length: lanes }, (_, lane) => {
+      const at = String(bits * (lane % inWord));
+      return code.op(`bfe.${sign}32`, "r", words[Math.floor(lane / inWord)]!, at, String(bits));
+    });
+  }
   return Array.from({ length: lanes }, (_, lane) => {
     const { at, shift } = bitPlaceOf(context, access, lane, 8);
     const byte = guard ? code.op("mov.b32", "r", "0") : code.fresh("r");
@@ -73,6 +85,38 @@ export function loadBits(
     const fill = literal(code, dtype, guard.fill);
     return code.op("selp.b32", "r", value, fill, guard.predicate);
   });
+}
+
+/** Words (or a part of one) that hold all lanes; undefined where they are not known to lie at a multiple of their size. */
+function loadWhole(
+  context: KernelContext,
+  { place, index, dtype, lanes }: Access,
+  guard?: { readonly predicate: Operand; readonly fill: number | bigint },
+): Registers | undefined {
+  const { code, scope } = context;
+  const { bits } = dtypes[dtype];
+  const bytes = (lanes * bits) / 8;
+  const first = packedIndex(place, index);
+  const steps = [first.constant, ...first.terms.map((t) => t.coefficient)];
+  const isWhole = bytes >= 1 && bytes <= widestBytes && Math.log2(bytes) % 1 === 0;
+  if (!isWhole || place.swizzleBytes > 0 || steps.some((n) => n % lanes !== 0)) return undefined;
+  const wide = place.space !== "shared";
+  const [kind, width] = wide ? (["d", 64] as const) : (["r", 32] as const);
+  const byte = scope.register(ix.floorDiv(first, 8 / bits), width);
+  const at = code.op(`add.s${width}`, kind, byte, scope.value(place.base, width));
+  const count = Math.max(1, bytes / 4);
+  const mask = 2 ** bits - 1;
+  const fill = (Number(guard?.fill ?? 0) & mask) * (0xffffffff / mask);
+  const registers = Array.from({ length: count }, () =>
+    guard ? code.op("mov.b32", "r", String(fill)) : code.fresh("r"),
+  );
+  const test = guard ? `@${guard.predicate} ` : "";
+  const cache = place.space === "global" && place.isConstant ? ".nc" : "";
+  const type = bytes < 4 ? `u${8 * bytes}` : "b32";
+  const vector = count === 1 ? "" : `.v${count}`;
+  const list = count === 1 ? registers[0]! : `{${registers.join(", ")}}`;
+  code.emit(`${test}ld.${place.space}${cache}${vector}.${type} ${list}, [${at}]`);
+  return registers;
 }
 
 export function storeBits(context: KernelContext, access: Access, value: Registers): void {
