@@ -48,6 +48,7 @@ import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region, Routine } from "./region/nest.ts";
 import { regionHash } from "./region/region-hash.ts";
 import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
+import { deriveConstants } from "./rewrite/derive-constants.ts";
 import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
 import { firstMade, leftOut } from "./rewrite/first-made.ts";
 import { chooseExport, type GraphToExport } from "./rewrite/graph-to-export.ts";
@@ -72,6 +73,7 @@ import {
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { prepareWide, repeatsSteps } from "./schedule/prepare-graph.ts";
+import { constantResults } from "./schedule/products/prologues.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
 import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
 import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
@@ -468,9 +470,9 @@ function scheduleGraph(
   options: CompileOptions,
   memory: CompileMemory,
   prefix = "",
+  model: Model = { ...from.model, graph: separateOutputs(from.model.graph) },
 ): Result<ScheduledGraph> {
   const { target, threads = defaultThreads, onPass = () => {} } = options;
-  const model = { ...from.model, graph: separateOutputs(from.model.graph) };
   onPass("nests");
   const nests = buildNests(model.graph, prefix);
   if (!nests.ok) return nests;
@@ -488,11 +490,7 @@ function scheduleGraph(
   };
   const codePrice = (scheduled: ScheduledRegion): number | undefined =>
     codePriceOf(scheduled, target, prices)?.estimateNs;
-  const {
-    regions,
-    nests: widened,
-    rootOf,
-  } = regionsOf(nests.value, {
+  const formed = regionsOf(nests.value, {
     layOut: inTurn(
       layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
       chainsFor({
@@ -504,6 +502,9 @@ function scheduleGraph(
     ),
     forBlocks: target.blocks !== undefined,
   });
+  const { regions, nests: widened, rootOf } = formed;
+  const stored = target.blocks ? storedResults(model, constantResults(formed)) : model;
+  if (stored !== model) return scheduleGraph(from, options, memory, prefix, stored);
   onPass("schedule");
   const choice = chooseSchedules(regions, {
     ...pricing,
@@ -529,6 +530,12 @@ function scheduleGraph(
   );
   const made = { from, model, widened, choice: choice.value, scans: scans.value };
   return ok({ ...made, pricePs, warnings: nests.warnings });
+}
+
+/** The model with results as weights, which are computed once, before it runs; itself where none can be. */
+function storedResults(model: Model, constant: ReadonlySet<string>): Model {
+  const stored = deriveConstants(model, (name) => constant.has(name));
+  return stored === model ? model : { ...stored, graph: eliminateDeadCode(stored.graph) };
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */

@@ -244,6 +244,8 @@ describe("order and reuse of memory", () => {
     "src/schedule/rows/rows-form.ts":
       "finds what is made for one row; rows-tree.ts has affine/ decide",
     "src/schedule/states/tile-space.ts": "proposes schedules, which are then decided",
+    "src/schedule/products/prologues.ts":
+      "proposes regions; what may run late is item-order.ts' answer",
     "src/schedule/products/split-products.ts":
       "makes two statements of one; what is between them is new",
     "src/schedule/rows/split-scans.ts": "makes four statements of one; what is between them is new",

@@ -18,7 +18,12 @@ import {
   substitute,
   variablesOf,
 } from "../semantics/index-expr.ts";
-import { type IndexRanges, rangeOf } from "../semantics/index-range.ts";
+import {
+  type IndexRanges,
+  loopRange,
+  rangeOf,
+  withoutRemainders,
+} from "../semantics/index-range.ts";
 
 /** Bytes that the load unit of a multiprocessor looks up and delivers in one cycle. */
 export const lineBytes = 128;
@@ -63,7 +68,7 @@ export class BlockAccess {
     ranges: IndexRanges,
   ) {
     const { shape, dtype } = region.tensors.get(tensor)!;
-    this.at = index.map((e) => substitute(e, s.index));
+    this.at = index.map((e) => sameInLanes(substitute(e, s.index), s.loops, ranges));
     this.variables = variablesOf(...this.at);
     this.bytes = dtypes[dtype].bits / 8;
     this.#loops = s.loops;
@@ -173,6 +178,19 @@ export class BlockAccess {
     }
     return found;
   }
+}
+
+/** An index without the lanes of a vector where all of them have the same, as in a block of a row. */
+function sameInLanes(
+  index: IndexExpr,
+  loops: readonly ScheduledLoop[],
+  ranges: IndexRanges,
+): IndexExpr {
+  const lane = loops.find((l) => l.mode === "vector");
+  if (!lane || splitLinear(index, lane.name)) return index;
+  const all = new Map(ranges);
+  for (const { name, extent } of loops) all.set(name, loopRange(extent, all));
+  return withoutRemainders(index, all);
 }
 
 /** Copied out, or run by one thread after another trip. */

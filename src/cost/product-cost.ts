@@ -3,7 +3,8 @@
  * many blocks as its shared memory, registers and threads allow; they share its units, so that all of its blocks
  * take for each step the most of
  *
- *   multiplying     the tile's products at the rate of the instruction, and a share of what threads read meanwhile
+ *   multiplying     the tile's products at the rate of the instruction, what threads make of operands on their way,
+ *                   and a share of what they read meanwhile
  *   near memory     what the threads read of shared memory
  *   far memory      both tiles at the share of the caches that a multiprocessor has
  *
@@ -18,6 +19,8 @@ import type { Multiplier, MultiplyDirective } from "../schedule/directive.ts";
 import { sumsApart } from "../schedule/products/apart-sums.ts";
 import { exchangedBytes, sharedSide, sharedTiles } from "../schedule/products/product-blocks.ts";
 import {
+  hasPrologue,
+  heldRegisters,
   type ProductForm,
   type ProductSide,
   resultColumns,
@@ -27,8 +30,9 @@ import {
 import type { ResultFold } from "../schedule/products/result-folds.ts";
 import { streamedPanel } from "../schedule/products/stream-operands.ts";
 import type { ScheduledProduct } from "../schedule/scheduled-region.ts";
-import { type DType, dtypes } from "../semantics/dtype.ts";
-import { scalarCost } from "../semantics/scalar-expr.ts";
+import { type DType, dtypes, isIntegerDType } from "../semantics/dtype.ts";
+import { splitLinear } from "../semantics/index-expr.ts";
+import { type ScalarExpr, scalarCost, scalarOperands } from "../semantics/scalar-expr.ts";
 import type { BlockLimits, MatrixRates } from "../target/target.ts";
 import { longestOf } from "./region-work.ts";
 
@@ -67,6 +71,8 @@ const gatheredShare = 0.8;
 const copyInstructions = { plain: 6, digit: 10, guard: 2 } as const;
 /** Of these, what matrix units leave to be waited for. */
 const copyShare = { fma: 1, mma: 0.5, wgmma: 0 } as const;
+/** Instructions that take an integer of 8 bits or less out of its word, and what its conversion takes beyond one. */
+const cuttingOut = 2;
 /** From the last product of a tile to the first of the next one, without what the threads do with sums (H200). */
 const tileTurn = 400;
 /** What an exchange of sums within a cluster takes, and the bytes that a block sends meanwhile (H200). */
@@ -113,14 +119,15 @@ export function productNanoseconds(
   const apart = sumsApart(form) ? addingNanoseconds(directive, limits) / alone : 0;
   const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
   const address =
-    addressInstructions({ form, directive }, warpThreads) /
+    (addressInstructions({ form, directive }, warpThreads) +
+      prologueInstructions({ form, directive }, warpThreads)) /
     limits.warpInstructionsPerNsPerCore.value;
   const lines = lineShare({ form, directive });
   const hangs = by === "wgmma" && 2 * form.rows.extent <= rows ? hangingCopies : 1;
-  const copied = broughtRows(directive, form) * depth * bytes * lines;
+  const copied = broughtBytes(directive, form) * lines;
   const active = Math.min(cores, blocks);
   const copy = (hangs * copied * active) / limits.nearBytesPerNs.value;
-  const latency = hangs * latencyNanoseconds(directive, operandBytes, limits);
+  const latency = hangs * latencyNanoseconds({ form, directive }, operandBytes, limits);
   const steps = Math.ceil(form.depth.extent / depth) / parts;
   const results = (rounds * together * active * rows * columns) / parts;
   // What the epilogue reads of a result comes beside the products, or is waited for in pairs behind them.
@@ -186,11 +193,11 @@ function drawnShare(
 
 /** The least time of a step, from when a stage is free to when it is full again. */
 function latencyNanoseconds(
-  { by, stages }: MultiplyDirective,
+  { form, directive: { by, stages } }: ScheduledProduct,
   operandBytes: number,
   limits: BlockLimits,
 ): number {
-  const ahead = stages - 1;
+  const ahead = hasPrologue(form) ? 1 : stages - 1;
   const far = (loadedLatency * limits.memoryLatencyNs.value) / ahead;
   if (operandBytes > limits.nearBytes / 2) return far;
   const [least, more] = nearLatency[by];
@@ -221,11 +228,64 @@ function perTile(of: {
   return Math.max(teams > 1 ? Math.max(round, own / teams) : own, beside);
 }
 
-/** Rows of both tiles that a block brings itself. */
-function broughtRows(directive: MultiplyDirective, form: ProductForm): number {
-  const [rows, columns] = directive.tile;
-  const [own, shared] = sharedSide(directive, form) === "left" ? [columns, rows] : [rows, columns];
-  return own + shared / directive.cluster;
+/** Bytes of both tiles that a block brings itself in a step. */
+function broughtBytes(directive: MultiplyDirective, form: ProductForm): number {
+  const [rows, columns, depth] = directive.tile;
+  const [left, right] = [rows * bytesOf(form.rows), columns * bytesOf(form.columns)];
+  const [own, shared] = sharedSide(directive, form) === "left" ? [right, left] : [left, right];
+  return (own + shared / directive.cluster) * depth;
+}
+
+/** Bytes that are read for each element of an operand. */
+function bytesOf({ dtype, prologue }: ProductSide): number {
+  return (prologue?.bits ?? dtypes[dtype].bits) / 8;
+}
+
+/** Instructions of warps for what becomes of operands on their way into shared memory. */
+function prologueInstructions({ form, directive }: ScheduledProduct, warpThreads: number): number {
+  const [rows, columns, depth] = directive.tile;
+  const ofSide = (side: ProductSide, extent: number): number => {
+    const { prologue, line, loops } = side;
+    if (!prologue) return 0;
+    const along = (line.along === "depth" ? form.depth.loops : loops).at(-1)?.name;
+    // What is read beside an operand is mostly the same in all lanes of a vector.
+    const varies = prologue.reads.map(({ index }) =>
+      index.some((e) => along !== undefined && splitLinear(e, along)?.coefficient),
+    );
+    const beside = (prologue.reads.length - 1) * copyInstructions.plain;
+    const made = madeOf(prologue.value, varies);
+    return extent * depth * (made.each + (made.once + beside) / line.lanes);
+  };
+  return (ofSide(form.rows, rows) + ofSide(form.columns, columns)) / warpThreads;
+}
+
+/** Instructions for each lane of a vector, and for all lanes together. */
+interface Made {
+  readonly each: number;
+  readonly once: number;
+  readonly varies: boolean;
+}
+
+/** @param lanes of the arguments, whether they differ from lane to lane */
+function madeOf(value: ScalarExpr, lanes: readonly boolean[]): Made {
+  if (value.kind === "argument") return { each: 0, once: 0, varies: lanes[value.index]! };
+  const operands = scalarOperands(value);
+  const parts = operands.map((o) => madeOf(o, lanes));
+  const varies = parts.some((p) => p.varies);
+  const below = operands.reduce((sum, o) => sum + scalarCost(o), 0);
+  const own = scalarCost(value) - below + (isCutOut(value) ? cuttingOut : 0);
+  const sum = (of: (p: Made) => number): number => parts.reduce((n, p) => n + of(p), 0);
+  return {
+    each: sum((p) => p.each) + (varies ? own : 0),
+    once: sum((p) => p.once) + (varies ? 0 : own),
+    varies,
+  };
+}
+
+function isCutOut(value: ScalarExpr): boolean {
+  if (value.kind !== "cast" || value.operand.kind !== "argument") return false;
+  const { dtype } = value.operand;
+  return isIntegerDType(dtype) && dtypes[dtype].bits <= 8;
 }
 
 /** Instructions of warps with which a step's copies find their places: streams need none. */
@@ -247,9 +307,9 @@ function addressInstructions({ form, directive }: ScheduledProduct, warpThreads:
  */
 function lineShare({ form, directive }: ScheduledProduct): number {
   const [rows, columns, depth] = directive.tile;
-  const bytes = dtypes[form.dtype].bits / 8;
-  const ofSide = ({ line }: ProductSide, extent: number): number => {
-    const isTurned = directive.by === "wgmma" && line.along === "space";
+  const ofSide = (side: ProductSide, extent: number): number => {
+    const bytes = bytesOf(side);
+    const isTurned = directive.by === "wgmma" && side.line.along === "space";
     const own = bytes * (isTurned ? streamedPanel(extent) : depth);
     return own < lineBytes ? extent / shortLines : extent;
   };
@@ -279,15 +339,16 @@ function farNanoseconds(
 ): number {
   const atOnce = limits.cores * together;
   const [rows, columns] = directive.tile;
-  const line = (form.depth.extent * dtypes[form.dtype].bits) / 8;
-  const once = line * (form.rows.extent + form.columns.extent);
+  const line = (side: ProductSide): number => form.depth.extent * bytesOf(side);
+  const [left, right] = [line(form.rows), line(form.columns)];
+  const once = left * form.rows.extent + right * form.columns.extent;
   const tall = Math.ceil(form.rows.extent / rows);
   const wide = Math.ceil(form.columns.extent / columns);
   const group = Math.min(directive.group, tall);
   const high = Math.min(tall, group * Math.max(1, Math.floor(atOnce / (group * wide))));
   const across = Math.min(wide, Math.ceil(atOnce / group));
   const rounds = Math.ceil((tall * wide) / atOnce);
-  const streamed = Math.max(once, rounds * line * (rows * high + columns * across));
+  const streamed = Math.max(once, rounds * (left * rows * high + right * columns * across));
   const all = once * form.batch.extent;
   const bytes = operandBytes <= limits.nearBytes / 2 ? all : streamed * form.batch.extent;
   return (bytes * Math.min(1, operandBytes / all)) / limits.memoryBytesPerNs.value;
@@ -335,9 +396,10 @@ function residentBlocks(
   const shared = staged + exchangedBytes(directive) + (gathered * dtypes[form.result].bits) / 8;
   const sums = (rows * columns) / (limits.warpThreads * warps[0] * warps[1]);
   const most = Math.min(limits.registersPerThread, limits.registersPerCore / threads);
+  const made = hasPrologue(form) ? heldRegisters({ tile, warps }, form) : 0;
   const needed = takesRegisters({ by, tile, warps }, form)
     ? Math.floor(most / registerUnit) * registerUnit
-    : Math.ceil((plainRegisters[by] + sums) / registerUnit) * registerUnit;
+    : Math.ceil((plainRegisters[by] + sums + made) / registerUnit) * registerUnit;
   if (needed > limits.registersPerThread || shared > limits.sharedBytesPerBlock) return 0;
   return Math.min(
     limits.blocksPerCore,

@@ -7,7 +7,7 @@
  * the graph join the model's weights.
  */
 import type { Tensor } from "../semantics/tensor.ts";
-import type { Graph, Model, WeightStore } from "./graph.ts";
+import type { Graph, Model, Node, WeightStore } from "./graph.ts";
 import { byteFloatProducts } from "./transforms/byte-float-products.ts";
 import { eliminateCommonSubexpressions, eliminateDeadCode } from "./transforms/clean.ts";
 import { consecutiveUpdates } from "./transforms/consecutive-updates.ts";
@@ -19,9 +19,10 @@ import { foldTransposes, type ProductOrders } from "./transforms/fold-transposes
 import { inlineControl } from "./transforms/inline-control.ts";
 import { integerProducts } from "./transforms/integer-products.ts";
 import { lateFactors } from "./transforms/late-factors.ts";
+import { lateScales } from "./transforms/late-scales.ts";
 import { mapParts } from "./transforms/map-parts.ts";
 import { packAttention } from "./transforms/pack-attention.ts";
-import type { ProductOptions } from "./transforms/quantized-operands.ts";
+import { dequantizedOperands, type ProductOptions } from "./transforms/quantized-operands.ts";
 import type { Rebuilt } from "./transforms/rebuild.ts";
 import { hoistScanWeights } from "./transforms/scan-steps.ts";
 import { selectTop } from "./transforms/select-top.ts";
@@ -42,6 +43,13 @@ const mostCopiedSteps = 8;
 type Pass = (graph: Graph, weights: WeightStore) => Rebuilt;
 
 const fold: Pass = (graph, weights) => foldConstants(graph, { ...foldLimits, weights });
+
+/** Everything but quantised weights of products, which prices say how to store. */
+const foldButOperands: Pass = (graph, weights) => {
+  const operands = dequantizedOperands(graph);
+  const leave = (node: Node): boolean => operands.has(node.outputs[0]!);
+  return foldConstants(graph, { ...foldLimits, weights, leave });
+};
 
 /** Everything but the values of quantised weights. */
 const foldButDequantized: Pass = (graph, weights) =>
@@ -72,6 +80,7 @@ export interface PrepareOptions {
 export function prepareModel(model: Model, options: PrepareOptions = {}): Model {
   const { integerProducts: data, byteFloatProducts: takesFloats = false } = options;
   const { productOrders } = options;
+  const folding = options.forBlocks ? foldButOperands : fold;
   const onBytes: readonly Pass[] = [
     ...(data || takesFloats ? [foldButDequantized] : []),
     ...(data
@@ -85,15 +94,16 @@ export function prepareModel(model: Model, options: PrepareOptions = {}): Model 
     ...(options.packsAttention ? [(graph: Graph) => packAttention(graph)] : []),
     (graph) => expandComposites(graph),
     (graph) => expandFourier(graph, fourierLimits),
-    fold,
+    folding,
   ]);
   const straight = withoutControlFlow(expanded, options);
   const { graph, weights } = runPasses(straight, [
     ...(options.repeatsSteps ? [hoistScanWeights] : []),
     (graph) => selectTop(graph, { byDigits: options.selectsByDigits ?? false }),
     (graph) => wideScans(graph),
-    ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, fold] : []),
+    ...(options.forBlocks ? [consecutiveUpdates, mapParts, lateFactors, folding] : []),
     ...(productOrders ? [(graph: Graph) => foldTransposes(graph, productOrders)] : []),
+    ...(options.forBlocks ? [lateScales] : []),
     eliminateCommonSubexpressions,
   ]);
   return { graph: eliminateDeadCode(graph), weights };
@@ -112,7 +122,7 @@ function runPasses(model: Model, passes: readonly Pass[]): Model {
 /** Copies and folds in turns: what a copy computes may decide the condition or count of another. */
 function withoutControlFlow(
   model: Model,
-  { repeatsSteps, keepsChoices = false }: PrepareOptions,
+  { repeatsSteps, keepsChoices = false, forBlocks }: PrepareOptions,
 ): Model {
   const steps = repeatsSteps ? { steps: mostCopiedSteps } : {};
   const limits = { ...inlineLimits, ...steps, keepsChoices };
@@ -124,7 +134,7 @@ function withoutControlFlow(
     if (inlined.count === 0) return current;
     nodes -= inlined.nodes;
     const weights = withConstants(current.weights, inlined.constants);
-    current = runPasses({ graph: inlined.graph, weights }, [fold]);
+    current = runPasses({ graph: inlined.graph, weights }, [forBlocks ? foldButOperands : fold]);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Nodes over weights alone become weights: their elements are computed when somebody reads them, by the
- * references, so that rewriting a model never reads its weights. What folding.ts refuses stays a node.
+ * references, so that rewriting a model never reads its weights. What foldable.ts refuses stays a node.
  */
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import type { Graph, Model, NodeOf, OpKind, ValueId, WeightStore } from "../graph/graph.ts";
@@ -16,7 +16,15 @@ import { isTransparent } from "./terms.ts";
 
 type Read = () => Tensor;
 
-export function deriveConstants({ graph, weights }: Model): Model {
+/**
+ * @param isWanted of which results, by name; default: of all
+ * @returns the model itself where nothing becomes a weight
+ */
+export function deriveConstants(
+  model: Model,
+  isWanted: (name: string) => boolean = () => true,
+): Model {
+  const { graph, weights } = model;
   const readers = readersOf(graph, weights);
   const derived = new Map<string, Read>();
   const taken = new Set(
@@ -45,11 +53,13 @@ export function deriveConstants({ graph, weights }: Model): Model {
         node.inputs.map((id) => readers.get(id)!),
       );
       readers.set(output, read);
+      if (!isWanted(name)) return undefined;
       const key = keyFor(name);
       derived.set(key, read);
       return [b.weight(name, type, key)];
     },
   });
+  if (derived.size === 0) return model;
   const { constants } = rebuilt;
   const store: WeightStore = {
     read: (key) => derived.get(key)?.() ?? constants.get(key) ?? weights.read(key),

@@ -185,3 +185,31 @@ export function isWhole(
   if (attrs.axis !== undefined || attrs.blockSize !== undefined) return false;
   return isByte(operands.typeOf(x!).dtype) && rest.every((id) => isSingle(operands, id));
 }
+
+/** Ops between a dequantisation and a product that only move elements or convert them. */
+const onTheWay: ReadonlySet<string> = new Set(["cast", "transpose", "reshape", "broadcast"]);
+
+/**
+ * Dequantised weights that contractions alone read, as they are, moved or converted: elements may stay as they are
+ * stored, for the product to dequantise.
+ */
+export function dequantizedOperands(graph: Graph): ReadonlySet<ValueId> {
+  const stored = new Set(graph.weights.map((w) => w.value));
+  const readers = new Map<ValueId, Node[]>();
+  for (const node of graph.nodes) {
+    for (const id of node.inputs) readers.set(id, [...(readers.get(id) ?? []), node]);
+  }
+  const outputs = new Set(graph.outputs);
+  const isMultiplied = (id: ValueId): boolean => {
+    const all = readers.get(id) ?? [];
+    return (
+      all.length > 0 &&
+      !outputs.has(id) &&
+      all.every((n) => n.op === "contract" || (onTheWay.has(n.op) && isMultiplied(n.outputs[0]!)))
+    );
+  };
+  const found = graph.nodes.filter(
+    (n) => n.op === "dequantize" && stored.has(n.inputs[0]!) && isMultiplied(n.outputs[0]!),
+  );
+  return new Set(found.map((n) => n.outputs[0]!));
+}

@@ -1,10 +1,11 @@
 /**
  * Copies of one stage's tiles into shared memory by all threads of a block: asynchronous ones where a copy
- * moves at least four bytes, through registers else (loads before the work on another stage, stores after
- * it). What lies outside the operands, or where its guard fails, is zero.
+ * moves at least four bytes, through registers else, and where something becomes of the elements on their way (loads
+ * before the work on another stage, what becomes of them and stores after it). What lies outside the operands, or
+ * where its guard fails, is zero.
  */
 import { issue, literalExpr, loadExpr, storeTo, tileAt } from "../../program/expr.ts";
-import type { Expr, Statement } from "../../program/statement.ts";
+import type { Statement } from "../../program/statement.ts";
 import { type Condition, less } from "../../semantics/condition.ts";
 import {
   add,
@@ -19,6 +20,7 @@ import {
 import { type IndexRanges, simplify } from "../../semantics/index-range.ts";
 import type { Block } from "../block.ts";
 import { reduceConditions, substituteConditions } from "../conditions.ts";
+import { loadAccess, lowerScalar, type Operand, type Site } from "../operands.ts";
 import { type BlockPlace, copyGroup } from "../tiles.ts";
 import { flatColumn, flatDepth, flatRow } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, type StagedSide, sharedIndex } from "./plan.ts";
@@ -57,13 +59,29 @@ interface Copy {
   readonly conditions: readonly Condition[];
 }
 
+/** Where a vector of an operand is: its row (or column) and depth, and the statement's loops there. */
+interface CopyPlace {
+  readonly ranges: IndexRanges;
+  readonly bindings: ReadonlyMap<string, IndexExpr>;
+  /** What of the tile is in the operand. */
+  readonly inside: readonly Condition[];
+  /** In shared memory. */
+  readonly target: readonly IndexExpr[];
+}
+
+/** The variable that stands for a lane of a vector. */
+const laneName = "lane";
+
 export class StageCopies {
   readonly #plan: ProductPlan;
   readonly #place: ProductPlace;
+  readonly #operand: (tensor: string) => Operand;
 
-  constructor(plan: ProductPlan, place: ProductPlace) {
+  /** @param operand where tensors are found of which operands are made */
+  constructor(plan: ProductPlan, place: ProductPlace, operand: (tensor: string) => Operand) {
     this.#plan = plan;
     this.#place = place;
+    this.#operand = operand;
   }
 
   get sides(): readonly StagedSide[] {
@@ -73,7 +91,8 @@ export class StageCopies {
   /** Asynchronous copies of the stage `step` into its slot. */
   issueAsync(block: Block, step: IndexExpr, ranges: IndexRanges): void {
     for (const staged of this.sides.filter((s) => s.isAsync)) {
-      this.#each(block, staged, step, ranges, (body, copy) => {
+      this.#each(block, staged, (body, number) => {
+        const copy = this.#copy(staged, number, step, ranges);
         const zero = literalExpr(0, staged.side.dtype, staged.lanes);
         const copied = issue(
           "cp.async",
@@ -92,74 +111,104 @@ export class StageCopies {
     }
   }
 
-  /** Loads of what passes through registers; gives the stores, for later. */
+  /** Loads of what passes through registers; gives what becomes of it and the stores, for later. */
   load(block: Block, step: IndexExpr, ranges: IndexRanges): readonly Statement[] {
-    const stores: Statement[] = [];
+    const later = block.inner();
     for (const staged of this.sides.filter((s) => !s.isAsync)) {
-      this.#each(block, staged, step, ranges, (body, copy, isWhole) => {
-        const { dtype } = staged.side;
-        const type = { dtype, lanes: staged.lanes };
+      this.#each(block, staged, (body, number, isWhole) => {
+        const behind = isWhole ? later : body;
+        if (staged.side.prologue) {
+          this.#make(staged, this.#placeOf(staged, number, step, ranges, true), { body, behind });
+          return;
+        }
+        const copy = this.#copy(staged, number, step, ranges);
+        const type = { dtype: staged.side.dtype, lanes: staged.lanes };
         const guarded = { guard: copy.conditions, fill: 0 };
-        const value: Expr = loadExpr(staged.side.access.tensor, copy.source, type, guarded);
-        if (isWhole) stores.push(storeTo(staged.buffer, copy.target, body.bind(value)));
-        else body.push(storeTo(staged.buffer, copy.target, value));
+        const value = loadExpr(staged.side.access.tensor, copy.source, type, guarded);
+        behind.push(storeTo(staged.buffer, copy.target, isWhole ? body.bind(value) : value));
       });
     }
-    return stores;
+    return later.statements;
+  }
+
+  /** A vector of an operand that is made of what is read in `body`, made and stored in `behind`. */
+  #make(
+    { side, lanes, buffer }: StagedSide,
+    { bindings, inside, ranges, target }: CopyPlace,
+    { body, behind }: { readonly body: Block; readonly behind: Block },
+  ): void {
+    const { reads, value } = side.prologue!;
+    const lane = lanes > 1 ? { name: laneName, lanes } : undefined;
+    const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
+    const site: Site = { ...nothing, bindings, ranges, lane, operand: this.#operand, block: body };
+    const read = reads.map((access) =>
+      loadAccess({ ...access, guard: [...access.guard, ...inside] }, site),
+    );
+    behind.push(storeTo(buffer, target, lowerScalar(value, read, { ...site, block: behind })));
   }
 
   /** One copy after another of this thread; a ragged last one only where it is in the tile. */
   #each(
     block: Block,
     staged: StagedSide,
-    step: IndexExpr,
-    ranges: IndexRanges,
-    fill: (body: Block, copy: Copy, isWhole: boolean) => void,
+    fill: (body: Block, number: IndexExpr, isWhole: boolean) => void,
   ): void {
     const { depth, threads } = this.#plan;
     const total = (staged.extent * depth) / staged.lanes;
     const thread = variable(this.#place.thread);
     for (let first = 0; first < total; first += threads) {
       const number = add(first, thread);
-      const isWhole = first + threads <= total;
-      const copy = this.#copy(staged, number, step, ranges);
-      if (isWhole) fill(block, copy, true);
-      else block.branch([less(number, constant(total))], (body) => fill(body, copy, false));
+      if (first + threads <= total) fill(block, number, true);
+      else block.branch([less(number, constant(total))], (body) => fill(body, number, false));
     }
   }
 
   #copy(staged: StagedSide, number: IndexExpr, step: IndexExpr, ranges: IndexRanges): Copy {
+    const { side } = staged;
+    const at = this.#placeOf(staged, number, step, ranges);
+    const guard = substituteConditions(side.access.guard, at.bindings);
+    return {
+      source: side.access.index.map((e) => simplify(substitute(e, at.bindings), at.ranges)),
+      target: at.target,
+      conditions: reduceConditions([...at.inside, ...guard], at.ranges),
+    };
+  }
+
+  /** @param hasLanes whether the loops are those of a lane, not of the first one */
+  #placeOf(
+    staged: StagedSide,
+    number: IndexExpr,
+    step: IndexExpr,
+    given: IndexRanges,
+    hasLanes = false,
+  ): CopyPlace {
     const { form, depth, stages } = this.#plan;
     const { side, along, lanes, extent } = staged;
     const inLine = (along === "depth" ? depth : extent) / lanes;
     const [line, offset] = [floorDiv(number, inLine), mul(lanes, mod(number, inLine))];
     const [row, column] = along === "depth" ? [line, offset] : [offset, line];
-    const all = new Map([...this.#place.ranges, ...ranges]);
+    const ranges = new Map([...this.#place.ranges, ...given]);
     const start = staged === this.#plan.left ? this.#place.left : this.#place.right;
-    const [whole, deep] = [
-      simplify(add(start, row), all),
-      simplify(add(mul(depth, step), column), all),
-    ];
+    const whole = simplify(add(start, row), ranges);
+    const deep = simplify(add(mul(depth, step), column), ranges);
+    const lane = hasLanes && lanes > 1 ? { index: variable(laneName), lanes } : undefined;
+    if (lane) ranges.set(laneName, { min: 0, max: lanes - 1 });
+    const laneOf = (part: "depth" | "space") => (part === along ? lane : undefined);
+    const inLane = (at: IndexExpr, part: "depth" | "space"): IndexExpr =>
+      laneOf(part) ? add(at, variable(laneName)) : at;
     const bindings = new Map([
       ...this.#place.batch,
-      ...digitsOf(side, whole),
-      ...digitsOf(form.depth, deep),
-      [staged === this.#plan.left ? flatRow : flatColumn, whole] as const,
-      [flatDepth, deep] as const,
+      ...digitsOf(side, whole, laneOf("space")),
+      ...digitsOf(form.depth, deep, laneOf("depth")),
+      [staged === this.#plan.left ? flatRow : flatColumn, inLane(whole, "space")] as const,
+      [flatDepth, inLane(deep, "depth")] as const,
     ]);
-    const conditions = reduceConditions(
-      [
-        less(whole, constant(side.extent)),
-        less(deep, constant(form.depth.extent)),
-        ...substituteConditions(side.access.guard, bindings),
-      ],
-      all,
+    const inside = reduceConditions(
+      [less(whole, constant(side.extent)), less(deep, constant(form.depth.extent))],
+      ranges,
     );
     const slot = mod(step, stages);
-    return {
-      source: side.access.index.map((e) => simplify(substitute(e, bindings), all)),
-      target: sharedIndex(staged, slot, row, column).map((e) => simplify(e, all)),
-      conditions,
-    };
+    const target = sharedIndex(staged, slot, row, column).map((e) => simplify(e, ranges));
+    return { ranges, bindings, inside, target };
   }
 }

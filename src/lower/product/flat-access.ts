@@ -4,9 +4,10 @@
  * tensor is seen with those axes as one, and the element's place is the row's, column's or step's number
  * itself, which is neither divided nor proved apart. In: an access. Out: the access through the view, and the view.
  */
-import type { Access, Write } from "../../region/nest.ts";
+import type { Access, Region, Write } from "../../region/nest.ts";
 import { axisOfRun, type ProductForm } from "../../schedule/products/product-form.ts";
 import { type IndexExpr, mul, variable } from "../../semantics/index-expr.ts";
+import type { Operand } from "../operands.ts";
 
 /** A tensor with neighbouring axes as one. */
 export interface FlatView {
@@ -19,6 +20,20 @@ export interface FlatView {
 export const flatRow = "flat row";
 export const flatColumn = "flat column";
 export const flatDepth = "flat depth";
+
+/** Where tensors are found, those that are seen through views too. */
+export function operandsThrough(
+  views: ReadonlyMap<string, FlatView>,
+  { tensors }: Pick<Region, "tensors">,
+  operand: (tensor: string) => Operand,
+): (tensor: string) => Operand {
+  return (tensor) => {
+    const view = views.get(tensor);
+    if (!view) return operand(tensor);
+    const { dtype } = tensors.get(view.of)!;
+    return { buffer: tensor, dtype, position: (index) => index };
+  };
+}
 
 type Shapes = (tensor: string) => readonly IndexExpr[];
 

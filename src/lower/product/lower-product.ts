@@ -38,7 +38,7 @@ import {
   threadColumns,
 } from "./accumulators.ts";
 import { type Cluster, type ProductPlace, StageCopies } from "./copies.ts";
-import { type FlatView, flattenAccess } from "./flat-access.ts";
+import { type FlatView, flattenAccess, operandsThrough } from "./flat-access.ts";
 import { digitsOf, type ProductPlan, planProduct, sharedBuffer, stepsOf } from "./plan.ts";
 import { productGrid } from "./product-grid.ts";
 import { type FlatContext, type Flatten, type ProductContext, ProductResults } from "./results.ts";
@@ -59,7 +59,11 @@ export function lowerProduct(
     return found?.access ?? access;
   };
   const { rows, columns } = product.form;
-  const side = (part: ProductSide): ProductSide => ({ ...part, access: flat(part.access) });
+  const side = ({ prologue, ...part }: ProductSide): ProductSide => ({
+    ...part,
+    access: flat(part.access),
+    ...(prologue && { prologue: { ...prologue, reads: prologue.reads.map(flat) } }),
+  });
   const form = { ...product.form, rows: side(rows), columns: side(columns) };
   const plan = planProduct(form, product.directive);
   return new ProductLowering(region, plan, { ...context, flat, views }).kernel(name);
@@ -225,7 +229,9 @@ class ProductLowering {
   #body(sums: Accumulators): readonly Statement[] {
     const { names } = this.#context;
     const { stages, steps } = this.#plan;
-    const copies = new StageCopies(this.#plan, this.#place);
+    const { views, operand } = this.#context;
+    const reads = operandsThrough(views, this.#region.region, operand);
+    const copies = new StageCopies(this.#plan, this.#place, reads);
     const block = new Block(names);
     this.#bindPicks(block);
     sums.clear(block);
@@ -252,12 +258,13 @@ class ProductLowering {
       const later = add(now, 1);
       const inRange = reduceConditions([less(later, constant(steps))], range);
       const stores: Statement[] = [];
+      const before = new Map([[step, { min: 0, max: Math.max(0, steps - 2) }]]);
       if (copies.sides.every((s) => s.isAsync)) sums.multiply(body, mod(now, stages));
       else {
         body.branch(
           inRange,
           (inside) => {
-            stores.push(...copies.load(inside, later, range));
+            stores.push(...copies.load(inside, later, before));
             sums.multiply(inside, mod(now, stages));
             inside.push(...stores);
           },

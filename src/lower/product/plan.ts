@@ -67,7 +67,7 @@ export function planProduct(form: ProductForm, directive: MultiplyDirective): Pr
     const { along } = part.line;
     const lanes = lanesIn(along === "depth" ? depth : extent, part.line.lanes);
     const bytes = (lanes * dtypes[form.dtype].bits) / 8;
-    const isAsync = bytes >= 4;
+    const isAsync = bytes >= 4 && !part.prologue;
     return { side: part, buffer, extent, along, lanes, isAsync, ...panelsOf(along, extent) };
   };
   const panelsOf = (

@@ -22,7 +22,7 @@ import type { Block, Names } from "../block.ts";
 import { loadAccess, lowerScalar, type Operand, type Site, storeWrite } from "../operands.ts";
 import type { ResultPiece } from "./accumulators.ts";
 import type { ProductPlace } from "./copies.ts";
-import { type FlatView, flatColumn, flatRow } from "./flat-access.ts";
+import { type FlatView, flatColumn, flatRow, operandsThrough } from "./flat-access.ts";
 import { type FoldContext, foldRow, siteOfFold } from "./folded.ts";
 import { digitsOf, type ProductPlan } from "./plan.ts";
 import type { StreamedProduct } from "./streamed.ts";
@@ -220,12 +220,8 @@ export class ProductResults {
     const ranges = lane
       ? new Map(this.#place.ranges).set(laneName, { min: 0, max: lanes - 1 })
       : this.#place.ranges;
-    const operand = (tensor: string): Operand => {
-      const view = this.#context.views.get(tensor);
-      if (!view) return this.#context.operand(tensor);
-      const { dtype } = this.#region.region.tensors.get(view.of)!;
-      return { buffer: tensor, dtype, position: (index) => index };
-    };
+    const { views } = this.#context;
+    const operand = operandsThrough(views, this.#region.region, this.#context.operand);
     const nothing = { loops: new Map(), assumed: new Set<string>(), unguarded: false };
     return { ...nothing, bindings, ranges, lane, operand, block };
   }

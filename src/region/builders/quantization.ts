@@ -3,6 +3,7 @@ import type { NodeOf, ValueId } from "../../graph/graph.ts";
 import { type DType, dtypes, isIntegerDType } from "../../semantics/dtype.ts";
 import { constant, constantValue, floorDiv, type IndexExpr } from "../../semantics/index-expr.ts";
 import { apply, cast, type ScalarExpr } from "../../semantics/scalar-expr.ts";
+import { literalOf } from "../statement.ts";
 import type { NestContext, StatementDraft } from "./context.ts";
 
 type QuantizedNode = NodeOf<"quantize"> | NodeOf<"dequantize">;
@@ -57,7 +58,7 @@ export function buildQuantize(context: NestContext, node: NodeOf<"quantize">): v
   buildScaled(context, node, ({ x, scale, zeroPoint }) => {
     const quotient = apply("div", x, cast(scale, x.dtype, false));
     const rounded = isIntegerDType(to) ? apply("round", quotient) : quotient;
-    if (!zeroPoint || isZero(zeroPoint)) return cast(rounded, to, saturate);
+    if (!zeroPoint || isNumber(zeroPoint, 0)) return cast(rounded, to, saturate);
     const dtype = computeDType(x.dtype);
     const shifted = apply("add", cast(rounded, dtype, false), cast(zeroPoint, dtype, false));
     return cast(shifted, to, saturate);
@@ -67,22 +68,28 @@ export function buildQuantize(context: NestContext, node: NodeOf<"quantize">): v
 export function buildDequantize(context: NestContext, node: NodeOf<"dequantize">): void {
   const dtype = computeDType(node.attrs.to);
   buildScaled(context, node, ({ x, scale, zeroPoint }) => {
-    const plain = !zeroPoint || isZero(zeroPoint);
+    const plain = !zeroPoint || isNumber(zeroPoint, 0);
     const value = plain ? cast(x, dtype, false) : difference(x, zeroPoint, dtype);
-    const product = apply("mul", value, cast(scale, dtype, false));
+    const product = isNumber(scale, 1) ? value : apply("mul", value, asNumber(scale, dtype));
     return cast(product, node.attrs.to, false);
   });
 }
 
 /** Literals only: what a tensor holds is not known here. */
-function isZero(e: ScalarExpr): boolean {
-  return e.kind === "literal" && Number(e.value) === 0;
+function isNumber(e: ScalarExpr, value: number): boolean {
+  return e.kind === "literal" && Number(e.value) === value;
+}
+
+/** A scale or zero point in the type that is computed in; a number where that holds it. */
+function asNumber(e: ScalarExpr, dtype: DType): ScalarExpr {
+  const isHeld = e.kind === "literal" && dtypes[e.dtype].bits <= dtypes[dtype].bits;
+  return isHeld ? literalOf(dtype, e.value) : cast(e, dtype, false);
 }
 
 /** x - zero point, exact for integers: those of 16 bits and less as floats, others in i64. */
 function difference(x: ScalarExpr, zeroPoint: ScalarExpr, dtype: DType): ScalarExpr {
   const isLong = isIntegerDType(x.dtype) && dtypes[x.dtype].bits > 16;
   const wide: DType = isLong ? "i64" : dtype;
-  const shifted = apply("sub", cast(x, wide, false), cast(zeroPoint, wide, false));
+  const shifted = apply("sub", cast(x, wide, false), asNumber(zeroPoint, wide));
   return cast(shifted, dtype, false);
 }

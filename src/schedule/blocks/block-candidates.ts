@@ -38,6 +38,8 @@ const vectorTypes: ReadonlySet<string> = new Set([
   "u16",
   "i8",
   "u8",
+  "i4",
+  "u4",
   "f8e4m3fn",
   "f8e5m2",
 ]);

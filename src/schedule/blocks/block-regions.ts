@@ -1,8 +1,8 @@
 /**
  * The regions of a target with blocks: feature maps and weights as products like them, attention as one, results of
- * products where what moves them puts them, those over the same rows joined, parts of one tensor too, operands
- * turned, folds of results in the kernels of products, products and folds of few results split, scans of few lines
- * too.
+ * products where what moves them puts them, products with what makes their operands, those over the same rows joined,
+ * parts of one tensor too, operands turned, folds of results in the kernels of products, products and folds of few
+ * results split, scans of few lines too.
  */
 import { inTurn, type LayOut } from "../../region/regions-of.ts";
 import { joinAttention } from "../attention/join-attention.ts";
@@ -10,6 +10,7 @@ import { channelsLast } from "../choice/choose-layouts.ts";
 import { foldedResults } from "../products/folded-results.ts";
 import { operandOrders } from "../products/operand-orders.ts";
 import { placedResults } from "../products/placed-results.ts";
+import { prologuesFor } from "../products/prologues.ts";
 import { splitsFor } from "../products/split-products.ts";
 import { tailsFor } from "../products/tail-products.ts";
 import { weightOrders } from "../products/weight-orders.ts";
@@ -25,17 +26,19 @@ export function blockRegions(pricing: PricingOptions): LayOut | undefined {
   if (!blocks) return undefined;
   const priceOf = blockPrices(pricing);
   const splits = splitsFor(priceOf, blocks);
+  const [orders, tails] = [operandOrders(priceOf, pricing.target), tailsFor(priceOf, blocks)];
   return knowing(
     inTurn(channelsLast(priceOf), weightOrders(priceOf)),
     joinAttention(
       pricing,
       inTurn(
         placedResults(priceOf, pricing.target, splits),
+        prologuesFor(priceOf, inTurn(orders, tails, splits)),
         joinRows(priceOf),
         joinParts(priceOf),
-        operandOrders(priceOf, pricing.target),
+        orders,
         foldedResults(priceOf, splits),
-        tailsFor(priceOf, blocks),
+        tails,
         splits,
         scansFor(priceOf, blocks),
       ),

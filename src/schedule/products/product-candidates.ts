@@ -11,6 +11,7 @@ import type { MultiplyDirective } from "../directive.ts";
 import { fitsWidened, sumsApart } from "./apart-sums.ts";
 import { exchangedBytes, productTiles, sharedTiles } from "./product-blocks.ts";
 import {
+  hasPrologue,
   multiplyFault,
   type ProductForm,
   productForm,
@@ -162,7 +163,7 @@ function streamedProducts(
   statement: string,
   target: Target,
 ): readonly MultiplyDirective[] {
-  if (!target.capabilities.has("wgmma")) return [];
+  if (!target.capabilities.has("wgmma") || hasPrologue(form)) return [];
   const found: MultiplyDirective[] = [];
   const depth = streamedDepth(form.dtype);
   const bytes = dtypes[form.dtype].bits / 8;

@@ -1,13 +1,13 @@
 /**
- * Statements that are a product of two operands summed over shared loops: matrix products, batched ones,
- * convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
+ * Statements that are a product of two operands (product-operands.ts) summed over shared loops: matrix products,
+ * batched ones, convolutions. Every loop belongs to one of four parts: to the rows (it moves the first operand and the
  * results), to the columns (the second one, and neighbouring results), to the batch (both operands, or apart
  * in the results from the rest of its part), or to the depth (reduced). As a matrix product each part is one
  * index, its loops taken together row-major.
  */
 import { areTogether } from "../../region/groups.ts";
 import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
-import { loopsThrough, picksOfBatch } from "../../region/picks.ts";
+import { picksOfBatch } from "../../region/picks.ts";
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import {
   add,
@@ -23,6 +23,7 @@ import { type ScalarExpr, scalarOperands } from "../../semantics/scalar-expr.ts"
 import type { MultiplyDirective } from "../directive.ts";
 import { apartFault, isByteFloat, sumsApart } from "./apart-sums.ts";
 import { clusterFault, partsFault, productTiles } from "./product-blocks.ts";
+import { isByte, operandsOf, type ProductOperand, type Prologue } from "./product-operands.ts";
 import { foldFault, type ResultFold, resultFold } from "./result-folds.ts";
 import { runFault, runOf } from "./result-runs.ts";
 import {
@@ -43,8 +44,11 @@ export interface ProductSide extends ProductPart {
   readonly access: Access;
   /** Of its tensor. */
   readonly shape: readonly IndexExpr[];
+  /** In which it is multiplied: of its tensor, or what the prologue makes of that. */
   readonly dtype: DType;
   readonly line: OperandLine;
+  /** What becomes of elements in registers, before they are multiplied. */
+  readonly prologue?: Prologue;
 }
 
 /** Along which part neighbours are neighbours in memory, and how many of them are one aligned vector at most. */
@@ -105,14 +109,11 @@ export function productForm(
 
 function formOf(region: Region, statement: Statement, isSwapped: boolean): ProductForm | string {
   const { reads, body, reduction, writes, indirects, guard, loops } = statement;
-  const value = body[0];
   const sum = reduction && body.length === 1 ? sumType(statement) : undefined;
-  if (!reduction || !value || !sum) return "it is no sum of products in f32 or i32";
+  if (!reduction || !sum) return "it is no sum of products in f32 or i32";
   if (reduction.numericClass === "approximates") return "its sum may not be reassociated";
-  const factors = factorsOf(value, sum);
-  if (!factors || reads.length !== 2 || factors[0] === factors[1]) {
-    return "its body is not a product of two reads";
-  }
+  const operands = operandsOf(statement, sum, region);
+  if (typeof operands === "string") return operands;
   if (!areTogether(writes)) return "its results are not written plainly at one place each";
   if (writes[0]!.index.length === 0) return "its result is a single number";
   if (guard.length > 0) return "it has a guard";
@@ -122,11 +123,9 @@ function formOf(region: Region, statement: Statement, isSwapped: boolean): Produ
     return "not every loop has a constant extent";
   }
   if (reads.some((r) => Number(r.fill) !== 0)) return "what is read outside an operand is not zero";
-  const types = reads.map((r) => region.tensors.get(r.tensor)!.dtype);
-  const areTwo = types[0] !== types[1] && !types.every((t) => isByteFloat(t!));
-  if (areTwo && sum === "f32") return "its operands have two types";
+  const types = operands.map((o) => o.dtype);
   if (sum === "i32" && !types.every((t) => isByte(t!))) return "its integers are no bytes";
-  return partsOf(statement, region, isSwapped);
+  return partsOf(statement, region, { operands, isSwapped });
 }
 
 /** Results of a warp that come together. */
@@ -192,6 +191,8 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
   if (fault !== undefined) return fault;
   if (d.swapped && d.by !== "wgmma") return "only warpgroups take columns for rows";
   if (depth % deep !== 0) return `a depth of ${depth}, not a multiple of ${deep}`;
+  if (passesRegisters(form) && d.stages > 2)
+    return "what passes through registers is one stage ahead";
   if (d.stages < 2) return "one stage: copies would wait for what they overwrite";
   const sums = (rows * columns) / (32 * down * across);
   if (sums > mostSums) return `more than ${mostSums} sums in a thread`;
@@ -205,15 +206,31 @@ export function multiplyFault(d: MultiplyDirective, form: ProductForm): string |
 
 /**
  * Registers that the copies of a step take from each thread: elements on their way to shared memory, where no
- * copy of 4 bytes moves them, and the addresses of those that copies move.
+ * copy of 4 bytes moves them or something becomes of them, and the addresses of those that copies move.
  */
-function heldRegisters({ tile, warps }: MultiplyDirective, form: ProductForm): number {
+export function heldRegisters(
+  { tile, warps }: Pick<MultiplyDirective, "tile" | "warps">,
+  form: ProductForm,
+): number {
   const [rows, columns, depth] = tile;
-  const held = ({ line }: ProductSide, extent: number): number => {
+  const held = ({ line, prologue }: ProductSide, extent: number): number => {
+    const vectors = (extent * depth) / line.lanes;
+    if (prologue)
+      return vectors * (addressRegisters + Math.ceil((line.lanes * prologue.bits) / 32));
     const isMoved = line.lanes * (dtypes[form.dtype].bits / 8) >= 4;
-    return (extent * depth * (isMoved ? addressRegisters : 1)) / line.lanes;
+    return vectors * (isMoved ? addressRegisters : 1);
   };
   return (held(form.rows, rows) + held(form.columns, columns)) / (32 * warps[0] * warps[1]);
+}
+
+/** Whether something becomes of both operands on their way. */
+function passesRegisters({ rows, columns }: ProductForm): boolean {
+  return rows.prologue !== undefined && columns.prologue !== undefined;
+}
+
+/** Whether something becomes of an operand on its way. */
+export function hasPrologue({ rows, columns }: ProductForm): boolean {
+  return rows.prologue !== undefined || columns.prologue !== undefined;
 }
 
 function isTaken(by: MultiplyDirective["by"], dtype: DType): boolean {
@@ -310,9 +327,18 @@ function gatherFault(
   return form.unwritable;
 }
 
-function partsOf(statement: Statement, region: Region, isSwapped: boolean): ProductForm | string {
-  const { reads, writes, loops } = statement;
-  const uses = reads.map((r) => loopsThrough(statement, r));
+interface Operands {
+  readonly operands: readonly [ProductOperand, ProductOperand];
+  readonly isSwapped: boolean;
+}
+
+function partsOf(
+  statement: Statement,
+  region: Region,
+  { operands, isSwapped }: Operands,
+): ProductForm | string {
+  const { writes, loops } = statement;
+  const uses = operands.map((o) => o.loops);
   const nearest = [...variablesOf(writes[0]!.index.at(-1)!)];
   const space = loops.filter((l) => l.kind === "space");
   const inner = space.findLast((l) => nearest.includes(l.name));
@@ -336,14 +362,16 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
   const isRun = (own: readonly Loop[]): boolean =>
     writes.every((w) => axisOfRun(own, w.index, region.tensors.get(w.tensor)!.shape) !== undefined);
   const depth = part(loops.filter((l) => l.kind === "reduce"));
-  const { dtype } = region.tensors.get(reads[1 - second]!.tensor)!;
-  const side = (own: ProductPart, access: Access): ProductSide => {
+  const side = (own: ProductPart, operand: ProductOperand): ProductSide => {
+    const { access, dtype, prologue } = operand;
     const { shape } = region.tensors.get(access.tensor)!;
-    const line = lineOf({ own, depth }, access, shape, dtypes[dtype].bits / 8);
-    return { ...own, access, shape, dtype: region.tensors.get(access.tensor)!.dtype, line };
+    // A vector of what is read and one of what becomes of it are at most 16 bytes.
+    const bits = Math.max(dtypes[dtype].bits, prologue?.widestBits ?? 0);
+    const line = lineOf({ own, depth }, access, shape, bits / 8);
+    return { ...own, access, shape, dtype, line, ...(prologue && { prologue }) };
   };
-  const rows = side(only(row, column), reads[1 - second]!);
-  const columns = side(only(column, row), reads[second]!);
+  const rows = side(only(row, column), operands[1 - second]!);
+  const columns = side(only(column, row), operands[second]!);
   const run = runOf(writes, columns);
   const fold = resultFold(region, statement);
   if (typeof run === "string") return run;
@@ -354,7 +382,7 @@ function partsOf(statement: Statement, region: Region, isSwapped: boolean): Prod
     return constantValue(mul(...shape)) !== results;
   });
   return {
-    dtype,
+    dtype: rows.dtype,
     sum: sumType(statement)!,
     isPart,
     rows,
@@ -525,26 +553,4 @@ function sumType({ reduction }: Statement): ProductForm["sum"] | undefined {
   const dtype = components[0]!.dtype;
   if (name !== "sum" || components.length !== 1) return undefined;
   return dtype === "f32" || dtype === "i32" ? dtype : undefined;
-}
-
-/** Numbers of the two reads that are multiplied in the type of the sum. */
-function factorsOf(
-  value: ScalarExpr,
-  sum: ProductForm["sum"],
-): readonly [number, number] | undefined {
-  if (value.kind !== "apply" || value.op !== "mul" || value.dtype !== sum) return undefined;
-  const isKept = sum === "f32" ? isExactlyF32 : isByte;
-  const [a, b] = value.operands.map((o) => {
-    const inner = o.kind === "cast" && isKept(o.operand.dtype) ? o.operand : o;
-    return inner.kind === "argument" ? inner.index : undefined;
-  });
-  return a === undefined || b === undefined ? undefined : [a, b];
-}
-
-function isExactlyF32(dtype: DType): boolean {
-  return isNarrow(dtype) || isByteFloat(dtype);
-}
-
-function isByte(dtype: DType): boolean {
-  return dtype === "u8" || dtype === "i8";
 }

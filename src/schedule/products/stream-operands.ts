@@ -63,7 +63,8 @@ export function streamFault(form: ProductForm): string | undefined {
 
 function operandFault(side: ProductSide, form: ProductForm): string | undefined {
   const { dtype, batch, picks, depth } = form;
-  const { access, shape, line } = side;
+  const { access, shape, line, prologue } = side;
+  if (prologue) return "tensor copies bring operands as they are";
   const [deep] = depth.loops;
   const [own] = side.loops;
   const [near, far, ...before] = access.index.toReversed();
