@@ -487,6 +487,17 @@ const ofIntegers = [
   ["by wgmma tile (64, 16, 128) warps (4, 1) stages 8 swizzle 128 swapped", "u8", "u8", "i32"],
 ] as const;
 
+/** Operands that are made on their way: of few rows and many, ragged, across the depth. */
+const made = [
+  ["bytes", "by mma tile (16, 128, 64) warps (1, 4) stages 4 swizzle 128", [16, 512, 120], "bf16"],
+  ["bytes", "by mma tile (128, 128, 64) warps (2, 4) stages 3 swizzle 128", [200, 136, 328], "f16"],
+  ["bytes", "by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 133, 76], "f32"],
+  ["nibbles", "by mma tile (64, 64, 32) warps (2, 2) stages 4 swizzle 64", [40, 72, 320], "bf16"],
+  ["relu", "by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64", [200, 136, 328], "f16"],
+  ["cast", "by mma tile (64, 128, 64) warps (2, 4) stages 3 swizzle 128", [200, 136, 328], "bf16"],
+  ["cast", "by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [57, 71, 103], "bf16"],
+] as const;
+
 const gated = [
   "by wgmma tile (128, 128, 64) warps (8, 1) stages 6 swizzle 128 group 8 results 2",
   "by wgmma tile (128, 160, 64) warps (8, 1) stages 5 swizzle 128 group 8 results 5 blocks 40",
@@ -573,6 +584,14 @@ const suite: readonly Entry[] = [
         ...{ isPicked: true, isWeight: true },
       }),
     claims: how.startsWith("by wgmma") ? ["sm_90a"] : targets,
+  })),
+  ...made.map(([front, how, [m, n, k], dtype]) => ({
+    name: `product ${m}x${n}x${k} of ${front} ${how}`,
+    text: () =>
+      productText({
+        ...{ equation: "i k, j k -> i j", left: [m, k], right: [n, k], dtype, how, front },
+      }),
+    claims: targets,
   })),
   // Divisions of many results must not become calls beside wgmma; loads of operands stay inside the result.
   ...gated.map((how) => ({

@@ -5,6 +5,7 @@
 import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { ValueId, WeightStore } from "../../src/graph/graph.ts";
+import { tensorType } from "../../src/graph/tensor-type.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import type { Program } from "../../src/program/program.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -31,6 +32,11 @@ export interface ProductCase {
    * columns before the rows, or the largest of each row.
    */
   readonly behind?: "relu" | "gate" | "heads" | "largest";
+  /**
+   * What an operand is made of: relu or a conversion from f32 in front of the left one; the right one dequantised
+   * from bytes with a scale for each column, or from 4 bits with zero points, in blocks of 32 of its depth.
+   */
+  readonly front?: "relu" | "cast" | "bytes" | "nibbles";
   /** The right operand is a weight. */
   readonly isWeight?: boolean;
   /** Of the right operand's matrices, each of the batch takes the one that a further input says. */
@@ -56,12 +62,18 @@ export function productProgram(given: ProductCase): Program {
     dtype,
     shape: shape.map((n) => constant(n)),
   });
-  const x = g.input("x", type(of, left));
+  const data = g.input("x", type(given.front === "cast" ? "f32" : of, left));
   const which = given.isPicked ? g.input("which", type("i32", [left[0]!])) : undefined;
   const second = type(given.ofRight ?? of, right);
-  const w = given.isWeight ? g.weight("w", second) : g.input("w", second);
+  const isStored = given.front === "bytes" || given.front === "nibbles";
+  const w = isStored
+    ? dequantized(g, given.front, right, of)
+    : given.isWeight
+      ? g.weight("w", second)
+      : g.input("w", second);
   const isGated = behind === "gate";
   const gate = isGated ? g.input("gate", type(dtype, [left[0]!, right[0]!])) : undefined;
+  const x = leftOperand(g, given.front, data);
   const own = which === undefined ? w : g.node("gather", [w, which], { axis: 0 });
   const isOfBytes = of === "u8" || of === "i8";
   const sums = isOfBytes ? byteSums(g, equation, x, w) : g.einsum(equation, x, own, "f32");
@@ -80,14 +92,18 @@ export function productProgram(given: ProductCase): Program {
     return take(compileModel({ graph, weights }, { target })).plan.program;
   }
   // Regions have the names of what they end with; beside a fold the product has its own.
-  const region = given.isPicked ? "S1" : (regionBehind[behind ?? "relu"] ?? "S0");
+  const isSecond = given.isPicked || given.front !== undefined;
+  const region = isSecond ? "S1" : (regionBehind[behind ?? "relu"] ?? "S0");
   const multiplied = behind === "largest" ? "S0" : region;
   const schedule = take(
     parseSchedule(`schedule "${region}" for "${name}" { multiply ${multiplied} ${how} }`),
   );
   const target = allowing(targets.get(name)!, ["tf32"]);
   const measured = new Map([[region, schedule]]);
-  return take(compileModel({ graph, weights }, { target, measured })).plan.program;
+  const { program } = take(compileModel({ graph, weights }, { target, measured })).plan;
+  if (given.front && program.kernels.some((k) => k.region === "S0"))
+    throw new Error(`${given.front} is a kernel by itself`);
+  return program;
 }
 
 function byteSums(g: GraphBuilder, equation: string, x: ValueId, w: ValueId): ValueId {
