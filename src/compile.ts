@@ -48,7 +48,7 @@ import { buildNests } from "./region/builders/build-nests.ts";
 import type { NestProgram, Region, Routine } from "./region/nest.ts";
 import { regionHash } from "./region/region-hash.ts";
 import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
-import { deriveConstants } from "./rewrite/derive-constants.ts";
+import { storedResults } from "./rewrite/derive-constants.ts";
 import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
 import { firstMade, leftOut } from "./rewrite/first-made.ts";
 import { chooseExport, type GraphToExport } from "./rewrite/graph-to-export.ts";
@@ -291,10 +291,9 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Com
     onPass("validate");
     const valid = validateProgram(plan.value.program, { proved: memory.proved });
     if (!valid.ok) return fail(notProved(valid.diagnostics));
-    const { certificate } = choice;
+    const found = { from, model, regions, regionRequires, certificate: choice.certificate };
     const nests = nestsWithSteps(lowering);
-    const found = { from, model, nests, regions, regionRequires, certificate };
-    return ok({ ...found, plan: plan.value, prices }, [...warnings, ...plan.warnings]);
+    return ok({ ...found, nests, plan: plan.value, prices }, [...warnings, ...plan.warnings]);
   };
   const first = made(given.value);
   if (first.ok || first.diagnostics[0]?.code !== "SCH032") return first;
@@ -530,12 +529,6 @@ function scheduleGraph(
   );
   const made = { from, model, widened, choice: choice.value, scans: scans.value };
   return ok({ ...made, pricePs, warnings: nests.warnings });
-}
-
-/** The model with results as weights, which are computed once, before it runs; itself where none can be. */
-function storedResults(model: Model, constant: ReadonlySet<string>): Model {
-  const stored = deriveConstants(model, (name) => constant.has(name));
-  return stored === model ? model : { ...stored, graph: eliminateDeadCode(stored.graph) };
 }
 
 /** Whether a region's program by itself, with its operands as inputs, is proved valid. */

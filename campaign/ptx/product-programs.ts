@@ -106,6 +106,27 @@ export function productProgram(given: ProductCase): Program {
   return program;
 }
 
+function leftOperand(g: GraphBuilder, front: ProductCase["front"], x: ValueId): ValueId {
+  if (front === "relu") return g.apply("relu", x);
+  return front === "cast" ? g.cast(x, "bf16") : x;
+}
+
+/** Columns along the depth, of codes with what they are dequantised by. */
+function dequantized(
+  g: GraphBuilder,
+  front: ProductCase["front"],
+  [n, k]: readonly number[],
+  to: DType,
+): ValueId {
+  const code = front === "bytes" ? "i8" : "u4";
+  const places = front === "bytes" ? [n!] : [n!, k! / 32];
+  const w = g.input("w", tensorType(code, n!, k!));
+  const operands = [w, g.input("s", tensorType(to, ...places))];
+  if (front === "bytes") return g.node("dequantize", operands, { axis: 0, to });
+  const zero = g.input("z", tensorType(code, ...places));
+  return g.node("dequantize", [...operands, zero], { axis: 1, blockSize: 32, to });
+}
+
 function byteSums(g: GraphBuilder, equation: string, x: ValueId, w: ValueId): ValueId {
   const [lhs, rhs, output] = equation.split(/,|->/).map((part) => part.trim().split(" "));
   const labels = { lhs: lhs!, rhs: rhs!, output: output! };

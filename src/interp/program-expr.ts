@@ -136,7 +136,8 @@ export function compileOne<F extends Frame>(expr: Expr, at: ExprContext<F>): Sca
 }
 
 export function compileExpr<F extends Frame>(expr: Expr, at: ExprContext<F>): ValueCode<F> {
-  if (expr.lanes > 1 || expr.kind === "local" || expr.kind === "call") return compileLanes(expr, at);
+  if (expr.lanes > 1 || expr.kind === "local" || expr.kind === "call")
+    return compileLanes(expr, at);
   const one = compileOne(expr, at);
   return (frame) => [one(frame)];
 }

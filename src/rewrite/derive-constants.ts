@@ -4,7 +4,7 @@
  */
 import type { AnyAttrs } from "../graph/attr-schema.ts";
 import type { Graph, Model, NodeOf, OpKind, ValueId, WeightStore } from "../graph/graph.ts";
-import { liveValues } from "../graph/transforms/clean.ts";
+import { eliminateDeadCode, liveValues } from "../graph/transforms/clean.ts";
 import { rebuildGraph } from "../graph/transforms/rebuild.ts";
 import type { CoreOpKind } from "../semantics/core-ops.ts";
 import { constantValue, type IndexExpr } from "../semantics/index-expr.ts";
@@ -15,6 +15,12 @@ import { isFoldable } from "./foldable.ts";
 import { isTransparent } from "./terms.ts";
 
 type Read = () => Tensor;
+
+/** The model with results as weights, which are computed once, before it runs; itself where none can be. */
+export function storedResults(model: Model, constant: ReadonlySet<string>): Model {
+  const stored = deriveConstants(model, (name) => constant.has(name));
+  return stored === model ? model : { ...stored, graph: eliminateDeadCode(stored.graph) };
+}
 
 /**
  * @param isWanted of which results, by name; default: of all
