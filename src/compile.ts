@@ -70,6 +70,7 @@ import {
   type ChosenSchedules,
   chooseSchedules,
 } from "./schedule/choice/choose-schedules.ts";
+import { noRegion } from "./schedule/choice/given-schedule.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import type { Schedule } from "./schedule/directive.ts";
 import { prepareWide, repeatsSteps } from "./schedule/prepare-graph.ts";
@@ -236,7 +237,8 @@ export function compileModel(source: Model, given: CompileOptions): Result<Compi
   const wanted = [...(options.measured?.keys() ?? [])];
   const best = preferred(scheduled.value, options);
   const taking = best.filter((graph) => wanted.every((name) => hasRegion(graph, name)));
-  if (taking.length === 0) return fail(noRegion(wanted, best[0]!));
+  const missing = wanted.find((name) => !hasRegion(best[0]!, name));
+  if (missing !== undefined && taking.length === 0) return fail(noRegion(missing));
   const chosen = firstMade(taking, (graph) => makeProgram(graph, options, memory));
   if (!chosen.ok) return chosen;
   const { from, ...made } = chosen.value;
@@ -312,13 +314,6 @@ function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: Com
 function hasRegion(graph: ScheduledGraph, name: string): boolean {
   const all = [...graph.choice.schedules, ...stepSchedules(graph)];
   return all.some(({ scheduled }) => scheduled.region.name === name);
-}
-
-function noRegion(names: readonly string[], graph: ScheduledGraph): Diagnostic {
-  const missing = names.find((name) => !hasRegion(graph, name));
-  return diagnostic("SCH001", `a schedule was given for ${missing}, which is no region`, {
-    help: "give schedules of the regions that `wavetile inspect --schedule` lists",
-  });
 }
 
 /** The same without what only few rows gain by, which is the first thing that a proof may fail at. */

@@ -53,6 +53,13 @@ export function givenStates(
   return ok(listedStates(found.figures, [{ schedule, ns }]));
 }
 
+/** The answer where a schedule was given for what is no region of a model. */
+export function noRegion(name: string): Diagnostic {
+  return diagnostic("SCH001", `a schedule was given for ${name}, which is no region`, {
+    help: "give schedules of the regions that `wavetile inspect --schedule` lists",
+  });
+}
+
 /** The answer where none of a region's own schedules has a price. */
 export function noSchedule(region: string, target: Target): Diagnostic {
   return diagnostic("SCH046", `no schedule of ${region} has code on ${target.name}`, {
