@@ -279,7 +279,7 @@ export const plantedFaults: readonly PlantedFault[] = [
         "ix.add(first, share)",
         "the last thread runs past the end",
       ],
-      ["if (s.wraps) this", "if (!s.wraps) this", "negative indices are not wrapped"],
+      ["if (wraps) this", "if (!wraps) this", "negative indices are not wrapped"],
       [".ge_u`", ".gt_u`", "an index equal to the extent passes"],
       ["element.toReversed()", "element", "chunks of a register are swapped"],
     ],
@@ -447,7 +447,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   ]),
   ...inFile("src/region/compose-epilogue.ts", regions, [
     [
-      "if (!indexEquals(extents.get(name)!, shape[axis]!)) {",
+      "if (!indexEquals(covered, shape[axis]!)) {",
       "if (false) {",
       "an epilogue covers a part of the tensor",
     ],
@@ -560,7 +560,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   ]),
   ...inFile("src/verdict/tolerance.ts", verdicts, [
     ["Math.sqrt(terms)", "terms", "the tolerance grows with the length of a sum"],
-    ["before + own", "own", "only the last step may round"],
+    ["unit * (before + own)", "unit * own", "only the last step may round"],
     ["Number.isNaN(distance) ? Infinity : distance", "distance", "NaN agrees with everything"],
     [" || found.dtype !== expected.dtype", "", "another dtype agrees"],
     [

@@ -122,10 +122,14 @@ function emit(program: Program, target: string): number {
 }
 
 /** Warps down and across a tile, none with more than 64 rows or columns. */
-function warpsOf({ m, n }: { m: number; n: number }, warps: number): readonly [number, number] {
+function warpsOf(
+  { m, n }: { m: number; n: number },
+  warps: number,
+  leastColumns: number,
+): readonly [number, number] {
   for (let down = 1; down <= warps; down *= 2) {
     const across = warps / down;
-    if (m / down <= 64 && n / across <= 64 && m / down >= 16 && n / across >= 16) {
+    if (m / down <= 64 && n / across <= 64 && m / down >= 16 && n / across >= leastColumns) {
       return [down, across];
     }
   }
@@ -165,7 +169,7 @@ describe("what plan kernels calls written today", () => {
           if (!("kernel" in today) || !/^(mma|vector)/.test(today.kernel.implementation)) continue;
           const { tile, stages, block } = today.kernel;
           const by = type === "f32" ? "fma" : "mma";
-          const warps = warpsOf(tile, block[0] / 32);
+          const warps = warpsOf(tile, block[0] / 32, type === "f32" ? 32 : 16);
           const how = `by ${by} tile (${tile.m}, ${tile.n}, ${tile.k}) warps (${warps.join(", ")}) stages ${stages} swizzle 0`;
           const [left, right] = [
             [rows, depth],
