@@ -128,8 +128,12 @@ function difference(model: ReturnType<typeof byteWeights>): number {
   return Math.max(...off) / Math.max(...numbers.map(Math.abs));
 }
 
-describe("products of one row with weights as they are stored", () => {
-  it("bytes, packed 4 bits in blocks, in f32 and bf16", () => {
+describe("products with weights as they are stored", () => {
+  it("of several rows", () => {
+    expect(difference(byteWeights([17, 16, 32]))).toBeLessThan(2 ** -7);
+  });
+
+  it("of one row: bytes, packed 4 bits in blocks, in f32 and bf16", () => {
     expect(difference(byteWeights([1, 40, 96]))).toBeLessThan(2 ** -7);
     expect(difference(byteWeights([1, 40, 96], { to: "f32", code: "u8" }))).toBeLessThan(2 ** -18);
     expect(difference(byteWeights([1, 32, 128], { code: "u4", blockSize: 32 }))).toBeLessThan(
