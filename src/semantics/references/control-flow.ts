@@ -67,20 +67,27 @@ function collect(
   );
 }
 
-/** Nothing but data may end a loop: trips, and elements that are kept of them, that a run can afford. */
-const mostTrips = 2 ** 14;
+/** The count of a loop that none was given to, and all above: its condition alone ends it. */
+const noCount = 2 ** 31 - 1;
+
+/** Trips where nothing but data may end a loop, and where its count is known to, which it may well reach. */
+const mostUncounted = 2 ** 14;
+const mostCounted = 2 ** 19;
+
+/** Elements that are kept of its trips. */
 const mostKept = 2 ** 24;
 
-/** Counts what a loop takes; gives it up where that is more than it may. */
-function tripCounter(): (trip: number, kept: readonly RefTensor[]) => void {
+/** Counts what a loop of so many trips takes; gives it up where that is more than it may. */
+function tripCounter(trips: number): (trip: number, kept: readonly RefTensor[]) => void {
+  const mostTrips = trips < noCount ? mostCounted : mostUncounted;
   let elements = 0;
   return (trip, kept) => {
     for (const { data } of kept) elements += data.length;
     const what = elements > mostKept ? "kept more elements" : "made more trips";
-    if (trip + 1 < mostTrips && elements <= mostKept) return;
+    if (trip < mostTrips && elements <= mostKept) return;
     const most = elements > mostKept ? mostKept : mostTrips;
     reject("RUN007", `a loop ${what} than it may, ${most}`, {
-      help: "let its condition end it sooner, or split the model before it",
+      help: "give it a trip count, let its condition end it sooner, or split the model before it",
     });
   };
 }
@@ -91,7 +98,7 @@ export const loop: Reference<"loop"> = ({ body, carried }, inputs, context) => {
   let condition = inputs[1]!;
   let state = inputs.slice(2, 2 + carried);
   const collected: RefTensor[][] = [];
-  const count = tripCounter();
+  const count = tripCounter(trips);
   const bodyInputs = (iteration: number) => [
     refTensor("i64", [], [iteration]),
     condition,
