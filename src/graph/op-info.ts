@@ -57,6 +57,8 @@ export interface OpTraits {
   readonly hasSubgraph?: true;
   /** Some output extent depends on element values. */
   readonly dataDependentShape?: true;
+  /** Data decide how much is read for one element, without a bound: no nest says it. */
+  readonly dataDependentWork?: true;
   /** Different nodes with equal attributes and operands may not be merged. */
   readonly random?: true;
   /** Defined by other ops (composite-table.ts). */

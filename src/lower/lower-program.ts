@@ -164,7 +164,7 @@ function asScratch({ source, ...buffer }: Buffer): Buffer {
 
 function unsupported(origin: string, target: Target): Diagnostic {
   return diagnostic("SCH015", `target ${target.name} has no program for ${origin}`, {
-    help: "write it in other operators; loops are copied out when --shape bounds them by 64 trips",
+    help: "write it in other operators; a loop is copied out when --shape bounds it by 64 trips, a RoiAlign has a program with a sampling_ratio from 1 on",
   });
 }
 

@@ -100,6 +100,6 @@ function wrongShape({ port, shape }: GivenShape): Diagnostic {
 
 function brokenRequirement(c: Condition): Diagnostic {
   return diagnostic("RUN017", `the shapes of the inputs break ${printCondition(c)}`, {
-    help: "the model adds or joins tensors whose extents then differ; choose other input extents",
+    help: "the model then joins tensors whose extents differ, or takes the place of the largest of no elements; choose other input extents",
   });
 }

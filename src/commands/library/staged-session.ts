@@ -1,12 +1,12 @@
 /**
  * A model that runs in stages (staged-run.ts), from its bytes to a session: an ONNX model in which data
- * decide sizes (NonZero, Unique, NonMaxSuppression) or when a loop ends, or that draws numbers, or an
- * artifact of one.
+ * decide sizes (NonZero, Unique, NonMaxSuppression), how many samples a box has (RoiAlign) or when a loop ends,
+ * or that draws numbers, or an artifact of one.
  */
 import { looksLikeArtifact } from "../../artifact/artifact.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
-import type { Node } from "../../graph/graph.ts";
-import { subgraphsOf } from "../../graph/op-table.ts";
+import type { Graph, Node } from "../../graph/graph.ts";
+import { subgraphsOf, traitsOf } from "../../graph/op-table.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import { memoryBytes } from "../../program/storage-sizes.ts";
 import { sharedThreads } from "../../runtime/create-session.ts";
@@ -51,8 +51,8 @@ export function openStaged(
   const meta = portNames(read.value, graph);
   const face = { start: { meta }, ports: describePorts(graph, meta) };
   const bodies = parts.flatMap((p) => (p.opened ? [] : p.graph.nodes));
-  const slow = bodies.filter((node) => subgraphsOf(node).length > 0);
-  const warnings = [...read.warnings, ...opened.warnings, ...slow.map(onReference)];
+  const slow = bodies.flatMap((node) => onReference(node, graph) ?? []);
+  const warnings = [...read.warnings, ...opened.warnings, ...slow];
   return ok({ face, stages: opened.value, imported: read.value }, warnings);
 }
 
@@ -87,17 +87,24 @@ export function startStages(
   const pool = target && sharedThreads(target, threads);
   for (const { graph: own, opened } of parts) {
     const session = opened ? startSession(opened, threads, { pool, gpu }) : undefined;
-    if (session && !session.ok) return session;
+    if (session && !session.ok) {
+      for (const stage of stages) void stage.session?.dispose();
+      void pool?.dispose();
+      return session;
+    }
     const bytes = opened ? memoryBytes(opened.start.program) : 0;
     stages.push({ graph: own, weights, bytes, ...(session && { session: session.value }) });
   }
   return ok(new StagedSession({ graph, weights }, stages, pool));
 }
 
-/** Control flow that ends where data say so: told, because the reference takes its time. */
-function onReference(node: Node): Diagnostic {
-  const found = diagnostic("SCH015", `${node.op} of ${node.origin ?? "the model"} has no program`, {
-    help: "its body runs on the reference, in every trip; bound its trips by 64 to have it copied out",
-  });
-  return { ...found, severity: "warning" };
+/** Work that ends where data say so: told, because the reference takes its time. */
+function onReference(node: Node, graph: Graph): Diagnostic | undefined {
+  const isFlow = subgraphsOf(node).length > 0;
+  if (!isFlow && !traitsOf(node, graph).dataDependentWork) return undefined;
+  const help = isFlow
+    ? "its body runs on the reference, in every trip; bound its trips by 64 to have it copied out"
+    : "data decide how many samples a box has, so it runs on the reference; with a sampling_ratio from 1 on it is a program";
+  const found = `${node.op} of ${node.origin ?? "the model"} has no program`;
+  return diagnostic("SCH015", found, { severity: "warning", help });
 }

@@ -1,6 +1,6 @@
 /**
- * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression) or when a loop ends, or that
- * draws numbers, cut there: each part between is compiled by itself, for any size up to the bound.
+ * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression), how many samples a box has (RoiAlign)
+ * or when a loop ends, or that draws numbers, cut there: each part between is compiled by itself, for any size up to the bound.
  */
 import { isRepeated, prepareFor } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";

@@ -24,13 +24,14 @@ import {
   checkLength,
   checkRank,
   commonDType,
+  compareExtents,
   dropAxes,
   refuse,
   unify,
   withAt,
 } from "../inference.ts";
 import type { InferContext, OpRows } from "../op-info.ts";
-import { elementsOf, tensorType } from "../tensor-type.ts";
+import { elementsOf, printType, tensorType } from "../tensor-type.ts";
 
 export const reductionOps = {
   reduce: {
@@ -64,6 +65,7 @@ export const reductionOps = {
     infer: ([x], { axis, keepDims }, ctx) => {
       checkAxis(ctx, axis, x!.shape.length);
       checkDType(ctx, x!, "numeric", "the operand");
+      checkSome(ctx, x!, axis);
       return [{ dtype: "i64", shape: dropAxes(x!.shape, [axis], keepDims) }];
     },
     flops: ({ inputs }) => elementsOf(inputs[0]!),
@@ -191,6 +193,20 @@ export const reductionOps = {
 
 function countRange(ctx: InferContext, most: IndexExpr): IndexRange {
   return { min: 0, max: Math.max(0, rangeOf(most, ctx.ranges).max) };
+}
+
+/** Of no elements none is the largest: there is no place to answer with. */
+function checkSome(ctx: InferContext, type: TensorType, axis: number): void {
+  const some = min(type.shape[axis]!, 1);
+  if (compareExtents(ctx, some, toIndex(1)) === "different") {
+    refuse(
+      ctx,
+      "SHP004",
+      `axis ${axis} of ${printType(type)} is empty: none of its elements is the extreme`,
+      "choose input extents and values with which it has an element",
+    );
+  }
+  unify(ctx, some, toIndex(1), `axis ${axis}`);
 }
 
 function checkDistinct(ctx: InferContext, names: readonly string[]): void {

@@ -143,7 +143,8 @@ export const samplingOps = {
       spatialScale: number,
       halfPixel: boolean,
     },
-    traits: {},
+    // Without a ratio a bin has as many samples as elements fit into it, and a box may have any size.
+    traits: ({ samplingRatio }) => (samplingRatio === 0 ? { dataDependentWork: true } : {}),
     infer: ([x, boxes, batch], { outputHeight, outputWidth }, ctx) => {
       checkRank(ctx, x!, 4, "the data");
       checkDType(ctx, x!, "float", "the data");

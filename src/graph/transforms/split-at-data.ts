@@ -1,6 +1,6 @@
 /**
- * A graph cut where sizes are decided by data (positions of non-zero elements, boxes that survive), where
- * numbers are drawn and where control flow is left that no program holds: parts that run one after another, each a graph of its own. A
+ * A graph cut where sizes are decided by data (positions of non-zero elements, boxes that survive), or how much
+ * is read for an element (samples of a box), where numbers are drawn and where control flow is left that no program holds: parts that run one after another, each a graph of its own. A
  * part of kind `data` is one such node; in the parts behind it the size is a symbol of the inputs' shapes
  * like any other, from 1 up to the bound that the node gives. Values go from part to part under their names.
  * What has different sizes of that kind stands in different parts: where nothing was found for one of them
@@ -80,8 +80,9 @@ function bySizes(
 }
 
 function isCut(node: Node, graph: Graph): boolean {
-  const { dataDependentShape, hasSubgraph, random } = traitsOf(node, graph);
-  return dataDependentShape === true || hasSubgraph === true || random === true;
+  const traits = traitsOf(node, graph);
+  const { dataDependentShape, dataDependentWork, hasSubgraph, random } = traits;
+  return [dataDependentShape, dataDependentWork, hasSubgraph, random].includes(true);
 }
 
 /** How many cuts lie before each node, on the path with the most. */

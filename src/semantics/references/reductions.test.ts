@@ -123,6 +123,12 @@ describe("argReduce", () => {
     const attrs = { kind: "max", axis: 0, keepDims: false, selectLast: false } as const;
     expect(argReduce(attrs, [big], context)).toEqual([refTensor("i64", [2], [1, 0])]);
   });
+
+  it("refuses an axis without elements", () => {
+    const none = refTensor("f32", [0, 3], []);
+    const attrs = { kind: "max", axis: 0, keepDims: false, selectLast: false } as const;
+    expect(() => argReduce(attrs, [none], context)).toThrow("SHP004");
+  });
 });
 
 describe("the argmax monoid", () => {

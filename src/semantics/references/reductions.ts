@@ -3,6 +3,7 @@
  * of the reduced axes and are rounded once; extremes propagate NaN; argReduce takes a NaN as the
  * extreme (as numpy does), which is what the argmax monoid of monoids.ts does too.
  */
+import { reject } from "../../support/diagnostic.ts";
 import type { ReduceKind } from "../core-ops.ts";
 import { type DType, isBigDType } from "../dtype.ts";
 import { identityElement } from "../monoids.ts";
@@ -97,6 +98,15 @@ function reduceBig(
 export const argReduce: Reference<"argReduce"> = (attrs, [x]) => {
   const { kind, axis, keepDims, selectLast } = attrs;
   const { outer, extent, inner } = splitAtAxis(x!.shape, axis);
+  if (extent === 0) {
+    reject(
+      "SHP004",
+      `axis ${axis} of [${x!.shape}] is empty: none of its elements is the extreme`,
+      {
+        help: "choose input extents and values with which it has an element",
+      },
+    );
+  }
   const shape = x!.shape.flatMap((size, i) => (i === axis ? (keepDims ? [1] : []) : [size]));
   const result = zeroRef("i64", shape);
   const beats = (a: ScalarValue, b: ScalarValue): boolean => {

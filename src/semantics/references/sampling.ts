@@ -114,58 +114,105 @@ function clampedTaps(x: number, extent: number): Tap[] {
   ];
 }
 
-/** Sample coordinates of one bin along one axis. */
-function binCoordinates(
-  attrs: RoiAlignAttributes,
-  edges: readonly [number, number],
-  bin: { readonly index: number; readonly count: number },
-): number[] {
-  const offset = attrs.halfPixel ? 0.5 : 0;
-  const start = edges[0] * attrs.spatialScale - offset;
-  const length = edges[1] * attrs.spatialScale - offset - start;
-  const binLength = (attrs.halfPixel ? length : Math.max(length, 1)) / bin.count;
-  const samples = attrs.samplingRatio > 0 ? attrs.samplingRatio : Math.ceil(binLength);
-  return Array.from(
-    { length: samples },
-    (_, i) => start + bin.index * binLength + ((i + 0.5) * binLength) / samples,
-  );
+/** Samples of a bin along one axis: how many there are, and the coordinates of those that may count. */
+interface BinSamples {
+  readonly count: number;
+  readonly coordinates: readonly number[];
 }
 
-/** One bin's value: the mean of its bilinear samples, or the greatest weighted neighbour. */
+/** Along one axis: what the box is rounded to, where it has edges, and the extent of the data. */
+interface RoiAxis {
+  readonly round: (value: number) => number;
+  readonly edges: readonly [number, number];
+  readonly bins: number;
+  readonly extent: number;
+}
+
+/**
+ * Samples of one bin. Without a ratio there are as many as elements fit into a bin; where the quotient is close to
+ * a whole number a rounding decides, so that it is made in the type of the boxes, as implementations do. A box may
+ * have any size: samples that are more than one outside of the data are counted, not listed.
+ */
+function binSamples(attrs: RoiAlignAttributes, axis: RoiAxis, bin: number): BinSamples {
+  const { edges, bins, extent } = axis;
+  const [start, length] = roiSpan(attrs, edges, (value) => value);
+  const binLength = length / bins;
+  const [, rounded] = roiSpan(attrs, edges, axis.round);
+  const wanted = attrs.samplingRatio || Math.ceil(axis.round(rounded / bins));
+  if (!(wanted > 0) || !Number.isFinite(binLength)) return { count: 0, coordinates: [] };
+  const step = binLength / wanted;
+  const at = (i: number): number => start + bin * binLength + ((i + 0.5) * binLength) / wanted;
+  const coordinates: number[] = [];
+  // One more at both ends, whatever was rounded here; none counts twice.
+  const first = step > 0 ? Math.max(0, Math.floor((-1 - at(0)) / step) - 1) : 0;
+  for (let i = first; i < wanted; i++) {
+    if (step > 0 && at(i) > extent + step) break;
+    coordinates.push(at(i));
+  }
+  return { count: wanted, coordinates };
+}
+
+/** Begin and length of a box along one axis, in elements, each operation rounded. */
+function roiSpan(
+  { halfPixel, spatialScale }: RoiAlignAttributes,
+  edges: readonly [number, number],
+  round: (value: number) => number,
+): readonly [start: number, length: number] {
+  const offset = halfPixel ? 0.5 : 0;
+  const [start, end] = edges.map((edge) => round(round(edge * spatialScale) - offset)) as [
+    number,
+    number,
+  ];
+  const length = round(end - start);
+  return [start, halfPixel ? length : Math.max(length, 1)];
+}
+
+/** One bin's value: the mean of its `count` bilinear samples, or the greatest weighted neighbour. */
 function alignBin(
   attrs: RoiAlignAttributes,
-  samples: readonly (readonly Tap[])[],
+  { count, samples }: { readonly count: number; readonly samples: readonly (readonly Tap[])[] },
   plane: Float64Array,
 ): number {
   if (attrs.mode === "avg") {
     let total = 0;
     for (const taps of samples) for (const [at, weight] of taps) total += weight * plane[at]!;
-    return total / Math.max(samples.length, 1);
+    return total / Math.max(count, 1);
   }
-  const weighted = samples.flatMap((taps) => taps.map(([at, weight]) => weight * plane[at]!));
-  return weighted.length === 0 ? 0 : Math.max(...weighted);
+  let most = Number.NEGATIVE_INFINITY;
+  let isEmpty = true;
+  for (const taps of samples) {
+    for (const [at, weight] of taps) {
+      most = Math.max(most, weight * plane[at]!);
+      isEmpty = false;
+    }
+  }
+  return isEmpty ? 0 : most;
 }
 
 export const roiAlign: Reference<"roiAlign"> = (attrs, [x, boxes, batchIndices]) => {
   const [, channels, height, width] = x!.shape as [number, number, number, number];
   const { outputHeight, outputWidth } = attrs;
-  const count = boxes!.shape[0]!;
   const [data, corners] = [numbersOf(x!), numbersOf(boxes!)];
   const batches = indicesOf(batchIndices!);
-  const shape = [count, channels, outputHeight, outputWidth];
+  const shape = [boxes!.shape[0]!, channels, outputHeight, outputWidth];
+  const round = boxes!.dtype === "f32" ? Math.fround : (value: number) => value;
   const values = new Float64Array(elementCount(shape));
-  forEachIndex([count, outputHeight, outputWidth], (index) => {
+  forEachIndex([shape[0]!, outputHeight, outputWidth], (index) => {
     const [roi, row, column] = index as [number, number, number];
     const [x1, y1, x2, y2] = corners.subarray(roi * 4, roi * 4 + 4) as unknown as number[];
-    const ys = binCoordinates(attrs, [y1!, y2!], { index: row, count: outputHeight });
-    const xs = binCoordinates(attrs, [x1!, x2!], { index: column, count: outputWidth });
-    const samples = ys.flatMap((y) =>
-      xs.map((at) => combineTaps([clampedTaps(y, height), clampedTaps(at, width)], [width, 1])),
+    const down = { round, edges: [y1!, y2!], bins: outputHeight, extent: height } as const;
+    const across = { round, edges: [x1!, x2!], bins: outputWidth, extent: width } as const;
+    const [ys, xs] = [binSamples(attrs, down, row), binSamples(attrs, across, column)];
+    const samples = ys.coordinates.flatMap((y) =>
+      xs.coordinates.map((at) =>
+        combineTaps([clampedTaps(y, height), clampedTaps(at, width)], [width, 1]),
+      ),
     );
+    const count = ys.count * xs.count;
     for (let c = 0; c < channels; c++) {
       const base = (batches[roi]! * channels + c) * height * width;
       const to = ((roi * channels + c) * outputHeight + row) * outputWidth + column;
-      values[to] = alignBin(attrs, samples, data.subarray(base, base + height * width));
+      values[to] = alignBin(attrs, { count, samples }, data.subarray(base, base + height * width));
     }
   });
   return [finish(x!.dtype, shape, values)];

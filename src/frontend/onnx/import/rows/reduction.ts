@@ -129,6 +129,8 @@ function hardmax(node: NodeView): Operand {
 }
 
 function oneAtMaximum(node: NodeView, x: Operand, axis: number): Operand {
+  // Of an empty axis there is no maximum to mark, and nothing to mark it in.
+  if (constantValue(x.type.shape[axis]!) === 0) return x;
   const attrs = { kind: "max" as const, axis, keepDims: true, selectLast: false };
   const at = node.emit("argReduce", [x], attrs);
   const counted = node.emit("iota", [], { shape: x.type.shape, axis, dtype: "i64" });
