@@ -11,6 +11,7 @@ import { exitCodeOf, exitCodes } from "../commands/exit-codes.ts";
 import { commands } from "../commands/registry.ts";
 import { version } from "../commands/version.ts";
 import {
+  containLater,
   type Diagnostic,
   diagnostic,
   fail,
@@ -175,7 +176,10 @@ async function runCommand(
     return controller.signal;
   };
   const result: Result<CommandResult> = parsed.success
-    ? await (await command.load())(parsed.data, { now: around.now, progress, interrupted })
+    ? await containLater(async () => {
+        const action = await command.load();
+        return action(parsed.data, { now: around.now, progress, interrupted });
+      })
     : fail(...parsed.error.issues.map((issue) => badArgument(issue, command.name, options)));
   if (watched) around.stderr.write("\r\u001b[K");
   const durationMs = Math.round(around.now() - begin);

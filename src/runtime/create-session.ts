@@ -10,7 +10,7 @@ import { createCudaInstance } from "./cuda/cuda-instance.ts";
 import { type CudaWish, probeCuda } from "./cuda/features.ts";
 import { type DeviceDescription, describeDevice } from "./device.ts";
 import { type EmittedCode, emitHere } from "./emit-here.ts";
-import { ModelSession, type SessionOptions } from "./model-session.ts";
+import { type ModelSession, openSession, type SessionOptions } from "./model-session.ts";
 import { probeNativeFeatures } from "./native/features.ts";
 import { createNativeInstance } from "./native/native-instance.ts";
 import { probeWasmFeatures } from "./wasm/features.ts";
@@ -89,7 +89,7 @@ export function createSession(
   const { system } = native.value;
   const instance = createNativeInstance(program, target, { ...run, system, parallelism, code });
   if (!instance.ok) return instance;
-  return ok(new ModelSession(program, instance.value, session));
+  return openSession(program, instance.value, session);
 }
 
 /** What a measurement of a target's programs here depends on: the GPU and its driver, or this machine. */
@@ -119,5 +119,5 @@ function createCudaSession(
   if (!device.ok) return device;
   const instance = createCudaInstance(program, target, { device: device.value, store });
   if (!instance.ok) return instance;
-  return ok(new ModelSession(program, instance.value, { weight, ...(title && { title }) }));
+  return openSession(program, instance.value, { weight, ...(title && { title }) });
 }

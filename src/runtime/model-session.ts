@@ -12,7 +12,14 @@ import { packInto } from "../semantics/layout.ts";
 import { withoutSubnormals } from "../semantics/subnormals.ts";
 import { makeTensor, type Tensor, type TensorData, tensorBytes } from "../semantics/tensor.ts";
 import { ByExtents } from "../support/by-extents.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import {
+  attempt,
+  type Diagnostic,
+  diagnostic,
+  fail,
+  ok,
+  type Result,
+} from "../support/diagnostic.ts";
 import { emptyNamed, named } from "../support/named.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
@@ -349,6 +356,17 @@ export class ModelSession {
   }
 }
 
+/** The session of an instance; one whose weights cannot be read is given back. */
+export function openSession(
+  program: Program,
+  instance: ProgramInstance,
+  options: SessionOptions,
+): Result<ModelSession> {
+  const made = attempt(() => new ModelSession(program, instance, options));
+  if (!made.ok) void instance.dispose();
+  return made;
+}
+
 function endsOf({ states, buffers }: Program, kind: "input" | "output"): readonly End[] {
   const kept = new Set(states.map((s) => s[kind]));
   const own = buffers.filter(
@@ -371,7 +389,10 @@ function wholeData(tensor: Tensor | undefined): TensorData | undefined {
   return tensor.data.byteLength === bytes ? tensor.data : undefined;
 }
 
-function unknownInput(name: string, inputs: readonly PortDescription[]): Diagnostic {
+export function unknownInput(
+  name: string,
+  inputs: readonly Pick<PortDescription, "title">[],
+): Diagnostic {
   return diagnostic("RUN011", `the model has no input "${name}"`, {
     help: `its inputs are ${inputs.map((p) => p.title).join(", ")}`,
   });
@@ -408,7 +429,10 @@ function missingInput(port: PortDescription): Diagnostic {
   });
 }
 
-function wrongType(port: PortDescription, feed: Tensor): Diagnostic {
+export function wrongType(
+  port: Pick<PortDescription, "title" | "dtype">,
+  feed: Tensor,
+): Diagnostic {
   return diagnostic("RUN013", `input "${port.title}" is ${feed.dtype}, not ${port.dtype}`, {
     help: "convert the tensor before the run",
   });

@@ -52,7 +52,8 @@ export function fail<T = never>(...diagnostics: readonly Diagnostic[]): Result<T
 
 /**
  * Carries diagnostics out of a deep parser or importer to the boundary of the same folder, which
- * turns it into a Result with `attempt`. Never crosses a folder boundary.
+ * turns it into a Result with `attempt`. The readers of weights throw it through every folder that reads
+ * some: a file may be gone at any time. Each public door holds it with `contain` or `containLater`.
  */
 export class DiagnosticError extends Error {
   readonly diagnostics: readonly Diagnostic[];
@@ -84,6 +85,29 @@ export function attempt<T>(body: (warn: (d: Diagnostic) => void) => T): Result<T
     if (error instanceof DiagnosticError) return fail(...error.diagnostics, ...warnings);
     throw error;
   }
+}
+
+/** The answer of `body`; a DiagnosticError that leaves it is a refusal too. */
+export function contain<T>(body: () => Result<T>): Result<T> {
+  try {
+    return body();
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+/** As `contain`, of an answer that comes later. */
+export async function containLater<T>(body: () => Promise<Result<T>>): Promise<Result<T>> {
+  try {
+    return await body();
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+function refusalOf(error: unknown): Result<never> {
+  if (error instanceof DiagnosticError) return fail(...error.diagnostics);
+  throw error;
 }
 
 /** Plain text of a diagnostic, several lines, no colour. */

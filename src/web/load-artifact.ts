@@ -14,7 +14,7 @@ import { createWasmSession, startPool, type WasmSessionOptions } from "../runtim
 import { webWorkerHost } from "../runtime/wasm/web-worker-host.ts";
 import type { WorkerHost } from "../runtime/wasm/worker-host.ts";
 import type { WorkerPool } from "../runtime/wasm/worker-pool.ts";
-import { diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
+import { contain, diagnostic, fail, ok, type Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
 
 export interface ArtifactOptions {
@@ -51,9 +51,8 @@ export async function loadArtifact(
   const container = unwrap(openContainer(bytes));
   // One thread is the caller's own: no memory is shared and no worker started.
   const page = { threads: count, features: { ...features, threads: count > 1 }, host };
-  const model = container.meta.stages
-    ? startStages(container, page)
-    : startProgram(container, page);
+  const start = container.meta.stages ? startStages : startProgram;
+  const model = unwrap(contain(() => ok(start(container, page))));
   return {
     inputs: model.inputs,
     outputs: model.outputs,

@@ -97,6 +97,41 @@ describe("LoadedModel", () => {
     await expect(model.runAsync({ "x:0": rows(1) })).resolves.toBeDefined();
   });
 
+  it.each([
+    ["no model", undefined, {}, "undefined"],
+    ["a promise", Promise.resolve("m.onnx"), {}, "awaited"],
+    ["no options", "m.onnx", null, "null"],
+  ])("load says that it was given %s", (_, source, options, found) => {
+    expect(tryLoad(source as never, options as never)).toMatchObject({
+      diagnostics: [{ code: "CLI001", message: expect.stringContaining(found) }],
+    });
+  });
+
+  it.each([Number.NaN, Infinity, 2.5, -1, null])("load refuses %s as a size", (M) => {
+    const refused = tryLoad(sampleModel(), { shapes: { M: M as never } });
+    expect(refused).toMatchObject({ diagnostics: [{ code: "CLI001", at: "shape M" }] });
+  });
+
+  it("the place of the largest of no elements is refused (SHP004, RUN017)", async () => {
+    const bytes = writeModel({
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f32", shape: ["n", 3] }],
+      outputs: ["y"],
+      nodes: [{ op: "ArgMax", inputs: ["x"], outputs: ["y"], attributes: { keepdims: 0n } }],
+    });
+    const none = tensor("f32", [0, 3], new Float32Array(0));
+    expect(tryLoad(bytes, { shapes: { n: 0 } })).toMatchObject({
+      diagnostics: [{ code: "SHP004", message: expect.stringContaining("empty") }],
+    });
+    for (const [shapes, code] of [[{}, "SHP004"] as const, [{ n: "0..4" }, "RUN017"] as const]) {
+      const places = await load(bytes, { shapes, threads: 1 });
+      expect(places.tryRun({ x: none })).toMatchObject({ diagnostics: [{ code }] });
+      const some = tensor("f32", [2, 3], Float32Array.of(1, 5, 2, 4, 3, 6));
+      expect([...places.run({ x: some }).y!.data]).toEqual([1n, 0n, 1n]);
+      await places.dispose();
+    }
+  });
+
   it("says exactly what is wrong with its arguments", () => {
     const message = (feeds: unknown): string => {
       const result = model.tryRun(feeds as never);

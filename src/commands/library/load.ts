@@ -8,7 +8,14 @@ import type { CudaWish } from "../../runtime/cuda/features.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type ModelSource, openModelFile } from "../../runtime/files/model-source.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
-import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import {
+  contain,
+  type Diagnostic,
+  diagnostic,
+  fail,
+  ok,
+  type Result,
+} from "../../support/diagnostic.ts";
 import { emptyNamed } from "../../support/named.ts";
 import { carryStates } from "./carried-states.ts";
 import type { StateLinks } from "./link-states.ts";
@@ -78,6 +85,8 @@ export function tryLoad(
   source: string | Uint8Array,
   options: LoadOptions = {},
 ): Result<LoadedModel> {
+  const wrong = notALoad(source, options);
+  if (wrong) return fail(wrong);
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
   if (unknown !== undefined) {
     return fail(
@@ -116,7 +125,7 @@ export function tryLoad(
   };
   const count = threads ?? threadsHere().threads;
   const whole = { ...open, threads: count, limits: limits.value };
-  const started = startAny(bytes.value, whole, open);
+  const started = contain(() => startAny(bytes.value, whole, open));
   const { release } = bytes.value;
   if (!started.ok) {
     release?.();
@@ -183,6 +192,24 @@ function startAny(
   return session.ok ? ok({ face: opened.value, session: session.value }, opened.warnings) : session;
 }
 
+/** What a caller without types may give in place of a model or of options. */
+function notALoad(source: unknown, options: unknown): Diagnostic | undefined {
+  if (typeof source !== "string" && !(source instanceof Uint8Array)) {
+    return diagnostic("CLI001", `the model to load is ${nameOf(source)}`, {
+      help: "give the path of an ONNX model or an artifact, or its bytes as a Uint8Array",
+    });
+  }
+  if (typeof options === "object" && options !== null) return undefined;
+  return diagnostic("CLI001", `the options of load are ${nameOf(options)}`, {
+    help: "give an object, or nothing",
+  });
+}
+
+function nameOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  return value instanceof Promise ? "a promise, which is to be awaited first" : "an object";
+}
+
 function limitsOf(given: Partial<SpecialisationLimits>): Result<SpecialisationLimits> {
   const limits = { ...defaultLimits, ...given };
   const names = Object.keys(defaultLimits) as (keyof SpecialisationLimits)[];
@@ -225,6 +252,14 @@ export function parseShapes(
 ): Result<Readonly<Record<string, ShapeOverride>>> {
   const parsed = emptyNamed<ShapeOverride>();
   for (const [name, value] of Object.entries(shapes)) {
+    if (typeof value !== "string" && !(Number.isSafeInteger(value) && value >= 0)) {
+      return fail(
+        diagnostic("CLI001", `the size is ${nameOf(value)}`, {
+          at: `shape ${name}`,
+          help: 'give an integer from 0 on, a range as in "32..960", or an expression as in "32*h"',
+        }),
+      );
+    }
     const override = parseShapeOverride(String(value));
     if (!override.ok) {
       return fail(...override.diagnostics.map((d) => ({ ...d, at: `shape ${name}` })));

@@ -12,7 +12,14 @@ import {
   unknownOutput,
 } from "../../runtime/model-session.ts";
 import { type Tensor, tensorBytes } from "../../semantics/tensor.ts";
-import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import {
+  contain,
+  containLater,
+  diagnostic,
+  fail,
+  ok,
+  type Result,
+} from "../../support/diagnostic.ts";
 import { emptyNamed, named } from "../../support/named.ts";
 import { checkTensor } from "./check-tensor.ts";
 import type { ModelPorts, Port } from "./ports.ts";
@@ -64,7 +71,10 @@ export class LoadedModel {
     this.outputs = ports.outputs;
   }
 
-  /** Outputs for these inputs; blocks. Throws WavetileError with diagnostics. */
+  /**
+   * Outputs for these inputs, by the model's names; a sequence `s` is one tensor for each element, `s.0`, `s.1`, ….
+   * Blocks. Throws WavetileError with diagnostics.
+   */
   run(feeds: Tensors, options?: Pick<RunOptions, "outputs">): Tensors {
     return unwrap(this.tryRun(feeds, options));
   }
@@ -77,7 +87,8 @@ export class LoadedModel {
     if (!prepared.ok) return prepared;
     const into = this.#prepareOutputs(outputs);
     if (!into.ok) return into;
-    return this.#finish(this.#session.run(prepared.value, into.value), into.value);
+    const ran = contain(() => this.#session.run(prepared.value, into.value));
+    return this.#finish(ran, into.value);
   }
 
   /** Outputs for these inputs, leaving the event loop free. Rejects with WavetileError. */
@@ -91,7 +102,9 @@ export class LoadedModel {
     const turn = this.#queue.then(async () => {
       if (!prepared.ok) return prepared;
       if (!into.ok) return into;
-      const ran = await this.#session.runAsync(prepared.value, signal, into.value);
+      const ran = await containLater(() =>
+        this.#session.runAsync(prepared.value, signal, into.value),
+      );
       return this.#finish(ran, into.value);
     });
     // A run that throws is a bug that its caller sees; the next in the queue runs all the same.
@@ -111,7 +124,7 @@ export class LoadedModel {
     if (!ready.ok) return ready;
     const prepared = this.#prepare(feeds);
     if (!prepared.ok) return prepared;
-    const run = this.#session.profile(prepared.value, now);
+    const run = contain(() => this.#session.profile(prepared.value, now));
     if (!run.ok) return run;
     const outputs = this.#finish(ok(run.value.outputs));
     return outputs.ok ? ok({ outputs: outputs.value, kernels: run.value.kernels }) : outputs;

@@ -61,6 +61,17 @@ describe("a model without bounds", () => {
     expect(session.compiled).toBe(3);
   });
 
+  it("refuses inputs of another type, or unknown ones, before a program is made for their size", () => {
+    const { model, session } = opened(sampleModel(), roomy);
+    const wide = tensor("f64", [3, 24], new Float64Array(72));
+    expect(model.tryRun({ "x:0": wide })).toMatchObject({ diagnostics: [{ code: "RUN013" }] });
+    const other = { "x:0": rows(3), other: rows(1) };
+    expect(model.tryRun(other)).toMatchObject({ diagnostics: [{ code: "RUN011" }] });
+    const flat = tensor("f32", [72], new Float32Array(72));
+    expect(model.tryRun({ "x:0": flat })).toMatchObject({ diagnostics: [{ code: "RUN016" }] });
+    expect(session.compiled).toBe(0);
+  });
+
   it("serves concurrent callers of different sizes", async () => {
     const { model } = opened(sampleModel(), { ...roomy, programs: 1 });
     const sizes = [1, 4, 2, 4, 1];

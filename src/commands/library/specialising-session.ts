@@ -15,7 +15,13 @@ import type { Graph } from "../../graph/graph.ts";
 import type { Program } from "../../program/program.ts";
 import { arenaSizes, capacityBytes, memoryBytes } from "../../program/storage-sizes.ts";
 import { bindParameters, type GivenShape } from "../../runtime/bind-parameters.ts";
-import type { Feeds, KernelTime, Outputs } from "../../runtime/model-session.ts";
+import {
+  type Feeds,
+  type KernelTime,
+  type Outputs,
+  unknownInput,
+  wrongType,
+} from "../../runtime/model-session.ts";
 import { evaluate, variablesOf } from "../../semantics/index-expr.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -236,7 +242,7 @@ export class SpecialisingSession implements RunningModel {
     }
     return fail(
       diagnostic("ONX013", `values decide more than ${mostQuestions} times what the model is`, {
-        help: "fix some of them with an input override, or export the model with constants there",
+        help: "fix some of them: --value NAME=NUMBER or NAME=FILE.npy (values: { NAME } of load), or export the model with constants there",
       }),
     );
   }
@@ -343,10 +349,16 @@ export class SpecialisingSession implements RunningModel {
   /** Values of the symbols of the inputs' shapes, by name. */
   #sizesOf(feeds: Feeds): Result<Sizes> {
     const shapes: GivenShape[] = [];
+    const ports = this.#meta.inputs.map(({ name }) => ({ title: name }));
+    const values = new Set(this.#meta.inputs.map(({ value }) => value));
+    const unknown = Object.keys(feeds).find((name) => !values.has(name));
+    if (unknown !== undefined) return fail(unknownInput(unknown, ports));
     for (const [i, { name, value }] of this.#meta.inputs.entries()) {
       const feed = named(feeds, value);
       if (!feed) return fail(missing(name));
-      const { shape } = this.#graph.values[this.#graph.inputs[i]!]!.type;
+      const { dtype, shape } = this.#graph.values[this.#graph.inputs[i]!]!.type;
+      // Before a program is made for these sizes: that takes its time.
+      if (feed.dtype !== dtype) return fail(wrongType({ title: name, dtype }, feed));
       shapes.push({ port: { name, shape }, shape: feed.shape });
     }
     const used = new Set(shapes.flatMap((g) => [...variablesOf(...g.port.shape)]));

@@ -4,6 +4,26 @@ import { ok, type Result } from "../../support/diagnostic.ts";
 import { cannotRead } from "./files.ts";
 import { describeCode, systemCode } from "./system-error.ts";
 
+/** Node reads less than 2 GiB in one call. */
+const mostRead = 2 ** 30;
+
+/** Fills `bytes` from an open file; gives how many there were. */
+export function readFully(
+  file: number,
+  bytes: Uint8Array,
+  offset: number,
+  most = mostRead,
+): number {
+  let done = 0;
+  while (done < bytes.length) {
+    const wanted = Math.min(most, bytes.length - done);
+    const count = readSync(file, bytes, done, wanted, offset + done);
+    if (count === 0) break;
+    done += count;
+  }
+  return done;
+}
+
 export interface OpenRanges {
   readonly bytes: number;
   /** Up to `length` bytes: fewer at the end of the file. */
@@ -23,13 +43,7 @@ export function openRanges(path: string): Result<OpenRanges> {
       bytes: stat.size,
       readAt: (offset, length) => {
         const bytes = new Uint8Array(Math.max(0, Math.min(length, stat.size - offset)));
-        let done = 0;
-        while (done < bytes.length) {
-          const count = readSync(file, bytes, done, bytes.length - done, offset + done);
-          if (count === 0) break;
-          done += count;
-        }
-        return bytes.subarray(0, done);
+        return bytes.subarray(0, readFully(file, bytes, offset));
       },
       close: () => closeSync(file),
     });

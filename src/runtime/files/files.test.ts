@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -12,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readFully } from "./byte-ranges.ts";
 import { readBytes, writeAtomically, writePartsAtomically } from "./files.ts";
 import { folderOf } from "./folders.ts";
 import { readModelFile } from "./model-source.ts";
@@ -78,6 +81,17 @@ describe("model source", () => {
     expect(text("parts")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
     expect(text("absent")).toMatchObject({ diagnostics: [{ code: "RUN030" }] });
   });
+});
+
+it("reads on where one call gives less than was asked for", () => {
+  const path = join(folder, "long");
+  writeFileSync(path, "0123456789");
+  const file = openSync(path, "r");
+  const bytes = new Uint8Array(7);
+  expect(readFully(file, bytes, 2, 3)).toBe(7);
+  expect(new TextDecoder().decode(bytes)).toBe("2345678");
+  expect(readFully(file, bytes, 6, 3)).toBe(4);
+  closeSync(file);
 });
 
 it.skipIf(process.platform === "win32")("a pipe that nobody writes to is not waited for", () => {

@@ -3,9 +3,10 @@
  * model's folder: the path with all symbolic links followed decides, so that a model from elsewhere
  * cannot read the rest of the disk. That the path as text is harmless is checked by the frontend.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
+import { readFully } from "./byte-ranges.ts";
 import { cannotRead, readBytes } from "./files.ts";
 import { mapFile } from "./mapped-file.ts";
 import { describeCode, systemCode } from "./system-error.ts";
@@ -87,12 +88,8 @@ function readRange(path: string, offset: number, length: number): Result<Uint8Ar
       );
     }
     const bytes = new Uint8Array(length);
-    for (let done = 0; done < length; ) {
-      const count = readSync(file, bytes, done, length - done, offset + done);
-      if (count === 0) return cannotRead(path, "it became shorter while it was read");
-      done += count;
-    }
-    return ok(bytes);
+    const done = readFully(file, bytes, offset);
+    return done === length ? ok(bytes) : cannotRead(path, "it became shorter while it was read");
   } catch (error) {
     return cannotRead(path, describeCode(systemCode(error)));
   } finally {

@@ -1,8 +1,13 @@
 /** A model as WebAssembly on this machine: an instance of its program, and the threads it runs on. */
 import type { Program } from "../../program/program.ts";
-import { ok, type Result } from "../../support/diagnostic.ts";
+import type { Result } from "../../support/diagnostic.ts";
 import { memoryOfViews } from "../buffer-memory.ts";
-import { ModelSession, type ProgramInstance, type SessionOptions } from "../model-session.ts";
+import {
+  type ModelSession,
+  openSession,
+  type ProgramInstance,
+  type SessionOptions,
+} from "../model-session.ts";
 import type { WasmFeatures } from "./features.ts";
 import { createWasmInstance, type WasmCode } from "./wasm-instance.ts";
 import type { WorkerHost } from "./worker-host.ts";
@@ -59,5 +64,5 @@ export function createWasmSession(
       if (!options.pool) await pool?.dispose();
     },
   };
-  return ok(new ModelSession(program, instance, options));
+  return openSession(program, instance, options);
 }

@@ -271,7 +271,7 @@ function openSubgraph(
     if (isOperand(bound)) return emitter.valueOf(bound, { at, label });
     return reject("ONX013", `a body of control flow gives ${describeBound(bound)}`, {
       at,
-      help: "fix the inputs that decide the condition or the number of trips with overrides",
+      help: "fix the inputs that decide the condition or the number of trips: --value NAME=NUMBER or NAME=FILE.npy (values: { NAME } of load)",
     });
   });
   return { name: body.name, emitter, inputs, outputs };

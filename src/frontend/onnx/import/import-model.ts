@@ -251,10 +251,17 @@ class ModelImport {
         },
       );
     }
+    const read = (skipped: number, length: number): Uint8Array => {
+      const bytes = readExternal(range.location, range.offset + skipped, length);
+      if (bytes.ok) return bytes.value;
+      throw new DiagnosticError(
+        bytes.diagnostics.map((d) => ({ ...d, notes: [...d.notes, `${at} is read from it`] })),
+      );
+    };
+    // The last byte tells now, before anything is compiled, whether the file is there and long enough.
+    read(Math.max(0, range.length - 1), Math.min(1, range.length));
     return lazyConstant({ dtype, shape }, proto.name, () => {
-      const bytes = readExternal(range.location, range.offset, range.length);
-      if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics);
-      return { dtype, shape, data: viewBytes(dtype, bytes.value) };
+      return { dtype, shape, data: viewBytes(dtype, read(0, range.length)) };
     });
   }
 
@@ -308,14 +315,14 @@ class ModelImport {
     if (type?.case !== "tensorType" || !type.value.shape) {
       reject("ONX014", `its type is ${type?.case ?? "missing"}, not a tensor with known rank`, {
         at,
-        help: "say with an input override what it holds, or export the model with tensors of known rank",
+        help: "export the model with tensors of known rank; a tensor that is the same in every run can be fixed: --value NAME=FILE.npy (values: { NAME } of load)",
       });
     }
     const dtype = dtypeOf(type.value.elemType);
     if (dtype === undefined) {
       reject("ONX003", `${onnxTypeName(type.value.elemType)} elements are not supported`, {
         at,
-        help: "strings are computed at import: fix the input's value with an override",
+        help: "a run takes numbers only: make the strings an initializer or a Constant of the model, what follows from them is computed at import; or feed the numbers that they are turned into",
       });
     }
     const shape = type.value.shape.dim.map((dim, axis): IndexExpr => {
@@ -334,7 +341,7 @@ class ModelImport {
       if (names.has(name)) continue;
       this.#diagnostics.push(
         diagnostic("ONX015", `the model has no input ${JSON.stringify(name)}`, {
-          at: `input override ${name}`,
+          at: `value of input ${name}`,
           help: `its inputs are ${[...names].join(", ")}`,
         }),
       );
@@ -381,7 +388,7 @@ class ModelImport {
         diagnostic("ONX017", `${left.key} = ${right.key} is assumed, and checked at run time`, {
           severity: "info",
           at: origin,
-          help: "name the dimensions equally in the model, or fix them with shape overrides",
+          help: "name the dimensions equally in the model, or fix them with --shape NAME=NUMBER (shapes of load)",
         }),
       );
     }

@@ -49,7 +49,7 @@ export class StringCodes {
     if (bound.kind !== "constant") {
       return reject("ONX013", "strings are chosen by a value that is not known at import", {
         at,
-        help: "fix the inputs that choose with overrides",
+        help: "fix the inputs that choose: --value NAME=NUMBER or NAME=FILE.npy (values: { NAME } of load)",
       });
     }
     const elements = Array.from(indicesOf(toRef(bound.source.read())), (c) => this.#strings[c]!);

@@ -55,9 +55,12 @@ function checkRanks(node: NodeView, bodies: readonly OpenSubgraph[]): void {
   node.asks(0);
   reject("ONX013", `the branches give tensors of rank ${ranks[0]} and ${ranks[1]}`, {
     at: node.origin.at,
-    help: "fix the dimensions or inputs that decide the condition with overrides",
+    help: "fix what decides the condition: dimensions with --shape NAME=NUMBER (shapes of load), inputs with --value NAME=NUMBER or NAME=FILE.npy (values of load)",
   });
 }
+
+const waysToFix =
+  "--value NAME=NUMBER or NAME=FILE.npy (values: { NAME } of load), of dimensions --shape NAME=NUMBER (shapes of load)";
 
 /** Without a trip count a loop runs until its condition is false. */
 const endless = constant(2 ** 31 - 1);
@@ -80,7 +83,7 @@ function loop(node: NodeView): readonly Bound[] {
     node.asks(0);
     reject("ONX013", "the number of trips of a loop that carries a sequence depends on data", {
       at: node.origin.at,
-      help: "fix the inputs that decide it with overrides",
+      help: `fix the inputs that decide it: ${waysToFix}`,
     });
   }
   if (!plain) return unroll(node, body, trips!);
@@ -144,7 +147,7 @@ function isTrue(node: NodeView, condition: Bound): boolean {
   node.onUnknown(condition);
   return reject("ONX013", "the condition of the loop depends on data", {
     at: node.origin.at,
-    help: "fix the inputs that decide it with overrides",
+    help: `fix the inputs that decide it: ${waysToFix}`,
   });
 }
 
