@@ -71,7 +71,9 @@ describe.each(["avg", "max"])("RoiAlign by %s without a sampling ratio", (mode) 
       const wanted = unwrap(await peer.run(feeds)).y!;
       const found = model.run(feeds).y!;
       expect(found.shape).toEqual(wanted.shape);
-      const errors = Array.from(found.data, (v, i) => Math.abs(Number(v) - Number(wanted.data[i])));
+      const errors = Array.from(found.data as Float32Array, (v, i) => {
+        return Math.abs(v - Number(wanted.data[i]));
+      });
       expect(Math.max(...errors)).toBeLessThan(1e-5);
     }
     await peer.release();
