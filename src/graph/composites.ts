@@ -57,18 +57,25 @@ export interface RotaryEmbeddingAttrs {
 /**
  * Recurrent layers with the weight layout of ONNX (gate order i o f c for lstm, z r h for gru).
  * inputs: x [s, b, i], w [d, gates·h, i], r [d, gates·h, h], bias? [d, 2·gates·h], lengths? i32 [b],
- * initialHidden? [d, b, h]; d is 2 for bidirectional.
- * outputs: all hidden states [s, d, b, h], the last [d, b, h].
+ * initialHidden? [d, b, h]; d is 2 for bidirectional. Lengths are from 0 to s.
+ * outputs: all hidden states [s, d, b, h], zero from a sequence's length on; the last [d, b, h], zero where the
+ * length is 0.
  */
 export interface RecurrentAttrs {
   readonly hiddenSize: number;
   readonly direction: "forward" | "reverse" | "bidirectional";
   /** Per direction, in ONNX order. */
   readonly activations: readonly RecurrentActivation[];
+  /** One number for each activation, whatever stands for those that take none; absent where none takes one. */
+  readonly alpha?: readonly number[];
+  readonly beta?: readonly number[];
   readonly bias: boolean;
   readonly lengths: boolean;
   readonly initialHidden: boolean;
-  /** Inputs of the activations are clamped to [-clip, clip]; absent: not. */
+  /**
+   * Inputs of the gates' activations (all but the one that the cell of an LSTM goes through on its way out) are
+   * clamped to [-clip, clip]; absent: not.
+   */
   readonly clip?: number;
 }
 
@@ -78,7 +85,15 @@ export type RecurrentActivation =
   | "relu"
   | "softsign"
   | "softplus"
-  | "hardSigmoid";
+  /** max(0, min(1, alpha x + beta)) */
+  | "hardSigmoid"
+  /** alpha x + beta */
+  | "affine"
+  | "leakyRelu"
+  | "thresholdedRelu"
+  /** alpha tanh(beta x) */
+  | "scaledTanh"
+  | "elu";
 
 /** Further inputs at the end: initialCell? [d, b, h], peepholes? [d, 3·h]; a third output: last cell. */
 export interface LstmAttrs extends RecurrentAttrs {

@@ -3,13 +3,14 @@
  * step is a cell function from (gate inputs, state) to state, run by a core scan, or unrolled when
  * the sequence is short and of known length. Formulas: the ONNX operator pages of LSTM, GRU and RNN.
  */
-import { constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
-import { boolean, choice, choices, integer, number, optional } from "../attr-schema.ts";
-import type { GruAttrs, LstmAttrs, RecurrentActivation, RecurrentAttrs } from "../composites.ts";
+import { add as addIndex, constantValue, type IndexExpr } from "../../semantics/index-expr.ts";
+import { boolean, choice, choices, integer, number, numbers, optional } from "../attr-schema.ts";
+import type { GruAttrs, LstmAttrs, RecurrentAttrs } from "../composites.ts";
 import type { ValueId } from "../graph.ts";
 import type { OpWriter } from "../op-writer.ts";
 import { tensorType } from "../tensor-type.ts";
 import type { CompositeRows } from "./composite.ts";
+import { activate } from "./recurrent-activations.ts";
 
 /** Sequences up to this length are unrolled. */
 const unrolledSteps = 4;
@@ -36,7 +37,12 @@ interface Direction {
 const schema = {
   hiddenSize: integer,
   direction: choice("forward", "reverse", "bidirectional"),
-  activations: choices("sigmoid", "tanh", "relu", "softsign", "softplus", "hardSigmoid"),
+  activations: choices(
+    ...(["sigmoid", "tanh", "relu", "softsign", "softplus", "hardSigmoid"] as const),
+    ...(["affine", "leakyRelu", "thresholdedRelu", "scaledTanh", "elu"] as const),
+  ),
+  alpha: optional(numbers),
+  beta: optional(numbers),
   bias: boolean,
   lengths: boolean,
   initialHidden: boolean,
@@ -45,24 +51,16 @@ const schema = {
 
 const lstmSchema = { ...schema, initialCell: boolean, peepholes: boolean, inputForget: boolean };
 
-function activate(b: OpWriter, name: RecurrentActivation, x: ValueId): ValueId {
-  if (name === "softsign" || name === "softplus") return b.node(name, [x], {});
-  if (name === "hardSigmoid") return b.node(name, [x], { alpha: 0.2, beta: 0.5 });
-  return b.apply(name, x);
-}
+/** The k-th activation of a direction. */
+type Activations = (b: OpWriter, k: number, x: ValueId) => ValueId;
 
-/** The k-th activation of a direction, after clipping its argument. */
-function activationsOf(
-  attrs: RecurrentAttrs,
-  direction: number,
-  perDirection: number,
-): (b: OpWriter, k: number, x: ValueId) => ValueId {
-  return (b, k, x) => {
-    const name = attrs.activations[direction * perDirection + k]!;
-    if (attrs.clip === undefined) return activate(b, name, x);
-    const low = b.applyNumber("max", x, -attrs.clip);
-    return activate(b, name, b.applyNumber("min", low, attrs.clip));
-  };
+function activationsOf(attrs: RecurrentAttrs, direction: number, perDirection: number) {
+  const plain: Activations = (b, k, x) => activate(b, attrs, direction * perDirection + k, x);
+  const { clip } = attrs;
+  if (clip === undefined) return { plain, clipped: plain };
+  const clipped: Activations = (b, k, x) =>
+    plain(b, k, b.applyNumber("min", b.applyNumber("max", x, -clip), clip));
+  return { plain, clipped };
 }
 
 /** Columns [i h, (i + n) h) of the last axis. */
@@ -93,6 +91,22 @@ function byteProduct(b: OpWriter, x: ValueId, [values, scale]: ByteWeights): Val
   const rows = b.rankOf(x) === 3 ? "s b" : "b";
   const sums = b.einsum(`${rows} k, n k -> ${rows} n`, whole, values);
   return b.mul(sums, b.mul(step!, scale));
+}
+
+/**
+ * Lengths from 0 to `steps`; others are refused as an index out of range is, because they are looked up in a table
+ * of themselves: as the unsigned numbers they are, since an index below zero would count from the table's end.
+ */
+function checkedLengths(b: OpWriter, lengths: ValueId, steps: IndexExpr): ValueId {
+  const table = b.iota([addIndex(steps, 1)], 0, "i32");
+  const unsigned = b.node("cast", [lengths], { to: "u32", saturate: false });
+  return b.node("gather", [table, b.cast(unsigned, "i64")], { axis: 0 });
+}
+
+/** Zero for sequences of no elements, which have no last state. */
+function zeroWhereEmpty(b: OpWriter, lengths: ValueId, state: ValueId): ValueId {
+  const isRead = b.apply("less", b.scalarLike(0, lengths), lengths);
+  return b.select(b.reshape(isRead, [-1, 1]), state, b.scalarLike(0, state));
 }
 
 /** Keeps the old state of sequences that have ended. */
@@ -195,9 +209,13 @@ function runDirections(b: OpWriter, directions: readonly Direction[]): readonly 
   const results = directions.map((d) => {
     const steps = b.shapeOf(d.gates)[0]!;
     const fixed = constantValue(steps);
-    return fixed !== undefined && fixed > 0 && fixed <= unrolledSteps
-      ? unroll(b, d, fixed)
-      : scanSteps(b, d, steps);
+    const ran =
+      fixed !== undefined && fixed > 0 && fixed <= unrolledSteps
+        ? unroll(b, d, fixed)
+        : scanSteps(b, d, steps);
+    const { lengths } = d;
+    if (lengths === undefined) return ran;
+    return { ...ran, state: ran.state.map((s) => zeroWhereEmpty(b, lengths, s)) };
   });
   const stack = (values: readonly ValueId[], axis: number) =>
     b.concat(
@@ -304,7 +322,7 @@ const quantizedProduct: LstmProduct = (b, hidden, [values, scale, peepholes]) =>
 ];
 
 function lstmCell(attrs: LstmAttrs, direction: number, product: LstmProduct): Cell {
-  const act = activationsOf(attrs, direction, 3);
+  const { plain, clipped: act } = activationsOf(attrs, direction, 3);
   const h = attrs.hiddenSize;
   return (b, gates, [hidden, cell], captures) => {
     const [recurrent, peepholes] = product(b, hidden!, captures);
@@ -319,12 +337,13 @@ function lstmCell(attrs: LstmAttrs, direction: number, product: LstmProduct): Ce
     const candidate = act(b, 1, gate(3));
     const next = b.add(b.mul(forget, cell!), b.mul(input, candidate));
     const output = act(b, 0, peep(gate(1), next, 1));
-    return [b.mul(output, act(b, 2, next)), next];
+    // The clip bounds gates alone, in onnxruntime: the cell goes out as it is.
+    return [b.mul(output, plain(b, 2, next)), next];
   };
 }
 
 function gruCell(attrs: GruAttrs, direction: number): Cell {
-  const act = activationsOf(attrs, direction, 2);
+  const { clipped: act } = activationsOf(attrs, direction, 2);
   const h = attrs.hiddenSize;
   return (b, gates, [hidden], [gateRecurrence, recurrence, bias]) => {
     const both = b.add(gateSlice(b, gates, h, [0, 2]), recur(b, hidden!, gateRecurrence!));
@@ -342,7 +361,7 @@ function gruCell(attrs: GruAttrs, direction: number): Cell {
 }
 
 function rnnCell(attrs: RecurrentAttrs, direction: number): Cell {
-  const act = activationsOf(attrs, direction, 1);
+  const { clipped: act } = activationsOf(attrs, direction, 1);
   return (b, gates, [hidden], [recurrence]) => [
     act(b, 0, b.add(gates, recur(b, hidden!, recurrence!))),
   ];
@@ -364,6 +383,7 @@ function makeDirections(
   },
 ): readonly Direction[] {
   const start = { x: inputs.x, hiddenSize: attrs.hiddenSize };
+  const lengths = inputs.lengths && checkedLengths(b, inputs.lengths, b.shapeOf(inputs.x)[0]!);
   const realInputs = (d: number): ValueId =>
     b.einsum("s b i, n i -> s b n", inputs.x, pick(b, inputs.weights, d));
   const { inputProduct = realInputs, foldedBias: recurrentGates } = layer;
@@ -373,7 +393,7 @@ function makeDirections(
       initialState(b, inputs.initial[i], d, start),
     ),
     captures: layer.captures(d),
-    lengths: inputs.lengths,
+    lengths,
     reversed: attrs.direction === "reverse" || d === 1,
     cell: layer.cell(d),
   }));

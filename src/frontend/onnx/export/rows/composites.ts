@@ -4,6 +4,7 @@
  */
 import { definitionGraph } from "../../../../graph/builder.ts";
 import { type CompositeKind, compositeTable } from "../../../../graph/composite-table.ts";
+import { takesParameter } from "../../../../graph/composites/recurrent-activations.ts";
 import type { OpAttrs } from "../../../../graph/graph.ts";
 import { sameShape } from "../../../../graph/tensor-type.ts";
 import { type ExportCall, type ExportRow, type ExportRows, flag } from "../export-row.ts";
@@ -62,13 +63,28 @@ const activationNames = {
   softsign: "Softsign",
   softplus: "Softplus",
   hardSigmoid: "HardSigmoid",
+  affine: "Affine",
+  leakyRelu: "LeakyRelu",
+  thresholdedRelu: "ThresholdedRelu",
+  scaledTanh: "ScaledTanh",
+  elu: "Elu",
 } as const satisfies Record<OpAttrs["rnn"]["activations"][number], string>;
+
+/** The numbers of those activations that take the parameter, in their order. */
+function taken(attrs: OpAttrs["rnn"], parameter: "alpha" | "beta"): Attributes {
+  const numbers = (attrs[parameter] ?? []).filter((_, i) =>
+    takesParameter(attrs.activations[i]!, parameter),
+  );
+  return numbers.length === 0 ? {} : { [`activation_${parameter}`]: numbers };
+}
 
 function recurrentAttributes(attrs: OpAttrs["rnn"]): Attributes {
   return {
     hidden_size: BigInt(attrs.hiddenSize),
     direction: attrs.direction,
     activations: attrs.activations.map((a) => activationNames[a]),
+    ...taken(attrs, "alpha"),
+    ...taken(attrs, "beta"),
     ...(attrs.clip !== undefined && { clip: attrs.clip }),
   };
 }

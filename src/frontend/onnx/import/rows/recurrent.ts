@@ -1,18 +1,40 @@
 /** LSTM, GRU and RNN. */
+
+import { takesParameter } from "../../../../graph/composites/recurrent-activations.ts";
 import type { RecurrentActivation, RecurrentAttrs } from "../../../../graph/composites.ts";
-import type { IndexExpr } from "../../../../semantics/index-expr.ts";
+import { constantValue, type IndexExpr } from "../../../../semantics/index-expr.ts";
 import { type NodeView, one } from "../node-view.ts";
 import type { Operand } from "../operand.ts";
 import type { OperatorTable } from "../operator-row.ts";
 
-const activations: Readonly<Record<string, RecurrentActivation>> = {
-  sigmoid: "sigmoid",
-  tanh: "tanh",
-  relu: "relu",
-  softsign: "softsign",
-  softplus: "softplus",
-  hardsigmoid: "hardSigmoid",
-};
+/** An activation of the specification and the defaults of its parameters, where one is agreed on. */
+interface Activation {
+  readonly kind: RecurrentActivation;
+  readonly alpha?: number;
+  readonly beta?: number;
+}
+
+/**
+ * Affine and ScaledTanh are no operators of the specification, and onnxruntime's default for ThresholdedRelu (0)
+ * is not that of the operator (1): these have no default here.
+ */
+const activations: ReadonlyMap<string, Activation> = new Map(
+  Object.entries({
+    Sigmoid: { kind: "sigmoid" },
+    Tanh: { kind: "tanh" },
+    Relu: { kind: "relu" },
+    Softsign: { kind: "softsign" },
+    Softplus: { kind: "softplus" },
+    HardSigmoid: { kind: "hardSigmoid", alpha: 0.2, beta: 0.5 },
+    Affine: { kind: "affine" },
+    LeakyRelu: { kind: "leakyRelu", alpha: 0.01 },
+    ThresholdedRelu: { kind: "thresholdedRelu" },
+    ScaledTanh: { kind: "scaledTanh" },
+    Elu: { kind: "elu", alpha: 1 },
+  } satisfies Readonly<Record<string, Activation>>),
+);
+
+const activationsByName = new Map([...activations].map(([name, a]) => [name.toLowerCase(), a]));
 
 const directions = ["forward", "reverse", "bidirectional"] as const;
 
@@ -29,24 +51,56 @@ function isBatchMajor(node: NodeView): boolean {
   return node.version >= 14 && node.attributes.flag("layout", false);
 }
 
-function readActivations(
-  node: NodeView,
-  cell: Cell,
-  count: number,
-): readonly RecurrentActivation[] {
+function readActivations(node: NodeView, cell: Cell, count: number): readonly Activation[] {
   const { attributes } = node;
-  for (const name of ["activation_alpha", "activation_beta"]) {
-    const values = attributes.floats(name) ?? [];
-    if (values.length > 0)
-      attributes.refuse(name, `[${values}]`, "the defaults of the activations");
-  }
   const given = attributes.strings("activations");
-  if (!given) return Array.from({ length: count }, () => cell.activations).flat();
-  const known = given.map((name) => activations[name.toLowerCase()]);
-  if (known.includes(undefined) || known.length !== count * cell.activations.length) {
-    attributes.refuse("activations", given.join(", "), `${Object.keys(activations).join(", ")}`);
+  if (!given) {
+    const kinds = Array.from({ length: count }, () => cell.activations).flat();
+    return kinds.map((kind) => ({ kind }));
   }
-  return known as RecurrentActivation[];
+  const known = given.flatMap((name) => activationsByName.get(name.toLowerCase()) ?? []);
+  const wanted = count * cell.activations.length;
+  if (known.length !== given.length || known.length !== wanted) {
+    attributes.refuse(
+      "activations",
+      given.join(", ") || "empty",
+      `${wanted} of ${[...activations.keys()].join(", ")}`,
+    );
+  }
+  return known;
+}
+
+/**
+ * One number for each activation. Those that take the parameter take the next of the list, in order, and, where
+ * that has ended, their default; numbers that none takes are left over, as in onnxruntime.
+ */
+function readParameter(
+  node: NodeView,
+  among: readonly Activation[],
+  parameter: "alpha" | "beta",
+): readonly number[] | undefined {
+  const name = `activation_${parameter}`;
+  const given = node.attributes.floats(name) ?? [];
+  if (!among.some((a) => takesParameter(a.kind, parameter))) return undefined;
+  let next = 0;
+  return among.map((a) => {
+    if (!takesParameter(a.kind, parameter)) return 0;
+    return (
+      given[next++] ??
+      a[parameter] ??
+      node.attributes.refuse(name, `[${given}]`, `a number for ${a.kind}, which has no default`)
+    );
+  });
+}
+
+function activationAttrs(node: NodeView, cell: Cell, count: number) {
+  const among = readActivations(node, cell, count);
+  const [alpha, beta] = [readParameter(node, among, "alpha"), readParameter(node, among, "beta")];
+  return {
+    activations: among.map((a) => a.kind),
+    ...(alpha && { alpha }),
+    ...(beta && { beta }),
+  };
 }
 
 interface Recurrent {
@@ -70,11 +124,12 @@ function readRecurrent(node: NodeView, cell: Cell): Recurrent {
     attributes.refuse("hidden_size", stated, `R's ${hidden}`);
   const clip = attributes.float("clip");
   const x = node.input(0);
+  checkLengths(node, batchMajor ? 1 : 0);
   const [bias, lengths, initial] = [node.optional(3), node.optional(4), node.optional(5)];
   const attrs: RecurrentAttrs = {
     hiddenSize: hidden,
     direction,
-    activations: readActivations(node, cell, count),
+    ...activationAttrs(node, cell, count),
     bias: bias !== undefined,
     lengths: lengths !== undefined,
     initialHidden: initial !== undefined,
@@ -90,6 +145,15 @@ function readRecurrent(node: NodeView, cell: Cell): Recurrent {
     state,
   ];
   return { attrs, inputs: inputs.filter((o) => o !== undefined), batchMajor };
+}
+
+/** Constant lengths are refused here, those of a run where they are out of range then. */
+function checkLengths(node: NodeView, stepAxis: number): void {
+  if (node.optional(4)?.kind !== "constant") return;
+  const steps = constantValue(node.input(0).type.shape[stepAxis]!) ?? Number.POSITIVE_INFINITY;
+  const wrong = node.numbers(4, "sequence_lens").find((n) => n < 0 || n > steps);
+  if (wrong === undefined) return;
+  node.refuse(`a sequence length of ${wrong}`, `lengths from 0 to the ${steps} steps of the input`);
 }
 
 function stateIn(node: NodeView, state: Operand, batchMajor: boolean): Operand {
