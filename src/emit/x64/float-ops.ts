@@ -4,7 +4,7 @@
  */
 import type { DType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
-import { findHolding } from "./lanes.ts";
+import { holdingOf } from "./lanes.ts";
 import { findMathRow } from "./math-rows.ts";
 import type { Register } from "./operand.ts";
 import type { VectorCode } from "./vector-code.ts";
@@ -47,6 +47,6 @@ const rows: Partial<Record<ScalarOp, FloatOp>> = {
 export function findFloatOp(op: ScalarOp, dtype: DType): FloatOp | undefined {
   const row = rows[op];
   if (row) return row;
-  const math = findHolding(dtype) === "f32" ? findMathRow(op) : undefined;
+  const math = holdingOf(dtype) === "f32" ? findMathRow(op) : undefined;
   return math && ((c, [a]) => math.body(c, a!));
 }

@@ -3,15 +3,21 @@
  * of 32-bit lanes, rounding to nearest even. f16 by the conversions of F16C; bf16 by integer steps,
  * because the hardware's own conversion drops subnormals.
  */
+import type { DType } from "../../semantics/dtype.ts";
 import type { Register } from "./operand.ts";
+import { roundTiny } from "./tiny-float-rows.ts";
 import type { VectorCode } from "./vector-code.ts";
 
 /** To nearest, ties to even, whatever the control register says. */
 const toNearest = 0;
 
-/** f32 lanes rounded to the narrow format. */
-export function roundNarrow(c: VectorCode, dtype: "f16" | "bf16", x: Register): Register {
+/**
+ * f32 lanes rounded to a narrow format.
+ * @param saturate what lies beyond a format of at most 8 bits becomes its largest finite value
+ */
+export function roundNarrow(c: VectorCode, dtype: DType, x: Register, saturate = false): Register {
   if (dtype === "bf16") return c.shl(brainPatterns(c, x), 16);
+  if (dtype !== "f16") return roundTiny(c, dtype, x, saturate);
   const { f } = c;
   const half = f.vec(c.bits === 512 ? 256 : 128);
   f.emit("vcvtps2ph", half, x, toNearest);

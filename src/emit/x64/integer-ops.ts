@@ -3,11 +3,11 @@
  * by zero give zero, shifts by the width or more what one-bit shifts would give
  * (semantics/scalar-meaning.ts).
  */
-import type { DType } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
 import { type FunctionCode, scratchA, scratchD } from "./function-code.ts";
 import type { KernelContext } from "./kernel-context.ts";
-import { isUnsigned, scalarBits } from "./lanes.ts";
+import { isPacked, isUnsigned, scalarBits } from "./lanes.ts";
 import { type Register, sized } from "./operand.ts";
 import type { ConditionCode } from "./rows/general-rows.ts";
 
@@ -24,6 +24,11 @@ export function normalize(f: FunctionCode, dtype: DType, r: Register): Register 
   else if (dtype === "i16") f.emit("movsx16", r, sized(r, 16));
   else if (dtype === "u8") f.emit("movzx8", r, sized(r, 8));
   else if (dtype === "u16") f.emit("movzx16", r, sized(r, 16));
+  else if (isPacked(dtype)) {
+    const { bits } = dtypes[dtype];
+    if (isUnsigned(dtype)) f.emit("and", r, 2 ** bits - 1);
+    else f.emit("shl", r, 32 - bits).emit("sar", r, 32 - bits);
+  }
   return r;
 }
 

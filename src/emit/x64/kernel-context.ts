@@ -8,7 +8,7 @@ import { invariant } from "../../support/invariant.ts";
 import { type MathFunction, mathWord } from "./context-block.ts";
 import { contextPointer, type FunctionCode, offsetBy, scratchA } from "./function-code.ts";
 import type { IndexScope } from "./index-scope.ts";
-import { type Chunk, chunksOf, findHolding, isFloat, scalarBits, storageBytes } from "./lanes.ts";
+import { type Chunk, chunksOf, holdingOf, isFloat, scalarBits, storageBytes } from "./lanes.ts";
 import { memory, type Register, vec } from "./operand.ts";
 import { type Features, VectorCode } from "./vector-code.ts";
 
@@ -79,7 +79,7 @@ export class KernelContext {
     if (known?.place === place) return known.address;
     const { buffer, base } = place;
     const bytes = storageBytes(buffer.dtype);
-    if (bytes < 1) this.refuse(`packed elements of ${buffer.dtype}`, "unpack the weights ahead");
+    invariant(bytes >= 1, () => `elements of ${buffer.dtype} have no address of their own`);
     const address = ix.add(base, ix.mul(bytes * buffer.lanes, flatIndex(buffer, index)));
     this.#addresses.set(index, { place, address });
     return address;
@@ -98,9 +98,7 @@ export class KernelContext {
   }
 
   chunks(dtype: DType, lanes: number): readonly Chunk[] {
-    const holding = findHolding(dtype);
-    if (!holding) this.refuse(`values of type ${dtype}`, "convert the model to f32");
-    return chunksOf(holding, lanes, this.features.vectorBits);
+    return chunksOf(holdingOf(dtype), lanes, this.features.vectorBits);
   }
 
   newRegisters(dtype: DType, lanes: number): readonly Register[] {
@@ -109,7 +107,6 @@ export class KernelContext {
   }
 
   newScalar(dtype: DType): Register {
-    if (!findHolding(dtype)) this.refuse(`values of type ${dtype}`, "convert the model to f32");
     return isFloat(dtype) ? this.f.vec(128) : this.f.gpr(scalarBits(dtype));
   }
 

@@ -20,10 +20,12 @@ import { loopRange } from "../../semantics/index-range.ts";
 import { abortCodes, sharedBlock, threadBlock } from "./context-block.ts";
 import { contextPointer, scratchA } from "./function-code.ts";
 import { splitAddress } from "./index-scope.ts";
-import type { KernelContext } from "./kernel-context.ts";
-import { scalarBits } from "./lanes.ts";
+import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
+import { isFloat, isPacked, scalarBits } from "./lanes.ts";
 import { storeChunk, storeScalar } from "./memory-access.ts";
 import { memory, type Register, sized } from "./operand.ts";
+import { storePacked } from "./packed-memory.ts";
+import { takeLane } from "./single-lanes.ts";
 import { ValueEmitter } from "./value-emitter.ts";
 
 type StatementOf<K extends Statement["kind"]> = Extract<Statement, { kind: K }>;
@@ -166,6 +168,10 @@ export class KernelEmitter {
     const place = context.place(s.buffer);
     const { dtype, lanes } = s.value;
     if (place.kind === "memory") {
+      if (isPacked(dtype)) {
+        this.#storePacked(place, s);
+        return;
+      }
       if (lanes === 1) {
         const value = this.#values.value(s.value);
         storeScalar(context, dtype, context.scope.address(context.address(place, s.index)), value);
@@ -183,6 +189,27 @@ export class KernelEmitter {
     if (place.buffer.lanes !== lanes)
       context.refuse(`${lanes} lanes of register buffer ${s.buffer}`);
     this.#storeElement(s, context.element(place, s.index));
+  }
+
+  /** Elements below a byte one after another, all of them computed before the first is written. */
+  #storePacked(place: MemoryPlace, { value, index }: StatementOf<"store">): void {
+    const context = this.#context;
+    const { dtype, lanes } = value;
+    if (lanes === 1) {
+      storePacked(context, place, index, { lane: 0, value: this.#values.value(value) });
+      return;
+    }
+    const { f, features } = context;
+    const chunks = context.chunks(dtype, lanes);
+    const values = chunks.map((_, chunk) => this.#values.value(value, chunk));
+    for (const [i, { first, lanes: held }] of chunks.entries()) {
+      for (let lane = 0; lane < held; lane++) {
+        const alone = takeLane(f, values[i]!, lane, features.evex);
+        const scalar = isFloat(dtype) ? alone : f.gpr(32);
+        if (scalar !== alone) f.emit("vmovd", scalar, alone);
+        storePacked(context, place, index, { lane: first + lane, value: scalar });
+      }
+    }
   }
 
   #storeElement(s: StatementOf<"store">, element: readonly Register[]): void {
@@ -328,6 +355,10 @@ export class KernelEmitter {
   ): void {
     const place = this.#context.place(buffer);
     if (place.kind !== "memory") return;
+    if (isPacked(place.buffer.dtype)) {
+      for (const e of [place.base, ...index]) use(ix.withoutConstant(e));
+      return;
+    }
     use(splitAddress(this.#context.address(place, index)).sum);
   }
 }

@@ -8,8 +8,17 @@ import { offsetBy } from "./function-code.ts";
 import { brainPatterns, fromBrainPatterns } from "./half-rows.ts";
 import { flagOf } from "./integer-ops.ts";
 import type { KernelContext } from "./kernel-context.ts";
-import { type Chunk, findHolding, isNarrowFloat, laneBytes, storageBytes } from "./lanes.ts";
+import {
+  type Chunk,
+  holdingOf,
+  isNarrowFloat,
+  isTinyFloat,
+  laneBytes,
+  storageBytes,
+} from "./lanes.ts";
 import { type Memory, type Register, type RegisterBits, sized } from "./operand.ts";
+import { fromTinyPatterns, tinyPatterns } from "./tiny-float-rows.ts";
+import type { VectorCode } from "./vector-code.ts";
 
 export function loadScalar(context: KernelContext, dtype: DType, from: Memory): Register {
   const { f } = context;
@@ -32,6 +41,15 @@ export function loadScalar(context: KernelContext, dtype: DType, from: Memory): 
     case "bool": {
       f.emit("movzx8", r, from).emit("test", r, r);
       return flagOf(f, "ne");
+    }
+    case "f8e4m3fn":
+    case "f8e4m3fnuz":
+    case "f8e5m2":
+    case "f8e5m2fnuz":
+    case "e8m0": {
+      const bits = f.gpr(32);
+      f.emit("movzx8", bits, from).emit("vmovd", r, bits);
+      return fromTinyPatterns(context.vectorCode(128, "f32"), dtype, r);
     }
     default:
       f.emit(`${integerLoads[dtype] ?? "mov"}`, r, from);
@@ -63,6 +81,16 @@ export function storeScalar(context: KernelContext, dtype: DType, to: Memory, x:
       f.emit("mov", to, sized(bits, 16));
       return;
     }
+    case "f8e4m3fn":
+    case "f8e4m3fnuz":
+    case "f8e5m2":
+    case "f8e5m2fnuz":
+    case "e8m0": {
+      const bits = f.gpr(32);
+      f.emit("vmovd", bits, tinyPatterns(context.vectorCode(128, "f32"), dtype, x));
+      f.emit("mov", to, sized(bits, 8));
+      return;
+    }
     default:
       f.emit("mov", to, sized(x, (8 * storageBytes(dtype)) as RegisterBits));
   }
@@ -79,7 +107,7 @@ export function loadChunk(
   const bytes = chunk.lanes * storageBytes(dtype);
   const at = offsetBy(from, chunk.first * storageBytes(dtype));
   const r = f.vec(chunk.bits);
-  const stored = (chunk.bits / 8 / laneBytes(findHolding(dtype)!)) * storageBytes(dtype);
+  const stored = (chunk.bits / 8 / laneBytes(holdingOf(dtype))) * storageBytes(dtype);
   if (dtype === "f32" || dtype === "i32" || dtype === "u32") {
     if (bytes === stored) f.emit("vmovups", r, at);
     else loadMasked(context, r, at, chunk.lanes);
@@ -110,6 +138,10 @@ export function loadChunk(
       f.emit("vpmovzxbd", r, whole);
       return c.lanesOf(c.compareIntegers("notEqual", r, c.i32(0), false));
     default:
+      if (isTinyFloat(dtype)) {
+        f.emit("vpmovzxbd", r, whole);
+        return fromTinyPatterns(c, dtype, r);
+      }
       f.emit("vmovups", r, whole);
       return r;
   }
@@ -175,7 +207,7 @@ export function storeChunk(
   const { f, features } = context;
   const bytes = chunk.lanes * storageBytes(dtype);
   const at = offsetBy(to, chunk.first * storageBytes(dtype));
-  const whole = chunk.lanes * laneBytes(findHolding(dtype)!) * 8 === chunk.bits;
+  const whole = chunk.lanes * laneBytes(holdingOf(dtype)) * 8 === chunk.bits;
   if (dtype === "f32" || dtype === "i32" || dtype === "u32") {
     if (whole) f.emit("vmovups", at, x);
     else if (features.evex) f.masked(lowLanes(context, chunk.lanes), false, "vmovups", at, x);
@@ -197,22 +229,28 @@ export function storeChunk(
   }
   const slot = f.slot(64);
   if (dtype === "f16") f.emit("vcvtps2ph", slot, x, 0);
-  else if (dtype === "bf16" || dtype === "bool") storeNarrowed(context, dtype, chunk, slot, x);
+  else if (!keepsBits(dtype)) storeNarrowed(context, dtype, chunk, slot, x);
   else f.emit("vmovups", slot, x);
   copyBytes(f, at, slot, bytes);
+}
+
+/** bf16, bool or a float of a byte as it stands in memory, in 32-bit lanes. */
+function patternsOf(c: VectorCode, dtype: DType, x: Register): Register {
+  if (dtype === "bf16") return brainPatterns(c, x);
+  return dtype === "bool" ? c.shr(x, 31) : tinyPatterns(c, dtype, x);
 }
 
 /** The low 16 or 8 bits of each 32-bit lane, side by side at `to`. */
 function storeNarrowed(
   context: KernelContext,
-  dtype: "bf16" | "bool",
+  dtype: DType,
   chunk: Chunk,
   to: Memory,
   x: Register,
 ): void {
   const { f, features } = context;
   const c = context.vectorCode(chunk.bits, "f32");
-  const patterns = dtype === "bf16" ? brainPatterns(c, x) : c.shr(x, 31);
+  const patterns = patternsOf(c, dtype, x);
   if (features.evex) {
     f.emit(dtype === "bf16" ? "vpmovdw" : "vpmovdb", to, patterns);
     return;

@@ -4,10 +4,11 @@
  */
 import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { integerRange } from "../../semantics/integer.ts";
+import { castSaturates } from "../../semantics/scalar-meaning.ts";
 import { roundNarrow } from "./half-rows.ts";
 import { flagOf, normalize } from "./integer-ops.ts";
 import type { KernelContext } from "./kernel-context.ts";
-import { findHolding, isFloat, isNarrowFloat, isUnsigned, scalarBits } from "./lanes.ts";
+import { holdingOf, isFloat, isNarrowFloat, isUnsigned, scalarBits } from "./lanes.ts";
 import { immediate, type Register, sized } from "./operand.ts";
 import { patternOfF64 } from "./vector-code.ts";
 
@@ -18,16 +19,14 @@ export function castScalar(
   x: Register,
 ): Register {
   if (from === to) return x;
-  if (!findHolding(from)) context.refuse(`values of type ${from}`);
-  if (!findHolding(to)) context.refuse(`values of type ${to}`);
   if (to === "bool") return nonZero(context, from, x);
   if (isFloat(from)) {
-    if (isFloat(to)) return floatToFloat(context, from, to, x);
-    const wide = findHolding(from) === "f64" ? x : toF64(context, x);
+    if (isFloat(to)) return floatToFloat(context, [from, to], saturate, x);
+    const wide = holdingOf(from) === "f64" ? x : toF64(context, x);
     return saturate ? saturated(context, to, wide) : wrapped(context, to, wide);
   }
   return isFloat(to)
-    ? integerToFloat(context, from, to, x)
+    ? integerToFloat(context, [from, to], saturate, x)
     : resized(context, from, to, saturate, x);
 }
 
@@ -37,10 +36,10 @@ function nonZero({ f }: KernelContext, from: DType, x: Register): Register {
     return flagOf(f, "ne");
   }
   const zero = f.splat32(0, 128);
-  f.emit(findHolding(from) === "f64" ? "vucomisd" : "vucomiss", x, zero);
+  f.emit(holdingOf(from) === "f64" ? "vucomisd" : "vucomiss", x, zero);
   // NaN is not zero: not equal or not comparable.
   const r = flagOf(f, "ne");
-  f.emit(findHolding(from) === "f64" ? "vucomisd" : "vucomiss", x, zero);
+  f.emit(holdingOf(from) === "f64" ? "vucomisd" : "vucomiss", x, zero);
   f.emit("or", r, flagOf(f, "p"));
   return r;
 }
@@ -57,12 +56,21 @@ function toF32({ f }: KernelContext, x: Register): Register {
   return r;
 }
 
-function floatToFloat(context: KernelContext, from: DType, to: DType, x: Register): Register {
-  const [source, target] = [findHolding(from), findHolding(to)];
+function floatToFloat(
+  context: KernelContext,
+  [from, to]: readonly [DType, DType],
+  saturate: boolean,
+  x: Register,
+): Register {
+  const [source, target] = [holdingOf(from), holdingOf(to)];
   if (target === "f64") return source === "f64" ? x : toF64(context, x);
   const single =
     source === "f64" ? (isNarrowFloat(to) ? demoteOdd(context, x) : toF32(context, x)) : x;
-  return isNarrowFloat(to) ? roundNarrow(context.vectorCode(128, "f32"), to, single) : single;
+  return isNarrowFloat(to) ? narrowed(context, to, saturate, single) : single;
+}
+
+function narrowed(context: KernelContext, to: DType, saturate: boolean, x: Register): Register {
+  return roundNarrow(context.vectorCode(128, "f32"), to, x, saturate && castSaturates(to));
 }
 
 /**
@@ -87,15 +95,25 @@ function demoteOdd(context: KernelContext, x: Register): Register {
   return r;
 }
 
-function integerToFloat(context: KernelContext, from: DType, to: DType, x: Register): Register {
+function integerToFloat(
+  context: KernelContext,
+  [from, to]: readonly [DType, DType],
+  saturate: boolean,
+  x: Register,
+): Register {
+  // To nearest and up are two roundings: not by way of f32.
+  if (to === "e8m0") {
+    const wide = integerToFloat(context, [from, "f64"], false, x);
+    return floatToFloat(context, ["f64", to], saturate, wide);
+  }
   const { f } = context;
   const r = f.vec(128);
-  const suffix = findHolding(to) === "f64" ? "sd" : "ss";
+  const suffix = holdingOf(to) === "f64" ? "sd" : "ss";
   f.emit("vxorps", r, r, r);
   // Narrow unsigned values are non-negative as 32 bits; a u32 is one as 64.
   if (from === "u64") unsignedToFloat(context, suffix, r, x);
   else f.emit(`vcvtsi2${suffix}`, r, r, from === "u32" ? sized(x, 64) : x);
-  return isNarrowFloat(to) ? roundNarrow(context.vectorCode(128, "f32"), to, r) : r;
+  return isNarrowFloat(to) ? narrowed(context, to, saturate, r) : r;
 }
 
 function unsignedToFloat(

@@ -10,7 +10,7 @@ import { findFloatOp } from "./float-ops.ts";
 import { roundNarrow } from "./half-rows.ts";
 import { applyInteger, flagOf } from "./integer-ops.ts";
 import type { KernelContext } from "./kernel-context.ts";
-import { findHolding, isFloat, isNarrowFloat } from "./lanes.ts";
+import { holdingOf, isFloat, isNarrowFloat } from "./lanes.ts";
 import { type Register, sized } from "./operand.ts";
 
 type Apply = Extract<Expr, { kind: "apply" }>;
@@ -92,7 +92,7 @@ function applyFloat(
   operands: readonly Register[],
 ): Register {
   const { f } = context;
-  const wide = findHolding(dtype) === "f64";
+  const wide = holdingOf(dtype) === "f64";
   const compare = wide ? "vucomisd" : "vucomiss";
   const [a, b] = operands;
   switch (op) {

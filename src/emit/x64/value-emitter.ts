@@ -13,9 +13,10 @@ import { offsetBy } from "./function-code.ts";
 import type { KernelContext } from "./kernel-context.ts";
 import {
   type Chunk,
-  findHolding,
+  holdingOf,
   isFloat,
   isNarrowFloat,
+  isPacked,
   isUnsigned,
   laneBytes,
   scalarBits,
@@ -23,6 +24,7 @@ import {
 import { loadChunk, loadScalar, storeScalar } from "./memory-access.ts";
 import { type Conversion, findNarrowing } from "./narrow-casts.ts";
 import { type Immediate, immediate, type Memory, type Register, sized } from "./operand.ts";
+import { loadPacked } from "./packed-memory.ts";
 import { castScalar } from "./scalar-casts.ts";
 import { applyScalar } from "./scalar-ops.ts";
 import { joinLanes, replaceFirst, takeLane } from "./single-lanes.ts";
@@ -134,7 +136,7 @@ export class ValueEmitter {
 
   #literal(e: ExprOf<"literal">): Register {
     const { f } = this.#context;
-    const holding = findHolding(e.dtype) ?? this.#context.refuse(`values of type ${e.dtype}`);
+    const holding = holdingOf(e.dtype);
     if (holding === "f32") return f.splat32(patternOfF32(Number(e.value)), 128);
     if (holding === "f64") return f.splat64(patternOfF64(Number(e.value)), 128);
     const r = f.gpr(scalarBits(e.dtype));
@@ -171,7 +173,7 @@ export class ValueEmitter {
 
   #splatLiteral(e: ExprOf<"literal">, { bits }: Chunk): Register {
     const { f } = this.#context;
-    const holding = findHolding(e.dtype)!;
+    const holding = holdingOf(e.dtype);
     if (e.dtype === "bool") return f.splat32(e.value ? -1 : 0, bits);
     if (holding === "f32") return f.splat32(patternOfF32(Number(e.value)), bits);
     if (holding === "f64") return f.splat64(patternOfF64(Number(e.value)), bits);
@@ -196,7 +198,7 @@ export class ValueEmitter {
       return r;
     }
     const x = this.value(operand);
-    const bytes = laneBytes(findHolding(e.dtype)!);
+    const bytes = laneBytes(holdingOf(e.dtype));
     if (isFloat(e.dtype)) {
       if (bytes === 4) f.emit("vbroadcastss", r, x);
       else if (place.bits === 128) f.emit("vmovaps", r, x).emit("vpbroadcastq", r, r);
@@ -215,7 +217,7 @@ export class ValueEmitter {
     const { bits } = this.#chunks(e)[chunk]!;
     const [first] = this.#done.get(e) ?? [];
     if (first && bits === first.bits) return first;
-    const bytes = laneBytes(findHolding(e.dtype)!) * operand.lanes;
+    const bytes = laneBytes(holdingOf(e.dtype)) * operand.lanes;
     const spread = bytes === 4 ? "vbroadcastss" : bytes === 2 ? "vpbroadcastw" : undefined;
     if (isFloat(e.dtype) || e.dtype === "bool" || !spread) {
       return this.#filled(e, chunk, (lane) => this.#lane(operand, lane % operand.lanes));
@@ -243,15 +245,16 @@ export class ValueEmitter {
   /** Memory of an unguarded vector that fills a register. */
   #wholeMemoryOf(e: Expr): Memory | undefined {
     const [{ bits, lanes }] = this.#chunks(e) as [Chunk];
-    const fills = 8 * lanes * laneBytes(findHolding(e.dtype)!) === bits;
-    return fills && !isNarrowFloat(e.dtype) && e.dtype !== "bool" ? this.#memoryOf(e) : undefined;
+    const fills = 8 * lanes * laneBytes(holdingOf(e.dtype)) === bits;
+    const isStored = !isNarrowFloat(e.dtype) && !isPacked(e.dtype) && e.dtype !== "bool";
+    return fills && isStored ? this.#memoryOf(e) : undefined;
   }
 
   /** Where an unguarded load that is not done yet finds its first byte. */
   #memoryOf(e: Expr): Memory | undefined {
     if (e.kind !== "load" || e.guard.length > 0 || this.#done.has(e)) return undefined;
     const place = this.#context.place(e.buffer);
-    if (place.kind !== "memory") return undefined;
+    if (place.kind !== "memory" || isPacked(e.dtype)) return undefined;
     return this.#context.scope.address(this.#context.address(place, e.index));
   }
 
@@ -279,6 +282,13 @@ export class ValueEmitter {
       return chunk
         ? element[this.#chunks(e).findIndex((c) => c.first === chunk.first)]!
         : element[0]!;
+    }
+    if (isPacked(e.dtype)) {
+      if (!chunk) return loadPacked(context, place, e.index, 0);
+      const lanes = Array.from({ length: chunk.lanes }, (_, lane) =>
+        loadPacked(context, place, e.index, chunk.first + lane),
+      );
+      return joinLanes(context.f, lanes, { bits: chunk.bits, evex: context.features.evex });
     }
     const from = context.scope.address(context.address(place, e.index));
     return chunk ? loadChunk(context, e.dtype, chunk, from) : loadScalar(context, e.dtype, from);
@@ -374,8 +384,8 @@ export class ValueEmitter {
 
   /** The instruction that widens an 8 or 16-bit operand, where that is the cast. */
   #widening({ operand, dtype, saturate }: ExprOf<"cast">): string | undefined {
-    const source = findHolding(operand.dtype);
-    const target = findHolding(dtype);
+    const source = holdingOf(operand.dtype);
+    const target = holdingOf(dtype);
     if (source === "i8" && dtype === "i16") {
       return `vpmov${isUnsigned(operand.dtype) ? "z" : "s"}xbw`;
     }
@@ -383,7 +393,7 @@ export class ValueEmitter {
       return undefined;
     }
     const unsigned = isUnsigned(operand.dtype);
-    if (dtype === "bool" || dtype === "f16" || dtype === "bf16") return undefined;
+    if (dtype === "bool" || isNarrowFloat(dtype) || isPacked(dtype)) return undefined;
     if (saturate && dtype === "u32" && !unsigned) return undefined;
     return `vpmov${unsigned ? "z" : "s"}x${source === "i8" ? "bd" : "wd"}`;
   }
@@ -394,7 +404,7 @@ export class ValueEmitter {
     const single = this.#chunks(e.operand).length === 1 && this.#chunks(e).length === 1;
     if (single) f.emit(op, r, this.#wholeMemoryOf(e.operand) ?? this.value(e.operand));
     else {
-      const bytes = laneBytes(findHolding(e.operand.dtype)!);
+      const bytes = laneBytes(holdingOf(e.operand.dtype));
       f.emit(op, r, offsetBy(this.#spread(e.operand), first * bytes));
     }
     if (!isFloat(e.dtype)) return r;
@@ -425,7 +435,7 @@ export class ValueEmitter {
   /** A chunk of a vector from what `lane` gives for each lane; of small and of wide lanes on the stack. */
   #filled(e: Expr, chunk: number, lane: (lane: number) => Register): Register {
     const { f } = this.#context;
-    const holding = findHolding(e.dtype)!;
+    const holding = holdingOf(e.dtype);
     if (holding === "f32" || (holding === "i32" && e.dtype !== "bool")) {
       const { first, lanes, bits } = this.#chunks(e)[chunk]!;
       const held = Array.from({ length: lanes }, (_, l) => lane(first + l));
@@ -453,7 +463,7 @@ export class ValueEmitter {
   #packed(e: ExprOf<"pack">, chunk: number): Register {
     const { f, features } = this.#context;
     const rest = literalOfRest(e);
-    if (!rest || findHolding(e.dtype) !== "f32") {
+    if (!rest || holdingOf(e.dtype) !== "f32") {
       return this.#filled(e, chunk, (lane) => this.value(e.operands[lane]!));
     }
     const place = this.#chunks(e)[chunk]!;
@@ -468,7 +478,7 @@ export class ValueEmitter {
     const known = this.#onStack.get(e);
     if (known) return known;
     const { f } = this.#context;
-    const bytes = laneBytes(findHolding(e.dtype)!);
+    const bytes = laneBytes(holdingOf(e.dtype));
     const slot = f.slot(e.lanes * bytes + 64);
     this.#chunks(e).forEach(({ first }, chunk) => {
       f.emit("vmovups", offsetBy(slot, bytes * first), this.value(e, chunk));
@@ -482,7 +492,7 @@ export class ValueEmitter {
     if (e.lanes === 1) return this.value(e);
     if (e.kind === "splat") return this.#lane(e.operand, lane % e.operand.lanes);
     const { f } = this.#context;
-    const holding = findHolding(e.dtype) ?? this.#context.refuse(`values of type ${e.dtype}`);
+    const holding = holdingOf(e.dtype);
     if (holding === "f32" && !this.#onStack.has(e)) {
       const chunk = this.#chunks(e).findIndex((c) => lane < c.first + c.lanes);
       const { first } = this.#chunks(e)[chunk]!;
@@ -490,6 +500,7 @@ export class ValueEmitter {
     }
     const from = offsetBy(this.#spread(e), lane * laneBytes(holding));
     if (isFloat(e.dtype)) return loadScalar(this.#context, holding as DType, from);
+    if (isPacked(e.dtype)) return loadScalar(this.#context, "i32", from);
     if (e.dtype !== "bool") return loadScalar(this.#context, e.dtype, from);
     const r = f.gpr(32);
     f.emit("mov", r, from).emit("and", r, 1);

@@ -5,9 +5,10 @@
 import type { Expr } from "../../program/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import type { ScalarOp } from "../../semantics/scalar-expr.ts";
+import { castSaturates } from "../../semantics/scalar-meaning.ts";
 import { findFloatOp } from "./float-ops.ts";
 import { roundNarrow } from "./half-rows.ts";
-import { findHolding, isFloat, isNarrowFloat, isUnsigned } from "./lanes.ts";
+import { holdingOf, isFloat, isNarrowFloat, isPacked, isUnsigned } from "./lanes.ts";
 import type { Register } from "./operand.ts";
 import type { Features, FloatPredicate, VectorCode } from "./vector-code.ts";
 
@@ -64,7 +65,7 @@ function integerRow(op: ScalarOp, unsigned: boolean): VectorRow | undefined {
 export function findVectorApply(e: Extract<Expr, { kind: "apply" }>): VectorRow | undefined {
   const { op } = e;
   const dtype = op === "select" ? e.dtype : e.operands[0]!.dtype;
-  const holding = findHolding(dtype);
+  const holding = holdingOf(dtype);
   if (op === "select") {
     if (holding !== "f32" && holding !== "i32") return undefined;
     return (c, [mask, then, otherwise]) => c.select(c.maskOf(mask!), then!, otherwise!);
@@ -72,7 +73,7 @@ export function findVectorApply(e: Extract<Expr, { kind: "apply" }>): VectorRow 
   if (dtype === "bool") return boolRows[op];
   const comparison = comparisons[op];
   if (comparison !== undefined) return compareRow(comparison, dtype);
-  if (holding === "i32") return integerRow(op, isUnsigned(dtype));
+  if (holding === "i32") return isPacked(dtype) ? undefined : integerRow(op, isUnsigned(dtype));
   if (holding === "i16") return wordRows[op];
   if (!isFloat(dtype)) return undefined;
   if (op === "isNan") {
@@ -96,7 +97,7 @@ function extremumWithNumber({
 }
 
 function compareRow(op: "equal" | "less" | "lessEqual", dtype: DType): VectorRow | undefined {
-  const holding = findHolding(dtype);
+  const holding = holdingOf(dtype);
   if (holding === "f32") return (c, [a, b]) => c.lanesOf(c.compare(op, a!, b!));
   if (holding !== "i32") return undefined;
   return (c, [a, b]) => c.lanesOf(c.compareIntegers(op, a!, b!, isUnsigned(dtype)));
@@ -109,13 +110,16 @@ export function findVectorCast(
   saturate: boolean,
   features: Features,
 ): ((c: VectorCode, x: Register) => Register) | undefined {
-  const [source, target] = [findHolding(from), findHolding(to)];
+  const [source, target] = [holdingOf(from), holdingOf(to)];
   if ((source !== "f32" && source !== "i32") || (target !== "f32" && target !== "i32")) {
     return undefined;
   }
+  if (isPacked(to) && target === "i32") return undefined;
+  if (to === "e8m0" && source === "i32") return undefined;
   const plain = plainCast(from, to, saturate, features);
   if (!plain || !isNarrowFloat(to)) return plain;
-  return (c, x) => roundNarrow(c, to, plain(c, x));
+  const saturates = saturate && castSaturates(to);
+  return (c, x) => roundNarrow(c, to, plain(c, x), saturates);
 }
 
 function plainCast(
@@ -132,7 +136,8 @@ function plainCast(
   }
   if (from === "bool") return (c, x) => c.and(x, toFloat ? c.constant(1) : c.i32(1));
   if (toFloat) {
-    if (isUnsigned(from)) return evex ? (c, x) => c.op("vcvtudq2ps", x) : undefined;
+    if (isUnsigned(from) && !isPacked(from))
+      return evex ? (c, x) => c.op("vcvtudq2ps", x) : undefined;
     return (c, x) => c.op("vcvtdq2ps", x);
   }
   if (!fromFloat) return from === to || !saturate ? (_, x) => x : undefined;
