@@ -93,7 +93,7 @@ import {
 import { type Allowance, allowing } from "./target/allowing.ts";
 import type { Target } from "./target/target.ts";
 
-export { prepareFor } from "./schedule/prepare-graph.ts";
+export { prepareFor, prepareParts } from "./schedule/prepare-graph.ts";
 
 export interface CompileOptions {
   readonly target: Target;

@@ -6,7 +6,7 @@
  * errors), and where the interval of a quotient says nothing it is taken to be an activation like the
  * inputs. What follows from it may cost time or space, never a wrong result.
  */
-import { isFloatDType } from "../semantics/dtype.ts";
+import { type DType, isFloatDType } from "../semantics/dtype.ts";
 import { type IndexRange, rangeOf } from "../semantics/index-range.ts";
 import { type Tensor, toRef } from "../semantics/tensor.ts";
 import type { Graph, Model, Node, ValueId, WeightStore } from "./graph.ts";
@@ -28,20 +28,45 @@ const mostSamples = 2 ** 16;
 
 type Ranges = Map<ValueId, ValueRange>;
 
-export function estimateRanges({ graph, weights }: Model): ReadonlyMap<ValueId, ValueRange> {
+/** Of a graph and of the bodies in it, by the graph. */
+export type GraphRanges = ReadonlyMap<Graph, ReadonlyMap<ValueId, ValueRange>>;
+
+export function estimateRanges({ graph, weights }: Model): GraphRanges {
+  const all = new Map<Graph, Ranges>();
+  estimateIn(graph, { weights, all, given: [] });
+  return all;
+}
+
+interface Estimate {
+  readonly weights: WeightStore;
+  /** What was found of each graph, the last that was found of it. */
+  readonly all: Map<Graph, Ranges>;
+  /** Of its inputs; undefined: unknown. */
+  readonly given: readonly (ValueRange | undefined)[];
+}
+
+function estimateIn(graph: Graph, { weights, all, given }: Estimate): Ranges {
   const ranges: Ranges = new Map();
+  all.set(graph, ranges);
   for (const { value, source } of graph.weights) {
     const tensor = source.kind === "inline" ? source.tensor : readFor(weights, source.key);
     ranges.set(value, rangeOfElements(tensor));
   }
-  for (const value of graph.inputs) ranges.set(value, rangeOfType(graph, value));
+  for (const [i, value] of graph.inputs.entries()) {
+    ranges.set(value, given[i] ?? rangeOfType(graph, value));
+  }
   const producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
   for (const node of graph.nodes) {
     const inputs = node.inputs.map((id) => ranges.get(id) ?? assumed);
-    const found = rangeAfter({ node, graph, inputs, producers });
-    for (const id of node.outputs) {
+    const inside = rangesOfBodies(node, graph, inputs, (body, given) => {
+      const found = estimateIn(body, { weights, all, given });
+      return body.outputs.map((id) => found.get(id)!);
+    });
+    const found = inside ? undefined : rangeAfter({ node, graph, inputs, producers });
+    for (const [i, id] of node.outputs.entries()) {
       const { dtype } = graph.values[id]!.type;
-      ranges.set(id, found && isFloatDType(dtype) ? found : rangeOfType(graph, id));
+      const range = inside?.[i] ?? found;
+      ranges.set(id, range && isFloatDType(dtype) ? range : rangeOfType(graph, id));
     }
   }
   return ranges;
@@ -81,6 +106,14 @@ function rangeOfType(graph: Graph, value: ValueId): ValueRange {
 export const magnitudeOf = ({ low, high }: ValueRange): number =>
   Math.max(Math.abs(low), Math.abs(high));
 
+/** The largest number of f16. */
+export const largestHalf = 65_504;
+
+/** Whether values of f16 in this range, if anything is known of it, are likely to become infinite. */
+export function mayLeaveHalf(dtype: DType, range: ValueRange | undefined): boolean {
+  return dtype === "f16" && range !== undefined && magnitudeOf(range) > largestHalf;
+}
+
 interface Step {
   readonly node: Node;
   readonly graph: Graph;
@@ -110,6 +143,75 @@ const keepers: ReadonlySet<string> = new Set([
   "resize",
   "gridSample",
 ]);
+
+/** What grows faster than by the same in every trip of a loop, or for longer than anyone knows. */
+export const endless = 1e30;
+
+type BodyRanges = (
+  body: Graph,
+  given: readonly (ValueRange | undefined)[],
+) => readonly ValueRange[];
+
+/** The ranges of what a node with bodies gives; undefined: it has none. */
+function rangesOfBodies(
+  node: Node,
+  graph: Graph,
+  inputs: readonly ValueRange[],
+  run: BodyRanges,
+): readonly ValueRange[] | undefined {
+  if (node.op === "if") {
+    const [yes, no] = [node.attrs.then, node.attrs.else].map((g) => run(g, inputs.slice(1)));
+    return yes!.map((range, o) => hull([range, no![o]!]));
+  }
+  const symbols = new Map<string, IndexRange>(graph.symbols.map((s) => [s.name, s]));
+  if (node.op === "loop") {
+    const { body, carried, maxTrips } = node.attrs;
+    const rest = inputs.slice(2 + carried);
+    return settle(inputs.slice(2, 2 + carried), rangeOf(maxTrips, symbols).max, (held) =>
+      run(body, [undefined, undefined, ...held, ...rest]).slice(1),
+    );
+  }
+  if (node.op === "scan") {
+    const { body, carried, inputAxes } = node.attrs;
+    const { shape } = graph.values[node.inputs[carried]!]!.type;
+    const rest = inputs.slice(carried);
+    return settle(inputs.slice(0, carried), rangeOf(shape[inputAxes[0]!]!, symbols).max, (held) =>
+      run(body, [...held, ...rest]),
+    );
+  }
+  return undefined;
+}
+
+/** Trips that are followed before what still grows is taken to go on so to the last. */
+const followedTrips = 3;
+
+/** Results of a body whose first ones come back as what it is given, over all its trips. */
+function settle(
+  start: readonly ValueRange[],
+  trips: number,
+  run: (held: readonly ValueRange[]) => readonly ValueRange[],
+): readonly ValueRange[] {
+  const sizes = start.map((r) => [magnitudeOf(r)]);
+  let held = start;
+  for (let trip = 0; ; trip++) {
+    const results = run(held);
+    const next = held.map((range, i) => hull([range, results[i]!]));
+    const isSettled = next.every((r, i) => r.low >= held[i]!.low && r.high <= held[i]!.high);
+    if (isSettled || trip > followedTrips) return [...held, ...results.slice(held.length)];
+    for (const [i, range] of next.entries()) sizes[i]!.push(magnitudeOf(range));
+    held = trip < followedTrips ? next : next.map((r, i) => atTheEnd(r, sizes[i]!, trips));
+  }
+}
+
+/** What has grown by `sizes` in the first trips, after all of them. */
+function atTheEnd(range: ValueRange, sizes: readonly number[], trips: number): ValueRange {
+  const [before, last] = sizes.slice(-2) as [number, number];
+  if (last <= before) return range;
+  const growth = sizes.slice(1).map((size, i) => size - sizes[i]!);
+  const isSteady = last - before <= (1 + 1e-6) * Math.max(...growth.slice(0, -1));
+  const most = isSteady ? sizes[0]! + Math.max(...growth) * trips : endless;
+  return symmetric(Math.min(most, endless));
+}
 
 function hull(ranges: readonly ValueRange[]): ValueRange {
   const low = Math.min(...ranges.map((r) => r.low));

@@ -6,7 +6,7 @@
 
 import { sameShape, sameType } from "../graph/tensor-type.ts";
 import type { ConvolutionAttrs } from "../semantics/core-ops.ts";
-import { type DType, dtypes, isFloatDType } from "../semantics/dtype.ts";
+import { dtypes, holdsAll, isFloatDType } from "../semantics/dtype.ts";
 import { constantValue, indexEquals } from "../semantics/index-expr.ts";
 import { isOne } from "./axes.ts";
 import type { Site } from "./site.ts";
@@ -39,23 +39,6 @@ function everyElement(site: Site, name: string | undefined, test: (x: number) =>
 /** Whether a value is the number up to the rounding of its element type. */
 export function isNear(value: number, wanted: number): boolean {
   return Math.abs(value - wanted) <= 1e-6 * Math.max(1e-30, Math.abs(wanted));
-}
-
-/** Whether every number of one type is a number of the other. */
-function holdsAll(to: DType, from: DType): boolean {
-  const [wide, narrow] = [dtypes[to], dtypes[from]];
-  if (to === from) return true;
-  if (narrow.kind === "bool") return wide.kind !== "bool";
-  if (wide.kind === "float" && wide.format) {
-    // Above the smallest numbers a type with as many bits in both parts has all of the other.
-    if (narrow.kind === "float" && narrow.format) {
-      const [a, b] = [wide.format, narrow.format];
-      return a.mantissaBits > b.mantissaBits && a.exponentBits >= b.exponentBits;
-    }
-    return narrow.kind !== "float" && narrow.bits <= wide.format.mantissaBits;
-  }
-  if (wide.kind === "float" || narrow.kind === "float") return false;
-  return wide.min <= narrow.min && wide.bits > narrow.bits;
 }
 
 const attribute = (test: (attrs: never) => boolean): Condition => ({

@@ -1,7 +1,7 @@
 /** The graph passes (graph/prepare.ts) for a target: what only some machines gain by is asked of it. */
 import type { Model } from "../graph/graph.ts";
 import { type PrepareOptions, prepareModel } from "../graph/prepare.ts";
-import { keepWide, type WideValue } from "../graph/transforms/keep-wide.ts";
+import { type KeepWideOptions, keepWide, type WideValue } from "../graph/transforms/keep-wide.ts";
 import { costlyHalves, halfFactors, type Target } from "../target/target.ts";
 import { mayAttend } from "./attention/attention-candidates.ts";
 import { productOrdersOf } from "./products/stream-operands.ts";
@@ -32,17 +32,29 @@ export interface PreparedModel {
 
 /** The graph passes; half precision that may overflow becomes single, and is prepared again. */
 export function prepareWide(source: Model, target: Target): PreparedModel {
-  const model = prepareFor(source, target);
-  const kept = keepWide(model, {
-    hasHalfUnits: target.capabilities.has("mma"),
+  const { from, model, wide } = prepareKept(source, target, {
     everywhere: target.capabilities.has(costlyHalves),
     narrowFactors: target.capabilities.has(halfFactors),
   });
+  const counted = countedRanks(from, model, target);
+  return { model, wide, ...(counted && { counted }) };
+}
+
+/**
+ * The graph passes for a model that is cut into parts: half precision that may overflow becomes single before that,
+ * so that it is in every part and between them. Whatever else a target keeps wide stays within a part.
+ */
+export function prepareParts(source: Model, target: Target): PreparedModel {
+  const { model, wide } = prepareKept(source, target, {});
+  return { model, wide };
+}
+
+function prepareKept(source: Model, target: Target, options: KeepWideOptions) {
+  const model = prepareFor(source, target);
+  const kept = keepWide(model, { ...options, hasHalfUnits: target.capabilities.has("mma") });
   const { wide, isChanged } = kept;
   const from = isChanged ? kept.model : source;
-  const final = isChanged ? prepareFor(from, target) : model;
-  const counted = countedRanks(from, final, target);
-  return { model: final, wide, ...(counted && { counted }) };
+  return { from, model: isChanged ? prepareFor(from, target) : model, wide };
 }
 
 function countedRanks(source: Model, prepared: Model, target: Target): Model | undefined {

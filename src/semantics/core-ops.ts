@@ -178,7 +178,11 @@ export interface ScanAttrs<Subgraph> {
 
 export interface CoreOpAttrs<Subgraph = unknown> extends ElementwiseAttrs {
   // Elementwise beyond the scalar operators.
-  cast: { readonly to: DType; readonly saturate: boolean };
+  /**
+   * `rounds`: the model asks for this conversion to half precision: the result is a number of that type even where
+   * halves are kept wide. Absent: one of an operator's own, whose sum may stay as it is.
+   */
+  cast: { readonly to: DType; readonly saturate: boolean; readonly rounds?: boolean };
   isInf: { readonly detectNegative: boolean; readonly detectPositive: boolean };
   // Shapes and data movement.
   /** Counts 0, 1, … along `axis`. */

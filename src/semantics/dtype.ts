@@ -107,6 +107,11 @@ export function isFloatDType(dtype: DType): boolean {
   return dtypes[dtype].kind === "float" || dtypes[dtype].kind === "exponent";
 }
 
+/** Whether values are floats of 16 bits, of either kind. */
+export function isHalfDType(dtype: DType): boolean {
+  return dtype === "f16" || dtype === "bf16";
+}
+
 /** Whether values are signed or unsigned integers (bool is neither). */
 export function isIntegerDType(dtype: DType): boolean {
   return dtypes[dtype].kind === "int" || dtypes[dtype].kind === "uint";
@@ -124,4 +129,21 @@ export function zeroOf(dtype: DType): number | bigint {
 /** Bytes that `count` elements occupy in storage; sub-byte types are packed. */
 export function storageBytes(dtype: DType, count: number): number {
   return Math.ceil((count * dtypes[dtype].bits) / 8);
+}
+
+/** Whether every number of one type is a number of the other. */
+export function holdsAll(to: DType, from: DType): boolean {
+  const [wide, narrow] = [dtypes[to], dtypes[from]];
+  if (to === from) return true;
+  if (narrow.kind === "bool") return wide.kind !== "bool";
+  if (wide.kind === "float" && wide.format) {
+    // Above the smallest numbers a type with as many bits in both parts has all of the other.
+    if (narrow.kind === "float" && narrow.format) {
+      const [a, b] = [wide.format, narrow.format];
+      return a.mantissaBits > b.mantissaBits && a.exponentBits >= b.exponentBits;
+    }
+    return narrow.kind !== "float" && narrow.bits <= wide.format.mantissaBits;
+  }
+  if (wide.kind === "float" || narrow.kind === "float") return false;
+  return wide.min <= narrow.min && wide.bits > narrow.bits;
 }

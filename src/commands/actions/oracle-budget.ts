@@ -3,11 +3,18 @@
  * they fit, else the largest of some drawn ones that do. The oracle runs near 1e9 operations a second.
  */
 import { flopsOf, rangesOf } from "../../graph/counts.ts";
-import type { Graph } from "../../graph/graph.ts";
+import type { Graph, Node, ValueId } from "../../graph/graph.ts";
 import { elementsOf } from "../../graph/tensor-type.ts";
-import { evaluate, substitute, variablesOf } from "../../semantics/index-expr.ts";
+import {
+  evaluate,
+  min,
+  substitute,
+  variableName,
+  variablesOf,
+} from "../../semantics/index-expr.ts";
 import { rangeOf } from "../../semantics/index-range.ts";
 import { Rng } from "../../support/rng.ts";
+import type { Tensors } from "../library/loaded-model.ts";
 
 const operationsPerSecond = 1e9;
 /** What making one element costs beside its arithmetic. */
@@ -43,6 +50,42 @@ export function shapesWithin(graph: Graph, seconds: number, seed: number): Symbo
     if (cost <= seconds && cost > (best?.seconds ?? 0)) best = { symbols, seconds: cost };
   }
   return best?.symbols;
+}
+
+/**
+ * The graph with the trips of its loops that these inputs give, and what they collect as long: an estimate of work
+ * would otherwise take the longest that a model allows, mostly 2^31. Loops inside of bodies stay as they are.
+ * @param names of the graph's inputs, in order
+ */
+export function atTrips(graph: Graph, names: readonly string[], feeds: Tensors): Graph {
+  const makers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
+  const fedTo = (id: ValueId): number | undefined => {
+    const maker = makers.get(id);
+    if (maker) return passes(maker) ? fedTo(maker.inputs[0]!) : undefined;
+    const name = names[graph.inputs.indexOf(id)];
+    const tensor = name !== undefined && Object.hasOwn(feeds, name) ? feeds[name] : undefined;
+    return tensor?.data.length === 1 ? Math.max(0, Number(tensor.data[0])) : undefined;
+  };
+  const collected = new Map<string, number>();
+  const nodes = graph.nodes.map((node) => {
+    const trips = node.op === "loop" ? fedTo(node.inputs[0]!) : undefined;
+    if (node.op !== "loop" || trips === undefined) return node;
+    for (const id of node.outputs.slice(node.attrs.carried)) {
+      const symbol = variableName(graph.values[id]!.type.shape[0]!);
+      if (symbol !== undefined) collected.set(symbol, trips);
+    }
+    return { ...node, attrs: { ...node.attrs, maxTrips: min(node.attrs.maxTrips, trips) } };
+  });
+  const symbols = graph.symbols.map((s) => {
+    const max = Math.min(s.max, collected.get(s.name) ?? s.max);
+    return { ...s, max, min: Math.min(s.min, max) };
+  });
+  return { ...graph, nodes, symbols };
+}
+
+/** Gives its operand's one element as it is. */
+function passes({ op, inputs }: Node): boolean {
+  return inputs.length === 1 && (op === "reshape" || op === "cast");
 }
 
 function meets({ constraints }: Graph, symbols: Symbols): boolean {

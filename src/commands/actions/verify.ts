@@ -5,6 +5,7 @@
  */
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
+import { keepRange } from "../../graph/transforms/keep-range.ts";
 import { runGraph, runNearEdges } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
@@ -28,7 +29,7 @@ import { extentsOf, shapesOfInputs } from "./given-inputs.ts";
 import { ofDrawn, randomInputs, readInputs } from "./inputs.ts";
 import { feedsOfPeer, type OpenArgs, startPath } from "./open.ts";
 import { openInStages, programsOf, type StagesOfModel } from "./open-stages.ts";
-import { oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
+import { atTrips, oracleSeconds, type Symbols, shapesWithin } from "./oracle-budget.ts";
 import { type SpecialisedModel, startSpecialised } from "./start-specialised.ts";
 import { verifyRegions } from "./verify-regions.ts";
 
@@ -70,10 +71,11 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const names = ports.inputs.map((p) => p.name);
   const settled = extentsOf(graph, names, given);
   const ends = new Map(graph.symbols.map((s) => [s.name, settled.get(s.name) ?? s.max]));
-  const shapes = shapesFor(args, graph, ends);
+  const fed = atTrips(graph, names, { ...compared.feeds, ...given });
+  const shapes = shapesFor(args, fed, ends);
   if (!shapes) {
     await model.dispose();
-    const needed = oracleRuns(graph) * oracleSeconds(graph, ends);
+    const needed = oracleRuns(graph) * oracleSeconds(fed, ends);
     return Object.keys(given).length > 0 ? fail(overBudget(needed)) : compared.verifyParts(needed);
   }
   const drawn =
@@ -94,7 +96,7 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
     ports,
     found: found.value,
     expected: expected.value,
-    tolerances: tolerancesOf(graph).map((t, i) => t + compared.granted + (steps.value[i] ?? 0)),
+    tolerances: tolerancesOf(fed).map((t, i) => t + compared.granted + (steps.value[i] ?? 0)),
     isStepped: hasSteps(graph),
     against: args.against,
   });
@@ -129,11 +131,12 @@ function stepsOf(
 ): Result<readonly number[]> {
   const model = reference();
   if (!model.ok) return model;
-  const { graph: own, weights } = model.value;
+  const { graph: own, weights } = keepRange(model.value);
   const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
   const names = ports.inputs.map((p) => p.name);
   const symbols = extentsOf(own, names, feeds);
-  if (against !== "oracle" && 2 * oracleSeconds(own, symbols) > budget) return ok([]);
+  const fed = atTrips(own, names, feeds);
+  if (against !== "oracle" && 2 * oracleSeconds(fed, symbols) > budget) return ok([]);
   const oracle = against === "oracle" ? ok(expected) : runGraph(own, inputs, weights);
   if (!oracle.ok) return oracle;
   const near = runNearEdges(own, inputs, weights, (core) => errorsOf(atExtents(core, symbols)));
@@ -318,8 +321,9 @@ function smallerShapes(shapes: Symbols, ends: Symbols): string {
 function runOracle({ reference, ports }: Compared, feeds: Tensors): Result<readonly RefTensor[]> {
   const model = reference();
   if (!model.ok) return model;
+  const { graph, weights } = keepRange(model.value);
   const inputs = ports.inputs.map(({ name }) => toRef(feeds[name]!));
-  return runGraph(model.value.graph, inputs, model.value.weights);
+  return runGraph(graph, inputs, weights);
 }
 
 async function runPeer(

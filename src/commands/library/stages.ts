@@ -2,9 +2,10 @@
  * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression), how many samples a box has (RoiAlign)
  * or when a loop ends, or that draws numbers, cut there: each part between is compiled by itself, for any size up to the bound.
  */
-import { isRepeated, prepareFor } from "../../compile.ts";
+import { isRepeated, prepareParts } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
+import { keptWide } from "../../graph/transforms/keep-wide.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
 import type { Schedule } from "../../schedule/directive.ts";
@@ -33,13 +34,14 @@ export function openStages(
   options: OpenOptions,
   measured: readonly ReadonlyMap<string, Schedule>[] = [],
 ): Result<OpenStages> | undefined {
-  const { graph, weights } = prepareFor(imported, target);
+  const { model, wide } = prepareParts(imported, target);
+  const { graph, weights } = model;
   const parts = splitAtData(graph, (node) => isRepeated(node, target));
   if (!parts) return undefined;
   const large = parts.flatMap((part) => (part.kind === "data" ? (tooLarge(part.graph) ?? []) : []));
   if (large.length > 0) return fail(...large);
   const stages: OpenStage[] = [];
-  const warnings: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [...keptWide(wide)];
   let programs = 0;
   for (const part of parts) {
     if (part.kind === "data") {

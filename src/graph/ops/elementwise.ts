@@ -1,7 +1,7 @@
 /** Elementwise ops: the scalar operators over broadcast operands, conversion, tests for infinity. */
 import type { DType } from "../../semantics/dtype.ts";
 import { resultType, type ScalarOp, scalarOps } from "../../semantics/scalar-expr.ts";
-import { boolean, dtype } from "../attr-schema.ts";
+import { boolean, dtype, optional } from "../attr-schema.ts";
 import { broadcastShapes, checkDType, commonDType, type DTypeClass } from "../inference.ts";
 import type { OpInfo, OpRows, OpTraits } from "../op-info.ts";
 import { elementsOf } from "../tensor-type.ts";
@@ -87,7 +87,7 @@ export const elementwiseOps = {
   ...scalarRows,
   cast: {
     arity: [1, 1],
-    schema: { to: dtype, saturate: boolean },
+    schema: { to: dtype, saturate: boolean, rounds: optional(boolean) },
     traits: { conversion: true },
     infer: ([x], { to }) => [{ dtype: to, shape: x!.shape }],
   },

@@ -11,17 +11,26 @@
  * its range, with the estimate. Stored factors of products may stay half where loads widen them cheaply: memory
  * is read half as much, and no value changes.
  */
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { dtypes, isHalfDType } from "../../semantics/dtype.ts";
 import { decodeTableOf } from "../../semantics/float-codec.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { makeTensor, type Tensor } from "../../semantics/tensor.ts";
 import { type Diagnostic, diagnostic } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { GraphBuilder } from "../builder.ts";
-import type { Graph, Model, Node, ValueId, Weight } from "../graph.ts";
-import { traitsOf } from "../op-table.ts";
+import type { Graph, Model, Node, NodeOf, ValueId, Weight } from "../graph.ts";
+import { subgraphsOf, traitsOf } from "../op-table.ts";
 import { elementsOf } from "../tensor-type.ts";
-import { estimateRanges, magnitudeOf, type ValueRange } from "../value-ranges.ts";
+import {
+  endless,
+  estimateRanges,
+  type GraphRanges,
+  largestHalf,
+  magnitudeOf,
+  mayLeaveHalf,
+  type ValueRange,
+} from "../value-ranges.ts";
+import { openBodies } from "./open-bodies.ts";
 import { type RebuildSite, rebuildGraph } from "./rebuild.ts";
 
 /** A value of half precision that is kept wide. */
@@ -32,7 +41,6 @@ export interface WideValue {
   readonly range: ValueRange;
 }
 
-const largestHalf = 65_504;
 /** What the largest element of a scaled operand becomes, and the least that it is taken to be. */
 const top = 2 ** 14;
 const leastSize = 2 ** -100;
@@ -50,36 +58,26 @@ export interface KeepWideOptions {
 const mostWideElements = 2 ** 29;
 
 export function keepWide(
-  { graph, weights }: Model,
+  source: Model,
   { hasHalfUnits = false, everywhere = false, narrowFactors = false }: KeepWideOptions = {},
 ): { readonly model: Model; readonly isChanged: boolean; readonly wide: readonly WideValue[] } {
-  const halves = graph.values.filter((v) => isHalf(v.type.dtype));
-  if (halves.length === 0) return { model: { graph, weights }, isChanged: false, wide: [] };
-  const ranges = estimateRanges({ graph, weights });
-  const outputs = new Set(graph.outputs);
-  const overflows = new Set(
-    widenable(graph).filter((id) => {
-      const isF16 = graph.values[id]!.type.dtype === "f16" && !outputs.has(id);
-      return isF16 && magnitudeOf(ranges.get(id)!) > largestHalf;
-    }),
-  );
-  const factors = narrowFactors ? factorWeights(graph) : new Set<ValueId>();
-  const isWhole = everywhere && halfWeightElements(graph, factors) <= mostWideElements;
-  const kept = isWhole
-    ? new Set(
-        widenable(graph).filter((id) => isHalf(graph.values[id]!.type.dtype) && !outputs.has(id)),
-      )
-    : overflows;
-  if (kept.size === 0) return { model: { graph, weights }, isChanged: false, wide: [] };
+  const unchanged = { model: source, isChanged: false, wide: [] };
+  if (!hasHalves(source.graph)) return unchanged;
+  const factors = narrowFactors ? factorWeights(source.graph) : none;
+  const isWhole = everywhere && halfWeightElements(source.graph, factors) <= mostWideElements;
+  const sets = new WideSets(withOpenBodies(source), isWhole);
+  const { graph, weights } = sets.model;
+  const wide = sets.overflowing(graph);
+  if (sets.of(graph).kept.size === 0 && wide.length === 0) return unchanged;
   /** Stored weights that are read wide, by their new keys. */
   const widened = new Map<string, string>();
   const rebuilt = rebuildGraph(graph, {
     node: (site) => {
-      if (site.old !== graph) return undefined;
-      return (hasHalfUnits && multiplyScaled(site, kept)) || widen(site, kept, factors);
+      const own = { ...sets.of(site.old), factors: site.old === graph ? factors : none };
+      return (hasHalfUnits && multiplyScaled(site, own.kept)) || widen(site, own);
     },
     weight: (b, weight, old) => {
-      if (!isWhole || old !== graph || outputs.has(weight.value)) return undefined;
+      if (!isWhole || old !== graph || graph.outputs.includes(weight.value)) return undefined;
       if (factors.has(weight.value)) return undefined;
       return wideWeight(b, weight, { graph, widened });
     },
@@ -89,24 +87,139 @@ export function keepWide(
     if (narrow !== undefined) return wideTensor(weights.read(narrow));
     return rebuilt.constants.get(key) ?? weights.read(key);
   };
-  const wide = graph.nodes.flatMap((node) =>
-    node.outputs
-      .filter((id) => overflows.has(id))
-      .map((id) => {
-        const { name } = graph.values[id]!;
-        return { value: name, origin: node.origin ?? node.op, range: ranges.get(id)! };
-      }),
-  );
   return { model: { graph: rebuilt.graph, weights: { read } }, isChanged: true, wide };
 }
 
-function isHalf(dtype: DType): boolean {
-  return dtype === "f16" || dtype === "bf16";
+const none: ReadonlySet<ValueId> = new Set();
+
+function hasHalves(graph: Graph): boolean {
+  return (
+    graph.values.some((v) => isHalfDType(v.type.dtype)) ||
+    graph.nodes.some((node) => subgraphsOf(node).some(hasHalves))
+  );
 }
 
-/** Results of nodes that mean the same with wide operands. */
+/** A model with the ranges of its values, those in bodies among them. */
+interface RangedModel {
+  readonly model: Model;
+  readonly ranges: GraphRanges;
+}
+
+/** The model where bodies take and give in single precision what may leave the range of half. */
+function withOpenBodies(model: Model): RangedModel {
+  const ranges = estimateRanges(model);
+  const opened = openBodies(model.graph, ranges);
+  if (!opened) return { model, ranges };
+  const weights = {
+    read: (key: string) => opened.constants.get(key) ?? model.weights.read(key),
+  };
+  const found = { graph: opened.graph, weights };
+  return { model: found, ranges: estimateRanges(found) };
+}
+
+interface WideSet {
+  /** Values of half precision that may leave its range. */
+  readonly overflows: ReadonlySet<ValueId>;
+  /** Those that are kept wide, these among them. */
+  readonly kept: ReadonlySet<ValueId>;
+}
+
+/** Which values of a model are kept wide, in the graph and in each of the bodies in it. */
+class WideSets {
+  /** With outputs of their own where others read them: what is kept wide of them is no output. */
+  readonly model: Model;
+  readonly #isWhole: boolean;
+  readonly #ranges: GraphRanges;
+  readonly #named: ReadonlyMap<ValueId, string>;
+  readonly #sets = new Map<Graph, WideSet>();
+
+  constructor({ model, ranges }: RangedModel, isWhole: boolean) {
+    this.#isWhole = isWhole;
+    const own = ranges.get(model.graph)!;
+    const isKept = (id: ValueId) => isWhole || this.#leaves(model.graph, id, own);
+    const halves = new Set(widenable(model.graph).filter(isKept));
+    const { graph, named } = withOwnOutputs(model.graph, halves);
+    this.model = { graph, weights: model.weights };
+    this.#named = named;
+    this.#ranges = new Map([...ranges, [graph, own]]);
+  }
+
+  of(graph: Graph): WideSet {
+    const known = this.#sets.get(graph) ?? this.#find(graph);
+    this.#sets.set(graph, known);
+    return known;
+  }
+
+  /** What is told of the values that may leave the range. */
+  overflowing(graph: Graph): readonly WideValue[] {
+    const { overflows } = this.of(graph);
+    const ranges = this.#ranges.get(graph)!;
+    const isTop = graph === this.model.graph;
+    return graph.nodes.flatMap((node) => [
+      ...node.outputs
+        .filter((id) => overflows.has(id))
+        .map((id) => {
+          const value = (isTop && this.#named.get(id)) || graph.values[id]!.name;
+          return { value, origin: node.origin ?? node.op, range: ranges.get(id)! };
+        }),
+      ...subgraphsOf(node).flatMap((body) => this.overflowing(body)),
+    ]);
+  }
+
+  #find(graph: Graph): WideSet {
+    const outputs = new Set(graph.outputs);
+    const ranges = this.#ranges.get(graph)!;
+    const halves = widenable(graph).filter((id) => !outputs.has(id));
+    const overflows = new Set(halves.filter((id) => this.#leaves(graph, id, ranges)));
+    const isWhole = this.#isWhole && graph === this.model.graph;
+    return { overflows, kept: isWhole ? new Set(halves) : overflows };
+  }
+
+  #leaves(graph: Graph, id: ValueId, ranges: ReadonlyMap<ValueId, ValueRange>): boolean {
+    return mayLeaveHalf(graph.values[id]!.type.dtype, ranges.get(id));
+  }
+}
+
+/**
+ * Outputs that would be kept wide and that other nodes read become conversions of what these read, so that what
+ * follows does not hang on whether a value is looked at. Also, by their new numbers, the names of what is read.
+ */
+function withOwnOutputs(
+  graph: Graph,
+  kept: ReadonlySet<ValueId>,
+): { readonly graph: Graph; readonly named: ReadonlyMap<ValueId, string> } {
+  const read = new Set(graph.nodes.flatMap((n) => n.inputs));
+  const apart = new Set(graph.outputs.filter((id) => kept.has(id) && read.has(id)));
+  if (apart.size === 0) return { graph, named: new Map() };
+  const taken = new Set(graph.values.map((v) => v.name));
+  const values = [...graph.values];
+  const nodes = [...graph.nodes];
+  const own = new Map<ValueId, ValueId>();
+  const named = new Map<ValueId, string>();
+  for (const id of apart) {
+    const value = graph.values[id]!;
+    let name = `${value.name}.wide`;
+    while (taken.has(name)) name += "'";
+    taken.add(name);
+    values[id] = { ...value, name };
+    own.set(id, values.length);
+    named.set(id, value.name);
+    values.push({ ...value, id: values.length });
+    const to = value.type.dtype;
+    const attrs = { to, saturate: false };
+    const origin = `output ${value.name}`;
+    const outputs = [own.get(id)!];
+    nodes.push({ id: nodes.length, op: "cast", inputs: [id], outputs, attrs, origin });
+  }
+  const outputs = graph.outputs.map((id) => own.get(id) ?? id);
+  const states = graph.states.map((s) => ({ ...s, output: own.get(s.output) ?? s.output }));
+  return { graph: { ...graph, values, nodes, outputs, states }, named };
+}
+
+/** Results of half precision of nodes that mean the same with wide operands. */
 function widenable(graph: Graph): readonly ValueId[] {
-  return graph.nodes.flatMap((node) => (canWiden(node, graph) ? node.outputs : []));
+  const able = graph.nodes.flatMap((node) => (canWiden(node, graph) ? node.outputs : []));
+  return able.filter((id) => isHalfDType(graph.values[id]!.type.dtype));
 }
 
 /**
@@ -115,7 +228,7 @@ function widenable(graph: Graph): readonly ValueId[] {
  */
 function factorWeights(graph: Graph): ReadonlySet<ValueId> {
   const stored = graph.weights.filter((w) => w.source.kind === "stored").map((w) => w.value);
-  const found = new Set(stored.filter((id) => isHalf(graph.values[id]!.type.dtype)));
+  const found = new Set(stored.filter((id) => isHalfDType(graph.values[id]!.type.dtype)));
   for (const id of graph.outputs) found.delete(id);
   for (const node of graph.nodes) {
     for (const [i, id] of node.inputs.entries()) if (!liesAlong(node, i, graph)) found.delete(id);
@@ -137,7 +250,7 @@ function halfWeightElements(graph: Graph, narrow: ReadonlySet<ValueId>): number 
   return graph.weights
     .filter(({ value }) => !narrow.has(value))
     .map(({ value }) => graph.values[value]!.type)
-    .filter(({ dtype }) => isHalf(dtype))
+    .filter(({ dtype }) => isHalfDType(dtype))
     .reduce((sum, type) => sum + (constantValue(elementsOf(type)) ?? Infinity), 0);
 }
 
@@ -148,7 +261,7 @@ function wideWeight(
   { graph, widened }: { readonly graph: Graph; readonly widened: Map<string, string> },
 ): ValueId | undefined {
   const { name, type } = graph.values[value]!;
-  if (!isHalf(type.dtype)) return undefined;
+  if (!isHalfDType(type.dtype)) return undefined;
   if (source.kind === "inline") return b.constant(wideTensor(source.tensor), name);
   const taken = new Set(graph.weights.map((w) => (w.source.kind === "stored" ? w.source.key : "")));
   let key = `${source.key} as f32`;
@@ -176,7 +289,7 @@ function canWiden(node: Node, graph: Graph): boolean {
 /** A product of which an operand is kept wide, by half operands; undefined: it is none. */
 function multiplyScaled(
   { b, old, node, inputs }: RebuildSite,
-  overflows: ReadonlySet<ValueId>,
+  kept: ReadonlySet<ValueId>,
 ): readonly ValueId[] | undefined {
   if (node.op !== "contract") return undefined;
   const isHalf = node.inputs.every((id) => old.values[id]!.type.dtype === "f16");
@@ -187,7 +300,7 @@ function multiplyScaled(
   const [sum] = b.nodes(node.op, narrow, { ...node.attrs, accumulator: "f32" });
   const whole = sides.reduce((at, { size }) => (size === undefined ? at : b.mul(at, size)), sum!);
   const [id] = node.outputs;
-  const fits = old.values[id!]!.type.dtype === "f16" && !overflows.has(id!);
+  const fits = old.values[id!]!.type.dtype === "f16" && !kept.has(id!);
   return [fits ? b.cast(whole, "f16") : whole];
 }
 
@@ -213,36 +326,54 @@ function scaled(
 
 function widen(
   { b, old, node, inputs }: RebuildSite,
-  overflows: ReadonlySet<ValueId>,
-  factors: ReadonlySet<ValueId>,
+  { overflows, kept, factors }: WideSet & { readonly factors: ReadonlySet<ValueId> },
 ): readonly ValueId[] | undefined {
   const typeOf = (id: ValueId) => old.values[id]!.type.dtype;
   const isWide = (i: number): boolean =>
-    isHalf(typeOf(node.inputs[i]!)) && b.dtypeOf(inputs[i]!) === "f32";
+    isHalfDType(typeOf(node.inputs[i]!)) && b.dtypeOf(inputs[i]!) === "f32";
   const takesWide = inputs.some((_, i) => isWide(i));
-  const gives = node.outputs.some((id) => overflows.has(id));
+  const gives = node.outputs.some((id) => kept.has(id));
   if (!takesWide && !gives) return undefined;
   if (!canWiden(node, old)) {
     const narrow = inputs.map((id, i) => (isWide(i) ? b.cast(id, typeOf(node.inputs[i]!)) : id));
     return b.nodes(node.op, narrow, node.attrs as never);
   }
   if (node.op === "cast") {
-    const { to } = node.attrs;
-    const target = gives ? "f32" : to;
-    return [b.dtypeOf(inputs[0]!) === target ? inputs[0]! : b.cast(inputs[0]!, target)];
+    const [x] = inputs as [ValueId];
+    if (gives) return [wideConversion(b, x, node, overflows)];
+    return [b.dtypeOf(x) === node.attrs.to ? x : b.node("cast", [x], node.attrs)];
   }
   // A product of narrow operands with a wide sum is what matrix units compute.
   const staysNarrow = "accumulator" in node.attrs && !takesWide;
   const operands = inputs.map((id, i) => {
     const isNarrow = staysNarrow || factors.has(node.inputs[i]!);
-    return isHalf(typeOf(node.inputs[i]!)) && !isNarrow ? b.cast(id, "f32") : id;
+    return isHalfDType(typeOf(node.inputs[i]!)) && !isNarrow ? b.cast(id, "f32") : id;
   });
   const results = b.nodes(node.op, operands, wideAttributes(node) as never);
   return results.map((result, i) => {
     const id = node.outputs[i]!;
-    const fits = isHalf(typeOf(id)) && !overflows.has(id);
+    const fits = isHalfDType(typeOf(id)) && !kept.has(id);
     return fits ? b.cast(result, typeOf(id)) : result;
   });
+}
+
+/**
+ * What a conversion to half precision gives, in single. One that the model asks for is rounded; where that is
+ * likely to become infinite, what leaves the range stays as it is, like the values of operators.
+ */
+function wideConversion(
+  b: GraphBuilder,
+  x: ValueId,
+  { attrs, outputs }: NodeOf<"cast">,
+  overflows: ReadonlySet<ValueId>,
+): ValueId {
+  if (!attrs.rounds) return b.cast(x, "f32");
+  if (!overflows.has(outputs[0]!)) return b.cast(b.node("cast", [x], attrs), "f32");
+  const wide = b.cast(x, "f32");
+  const inRange = b.applyNumber("min", b.applyNumber("max", wide, -largestHalf), largestHalf);
+  const rounded = b.cast(b.node("cast", [inRange], attrs), "f32");
+  const fits = b.apply("lessEqual", b.apply("abs", wide), b.scalar(largestHalf, "f32"));
+  return b.select(fits, rounded, wide);
 }
 
 /** The sum of a product that was narrow becomes wide with its operands. */
@@ -260,6 +391,7 @@ const mostWideRows = 20;
 export function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
   if (wide.length === 0) return [];
   const rows = wide.slice(0, mostWideRows).map(({ value, origin, range }) => {
+    if (magnitudeOf(range) >= endless) return `${value} (${origin}): larger in every trip`;
     const [low, high] = [range.low, range.high].map((x) => x.toPrecision(2));
     return `${value} (${origin}): about ${low} to ${high}`;
   });

@@ -1,7 +1,13 @@
 /** ONNX operators that work element by element, with broadcasting. */
 import type { OpKind } from "../../../../graph/graph.ts";
 import type { NoAttrs } from "../../../../semantics/core-ops.ts";
-import { type DType, dtypes, isFloatDType } from "../../../../semantics/dtype.ts";
+import {
+  type DType,
+  dtypes,
+  holdsAll,
+  isFloatDType,
+  isHalfDType,
+} from "../../../../semantics/dtype.ts";
 import type { ScalarOp } from "../../../../semantics/scalar-expr.ts";
 import type { NodeView } from "../node-view.ts";
 import { constantFromRef, type Operand } from "../operand.ts";
@@ -93,8 +99,10 @@ function castLike(node: NodeView): Operand {
 /** `saturate` is about narrow float targets; conversions to integers wrap. */
 function convert(node: NodeView, to: DType): Operand {
   node.attributes.ignore("round_mode");
-  const saturate = node.attributes.flag("saturate", true);
-  return node.cast(node.input(0), to, saturate && isFloatDType(to));
+  const saturate = node.attributes.flag("saturate", true) && isFloatDType(to);
+  const x = node.input(0);
+  const rounds = isHalfDType(to) && !holdsAll(to, x.type.dtype);
+  return rounds ? node.emit("cast", [x], { to, saturate, rounds }) : node.cast(x, to, saturate);
 }
 
 function isInf(node: NodeView): Operand {
