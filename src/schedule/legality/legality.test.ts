@@ -46,6 +46,18 @@ const stencil = `statement S0 "" {scan s in N, i in 12} {
 describe("one statement", () => {
   const region = regionOf(matmul);
 
+  it("elements below a byte are not dealt out to threads, which would write parts of one", () => {
+    const parsed = parseRegion(`region R group R anchor S0 inlined () epilogue () {
+      input x : f32[9, 7] output y : u4[9, 7]
+      statement S0 "" {i in 9, j in 7} { y[i, j] = (cast<u4, saturate>(x[i, j])) } }`);
+    invariant(parsed.ok, () => "the region does not parse");
+    expect(check(parsed.value, "")).toBe("legal");
+    const refused = check(parsed.value, "parallelize S0:i");
+    expect(refused).toBe(
+      "SCH016 threads would write parts of one byte: y is u4; leave out parallelize S0:i",
+    );
+  });
+
   it("a reduction may be tiled, reordered, unrolled and dealt out over its results", () => {
     expect(check(region, "")).toBe("legal");
     expect(check(region, "reorder S0:(k, i, j)")).toBe("legal");

@@ -18,7 +18,8 @@
 import * as affine from "../../affine/index.ts";
 import { type BridgedRegion, bridgeRegion } from "../../region/affine-bridge.ts";
 import type { Statement } from "../../region/nest.ts";
-import { attempt, type Result } from "../../support/diagnostic.ts";
+import { dtypes } from "../../semantics/dtype.ts";
+import { attempt, type Result, reject } from "../../support/diagnostic.ts";
 import { treeOf } from "../products/product-tree.ts";
 import {
   type LoopsOfTime,
@@ -69,6 +70,7 @@ export function decideSchedule(
     for (const s of executed) {
       checkScans(scheduled, s);
       checkGrid(scheduled, s);
+      checkBytes(scheduled, s);
     }
     const inGeneral = (general: ScheduledRegion): boolean =>
       attempt(() => new LegalityCheck(general, executionOrder(general)).check()).ok;
@@ -104,6 +106,19 @@ function checkGrid(region: ScheduledRegion, executed: ExecutedStatement): void {
       });
     }
   }
+}
+
+/** Elements below a byte are written with what else is in it: threads that write neighbours lose one of them. */
+function checkBytes({ region }: ScheduledRegion, { scheduled }: ExecutedStatement): void {
+  const { name, writes } = scheduled.statement;
+  const dealt = scheduled.loops.find((l) => l.mode === "grid");
+  const packed = dealt && writes.find((w) => dtypes[region.tensors.get(w.tensor)!.dtype].bits < 8);
+  if (!packed) return;
+  const { dtype } = region.tensors.get(packed.tensor)!;
+  reject("SCH016", `threads would write parts of one byte: ${packed.tensor} is ${dtype}`, {
+    at: `parallelize ${name}:${dealt.name}`,
+    help: `leave ${dealt.name} serial`,
+  });
 }
 
 /** Lanes run at once, and each trip of a scan needs the one before. */
