@@ -139,8 +139,8 @@ const products: readonly (readonly [how: string, given: Given, dtype: "f32" | "b
     "bf16",
   ],
   [
-    "by wgmma tile (64, 96, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 124 parts 4",
-    [1000, 776, 512],
+    "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 results 1 blocks 124 parts 4",
+    [1000, 568, 512],
     "f16",
   ],
   [
@@ -223,7 +223,7 @@ const turned: readonly (readonly [how: string, equation: string, given: Given])[
     [4096, 4096, 4096],
   ],
   [
-    "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 results 2 blocks 132",
+    "by wgmma tile (128, 128, 64) warps (8, 1) stages 4 swizzle 128 results 2 blocks 120",
     "b i k, b k j -> b i j",
     [512, 512, 512],
   ],
@@ -489,11 +489,11 @@ const ofIntegers = [
 
 /** Operands that are made on their way: of few rows and many, ragged, across the depth. */
 const made = [
-  ["bytes", "by mma tile (16, 128, 64) warps (1, 4) stages 4 swizzle 128", [16, 512, 120], "bf16"],
+  ["bytes", "by mma tile (16, 128, 64) warps (1, 4) stages 2 swizzle 128", [16, 512, 120], "bf16"],
   ["bytes", "by mma tile (128, 128, 64) warps (2, 4) stages 3 swizzle 128", [200, 136, 328], "f16"],
   ["bytes", "by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", [200, 133, 76], "f32"],
   ["nibbles", "by mma tile (64, 64, 32) warps (2, 2) stages 4 swizzle 64", [40, 72, 320], "bf16"],
-  ["relu", "by mma tile (128, 128, 32) warps (2, 4) stages 4 swizzle 64", [200, 136, 328], "f16"],
+  ["relu", "by mma tile (64, 64, 32) warps (2, 2) stages 4 swizzle 64", [57, 71, 104], "f16"],
   ["cast", "by mma tile (64, 128, 64) warps (2, 4) stages 3 swizzle 128", [200, 136, 328], "bf16"],
   ["cast", "by mma tile (32, 32, 32) warps (1, 1) stages 2 swizzle 0", [57, 71, 103], "bf16"],
 ] as const;
@@ -509,7 +509,7 @@ const finished = [
   ["heads", "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8 results 2"],
   ["heads", "by wgmma tile (128, 128, 64) warps (8, 1) stages 5 swizzle 128 results 4 blocks 40"],
   ["heads", "by mma tile (128, 64, 64) warps (4, 2) stages 3 swizzle 128"],
-  ["largest", "by wgmma tile (128, 256, 64) warps (8, 1) stages 4 swizzle 128 group 8"],
+  ["largest", "by wgmma tile (128, 96, 64) warps (8, 1) stages 4 swizzle 128 group 8"],
 ] as const;
 
 /** Architectures whose text has what a schedule of attention says. */

@@ -14,7 +14,7 @@ export interface Judges {
 }
 
 /** How far an estimate of registers may be from what ptxas takes, as their quotient. */
-const [leastOfTaken, mostOfTaken] = [1 / 3, 2] as const;
+const [leastOfTaken, mostOfTaken] = [1 / 3, 2.5] as const;
 
 /**
  * What is wrong: not assembled, performance lost, spills, registers or shared memory beyond what is stated, an

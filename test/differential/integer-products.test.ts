@@ -270,7 +270,7 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
         const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
         expectNear(numbersOf(oracle({ ...made, graph, weights })), oracle(made), most);
       }),
-      { numRuns: 15 },
+      { numRuns: 8 },
     );
   });
   for (const { name, runsHere } of machines) {
@@ -281,7 +281,7 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
           const { result } = onMachine(made, name);
           expectNear(result.data as Uint8Array, oracle(made), most);
         }),
-        { numRuns: 4 },
+        { numRuns: 2 },
       );
     });
   }

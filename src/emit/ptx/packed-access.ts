@@ -6,7 +6,8 @@
  * Memory of a thread's own is read, changed and written back.
  */
 import { flatIndex } from "../../program/addresses.ts";
-import { type DType, dtypes } from "../../semantics/dtype.ts";
+import { type DType, dtypes, isFloatDType } from "../../semantics/dtype.ts";
+import { encodeFloat } from "../../semantics/float-codec.ts";
 import * as ix from "../../semantics/index-expr.ts";
 import type { KernelContext, MemoryPlace } from "./kernel-context.ts";
 import type { Access } from "./memory-access.ts";
@@ -106,7 +107,9 @@ function loadWhole(
   const at = code.op(`add.s${width}`, kind, byte, scope.value(place.base, width));
   const count = Math.max(1, bytes / 4);
   const mask = 2 ** bits - 1;
-  const fill = (Number(guard?.fill ?? 0) & mask) * (0xffffffff / mask);
+  const value = Number(guard?.fill ?? 0);
+  const pattern = isFloatDType(dtype) ? encodeFloat(dtype, value) : value & mask;
+  const fill = pattern * (0xffffffff / mask);
   const registers = Array.from({ length: count }, () =>
     guard ? code.op("mov.b32", "r", String(fill)) : code.fresh("r"),
   );
