@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codePriceOf } from "./compile.ts";
+import { codePriceOf } from "./code-price.ts";
 import { analyticalModel, type CostModel, calibrate, mostScaled } from "./cost/calibration.ts";
 import { parseCalibration, printCalibration } from "./cost/calibration-file.ts";
 import type { CoreFigures } from "./cost/core-figures.ts";

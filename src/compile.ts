@@ -18,20 +18,15 @@
  *   validate    the program proved: in bounds, no race, all written; a refusal is our bug
  */
 
-import { analyticalModel, type CostModel, priceCalibrated } from "./cost/calibration.ts";
+import { type CompiledRegion, describeChoice, finePriceOf } from "./code-price.ts";
+import { analyticalModel, type CostModel } from "./cost/calibration.ts";
 import type { CoreFigures } from "./cost/core-figures.ts";
-import { codeWork } from "./cost/mix-price.ts";
 import { GraphPricer } from "./cost/price-graph.ts";
 import { OperatorPricer } from "./cost/price-operators.ts";
-import { priceRegion, regionBoundNs, tilePricer } from "./cost/region-price.ts";
-import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
 import * as told from "./cost/told-apart.ts";
-import type { Graph, Model, Node, NodeOf } from "./graph/graph.ts";
+import type { Graph, Model } from "./graph/graph.ts";
 import { semanticHash } from "./graph/semantic-hash.ts";
-import { eliminateDeadCode } from "./graph/transforms/clean.ts";
 import { keptWide } from "./graph/transforms/keep-wide.ts";
-import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
-import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
 import { unboundedSymbols } from "./graph/unbounded-symbols.ts";
 import {
   type LoweredScan,
@@ -40,17 +35,12 @@ import {
   nestsWithSteps,
   requiresOfRegions,
 } from "./lower/lower-program.ts";
-import { lowerRegion } from "./lower/lower-region.ts";
 import type { MemoryPlan } from "./lower/memory-plan.ts";
-import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
-import { buildNests } from "./region/builders/build-nests.ts";
-import type { NestProgram, Region, Routine } from "./region/nest.ts";
+import type { NestProgram } from "./region/nest.ts";
 import { regionHash } from "./region/region-hash.ts";
-import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
-import { storedResults } from "./rewrite/derive-constants.ts";
 import { approximatePhases, type RewriteMode } from "./rewrite/families/index.ts";
-import { firstMade, leftOut } from "./rewrite/first-made.ts";
+import { firstMade } from "./rewrite/first-made.ts";
 import { chooseExport, type GraphToExport } from "./rewrite/graph-to-export.ts";
 import {
   type Candidate,
@@ -61,27 +51,23 @@ import {
   rewriteModel,
 } from "./rewrite/rewrite-model.ts";
 import type { RuleRow } from "./rewrite/rule-row.ts";
-import { blockRegions } from "./schedule/blocks/block-regions.ts";
-import { chainsFor } from "./schedule/chains/choose-chains.ts";
-import { layoutsFor } from "./schedule/choice/choose-layouts.ts";
-import {
-  type Certificate,
-  type ChosenSchedule,
-  type ChosenSchedules,
-  chooseSchedules,
-} from "./schedule/choice/choose-schedules.ts";
+import type { Certificate, ChosenSchedule } from "./schedule/choice/choose-schedules.ts";
 import { noRegion } from "./schedule/choice/given-schedule.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
-import type { Schedule } from "./schedule/directive.ts";
-import { prepareWide, repeatsSteps } from "./schedule/prepare-graph.ts";
-import { constantResults } from "./schedule/products/prologues.ts";
+import { prepareWide } from "./schedule/prepare-graph.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
-import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
-import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
-import type { RegionFunnel } from "./schedule/states/region-states.ts";
-import type { Solver } from "./search/solvers.ts";
+import { emptyMemory } from "./schedule/states/region-memory.ts";
+import {
+  defaultThreads,
+  isProvedAlone,
+  type ScheduledGraph,
+  type SchedulingMemory,
+  type SchedulingOptions,
+  scheduleGraph,
+  scheduleGraphs,
+  stepSchedules,
+} from "./scheduled-graph.ts";
 import { type Condition, equal } from "./semantics/condition.ts";
-import { rangeOf } from "./semantics/index-range.ts";
 import {
   type Diagnostic,
   diagnostic,
@@ -95,8 +81,7 @@ import type { Target } from "./target/target.ts";
 
 export { prepareFor, prepareParts } from "./schedule/prepare-graph.ts";
 
-export interface CompileOptions {
-  readonly target: Target;
+export interface CompileOptions extends SchedulingOptions {
   /** What may change results within a bound (target/allowing.ts); default: nothing. */
   readonly allow?: readonly Allowance[];
   /** Look for a cheaper equal graph by equality saturation; default: off. */
@@ -105,41 +90,14 @@ export interface CompileOptions {
   readonly rules?: readonly RuleRow[];
   /** Say by which rules each graph came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
-  /** What decides layouts and schedules; default: collapse. */
-  readonly solver?: Solver;
-  /** Threads that the program is made for; it runs on any number. Default: any number above one. */
-  readonly threads?: number;
   /** Launches in a row start while the one before still runs; default: where the target can. */
   readonly overlap?: boolean;
-  /** What prices code; default: what the target's data say. */
-  readonly model?: CostModel;
-  /** Schedules by region that were measured to be the best. */
-  readonly measured?: ReadonlyMap<string, Schedule>;
-  /** Called before each pass with its name: progress. */
-  readonly onPass?: (pass: string) => void;
   /** Called with the regions once their schedules stand; again where the program is refused and others take their place. */
   readonly onScheduled?: (scheduled: ScheduledRegions) => void;
 }
 
 /** The regions of a program, and what holds of their symbols. */
 export type ScheduledRegions = Pick<CompiledModel, "regions" | "regionRequires">;
-
-export interface CompiledRegion {
-  readonly name: string;
-  readonly scheduled: ScheduledRegion;
-  readonly price: RegionPrice;
-  /** States that the hard constraints allowed. */
-  readonly candidates: number;
-  /** Schedules that are priced next. */
-  readonly alternatives: readonly Schedule[];
-  /** What was removed on the way to the choice; absent where a region runs as it stands. */
-  readonly funnel?: RegionFunnel;
-  /** Work at the symbols' upper ends: multiply and add counted, each tensor's bytes once. */
-  readonly flops: number;
-  readonly bytes: number;
-  /** Nodes of the model it computes. */
-  readonly origins: readonly string[];
-}
 
 export interface CompiledModel {
   /** The graph after the graph passes; its weights are in `model.weights`. */
@@ -168,11 +126,6 @@ export interface Competitor extends Pick<Candidate, "savedNs" | "rank" | "filter
   /** As scheduled for the threads of the program; absent where the graph was refused. */
   readonly estimateNs?: number;
   readonly isKept: boolean;
-}
-
-/** Whether a node of a prepared graph with a body is part of programs all the same. */
-export function isRepeated(node: Node, target: Target): node is NodeOf<"scan"> {
-  return node.op === "scan" && hasSteps(node) && repeatsSteps(target);
 }
 
 /** Rewrites with the prices of the target; the model comes back unharmed where nothing is cheaper. */
@@ -211,14 +164,6 @@ function improve(
     explain,
   });
 }
-
-/** What was found of regions and of the launches that they become while a model is compiled. */
-interface CompileMemory extends RegionMemory {
-  readonly proved: ProvedLaunches;
-}
-
-/** Stands for any number above one. */
-const defaultThreads = 2;
 
 export function compileModel(source: Model, given: CompileOptions): Result<CompiledModel> {
   const options = { ...given, target: allowing(given.target, given.allow) };
@@ -273,7 +218,7 @@ function competitorOf(
   };
 }
 
-function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: CompileMemory) {
+function makeProgram(graph: ScheduledGraph, options: CompileOptions, memory: SchedulingMemory) {
   const { target, measured, onPass = () => {} } = options;
   // What was measured is of the schedules of the graph that is kept: it has no part in choosing that.
   const given = measured ? scheduleGraph(graph.from, options, memory) : ok(graph);
@@ -344,13 +289,6 @@ function loweringOf({ model, widened, scans, choice }: ScheduledGraph): Lowering
   };
 }
 
-function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
-  return [...scans.values()].flatMap(({ step }) => [
-    ...step.choice.schedules,
-    ...stepSchedules(step),
-  ]);
-}
-
 /**
  * Graphs that the search is given: those that rewriting says are cheaper, each once however its composites
  * were written, and the import.
@@ -367,41 +305,6 @@ function graphsOf(prepared: Model, rewritten: Rewritten | undefined): readonly C
     graphs.push({ ...candidate, model });
   }
   return [...graphs, { model: prepared, savedNs: 0, errorBound: 0 }];
-}
-
-/** A graph with its regions scheduled. */
-interface ScheduledGraph {
-  readonly from: Candidate;
-  /** Scans whose steps are tasks, by the number of their node. */
-  readonly scans: ReadonlyMap<number, ScheduledScan>;
-  readonly model: Model;
-  readonly widened: NestProgram;
-  readonly choice: ChosenSchedules;
-  /** Of the whole program, with regions that had no choice. */
-  readonly pricePs: number;
-  readonly warnings: readonly Diagnostic[];
-}
-
-interface ScheduledScan {
-  readonly plan: ScanSteps;
-  readonly step: ScheduledGraph;
-}
-
-/** Each graph scheduled, without those that are refused: the import, which is the last, is the answer. */
-function scheduleGraphs(
-  graphs: readonly Candidate[],
-  { measured: _, ...options }: CompileOptions,
-  memory: CompileMemory,
-): Result<readonly ScheduledGraph[]> {
-  const scheduled: ScheduledGraph[] = [];
-  const warnings: Diagnostic[] = [];
-  for (const [i, graph] of graphs.entries()) {
-    const made = scheduleGraph(graph, options, memory);
-    if (made.ok) scheduled.push(made.value);
-    else if (i === graphs.length - 1) return made;
-    else warnings.push(leftOut(made.diagnostics));
-  }
-  return ok(scheduled, warnings);
 }
 
 /** The import, and before it the cheapest of those others that are worth it. */
@@ -438,155 +341,12 @@ function regionPrices(
   }));
 }
 
-/** The steps of scans, each scheduled as a graph of its own. */
-function scheduleScans(
-  from: Candidate,
-  routines: readonly Routine[],
-  { options, memory }: { readonly options: CompileOptions; readonly memory: CompileMemory },
-): Result<ReadonlyMap<number, ScheduledScan>> {
-  const { graph, weights } = from.model;
-  const scans = new Map<number, ScheduledScan>();
-  for (const { node: id, name } of routines) {
-    const node = graph.nodes.find((n) => n.id === id)!;
-    if (!isRepeated(node, options.target)) continue;
-    const plan = stepsOf(graph, node);
-    const step = { ...from, model: { graph: eliminateDeadCode(plan.graph), weights } };
-    const made = scheduleGraph(step, options, memory, `${name}.`);
-    if (!made.ok) return made;
-    scans.set(id, { plan, step: made.value });
-  }
-  return ok(scans);
-}
-
-/** Names of statements begin with `prefix`. */
-function scheduleGraph(
-  from: Candidate,
-  options: CompileOptions,
-  memory: CompileMemory,
-  prefix = "",
-  model: Model = { ...from.model, graph: separateOutputs(from.model.graph) },
-): Result<ScheduledGraph> {
-  const { target, threads = defaultThreads, onPass = () => {} } = options;
-  onPass("nests");
-  const nests = buildNests(model.graph, prefix);
-  if (!nests.ok) return nests;
-  const routines = nests.value.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
-  const scans = scheduleScans({ ...from, model }, routines, { options, memory });
-  if (!scans.ok) return scans;
-  onPass("groups");
-  const prices = options.model ?? analyticalModel(target);
-  const { core } = prices;
-  const pricing = {
-    target,
-    memory,
-    pricerOf: (region: Region) => tilePricer(region, target, core),
-    priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target, core).estimateNs,
-  };
-  const codePrice = (scheduled: ScheduledRegion): number | undefined =>
-    codePriceOf(scheduled, target, prices)?.estimateNs;
-  const formed = regionsOf(nests.value, {
-    layOut: inTurn(
-      layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
-      chainsFor({
-        ...pricing,
-        threads,
-        codePriceOf: codePrice,
-        isProved: (scheduled) => isProvedAlone(scheduled, target, memory),
-      }),
-    ),
-    forBlocks: target.blocks !== undefined,
-  });
-  const { regions, nests: widened, rootOf } = formed;
-  const stored = target.blocks ? storedResults(model, constantResults(formed)) : model;
-  if (stored !== model) return scheduleGraph(from, options, memory, prefix, stored);
-  onPass("schedule");
-  const choice = chooseSchedules(regions, {
-    ...pricing,
-    name: nests.value.name,
-    threads,
-    rootOf,
-    codePriceOf: codePrice,
-    ...(options.measured && { measured: options.measured }),
-    ...(options.solver && { solver: options.solver }),
-  });
-  if (!choice.ok) return choice;
-  const { schedules, certificate } = choice.value;
-  // Regions without a choice are no variables of the search.
-  const fixedNs = schedules
-    .filter((s) => !s.funnel)
-    .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
-  const steps = [...scans.value.values()].map(({ plan, step }) => {
-    const ranges = new Map(model.graph.symbols.map((s) => [s.name, s]));
-    return rangeOf(plan.count, ranges).max * step.pricePs;
-  });
-  const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
-    (a, b) => a + b,
-  );
-  const made = { from, model, widened, choice: choice.value, scans: scans.value };
-  return ok({ ...made, pricePs, warnings: nests.warnings });
-}
-
-/** Whether a region's program by itself, with its operands as inputs, is proved valid. */
-function isProvedAlone(
-  scheduled: ScheduledRegion,
-  target: Target,
-  { proved }: Pick<CompileMemory, "proved">,
-): boolean {
-  const plan = lowerProgram(
-    { nests: programOf(scheduled.region), scheduled: [scheduled], requires: [], states: [] },
-    target,
-  );
-  return plan.ok && validateProgram(plan.value.program, { proved }).ok;
-}
-
 /** What cannot be proved is refused: our gap, which the user can go around by narrower ranges. */
 function notProved(refusals: readonly Diagnostic[]): Diagnostic {
   return diagnostic("SCH032", "the program for this model is not proved valid", {
     notes: refusals.slice(0, 3).map(formatDiagnostic),
     help: "give the dimensions values or narrower ranges from 1 on (--shape); and report it",
   });
-}
-
-/** The price of the code that a schedule becomes on a CPU; undefined where there is none. */
-export function codePriceOf(
-  scheduled: ScheduledRegion,
-  target: Target,
-  prices: CostModel,
-): RegionPrice | undefined {
-  if (target.blocks) return undefined;
-  const lowered = lowerRegion(scheduled, target);
-  if (!lowered.ok) return undefined;
-  const { ns } = priceCalibrated([codeWork(scheduled, lowered.value, target)], prices);
-  const boundNs = regionBoundNs(scheduled.region, target);
-  return { estimateNs: Math.max(ns, boundNs), boundNs };
-}
-
-function finePriceOf(scheduled: ScheduledRegion, target: Target, prices: CostModel): RegionPrice {
-  return codePriceOf(scheduled, target, prices) ?? priceRegion(scheduled, target, prices.core);
-}
-
-function describeChoice(
-  { scheduled, serialNs, funnel, alternatives }: ChosenSchedule,
-  target: Target,
-  prices: CostModel,
-): CompiledRegion {
-  const { region } = scheduled;
-  const ranges = symbolRanges(region);
-  const price =
-    serialNs === undefined
-      ? finePriceOf(scheduled, target, prices)
-      : { estimateNs: serialNs, boundNs: regionBoundNs(region, target) };
-  return {
-    name: region.name,
-    scheduled,
-    price,
-    candidates: funnel?.legal ?? 1,
-    alternatives,
-    ...(funnel && { funnel }),
-    flops: region.statements.reduce((n, s) => n + pointsOf(s, ranges) * bodyFlops(s), 0),
-    bytes: compulsoryBytes(region, ranges),
-    origins: [...new Set(region.statements.map((s) => s.origin))],
-  };
 }
 
 function statesOf(graph: Graph): MemoryPlan["program"]["states"] {

@@ -14,7 +14,8 @@
  */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import type { CompiledRegion } from "../../src/code-price.ts";
+import { compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";

@@ -7,7 +7,8 @@
  * lengths of their own, data drawn evenly from all; the reader reads as many bytes as the tokens before them have.
  * Usage: node decode-suite.mjs [--type bf16|f16] [--only TEXT] [--rounds N] [--attend TEXT] [--lengths SEED]
  */
-import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import type { CompiledRegion } from "../../src/code-price.ts";
+import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { createCudaInstance } from "../../src/runtime/cuda/cuda-instance.ts";
 import { probeCuda } from "../../src/runtime/cuda/features.ts";

@@ -9,7 +9,8 @@
  * the next N schedules of cases that are one region.
  * Usage: node memory-suite.mjs [--only TEXT,…] [--seconds S] [--columns N] [--measure N] [--json]
  */
-import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import type { CompiledRegion } from "../../src/code-price.ts";
+import { compileModel } from "../../src/compile.ts";
 import { priceRegion } from "../../src/cost/region-price.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { ValueId } from "../../src/graph/graph.ts";

@@ -7,7 +7,8 @@
  */
 import { fork } from "node:child_process";
 import { randomKernel } from "../../campaign/random-kernel.ts";
-import { type CompiledRegion, compileModel } from "../../src/compile.ts";
+import type { CompiledRegion } from "../../src/code-price.ts";
+import { compileModel } from "../../src/compile.ts";
 import { noWeights } from "../../src/interp/graph.ts";
 import { lowerRegionProgram } from "../../src/lower/region-program.ts";
 import { CandidateHost } from "../../src/runtime/child/candidate-host.ts";

@@ -2,7 +2,8 @@
  * The values that a model's regions meet, by the names under which regions know them, and single regions as
  * programs that run on them (region-walk.ts).
  */
-import { type CompiledModel, type CompiledRegion, compileModel } from "../../src/compile.ts";
+import type { CompiledRegion } from "../../src/code-price.ts";
+import { type CompiledModel, compileModel } from "../../src/compile.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { lowerRegionProgram } from "../../src/lower/region-program.ts";
 import type { Region } from "../../src/region/nest.ts";

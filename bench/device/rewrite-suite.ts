@@ -9,7 +9,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, rmdirSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CompiledModel, compileModel, isRepeated, prepareFor } from "../../src/compile.ts";
+import { type CompiledModel, compileModel, prepareFor } from "../../src/compile.ts";
 import { weightReader } from "../../src/graph/prepare.ts";
 import { splitAtData } from "../../src/graph/transforms/split-at-data.ts";
 import { printProgram } from "../../src/program/program-text.ts";
@@ -18,6 +18,7 @@ import { type CudaFeatures, probeCuda } from "../../src/runtime/cuda/features.ts
 import { createEvent } from "../../src/runtime/cuda/stream.ts";
 import { geometricMean } from "../../src/runtime/measure/statistics.ts";
 import { type Feeds, ModelSession, type Outputs } from "../../src/runtime/model-session.ts";
+import { isRepeated } from "../../src/scheduled-graph.ts";
 import { sha256Text } from "../../src/support/hash.ts";
 import { type Target, targets } from "../../src/target/index.ts";
 import { modelTable } from "../models/table.ts";

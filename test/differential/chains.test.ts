@@ -4,7 +4,8 @@
  * cut of a chain proved, run and compared.
  */
 import { describe, expect, it } from "vitest";
-import { codePriceOf, compileModel } from "../../src/compile.ts";
+import { codePriceOf } from "../../src/code-price.ts";
+import { compileModel } from "../../src/compile.ts";
 import { analyticalModel } from "../../src/cost/calibration.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { AttentionAttrs } from "../../src/graph/composites.ts";

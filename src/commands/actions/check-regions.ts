@@ -4,7 +4,8 @@
  * fails the command.
  */
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
-import type { CompiledRegion, ScheduledRegions } from "../../compile.ts";
+import type { CompiledRegion } from "../../code-price.ts";
+import type { ScheduledRegions } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import { codeClass } from "../../program/code-class.ts";
 import { printProgram } from "../../program/program-text.ts";

@@ -4,7 +4,8 @@
  * in turns with the best so far; a schedule replaces it only where the whole interval of the ratio says
  * so. All verdicts are kept as trials. Regions that compute the same are measured once.
  */
-import type { CompiledModel, CompiledRegion } from "../../compile.ts";
+import type { CompiledRegion } from "../../code-price.ts";
+import type { CompiledModel } from "../../compile.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
 import type { Program } from "../../program/program.ts";
 import { validateProgram } from "../../program/validate/validate.ts";

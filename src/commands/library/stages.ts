@@ -2,13 +2,14 @@
  * A model in which data decide sizes (NonZero, Unique, NonMaxSuppression), how many samples a box has (RoiAlign)
  * or when a loop ends, or that draws numbers, cut there: each part between is compiled by itself, for any size up to the bound.
  */
-import { isRepeated, prepareParts } from "../../compile.ts";
+import { prepareParts } from "../../compile.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
 import { keptWide } from "../../graph/transforms/keep-wide.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
 import type { Schedule } from "../../schedule/directive.ts";
+import { isRepeated } from "../../scheduled-graph.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { compileImported, type OpenModel, type OpenOptions } from "./open-model.ts";

@@ -5,8 +5,8 @@
  * A format is its row of the dtype table: exponent and mantissa widths, bias, infinities, NaNs. e8m0 is
  * a power of two, rounded up.
  */
-import { type DType, dtypes, type FloatFormat } from "../../semantics/dtype.ts";
-import { invariant } from "../../support/invariant.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { type TinyFloat, tinyFloat } from "../../semantics/tiny-float.ts";
 import type { LibraryRow } from "./library.ts";
 import { type V, VectorCode } from "./vector-code.ts";
 
@@ -29,32 +29,7 @@ function vectorRow(body: (c: VectorCode, x: V) => V): LibraryRow {
   };
 }
 
-/** A format with what follows from it. */
-interface Tiny extends FloatFormat {
-  readonly signBit: number;
-  readonly max: number;
-  /** Bits of the mantissa that f32 has more. */
-  readonly spare: number;
-  /** Adding it to a subnormal rounds that at the format's last place. */
-  readonly magic: number;
-  readonly smallestNormal: number;
-}
-
-function tinyOf(dtype: DType): Tiny {
-  const { format, max, bits } = dtypes[dtype];
-  invariant(format, () => `${dtype} has no float format`);
-  const smallestNormal = 2 ** (1 - format.bias);
-  return {
-    ...format,
-    max,
-    signBit: 2 ** (bits - 1),
-    spare: f32Mantissa - format.mantissaBits,
-    magic: smallestNormal * 2 ** (f32Mantissa - format.mantissaBits),
-    smallestNormal,
-  };
-}
-
-function load(t: Tiny) {
+function load(t: TinyFloat) {
   return (c: VectorCode, h: V): V => {
     const magnitude = c.keep(c.and(h, c.i32(t.signBit - 1)));
     const scaled = c.mul(c.shift("shl", magnitude, t.spare), c.f32(2 ** (f32Bias - t.bias)));
@@ -64,7 +39,7 @@ function load(t: Tiny) {
 }
 
 /** Bits that make an infinity or NaN of what the pattern's magnitude was read as. */
-function specialMask(c: VectorCode, t: Tiny, h: V, magnitude: V): V {
+function specialMask(c: VectorCode, t: TinyFloat, h: V, magnitude: V): V {
   if (t.nan === "none") return c.i32(0);
   if (t.nan === "negativeZero") {
     return c.and(c.op("i32x4.eq", h, c.i32(t.signBit)), c.i32(f32Nan));
@@ -76,7 +51,7 @@ function specialMask(c: VectorCode, t: Tiny, h: V, magnitude: V): V {
   return c.and(c.op("i32x4.ge_s", magnitude, c.i32(top)), c.i32(f32Infinity));
 }
 
-function round(t: Tiny, saturate: boolean) {
+function round(t: TinyFloat, saturate: boolean) {
   return (c: VectorCode, x: V): V => {
     const bits = c.keep(c.and(x, c.i32(allButSign)));
     const odd = c.and(c.shift("shr_u", bits, t.spare), c.i32(1));
@@ -97,12 +72,12 @@ function round(t: Tiny, saturate: boolean) {
 
 const nonZero = (c: VectorCode, bits: V): V => c.op("i32x4.ne", bits, c.i32(0));
 
-function beyond(t: Tiny, saturate: boolean): number {
+function beyond(t: TinyFloat, saturate: boolean): number {
   if (saturate || t.nan === "none") return patternOf(t.max);
   return t.hasInfinity ? f32Infinity : f32Nan;
 }
 
-function store(t: Tiny) {
+function store(t: TinyFloat) {
   return (c: VectorCode, x: V): V => {
     const bits = c.keep(c.and(x, c.i32(allButSign)));
     const rebias = (f32Bias - t.bias) * 2 ** t.mantissaBits;
@@ -119,7 +94,7 @@ function store(t: Tiny) {
 }
 
 /** Infinities and NaN in the place of what their bits would be shifted to. */
-function storedSpecials(c: VectorCode, t: Tiny, bits: V, finite: V): V {
+function storedSpecials(c: VectorCode, t: TinyFloat, bits: V, finite: V): V {
   if (t.nan === "none" || t.nan === "negativeZero") return finite;
   const isSpecial = c.op("i32x4.ge_s", bits, c.i32(f32Infinity));
   if (t.nan === "allOnes") return c.select(isSpecial, c.i32(t.signBit - 1), finite);
@@ -155,7 +130,7 @@ function roundPower(saturate: boolean) {
 }
 
 function rowsOf(dtype: DType): readonly (readonly [string, LibraryRow])[] {
-  const t = tinyOf(dtype);
+  const t = tinyFloat(dtype);
   return [
     [`load.${dtype}x4`, vectorRow(load(t))],
     [`store.${dtype}x4`, vectorRow(store(t))],

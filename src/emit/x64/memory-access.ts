@@ -42,18 +42,15 @@ export function loadScalar(context: KernelContext, dtype: DType, from: Memory): 
       f.emit("movzx8", r, from).emit("test", r, r);
       return flagOf(f, "ne");
     }
-    case "f8e4m3fn":
-    case "f8e4m3fnuz":
-    case "f8e5m2":
-    case "f8e5m2fnuz":
-    case "e8m0": {
-      const bits = f.gpr(32);
-      f.emit("movzx8", bits, from).emit("vmovd", r, bits);
-      return fromTinyPatterns(context.vectorCode(128, "f32"), dtype, r);
-    }
-    default:
+    default: {
+      if (isTinyFloat(dtype)) {
+        const bits = f.gpr(32);
+        f.emit("movzx8", bits, from).emit("vmovd", r, bits);
+        return fromTinyPatterns(context.vectorCode(128, "f32"), dtype, r);
+      }
       f.emit(`${integerLoads[dtype] ?? "mov"}`, r, from);
       return r;
+    }
   }
 }
 
@@ -81,18 +78,15 @@ export function storeScalar(context: KernelContext, dtype: DType, to: Memory, x:
       f.emit("mov", to, sized(bits, 16));
       return;
     }
-    case "f8e4m3fn":
-    case "f8e4m3fnuz":
-    case "f8e5m2":
-    case "f8e5m2fnuz":
-    case "e8m0": {
-      const bits = f.gpr(32);
-      f.emit("vmovd", bits, tinyPatterns(context.vectorCode(128, "f32"), dtype, x));
-      f.emit("mov", to, sized(bits, 8));
-      return;
-    }
-    default:
+    default: {
+      if (isTinyFloat(dtype)) {
+        const bits = f.gpr(32);
+        f.emit("vmovd", bits, tinyPatterns(context.vectorCode(128, "f32"), dtype, x));
+        f.emit("mov", to, sized(bits, 8));
+        return;
+      }
       f.emit("mov", to, sized(x, (8 * storageBytes(dtype)) as RegisterBits));
+    }
   }
 }
 

@@ -5,8 +5,8 @@
  * table: exponent and mantissa widths, bias, infinities, NaNs. e8m0 is a power of two, rounded up. No step reads
  * a subnormal f32 as a number: programs run with these flushed to zero.
  */
-import { type DType, dtypes, type FloatFormat } from "../../semantics/dtype.ts";
-import { invariant } from "../../support/invariant.ts";
+import type { DType } from "../../semantics/dtype.ts";
+import { type TinyFloat, tinyFloat } from "../../semantics/tiny-float.ts";
 import type { Register } from "./operand.ts";
 import { patternOfF32, type VectorCode } from "./vector-code.ts";
 
@@ -16,31 +16,6 @@ const allButSign = 0x7fffffff;
 const f32Sign = -(2 ** 31);
 const f32Bias = 127;
 const f32Mantissa = 23;
-
-/** A format with what follows from it. */
-interface Tiny extends FloatFormat {
-  readonly signBit: number;
-  readonly max: number;
-  /** Bits of the mantissa that f32 has more. */
-  readonly spare: number;
-  /** Adding it to a subnormal rounds that at the format's last place. */
-  readonly magic: number;
-  readonly smallestNormal: number;
-}
-
-function tinyOf(dtype: DType): Tiny {
-  const { format, max, bits } = dtypes[dtype];
-  invariant(format, () => `${dtype} has no float format`);
-  const smallestNormal = 2 ** (1 - format.bias);
-  return {
-    ...format,
-    max,
-    signBit: 2 ** (bits - 1),
-    spare: f32Mantissa - format.mantissaBits,
-    magic: smallestNormal * 2 ** (f32Mantissa - format.mantissaBits),
-    smallestNormal,
-  };
-}
 
 /** Of 32-bit integers, all ones where it holds. */
 function test(c: VectorCode, predicate: "equal" | "less" | "greater", a: Register, b: number) {
@@ -60,7 +35,7 @@ function choose(
 /** f32 from patterns. */
 export function fromTinyPatterns(c: VectorCode, dtype: DType, h: Register): Register {
   if (dtype === "e8m0") return fromPowerPatterns(c, h);
-  const t = tinyOf(dtype);
+  const t = tinyFloat(dtype);
   const magnitude = c.and(h, c.i32(t.signBit - 1));
   const rebias = (f32Bias - t.bias) * 2 ** f32Mantissa;
   const normal = c.op("vpaddd", c.shl(magnitude, t.spare), c.i32(rebias));
@@ -74,7 +49,7 @@ export function fromTinyPatterns(c: VectorCode, dtype: DType, h: Register): Regi
 /** With the infinities and NaNs that stand among the patterns. */
 function withSpecials(
   c: VectorCode,
-  t: Tiny,
+  t: TinyFloat,
   { h, magnitude, value }: Readonly<Record<"h" | "magnitude" | "value", Register>>,
 ): Register {
   switch (t.nan) {
@@ -95,7 +70,7 @@ function withSpecials(
 /** f32 lanes rounded to the format. */
 export function roundTiny(c: VectorCode, dtype: DType, x: Register, saturate: boolean): Register {
   if (dtype === "e8m0") return roundPower(c, x, saturate);
-  const t = tinyOf(dtype);
+  const t = tinyFloat(dtype);
   const bits = c.and(x, c.i32(allButSign));
   const odd = c.and(c.shr(bits, t.spare), c.i32(1));
   const up = c.op("vpaddd", c.op("vpaddd", bits, odd), c.i32(2 ** (t.spare - 1) - 1));
@@ -113,7 +88,7 @@ export function roundTiny(c: VectorCode, dtype: DType, x: Register, saturate: bo
   return choose(c, ["greater", bits, f32Infinity], c.i32(f32Nan), c.or(bounded, signed));
 }
 
-function beyond(t: Tiny, saturate: boolean): number {
+function beyond(t: TinyFloat, saturate: boolean): number {
   if (saturate || t.nan === "none") return patternOfF32(t.max);
   return t.hasInfinity ? f32Infinity : f32Nan;
 }
@@ -121,7 +96,7 @@ function beyond(t: Tiny, saturate: boolean): number {
 /** Patterns of f32 lanes that are on the grid. */
 export function tinyPatterns(c: VectorCode, dtype: DType, x: Register): Register {
   if (dtype === "e8m0") return c.shr(x, f32Mantissa);
-  const t = tinyOf(dtype);
+  const t = tinyFloat(dtype);
   const bits = c.and(x, c.i32(allButSign));
   const rebias = (f32Bias - t.bias) * 2 ** t.mantissaBits;
   const normal = c.op("vpsubd", c.shr(bits, t.spare), c.i32(rebias));
@@ -136,7 +111,12 @@ export function tinyPatterns(c: VectorCode, dtype: DType, x: Register): Register
 }
 
 /** Infinities and NaN in the place of what their bits would be shifted to. */
-function patternsOfSpecials(c: VectorCode, t: Tiny, bits: Register, finite: Register): Register {
+function patternsOfSpecials(
+  c: VectorCode,
+  t: TinyFloat,
+  bits: Register,
+  finite: Register,
+): Register {
   if (t.nan === "none" || t.nan === "negativeZero") return finite;
   if (t.nan === "allOnes") {
     return choose(c, ["greater", bits, f32Infinity - 1], c.i32(t.signBit - 1), finite);

@@ -1,0 +1,75 @@
+/** What the schedule that was chosen for a region comes to: the price of its code, its work, its alternatives. */
+import { type CostModel, priceCalibrated } from "./cost/calibration.ts";
+import { codeWork } from "./cost/mix-price.ts";
+import { priceRegion, regionBoundNs } from "./cost/region-price.ts";
+import { bodyFlops, compulsoryBytes, pointsOf, type RegionPrice } from "./cost/region-work.ts";
+import { lowerRegion } from "./lower/lower-region.ts";
+import type { ChosenSchedule } from "./schedule/choice/choose-schedules.ts";
+import type { Schedule } from "./schedule/directive.ts";
+import { type ScheduledRegion, symbolRanges } from "./schedule/scheduled-region.ts";
+import type { RegionFunnel } from "./schedule/states/region-states.ts";
+import type { Target } from "./target/target.ts";
+
+export interface CompiledRegion {
+  readonly name: string;
+  readonly scheduled: ScheduledRegion;
+  readonly price: RegionPrice;
+  /** States that the hard constraints allowed. */
+  readonly candidates: number;
+  /** Schedules that are priced next. */
+  readonly alternatives: readonly Schedule[];
+  /** What was removed on the way to the choice; absent where a region runs as it stands. */
+  readonly funnel?: RegionFunnel;
+  /** Work at the symbols' upper ends: multiply and add counted, each tensor's bytes once. */
+  readonly flops: number;
+  readonly bytes: number;
+  /** Nodes of the model it computes. */
+  readonly origins: readonly string[];
+}
+
+/** The price of the code that a schedule becomes on a CPU; undefined where there is none. */
+export function codePriceOf(
+  scheduled: ScheduledRegion,
+  target: Target,
+  prices: CostModel,
+): RegionPrice | undefined {
+  if (target.blocks) return undefined;
+  const lowered = lowerRegion(scheduled, target);
+  if (!lowered.ok) return undefined;
+  const { ns } = priceCalibrated([codeWork(scheduled, lowered.value, target)], prices);
+  const boundNs = regionBoundNs(scheduled.region, target);
+  return { estimateNs: Math.max(ns, boundNs), boundNs };
+}
+
+/** The price of the code, or of the region as scheduled where the target's code has none. */
+export function finePriceOf(
+  scheduled: ScheduledRegion,
+  target: Target,
+  prices: CostModel,
+): RegionPrice {
+  return codePriceOf(scheduled, target, prices) ?? priceRegion(scheduled, target, prices.core);
+}
+
+export function describeChoice(
+  { scheduled, serialNs, funnel, alternatives }: ChosenSchedule,
+  target: Target,
+  prices: CostModel,
+): CompiledRegion {
+  const { region } = scheduled;
+  const ranges = symbolRanges(region);
+  const price =
+    serialNs === undefined
+      ? finePriceOf(scheduled, target, prices)
+      : { estimateNs: serialNs, boundNs: regionBoundNs(region, target) };
+  return {
+    name: region.name,
+    scheduled,
+    price,
+    candidates: funnel?.legal ?? 1,
+    alternatives,
+    ...(funnel && { funnel }),
+    flops: region.statements.reduce((n, s) => n + pointsOf(s, ranges) * bodyFlops(s), 0),
+    bytes: compulsoryBytes(region, ranges),
+    origins: [...new Set(region.statements.map((s) => s.origin))],
+  };
+}

@@ -1,0 +1,209 @@
+/**
+ * Graphs with the schedules of their regions, before anything is lowered: nests, groups, layouts and the choice
+ * among the states of all regions, for the graph and for the steps of its scans.
+ */
+
+import { codePriceOf, finePriceOf } from "./code-price.ts";
+import { analyticalModel, type CostModel } from "./cost/calibration.ts";
+import { priceRegion, tilePricer } from "./cost/region-price.ts";
+import type { Model, Node, NodeOf } from "./graph/graph.ts";
+import { eliminateDeadCode } from "./graph/transforms/clean.ts";
+import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
+import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
+import { lowerProgram } from "./lower/lower-program.ts";
+import type { ProvedLaunches } from "./program/validate/known-launches.ts";
+import { validateProgram } from "./program/validate/validate.ts";
+import { buildNests } from "./region/builders/build-nests.ts";
+import type { NestProgram, Region, Routine } from "./region/nest.ts";
+import { inTurn, programOf, regionsOf } from "./region/regions-of.ts";
+import { storedResults } from "./rewrite/derive-constants.ts";
+import { leftOut } from "./rewrite/first-made.ts";
+import type { Candidate } from "./rewrite/rewrite-model.ts";
+import { blockRegions } from "./schedule/blocks/block-regions.ts";
+import { chainsFor } from "./schedule/chains/choose-chains.ts";
+import { layoutsFor } from "./schedule/choice/choose-layouts.ts";
+import {
+  type ChosenSchedule,
+  type ChosenSchedules,
+  chooseSchedules,
+} from "./schedule/choice/choose-schedules.ts";
+import type { Schedule } from "./schedule/directive.ts";
+import { repeatsSteps } from "./schedule/prepare-graph.ts";
+import { constantResults } from "./schedule/products/prologues.ts";
+import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
+import type { RegionMemory } from "./schedule/states/region-memory.ts";
+import type { Solver } from "./search/solvers.ts";
+import { rangeOf } from "./semantics/index-range.ts";
+import { type Diagnostic, ok, type Result } from "./support/diagnostic.ts";
+import type { Target } from "./target/target.ts";
+
+/** What decides the schedules of a graph. */
+export interface SchedulingOptions {
+  readonly target: Target;
+  /** What decides layouts and schedules; default: collapse. */
+  readonly solver?: Solver;
+  /** Threads that the program is made for; it runs on any number. Default: any number above one. */
+  readonly threads?: number;
+  /** What prices code; default: what the target's data say. */
+  readonly model?: CostModel;
+  /** Schedules by region that were measured to be the best. */
+  readonly measured?: ReadonlyMap<string, Schedule>;
+  /** Called before each pass with its name: progress. */
+  readonly onPass?: (pass: string) => void;
+}
+
+/** What was found of regions and of the launches that they become while a model is compiled. */
+export interface SchedulingMemory extends RegionMemory {
+  readonly proved: ProvedLaunches;
+}
+
+/** Stands for any number above one. */
+export const defaultThreads = 2;
+
+/** A graph with its regions scheduled. */
+export interface ScheduledGraph {
+  readonly from: Candidate;
+  /** Scans whose steps are tasks, by the number of their node. */
+  readonly scans: ReadonlyMap<number, ScheduledScan>;
+  readonly model: Model;
+  readonly widened: NestProgram;
+  readonly choice: ChosenSchedules;
+  /** Of the whole program, with regions that had no choice. */
+  readonly pricePs: number;
+  readonly warnings: readonly Diagnostic[];
+}
+
+export interface ScheduledScan {
+  readonly plan: ScanSteps;
+  readonly step: ScheduledGraph;
+}
+
+/** Whether a node of a prepared graph with a body is part of programs all the same. */
+export function isRepeated(node: Node, target: Target): node is NodeOf<"scan"> {
+  return node.op === "scan" && hasSteps(node) && repeatsSteps(target);
+}
+
+export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedule[] {
+  return [...scans.values()].flatMap(({ step }) => [
+    ...step.choice.schedules,
+    ...stepSchedules(step),
+  ]);
+}
+
+/** Each graph scheduled, without those that are refused: the import, which is the last, is the answer. */
+export function scheduleGraphs(
+  graphs: readonly Candidate[],
+  { measured: _, ...options }: SchedulingOptions,
+  memory: SchedulingMemory,
+): Result<readonly ScheduledGraph[]> {
+  const scheduled: ScheduledGraph[] = [];
+  const warnings: Diagnostic[] = [];
+  for (const [i, graph] of graphs.entries()) {
+    const made = scheduleGraph(graph, options, memory);
+    if (made.ok) scheduled.push(made.value);
+    else if (i === graphs.length - 1) return made;
+    else warnings.push(leftOut(made.diagnostics));
+  }
+  return ok(scheduled, warnings);
+}
+
+/** The steps of scans, each scheduled as a graph of its own. */
+function scheduleScans(
+  from: Candidate,
+  routines: readonly Routine[],
+  { options, memory }: { readonly options: SchedulingOptions; readonly memory: SchedulingMemory },
+): Result<ReadonlyMap<number, ScheduledScan>> {
+  const { graph, weights } = from.model;
+  const scans = new Map<number, ScheduledScan>();
+  for (const { node: id, name } of routines) {
+    const node = graph.nodes.find((n) => n.id === id)!;
+    if (!isRepeated(node, options.target)) continue;
+    const plan = stepsOf(graph, node);
+    const step = { ...from, model: { graph: eliminateDeadCode(plan.graph), weights } };
+    const made = scheduleGraph(step, options, memory, `${name}.`);
+    if (!made.ok) return made;
+    scans.set(id, { plan, step: made.value });
+  }
+  return ok(scans);
+}
+
+/** Names of statements begin with `prefix`. */
+export function scheduleGraph(
+  from: Candidate,
+  options: SchedulingOptions,
+  memory: SchedulingMemory,
+  prefix = "",
+  model: Model = { ...from.model, graph: separateOutputs(from.model.graph) },
+): Result<ScheduledGraph> {
+  const { target, threads = defaultThreads, onPass = () => {} } = options;
+  onPass("nests");
+  const nests = buildNests(model.graph, prefix);
+  if (!nests.ok) return nests;
+  const routines = nests.value.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
+  const scans = scheduleScans({ ...from, model }, routines, { options, memory });
+  if (!scans.ok) return scans;
+  onPass("groups");
+  const prices = options.model ?? analyticalModel(target);
+  const { core } = prices;
+  const pricing = {
+    target,
+    memory,
+    pricerOf: (region: Region) => tilePricer(region, target, core),
+    priceOf: (scheduled: ScheduledRegion) => priceRegion(scheduled, target, core).estimateNs,
+  };
+  const codePrice = (scheduled: ScheduledRegion): number | undefined =>
+    codePriceOf(scheduled, target, prices)?.estimateNs;
+  const formed = regionsOf(nests.value, {
+    layOut: inTurn(
+      layoutsFor(pricing, options.solver) ?? blockRegions(pricing),
+      chainsFor({
+        ...pricing,
+        threads,
+        codePriceOf: codePrice,
+        isProved: (scheduled) => isProvedAlone(scheduled, target, memory),
+      }),
+    ),
+    forBlocks: target.blocks !== undefined,
+  });
+  const { regions, nests: widened, rootOf } = formed;
+  const stored = target.blocks ? storedResults(model, constantResults(formed)) : model;
+  if (stored !== model) return scheduleGraph(from, options, memory, prefix, stored);
+  onPass("schedule");
+  const choice = chooseSchedules(regions, {
+    ...pricing,
+    name: nests.value.name,
+    threads,
+    rootOf,
+    codePriceOf: codePrice,
+    ...(options.measured && { measured: options.measured }),
+    ...(options.solver && { solver: options.solver }),
+  });
+  if (!choice.ok) return choice;
+  const { schedules, certificate } = choice.value;
+  // Regions without a choice are no variables of the search.
+  const fixedNs = schedules
+    .filter((s) => !s.funnel)
+    .reduce((sum, s) => sum + finePriceOf(s.scheduled, target, prices).estimateNs, 0);
+  const steps = [...scans.value.values()].map(({ plan, step }) => {
+    const ranges = new Map(model.graph.symbols.map((s) => [s.name, s]));
+    return rangeOf(plan.count, ranges).max * step.pricePs;
+  });
+  const pricePs = [certificate.objectivePs, Math.round(1000 * fixedNs), ...steps].reduce(
+    (a, b) => a + b,
+  );
+  const made = { from, model, widened, choice: choice.value, scans: scans.value };
+  return ok({ ...made, pricePs, warnings: nests.warnings });
+}
+
+/** Whether a region's program by itself, with its operands as inputs, is proved valid. */
+export function isProvedAlone(
+  scheduled: ScheduledRegion,
+  target: Target,
+  { proved }: Pick<SchedulingMemory, "proved">,
+): boolean {
+  const plan = lowerProgram(
+    { nests: programOf(scheduled.region), scheduled: [scheduled], requires: [], states: [] },
+    target,
+  );
+  return plan.ok && validateProgram(plan.value.program, { proved }).ok;
+}
