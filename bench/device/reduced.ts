@@ -2,8 +2,9 @@
  * The suites' kernels at reduced sizes, each run once on random inputs with poisoned outputs: short enough
  * for compute-sanitizer. One family a process, because a tool that fails on an instruction takes the process
  * along: `compute-sanitizer --tool racecheck --error-exitcode 9 node reduced.mjs --family mma`. Without a
- * family it names them. With `--interpret` behind the family the program interpreter runs it, on any machine;
- * with `--compare` both do, and every element of the outputs has to agree (the interpreter takes minutes for some).
+ * family it names them; `all` is every one. With `--interpret` behind the family the program interpreter runs it, on any machine;
+ * with `--compare` both do, and every element of the outputs has to agree (the interpreter takes minutes for some);
+ * with `--compile` it ends once the program is made and validated.
  * Ends with `N passed, N failed`.
  */
 import { type AttentionCase, attentionText } from "../../campaign/ptx/attention-programs.ts";
@@ -115,20 +116,23 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
     ),
   ],
   "wgmma parts": [
-    product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2"),
+    product("by wgmma tile (64, 32, 64) warps (4, 1) stages 2 swizzle 128 parts 2", {
+      left: [m, 256],
+      right: [n, 256],
+    }),
     product("by wgmma tile (64, 96, 64) warps (4, 1) stages 2 swizzle 128 parts 4", {
       left: [m, 512],
       right: [n, 512],
     }),
   ],
-  // Of 25 tiles the first ones in whole rounds by single blocks, what is left by clusters: stored, gathered.
+  // Of 25 tiles (30 in full groups) the first ones in whole rounds by single blocks, what is left by clusters: stored, gathered.
   "wgmma shared last round": [
     product("by wgmma tile (64, 64, 64) warps (4, 1) stages 3 swizzle 128 blocks 22 parts 2", {
       left: [m, 256],
       right: [n, 256],
     }),
     product(
-      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 group 2 results 1 blocks 18 parts 2",
+      "by wgmma tile (64, 64, 64) warps (4, 1) stages 4 swizzle 128 group 2 results 1 blocks 24 parts 2",
       { left: [m, 256], right: [n, 256], dtype: "f16" },
     ),
     product(
@@ -205,6 +209,36 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
       ...{ of: "f8e5m2", ofRight: "f8e4m3fn" },
     }),
   ],
+  "made operands": [
+    product("by mma tile (16, 128, 64) warps (1, 4) stages 2 swizzle 128", {
+      ...{ front: "bytes", left: [16, 120], right: [256, 120] },
+    }),
+    product("by mma tile (64, 64, 32) warps (2, 2) stages 4 swizzle 64", {
+      ...{ front: "nibbles", left: [40, 320], right: [72, 320] },
+    }),
+    product("by mma tile (64, 128, 64) warps (2, 4) stages 3 swizzle 128", {
+      ...{ front: "cast", left: [200, 328], right: [136, 328] },
+    }),
+    product("by mma tile (64, 64, 32) warps (2, 2) stages 4 swizzle 64", {
+      ...{ front: "relu", left: [57, 104], right: [71, 104], dtype: "f16" },
+    }),
+    product("by fma tile (32, 64, 16) warps (2, 1) stages 4 swizzle 0", {
+      ...{ front: "bytes", left: [200, 76], right: [133, 76], dtype: "f32" },
+    }),
+  ],
+  "results in heads": [
+    product("by wgmma tile (128, 64, 64) warps (8, 1) stages 3 swizzle 128 results 1", {
+      ...{ behind: "heads", right: [256, k] },
+    }),
+    product("by mma tile (128, 64, 64) warps (4, 2) stages 3 swizzle 128", {
+      ...{ behind: "heads", right: [256, k] },
+    }),
+  ],
+  "results folded": [
+    product("by wgmma tile (128, 96, 64) warps (8, 1) stages 4 swizzle 128 group 8", {
+      ...{ behind: "largest", left: [1000, 320], right: [768, 320] },
+    }),
+  ],
   rows: [
     rows("softmax", "f32", "threads 256 lanes 4 together 1 keep registers", 1024),
     rows("layerNorm", "bf16", "threads 128 lanes 8 together 2 keep operands", 1000),
@@ -257,6 +291,7 @@ const families: Readonly<Record<string, readonly (() => string | Program)[]>> = 
 
 function runOnce(source: string | Program): void {
   const program = typeof source === "string" ? take(parseProgram(source)) : source;
+  if (process.argv.includes("--compile")) return;
   const rng = new Rng(5);
   const contents = new Map(
     program.buffers.flatMap((b) => {
@@ -352,13 +387,15 @@ function numberOf(name: string, at: number, rng: Rng): number {
 function randomBytes({ name, dtype }: Buffer, count: number, rng: Rng): Uint8Array {
   const bytes = new Uint8Array(count);
   const view = new DataView(bytes.buffer);
-  const width = dtypes[dtype].bits / 8;
-  const isFloat = dtypes[dtype].format !== undefined;
+  const { bits, format } = dtypes[dtype];
+  // Bytes and several integers in one.
+  if (!format && bits <= 8) return bytes.map(() => rng.integer(0, 255));
+  const width = bits / 8;
   for (let at = 0; at < count; at += width) {
     if (dtype === "i32") view.setInt32(at, numberOf(name, at / width, rng), true);
     // Lengths of sequences: the last step is a part of one.
     if (dtype === "i64") view.setBigInt64(at, 141n, true);
-    if (!isFloat) continue;
+    if (!format) continue;
     const code = encodeFloat(dtype as "f32", rng.normal());
     if (width === 1) view.setUint8(at, code);
     else if (width === 2) view.setUint16(at, code, true);
@@ -367,21 +404,31 @@ function randomBytes({ name, dtype }: Buffer, count: number, rng: Rng): Uint8Arr
   return bytes;
 }
 
-const family = process.argv[process.argv.indexOf("--family") + 1];
-const chosen = process.argv.includes("--family") ? families[family!] : undefined;
-if (!chosen) {
+/** Whether all cases of a family pass; those that fail are printed. */
+function runFamily(family: string): boolean {
+  const cases = families[family]!;
+  let failed = 0;
+  for (const [number, make] of cases.entries()) {
+    try {
+      runOnce(make());
+    } catch (error) {
+      failed++;
+      console.log(`FAIL ${family} ${number}: ${String(error).slice(0, 400)}`);
+    }
+  }
+  console.log(`${family}: ${cases.length - failed} passed, ${failed} failed`);
+  return failed === 0;
+}
+
+const asked = process.argv.includes("--family")
+  ? process.argv[process.argv.indexOf("--family") + 1]
+  : undefined;
+const names = asked === "all" ? Object.keys(families) : [asked ?? ""];
+if (names.some((name) => families[name] === undefined)) {
   console.log(Object.keys(families).join("\n"));
   // Without an argument the list is what was asked for.
-  if (process.argv.length > 2) process.exit(2);
+  process.exitCode = process.argv.length > 2 ? 2 : 0;
+} else {
+  const right = names.map(runFamily);
+  process.exitCode = right.every((isRight) => isRight) ? 0 : 1;
 }
-let failed = 0;
-for (const [number, make] of (chosen ?? []).entries()) {
-  try {
-    runOnce(make());
-  } catch (error) {
-    failed++;
-    console.log(`FAIL ${family} ${number}: ${String(error).slice(0, 400)}`);
-  }
-}
-if (chosen) console.log(`${family}: ${chosen.length - failed} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
