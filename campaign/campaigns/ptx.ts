@@ -26,6 +26,7 @@ import {
 } from "../ptx/attention-programs.ts";
 import { type GemmSchedule, gemmProgram } from "../ptx/gemm-program.ts";
 import { type Judges, judge } from "../ptx/judge.ts";
+import { Disassembler, limited } from "../ptx/machine-code.ts";
 import { productText } from "../ptx/product-programs.ts";
 import {
   countingText,
@@ -685,15 +686,19 @@ export const ptx: Campaign = {
   summary: "programs as PTX through ptxas and nvdisasm for every architecture they claim",
   targets: ["ptx"],
   defaultCount: trials.length,
-  // Programs are made while the judges look at the last ones.
-  atOnce: 1 + availableParallelism(),
+  // Programs are made while the judges look at the last ones; machine code waits for more of its architecture.
+  atOnce: 96,
   closing: () => describeEstimates(ofTaken),
   open: async () => {
     const [ptxas, nvdisasm] = [findPtxas(), findNvdisasm()];
+    const limit = limited(1 + availableParallelism());
+    const disassembler =
+      nvdisasm.kind === "missing" ? undefined : new Disassembler(nvdisasm.path, limit);
     return async (seed) => {
       if (ptxas.kind === "missing") return { kind: ptxas.finding, reason: ptxas.reason };
       if (nvdisasm.kind === "missing") return { kind: nvdisasm.finding, reason: nvdisasm.reason };
-      return run(trials[seed % trials.length]!, { ptxas: ptxas.path, nvdisasm: nvdisasm.path });
+      const judges = { ptxas: ptxas.path, disassembler: disassembler!, limit };
+      return run(trials[seed % trials.length]!, judges);
     };
   },
 };

@@ -1,16 +1,17 @@
 /** NVIDIA's assembler and disassembler as judges of one module: what they say of it against what it states. */
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PtxCounts, PtxKernel, PtxModule } from "../../src/emit/ptx/ptx-module.ts";
 import { estimateRegisters } from "../../src/emit/ptx/register-pressure.ts";
 import type { GpuArchitecture } from "../../src/target/machine.ts";
+import { codeOf, type Disassembler, type limited, said } from "./machine-code.ts";
 
-/** Paths. */
 export interface Judges {
+  /** Path. */
   readonly ptxas: string;
-  readonly nvdisasm: string;
+  readonly disassembler: Disassembler;
+  readonly limit: ReturnType<typeof limited>;
 }
 
 /** How far an estimate of registers may be from what ptxas takes, as their quotient. */
@@ -25,14 +26,15 @@ const [leastOfTaken, mostOfTaken] = [1 / 3, 2.5] as const;
 export async function judge(
   module: PtxModule,
   architecture: GpuArchitecture,
-  { ptxas, nvdisasm }: Judges,
+  { ptxas, disassembler, limit }: Judges,
   onEstimate: (ofTaken: number) => void,
 ): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), "wavetile-ptx-"));
   try {
     const [text, cubin] = [join(folder, "k.ptx"), join(folder, "k.cubin")];
     await writeFile(text, module.text);
-    const made = await said(ptxas, [`-arch=${architecture.ptxTarget}`, "-v", text, "-o", cubin]);
+    const target = `-arch=${architecture.ptxTarget}`;
+    const made = await limit(() => said(ptxas, [target, "-v", text, "-o", cubin]));
     const words = made.stdout + made.stderr;
     if (!made.ok) return words.slice(0, 500);
     const lost = words.split("\n").find((line) => /C75\d\d|Performance Loss/.test(line));
@@ -41,31 +43,13 @@ export async function judge(
       const wrong = resourcesDiffer(kernel, words, onEstimate);
       if (wrong !== undefined) return wrong;
     }
-    // Nothing to count: disassembling is half of the time.
-    if (module.kernels.every((k) => Object.values(k.counts).every((n) => n === 0)))
-      return undefined;
-    const code = await said(nvdisasm, ["-c", cubin]);
-    if (!code.ok) return `nvdisasm: ${code.stderr.slice(0, 200)}`;
-    return machineCodeDiffers(module, code.stdout, architecture);
+    const code = codeOf(await readFile(cubin));
+    const by = { architecture, disassembler };
+    const wrong = await Promise.all(module.kernels.map((k) => machineCodeDiffers(k, code, by)));
+    return wrong.find((w) => w !== undefined);
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-interface Said {
-  readonly ok: boolean;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** What a judge says and whether it ended well; throws where it did not start. */
-function said(judge: string, args: readonly string[]): Promise<Said> {
-  return new Promise((resolve, reject) => {
-    execFile(judge, args, { encoding: "utf8", maxBuffer: 1 << 28 }, (error, stdout, stderr) => {
-      if (error && typeof error.code !== "number") reject(error);
-      else resolve({ ok: !error, stdout, stderr });
-    });
-  });
 }
 
 /** What `ptxas -v` says of the entry against what the kernel states. */
@@ -115,22 +99,22 @@ function widenedProducts({ text }: PtxKernel, { features }: GpuArchitecture): nu
   return text.match(/\bmma\.sync\S*\.e[45]m[23]\./g)?.length ?? 0;
 }
 
-function machineCodeDiffers(
-  module: PtxModule,
-  code: string,
-  architecture: GpuArchitecture,
-): string | undefined {
-  const parts = code.split(/^\s*\.section\s+\.text\./m).slice(1);
-  for (const kernel of module.kernels) {
-    const part = parts.find((p) => p.startsWith(`${kernel.entry},`));
-    if (part === undefined) return `no machine code of ${kernel.entry}`;
-    for (const [name, pattern] of Object.entries(mnemonics)) {
-      const found = part.match(pattern)?.length ?? 0;
-      const widened = name === "mma" ? widenedProducts(kernel, architecture) : 0;
-      const wanted = kernel.counts[name as keyof PtxCounts] + widened;
-      if (found !== wanted)
-        return `${kernel.name}: ${found} of ${name} in machine code, not ${wanted}`;
-    }
+/** Also of a kernel that has none of them: what is disassembled is what shows that. */
+async function machineCodeDiffers(
+  kernel: PtxKernel,
+  codes: ReadonlyMap<string, Uint8Array>,
+  by: { readonly architecture: GpuArchitecture; readonly disassembler: Disassembler },
+): Promise<string | undefined> {
+  const code = codes.get(kernel.entry);
+  if (code === undefined) return `no machine code of ${kernel.entry}`;
+  const text = await by.disassembler.instructions(by.architecture.ptxTarget!, code);
+  if (!/\bEXIT\b/.test(text)) return `${kernel.name}: no machine code was read`;
+  for (const [name, pattern] of Object.entries(mnemonics)) {
+    const found = text.match(pattern)?.length ?? 0;
+    const widened = name === "mma" ? widenedProducts(kernel, by.architecture) : 0;
+    const wanted = kernel.counts[name as keyof PtxCounts] + widened;
+    if (found !== wanted)
+      return `${kernel.name}: ${found} of ${name} in machine code, not ${wanted}`;
   }
   return undefined;
 }
