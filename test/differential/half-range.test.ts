@@ -159,6 +159,26 @@ it("the same compiled for a GPU: what may leave the range is flagged and compute
   expectClose(numbersOf(found[0]!), wanted);
 });
 
+/** Above the range of f64 and outside of any loop. */
+it("says of a value that has no known bound just that", () => {
+  const scaled = { op: "Mul", inputs: ["x", "scale"], outputs: ["s"] };
+  const { notes } = compiled(
+    writeModel({
+      opset: 18,
+      inputs: [{ name: "x", dtype: "f16", shape: [rows, width] }],
+      outputs: ["y"],
+      weights: { scale: of("f16", [], [1000]) },
+      nodes: [
+        scaled,
+        { op: "Exp", inputs: ["s"], outputs: ["e"] },
+        { op: "Log", inputs: ["e"], outputs: ["y"] },
+      ],
+    }),
+    large(0.001),
+  );
+  expect(notes.join("\n")).toMatch(/^e \(.*\): without a bound that is known$/m);
+});
+
 it("scores of attention that leave the range", () => {
   const x = large(300);
   const { values, notes } = compiled(writeModel(attention("f16")), x);

@@ -391,7 +391,7 @@ const mostWideRows = 20;
 export function keptWide(wide: readonly WideValue[]): readonly Diagnostic[] {
   if (wide.length === 0) return [];
   const rows = wide.slice(0, mostWideRows).map(({ value, origin, range }) => {
-    if (magnitudeOf(range) >= endless) return `${value} (${origin}): larger in every trip`;
+    if (magnitudeOf(range) >= endless) return `${value} (${origin}): without a bound that is known`;
     const [low, high] = [range.low, range.high].map((x) => x.toPrecision(2));
     return `${value} (${origin}): about ${low} to ${high}`;
   });

@@ -238,6 +238,46 @@ describe("constants that are computed in every run", () => {
   });
 });
 
+/** Nearly five million nodes of eleven classes took minutes to be refused. */
+it.each([
+  [1, "TreeEnsembleClassifier", { nodes_nodeids: new Array<bigint>(2 ** 20).fill(0n) }],
+  [
+    5,
+    "TreeEnsemble",
+    {
+      n_targets: 16n,
+      nodes_modes: constant("u8", [2 ** 20], new Array<number>(2 ** 20).fill(9)),
+      ...Object.fromEntries(
+        ["featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs"].map((name) => [
+          `nodes_${name}`,
+          new Array<bigint>(2 ** 20).fill(0n),
+        ]),
+      ),
+      nodes_splits: constant("f32", [2 ** 20], new Array<number>(2 ** 20).fill(0)),
+      leaf_targetids: [0n],
+      leaf_weights: constant("f32", [1], [1]),
+    },
+  ],
+] as const)("a forest that is too large is not looked at (version %i)", (version, op, own) => {
+  const labels = { classlabels_int64s: Array.from({ length: 17 }, (_, i) => BigInt(i)) };
+  const attributes = version === 1 ? { ...own, ...labels } : own;
+  const found = importOnnx(
+    writeModel({
+      opset: 18,
+      domains: { "ai.onnx.ml": version },
+      inputs: [f32("x", 1, 4)],
+      outputs: ["y"],
+      nodes: [ml(op, attributes)],
+    }),
+  );
+  expect(found).toMatchObject({
+    ok: false,
+    diagnostics: [
+      { code: "ONX009", message: expect.stringMatching(/^\d+ nodes of 1[67] numbers/) },
+    ],
+  });
+});
+
 describe("tensors of many axes", () => {
   const ofRank = (rank: number) => {
     const shape = new Array<number>(rank).fill(1);

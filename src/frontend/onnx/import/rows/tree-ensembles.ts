@@ -189,6 +189,8 @@ function readLists(node: NodeView, kind: "target" | "class", targets: number): E
   attributes.ignore("nodes_hitrates", "nodes_hitrates_as_tensor");
   const ints = (name: string) => attributes.ints(name) ?? [];
   const [trees, ids] = [ints("nodes_treeids"), ints("nodes_nodeids")];
+  // Before anything is made of each node: a forest of millions takes minutes.
+  const size = ids.length === 0 ? 0 : checkedSize(node, ids.length, targets);
   const places = new Map(ids.map((id, i) => [`${trees[i]} ${id}`, i]));
   const modes = attributes.strings("nodes_modes") ?? [];
   const [features, yes, no] = ["featureids", "truenodeids", "falsenodeids"].map((name) =>
@@ -213,7 +215,7 @@ function readLists(node: NodeView, kind: "target" | "class", targets: number): E
       missing: missing[i] === 1,
     };
   });
-  const weights = new Array<number>(checkedSize(node, nodes.length, targets)).fill(0);
+  const weights = new Array<number>(size).fill(0);
   const values = numbers(node, `${kind}_weights`) ?? [];
   const [ownTrees, ownNodes, own] = ["treeids", "nodeids", "ids"].map((n) => ints(`${kind}_${n}`));
   for (const [i, value] of values.entries()) {
@@ -344,6 +346,7 @@ function readTables(node: NodeView, targets: number): Ensemble {
   if (ids.length !== weights.length || ids.some((id) => id < 0 || id >= targets))
     node.refuse("weights of unknown targets", `0 to ${targets - 1}`);
   const leaves = ids.length;
+  checkedSize(node, inner + leaves, targets);
   const isMissing = (i: number) => missing[i] === 1;
   const nodes: TreeNode[] = [];
   const sets = readSets(node);
