@@ -70,14 +70,15 @@ export function createSession(
   target: Target,
   options: MachineOptions,
 ): Result<ModelSession> {
-  const { threads, weight, title, whole } = options;
+  const { threads, weight, title, whole, forget } = options;
   if (target.emitter === "ptx") return createCudaSession(program, target, options);
   const emitted = options.code ? ok(options.code) : emitHere(program, target);
   if (!emitted.ok) return emitted;
   const code = emitted.value;
-  const session = { weight, ...(title && { title }) };
+  const session = { weight, ...(title && { title }), ...(forget && { forget }) };
   const { pool, arena } = options;
-  const run = { threads, ...(whole && { whole }), ...(arena && { arena }) };
+  const weights = { ...(arena && { arena }), ...(forget && { forget }) };
+  const run = { threads, ...(whole && { whole }), ...weights };
   if (code.kind === "wasm") {
     const features = probeWasmFeatures();
     const own = { ...session, ...run, features, host: nodeWorkerHost, code };
@@ -104,7 +105,7 @@ export function describeRunner(target: Target): Pick<DeviceDescription, "device"
 function createCudaSession(
   program: Program,
   target: Target,
-  { weight, title, gpu }: MachineOptions,
+  { weight, title, gpu, forget }: MachineOptions,
 ): Result<ModelSession> {
   const features = probeCuda();
   if (!features.ok) return features;
@@ -119,5 +120,6 @@ function createCudaSession(
   if (!device.ok) return device;
   const instance = createCudaInstance(program, target, { device: device.value, store });
   if (!instance.ok) return instance;
-  return openSession(program, instance.value, { weight, ...(title && { title }) });
+  const session = { weight, ...(title && { title }), ...(forget && { forget }) };
+  return openSession(program, instance.value, session);
 }

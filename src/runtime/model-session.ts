@@ -64,6 +64,8 @@ export interface SessionOptions {
   readonly weight: (name: string) => Tensor;
   /** All weights as the program reads them, in place of `weight`: its arena of them. */
   readonly arena?: Uint8Array;
+  /** Called when weights were copied: what they were copied from may leave memory (MappedFile). */
+  readonly forget?: () => void;
   /** What the user calls an input or output, for messages; by default the graph's name. */
   readonly title?: (name: string) => string;
 }
@@ -144,11 +146,13 @@ export class ModelSession {
     this.resetStates();
     if (instance.hasWeights) return;
     const { memory, countsSubnormalsAsZero } = instance;
+    const { forget } = options;
     for (const { name, source, layout } of this.#owners("weight")) {
       const given = options.weight(source!);
       const tensor = countsSubnormalsAsZero ? given : withoutSubnormals(given);
       if (layout) memory.compose(name, (bytes) => packInto(bytes, tensor, layout));
-      else memory.write(name, tensorBytes(tensor));
+      else memory.write(name, tensorBytes(tensor), forget);
+      forget?.();
     }
   }
 

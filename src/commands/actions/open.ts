@@ -1,8 +1,9 @@
 /** Opening a model as commands do: path, target, shapes and threads from the arguments. */
 
+import { looksLikeArtifact } from "../../artifact/artifact.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
-import { readModelFile } from "../../runtime/files/model-source.ts";
+import { openModelFile, readModelFile } from "../../runtime/files/model-source.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import type { Allowance } from "../../target/allowing.ts";
@@ -56,7 +57,7 @@ export function readRequest(
   args: OpenArgs,
   context: Pick<CommandContext, "progress">,
 ): Result<OpenRequest> {
-  const source = readModelFile(args.model);
+  const source = openModelFile(args.model, looksLikeArtifact);
   if (!source.ok) return source;
   const assigned = readAssignments("--shape", args.shape);
   if (!assigned.ok) return assigned;

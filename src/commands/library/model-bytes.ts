@@ -10,6 +10,8 @@ import type { Result } from "../../support/diagnostic.ts";
 export interface ModelBytes {
   readonly bytes: Uint8Array;
   readonly readExternal?: ReadExternal;
+  /** Of a mapped file: what was read of `bytes` may leave memory (MappedFile). */
+  readonly forget?: () => void;
   /** Where they come from: a file named .wt is an artifact whatever became of its first bytes. */
   readonly path?: string;
 }

@@ -116,6 +116,8 @@ interface Startable {
   readonly whole?: () => Program;
   /** The program's weights as it reads them, where the artifact has them so. */
   readonly arena?: Uint8Array;
+  /** See SessionOptions. */
+  readonly forget?: () => void;
   /** Called with the code that was emitted. */
   readonly onEmitted?: (code: EmittedCode) => void;
 }
@@ -147,7 +149,8 @@ function openArtifact(source: ModelBytes, options: OpenOptions): Result<OpenMode
   if (container.value.isStaged) return fail(inStages());
   const chosen = chooseTarget(container.value, options.target);
   if (!chosen.ok) return chosen;
-  const opened = openContained(container.value, chosen.value, storeOf(options));
+  const store = storeOf(options);
+  const opened = openContained(container.value, chosen.value, { store, forget: source.forget });
   return opened.ok ? ok(opened.value, chosen.warnings) : opened;
 }
 
@@ -156,18 +159,32 @@ export function storeOf(options: Pick<OpenOptions, "kept">): KeptFiles | undefin
   return "kept" in options ? options.kept : openKeptModels();
 }
 
+/** Where a container's programs were kept, and how the pages of its file leave memory. */
+interface ContainerPlace {
+  readonly store: KeptFiles | undefined;
+  readonly forget?: (() => void) | undefined;
+}
+
 /** The program for `target` of an artifact, or of a stage of one, proved now or before. */
 export function openContained(
   container: Container,
   target: Target,
-  store: KeptFiles | undefined,
+  { store, forget }: ContainerPlace,
 ): Result<OpenModel> {
   const kept = store && findKept(store, container, target);
   return attempt(() => {
     checkNeeded(container, target);
-    if (kept) return openKept(container, target, kept);
-    return take(openWhole(container, target, store));
+    // What runs where it lies was read in time; what is to be copied is read again, in pieces.
+    if (!isRunInPlace(container, target)) forget?.();
+    const ways = { store, ...(forget && { forget }) };
+    return kept
+      ? openKept(container, target, { kept, ...ways })
+      : take(openWhole(container, target, ways));
   });
+}
+
+function isRunInPlace({ tensors }: Container, target: Target): boolean {
+  return target.emitter === "x64" && tensors.has(tensorNames.arena(target.name));
 }
 
 /** What a program's weights are read from: its arena, or the weights of the graph wherever they stand. */
@@ -188,7 +205,7 @@ function inStages(): Diagnostic {
 function openWhole(
   container: Container,
   target: Target,
-  store: KeptFiles | undefined,
+  { store, forget }: ContainerPlace,
 ): Result<OpenModel> {
   const read = readContainer(container, { choose: () => [target.name] });
   if (!read.ok) return read;
@@ -196,7 +213,8 @@ function openWhole(
   const code = artifact.targets.get(target.name)!;
   const { program } = code;
   const arena = artifact.arenas?.get(target.name);
-  const start = { ...startable(artifact, program), ...(arena && { arena }) };
+  const weights = { ...(arena && { arena }), ...(forget && { forget }) };
+  const start = { ...startable(artifact, program), ...weights };
   return ok({
     artifact,
     target,
@@ -213,7 +231,11 @@ function openWhole(
 }
 
 /** What an earlier load left; the texts are read when they are asked for. */
-function openKept(container: Container, target: Target, kept: KeptModel): OpenModel {
+function openKept(
+  container: Container,
+  target: Target,
+  { kept, forget }: ContainerPlace & { readonly kept: KeptModel },
+): OpenModel {
   let read: Artifact | undefined;
   const whole = (): Artifact => {
     if (read) return read;
@@ -239,6 +261,7 @@ function openKept(container: Container, target: Target, kept: KeptModel): OpenMo
       weight: readerOfKept(kept, container),
       code: kept.code,
       ...(arena && { arena }),
+      ...(forget && { forget }),
       whole: () => whole().targets.get(target.name)!.program,
     },
   };
@@ -476,10 +499,11 @@ export function startSession(
 ): Result<ModelSession> {
   const isGpu = target.emitter === "ptx";
   if (!isGpu && !runsHere(target)) return fail(notHere(target.name));
-  const { meta, program, weight, whole, arena } = start;
+  const { meta, program, weight, whole, arena, forget } = start;
   const titles = new Map([...meta.inputs, ...meta.outputs].map((p) => [p.value, p.name]));
   const title = (name: string) => titles.get(name) ?? name;
-  const options = { threads, weight, title, ...(pool && { pool }), ...(arena && { arena }) };
+  const weights = { weight, ...(arena && { arena }), ...(forget && { forget }) };
+  const options = { threads, title, ...weights, ...(pool && { pool }) };
   // A GPU's driver keeps what it assembled itself.
   if (isGpu) return createSession(program, target, { ...options, ...(gpu && { gpu }) });
   const emitted = start.code ? ok(start.code) : emitHere(program, target);

@@ -4,6 +4,7 @@ import { openContainer } from "../../artifact/container.ts";
 import { readStages } from "../../artifact/read-stages.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import type { ModelBytes } from "./model-bytes.ts";
 import { chooseTarget, type OpenOptions, openContained, storeOf } from "./open-model.ts";
 import type { OpenStage, OpenStages } from "./stages.ts";
 
@@ -13,7 +14,7 @@ export interface StagedArtifact {
 }
 
 export function openStagedArtifact(
-  bytes: Uint8Array,
+  { bytes, forget }: Pick<ModelBytes, "bytes" | "forget">,
   options: Pick<OpenOptions, "target" | "kept">,
 ): Result<StagedArtifact> {
   const container = openContainer(bytes, checksums);
@@ -32,7 +33,7 @@ export function openStagedArtifact(
       stages.push({ graph: part });
       continue;
     }
-    const opened = openContained(program, target.value, storeOf(options));
+    const opened = openContained(program, target.value, { store: storeOf(options), forget });
     if (!opened.ok) return opened;
     stages.push({ graph: part, opened: opened.value });
   }

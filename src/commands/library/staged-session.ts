@@ -38,7 +38,7 @@ export function openStaged(
   source: ModelBytes,
   options: OpenOptions,
 ): Result<StagedModel> | undefined {
-  if (looksLikeArtifact(source.bytes)) return openArtifact(source.bytes, options);
+  if (looksLikeArtifact(source.bytes)) return openArtifact(source, options);
   const read = importBytes(source, options);
   if (!read.ok) return read;
   const target = findTarget(options.target);
@@ -56,8 +56,8 @@ export function openStaged(
   return ok({ face, stages: opened.value, imported: read.value }, warnings);
 }
 
-function openArtifact(bytes: Uint8Array, options: OpenOptions): Result<StagedModel> {
-  const opened = openStagedArtifact(bytes, options);
+function openArtifact(source: ModelBytes, options: OpenOptions): Result<StagedModel> {
+  const opened = openStagedArtifact(source, options);
   if (!opened.ok) return opened;
   const { meta, stages } = opened.value;
   const face = { start: { meta }, ports: describePorts(stages.graph, meta) };

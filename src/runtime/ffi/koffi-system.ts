@@ -77,6 +77,8 @@ const privateAnonymous = { linux: 0x22, other: 0x1002 } as const;
 const pageBytes = 4096;
 const hugePageBytes = 2 ** 21;
 const adviseHuge = 14;
+/** Of pages of a file: they are read again when they are touched. */
+const adviseForget = 4;
 
 function posixSystem(koffi: Koffi, kind: "linux" | "other"): NativeSystem {
   const names = kind === "linux" ? ["libc.so.6", "libm.so.6"] : ["/usr/lib/libSystem.B.dylib"];
@@ -128,6 +130,9 @@ function posixSystem(koffi: Koffi, kind: "linux" | "other"): NativeSystem {
       if (found === undefined && at !== undefined) munmap(at, whole);
       return found;
     },
+    ...(madvise && {
+      forgetFile: (address, bytes) => void madvise(address, bytes, adviseForget),
+    }),
     unmap: (address, bytes) => void munmap(address, bytes),
     seal: (address, bytes) => mprotect(address, bytes, readExecute) === 0,
     close: (address, bytes) => mprotect(address, bytes, noAccess) === 0,

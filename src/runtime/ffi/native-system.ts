@@ -23,6 +23,11 @@ export interface NativeSystem {
    * back like others. Absent: a system that this is not written for.
    */
   readonly mapFile?: (file: number, bytes: number) => bigint | undefined;
+  /**
+   * Lets pages of a mapped file leave the process; they come again when they are touched. Absent: a system that
+   * this is not written for.
+   */
+  readonly forgetFile?: (address: bigint, bytes: number) => void;
   unmap(address: bigint, bytes: number): void;
   /** Makes pages executable and no longer writable; false: the host forbids it. */
   seal(address: bigint, bytes: number): boolean;

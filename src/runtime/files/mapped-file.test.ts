@@ -47,6 +47,22 @@ describe.runIf(canMap)("a mapped file", () => {
     expect(readFileSync("/proc/self/maps", "utf8")).not.toContain(path);
   });
 
+  it("leaves this process's memory when it is told to, and comes again", () => {
+    const { path, contents } = written("forgotten", 3 * 2 ** 20);
+    const mapped = mapFile(path)!;
+    const resident = (): number => {
+      const [, own = ""] = readFileSync("/proc/self/smaps", "utf8").split(`${path}\n`);
+      return Number(/Rss: +([0-9]+) kB/.exec(own)![1]);
+    };
+    expect(Buffer.compare(mapped.bytes, contents)).toBe(0);
+    expect(resident()).toBeGreaterThanOrEqual(3 * 1024);
+    mapped.forget();
+    expect(resident()).toBe(0);
+    expect(Buffer.compare(mapped.bytes, contents)).toBe(0);
+    mapped.release();
+    mapped.forget();
+  });
+
   it("keeps its bytes when another file takes its place or it is removed", () => {
     const { path, contents } = written("replaced", 9000);
     const mapped = mapFile(path)!;

@@ -13,6 +13,8 @@ export interface MappedFile {
   readonly bytes: Uint8Array;
   /** Gives the pages back; who reads a view of the bytes from then on ends the process. */
   release(): void;
+  /** Lets the pages that were read leave this process; they come again when they are touched. */
+  forget(): void;
 }
 
 /** Where the buffers of mapped files lie. */
@@ -45,10 +47,15 @@ export function mapFile(path: string): MappedFile | undefined {
   const unmap = (): void => system.unmap(address, size);
   const token = {};
   forgotten.register(buffer, unmap, token);
+  let isMapped = true;
   return {
     bytes: new Uint8Array(buffer),
     release: () => {
+      isMapped = false;
       if (forgotten.unregister(token)) unmap();
+    },
+    forget: () => {
+      if (isMapped) system.forgetFile?.(address, size);
     },
   };
 }

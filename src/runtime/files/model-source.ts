@@ -16,6 +16,8 @@ export interface ModelSource {
   readonly bytes: Uint8Array;
   /** Gives the pages of a mapped file back: nothing may read `bytes`, or what was made on them, after it. */
   readonly release?: () => void;
+  /** Of a mapped file: what was read of `bytes` may leave memory; it comes again when it is touched. */
+  readonly forget?: () => void;
   /** Exactly `length` bytes at `offset` of a file in the model's folder. */
   readonly readExternal: (location: string, offset: number, length: number) => Result<Uint8Array>;
 }
@@ -32,8 +34,8 @@ export function openModelFile(
 ): Result<ModelSource> {
   const mapped = mapFile(path);
   if (!mapped) return readModelFile(path);
-  const { bytes, release } = mapped;
-  if (isMapped(bytes)) return ok({ ...sourceOf(path, bytes), release });
+  const { bytes, release, forget } = mapped;
+  if (isMapped(bytes)) return ok({ ...sourceOf(path, bytes), release, forget });
   release();
   return readModelFile(path);
 }

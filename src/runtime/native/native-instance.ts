@@ -28,7 +28,7 @@ import {
 } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
-import { memoryOfViews } from "../buffer-memory.ts";
+import { copyInPieces, memoryOfViews } from "../buffer-memory.ts";
 import { type NativeFunction, type NativeSystem, viewLimit } from "../ffi/native-system.ts";
 import { openProcessors } from "../ffi/processors.ts";
 import { mappedAddress } from "../files/mapped-file.ts";
@@ -63,6 +63,8 @@ export interface NativeOptions {
   readonly whole?: () => Program;
   /** The program's weights: used where they lie if that is a mapped file, else copied. */
   readonly arena?: Uint8Array;
+  /** See copyInPieces. */
+  readonly forget?: () => void;
 }
 
 /** Polls before a thread sleeps: some tens of microseconds. */
@@ -191,11 +193,11 @@ export class NativeInstance implements ProgramInstance {
   }
 
   #fillWeights(arena: Uint8Array): void {
-    const { system } = this.#parts.options;
+    const { system, forget } = this.#parts.options;
     const at = this.#bases.get(arenaVariable("weights"))!;
     for (let done = 0; done < arena.length; done += viewLimit) {
       const part = arena.subarray(done, done + viewLimit);
-      new Uint8Array(system.view(at + BigInt(done), part.length)).set(part);
+      copyInPieces(new Uint8Array(system.view(at + BigInt(done), part.length)), part, forget);
     }
   }
 

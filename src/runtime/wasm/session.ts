@@ -40,7 +40,7 @@ export function createWasmSession(
   program: Program,
   options: WasmSessionOptions,
 ): Result<ModelSession> {
-  const { features, code, whole, arena, host } = options;
+  const { features, code, whole, arena, forget, host } = options;
   const pool = options.pool ?? startPool(options);
   const made = createWasmInstance(program, {
     relaxedFma: features.relaxedFma,
@@ -49,6 +49,7 @@ export function createWasmSession(
     ...(code && { code }),
     ...(whole && { whole }),
     ...(arena && { arena }),
+    ...(forget && { forget }),
   });
   if (!made.ok) return made;
   const wasm = made.value;

@@ -17,6 +17,7 @@ import { arenaSizes, capacityBytes } from "../../program/storage-sizes.ts";
 import { evaluate } from "../../semantics/index-expr.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
+import { copyInPieces } from "../buffer-memory.ts";
 import { ThreadChoices } from "../thread-choice.ts";
 import { allocateMemory } from "./memory.ts";
 import { programOutcome, threadFailed } from "./run-outcome.ts";
@@ -45,6 +46,8 @@ export interface WasmInstanceOptions {
   readonly whole?: () => Program;
   /** The program's weights, copied into their place. */
   readonly arena?: Uint8Array;
+  /** See copyInPieces. */
+  readonly forget?: () => void;
   /** Asked for pages of the memory before anything is written there. */
   readonly host?: Pick<WorkerHost, "hugePages">;
   /** Threads that run the program; absent: the calling thread alone, on memory that is not shared. */
@@ -60,7 +63,7 @@ export function createWasmInstance(
   program: Program,
   options: WasmInstanceOptions,
 ): Result<WasmInstance> {
-  const { pool, relaxedFma, code, arena, host, whole = () => program } = options;
+  const { pool, relaxedFma, code, arena, forget, host, whole = () => program } = options;
   const emit = { relaxedFma, sharedMemory: pool !== undefined };
   const emitted = code ? ok(code) : emitWasmCode(program, emit);
   if (!emitted.ok) return emitted;
@@ -69,7 +72,9 @@ export function createWasmInstance(
   if (!memory.ok) return memory;
   // Refused, they stay small, which is slower and nothing else.
   host?.hugePages?.()?.(new Uint8Array(memory.value.buffer));
-  if (arena) new Uint8Array(memory.value.buffer, plan.arenas.weights).set(arena);
+  if (arena) {
+    copyInPieces(new Uint8Array(memory.value.buffer, plan.arenas.weights), arena, forget);
+  }
   const module = new WebAssembly.Module(emitted.value.bytes);
   const { checks, isDealt } = emitted.value;
   const ready = { module, memory: memory.value, entry: entryName, checks, isDealt };
