@@ -9,6 +9,7 @@ import type { Graph, WeightStore } from "../graph/graph.ts";
 import type { Program } from "../program/program.ts";
 import type { Schedule } from "../schedule/directive.ts";
 import type { DType } from "../semantics/dtype.ts";
+import { type RunningSum, Sha256 } from "../support/hash.ts";
 
 const portSchema = z.strictObject({
   /** The model's own name. */
@@ -205,20 +206,28 @@ export const containerTypes: Readonly<Partial<Record<DType, SafetensorType>>> = 
   bool: "BOOL",
 };
 
-/** SHA-256 of bytes in lower-case hexadecimal; a caller who has a faster one gives it. */
-export type HashBytes = (bytes: Uint8Array) => string;
-
-/**
- * A tag of 128 bits that tells any two contents apart which chance or damage made, in hexadecimal: GMAC (NIST
- * SP 800-38D) under a key of zeros. Whoever can write the file can write its tags, as its hashes: neither is a signature.
- */
-export type TagBytes = (bytes: Uint8Array) => string;
+/** Starts a checksum of bytes that come in pieces. */
+export type StartSum = () => RunningSum;
 
 /** What contents are checked by. */
 export interface Checksums {
-  readonly hash: HashBytes;
-  /** Absent: all are checked by hashes. */
-  readonly tag?: TagBytes;
+  /** SHA-256 in lower-case hexadecimal; a caller who has a faster one gives it. */
+  readonly hash: StartSum;
+  /**
+   * A tag of 128 bits that tells any two contents apart which chance or damage made, in hexadecimal: GMAC (NIST
+   * SP 800-38D) under a key of zeros. Whoever can write the file can write its tags, as its hashes: neither is a
+   * signature. Absent: all are checked by hashes.
+   */
+  readonly tag?: StartSum;
+}
+
+/** Without a system's library, as in browsers. */
+export const plainChecksums: Checksums = { hash: () => new Sha256() };
+
+export function sumOf(start: StartSum, bytes: Uint8Array): string {
+  const sum = start();
+  sum.update(bytes);
+  return sum.digest();
 }
 
 /** Bytes from which on a tensor has a tag beside its hash. */

@@ -4,12 +4,13 @@
  */
 import { readSafetensors, type Safetensor } from "../frontend/safetensors/safetensors.ts";
 import { attempt, DiagnosticError, type Result, reject } from "../support/diagnostic.ts";
-import { sha256 } from "../support/hash.ts";
 import {
   type ArtifactMeta,
   type Checksums,
-  type HashBytes,
   metaSchema,
+  plainChecksums,
+  type StartSum,
+  sumOf,
   tensorNames,
 } from "./artifact.ts";
 
@@ -28,15 +29,13 @@ export interface Container {
   readonly isStaged: boolean;
 }
 
-const plainHashes: Checksums = { hash: sha256 };
-
 /**
  * @param later weights are checked, and `meta` is read by its schema, when they are asked for: a run needs one
  * form of the weights, and none of the reports
  */
 export function openContainer(
   bytes: Uint8Array,
-  checksums: Checksums = plainHashes,
+  checksums: Checksums = plainChecksums,
   { later = false }: { readonly later?: boolean } = {},
 ): Result<Container> {
   const { hash } = checksums;
@@ -64,7 +63,8 @@ export function openContainer(
     }
     // Names, types and shapes stand in no hash of `meta`.
     const heads = [...tensors].map(([name, t]) => `${JSON.stringify(name)} ${t.type}[${t.shape}]`);
-    const fingerprint = hash(new TextEncoder().encode([seal, ...heads.sort()].join("\n")));
+    const told = new TextEncoder().encode([seal, ...heads.sort()].join("\n"));
+    const fingerprint = sumOf(hash, told);
     const names = targetNames(tensors);
     const container: Container = {
       get meta() {
@@ -214,10 +214,10 @@ function checkContents(
   else checkHash(tensors, name, wanted(hashes), hash);
 }
 
-function checkHash(tensors: Tensors, name: string, wanted: unknown, hash: HashBytes): void {
+function checkHash(tensors: Tensors, name: string, wanted: unknown, start: StartSum): void {
   const tensor = tensors.get(name);
   if (!tensor) damaged(`it has no tensor ${JSON.stringify(name)}`);
-  const found = hash(tensor.bytes);
+  const found = sumOf(start, tensor.bytes);
   if (wanted === found) return;
   reject("ART003", `${JSON.stringify(name)} has the hash ${found}, not ${wanted}`, {
     help: "the artifact was changed or damaged after it was written; optimize the model again",

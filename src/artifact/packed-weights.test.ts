@@ -12,7 +12,7 @@ import { sha256 } from "../support/hash.ts";
 import { type ArtifactMeta, arenaAlignment } from "./artifact.ts";
 import { openContainer } from "./container.ts";
 import { readArtifact } from "./read-artifact.ts";
-import { writeArtifact } from "./write-artifact.ts";
+import { layoutArtifact, writeArtifact } from "./write-artifact.ts";
 
 // Wide enough that its arena has a tag: 24 x 1400 floats.
 const opened = openModel(
@@ -60,6 +60,31 @@ function metaOf(file: Uint8Array): ArtifactMeta {
 }
 
 describe("packed weights", () => {
+  it("are read one after another while the file is written, and not kept", () => {
+    let held = 0;
+    let reads = 0;
+    const { weights } = artifact;
+    const read = (key: string) => {
+      reads++;
+      held++;
+      return weights.read(key);
+    };
+    const { parts, byteLength } = layoutArtifact(
+      { ...artifact, weights: { read } },
+      checksums,
+      "x64-avx2",
+    );
+    const stored = artifact.graph.weights.filter((w) => w.source.kind === "stored").length;
+    expect(reads).toBeLessThanOrEqual(stored);
+    const file = new Uint8Array(byteLength);
+    for (const part of parts) {
+      held = 0;
+      file.set(part.read(), part.offset);
+      expect(held).toBeLessThanOrEqual(1);
+    }
+    expect(Buffer.compare(file, bytes)).toBe(0);
+  });
+
   it("stand in a file once, at the begin of a page, and come back bit by bit", () => {
     const file = readSafetensors(bytes);
     if (!file.ok) throw new Error("unreadable");

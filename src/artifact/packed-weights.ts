@@ -39,21 +39,34 @@ function asRead(tensor: Tensor, target: string): Tensor {
   return keeps ? tensor : withoutSubnormals(tensor);
 }
 
+/** A part of a tensor's bytes, made when it is asked for. */
+export interface Piece {
+  /** Where it begins in the tensor. */
+  readonly offset: number;
+  readonly byteLength: number;
+  readonly read: () => Uint8Array;
+}
+
 export interface PackedWeights {
-  /** All of the program's arena of weights. */
-  readonly bytes: Uint8Array;
+  /** Of the program's arena of weights. */
+  readonly byteLength: number;
+  /** What is in it, in order; what lies between is zeros. */
+  readonly pieces: readonly Piece[];
   /** Of weights that stand in it bit by bit: key to the buffer. */
   readonly buffers: ReadonlyMap<string, Buffer>;
 }
 
-/** @param read elements of a weight by the name of a buffer's source */
+/**
+ * Weights are read one after another, and none is kept.
+ * @param read elements of a weight by the name of a buffer's source
+ */
 export function packWeights(
   program: Program,
   graph: Graph,
   views: ArtifactMeta["views"],
   read: (name: string) => Tensor,
 ): PackedWeights {
-  const bytes = new Uint8Array(arenaSizes(program).weights);
+  const byteLength = arenaSizes(program).weights;
   const keyOf = new Map(
     graph.weights.flatMap(({ value, source }) =>
       source.kind === "inline" ? [] : [[graph.values[value]!.name, source.key] as const],
@@ -61,19 +74,26 @@ export function packWeights(
   );
   const bases = new Map(views.map((v) => [v.name, v.of]));
   const buffers = new Map<string, Buffer>();
-  for (const buffer of storedWeights(program)) {
-    const given = read(buffer.source!);
-    const tensor = asRead(given, program.target);
-    const at = offsetOf(buffer);
-    const to = bytes.subarray(at, at + capacityBytes(program, buffer));
-    if (buffer.layout) packInto(to, tensor, buffer.layout);
-    else to.set(tensorBytes(tensor));
+  const stored = storedWeights(program);
+  for (const buffer of stored) {
     const key = keyOf.get(baseName(buffer.source!, bases));
-    if (key === undefined || tensor !== given || buffers.has(key)) continue;
-    const unpacker = unpackerOf(buffer, bytes.length, tensor);
-    if (typeof unpacker !== "string") buffers.set(key, buffer);
+    if (key === undefined || buffers.has(key)) continue;
+    const given = read(buffer.source!);
+    if (asRead(given, program.target) !== given) continue;
+    if (typeof unpackerOf(buffer, byteLength, given) !== "string") buffers.set(key, buffer);
   }
-  return { bytes, buffers };
+  const pieces = stored.map((buffer): Piece => {
+    const byteLength = capacityBytes(program, buffer);
+    const packed = (): Uint8Array => {
+      const tensor = asRead(read(buffer.source!), program.target);
+      if (!buffer.layout) return tensorBytes(tensor);
+      const bytes = new Uint8Array(byteLength);
+      packInto(bytes, tensor, buffer.layout);
+      return bytes;
+    };
+    return { offset: offsetOf(buffer), byteLength, read: packed };
+  });
+  return { byteLength, pieces: pieces.sort((a, b) => a.offset - b.offset), buffers };
 }
 
 /** Of a weight, or of a reshape of a reshape of it. */

@@ -19,17 +19,6 @@ function rotate(x: number, count: number): number {
   return (x >>> count) | (x << (32 - count));
 }
 
-/** The message with a one bit, zeros and its length in bits: a multiple of 64 bytes. */
-function padMessage(bytes: Uint8Array): DataView {
-  const padded = new Uint8Array(Math.ceil((bytes.length + 9) / 64) * 64);
-  padded.set(bytes);
-  padded[bytes.length] = 0x80;
-  const view = new DataView(padded.buffer);
-  view.setUint32(padded.length - 8, Math.floor(bytes.length / 0x20000000));
-  view.setUint32(padded.length - 4, (bytes.length * 8) >>> 0);
-  return view;
-}
-
 function expandBlock(view: DataView, at: number, schedule: Int32Array): void {
   for (let i = 0; i < 16; i++) schedule[i] = view.getInt32(at + 4 * i);
   for (let i = 16; i < 64; i++) {
@@ -69,15 +58,57 @@ function compressBlock(state: Int32Array, schedule: Int32Array): void {
   state[7]! += h;
 }
 
-export function sha256(bytes: Uint8Array): string {
-  const view = padMessage(bytes);
-  const state = initialState.slice();
-  const schedule = new Int32Array(64);
-  for (let at = 0; at < view.byteLength; at += 64) {
-    expandBlock(view, at, schedule);
-    compressBlock(state, schedule);
+/** A checksum of bytes that come in pieces; the digest, in hexadecimal, ends it. */
+export interface RunningSum {
+  update(piece: Uint8Array): unknown;
+  digest(): string;
+}
+
+const blockBytes = 64;
+
+/** SHA-256 of what comes in pieces. */
+export class Sha256 implements RunningSum {
+  readonly #state = initialState.slice();
+  readonly #schedule = new Int32Array(64);
+  /** The begin of a block that is not whole yet. */
+  readonly #open = new Uint8Array(blockBytes);
+  #length = 0;
+
+  update(piece: Uint8Array): void {
+    const held = this.#length % blockBytes;
+    this.#length += piece.length;
+    const first = Math.min(piece.length, blockBytes - held);
+    this.#open.set(piece.subarray(0, first), held);
+    if (held + first < blockBytes) return;
+    this.#compress(new DataView(this.#open.buffer), 0);
+    const view = new DataView(piece.buffer, piece.byteOffset, piece.byteLength);
+    let at = first;
+    for (; at + blockBytes <= piece.length; at += blockBytes) this.#compress(view, at);
+    this.#open.set(piece.subarray(at));
   }
-  return Array.from(state, (word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
+
+  digest(): string {
+    const length = this.#length;
+    // A one bit, zeros, and the length in bits at the end of a block.
+    const tail = new Uint8Array(blockBytes - ((length + 8) % blockBytes) + 8);
+    tail[0] = 0x80;
+    const view = new DataView(tail.buffer);
+    view.setUint32(tail.length - 8, Math.floor(length / 0x20000000));
+    view.setUint32(tail.length - 4, (length * 8) >>> 0);
+    this.update(tail);
+    return Array.from(this.#state, (word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
+  }
+
+  #compress(bytes: DataView, at: number): void {
+    expandBlock(bytes, at, this.#schedule);
+    compressBlock(this.#state, this.#schedule);
+  }
+}
+
+export function sha256(bytes: Uint8Array): string {
+  const sum = new Sha256();
+  sum.update(bytes);
+  return sum.digest();
 }
 
 /** SHA-256 of the text's UTF-8 bytes. */

@@ -1,7 +1,12 @@
 /** Machine code of an artifact's programs: made before the artifact is written, kept for its first load. */
-import type { Container } from "../../artifact/container.ts";
+import { looksLikeArtifact } from "../../artifact/artifact.ts";
+import { type Container, openContainer } from "../../artifact/container.ts";
+import type { ArtifactFile } from "../../artifact/write-artifact.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
 import { emitHere } from "../../runtime/emit-here.ts";
+import { writePartsAtomically } from "../../runtime/files/files.ts";
+import { checksums } from "../../runtime/files/hash-bytes.ts";
+import { openModelFile } from "../../runtime/files/model-source.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import { keepModel, openKeptModels } from "../library/kept-model.ts";
@@ -21,6 +26,15 @@ export function emitRunnable({ artifact, emitted }: WithPortable): Result<WithPo
     all.set(name, code.value);
   }
   return ok({ artifact, emitted: all });
+}
+
+/** Writes an artifact, part by part, and opens what was written. */
+export function writeArtifactFile(path: string, file: ArtifactFile): Result<Container> {
+  const written = writePartsAtomically(path, file.parts, file.byteLength);
+  if (!written.ok) return written;
+  const source = openModelFile(path, looksLikeArtifact);
+  // Weights are what was summed a moment ago: to read them again would cost as much as writing them.
+  return source.ok ? openContainer(source.value.bytes, checksums, { later: true }) : source;
 }
 
 /** @param container of the artifact as it was written, or of a stage of it */

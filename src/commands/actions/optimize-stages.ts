@@ -3,11 +3,10 @@
  * between those places is compiled, checked and emitted like a model of its own, for any size up to the
  * bound, and all of them stand in one artifact.
  */
-import { openContainer, stageContainers } from "../../artifact/container.ts";
-import { type StageContent, writeStagedArtifact } from "../../artifact/write-artifact.ts";
+import { stageContainers } from "../../artifact/container.ts";
+import { layoutStagedArtifact, type StageContent } from "../../artifact/write-artifact.ts";
 import type { ImportedModel } from "../../frontend/onnx/import/import-model.ts";
 import { runnableTargets } from "../../runtime/create-session.ts";
-import { writeAtomically } from "../../runtime/files/files.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { attempt, type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -23,7 +22,7 @@ import {
   type RegionReport,
   withChecks,
 } from "./check-regions.ts";
-import { emitRunnable, keepCode } from "./emit-artifact.ts";
+import { emitRunnable, keepCode, writeArtifactFile } from "./emit-artifact.ts";
 import { measureRegions } from "./measure-regions.ts";
 import { readRequest } from "./open.ts";
 import {
@@ -169,13 +168,12 @@ function writeStages(
     return { part, ...(program && { program }) };
   });
   const meta = { producer: version, seed: args.seed ?? 0, ...portNames(imported, graph) };
-  const bytes = writeStagedArtifact({ meta, graph, weights, stages: contents }, checksums);
-  const container = openContainer(bytes, checksums);
+  const file = layoutStagedArtifact({ meta, graph, weights, stages: contents }, checksums);
+  const container = writeArtifactFile(output, file);
   if (!container.ok) return container;
   const parts = attempt(() => stageContainers(container.value));
   if (!parts.ok) return parts;
   for (const [i, { program }] of parts.value.entries())
     if (program) keepCode(programs[i]!, program);
-  const written = writeAtomically(output, bytes);
-  return written.ok ? ok({ output, bytes: bytes.length }) : written;
+  return ok({ output, bytes: file.byteLength });
 }

@@ -1,11 +1,9 @@
 /** Compiles an ONNX model for a target and writes the artifact. */
 
 import type { SearchReport } from "../../artifact/artifact.ts";
-import { openContainer } from "../../artifact/container.ts";
-import { writeArtifact } from "../../artifact/write-artifact.ts";
+import { layoutArtifact } from "../../artifact/write-artifact.ts";
 import { ChildRunner } from "../../runtime/child/child-runner.ts";
 import { runnableTargets, runsHere } from "../../runtime/create-session.ts";
-import { writeAtomically } from "../../runtime/files/files.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { samePath } from "../../runtime/files/paths.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
@@ -17,7 +15,7 @@ import { compilePortable } from "../library/portable-program.ts";
 import { describeCertificate, describePrices } from "../library/search-report.ts";
 import { atSizes } from "./at-sizes.ts";
 import { describeChecks, RegionChecking, withChecks } from "./check-regions.ts";
-import { emitRunnable, keepCode } from "./emit-artifact.ts";
+import { emitRunnable, keepCode, writeArtifactFile } from "./emit-artifact.ts";
 import { type MeasuredRegions, measureRegions } from "./measure-regions.ts";
 import { type OpenArgs, openPath } from "./open.ts";
 import { optimizeStages } from "./optimize-stages.ts";
@@ -169,19 +167,18 @@ async function optimizeWith(
   if (!assembled.ok) return assembled;
   context.progress("write");
   const meta = withAssembled(artifact.meta, target, assembled.value);
-  const bytes = writeArtifact(withChecks({ ...artifact, meta }, reports), checksums, target.name);
-  const container = openContainer(bytes, checksums);
-  if (!container.ok) return container;
-  keepCode(emitted.value, container.value);
-  const written = writeAtomically(output, bytes);
+  const content = withChecks({ ...artifact, meta }, reports);
+  const file = layoutArtifact(content, checksums, target.name);
+  const written = writeArtifactFile(output, file);
   if (!written.ok) return written;
+  keepCode(emitted.value, written.value);
   const regions = describeRegions(origin.compiled, reports);
   const estimateNs = regions.reduce((sum, r) => sum + r.estimateNs, 0);
   const { arenas, scratchLowerBound } = origin.compiled.plan;
   const search = artifact.meta.searches!.find((s) => s.target === target.name)!;
   const data = {
     output,
-    bytes: bytes.length,
+    bytes: file.byteLength,
     target: target.name,
     estimateNs,
     arenas,
@@ -197,7 +194,7 @@ async function optimizeWith(
     regions,
   };
   const text = [
-    `${output}: ${bytes.length} bytes, ${regions.length} regions for ${target.name}`,
+    `${output}: ${file.byteLength} bytes, ${regions.length} regions for ${target.name}`,
     `estimated ${(estimateNs / 1e6).toFixed(3)} ms a run at the largest shapes, ${estimatedOn(target)}`,
     describeCertificate(search),
     describePrices(search),

@@ -140,30 +140,58 @@ function malformed(why: string): never {
   });
 }
 
-/** The bytes of a file with these tensors. */
-export function writeSafetensors(tensors: ReadonlyMap<string, Safetensor>): Uint8Array {
+/** What a tensor takes of a file. */
+export interface SafetensorExtent extends Pick<Safetensor, "type" | "shape" | "alignment"> {
+  readonly byteLength: number;
+}
+
+export interface SafetensorsLayout {
+  /** The file's first bytes: all before the data. */
+  readonly head: Uint8Array;
+  /** Where each tensor begins in the file, in the order of the file; what lies between is zeros. */
+  readonly offsets: ReadonlyMap<string, number>;
+  /** Of the whole file. */
+  readonly byteLength: number;
+}
+
+/** A file with such tensors. */
+export function layoutSafetensors(
+  tensors: ReadonlyMap<string, SafetensorExtent>,
+): SafetensorsLayout {
   const names = [...tensors.keys()].sort((a, b) => (a < b ? -1 : 1));
   const header: Record<string, unknown> = {};
-  const parts: { at: number; bytes: Uint8Array }[] = [];
+  const starts: (readonly [string, number])[] = [];
   let next = 0;
-  const put = (name: string, { type, shape, bytes }: Safetensor): void => {
-    header[name] = { dtype: type, shape, data_offsets: [next, next + bytes.length] };
-    parts.push({ at: next, bytes });
-    next += bytes.length;
+  const put = (name: string, { type, shape, byteLength }: SafetensorExtent): void => {
+    header[name] = { dtype: type, shape, data_offsets: [next, next + byteLength] };
+    next += byteLength;
   };
   const alignments = names.map((name) => tensors.get(name)!.alignment ?? safetensorAlignment);
   names.forEach((name, i) => {
+    starts.push([name, next]);
     put(name, tensors.get(name)!);
     const gap = aligned(next, alignments[i + 1]) - next;
-    const pad = { type: "U8", shape: [gap], bytes: new Uint8Array(gap) } as const;
+    const pad = { type: "U8", shape: [gap], byteLength: gap } as const;
     if (gap > 0) put(`${padPrefix}${String(i).padStart(6, "0")}`, pad);
   });
   const text = new TextEncoder().encode(JSON.stringify(header));
   const dataAt = aligned(8 + text.length, Math.max(safetensorAlignment, ...alignments));
-  const file = new Uint8Array(dataAt + next).fill(0x20, 8, dataAt);
-  new DataView(file.buffer).setBigUint64(0, BigInt(dataAt - 8), true);
-  file.set(text, 8);
-  for (const { at, bytes } of parts) file.set(bytes, dataAt + at);
+  const head = new Uint8Array(dataAt).fill(0x20, 8);
+  new DataView(head.buffer).setBigUint64(0, BigInt(dataAt - 8), true);
+  head.set(text, 8);
+  const offsets = new Map(starts.map(([name, at]) => [name, dataAt + at]));
+  return { head, offsets, byteLength: dataAt + next };
+}
+
+/** The bytes of a file with these tensors. */
+export function writeSafetensors(tensors: ReadonlyMap<string, Safetensor>): Uint8Array {
+  const extents = [...tensors].map(([name, { bytes, ...tensor }]) => {
+    return [name, { ...tensor, byteLength: bytes.length }] as const;
+  });
+  const { head, offsets, byteLength } = layoutSafetensors(new Map(extents));
+  const file = new Uint8Array(byteLength);
+  file.set(head);
+  for (const [name, at] of offsets) file.set(tensors.get(name)!.bytes, at);
   return file;
 }
 

@@ -121,4 +121,10 @@ it("parts lie at their offsets, with zeros between", () => {
   ];
   expect(writePartsAtomically(path, parts).ok).toBe(true);
   expect([...readFileSync(path)]).toEqual([1, 2, 0, 0, 3]);
+  expect(writePartsAtomically(path, parts, 7).ok).toBe(true);
+  expect([...readFileSync(path)]).toEqual([1, 2, 0, 0, 3, 0, 0]);
+  const before = readdirSync(folder);
+  const gone = { offset: 5, read: (): never => expect.fail("gone") };
+  expect(() => writePartsAtomically(path, [...parts, gone])).toThrow("gone");
+  expect(readdirSync(folder)).toEqual(before);
 });

@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   existsSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -49,17 +50,29 @@ export interface FilePart {
   readonly read: () => Uint8Array;
 }
 
-/** As `writeAtomically`, of more than memory should hold at once; zeros between the parts. */
-export function writePartsAtomically(path: string, parts: readonly FilePart[]): Result<void> {
+/** Node writes less than 2 GiB in one call. */
+const mostWritten = 2 ** 30;
+
+/**
+ * As `writeAtomically`, of more than memory should hold at once; zeros between the parts.
+ * @param byteLength of the file; default: up to the end of the last part
+ */
+export function writePartsAtomically(
+  path: string,
+  parts: readonly FilePart[],
+  byteLength?: number,
+): Result<void> {
   return replaceFile(path, (passing) => {
     const file = openSync(passing, "wx");
     try {
       for (const { offset, read } of parts) {
         const bytes = read();
         for (let done = 0; done < bytes.length; ) {
-          done += writeSync(file, bytes, done, bytes.length - done, offset + done);
+          const count = Math.min(mostWritten, bytes.length - done);
+          done += writeSync(file, bytes, done, count, offset + done);
         }
       }
+      if (byteLength !== undefined) ftruncateSync(file, byteLength);
     } finally {
       closeSync(file);
     }
@@ -76,8 +89,8 @@ function replaceFile(path: string, fill: (passing: string) => void): Result<void
     renameSync(passing, path);
     return ok(undefined);
   } catch (error) {
-    const why = describeCode(systemCode(error));
     removeLeftover(passing);
+    const why = describeCode(systemCode(error));
     return fail(
       diagnostic("RUN031", `${path} cannot be written: ${why}`, {
         at: path,
