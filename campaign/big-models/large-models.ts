@@ -75,8 +75,8 @@ export interface LargeFile {
   readonly marks: readonly Mark[];
 }
 
-const rows = 4096;
-const columns = 8192;
+export const rows = 4096;
+export const columns = 8192;
 const weightBytes = rows * columns * 4;
 
 /** Writes a model whose nodes use the weights `used` of `count`; 128 MiB each. */
@@ -122,4 +122,51 @@ export function writeLargeFile(
   });
   writeFileSync(path, model);
   return { path, marks };
+}
+
+/** Of one weight above 2 GiB. */
+export const table = { rows: 1_100_000, width: 512 } as const;
+
+export interface TableFile {
+  readonly path: string;
+  /** Rows with numbers by their index; all others are zeros. */
+  readonly filled: ReadonlyMap<number, Float32Array>;
+}
+
+/** Writes a model that gathers rows of one table; some rows are drawn, the first, the last and those around 2 GiB too. */
+export function writeTableFile(folder: string, rng: Rng): TableFile {
+  const location = "table.bin";
+  const rowBytes = table.width * 4;
+  const chosen = [0, Math.floor(2 ** 31 / rowBytes), table.rows - 1];
+  while (chosen.length < 12) chosen.push(rng.integer(1, table.rows - 2));
+  const filled = new Map<number, Float32Array>();
+  const file = openSync(join(folder, location), "w");
+  try {
+    ftruncateSync(file, table.rows * rowBytes);
+    for (const row of chosen) {
+      const values = Float32Array.from({ length: table.width }, () => 1 + rng.uniform());
+      filled.set(row, values);
+      writeSync(file, new Uint8Array(values.buffer), 0, rowBytes, row * rowBytes);
+    }
+  } finally {
+    closeSync(file);
+  }
+  const type = { dtype: "f32" as const, shape: [table.rows, table.width] };
+  const path = join(folder, "model.onnx");
+  const model = writeModel({
+    name: "table",
+    opset: 17,
+    inputs: [{ name: "x", dtype: "i64", shape: ["N"] }],
+    outputs: [{ name: "y", dtype: "f32", shape: ["N", table.width] }],
+    tensors: [
+      writeExternalTensorProto("table", type, {
+        location,
+        offset: 0,
+        length: table.rows * rowBytes,
+      }),
+    ],
+    nodes: [{ op: "Gather", inputs: ["table", "x"], outputs: ["y"], attributes: { axis: 0n } }],
+  });
+  writeFileSync(path, model);
+  return { path, filled };
 }
