@@ -174,8 +174,8 @@ export function openContained(
   const kept = store && findKept(store, container, target);
   return attempt(() => {
     checkNeeded(container, target);
-    // What runs where it lies was read in time; what is to be copied is read again, in pieces.
-    if (!isRunInPlace(container, target)) forget?.();
+    // What runs where it lies was read in time, unless a proof comes first; what is to be copied is read in pieces.
+    if (!kept || !isRunInPlace(container, target)) forget?.();
     const ways = { store, ...(forget && { forget }) };
     return kept
       ? openKept(container, target, { kept, ...ways })
