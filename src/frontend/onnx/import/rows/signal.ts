@@ -110,7 +110,10 @@ function shortTimeTransform(node: NodeView): Operand {
   });
 }
 
-/** Sum of cosines with these coefficients over one period, or one sample less when symmetric. */
+/**
+ * Sum of cosines with these coefficients over one period, or one sample less when symmetric. A symmetric window of
+ * one sample has a period of 0: its sample is 0 / 0, as the definition and onnxruntime have it.
+ */
 function cosineWindow(...coefficients: readonly number[]) {
   return (node: NodeView): Operand => {
     const size = constantValue(node.indexList(0, "size")[0] ?? one);
@@ -120,10 +123,13 @@ function cosineWindow(...coefficients: readonly number[]) {
     const dtype = node.dtype(node.attributes.int("output_datatype") ?? 1);
     const period = node.attributes.flag("periodic", true) ? size : size - 1;
     const sample = (n: number): number => {
-      const angle = (2 * Math.PI * n) / Math.max(1, period);
+      const angle = (2 * Math.PI * n) / period;
       return coefficients.reduce((sum, c, k) => sum + c * Math.cos(k * angle), 0);
     };
     const float = dtypes[dtype].kind === "float";
+    if (!float && size > 0 && period === 0) {
+      node.refuse(`a symmetric window of one sample, which is no number, in ${dtype}`, "floats");
+    }
     const values = Array.from({ length: size }, (_, n) =>
       float ? roundToFloat(dtype, sample(n)) : Math.trunc(sample(n)),
     );
