@@ -18,7 +18,8 @@ async function run(spec: ModelSpec, feeds: Readonly<Record<string, Tensor>>, tar
   const model = await load(writeModel(spec), { threads: 1, target });
   const { y } = model.run(feeds);
   await model.dispose();
-  return [...numbersOf(toRef(y!))];
+  const values: Iterable<number | bigint> = toRef(y!).data;
+  return Array.from(values, Number);
 }
 
 /** What is left of x behind a conversion and back. */
@@ -134,4 +135,28 @@ it("keeps squares in a loop of as many trips as are fed, which a reference has t
   const { graph } = imported.value;
   expect(oracleSeconds(graph, new Map())).toBeGreaterThan(10);
   expect(oracleSeconds(atTrips(graph, ["n", "x0"], { n, x0 }), new Map())).toBeLessThan(1e-5);
+});
+
+it.each(["wasm", "cpu"])("on %s what data decide is decided by rounded halves", async (target) => {
+  // 120,000 and 120,117 leave the range; 2^-13 * 60,000 * 2^-28 is below half of the least subnormal number of f16.
+  const spec = (op: string, factors: readonly number[]): ModelSpec => ({
+    opset: 18,
+    inputs: [{ name: "x", dtype: "f16", shape: [4] }],
+    outputs: ["y"],
+    weights: Object.fromEntries(factors.map((f, i) => [`f${i}`, half([], [f])])),
+    nodes: [
+      ...factors.map((_, i) => ({
+        op: "Mul",
+        inputs: [i === 0 ? "x" : `t${i - 1}`, `f${i}`],
+        outputs: [`t${i}`],
+      })),
+      { op, inputs: [`t${factors.length - 1}`], outputs: ["y"] },
+    ],
+  });
+  const large = half([4], [1, 2, 2.001953125, -3]);
+  const unique = await run(spec("Unique", [60_000, 1]), { x: large }, target);
+  expect(unique).toEqual([-Infinity, 60_000, Infinity]);
+  const small = half([4], [2 ** -13, 1, 0, 2 ** -12]);
+  const places = await run(spec("NonZero", [60_000, 2 ** -14, 2 ** -14]), { x: small }, target);
+  expect(places).toEqual([1, 3]);
 });

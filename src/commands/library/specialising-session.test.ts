@@ -167,3 +167,74 @@ describe("a model whose sizes are fed as numbers", () => {
     expect(model.tryRun(feeds)).toMatchObject({ diagnostics: [{ code: "ONX013" }] });
   });
 });
+
+it("unpools to a shape that is fed, with indices into the map that was pooled", async () => {
+  const pooled = [1, 1, 2, 2];
+  const bytes = writeModel({
+    opset: 17,
+    inputs: [
+      { name: "x", dtype: "f32", shape: pooled },
+      { name: "i", dtype: "i64", shape: pooled },
+      { name: "shape", dtype: "i64", shape: [4] },
+    ],
+    outputs: ["y"],
+    nodes: [
+      {
+        op: "MaxUnpool",
+        inputs: ["x", "i", "shape"],
+        outputs: ["y"],
+        attributes: { kernel_shape: [2n, 2n], strides: [2n, 2n] },
+      },
+    ],
+  });
+  const model = await load(bytes, { threads: 1 });
+  open.push(model);
+  const x = tensor("f32", pooled, Float32Array.of(5, 6, 7, 8));
+  const i = tensor("i64", pooled, BigInt64Array.of(5n, 7n, 13n, 15n));
+  for (const [height, width] of [
+    [5, 5],
+    [4, 4],
+    [6, 7],
+  ] as const) {
+    const extents = [1n, 1n, BigInt(height), BigInt(width)];
+    const { y } = model.run({ x, i, shape: tensor("i64", [4], BigInt64Array.from(extents)) });
+    const wanted = new Float32Array(height * width);
+    // Rows 1 and 3, columns 1 and 3 of a map of 4 x 4.
+    for (const [n, v] of [5, 6, 7, 8].entries()) {
+      wanted[(1 + 2 * (n >> 1)) * width + 1 + 2 * (n & 1)] = v;
+    }
+    expect(y!.shape).toEqual([1, 1, height, width]);
+    expect(y!.data).toEqual(wanted);
+  }
+});
+
+it("decides for each value of a run whether an optional holds something", async () => {
+  const arm = (name: string, inputs: readonly string[]) => ({
+    inputs: [],
+    outputs: [name],
+    nodes: [{ op: "Optional", inputs, outputs: [name] }],
+  });
+  const bytes = writeModel({
+    opset: 18,
+    inputs: [
+      { name: "c", dtype: "bool", shape: [] },
+      { name: "x", dtype: "f32", shape: [2] },
+    ],
+    outputs: ["y"],
+    nodes: [
+      {
+        op: "If",
+        inputs: ["c"],
+        outputs: ["o"],
+        attributes: { then_branch: arm("t", ["x"]), else_branch: arm("e", []) },
+      },
+      { op: "OptionalHasElement", inputs: ["o"], outputs: ["y"] },
+    ],
+  });
+  const model = await load(bytes, { threads: 1 });
+  open.push(model);
+  for (const c of [1, 0, 1]) {
+    const feeds = { c: tensor("bool", [], [c]), x: tensor("f32", [2], [1, 2]) };
+    expect([Number(model.run(feeds).y!.data[0])]).toEqual([c]);
+  }
+});

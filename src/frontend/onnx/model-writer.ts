@@ -52,6 +52,8 @@ export interface ValueSpec {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly (number | string | null)[];
+  /** An optional that may hold such a tensor. */
+  readonly isOptional?: true;
 }
 
 export interface GraphSpec {
@@ -141,9 +143,10 @@ function buildValue(spec: ValueSpec): ValueInfoProto {
       : { value: { case: "dimValue" as const, value: BigInt(extent) } };
   });
   const value = { elemType: onnxTypeOf[spec.dtype], shape: { dim } };
+  const held = { value: { case: "tensorType" as const, value } };
   return create(ValueInfoProtoSchema, {
     name: spec.name,
-    type: { value: { case: "tensorType", value } },
+    type: spec.isOptional ? { value: { case: "optionalType", value: { elemType: held } } } : held,
   });
 }
 

@@ -122,6 +122,17 @@ test("an optional is there or not, and a branch follows", () => {
   expect(run(bytes, { values: { o: given } }).map(numbers)).toEqual([[1]]);
 });
 
+test("an optional input is a tensor that is fed, unless it is told to be none", () => {
+  const nodes: NodeSpec[] = [
+    { op: "OptionalHasElement", inputs: ["o"], outputs: ["has"] },
+    { op: "OptionalGetElement", inputs: ["o"], outputs: ["y"] },
+  ];
+  const o = { name: "o", dtype: "f32", shape: [3], isOptional: true } as const;
+  expect(run(model(nodes, ["has", "y"], { inputs: [o] })).map(numbers)).toEqual([[1], [1, 2, 3]]);
+  const asked = model(nodes.slice(0, 1), ["has"], { inputs: [o] });
+  expect(run(asked, { values: { o: { kind: "none" } } }).map(numbers)).toEqual([[0]]);
+});
+
 test("strings are computed at import", () => {
   const text = (name: string, ...values: string[]): NodeSpec => ({
     op: "Constant",

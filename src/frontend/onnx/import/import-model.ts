@@ -25,6 +25,7 @@ import type {
   ModelProto,
   NodeProto,
   TensorProto,
+  TypeProto_Tensor,
   ValueInfoProto,
 } from "../generated/onnx_pb.ts";
 import { type InputValue, isTensor, type OutputForm } from "../host-value.ts";
@@ -284,8 +285,7 @@ class ModelImport {
   #givenValue(input: ValueInfoProto): Bound | undefined {
     const { values } = this.#options;
     if (!values || !Object.hasOwn(values, input.name)) return undefined;
-    const type = input.type?.value;
-    const dims = type?.case === "tensorType" ? (type.value.shape?.dim ?? []) : [];
+    const dims = heldType(input)?.shape?.dim ?? [];
     for (const [axis, dim] of dims.entries()) {
       if (dim.value.case === "dimValue") continue;
       this.#dimensions.passOver(dim.value.value || unnamedExtent(input.name, "input", axis));
@@ -311,21 +311,22 @@ class ModelImport {
   }
 
   #graphInput(input: ValueInfoProto, at: string): Operand {
-    const type = input.type?.value;
-    if (type?.case !== "tensorType" || !type.value.shape) {
-      reject("ONX014", `its type is ${type?.case ?? "missing"}, not a tensor with known rank`, {
+    const type = heldType(input);
+    if (!type?.shape) {
+      const found = input.type?.value.case ?? "missing";
+      reject("ONX014", `its type is ${found}, not a tensor with known rank`, {
         at,
         help: "export the model with tensors of known rank; a tensor that is the same in every run can be fixed: --value NAME=FILE.npy (values: { NAME } of load)",
       });
     }
-    const dtype = dtypeOf(type.value.elemType);
+    const dtype = dtypeOf(type.elemType);
     if (dtype === undefined) {
-      reject("ONX003", `${onnxTypeName(type.value.elemType)} elements are not supported`, {
+      reject("ONX003", `${onnxTypeName(type.elemType)} elements are not supported`, {
         at,
         help: "a run takes numbers only: make the strings an initializer or a Constant of the model, what follows from them is computed at import; or feed the numbers that they are turned into",
       });
     }
-    const shape = type.value.shape.dim.map((dim, axis): IndexExpr => {
+    const shape = type.shape.dim.map((dim, axis): IndexExpr => {
       if (dim.value.case === "dimValue") return fixedExtent(dim.value.value, at);
       const name = dim.value.value || unnamedExtent(input.name, "input", axis);
       this.#dimensionNames.add(name);
@@ -436,6 +437,13 @@ function declaredOutput({ name, type }: ValueInfoProto): DeclaredOutput[] {
 }
 
 /** The name of an extent that the model gives none. */
+/** The tensor type of an input; of an optional one, that of the tensor that it may hold. Undefined: another type. */
+function heldType({ type }: ValueInfoProto): TypeProto_Tensor | undefined {
+  const own = type?.value;
+  const held = own?.case === "optionalType" ? own.value.elemType?.value : own;
+  return held?.case === "tensorType" ? held.value : undefined;
+}
+
 function unnamedExtent(port: string, kind: "input" | "output", axis: number): string {
   return `${spellName(port, kind)}_dim${axis}`;
 }
