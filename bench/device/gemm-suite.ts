@@ -13,6 +13,7 @@ import { compileModel } from "../../src/compile.ts";
 import { GraphBuilder } from "../../src/graph/builder.ts";
 import type { Graph } from "../../src/graph/graph.ts";
 import { noWeights } from "../../src/interp/graph.ts";
+import { probeCuda } from "../../src/runtime/cuda/features.ts";
 import { createEvent, createStream } from "../../src/runtime/cuda/stream.ts";
 import type { Schedule } from "../../src/schedule/directive.ts";
 import { parseSchedule, printDirective } from "../../src/schedule/directive-text.ts";
@@ -130,7 +131,7 @@ const shapes: readonly SuiteCase[] = askedOrders(given.get("--orders") ?? "nt").
   })),
 );
 
-const target = targets.get("h200")!;
+const target = targets.get(take(probeCuda()).targets[0]!)!;
 const device = openDevice();
 const stream = createStream(device);
 const events = [createEvent(device), createEvent(device)] as const;

@@ -52,6 +52,11 @@ const loadedLatency = 2.4;
 const nearLatency = { fma: [150, 200], mma: [150, 200], wgmma: [80, 280] } as const;
 /** What a ring of tensor copies draws from memory, over the share of a multiprocessor: 36 B/ns on an H200. */
 const mostDrawn = 1.1;
+/**
+ * Blocks drift apart along the depth: where the rows and columns of those that run at once are more than the near
+ * cache holds, such a part of what it lacks of each copy comes from memory again (square 16384 on an H100).
+ */
+const asideShare = 0.6;
 /** Of operands that fit into the near cache, what is not in it: weights that nothing read since the last run. */
 const coldShare = 0.5;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
@@ -329,8 +334,8 @@ function threadsOf(
 }
 
 /**
- * What all rounds bring from memory: the rows and columns of the tiles that run at once, unless both
- * operands stay in the near cache.
+ * What all rounds bring from memory: the rows and columns of the tiles that run at once, or what of them is gone
+ * when another block asks for it, unless both operands stay in the near cache.
  */
 function farNanoseconds(
   { form, directive }: ScheduledProduct,
@@ -348,7 +353,11 @@ function farNanoseconds(
   const high = Math.min(tall, group * Math.max(1, Math.floor(atOnce / (group * wide))));
   const across = Math.min(wide, Math.ceil(atOnce / group));
   const rounds = Math.ceil((tall * wide) / atOnce);
-  const streamed = Math.max(once, rounds * (left * rows * high + right * columns * across));
+  const panels = left * rows * high + right * columns * across;
+  const copied =
+    tall * wide * form.depth.extent * (broughtBytes(directive, form) / directive.tile[2]);
+  const gone = asideShare * Math.max(0, 1 - limits.nearBytes / panels) * copied;
+  const streamed = Math.max(once, rounds * panels, gone);
   const all = once * form.batch.extent;
   const bytes = operandBytes <= limits.nearBytes / 2 ? all : streamed * form.batch.extent;
   return (bytes * Math.min(1, operandBytes / all)) / limits.memoryBytesPerNs.value;

@@ -158,6 +158,16 @@ function rastersOf(tall: number): readonly number[] {
   return best === undefined ? [1] : [best, 1];
 }
 
+/** Blocks that bring a tile together: where operands do not stay in the near cache, which is asked less then. */
+function clustersOf(
+  { rows, columns, depth, dtype }: ProductForm,
+  target: Target,
+): readonly number[] {
+  const bytes = ((rows.extent + columns.extent) * depth.extent * dtypes[dtype].bits) / 8;
+  const isWorth = target.capabilities.has("cluster") && bytes > target.blocks!.nearBytes;
+  return isWorth ? [1, 2] : [1];
+}
+
 function streamedProducts(
   form: ProductForm,
   statement: string,
@@ -193,13 +203,15 @@ function streamedProducts(
             if (turns.parts > 1 && stages > own) continue;
             if (turns.blocks > 0 && own % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
-              const swapped = form.isSwapped;
-              const d = { tile, warps, stages, swizzle: 128, group, cluster: 1, swapped } as const;
-              const how = { kind: "multiply", statement, by: "wgmma", ...d, ...turns } as const;
-              // What is read at the end is waited for: it comes before, where registers hold it.
-              const early = { ...how, ahead: true };
-              const isHeld = multiplyFault(early, form) === undefined;
-              found.push(isHeld ? early : { ...how, ahead: false });
+              for (const cluster of clustersOf(form, target)) {
+                const swapped = form.isSwapped;
+                const d = { tile, warps, stages, swizzle: 128, group, cluster, swapped } as const;
+                const how = { kind: "multiply", statement, by: "wgmma", ...d, ...turns } as const;
+                // What is read at the end is waited for: it comes before, where registers hold it.
+                const early = { ...how, ahead: true };
+                const isHeld = multiplyFault(early, form) === undefined;
+                found.push(isHeld ? early : { ...how, ahead: false });
+              }
             }
           }
         }
