@@ -164,8 +164,12 @@ function spread(
 /** Distance of two values; infinite where one of them alone is NaN or infinite. */
 export function distanceOf(a: ScalarValue, b: ScalarValue): number {
   if (typeof a === "bigint" && typeof b === "bigint") return Number(a > b ? a - b : b - a);
-  const [x, y] = [Number(a), Number(b)];
-  if (Object.is(x, y) || x === y) return 0;
+  return distanceOfNumbers(Number(a), Number(b));
+}
+
+/** `distanceOf` where both are numbers. */
+export function distanceOfNumbers(x: number, y: number): number {
+  if (x === y || Object.is(x, y)) return 0;
   const distance = Math.abs(x - y);
   return Number.isNaN(distance) ? Infinity : distance;
 }

@@ -12,7 +12,12 @@ import {
   roundNumber,
 } from "../semantics/scalar-meaning.ts";
 import { invariant } from "../support/invariant.ts";
-import { distanceOf, roundingsOf, spacingOf } from "./approximate.ts";
+import {
+  compileApproximate,
+  distanceOfNumbers as distanceOf,
+  roundingsOf,
+  spacingOf,
+} from "./approximate.ts";
 
 /** Arguments with their errors, and the error of the result that was computed last. */
 export class NumberFrame {
@@ -34,17 +39,47 @@ export class NumberFrame {
 /** The value; its error is left in the frame. */
 export type NumberFunction = (frame: NumberFrame) => number;
 
-/** Undefined where a value is a BigInt or an index of the point. */
-export function compileNumbers(expr: ScalarExpr, fold = false): NumberFunction | undefined {
-  return isOfNumbers(expr) ? compile(expr, fold) : undefined;
+/** The values of index variables where an expression is evaluated. */
+export type PointNow = () => ReadonlyMap<string, number>;
+
+/**
+ * Undefined where a value is a BigInt that does not hang on indices alone.
+ * @param point absent where no index is a value
+ */
+export function compileNumbers(
+  expr: ScalarExpr,
+  fold = false,
+  point?: PointNow,
+): NumberFunction | undefined {
+  return isOfNumbers(expr, point !== undefined) ? compile(expr, fold, point) : undefined;
 }
 
-function isOfNumbers(expr: ScalarExpr): boolean {
-  const isOne = expr.kind !== "index" && !isBigDType(expr.dtype);
-  return isOne && scalarOperands(expr).every(isOfNumbers);
+function isOfNumbers(expr: ScalarExpr, hasPoint: boolean): boolean {
+  if (isBigDType(expr.dtype)) return false;
+  if (isOfPoint(expr)) return hasPoint;
+  return scalarOperands(expr).every((o) => isOfNumbers(o, hasPoint));
 }
 
-function compile(expr: ScalarExpr, fold: boolean): NumberFunction {
+/** Whether an expression has an index in it, and no argument: a mask by positions. */
+function isOfPoint(expr: ScalarExpr): boolean {
+  return hasKind(expr, "index") && !hasKind(expr, "argument");
+}
+
+function hasKind(expr: ScalarExpr, kind: ScalarExpr["kind"]): boolean {
+  return expr.kind === kind || scalarOperands(expr).some((o) => hasKind(o, kind));
+}
+
+function compileOfPoint(expr: ScalarExpr, fold: boolean, point: PointNow): NumberFunction {
+  const compute = compileApproximate(expr, fold);
+  return (frame) => {
+    const { value, error } = compute([], point());
+    frame.error = error;
+    return value as number;
+  };
+}
+
+function compile(expr: ScalarExpr, fold: boolean, point: PointNow | undefined): NumberFunction {
+  if (point && isOfPoint(expr)) return compileOfPoint(expr, fold, point);
   switch (expr.kind) {
     case "argument": {
       const { index } = expr;
@@ -62,17 +97,18 @@ function compile(expr: ScalarExpr, fold: boolean): NumberFunction {
       };
     }
     case "cast":
-      return compileCast(expr, fold);
+      return compileCast(expr, fold, point);
     case "apply":
-      return compileApply(expr, fold);
+      return compileApply(expr, fold, point);
   }
 }
 
 function compileCast(
   { dtype, saturate, operand: inner }: Extract<ScalarExpr, { kind: "cast" }>,
   fold: boolean,
+  point: PointNow | undefined,
 ): NumberFunction {
-  const operand = compile(inner, fold);
+  const operand = compile(inner, fold, point);
   const from = inner.dtype;
   const to = fold && isFloatDType(dtype) ? "f64" : dtype;
   const convert =
@@ -97,9 +133,13 @@ function compileCast(
   };
 }
 
-function compileApply(expr: Extract<ScalarExpr, { kind: "apply" }>, fold: boolean): NumberFunction {
+function compileApply(
+  expr: Extract<ScalarExpr, { kind: "apply" }>,
+  fold: boolean,
+  point: PointNow | undefined,
+): NumberFunction {
   const { op, dtype } = expr;
-  const operands = expr.operands.map((o) => compile(o, fold));
+  const operands = expr.operands.map((o) => compile(o, fold, point));
   const types = expr.operands.map((o) => o.dtype);
   if (op === "select") return compileSelect(operands, types);
   invariant(operands.length <= 2, () => `${op} of more than two operands`);

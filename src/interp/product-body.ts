@@ -33,6 +33,28 @@ export function productOf(body: ScalarExpr, accumulator: DType): ProductBody | u
   }
 }
 
+/**
+ * The two reads of a product of integers of at most 16 bits that are added up in i32: the product is exact in
+ * float64, and a sum wraps.
+ */
+export function integerProductOf(
+  body: ScalarExpr,
+  accumulator: DType,
+): readonly [number, number] | undefined {
+  if (accumulator !== "i32" || body.kind !== "apply" || body.op !== "mul") return undefined;
+  const [a, b] = body.operands.map(widenedRead);
+  return a === undefined || b === undefined ? undefined : [a, b];
+}
+
+/** The read of fewer bits that an i32 is made of. */
+function widenedRead(expr: ScalarExpr): number | undefined {
+  if (expr.kind !== "cast" || expr.dtype !== "i32" || expr.operand.kind !== "argument") {
+    return undefined;
+  }
+  const { kind, bits } = dtypes[expr.operand.dtype];
+  return (kind === "int" || kind === "uint") && bits <= 16 ? expr.operand.index : undefined;
+}
+
 /** Whether every value of a float type is one of another. */
 function holdsAll(to: DType, from: DType): boolean {
   const [a, b] = [dtypes[to].format, dtypes[from].format];

@@ -24,9 +24,9 @@ import {
 } from "./approximate.ts";
 import type { Environment } from "./compiled-index.ts";
 import { compileForm, type LinearForm } from "./linear-form.ts";
-import type { NumberFrame } from "./number-approximate.ts";
-import { type ProductBody, productOf } from "./product-body.ts";
-import { SampleNumbers } from "./sample-numbers.ts";
+import { NumberFrame } from "./number-approximate.ts";
+import { integerProductOf, type ProductBody, productOf } from "./product-body.ts";
+import { type ReadRow, SampleNumbers } from "./sample-numbers.ts";
 
 /** A tensor whose elements can be asked for one by one. */
 export interface SampleSource {
@@ -87,8 +87,13 @@ export class StatementSampler {
   readonly #combine: readonly ApproximateFunction[];
   readonly #finish: readonly ApproximateFunction[] | undefined;
   readonly #needsPoint: boolean;
+  /** Index variables and symbols by name, where an expression asks for them. */
+  readonly #pointNow = new Map<string, number>();
   readonly #product: ProductFold | undefined;
   readonly #numbers: SampleNumbers | undefined;
+  /** Where a row of trips is read at once: of each read what it gives in them. */
+  readonly #rows: ReadRow[] | undefined;
+  readonly #one = new NumberFrame(1);
   /** Room for the terms of one row of the innermost fold. */
   #terms = new Float64Array(0);
   /** Trips of that row, and of one of its reads. */
@@ -134,7 +139,10 @@ export class StatementSampler {
     this.#finish = finish?.map((e) => compileApproximate(e));
     this.#needsPoint = [...statement.body, ...(finish ?? [])].some(hasIndexValue);
     this.#product = this.#asProduct();
-    this.#numbers = SampleNumbers.of(statement, (tensor) => sourceOf(tensor).dtype);
+    const typeOf = (tensor: string): DType => sourceOf(tensor).dtype;
+    for (const [name, value] of symbols) this.#pointNow.set(name, value);
+    this.#numbers = SampleNumbers.of(statement, typeOf, () => this.#point());
+    this.#rows = this.#hasRows() ? this.#reads.map(() => emptyRow) : undefined;
   }
 
   /** Extents of the loops that are not folded, each for the values of those before it. */
@@ -224,10 +232,67 @@ export class StatementSampler {
       return;
     }
     const extent = loop.extent.value(this.#env);
+    if (this.#rows && depth === this.#folds.length - 1) {
+      this.#env[loop.slot] = 0;
+      this.#foldNumberRow(numbers, this.#rows, extent);
+      return;
+    }
     for (let i = 0; i < extent; i++) {
       this.#env[loop.slot] = i;
       this.#stepNumbers(numbers, depth + 1);
     }
+  }
+
+  /** All trips of the innermost loop, now at 0. */
+  #foldNumberRow(numbers: SampleNumbers, rows: ReadRow[], extent: number): void {
+    findTrips(this.#innerGuard, this.#env, extent, this.#row);
+    const { from, to } = this.#row;
+    if (from >= to) return;
+    for (let r = 0; r < rows.length; r++) {
+      if (rows[r]!.values.length < to) rows[r] = rowOf(2 * to);
+      this.#readRow(this.#reads[r]!, rows[r]!, from, to);
+    }
+    numbers.foldRow(rows, from, to);
+  }
+
+  /** What a read gives in each trip of the innermost loop, now at 0. */
+  #readRow(reader: Reader, { values, errors }: ReadRow, from: number, to: number): void {
+    const { offset, guard, fill, source } = reader;
+    findTrips(guard, this.#env, to, this.#readTrips);
+    const first = Math.min(Math.max(from, this.#readTrips.from), to);
+    const last = Math.max(first, Math.min(to, this.#readTrips.to));
+    if (first > from || last < to) {
+      values.fill(fill as number, from, to);
+      errors.fill(0, from, to);
+    }
+    const step = offset.step!;
+    let at = offset.value(this.#env) + first * step;
+    if (source.repeats && !source.approximate) {
+      const { data, phase } = source.repeats;
+      const period = data.length;
+      const by = positiveMod(step, period);
+      at = positiveMod(at + phase, period);
+      for (let k = first; k < last; k++) {
+        values[k] = data[at]!;
+        at += by;
+        if (at >= period) at -= period;
+      }
+      errors.fill(0, first, last);
+      return;
+    }
+    for (let k = first; k < last; k++, at += step) {
+      this.#readNumber(source, at, this.#one, 0);
+      values[k] = this.#one.values[0]!;
+      errors[k] = this.#one.errors[0]!;
+    }
+  }
+
+  /** Whether all trips of the innermost fold read elements at equal distances, and no value hangs on its index. */
+  #hasRows(): boolean {
+    const { reduction, body } = this.#statement;
+    if (!reduction || !this.#numbers || this.#innerLoads.length > 0) return false;
+    if (body.some(hasIndexValue) || reduction.monoid.combine.some(hasIndexValue)) return false;
+    return this.#folds.length > 0 && areLinear(this.#reads, this.#innerGuard);
   }
 
   #readNumbers(readers: readonly Reader[], frame: NumberFrame, from: number): void {
@@ -237,16 +302,16 @@ export class StatementSampler {
         frame.set(from + i, fill as number, 0);
         continue;
       }
-      const at = offset.value(this.#env);
-      if (source.numbers) source.numbers(at, frame, from + i);
-      else {
-        const { value, error } = source.approximate?.(at) ?? {
-          value: source.element(at),
-          error: 0,
-        };
-        frame.set(from + i, value as number, error);
-      }
+      this.#readNumber(source, offset.value(this.#env), frame, from + i);
     }
+  }
+
+  #readNumber(source: SampleSource, at: number, frame: NumberFrame, slot: number): void {
+    if (source.numbers) source.numbers(at, frame, slot);
+    else if (source.approximate) {
+      const { value, error } = source.approximate(at);
+      frame.set(slot, value as number, error);
+    } else frame.set(slot, source.element(at) as number, 0);
   }
 
   #bind(point: readonly number[]): void {
@@ -310,8 +375,8 @@ export class StatementSampler {
 
   #point(): ReadonlyMap<string, number> {
     if (!this.#needsPoint) return noPoint;
-    const own = [...this.#slots].map(([name, slot]) => [name, this.#env[slot]!] as const);
-    return new Map([...this.#symbols, ...own]);
+    for (const [name, slot] of this.#slots) this.#pointNow.set(name, this.#env[slot]!);
+    return this.#pointNow;
   }
 
   #fold(at: ReadonlyMap<string, number>): readonly Approximate[] {
@@ -340,7 +405,7 @@ export class StatementSampler {
   }
 
   /** Partial results in order, and the squares of what the roundings of partial sums may be. */
-  #foldProducts({ op, start }: ProductFold, dtype: DType): Approximate {
+  #foldProducts({ op, start, isInteger }: ProductFold, dtype: DType): Approximate {
     const state = { total: start, squares: 0 };
     const step = (depth: number): void => {
       const loop = this.#folds[depth]!;
@@ -356,14 +421,14 @@ export class StatementSampler {
       }
     };
     step(0);
-    if (op !== "add") return { value: state.total, error: 0 };
+    if (op !== "add" || isInteger) return { value: state.total, error: 0 };
     const { relative, least } = spacingOf(dtype);
     const error = orderFactor * relative * Math.sqrt(state.squares) + least;
     return rounded(state.total, error, dtype);
   }
 
   #foldRow(extent: number, state: { total: number; squares: number }): void {
-    const { op, scale, reads } = this.#product!;
+    const { op, scale, reads, isInteger } = this.#product!;
     const env = this.#env;
     findTrips(this.#innerGuard, env, extent, this.#row);
     const { from, to } = this.#row;
@@ -376,6 +441,10 @@ export class StatementSampler {
     let { total, squares } = state;
     for (let k = from; k < to; k++) {
       const term = terms[k]!;
+      if (isInteger) {
+        total = (total + term) | 0;
+        continue;
+      }
       if (op === "add") {
         const size = Math.abs(total) + factors * Math.abs(term);
         squares += size * size;
@@ -413,25 +482,43 @@ export class StatementSampler {
     const { combine, components, identity } = reduction.monoid;
     const { dtype } = components[0]!;
     const [merge, start] = [combine[0]!, identity[0]!];
-    const product = productOf(body[0]!, dtype);
+    const integers = integerProductOf(body[0]!, dtype);
+    const product = integers ? { scale: 1, reads: integers } : productOf(body[0]!, dtype);
     if (!product || merge.kind !== "apply" || start.kind !== "literal") return undefined;
     const { op } = merge;
     if (op !== "add" && op !== "max" && op !== "min") return undefined;
     if (!merge.operands.every((o) => o.kind === "argument")) return undefined;
     // Products are rounded: their extremes are not exact.
     if (op !== "add" && (product.reads.length !== 1 || product.scale !== 1)) return undefined;
+    const isInteger = integers !== undefined;
+    if (isInteger && op !== "add") return undefined;
     const used = product.reads.map((r) => this.#reads[r]!);
-    const guards = [...used.flatMap((r) => r.guard), ...this.#innerGuard];
-    const forms = [...used.map((r) => r.offset), ...guards.map((g) => g.form)];
-    const linear = forms.every((f) => f.step !== undefined) && !guards.some((g) => g.isZero);
-    const plain = used.every((r) => r.source.repeats && isFloatDType(r.source.dtype));
-    return linear && plain ? { ...product, op, start: Number(start.value) } : undefined;
+    const plain = used.every(
+      ({ source }) => source.repeats && (isInteger || isFloatDType(source.dtype)),
+    );
+    if (!plain || !areLinear(used, this.#innerGuard)) return undefined;
+    return { ...product, op, start: Number(start.value), isInteger };
   }
 }
 
 interface ProductFold extends ProductBody {
   readonly op: "add" | "max" | "min";
   readonly start: number;
+  /** Sums wrap as i32 and are exact. */
+  readonly isInteger: boolean;
+}
+
+function rowOf(trips: number): ReadRow {
+  return { values: new Float64Array(trips), errors: new Float64Array(trips) };
+}
+
+const emptyRow = rowOf(0);
+
+/** Whether a step of the innermost loop moves all offsets and conditions by constants. */
+function areLinear(readers: readonly Reader[], inner: readonly GuardForm[]): boolean {
+  const guards = [...readers.flatMap((r) => r.guard), ...inner];
+  const forms = [...readers.map((r) => r.offset), ...guards.map((g) => g.form)];
+  return forms.every((f) => f.step !== undefined) && !guards.some((g) => g.isZero);
 }
 
 const noPoint: ReadonlyMap<string, number> = new Map();
