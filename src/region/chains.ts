@@ -12,7 +12,7 @@ import { loopOf } from "./compose-epilogue.ts";
 import { isContraction } from "./groups.ts";
 import { ItemOrder } from "./item-order.ts";
 import type { Access, Loop, NestItem, NestProgram, Region, Statement, Write } from "./nest.ts";
-import { findUses, tensorsRead, type Uses, updatesInPlace } from "./uses.ts";
+import { findUses, firstBehind, tensorsRead, type Uses, updatesInPlace } from "./uses.ts";
 
 /** Members of a chain, at most: an attention block has six. */
 const longestChain = 8;
@@ -33,9 +33,15 @@ export class ChainFinder {
   readonly #first: number;
   /** Tensors that have another name, that a routine touches, or that the caller has. */
   readonly #open: ReadonlySet<string>;
+  /** Regions that may be part of a chain. */
+  readonly #members: ReadonlySet<number>;
+  /** By tensor, the regions that read it under that name, in order. */
+  readonly #readers: ReadonlyMap<string, readonly number[]>;
 
   constructor(regions: readonly Region[], nests: NestProgram) {
     this.#regions = regions;
+    this.#members = new Set([...regions.keys()].filter((at) => isMember(regions[at]!)));
+    this.#readers = readersByTensor(regions);
     const open = new Set([...nests.inputs, ...nests.outputs]);
     const views: NestItem[] = [];
     for (const item of nests.items) {
@@ -68,7 +74,7 @@ export class ChainFinder {
     const taken = new Set<number>();
     const found: (readonly number[])[] = [];
     for (const at of this.#regions.keys()) {
-      if (taken.has(at) || !isMember(this.#regions[at]!)) continue;
+      if (taken.has(at) || !this.#members.has(at)) continue;
       const chain = this.#grow(at, taken);
       if (chain.length < 2) continue;
       found.push(chain);
@@ -108,27 +114,31 @@ export class ChainFinder {
 
   #grow(first: number, taken: ReadonlySet<number>): readonly number[] {
     let chain = [first];
-    for (let at = first + 1; at < this.#regions.length; at++) {
-      if (chain.length === longestChain) break;
-      if (taken.has(at) || !isMember(this.#regions[at]!)) continue;
-      if (!this.#readsOf(at, chain)) continue;
+    let at = this.#nextReader(chain, first);
+    for (; at !== undefined && chain.length < longestChain; at = this.#nextReader(chain, at)) {
+      if (taken.has(at) || !this.#members.has(at)) continue;
       const longer = [...chain, at];
       if (this.#joins(longer)) chain = longer;
     }
     return chain;
   }
 
+  /** The first region behind `after` that reads, under its own name, what the chain makes. */
+  #nextReader(chain: readonly number[], after: number): number | undefined {
+    let next: number | undefined;
+    for (const member of chain) {
+      for (const { tensor } of this.#regions[member]!.statements[0]!.writes) {
+        const found = firstBehind(this.#readers.get(tensor) ?? [], after);
+        if (found !== undefined && (next === undefined || found < next)) next = found;
+      }
+    }
+    return next;
+  }
+
   #joins(members: readonly number[]): boolean {
     if (!this.#hangTogether(members) || this.#isCrossed(members)) return false;
     const sources = members.map((at) => dropUnitLoops(this.#regions[at]!.statements[0]!));
     return withSharedLoops(sources) !== undefined;
-  }
-
-  #readsOf(at: number, chain: readonly number[]): boolean {
-    const made = new Set(
-      chain.flatMap((m) => this.#regions[m]!.statements[0]!.writes).map((w) => w.tensor),
-    );
-    return [...tensorsRead(this.#regions[at]!.statements[0]!)].some((t) => made.has(t));
   }
 
   /** Every member but the first reads, under its own name, what one before it makes. */
@@ -159,6 +169,18 @@ export class ChainFinder {
     const isIntermediate = writer?.tensors.get(tensor)?.role === "intermediate";
     return isIntermediate && users.every((u) => members.has(u - this.#first));
   }
+}
+
+function readersByTensor(regions: readonly Region[]): ReadonlyMap<string, readonly number[]> {
+  const found = new Map<string, number[]>();
+  for (const [at, { statements }] of regions.entries()) {
+    for (const tensor of tensorsRead(statements[0]!)) {
+      const known = found.get(tensor);
+      if (known) known.push(at);
+      else found.set(tensor, [at]);
+    }
+  }
+  return found;
 }
 
 /** One plain statement whose results are elements of their own. */

@@ -10,7 +10,7 @@ import * as affine from "../affine/index.ts";
 import { invariant } from "../support/invariant.ts";
 import { bridgeRegion } from "./affine-bridge.ts";
 import type { NestProgram, Statement } from "./nest.ts";
-import { tensorsRead, type Uses } from "./uses.ts";
+import { countUpTo, tensorsRead, type Uses } from "./uses.ts";
 
 /** An item that has to run after a member and before the end of its group. */
 export interface Overtaken {
@@ -69,8 +69,12 @@ export class ItemOrder {
   #between(users: Uses["readers"], tensor: string, span: Span): number | undefined {
     const { member, end, writers } = span;
     const root = this.#uses.roots.get(tensor) ?? tensor;
-    const moved = (at: number): boolean => at > member && at < end && !writers.has(at);
-    return users.get(root)?.find((at) => moved(at) && this.#depend(member, at, root));
+    const all = users.get(root) ?? [];
+    for (let i = countUpTo(all, member); i < all.length && all[i]! < end; i++) {
+      const at = all[i]!;
+      if (!writers.has(at) && this.#depend(member, at, root)) return at;
+    }
+    return undefined;
   }
 
   #statementAt(at: number): Statement {

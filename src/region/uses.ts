@@ -33,6 +33,22 @@ export function updatesInPlace(statement: Statement): boolean {
   );
 }
 
+/** The first of ascending positions that is greater than `after`; undefined where none is. */
+export function firstBehind(positions: readonly number[], after: number): number | undefined {
+  return positions[countUpTo(positions, after)];
+}
+
+/** How many of ascending positions are not greater than `last`. */
+export function countUpTo(positions: readonly number[], last: number): number {
+  let [from, to] = [0, positions.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (positions[middle]! <= last) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
 export function findUses(program: NestProgram): Uses {
   const statementAt = new Map<string, number>();
   const writers = new Map<string, number[]>();
