@@ -29,14 +29,11 @@ export function packIntervals(intervals: readonly Interval[], alignment: number)
   const sizes = intervals.map((i) => Math.ceil(i.size / alignment) * alignment);
   const aligned = intervals.map((i, at) => ({ ...i, size: sizes[at]! }));
   const lowerBound = liveBytes(aligned);
-  const neighbours = aligned.map((a, i) =>
-    aligned.flatMap((b, j) => (i !== j && a.first <= b.last && b.first <= a.last ? [j] : [])),
-  );
   const orders = startOrders(aligned);
   let best = orders[0] ?? [];
-  let packed = place(aligned, neighbours, best);
+  let packed = place(aligned, best);
   for (const order of orders.slice(1)) {
-    const next = place(aligned, neighbours, order);
+    const next = place(aligned, order);
     if (next.peak < packed.peak) [best, packed] = [order, next];
   }
   const rng = new Rng(aligned.length);
@@ -50,7 +47,7 @@ export function packIntervals(intervals: readonly Interval[], alignment: number)
     const moved = rng.uniform() < 0.5 ? rng.pick(high) : rng.pick(trial);
     trial.splice(trial.indexOf(moved), 1);
     trial.splice(rng.integer(0, trial.length), 0, moved);
-    const next = place(aligned, neighbours, trial);
+    const next = place(aligned, trial);
     if (next.peak <= packed.peak) [order, packed] = [trial, next];
   }
   return { ...packed, lowerBound };
@@ -68,25 +65,40 @@ function startOrders(intervals: readonly Interval[]): number[][] {
   ];
 }
 
+/** Each at the lowest offset where nothing that was placed before is alive with it. */
 function place(
   intervals: readonly Interval[],
-  neighbours: readonly (readonly number[])[],
   order: readonly number[],
 ): { readonly offsets: readonly number[]; readonly peak: number } {
   const offsets = new Array<number>(intervals.length).fill(-1);
+  /** By offset. */
+  const placed: number[] = [];
   let peak = 0;
   for (const i of order) {
-    const taken = neighbours[i]!.filter((j) => offsets[j]! >= 0);
-    taken.sort((a, b) => offsets[a]! - offsets[b]!);
+    const { size, first, last } = intervals[i]!;
     let at = 0;
-    for (const j of taken) {
-      if (offsets[j]! - at >= intervals[i]!.size) break;
-      at = Math.max(at, offsets[j]! + intervals[j]!.size);
+    for (const j of placed) {
+      const other = intervals[j]!;
+      if (other.first > last || other.last < first) continue;
+      if (offsets[j]! - at >= size) break;
+      at = Math.max(at, offsets[j]! + other.size);
     }
     offsets[i] = at;
-    peak = Math.max(peak, at + intervals[i]!.size);
+    placed.splice(placeOf(placed, offsets, at), 0, i);
+    peak = Math.max(peak, at + size);
   }
   return { offsets, peak };
+}
+
+/** Where a block at an offset stands among others in order. */
+function placeOf(placed: readonly number[], offsets: readonly number[], offset: number): number {
+  let [from, to] = [0, placed.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (offsets[placed[middle]!]! <= offset) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 function liveBytes(intervals: readonly Interval[]): number {

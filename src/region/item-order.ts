@@ -2,14 +2,18 @@
  * Whether items of a program may run later than they stand: a group runs where its last member stands,
  * so its other members are moved behind everything in between. affine/ finds the dependences between
  * a member and an item that it would be moved behind; one is enough to refuse, none in between is
- * needed to prove it. Elements count, not tensors: parts of a concat do not disturb each other.
+ * needed to prove it. Elements count, not tensors: parts of a concat do not disturb each other, and where
+ * the ranges of their indices say so, affine/ is not asked.
  *
  * Routines and reads under another name (views) touch a tensor at places that are not known here.
  */
 import * as affine from "../affine/index.ts";
+import type { IndexExpr } from "../semantics/index-expr.ts";
+import { type IndexRange, rangeOf } from "../semantics/index-range.ts";
 import { invariant } from "../support/invariant.ts";
 import { bridgeRegion } from "./affine-bridge.ts";
 import type { NestProgram, Statement } from "./nest.ts";
+import { statementRanges } from "./statement.ts";
 import { countUpTo, tensorsRead, type Uses } from "./uses.ts";
 
 /** An item that has to run after a member and before the end of its group. */
@@ -95,7 +99,8 @@ export class ItemOrder {
     if (source?.kind !== "statement" || sink?.kind !== "statement") return true;
     if (this.#uses.aliased.has(tensor)) return true;
     const { symbols, tensors } = this.#program;
-    const statements = [source.statement, sink.statement];
+    const statements = [source.statement, sink.statement] as const;
+    if (areApart(statements, tensor, symbols)) return false;
     const only = new Set([tensor]);
     const { affine: bridged, context } = bridgeRegion({ statements, symbols, tensors }, only);
     const found = affine.findDependences(bridged);
@@ -108,4 +113,46 @@ export class ItemOrder {
         affine.isEmpty(affine.intersectParams(d.relation, context)) !== "yes",
     );
   }
+}
+
+interface Touch {
+  readonly writes: boolean;
+  /** Of each axis the least and the greatest index. */
+  readonly ranges: readonly IndexRange[];
+}
+
+/** Whether the ranges of their indices alone show that two statements touch no element of which one writes it. */
+function areApart(
+  [first, second]: readonly [Statement, Statement],
+  tensor: string,
+  symbols: NestProgram["symbols"],
+): boolean {
+  const theirs = touchesOf(second, tensor, symbols);
+  return touchesOf(first, tensor, symbols).every((a) =>
+    theirs.every((b) => {
+      if (!a.writes && !b.writes) return true;
+      return a.ranges.some(({ min, max }, axis) => {
+        const other = b.ranges[axis]!;
+        return max < other.min || other.max < min;
+      });
+    }),
+  );
+}
+
+function touchesOf(
+  statement: Statement,
+  tensor: string,
+  symbols: NestProgram["symbols"],
+): readonly Touch[] {
+  const { reads, finishReads, indirects, writes } = statement;
+  const known = statementRanges(statement, symbols);
+  const touch = (index: readonly IndexExpr[], isWrite: boolean): Touch => ({
+    writes: isWrite,
+    ranges: index.map((e) => rangeOf(e, known)),
+  });
+  const read = [...reads, ...finishReads, ...indirects.map((v) => v.access)];
+  return [
+    ...read.flatMap((a) => (a.tensor === tensor ? [touch(a.index, false)] : [])),
+    ...writes.flatMap((w) => (w.tensor === tensor ? [touch(w.index, true)] : [])),
+  ];
 }

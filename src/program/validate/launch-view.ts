@@ -14,6 +14,7 @@ import {
   variablesOf,
 } from "../../semantics/index-expr.ts";
 import { simplify } from "../../semantics/index-range.ts";
+import { LayeredMap } from "../../support/layered-map.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import { type Buffer, type Kernel, type Program, type Role, threadCountName } from "../program.ts";
 import type { Expr, Statement } from "../statement.ts";
@@ -75,6 +76,38 @@ function findRoots(buffers: readonly Buffer[]): ReadonlyMap<string, string> {
   return roots;
 }
 
+interface NamedBuffers {
+  readonly buffers: ReadonlyMap<string, Buffer>;
+  /** The root of each, as a list of one. */
+  readonly roots: ReadonlyMap<string, readonly string[]>;
+  /** By root, the buffers that share its storage, in order. */
+  readonly sharing: ReadonlyMap<string, readonly Buffer[]>;
+}
+
+const namesOfBuffers = new WeakMap<readonly Buffer[], NamedBuffers>();
+
+/** A program's buffers by name, the same for all its launches. */
+export function namedBuffers(all: readonly Buffer[]): NamedBuffers {
+  const known = namesOfBuffers.get(all) ?? nameBuffers(all);
+  namesOfBuffers.set(all, known);
+  return known;
+}
+
+function nameBuffers(all: readonly Buffer[]): NamedBuffers {
+  const sharing = new Map<string, Buffer[]>();
+  for (const buffer of all) {
+    const root = rootOf(all, buffer.name);
+    const known = sharing.get(root);
+    if (known) known.push(buffer);
+    else sharing.set(root, [buffer]);
+  }
+  return {
+    buffers: new Map(all.map((b) => [b.name, b])),
+    roots: new Map(all.map((b) => [b.name, [rootOf(all, b.name)]])),
+    sharing,
+  };
+}
+
 export interface LaunchSite {
   readonly program: Program;
   readonly kernel: Kernel;
@@ -93,14 +126,14 @@ export function viewLaunch(site: LaunchSite): LaunchView {
   }));
   let { facts } = site;
   for (const axis of kernel.grid.axes) facts = facts.withVariable(axis.name, axis.extent);
-  const own = [...program.buffers, ...kernel.buffers];
-  const buffers = new Map(own.map((b) => [b.name, b] as const));
-  const roots = new Map<string, readonly string[]>(
-    program.buffers.map((b) => [b.name, [rootOf(program.buffers, b.name)]]),
-  );
+  const named = namedBuffers(program.buffers);
+  const own = new Map(kernel.buffers.map((b) => [b.name, b]));
+  const buffers = new LayeredMap(named.buffers, own);
+  const rowsOf = new Map<string, readonly string[]>();
+  const roots = new LayeredMap(named.roots, rowsOf);
   for (const [name, rows] of tables) {
-    buffers.set(name, { ...buffers.get(rows[0]!)!, name });
-    roots.set(
+    own.set(name, { ...buffers.get(rows[0]!)!, name });
+    rowsOf.set(
       name,
       rows.map((row) => rootOf(program.buffers, row)),
     );

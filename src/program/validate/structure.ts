@@ -6,6 +6,7 @@
 import { dtypes } from "../../semantics/dtype.ts";
 import { constantValue, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
 import { reservedWords } from "../../semantics/index-text.ts";
+import { LayeredMap } from "../../support/layered-map.ts";
 import { printType, typeFault } from "../expr.ts";
 import { findTileIntrinsic } from "../intrinsic-table.ts";
 import type { TileOperand } from "../intrinsics.ts";
@@ -47,10 +48,14 @@ class StructureCheck {
   readonly #program: Program;
   readonly #report: Report;
   readonly #parameters: ReadonlySet<string>;
+  readonly #buffers: ReadonlyMap<string, Buffer>;
+  readonly #kernels: ReadonlyMap<string, Kernel>;
 
   constructor(program: Program, report: Report) {
     this.#program = program;
     this.#report = report;
+    this.#buffers = new Map(program.buffers.map((b) => [b.name, b]));
+    this.#kernels = new Map(program.kernels.map((k) => [k.name, k]));
     this.#parameters = new Set(program.parameters.map((p) => p.name));
   }
 
@@ -226,15 +231,15 @@ class StructureCheck {
       ...task.signals.flatMap((s) => [...s.index, s.amount]),
     ];
     this.#bound(at, used, around.indices);
-    const kernel = this.#program.kernels.find((k) => k.name === task.kernel);
+    const kernel = this.#kernels.get(task.kernel);
     if (!kernel) {
       this.#unknown("kernel", task.kernel, at);
       return;
     }
     const bound = new Set([...this.#parameters, ...task.bindings.map((b) => b[0])]);
-    const buffers = [...this.#program.buffers, ...kernel.buffers];
-    const visible = new Map(buffers.map((b) => [b.name, b] as const));
-    for (const [name, row] of around.tables) visible.set(name, row);
+    const own = new Map(kernel.buffers.map((b) => [b.name, b]));
+    for (const [name, row] of around.tables) own.set(name, row);
+    const visible = new LayeredMap(this.#buffers, own);
     new KernelCheck(this.#program, kernel, { report: this.#report, visible, bound }).run();
     this.#names(`buffer of ${kernel.name}`, [...kernel.buffers, ...kernel.counters]);
     for (const b of kernel.buffers) this.#buffer(b, kernel.name, kernel.buffers);

@@ -20,6 +20,7 @@ import {
   coverageBody,
   isCooperative,
   type LaunchView,
+  namedBuffers,
   parameterFacts,
   rootOf,
   viewLaunch,
@@ -28,6 +29,7 @@ import { checkProtocol } from "./protocol.ts";
 import type { Report } from "./report.ts";
 import { checkSequential, type Footprint } from "./sequential.ts";
 import { type Part, partsCover } from "./slabs.ts";
+import { leastElements, mostWrittenBy } from "./write-limits.ts";
 
 /** One launch statement of the text, at its position in program order. */
 export interface LaunchRecord {
@@ -221,7 +223,7 @@ class TaskCheck {
   #makeReady(root: string, state: State): void {
     const { buffers } = this.#program;
     state.ready.add(root);
-    for (const b of buffers) if (rootOf(buffers, b.name) === root) state.ready.add(b.name);
+    for (const b of namedBuffers(buffers).sharing.get(root) ?? []) state.ready.add(b.name);
   }
 
   #launch(task: Extract<Task, { kind: "launch" }>, state: State, around: Around): void {
@@ -287,8 +289,7 @@ class TaskCheck {
   ): boolean {
     const { view, state, around } = at;
     const { buffers } = this.#program;
-    for (const buffer of buffers) {
-      if (rootOf(buffers, buffer.name) !== root) continue;
+    for (const buffer of namedBuffers(buffers).sharing.get(root) ?? []) {
       const stores = at.footprint.storesTo?.(buffer.name) ?? [];
       if (stores.length === 0) continue;
       const { facts } = around;
@@ -298,8 +299,17 @@ class TaskCheck {
       state.partial.set(root, [...(state.partial.get(root) ?? []), { body, buffer, stores }]);
     }
     const parts = state.partial.get(root) ?? [];
-    return parts.length > 1 && partsCover(parts, around.facts);
+    return parts.length > 1 && mayBeWhole(parts) && partsCover(parts, around.facts);
   }
+}
+
+/** False where the parts write fewer elements than their buffer has: of most lists of them some are missing. */
+function mayBeWhole(parts: readonly Part[]): boolean {
+  const most = parts.reduce(
+    (n, { body, buffer: b }) => n + mostWrittenBy(body, b.name) / b.lanes,
+    0,
+  );
+  return parts.some(({ buffer }) => most >= leastElements(wholeOf(buffer)));
 }
 
 function wholeOf(buffer: Buffer): { lo: readonly IndexExpr[]; hi: readonly IndexExpr[] } {
