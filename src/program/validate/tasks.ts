@@ -56,7 +56,16 @@ export interface TaskRecords {
 /** Which roots are ready, and the parts of the others that have been written. */
 interface State {
   readonly ready: Set<string>;
-  readonly partial: Map<string, readonly Part[]>;
+  readonly partial: Map<string, Written>;
+}
+
+/** Of a buffer that is not ready what was written, with how much of it that is at most. */
+interface Written {
+  readonly parts: readonly Part[];
+  /** Elements; Infinity: not known. */
+  readonly most: number;
+  /** Elements that the smallest of the views has at least through which the parts were written. */
+  readonly least: number;
 }
 
 interface Around {
@@ -206,9 +215,9 @@ class TaskCheck {
     at: { readonly inside: State; readonly state: State; readonly around: Around },
   ): void {
     const { inside, state, around } = at;
-    for (const [root, parts] of inside.partial) {
+    for (const [root, { parts }] of inside.partial) {
       if (inside.ready.has(root)) continue;
-      const before = state.partial.get(root) ?? [];
+      const before = state.partial.get(root)?.parts ?? [];
       const isWhole = parts.slice(before.length).some(({ body, buffer }) => {
         const trips: Statement = {
           ...{ kind: "for", variable, extent: count, body },
@@ -296,20 +305,23 @@ class TaskCheck {
       const { kernel } = at.footprint.stores ?? view;
       const body = coverageBody(kernel, buffer.name);
       if (covers(body, buffer, wholeOf(buffer), facts)) return true;
-      state.partial.set(root, [...(state.partial.get(root) ?? []), { body, buffer, stores }]);
+      state.partial.set(root, withPart(state.partial.get(root), { body, buffer, stores }));
     }
-    const parts = state.partial.get(root) ?? [];
-    return parts.length > 1 && mayBeWhole(parts) && partsCover(parts, around.facts);
+    const { parts, most, least } = state.partial.get(root) ?? nothingWritten;
+    // Of most lists of parts some are still missing.
+    return parts.length > 1 && most >= least && partsCover(parts, around.facts);
   }
 }
 
-/** False where the parts write fewer elements than their buffer has: of most lists of them some are missing. */
-function mayBeWhole(parts: readonly Part[]): boolean {
-  const most = parts.reduce(
-    (n, { body, buffer: b }) => n + mostWrittenBy(body, b.name) / b.lanes,
-    0,
-  );
-  return parts.some(({ buffer }) => most >= leastElements(wholeOf(buffer)));
+const nothingWritten: Written = { parts: [], most: 0, least: Infinity };
+
+function withPart({ parts, most, least }: Written = nothingWritten, part: Part): Written {
+  const { body, buffer } = part;
+  return {
+    parts: [...parts, part],
+    most: most + mostWrittenBy(body, buffer.name) / buffer.lanes,
+    least: Math.min(least, leastElements(wholeOf(buffer))),
+  };
 }
 
 function wholeOf(buffer: Buffer): { lo: readonly IndexExpr[]; hi: readonly IndexExpr[] } {
