@@ -224,11 +224,11 @@ export const plantedFaults: readonly PlantedFault[] = [
   ),
   ...inFile("src/lower/pack-intervals.ts", packing, [
     [
-      "a.first <= b.last && b.first <= a.last",
-      "a.first < b.last && b.first < a.last",
+      "other.first > last || other.last < first",
+      "other.first >= last || other.last <= first",
       "lives that touch overlap",
     ],
-    [">= intervals[i]!.size) break", ">= 1) break", "any gap is large enough"],
+    [">= size) break", ">= 1) break", "any gap is large enough"],
     ["Math.ceil(i.size / alignment)", "Math.floor(i.size / alignment)", "sizes are rounded down"],
     [
       "change.set(last + 1, (change.get(last + 1)",
@@ -484,8 +484,8 @@ export const plantedFaults: readonly PlantedFault[] = [
       ],
       ["new Set([...writers, ...readers])", "writers", "operands read late may be overwritten"],
       [
-        "at > member && at < end &&",
-        "at > member + 1 && at < end &&",
+        "let i = countUpTo(all, member);",
+        "let i = countUpTo(all, member) + 1;",
         "the next item is not asked",
       ],
     ],
