@@ -53,10 +53,16 @@ const nearLatency = { fma: [150, 200], mma: [150, 200], wgmma: [80, 280] } as co
 /** What a ring of tensor copies draws from memory, over the share of a multiprocessor: 36 B/ns on an H200. */
 const mostDrawn = 1.1;
 /**
- * Blocks drift apart along the depth: where the rows and columns of those that run at once are more than the near
- * cache holds, such a part of what it lacks of each copy comes from memory again (square 16384 on an H100).
+ * Of what copies take from the near cache, what is not beside the products where it does not hold the rows and columns
+ * that tiles at once read: tiles that bring less are faster by so much (square 16384 on an H100).
  */
-const asideShare = 0.6;
+const crowdedShare = 0.1;
+/**
+ * Part of the rate of shared memory that tensor copies and matrix units have together, at the clock that long products
+ * leave: tiles (256, 96), (256, 64), (128, 96) and (128, 128) of an H100 are at that. Where the near cache holds the
+ * operands products are short, and others of their bounds come first.
+ */
+const filledShare = 0.81;
 /** Of operands that fit into the near cache, what is not in it: weights that nothing read since the last run. */
 const coldShare = 0.5;
 /** A step of a stream by itself: waits, addresses and their remainders by the number of stages (H200). */
@@ -122,7 +128,8 @@ export function productNanoseconds(
   // One warpgroup adds while others multiply.
   const alone = Math.max(1, (directive.teams * warps[0]) / groupWarps);
   const apart = sumsApart(form) ? addingNanoseconds(directive, limits) / alone : 0;
-  const read = nearBytes(directive, bytes) / limits.sharedBytesPerNsPerCore.value;
+  const isLong = operandBytes > limits.nearBytes;
+  const read = sharedNanoseconds(directive, bytes, { limits, isLong });
   const address =
     (addressInstructions({ form, directive }, warpThreads) +
       prologueInstructions({ form, directive }, warpThreads)) /
@@ -158,7 +165,10 @@ export function productNanoseconds(
   const used = multiply + apart + address / busy;
   const groups = together * directive.teams * (warps[0] / groupWarps);
   const turn = by === "wgmma" && groups === 1 ? loneTurn : 0;
-  const own = Math.max(used, read) + besideShare[by] * Math.min(used, read) + turn;
+  const isCrowded =
+    by === "wgmma" && panelBytes({ form, directive }, limits.cores * together) > limits.nearBytes;
+  const crowded = isCrowded ? crowdedShare * copy : 0;
+  const own = Math.max(used, read) + besideShare[by] * Math.min(used, read) + turn + crowded;
   const work = (perCore / rounds) * Math.max(own, copy);
   const round =
     longestOf(
@@ -334,8 +344,8 @@ function threadsOf(
 }
 
 /**
- * What all rounds bring from memory: the rows and columns of the tiles that run at once, or what of them is gone
- * when another block asks for it, unless both operands stay in the near cache.
+ * What all rounds bring from memory: the rows and columns of the tiles that run at once, unless both
+ * operands stay in the near cache.
  */
 function farNanoseconds(
   { form, directive }: ScheduledProduct,
@@ -344,23 +354,31 @@ function farNanoseconds(
 ): number {
   const atOnce = limits.cores * together;
   const [rows, columns] = directive.tile;
-  const line = (side: ProductSide): number => form.depth.extent * bytesOf(side);
-  const [left, right] = [line(form.rows), line(form.columns)];
+  const [left, right] = lineBytesOf(form);
   const once = left * form.rows.extent + right * form.columns.extent;
+  const tiles = Math.ceil(form.rows.extent / rows) * Math.ceil(form.columns.extent / columns);
+  const rounds = Math.ceil(tiles / atOnce);
+  const streamed = Math.max(once, rounds * panelBytes({ form, directive }, atOnce));
+  const all = once * form.batch.extent;
+  const bytes = operandBytes <= limits.nearBytes / 2 ? all : streamed * form.batch.extent;
+  return (bytes * Math.min(1, operandBytes / all)) / limits.memoryBytesPerNs.value;
+}
+
+/** Bytes of a row of the left operand and of a column of the right one. */
+function lineBytesOf({ depth, rows, columns }: ProductForm): readonly [number, number] {
+  return [depth.extent * bytesOf(rows), depth.extent * bytesOf(columns)];
+}
+
+/** Bytes of the rows and columns of so many tiles in a row, each once. */
+function panelBytes({ form, directive }: ScheduledProduct, atOnce: number): number {
+  const [rows, columns] = directive.tile;
+  const [left, right] = lineBytesOf(form);
   const tall = Math.ceil(form.rows.extent / rows);
   const wide = Math.ceil(form.columns.extent / columns);
   const group = Math.min(directive.group, tall);
   const high = Math.min(tall, group * Math.max(1, Math.floor(atOnce / (group * wide))));
   const across = Math.min(wide, Math.ceil(atOnce / group));
-  const rounds = Math.ceil((tall * wide) / atOnce);
-  const panels = left * rows * high + right * columns * across;
-  const copied =
-    tall * wide * form.depth.extent * (broughtBytes(directive, form) / directive.tile[2]);
-  const gone = asideShare * Math.max(0, 1 - limits.nearBytes / panels) * copied;
-  const streamed = Math.max(once, rounds * panels, gone);
-  const all = once * form.batch.extent;
-  const bytes = operandBytes <= limits.nearBytes / 2 ? all : streamed * form.batch.extent;
-  return (bytes * Math.min(1, operandBytes / all)) / limits.memoryBytesPerNs.value;
+  return left * rows * high + right * columns * across;
 }
 
 /** What threads take to add the sums of a step to theirs: one addition each. */
@@ -377,6 +395,19 @@ function rateOf(by: Multiplier, dtype: DType, limits: BlockLimits): number {
   if (by === "fma") return 2 * warpThreads * warpInstructionsPerNsPerCore.value;
   const rates = by === "mma" ? limits.warpMatrixFlopsPerNs : limits.groupMatrixFlopsPerNs;
   return (rates[dtype as keyof MatrixRates]?.value ?? 0) / cores;
+}
+
+/** What a step takes of shared memory: what is read of it, and beside tensor copies what these write. */
+function sharedNanoseconds(
+  directive: MultiplyDirective,
+  bytes: number,
+  { limits, isLong }: { readonly limits: BlockLimits; readonly isLong: boolean },
+): number {
+  const rate = limits.sharedBytesPerNsPerCore.value;
+  const read = nearBytes(directive, bytes);
+  if (directive.by !== "wgmma" || !isLong) return read / rate;
+  const [rows, columns, depth] = directive.tile;
+  return (read + (rows + columns) * depth * bytes) / (filledShare * rate);
 }
 
 /** Bytes of shared memory that the threads of a block read in a step: each warp its rows and columns. */

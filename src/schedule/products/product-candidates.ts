@@ -158,13 +158,19 @@ function rastersOf(tall: number): readonly number[] {
   return best === undefined ? [1] : [best, 1];
 }
 
+/** Rows and columns from which on both operands are most of what the near cache is asked for. */
+const sharedExtent = 512;
+
 /** Blocks that bring a tile together: where operands do not stay in the near cache, which is asked less then. */
 function clustersOf(
   { rows, columns, depth, dtype }: ProductForm,
   target: Target,
 ): readonly number[] {
   const bytes = ((rows.extent + columns.extent) * depth.extent * dtypes[dtype].bits) / 8;
-  const isWorth = target.capabilities.has("cluster") && bytes > target.blocks!.nearBytes;
+  const isWorth =
+    target.capabilities.has("cluster") &&
+    Math.min(rows.extent, columns.extent) >= sharedExtent &&
+    bytes > target.blocks!.nearBytes;
   return isWorth ? [1, 2] : [1];
 }
 
