@@ -2,7 +2,8 @@
 # Regenerates src/frontend/onnx/generated/onnx_pb.ts from the schema that the PyPI package `onnx` ships
 # (onnx/onnx-ml.proto, Apache-2.0). Everything is downloaded into a temporary folder. As upstream's own
 # gen_proto.py does, the proto2 file is turned into proto3 (no presence, open enums) by dropping `optional`;
-# comments are dropped too, the documentation is upstream's.
+# comments are dropped too, the documentation is upstream's. Lists of numbers become lists of bytes, which is what
+# their packed form is on the wire: they are read from there straight to where they belong (packed-list.ts).
 set -euo pipefail
 onnx=1.23.2
 protobuf=2.13.0
@@ -15,7 +16,8 @@ pip download --quiet --no-deps "onnx==$onnx" -d wheel
 unzip -q -o wheel/*.whl onnx/onnx-ml.proto -d wheel
 mkdir proto
 sed -E -e 's|//.*$||' -e 's/syntax = "proto2"/syntax = "proto3"/' -e 's/^([[:space:]]*)optional /\1/' \
-  -e '/^[[:space:]]*$/d' -e '/option optimize_for/d' wheel/onnx/onnx-ml.proto > proto/onnx.proto
+  -e 's/repeated (float|double|int32|int64|uint64) (floats|ints|[a-z0-9]+_data) /repeated bytes \2 /' \
+  -e 's/ *\[packed = true\]//' -e '/^[[:space:]]*$/d' -e '/option optimize_for/d' wheel/onnx/onnx-ml.proto > proto/onnx.proto
 cat > package.json <<'JSON'
 { "private": true, "type": "module" }
 JSON
@@ -36,7 +38,8 @@ mkdir -p "$target"
 {
   printf '/**\n * Generated: do not edit. The messages of the ONNX wire format (ModelProto and what it holds).\n'
   printf ' * Source: onnx-ml.proto of the PyPI package onnx %s (Copyright ONNX Project Contributors, Apache-2.0)\n' "$onnx"
-  printf ' * as proto3. Regenerate with scripts/generate-onnx-schema.sh (protoc-gen-es %s).\n */\n' "$protobuf"
+  printf ' * as proto3, lists of numbers as packed bytes.\n'
+  printf ' * Regenerate with scripts/generate-onnx-schema.sh (protoc-gen-es %s).\n */\n' "$protobuf"
   # The comments only repeat the declarations. Enums become constant objects (erasable syntax only).
   sed -E -e '/^ *\/\*\*$/,/^ *\*\/$/d' -e '/^\/\* eslint/d' -e '/^$/d' out/onnx_pb.ts |
     awk '/^export enum/ { name = $3; print "export const " name " = {"; next }

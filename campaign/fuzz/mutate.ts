@@ -17,6 +17,12 @@ import {
   TypeProtoSchema,
 } from "../../src/frontend/onnx/generated/onnx_pb.ts";
 import { operatorTables } from "../../src/frontend/onnx/import/operator-table.ts";
+import {
+  packFloats,
+  packIntegers,
+  readFloats,
+  readIntegers,
+} from "../../src/frontend/onnx/packed-list.ts";
 import type { Rng } from "../../src/support/rng.ts";
 
 /** A few random changes to the bytes. */
@@ -57,6 +63,9 @@ const oddNumbers = [0, -0, 1e-45, 1e38, -1e38, Number.NaN, Infinity, -Infinity] 
 const inheritedNames = ["__proto__", "constructor", "toString", "hasOwnProperty"] as const;
 
 /** Attributes that count something: parts, operands, units, samples. */
+/** Items of lists that are long for their kind. */
+const longLists = [1_000, 100_000, 4_000_000] as const;
+
 const counts = [
   ...["num_outputs", "num_scan_inputs", "hidden_size", "num_heads", "group", "sample_size", "k"],
   ...["size", "max_skip_count", "n_supports", "num_branches", "max_ngram_size", "max_distance"],
@@ -90,7 +99,7 @@ const changes: Readonly<Record<string, Change>> = {
     const places = Array.from({ length: count }, () => rng.pick([...extremes, 2n, 3n]));
     graph.initializer = graph.initializer.filter((t) => t !== values);
     const indices = create(TensorProtoSchema, {
-      ...{ dims: [BigInt(count)], dataType: 7, int64Data: places },
+      ...{ dims: [BigInt(count)], dataType: 7, int64Data: packIntegers(places) },
     });
     const dims = rng.integer(0, 1) === 0 ? values.dims : [rng.pick(extremes), rng.pick(extremes)];
     graph.sparseInitializer = [create(SparseTensorProtoSchema, { values, indices, dims })];
@@ -157,7 +166,7 @@ const changes: Readonly<Record<string, Change>> = {
     const attribute = somewhere(somewhere(graph.node, rng)?.attribute ?? [], rng);
     if (!attribute) return;
     attribute.i = rng.pick(extremes);
-    attribute.ints = attribute.ints.map(() => rng.pick(extremes));
+    attribute.ints = packIntegers(readIntegers(attribute.ints).map(() => rng.pick(extremes)));
     if (rng.integer(0, 3) === 0) attribute.type = AttributeProto_AttributeType.FLOATS;
   },
   swappedOperator: (graph, _model, rng) => {
@@ -182,7 +191,32 @@ const changes: Readonly<Record<string, Change>> = {
     const attribute = somewhere(somewhere(graph.node, rng)?.attribute ?? [], rng);
     if (!attribute) return;
     attribute.f = rng.pick(oddNumbers);
-    attribute.floats = attribute.floats.map(() => rng.pick(oddNumbers));
+    attribute.floats = packFloats(readFloats(attribute.floats).map(() => rng.pick(oddNumbers)));
+  },
+  longAttribute: (graph, _model, rng) => {
+    const attribute = somewhere(somewhere(graph.node, rng)?.attribute ?? [], rng);
+    if (!attribute) return;
+    const count = rng.pick(longLists);
+    const types = AttributeProto_AttributeType;
+    attribute.type = rng.pick([types.INTS, types.FLOATS, types.STRINGS]);
+    attribute.ints = [new Uint8Array(count).fill(1)];
+    attribute.floats = [new Uint8Array(4 * count)];
+    attribute.strings = new Array<Uint8Array>(Math.floor(count / 8)).fill(Uint8Array.of(97));
+  },
+  longTensor: (graph, _model, rng) => {
+    const tensor = somewhere(graph.initializer, rng);
+    if (!tensor) return;
+    const count = rng.pick(longLists);
+    const varints = [new Uint8Array(count).fill(1)];
+    // FLOAT, INT8, INT32, INT64, STRING, FLOAT16, UINT64.
+    tensor.dataType = rng.pick([1, 3, 6, 7, 8, 10, 13]);
+    tensor.dims = [BigInt(tensor.dataType === 8 ? Math.floor(count / 8) : count)];
+    tensor.rawData = new Uint8Array(0);
+    tensor.int32Data = varints;
+    tensor.int64Data = varints;
+    tensor.uint64Data = varints;
+    tensor.floatData = [new Uint8Array(4 * count)];
+    tensor.stringData = new Array<Uint8Array>(Math.floor(count / 8)).fill(Uint8Array.of(97));
   },
   external: (graph, _model, rng) => {
     const tensor = somewhere(graph.initializer, rng);

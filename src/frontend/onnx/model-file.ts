@@ -1,17 +1,17 @@
 /**
  * Bytes of an .onnx file to a decoded ModelProto: the door for untrusted input. Whatever the bytes, the
- * answer is a Result; sizes are checked before anything is built (wire-limits.ts). Tensor contents stay
+ * answer is a Result; everything is charged before it is made (decode-message.ts). Tensor contents stay
  * views into the file's bytes. What the model means is import/'s matter.
  */
-import { fromBinary } from "@bufbuild/protobuf";
 import { attempt, type Result, reject } from "../../support/diagnostic.ts";
+import { decodeMessage } from "./decode-message.ts";
 import {
   type ModelProto,
   ModelProtoSchema,
   type TensorProto,
   TensorProtoSchema,
 } from "./generated/onnx_pb.ts";
-import { checkWireLimits, defaultModelLimits, type ModelLimits } from "./wire-limits.ts";
+import { defaultModelLimits, type ModelLimits } from "./wire-limits.ts";
 
 /** Decodes a model file. Diagnostics: ONX001 (not ONNX), ONX002 (beyond the limits). */
 export function readModelFile(
@@ -19,10 +19,7 @@ export function readModelFile(
   limits: ModelLimits = defaultModelLimits,
 ): Result<ModelProto> {
   return attempt(() => {
-    const model = decode(bytes, () => {
-      checkWireLimits(bytes, limits);
-      return fromBinary(ModelProtoSchema, bytes, { readUnknownFields: false });
-    });
+    const model = decode(bytes, () => decodeMessage(ModelProtoSchema, bytes, limits));
     if (model.graph === undefined) notOnnx("it has no graph");
     return model;
   });
@@ -31,7 +28,7 @@ export function readModelFile(
 /** Decodes a lone TensorProto (the .pb files of the conformance suite). */
 export function readTensorFile(bytes: Uint8Array): Result<TensorProto> {
   return attempt(() =>
-    decode(bytes, () => fromBinary(TensorProtoSchema, bytes, { readUnknownFields: false })),
+    decode(bytes, () => decodeMessage(TensorProtoSchema, bytes, defaultModelLimits)),
   );
 }
 

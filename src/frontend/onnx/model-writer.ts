@@ -23,6 +23,7 @@ import {
   type ValueInfoProto,
   ValueInfoProtoSchema,
 } from "./generated/onnx_pb.ts";
+import { packFloats, packIntegers } from "./packed-list.ts";
 import { writeTensorProto } from "./tensor-proto.ts";
 
 /** Plain numbers are FLOAT, bigints INT, lists of them FLOATS and INTS (an empty list is INTS). */
@@ -187,10 +188,10 @@ function single(value: number | bigint | string) {
 function list(values: readonly number[] | readonly bigint[] | readonly string[]) {
   const encode = (text: string) => new TextEncoder().encode(text);
   if (typeof values[0] === "number") {
-    return { type: AttributeType.FLOATS, floats: values as number[] };
+    return { type: AttributeType.FLOATS, floats: packFloats(values as number[]) };
   }
   if (typeof values[0] === "string") {
     return { type: AttributeType.STRINGS, strings: (values as string[]).map(encode) };
   }
-  return { type: AttributeType.INTS, ints: values as bigint[] };
+  return { type: AttributeType.INTS, ints: packIntegers(values as bigint[]) };
 }

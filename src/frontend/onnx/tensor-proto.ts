@@ -23,6 +23,7 @@ import {
   TensorProtoSchema,
 } from "./generated/onnx_pb.ts";
 import type { StringTensor } from "./host-value.ts";
+import { countAllVarints, eachVarint, joinParts, type PackedList } from "./packed-list.ts";
 
 /** A tensor of a model file: its contents, or where they are. */
 export type FileTensor =
@@ -65,11 +66,25 @@ export function readTensorProto(proto: TensorProto, at: string): FileTensor {
 export function readStringTensor(proto: TensorProto, at: string): StringTensor | undefined {
   if (proto.dataType !== TensorProto_DataType.STRING) return undefined;
   const shape = readDims(proto.dims, `tensor "${proto.name}"`, at);
-  const decoder = new TextDecoder();
-  const elements = proto.stringData.map((bytes) => decoder.decode(bytes));
+  const elements = decodeTexts(proto.stringData);
   const needed = shape.reduce((a, b) => a * b, 1);
   if (elements.length !== needed) misfit(proto, elements.length, needed, at);
   return { kind: "strings", shape, elements };
+}
+
+/** Texts in UTF-8; equal ones of a file are mostly one object, decoded once (wire-reader.ts). */
+export function decodeTexts(texts: readonly Uint8Array[]): string[] {
+  const decoder = new TextDecoder();
+  const known = new Map<Uint8Array, string>();
+  let latest: Uint8Array | undefined;
+  let text = "";
+  return texts.map((bytes) => {
+    if (bytes === latest) return text;
+    latest = bytes;
+    text = known.get(bytes) ?? decoder.decode(bytes);
+    known.set(bytes, text);
+    return text;
+  });
 }
 
 /** Axes of a tensor: loops and relations have one for each, and their arithmetic grows with the square. */
@@ -129,28 +144,44 @@ function readData(
     if (proto.rawData.length !== needed) misfit(proto, proto.rawData.length, needed, at);
     return viewBytes(dtype, proto.rawData);
   }
-  const list = typedList(proto, dtype);
-  const bits = dtypes[dtype].bits;
-  const needed = bits < 8 ? storageBytes(dtype, count) : count;
-  if (list.length !== needed) misfit(proto, list.length, needed, at);
-  const data = makeStorage(dtype, count);
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
-    for (let i = 0; i < needed; i++) data[i] = BigInt(list[i]!);
-  } else if (dtype === "bool") {
-    for (let i = 0; i < needed; i++) data[i] = Number(list[i]) === 0 ? 0 : 1;
-  } else {
-    for (let i = 0; i < needed; i++) data[i] = Number(list[i]);
+  const width = dtype === "f32" ? 4 : 8;
+  if (dtype === "f32" || dtype === "f64") {
+    const bytes = joinParts(dtype === "f32" ? proto.floatData : proto.doubleData);
+    if (bytes.length !== count * width) misfit(proto, bytes.length / width, count, at);
+    return viewBytes(dtype, bytes);
   }
+  const list = typedList(proto, dtype);
+  const needed = dtypes[dtype].bits < 8 ? storageBytes(dtype, count) : count;
+  const found = countAllVarints(list);
+  if (found !== needed) misfit(proto, found, needed, at);
+  const data = makeStorage(dtype, count);
+  fillWith(data, dtype, list);
   return data;
 }
 
-/** The list field that carries a dtype's elements (onnx.proto, comments of TensorProto). */
-function typedList(proto: TensorProto, dtype: DType): readonly (number | bigint)[] {
+/** Integers and patterns of bits in the storage of their dtype; numbers too large for it lose their upper bits. */
+function fillWith(data: TensorData, dtype: DType, list: PackedList): void {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+    // Halves, as viewBytes takes it: the low one first.
+    const halves = new Int32Array(data.buffer, data.byteOffset, 2 * data.length);
+    eachVarint(list, (low, high, i) => {
+      halves[2 * i] = low;
+      halves[2 * i + 1] = high;
+    });
+  } else if (dtype === "bool") {
+    eachVarint(list, (low, _, i) => {
+      data[i] = low === 0 ? 0 : 1;
+    });
+  } else {
+    eachVarint(list, (low, _, i) => {
+      data[i] = low;
+    });
+  }
+}
+
+/** The list field that carries the elements of a dtype other than f32 and f64 (onnx.proto, comments of TensorProto). */
+function typedList(proto: TensorProto, dtype: DType): PackedList {
   switch (dtype) {
-    case "f32":
-      return proto.floatData;
-    case "f64":
-      return proto.doubleData;
     case "i64":
       return proto.int64Data;
     case "u32":

@@ -11,6 +11,8 @@ import {
   type SparseTensorProto,
   type TensorProto,
 } from "../generated/onnx_pb.ts";
+import { readFloats, readIntegers } from "../packed-list.ts";
+import { decodeTexts } from "../tensor-proto.ts";
 
 export type AttributeMap = ReadonlyMap<string, AttributeProto>;
 
@@ -37,11 +39,12 @@ export class Attributes {
 
   int(name: string): number | undefined {
     const value = this.#get(name, AttributeType.INT)?.i;
-    return value === undefined ? undefined : this.#exact(name, value);
+    return value === undefined ? undefined : exact(Number(value));
   }
 
   ints(name: string): readonly number[] | undefined {
-    return this.#get(name, AttributeType.INTS)?.ints.map((v) => this.#exact(name, v));
+    const list = this.#get(name, AttributeType.INTS);
+    return list && readIntegers(list.ints).map(exact);
   }
 
   float(name: string): number | undefined {
@@ -49,7 +52,8 @@ export class Attributes {
   }
 
   floats(name: string): readonly number[] | undefined {
-    return this.#get(name, AttributeType.FLOATS)?.floats;
+    const list = this.#get(name, AttributeType.FLOATS);
+    return list && readFloats(list.floats);
   }
 
   string(name: string): string | undefined {
@@ -58,7 +62,8 @@ export class Attributes {
   }
 
   strings(name: string): readonly string[] | undefined {
-    return this.#get(name, AttributeType.STRINGS)?.strings.map((s) => decoder.decode(s));
+    const list = this.#get(name, AttributeType.STRINGS);
+    return list && decodeTexts(list.strings);
   }
 
   tensor(name: string): TensorProto | undefined {
@@ -127,13 +132,9 @@ export class Attributes {
     }
     return proto;
   }
+}
 
-  #exact(name: string, value: bigint): number {
-    const number = Number(value);
-    // INT64_MAX and INT64_MIN mean "to the end" in old Slice attributes.
-    const limit = 2 ** 41;
-    if (Math.abs(number) > limit && !Number.isSafeInteger(number)) return Math.sign(number) * limit;
-    if (!Number.isSafeInteger(number)) this.refuse(name, value, "integers below 2^53");
-    return number;
-  }
+/** The number next to an integer of 64 bits, if it is exact: else what old Slices mean by INT64_MAX and INT64_MIN, "to the end". */
+function exact(value: number): number {
+  return Number.isSafeInteger(value) ? value : Math.sign(value) * 2 ** 41;
 }
