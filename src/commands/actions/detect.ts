@@ -3,7 +3,8 @@ import { parseCapture, recordProbe, replayProbe } from "../../runtime/detect/cap
 import { detectMachine, type Probe } from "../../runtime/detect/detect-machine.ts";
 import type { DetectedGpu, MachineReport } from "../../runtime/detect/machine-report.ts";
 import { nodeProbe } from "../../runtime/detect/node-probe.ts";
-import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
+import { writeAtomically } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import type { Sourced } from "../../target/figure.ts";
 import type { Action } from "../command.ts";
@@ -29,7 +30,7 @@ export const detectAction: Action<DetectArgs> = async ({ capture, replay }) => {
 };
 
 function probeOfFile(path: string): Result<Probe> {
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   if (!bytes.ok) return bytes;
   const capture = parseCapture(new TextDecoder().decode(bytes.value), path);
   return capture.ok ? ok(replayProbe(capture.value)) : capture;

@@ -2,14 +2,14 @@
 import { loadsOf, type Move, suggestMoves } from "../../plan/dispatch/migrate.ts";
 import { type FleetState, parseFleetState } from "../../plan/dispatch/read-state.ts";
 import { checkNumber } from "../../plan/number.ts";
-import { readBytes } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { CommandResult } from "../command.ts";
 import { formatBytes, formatTime } from "./format.ts";
 import { printTable } from "./table.ts";
 
 export function suggestFor(path: string, aboveMs: number | undefined): Result<CommandResult> {
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   if (!bytes.ok) return bytes;
   const state = parseFleetState(new TextDecoder().decode(bytes.value));
   if (!state.ok) return state;

@@ -4,8 +4,8 @@ import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { maskInputs } from "../../graph/mask-inputs.ts";
 import { positionInputs } from "../../graph/position-inputs.ts";
-import { readBytes } from "../../runtime/files/files.ts";
 import { readNpy } from "../../runtime/files/npy.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { isFloatDType } from "../../semantics/dtype.ts";
 import { evaluate, type IndexExpr, variablesOf } from "../../semantics/index-expr.ts";
 import { fromRef, randomTensor, type Tensor, toRef } from "../../semantics/tensor.ts";
@@ -53,7 +53,7 @@ export function readInputs(texts: readonly string[], option = "--input"): Result
   if (!files.ok) return files;
   const tensors = emptyNamed<Tensor>();
   for (const [name, path] of Object.entries(files.value)) {
-    const bytes = readBytes(path);
+    const bytes = readWhole(path);
     if (!bytes.ok) return bytes;
     const tensor = readNpy(bytes.value);
     if (!tensor.ok) return fail(...tensor.diagnostics.map((d) => ({ ...d, at: path })));

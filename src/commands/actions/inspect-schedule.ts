@@ -6,7 +6,7 @@ import { printLoops, printTree } from "../../affine/index.ts";
 import { lowerRegion } from "../../lower/lower-region.ts";
 import { threadInProduct } from "../../lower/product/place.ts";
 import { lowerRegionProgram } from "../../lower/region-program.ts";
-import { readBytes } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { applySchedule } from "../../schedule/apply.ts";
 import type { Schedule } from "../../schedule/directive.ts";
 import { parseSchedules, printSchedule } from "../../schedule/directive-text.ts";
@@ -154,7 +154,7 @@ function scheduledBy(
   chosen: readonly ScheduledRegion[],
 ): Result<readonly ScheduledRegion[]> {
   return attempt(() => {
-    const text = new TextDecoder().decode(take(readBytes(path)));
+    const text = new TextDecoder().decode(take(readWhole(path)));
     const schedules = take(parseSchedules(text));
     return schedules.map((schedule, i) => {
       const known = chosen.find((r) => r.region.name === schedule.region);

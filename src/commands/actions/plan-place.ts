@@ -11,8 +11,8 @@ import { formatNamed, weightFormats } from "../../plan/quantize/formats.ts";
 import { checkWorkload } from "../../plan/quantize/memory.ts";
 import { type ModelDescription, modelOfSize } from "../../plan/quantize/model.ts";
 import type { WeightChoice } from "../../plan/quantize/weights.ts";
-import { readBytes } from "../../runtime/files/files.ts";
 import { readModelFile } from "../../runtime/files/model-source.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Action } from "../command.ts";
 import { assumeSizes, sizeTexts, withSizes } from "../library/assumed-sizes.ts";
@@ -117,7 +117,7 @@ async function problemOf(args: PlaceArgs): Promise<Result<Given>> {
   if (args.problem !== undefined && /\.json$/i.test(args.problem)) {
     const ignored = ignoredBesideFile(args);
     if (ignored) return fail(ignored);
-    const file = readBytes(args.problem);
+    const file = readWhole(args.problem);
     if (!file.ok) return file;
     const problem = parsePlaceProblem(new TextDecoder().decode(file.value));
     return problem.ok ? ok({ problem: problem.value }) : problem;

@@ -1,7 +1,7 @@
 /** The file of `--rules`: a JSON list of rewrite rules as docs/adding-a-rule.md writes them. */
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
-import { readBytes } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import {
   FileReader,
@@ -40,7 +40,7 @@ export function readRules(
     const help = "ask for it: --rewrite on, of explain --rewrite or --rewritten on";
     return fail(diagnostic("CLI001", message, { at: `--rules ${path}`, help }));
   }
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   if (!bytes.ok) return bytes;
   let value: unknown;
   try {

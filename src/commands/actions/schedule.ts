@@ -1,7 +1,8 @@
 /** Solves a problem file and prints the states chosen, the price, the bound and the gap. */
 import { readLayerProblem } from "../../layers/layer-file.ts";
 import { gapPicture } from "../../report/gap-picture.ts";
-import { readBytes, writeAtomically } from "../../runtime/files/files.ts";
+import { writeAtomically } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { SearchTrace } from "../../schedule/choice/search-trace.ts";
 import { checkOutcome } from "../../search/check.ts";
 import { explainConflict } from "../../search/conflict.ts";
@@ -105,7 +106,7 @@ function listMore(problem: Problem, { best, pareto, work }: ScheduleArgs): Resul
 
 /** A problem in any of the forms: problem, layers, .wcsp. */
 export function readProblemFile(path: string): Result<Problem> {
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   if (!bytes.ok) return bytes;
   const text = new TextDecoder().decode(bytes.value);
   if (path.endsWith(".wcsp")) return readWcsp(text);

@@ -12,8 +12,8 @@ import {
 import type { ModelDescription } from "../../plan/quantize/model.ts";
 import { modelOfGguf, modelOfOnnx, modelOfSafetensors } from "../../plan/quantize/read-model.ts";
 import { listFolder, openRanges } from "../../runtime/files/byte-ranges.ts";
-import { readBytes } from "../../runtime/files/files.ts";
 import { join } from "../../runtime/files/paths.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 
 export async function describeModel(path: string): Promise<Result<ModelDescription>> {
@@ -22,7 +22,7 @@ export async function describeModel(path: string): Promise<Result<ModelDescripti
   if (/\.gguf$/i.test(path)) return describeGguf(path);
   if (/\.safetensors$/i.test(path)) return describeSafetensors(path, [path], folderOf(path));
   if (/\.onnx$/i.test(path)) {
-    const bytes = readBytes(path);
+    const bytes = readWhole(path);
     return bytes.ok ? modelOfOnnx(path, bytes.value) : bytes;
   }
   return fail(
@@ -61,7 +61,7 @@ function absentShards(path: string, names: readonly string[]): Diagnostic | unde
   const indexName = names.find((n) => n.endsWith(".safetensors.index.json"));
   if (indexName === undefined) return undefined;
   const file = join(path, indexName);
-  const bytes = readBytes(file);
+  const bytes = readWhole(file);
   if (!bytes.ok) return bytes.diagnostics[0];
   const index = indexSchema.safeParse(parseJson(bytes.value));
   if (!index.success) {
@@ -143,7 +143,7 @@ function describeSafetensors(
     entries.push(...read.value);
   }
   const configPath = join(folder, "config.json");
-  const config = readBytes(configPath);
+  const config = readWhole(configPath);
   const sizes = config.ok ? parseJson(config.value) : undefined;
   if (config.ok && sizes === undefined) {
     const help = "write or download it again, or take it away: then no KV cache is counted";

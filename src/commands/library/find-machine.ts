@@ -1,5 +1,5 @@
 /** A target by its name or by the path of the user's own target file. */
-import { readBytes } from "../../runtime/files/files.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
 import { parseTarget } from "../../target/read-target.ts";
@@ -20,7 +20,7 @@ export function findMachine(name: string): Result<Target> {
       }),
     );
   }
-  const file = readBytes(name);
+  const file = readWhole(name);
   if (!file.ok) return file;
   const read = parseTarget(new TextDecoder().decode(file.value));
   if (read.ok) return read;

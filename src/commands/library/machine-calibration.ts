@@ -7,9 +7,10 @@ import type { CostModel, HeldOut } from "../../cost/calibration.ts";
 import { type CalibrationFile, checkPlace, parseCalibration } from "../../cost/calibration-file.ts";
 import { describeDevice } from "../../runtime/device.ts";
 import { describeHost } from "../../runtime/emit-here.ts";
-import { fileExists, readBytes } from "../../runtime/files/files.ts";
+import { fileExists } from "../../runtime/files/files.ts";
 import { folderOf } from "../../runtime/files/folders.ts";
 import { join } from "../../runtime/files/paths.ts";
+import { readWhole } from "../../runtime/files/plain-file.ts";
 import { fail, ok, type Result } from "../../support/diagnostic.ts";
 import { sha256Text } from "../../support/hash.ts";
 import type { Target } from "../../target/target.ts";
@@ -67,7 +68,7 @@ export function placeOf(target: Target) {
 export function readCalibration(
   path: string,
 ): Result<{ readonly file: CalibrationFile; readonly text: string }> {
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   if (!bytes.ok) return bytes;
   const text = new TextDecoder().decode(bytes.value);
   const file = parseCalibration(text, path);

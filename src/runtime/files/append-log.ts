@@ -3,10 +3,11 @@
  * a file opened for appending, which the system puts at the end as a whole. A line that a stopped
  * writer left open is closed first, so that it spoils no other.
  */
-import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { cannotRead, makeFolder } from "./files.ts";
+import { fileExists, makeFolder } from "./files.ts";
+import { readWhole } from "./plain-file.ts";
 import { describeCode, systemCode } from "./system-error.ts";
 
 export interface AppendLog {
@@ -24,12 +25,9 @@ export function openAppendLog(path: string): AppendLog {
 }
 
 function readText(path: string): Result<string> {
-  try {
-    return ok(readFileSync(path, "utf8"));
-  } catch (error) {
-    const code = systemCode(error);
-    return code === "ENOENT" ? ok("") : cannotRead(path, describeCode(code));
-  }
+  if (!fileExists(path)) return ok("");
+  const bytes = readWhole(path);
+  return bytes.ok ? ok(new TextDecoder().decode(bytes.value)) : bytes;
 }
 
 function appendLines(path: string, lines: readonly string[]): Result<void> {

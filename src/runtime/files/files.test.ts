@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import {
   closeSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -14,10 +15,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readFully } from "./byte-ranges.ts";
-import { readBytes, writeAtomically, writePartsAtomically } from "./files.ts";
+import { openAppendLog } from "./append-log.ts";
+import { openRanges } from "./byte-ranges.ts";
+import { writeAtomically, writePartsAtomically } from "./files.ts";
 import { folderOf } from "./folders.ts";
-import { readModelFile } from "./model-source.ts";
+import { openModelFile, readModelFile } from "./model-source.ts";
+import { readFully, readWhole } from "./plain-file.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -30,11 +33,11 @@ describe("files", () => {
     const path = join(folder, "a", "b.txt");
     expect(writeAtomically(path, "one").ok).toBe(true);
     expect(writeAtomically(path, Uint8Array.of(50)).ok).toBe(true);
-    expect(readBytes(path)).toMatchObject({ ok: true, value: Uint8Array.of(50) });
+    expect(readWhole(path)).toMatchObject({ ok: true, value: Uint8Array.of(50) });
     expect(readdirSync(join(folder, "a"))).toEqual(["b.txt"]);
   });
   it("says why a file cannot be read (RUN030) or written (RUN031)", () => {
-    expect(readBytes(join(folder, "none"))).toMatchObject({
+    expect(readWhole(join(folder, "none"))).toMatchObject({
       ok: false,
       diagnostics: [
         { code: "RUN030", message: `${folder}/none cannot be read: it does not exist` },
@@ -102,6 +105,52 @@ it.skipIf(process.platform === "win32")("a pipe that nobody writes to is not wai
   expect(source.value.readExternal("pipe", 0, 4)).toMatchObject({
     diagnostics: [{ code: "RUN030", message: expect.stringContaining("no plain file") }],
   });
+});
+
+describe.skipIf(process.platform === "win32")("what is no plain file", () => {
+  const refused = { ok: false, diagnostics: [{ code: "RUN030" }] };
+
+  it("is refused at once: a pipe in a folder, a device, a folder", () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    symlinkSync("/dev/zero", join(folder, "zeros"));
+    for (const path of [pipe, "/dev/zero", join(folder, "zeros"), folder]) {
+      expect([path, readWhole(path)]).toMatchObject([path, refused]);
+      expect([path, openRanges(path)]).toMatchObject([path, refused]);
+      expect([path, readModelFile(path)]).toMatchObject([path, refused]);
+      expect([path, openModelFile(path, () => true)]).toMatchObject([path, refused]);
+      expect([path, openAppendLog(path).read()]).toMatchObject([path, refused]);
+    }
+  });
+
+  it("is read where it is a pipe that is open, up to a bound; a model from there has no folder", () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const through = (text: string, read: (path: string) => unknown): void => {
+      const from = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+      writeFileSync(pipe, text);
+      read(`/dev/fd/${from}`);
+      closeSync(from);
+    };
+    through("0123456789", (path) => {
+      const value = new TextEncoder().encode("0123456789");
+      expect(readWhole(path)).toMatchObject({ ok: true, value });
+    });
+    through("0123456789", (path) => expect(readWhole(path, 9)).toMatchObject(refused));
+    through("m", (path) => {
+      const source = readModelFile(path);
+      if (!source.ok) throw new Error("unreadable");
+      expect(source.value.readExternal("stdin", 0, 1)).toMatchObject(refused);
+    });
+  });
+
+  it.skipIf(!existsSync("/proc/self/status"))(
+    "files of the kernel that say they are empty are read",
+    () => {
+      const status = readWhole("/proc/self/status");
+      expect(status.ok && status.value.length).toBeGreaterThan(100);
+    },
+  );
 });
 
 describe("folders", () => {

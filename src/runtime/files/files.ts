@@ -1,5 +1,5 @@
 /**
- * Reading and writing whole files. Nothing here throws for what the operating system refuses: the
+ * Writing whole files. Nothing here throws for what the operating system refuses: the
  * answer is a Result. A write goes to a new file in the same folder which then takes the place of the
  * old one, so that a reader sees all of it or nothing.
  */
@@ -10,7 +10,6 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -19,25 +18,6 @@ import {
 import { basename, dirname, join } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { describeCode, systemCode } from "./system-error.ts";
-
-/** All bytes of a file. */
-export function readBytes(path: string): Result<Uint8Array> {
-  try {
-    const { buffer, byteOffset, length } = readFileSync(path);
-    return ok(new Uint8Array(buffer, byteOffset, length));
-  } catch (error) {
-    return cannotRead(path, describeCode(systemCode(error)));
-  }
-}
-
-export function cannotRead(path: string, why: string): Result<never> {
-  return fail(
-    diagnostic("RUN030", `${path} cannot be read: ${why}`, {
-      at: path,
-      help: "check the path and who may read it",
-    }),
-  );
-}
 
 /** Writes a file whole or not at all; folders on the way are made. */
 export function writeAtomically(path: string, contents: Uint8Array | string): Result<void> {

@@ -5,10 +5,11 @@
  * cannot be read or written costs time, nothing else.
  */
 import { readdirSync, rmSync, statSync, utimesSync } from "node:fs";
-import { readBytes, writeAtomically } from "./files.ts";
+import { writeAtomically } from "./files.ts";
 import { folderOf } from "./folders.ts";
 import { hashBytes } from "./hash-bytes.ts";
 import { join } from "./paths.ts";
+import { readWhole } from "./plain-file.ts";
 import { systemCode } from "./system-error.ts";
 
 export interface KeptFiles {
@@ -24,7 +25,7 @@ export function openKeptFiles(kind: string, limitBytes = defaultLimitBytes): Kep
   const folder = join(folderOf("cache"), kind);
   return {
     read: (key) => {
-      const file = readBytes(join(folder, key));
+      const file = readWhole(join(folder, key));
       if (!file.ok || file.value.length < hashLength) return undefined;
       const contents = file.value.subarray(hashLength);
       const hash = new TextDecoder().decode(file.value.subarray(0, hashLength));

@@ -4,10 +4,10 @@
  * nothing; one that is written in place shows through, and one that is cut short ends a process that
  * touches what is gone (SIGBUS), as with every mapped library.
  */
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { viewLimit } from "../ffi/native-system.ts";
 import { probeNativeFeatures } from "../native/features.ts";
-import { systemCode } from "./system-error.ts";
+import { openPlain, type PlainFile } from "./plain-file.ts";
 
 export interface MappedFile {
   readonly bytes: Uint8Array;
@@ -34,11 +34,10 @@ export function mapFile(path: string): MappedFile | undefined {
   const native = probeNativeFeatures();
   if (!native.ok) return undefined;
   const { system } = native.value;
-  const found = withFile(path, (file) => {
-    const stat = fstatSync(file);
-    if (!stat.isFile() || stat.size === 0 || stat.size > viewLimit) return undefined;
-    const address = system.mapFile?.(file, stat.size);
-    return address === undefined ? undefined : { address, size: stat.size };
+  const found = withFile(path, ({ file, bytes: size }) => {
+    if (size === 0 || size > viewLimit) return undefined;
+    const address = system.mapFile?.(file, size);
+    return address === undefined ? undefined : { address, size };
   });
   if (!found) return undefined;
   const { address, size } = found;
@@ -60,16 +59,13 @@ export function mapFile(path: string): MappedFile | undefined {
   };
 }
 
-function withFile<T>(path: string, body: (file: number) => T): T | undefined {
-  let file: number | undefined;
+/** Undefined where it cannot be opened: whoever reads it then says why. */
+function withFile<T>(path: string, body: (opened: PlainFile) => T): T | undefined {
+  const opened = openPlain(path);
+  if (!opened.ok) return undefined;
   try {
-    file = openSync(path, "r");
-    return body(file);
-  } catch (error) {
-    // Whoever reads it then says why it cannot be.
-    systemCode(error);
-    return undefined;
+    return body(opened.value);
   } finally {
-    if (file !== undefined) closeSync(file);
+    closeSync(opened.value.file);
   }
 }

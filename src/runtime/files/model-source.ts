@@ -3,12 +3,11 @@
  * model's folder: the path with all symbolic links followed decides, so that a model from elsewhere
  * cannot read the rest of the disk. That the path as text is harmless is checked by the frontend.
  */
-import { closeSync, constants, fstatSync, openSync, realpathSync } from "node:fs";
+import { closeSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
-import { readFully } from "./byte-ranges.ts";
-import { cannotRead, readBytes } from "./files.ts";
 import { mapFile } from "./mapped-file.ts";
+import { cannotRead, descriptorOf, openPlain, readFully, readWhole } from "./plain-file.ts";
 import { describeCode, systemCode } from "./system-error.ts";
 
 export interface ModelSource {
@@ -23,7 +22,7 @@ export interface ModelSource {
 }
 
 export function readModelFile(path: string): Result<ModelSource> {
-  const bytes = readBytes(path);
+  const bytes = readWhole(path);
   return bytes.ok ? ok(sourceOf(path, bytes.value)) : bytes;
 }
 
@@ -41,6 +40,10 @@ export function openModelFile(
 }
 
 function sourceOf(path: string, bytes: Uint8Array): ModelSource {
+  if (descriptorOf(path) !== undefined) {
+    const why = `the model comes from ${path} and has no folder: give the path of its file`;
+    return { path, bytes, readExternal: (location) => cannotRead(location, why) };
+  }
   const folder = realpathSync(dirname(path));
   return {
     path,
@@ -73,20 +76,14 @@ function readWithin(
 }
 
 function readRange(path: string, offset: number, length: number): Result<Uint8Array> {
-  let file: number;
+  const opened = openPlain(path);
+  if (!opened.ok) return opened;
+  const { file, bytes: size } = opened.value;
   try {
-    // A pipe that nobody writes to would otherwise be waited for; Windows has no such flag.
-    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  } catch (error) {
-    return cannotRead(path, describeCode(systemCode(error)));
-  }
-  try {
-    const stat = fstatSync(file);
-    if (!stat.isFile()) return cannotRead(path, "it is no plain file");
-    if (offset + length > stat.size) {
+    if (offset + length > size) {
       return cannotRead(
         path,
-        `bytes ${offset} to ${offset + length} are asked for, it has ${stat.size}`,
+        `bytes ${offset} to ${offset + length} are asked for, it has ${size}`,
       );
     }
     const bytes = new Uint8Array(length);
