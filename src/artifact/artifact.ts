@@ -26,6 +26,8 @@ const searchSchema = z.strictObject({
   solver: z.string(),
   reason: z.string(),
   objectivePs: z.number(),
+  /** Threads that this is the price on; absent on machines of blocks of threads. */
+  threads: count.optional(),
   /** No choice of the legal states costs less. */
   boundPs: z.number(),
   /** (objective - bound) / objective. */

@@ -211,10 +211,15 @@ export function checkAttr(
 }
 
 /** Rejects an extent that is negative for every value of the symbols. */
-export function checkExtent(ctx: InferContext, extent: IndexExpr, what: string): IndexExpr {
+export function checkExtent(
+  ctx: InferContext,
+  extent: IndexExpr,
+  what: string,
+  help = "give the inputs other sizes (--shape), or export the model again: no tensor has a negative extent",
+): IndexExpr {
   const simple = simplify(extent, ctx.ranges);
   if (rangeOf(simple, ctx.ranges).max < 0) {
-    refuse(ctx, "SHP004", `${what} is ${simple.key}, which is negative`);
+    refuse(ctx, "SHP004", `${what} is ${simple.key}, which is negative`, help);
   }
   return simple;
 }

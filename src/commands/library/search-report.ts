@@ -21,6 +21,7 @@ export function searchReport(
     solver,
     reason,
     objectivePs,
+    ...(!limits && { threads: compiled.threads }),
     boundPs,
     gap,
     ...counts,
@@ -66,11 +67,13 @@ function partsOf(
 
 /** One line on what the search proves. */
 export function describeCertificate(search: SearchReport): string {
-  const { variables, transitions, legal, searched, objectivePs, boundPs, gap } = search;
+  const { variables, transitions, legal, searched, objectivePs, boundPs, gap, threads } = search;
   const ms = (ps: number): string => (ps / 1e9).toFixed(3);
   const proof = gap === 0 ? "no choice is cheaper" : `no choice costs less than ${ms(boundPs)} ms`;
+  const on =
+    threads === undefined ? "" : threads === 1 ? " on one thread" : ` on ${threads} threads`;
   return (
-    `chosen by ${search.solver}: ${ms(objectivePs)} ms as priced, gap ${(100 * gap).toFixed(3)} % ` +
+    `chosen by ${search.solver}: ${ms(objectivePs)} ms as priced${on}, gap ${(100 * gap).toFixed(3)} % ` +
     `(${proof}); ${variables} regions, ${transitions} transitions, ${legal} legal states, ` +
     `${searched} searched`
   );

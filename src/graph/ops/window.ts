@@ -62,6 +62,9 @@ function windowSpan(window: IndexExpr, dilation: number): IndexExpr {
   return add(mul(sub(window, 1), dilation), 1);
 }
 
+const largerPicture =
+  "the window is larger than what it slides over: give a larger input (--shape), or export the model with a smaller window or more padding";
+
 /** Extents of the result of a window over `spatial`; see `ceil` of PoolAttrs. */
 function windowResult(
   ctx: InferContext,
@@ -72,8 +75,10 @@ function windowResult(
   return spatial.map((extent, i) => {
     const [stride, low] = [attrs.strides[i]!, attrs.padLow[i]!];
     const padded = add(extent, low, attrs.padHigh[i]!);
-    const room = sub(padded, windowSpan(window[i]!, attrs.dilations[i]!));
-    checkExtent(ctx, room, `the room of the window along spatial axis ${i}`);
+    const span = windowSpan(window[i]!, attrs.dilations[i]!);
+    const room = sub(padded, span);
+    const what = `the room of the window along spatial axis ${i}, ${padded.key} less ${span.key},`;
+    checkExtent(ctx, room, what, largerPicture);
     if (!attrs.ceil) return add(floorDiv(room, stride), 1);
     // A last window that would start in the high padding is dropped.
     return min(add(ceilDiv(room, stride), 1), ceilDiv(add(extent, low), stride));

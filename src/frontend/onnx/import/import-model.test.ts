@@ -4,7 +4,7 @@ import type { Graph } from "../../../graph/graph.ts";
 import { printType } from "../../../graph/tensor-type.ts";
 import type { DType } from "../../../semantics/dtype.ts";
 import { fromRef, refTensor, type Tensor, tensorBytes } from "../../../semantics/tensor.ts";
-import { ok, type Result } from "../../../support/diagnostic.ts";
+import { diagnostic, fail, ok, type Result } from "../../../support/diagnostic.ts";
 import { readModelFile } from "../model-file.ts";
 import { type ModelSpec, type NodeSpec, type ValueSpec, writeModel } from "../model-writer.ts";
 import { writeExternalTensorProto } from "../tensor-proto.ts";
@@ -216,6 +216,44 @@ describe("importOnnx", () => {
     expect(tensorBytes(weights.read("w"))[7]).toBe(1);
     expect(asked).toEqual([["w.bin", 16, 64 * 64 * 4]]);
     expect(codes(importOnnx(bytes))).toEqual(["ONX016"]);
+  });
+
+  it("tells a data file that is not there once, with the tensors that need it", () => {
+    const type = { dtype: "f32" as const, shape: [1, 1] };
+    const names = ["a", "b", "c", "d", "e"];
+    const tensors = names.map((name, i) =>
+      writeExternalTensorProto(name, type, { location: i < 4 ? "w.bin" : "v.bin", offset: 4 * i }),
+    );
+    const nodes: NodeSpec[] = [{ op: "Sum", inputs: ["x", ...names], outputs: ["y"] }];
+    const bytes = model([value("x", 1, 1)], nodes, { tensors });
+    const gone = (location: string) => fail(diagnostic("RUN030", `${location} is gone`));
+    expect(importOnnx(bytes, { readExternal: gone })).toMatchObject({
+      diagnostics: [
+        {
+          message: "w.bin is gone",
+          notes: [
+            '4 tensors are read from it: initializer "a", initializer "b", initializer "c", …',
+          ],
+        },
+        { message: "v.bin is gone", notes: ['initializer "e" is read from it'] },
+      ],
+    });
+    expect(codes(importOnnx(bytes))).toEqual(["ONX016", "ONX016"]);
+  });
+
+  it("says what is to be done about a window that is larger than the picture", () => {
+    const nodes: NodeSpec[] = [
+      { op: "MaxPool", inputs: ["x"], outputs: ["y"], attributes: { kernel_shape: [2n, 5n] } },
+    ];
+    expect(importOnnx(model([value("x", 1, 3, 4, 4)], nodes))).toMatchObject({
+      diagnostics: [
+        {
+          code: "SHP004",
+          message: expect.stringContaining("spatial axis 1, 4 less 5, is -1, which is negative"),
+          help: expect.stringContaining("give a larger input (--shape)"),
+        },
+      ],
+    });
   });
 
   it("inlines the branch of an If that is decided", () => {

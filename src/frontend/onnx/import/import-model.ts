@@ -14,6 +14,7 @@ import {
   type Diagnostic,
   DiagnosticError,
   diagnostic,
+  fail,
   type Result,
   reject,
 } from "../../../support/diagnostic.ts";
@@ -40,6 +41,7 @@ import { checkShapeSize } from "./extent-limits.ts";
 import { foldOperations } from "./fold.ts";
 import { functionKey, readOpsets, Scope, type WalkContext, walkNodes } from "./graph-walk.ts";
 import { KnownValues, outermost } from "./known-values.ts";
+import { MissingData, noted, unreadable } from "./missing-data.ts";
 import { type Bound, constantOperand, isOperand, lazyConstant, type Operand } from "./operand.ts";
 import { newestOpset, oldestOpset } from "./operator-row.ts";
 import { type ShapeOverrides, ShapeOverrideTable } from "./shape-override.ts";
@@ -118,6 +120,7 @@ class ModelImport {
   readonly #options: ImportOptions;
   readonly #warn: (d: Diagnostic) => void;
   readonly #diagnostics: Diagnostic[] = [];
+  readonly #missing = new MissingData(this.#diagnostics);
   readonly #stored = new Map<string, () => Tensor>();
   readonly #assembly: Assembly;
   readonly #known: KnownValues;
@@ -235,34 +238,28 @@ class ModelImport {
     }
   }
 
-  #readTensor(proto: TensorProto, at: string): Bound {
+  #readTensor(proto: TensorProto, at: string): Bound | "failed" {
     const strings = readStringTensor(proto, at);
     if (strings) return strings;
     const tensor = readTensorProto(proto, at);
     if (tensor.kind === "inline") return constantOperand(tensor.tensor, proto.name);
     const { dtype, shape, range } = tensor;
-    const { readExternal } = this.#options;
-    if (!readExternal) {
-      reject(
-        "ONX016",
-        `the weights are in ${JSON.stringify(range.location)}, which cannot be read`,
-        {
-          at,
-          help: "open the model by its path, so that the files beside it can be read",
-        },
-      );
-    }
-    const read = (skipped: number, length: number): Uint8Array => {
-      const bytes = readExternal(range.location, range.offset + skipped, length);
-      if (bytes.ok) return bytes.value;
-      throw new DiagnosticError(
-        bytes.diagnostics.map((d) => ({ ...d, notes: [...d.notes, `${at} is read from it`] })),
-      );
+    const read = (skipped: number, length: number): Result<Uint8Array> => {
+      const { readExternal } = this.#options;
+      return readExternal
+        ? readExternal(range.location, range.offset + skipped, length)
+        : fail(unreadable(range.location));
     };
     // The last byte tells now, before anything is compiled, whether the file is there and long enough.
-    read(Math.max(0, range.length - 1), Math.min(1, range.length));
+    const last = read(Math.max(0, range.length - 1), Math.min(1, range.length));
+    if (!last.ok) {
+      this.#missing.add(range.location, at, last.diagnostics);
+      return "failed";
+    }
     return lazyConstant({ dtype, shape }, proto.name, () => {
-      return { dtype, shape, data: viewBytes(dtype, read(0, range.length)) };
+      const bytes = read(0, range.length);
+      if (!bytes.ok) throw new DiagnosticError(bytes.diagnostics.map((d) => noted(d, [at])));
+      return { dtype, shape, data: viewBytes(dtype, bytes.value) };
     });
   }
 
