@@ -6,10 +6,13 @@
 import { spellName } from "../../frontend/onnx/import/assembly.ts";
 import {
   type ImportedModel,
+  importModel,
+  interfaceOf,
   type ModelInterface,
   readInterface,
 } from "../../frontend/onnx/import/import-model.ts";
 import type { ShapeOverride } from "../../frontend/onnx/import/shape-override.ts";
+import { readModelFile } from "../../frontend/onnx/model-file.ts";
 import type { Graph } from "../../graph/graph.ts";
 import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import {
@@ -21,7 +24,7 @@ import {
 } from "../../semantics/index-expr.ts";
 import type { IndexRange } from "../../semantics/index-range.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
-import { type GivenSizes, givenSizes, importBytes, type ModelBytes } from "./model-bytes.ts";
+import { type GivenSizes, givenSizes, type ModelBytes } from "./model-bytes.ts";
 
 /** Values and ranges by the names of extents. */
 export type AssumedSizes = ReadonlyMap<string, IndexRange>;
@@ -66,13 +69,19 @@ export function assumeSizes(
   given: GivenSizes,
   { ranges, bounded = false }: SizeWish,
 ): AssumedSizes | undefined {
-  const found = readInterface(source.bytes, givenSizes(given));
+  const model = readModelFile(source.bytes);
+  if (!model.ok) return undefined;
+  const found = interfaceOf(model.value, givenSizes(given));
   if (!found.ok) return undefined;
   const { graph } = found.value;
   const open = graph.symbols.filter((s) => (bounded ? s.min < s.max : s.max === Infinity));
   if (open.length === 0) return undefined;
   const places = new Map(open.map(({ name }) => [name, placeOf(name, found.value)]));
-  const imported = importBytes(source, given);
+  // Decoded once, for all sizes.
+  const { readExternal } = source;
+  const importAt = (at: GivenSizes) =>
+    importModel(model.value, { ...givenSizes(at), ...(readExternal && { readExternal }) });
+  const imported = importAt(given);
   const before = refusalOf(imported);
   const constraints = imported.ok ? imported.value.graph.constraints : [];
   const rows = [
@@ -88,7 +97,7 @@ export function assumeSizes(
     const texts = sizeTexts(settled).join();
     if (tried.has(texts)) continue;
     tried.add(texts);
-    const at = importBytes(source, { ...given, shapes: withSizes(given, settled) });
+    const at = importAt({ ...given, shapes: withSizes(given, settled) });
     const refusal = refusalOf(at);
     if (refusal === undefined && at.ok && holds(at.value.graph)) return settled;
     // Refused by the same words without any size: others will not do either.

@@ -26,7 +26,7 @@ import { WireReader } from "./wire-reader.ts";
 const bytesOf = {
   field: 24,
   list: 40,
-  item: 32,
+  item: 64,
   text: 32,
   part: 112,
   bigint: 48,

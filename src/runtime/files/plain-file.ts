@@ -92,13 +92,23 @@ export function descriptorOf(path: string): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
+interface OpenPipe {
+  readonly file: number;
+  /** Which pipe it is: descriptors are given again. */
+  readonly key: string;
+}
+
+/** What pipes gave: they are read once, by whoever asks first, and a command may open its model twice. */
+const gaveBefore = new Map<string, Result<Uint8Array>>();
+
 /** The descriptor that a path stands for, where that is an open pipe or socket. */
-function openPipe(path: string): number | undefined {
+function openPipe(path: string): OpenPipe | undefined {
   const file = descriptorOf(path);
   if (file === undefined) return undefined;
   try {
     const stat = fstatSync(file);
-    return stat.isFIFO() || stat.isSocket() ? file : undefined;
+    const isPipe = stat.isFIFO() || stat.isSocket();
+    return isPipe ? { file, key: `${file} ${stat.dev} ${stat.ino}` } : undefined;
   } catch (error) {
     // It is not open: opening it by its path says so.
     systemCode(error);
@@ -106,9 +116,11 @@ function openPipe(path: string): number | undefined {
   }
 }
 
-function readPipe(path: string, file: number, most: number): Result<Uint8Array> {
+function readPipe(path: string, { file, key }: OpenPipe, most: number): Result<Uint8Array> {
+  const before = gaveBefore.get(key);
+  if (before) return before;
   const waiting = new Int32Array(new SharedArrayBuffer(4));
-  return readParts(path, most, (part) => {
+  const given = readParts(path, most, (part) => {
     for (;;) {
       try {
         return readSync(file, part);
@@ -120,6 +132,8 @@ function readPipe(path: string, file: number, most: number): Result<Uint8Array> 
       }
     }
   });
+  gaveBefore.set(key, given);
+  return given;
 }
 
 /** Reads on until `read` gives 0. */

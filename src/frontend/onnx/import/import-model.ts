@@ -105,8 +105,15 @@ export function readInterface(
   options: ImportOptions = {},
 ): Result<ModelInterface> {
   const model = readModelFile(bytes, options.limits ?? defaultModelLimits);
-  if (!model.ok) return model;
-  return attempt((warn) => new ModelImport(model.value, options, warn).interfaceOnly());
+  return model.ok ? interfaceOf(model.value, options) : model;
+}
+
+/** The interface of a decoded model. */
+export function interfaceOf(
+  proto: ModelProto,
+  options: ImportOptions = {},
+): Result<ModelInterface> {
+  return attempt((warn) => new ModelImport(proto, options, warn).interfaceOnly());
 }
 
 /** Imports a decoded model. */
