@@ -21,18 +21,24 @@ import { WireReader } from "./wire-reader.ts";
 
 /**
  * About what things take in memory, in bytes, as measured with Node.js 20 and rounded up: most of them as
- * they are decoded, nodes and their names with what the importer makes of them.
+ * they are decoded, nodes, tensors and names with what the importer makes of them.
  */
 const bytesOf = {
   field: 24,
   list: 40,
   item: 64,
   text: 32,
-  part: 112,
+  part: 192,
   bigint: 48,
   node: 1536,
+  tensor: 512,
   name: 256,
 };
+
+const bytesImported: ReadonlyMap<string, number> = new Map([
+  ["onnx.NodeProto", bytesOf.node],
+  ["onnx.TensorProto", bytesOf.tensor],
+]);
 
 interface Decoding {
   readonly reader: WireReader;
@@ -95,7 +101,7 @@ function planOf(schema: DescMessage): MessagePlan {
   const fields: (FieldPlan | undefined)[] = [];
   for (const field of schema.fields) fields[field.number] = { field, read: readerOf(field) };
   const lists = schema.fields.filter((f) => f.fieldKind === "list").length;
-  const imported = schema.typeName === "onnx.NodeProto" ? bytesOf.node : 0;
+  const imported = bytesImported.get(schema.typeName) ?? 0;
   const bytes = bytesOf.field * schema.fields.length + bytesOf.list * lists + imported;
   const plan = { fields, bytes };
   plans.set(schema, plan);
