@@ -49,7 +49,7 @@ export class WireMeter {
   charge(bytes: number): void {
     this.#memory += bytes;
     if (this.#memory <= this.#limits.memory) return;
-    exceed("more bytes of nodes, texts and lists in memory than are allowed", this.#limits.memory);
+    exceed(`more than ${this.#limits.memory} bytes of nodes, texts and lists`, this.#limits.memory);
   }
 }
 
