@@ -252,6 +252,7 @@ export class NestPricer {
     // Lanes of results and of the depth together: dot products, of pairs where the depth has two.
     const isDot = lane !== undefined && reduceLane !== undefined;
     const arePairs = isDot && reduceLane?.trips === 2;
+    // Those of bytes, which are widened.
     let weights = 0;
     // What a later copy of the step uses again is kept until then.
     let again = 0;
@@ -261,7 +262,8 @@ export class NestPricer {
       const each = inner === still ? count : distinctElements(a, still);
       loaded += count;
       const isUniform = laneOrder(a, laneOf) === "uniform";
-      if (!isUniform) weights += count;
+      // A group of bytes is as many as its terms.
+      if (!isUniform && a.bytes === reduceLane?.trips) weights += count;
       if (a.widening > 0) step.arithmetic += count * (isUniform ? widenedScalar : a.widening);
       again += (copies * each - count) / Math.max(1, copies - 1);
       narrowest = Math.min(narrowest, each);

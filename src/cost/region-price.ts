@@ -8,7 +8,7 @@
  */
 import type { Region } from "../region/nest.ts";
 import { type ScheduledRegion, symbolRanges } from "../schedule/scheduled-region.ts";
-import { dotForm, dotTermsOf } from "../schedule/states/dot-form.ts";
+import { dotTermsFor } from "../schedule/states/dot-form.ts";
 import {
   type LoopFigures,
   loopFigures,
@@ -116,12 +116,11 @@ class PricedLoops implements TilePrice {
 export function regionBoundNs(region: Region, target: Target): number {
   if (target.blocks) return blockBound(region, target.blocks).ns;
   const ranges = symbolRanges(region);
-  const terms = dotTermsOf(target);
   let flops = 0;
   for (const s of region.statements) {
     // A lane of a dot product does a multiply-add for each of its terms.
-    const isDot = terms !== undefined && dotForm(region, s, terms) !== undefined;
-    flops += pointsOf(s, ranges) * (isDot ? 2 / terms : bodyFlops(s));
+    const terms = dotTermsFor(target, region, s);
+    flops += pointsOf(s, ranges) * (terms === undefined ? bodyFlops(s) : 2 / terms);
   }
   const bytes = compulsoryBytes(region, ranges);
   const compute = flops / (target.f32FlopsPerNsPerCore.value * allowance);

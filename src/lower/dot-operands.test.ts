@@ -104,6 +104,7 @@ describe("dot products of bytes", () => {
     ["both are signed", product("i8", "i8", 24), 4],
     ["the weights are unsigned", product("u8", "u8", 24), 4],
     ["data are wider than the instruction takes", product("i16", "i8", 24), 4],
+    ["weights are wider than the instruction takes", product("u8", "i16", 24), 4],
     ["groups have three elements", product("u8", "i8", 24), 3],
     ["groups do not divide the depth", product("u8", "i8", 22), 4],
   ])("are refused where %s", (_, region, terms) => {
@@ -118,6 +119,15 @@ describe("dot products of bytes", () => {
     expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
     expect(text).toContain('"dtype":"u8","lanes":2');
     expect(text).toContain('"kind":"cast","dtype":"i16","lanes":8');
+  });
+
+  it.each(["u8", "i16"] as const)("take weights of 16 bits beside %s as they are", (data) => {
+    const applied = scheduled(product(data, "i16", 22), 2, 4);
+    const lowered = applied.ok ? lowerRegion(applied.value, wasm) : applied;
+    const text = JSON.stringify(lowered.ok ? lowered.value : lowered.diagnostics);
+    expect(text).toContain('"intrinsic":"vpdpwssd.i32x4"');
+    expect(text).toContain('"kind":"load","dtype":"i16","lanes":8');
+    expect(text.includes('"kind":"cast","dtype":"i16"')).toBe(data === "u8");
   });
 
   it("widen weights beside pairs of 16 bits", () => {

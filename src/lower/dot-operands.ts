@@ -5,8 +5,7 @@
  */
 import type { Expr } from "../program/statement.ts";
 import type { Access, Statement } from "../region/nest.ts";
-import type { DType } from "../semantics/dtype.ts";
-import { type IndexExpr, splitLinear, substitute } from "../semantics/index-expr.ts";
+import { type IndexExpr, splitLinear, substitute, variablesOf } from "../semantics/index-expr.ts";
 import { simplify } from "../semantics/index-range.ts";
 import { invariant } from "../support/invariant.ts";
 import { bindLane, type LaneLoop, openGuard, type Site } from "./operands.ts";
@@ -22,18 +21,16 @@ export function dotOperands(statement: Statement, site: DotSite): readonly [Expr
   invariant(lane, () => "dot products have lanes of results");
   const ranges = new Map(site.ranges).set(depth.name, { min: 0, max: depth.lanes - 1 });
   const at = { ...site, ranges };
-  const typed = statement.reads.map((access) => ({
-    access,
-    dtype: site.operand(access.tensor).dtype,
-  }));
-  const weights = typed.find((t) => t.dtype === "i8");
-  const data = typed.find((t) => t !== weights);
-  invariant(data && weights, () => `${statement.name} multiplies nothing by i8`);
-  const { dtype } = data;
-  const few = load(data.access, at, { lanes: depth.lanes, dtype, steps: [0, 1] });
+  // Lanes of results are lanes of the weights, and share the data.
+  const weights = statement.reads.find(({ index }) =>
+    variablesOf(...index.map((e) => substitute(e, site.bindings))).has(lane.name),
+  );
+  const data = statement.reads.find((access) => access !== weights);
+  invariant(data && weights, () => `${statement.name} multiplies no weights of its lanes`);
+  const few = load(data, at, { lanes: depth.lanes, steps: [0, 1] });
   const count = lane.lanes * depth.lanes;
-  const all: Expr = { kind: "splat", dtype, lanes: count, operand: few };
-  const packed = load(weights.access, at, { lanes: count, dtype: "i8", steps: [depth.lanes, 1] });
+  const all: Expr = { kind: "splat", dtype: few.dtype, lanes: count, operand: few };
+  const packed = load(weights, at, { lanes: count, steps: [depth.lanes, 1] });
   const areBytes = depth.lanes === bytesAsTheyAre;
   const [left, right] = areBytes ? [all, packed] : [widened(all), widened(packed)];
   return [site.block.bind(left), site.block.bind(right)];
@@ -46,12 +43,11 @@ function widened(operand: Expr): Expr {
 
 interface Wanted {
   readonly lanes: number;
-  readonly dtype: DType;
   /** How far a lane of results, and a term, are along the last axis. */
   readonly steps: readonly [lane: number, term: number];
 }
 
-function load(access: Access, site: DotSite, { lanes, dtype, steps }: Wanted): Expr {
+function load(access: Access, site: DotSite, { lanes, steps }: Wanted): Expr {
   const operand = site.operand(access.tensor);
   const logical = access.index.map((e) => simplify(substitute(e, site.bindings), site.ranges));
   const index = operand.position(logical).map((e) => simplify(e, site.ranges));
@@ -65,7 +61,7 @@ function load(access: Access, site: DotSite, { lanes, dtype, steps }: Wanted): E
   const guard = openGuard(access, site);
   const value: Expr = {
     kind: "load",
-    dtype,
+    dtype: operand.dtype,
     lanes,
     buffer: operand.buffer,
     index: first,

@@ -330,7 +330,7 @@ function vectorize(
       `${s.statement.name} has no dot products along ${depth.name} in lanes of ${lane.name}`,
       {
         at: printDirective(d),
-        help: `vectorize one of the two, or products of u8 (or i16) by constant i8 whose depth is split by 4 (or 2)`,
+        help: `vectorize one of the two, or products by constants whose depth is split: of u8 by i8 by 4, of u8 or i16 by i8 or i16 by 2`,
       },
     );
   }

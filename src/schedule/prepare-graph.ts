@@ -5,7 +5,12 @@ import { type KeepWideOptions, keepWide, type WideValue } from "../graph/transfo
 import { costlyHalves, halfFactors, type Target } from "../target/target.ts";
 import { mayAttend } from "./attention/attention-candidates.ts";
 import { productOrdersOf } from "./products/stream-operands.ts";
-import { dotDataOf, dotTermsOf, multipliesByteFloats } from "./states/dot-form.ts";
+import {
+  dotDataOf,
+  dotTermsOf,
+  multipliesByteFloats,
+  takesWideWeights,
+} from "./states/dot-form.ts";
 
 /** Whether the first k of a line are selected by digits where threads share its folds; default: yes. */
 interface Selecting {
@@ -69,7 +74,13 @@ function prepareOptions(target: Target): PrepareOptions {
   const data = dotDataOf(target);
   const productOrders = productOrdersOf(target);
   return {
-    ...(data && { integerProducts: { data, sumsRows: dotTermsOf(target) === 4 } }),
+    ...(data && {
+      integerProducts: {
+        data,
+        sumsRows: dotTermsOf(target) === 4,
+        takesWideWeights: takesWideWeights(target),
+      },
+    }),
     byteFloatProducts: multipliesByteFloats(target),
     packsAttention: mayAttend(target),
     forBlocks: target.blocks !== undefined,

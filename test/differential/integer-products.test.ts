@@ -99,7 +99,9 @@ class Quantised {
     const w = draw(this.rng, dtype, shape, [...range]);
     const along = this.rng.uniform() < 0.6 ? axis : undefined;
     const count = along === undefined ? [] : [shape[axis]!];
-    const points = new Array<number>(product(count)).fill(isSigned ? 0 : 128);
+    // Beside 128 some weights less their zero point are no signed bytes.
+    const middle = (): number => (this.rng.uniform() < 0.5 ? 128 : this.rng.integer(0, 255));
+    const points = new Array<number>(product(count)).fill(isSigned ? 0 : middle());
     const scales = points.map(() => Math.fround(0.001 * this.rng.integer(1, 9)));
     const operands = [
       this.constant(w),
@@ -194,20 +196,39 @@ function matrixProduct(seed: number, w: Window): Made {
   return q.finish(y, [w.outputs]);
 }
 
-/** ConvInteger and MatMulInteger with a zero point that is known when the model runs. */
+/**
+ * ConvInteger and MatMulInteger with a zero point that is known when the model runs; unsigned weights have one of
+ * their own, with which they are no signed bytes.
+ */
 function integers(seed: number, w: Window, isConvolution: boolean): Made {
   const q = new Quantised(seed);
+  return q.made(integerSums(q, w, isConvolution, q.rng.uniform() < 0.5));
+}
+
+/** The same as a layer has it: by unsigned weights, scaled, and quantised again. */
+function unsignedLayer(seed: number, w: Window, isConvolution: boolean): Made {
+  const q = new Quantised(seed);
+  const sums = q.b.cast(integerSums(q, w, isConvolution, false), "f32");
+  return q.finish(q.b.applyNumber("mul", sums, 1e-3), [
+    w.outputs,
+    ...(isConvolution ? [1, 1] : []),
+  ]);
+}
+
+function integerSums(q: Quantised, w: Window, isConvolution: boolean, isSigned: boolean): ValueId {
   const { b } = q;
   const depth = isConvolution ? w.channels : 4 * w.channels;
   const dtype = q.rng.uniform() < 0.5 ? "u8" : "i8";
   const x = q.bytes(isConvolution ? [1, depth, w.size, w.size] : [w.size, depth], dtype);
   const zero = q.bytes([], dtype);
   const shape = isConvolution ? [w.outputs, depth, w.kernel, w.kernel] : [depth, w.outputs];
-  const weights = q.constant(draw(q.rng, "i8", shape, [-128, 127]));
-  const y = isConvolution
-    ? b.node("convInteger", [x, weights, zero], { ...attrsOf(w, 1), xZero: true, wZero: false })
-    : b.node("matMulInteger", [x, weights, zero], { aZero: true, bZero: false });
-  return q.made(y);
+  const has = !isSigned;
+  const type: Byte = has ? "u8" : "i8";
+  const weights = q.constant(draw(q.rng, type, shape, [...byteRange[type]]));
+  const operands = [x, weights, zero, ...(has ? [q.scalar("u8", q.rng.integer(100, 120))] : [])];
+  return isConvolution
+    ? b.node("convInteger", operands, { ...attrsOf(w, 1), xZero: true, wZero: has })
+    : b.node("matMulInteger", operands, { aZero: true, bZero: has });
 }
 
 function oracle({ graph, weights, inputs }: Made): RefTensor {
@@ -255,6 +276,8 @@ const kinds = [
   ["matrix products", (seed: number, w: Window) => matrixProduct(seed, w), 1],
   ["ConvInteger", (seed: number, w: Window) => integers(seed, w, true), 0],
   ["MatMulInteger", (seed: number, w: Window) => integers(seed, w, false), 0],
+  ["ConvInteger of a layer", (seed: number, w: Window) => unsignedLayer(seed, w, true), 1],
+  ["MatMulInteger of a layer", (seed: number, w: Window) => unsignedLayer(seed, w, false), 1],
 ] as const;
 
 describe.each(kinds)("%s on bytes", (_, make, most) => {
@@ -265,6 +288,7 @@ describe.each(kinds)("%s on bytes", (_, make, most) => {
         const { graph, constants } = integerProducts(made.graph, made.weights, {
           data,
           sumsRows: true,
+          takesWideWeights: seed % 2 === 0,
         });
         expect(verifyGraph(graph)).toEqual([]);
         const weights = { read: (key: string) => constants.get(key) ?? made.weights.read(key) };
@@ -299,7 +323,11 @@ describe.each(machines.filter((m) => m.runsHere))("dot products on $name", (mach
     expect(found).toBe(instruction.startsWith("vpdpbusd"));
   });
   it("compute matrix products", () => {
-    expect(onMachine(matrixProduct(1, size), name).text).toContain(instruction);
+    expect(onMachine(matrixProduct(2, size), name).text).toContain(instruction);
+  });
+  it.each([true, false])("compute by unsigned weights less a zero point: %s", (isConvolution) => {
+    const { text } = onMachine(unsignedLayer(1, size, isConvolution), name);
+    expect(text).toContain(instruction.replace("vpdpbusd", "vpdpwssd"));
   });
   it("do not compute convolutions of each channel", () => {
     expect(onMachine(convolution(1, size, true), name).text).not.toContain(instruction);

@@ -5,6 +5,8 @@
  *
  *   sum (x - z) s (w - y) t  =  (sum x w' - z sum w') (s t),   w' = w - y
  *
+ * Unsigned weights less their zero point may be out of the range of a signed byte: they are kept in 16 bits where the
+ * machine has an instruction for such.
  * Where x is padded it is padded with z, which stands for zero. Instructions for bytes multiply unsigned by
  * signed ones: signed data are taken as unsigned there, x and z both 128 more. Those for numbers of 16 bits
  * are given x - z, which is widened once where x is computed and not wherever it is multiplied; what else
@@ -201,11 +203,12 @@ class ProductMaker {
   }
 
   convolve(attrs: Window): ValueId | undefined {
-    const { shape } = this.#weights;
+    const { shape, values } = this.#weights;
     const depth = product(shape.slice(1));
     if (attrs.groups === 1) {
-      if (!isSummed(shape, attrs, this.#operands.sumsRows) || !this.#fits(depth, 31))
-        return undefined;
+      // What sums along rows sums bytes alone.
+      const sumsRows = this.#operands.sumsRows && values instanceof Int8Array;
+      if (!isSummed(shape, attrs, sumsRows) || !this.#fits(depth, 31)) return undefined;
       const isDeep = shape[1]! >= leastDepth;
       const sums = isDeep ? this.#convolution(attrs, "i32") : this.#rowConvolution(attrs);
       return this.#withoutZero(sums, "i32", this.#channelSums());
@@ -248,7 +251,9 @@ class ProductMaker {
 
   /** Whether sums of so many products stay exact in so many bits. */
   #fits(depth: number, bits: number): boolean {
-    return depth * dtypes.u8.max * 128 < 2 ** bits;
+    const { values } = this.#weights;
+    const most = values instanceof Int8Array ? -dtypes.i8.min : dtypes.u8.max;
+    return depth * dtypes.u8.max * most < 2 ** bits;
   }
 
   #convolution(attrs: Window, accumulator: Accumulator): ValueId {
@@ -297,7 +302,10 @@ class ProductMaker {
   #weightBytes(): ValueId {
     const { same, values, shape } = this.#weights;
     if (same !== undefined) return this.#newValue(same);
-    const tensor: Tensor = { dtype: "i8", shape, data: values };
+    const tensor: Tensor =
+      values instanceof Int8Array
+        ? { dtype: "i8", shape, data: values }
+        : { dtype: "i16", shape, data: values };
     return this.#b.constant(tensor);
   }
 

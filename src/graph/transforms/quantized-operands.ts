@@ -2,7 +2,7 @@
  * What products of quantised values are made of, as integer-products.ts asks of a graph: which operands are bytes
  * with one scale, what of them is constant, and which products an instruction sums.
  */
-import type { DType } from "../../semantics/dtype.ts";
+import { type DType, dtypes } from "../../semantics/dtype.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { numbersOf, type RefTensor, toRef } from "../../semantics/tensor.ts";
 import type { Graph, Node, NodeOf, ValueId, WeightStore } from "../graph.ts";
@@ -23,6 +23,8 @@ export interface ProductOptions {
   readonly data: ProductData;
   /** One instruction sums four bytes of each lane: worth it along rows too, where channels are few. Default: no. */
   readonly sumsRows?: boolean;
+  /** Weights may be numbers of 16 bits, as unsigned bytes less their zero point can be. Default: no. */
+  readonly takesWideWeights?: boolean;
 }
 
 /** What a graph's values are made of. */
@@ -32,6 +34,7 @@ export class Operands {
   readonly data: ProductData;
   /** Whether neighbours of a row are summed where channels are few. */
   readonly sumsRows: boolean;
+  readonly takesWideWeights: boolean;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
   /** Quantised values that products read. */
@@ -39,11 +42,12 @@ export class Operands {
   /** Readers of each value; an output of the graph is one. */
   readonly #readers = new Map<ValueId, number>();
 
-  constructor(graph: Graph, weights: WeightStore, { data, sumsRows }: ProductOptions) {
+  constructor(graph: Graph, weights: WeightStore, options: ProductOptions) {
     this.#graph = graph;
     this.#weights = weights;
-    this.data = data;
-    this.sumsRows = sumsRows ?? false;
+    this.data = options.data;
+    this.sumsRows = options.sumsRows ?? false;
+    this.takesWideWeights = options.takesWideWeights ?? false;
     this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
     this.#multiplied = new Set(graph.nodes.flatMap((n) => this.#dataOf(n)));
     for (const id of [...graph.nodes.flatMap((n) => n.inputs), ...graph.outputs]) {
@@ -123,10 +127,10 @@ export interface Bytes {
   readonly zero: ValueId | undefined;
 }
 
-/** Weights as signed bytes without a zero point. */
+/** Weights without a zero point: signed bytes, or numbers of 16 bits where some do not fit. */
 export interface Weights {
   readonly shape: readonly number[];
-  readonly values: Int8Array;
+  readonly values: Int8Array | Int16Array;
   /** The old value, where it is these bytes. */
   readonly same?: ValueId;
 }
@@ -146,15 +150,18 @@ export function weightsOf(
   const inner = axis === undefined ? 1 : product(tensor.shape.slice(axis + 1));
   const count = axis === undefined ? 1 : tensor.shape[axis]!;
   if (shift.length !== 1 && shift.length !== count) return undefined;
-  const values = new Int8Array(data.length);
+  const wide = new Int16Array(data.length);
   let isSame = tensor.dtype === "i8";
+  let fits = true;
   for (let i = 0; i < data.length; i++) {
     const by = shift[shift.length === 1 ? 0 : Math.floor(i / inner) % count]!;
     const value = data[i]! - by;
-    if (value < -128 || value > 127) return undefined;
+    fits &&= value >= dtypes.i8.min && value <= dtypes.i8.max;
     isSame &&= by === 0;
-    values[i] = value;
+    wide[i] = value;
   }
+  if (!fits && !operands.takesWideWeights) return undefined;
+  const values = fits ? Int8Array.from(wide) : wide;
   return { shape: tensor.shape, values, ...(isSame && { same: id }) };
 }
 

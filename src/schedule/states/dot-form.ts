@@ -1,10 +1,11 @@
 /**
  * Sums of products of bytes that an instruction adds four (or two) at a time: a vector loop over results and
  * one of as many trips over the depth. In: a statement. Out: which read is the data, contiguous along the depth,
- * which is the weight of signed bytes, or why there is no such form. The layout of the weights puts the four
+ * which is the weight (signed bytes, or of 16 bits), or why there is no such form. The layout of the weights puts the four
  * elements of each result side by side, so that one register holds those of all lanes.
  */
 import type { Access, Region, Statement } from "../../region/nest.ts";
+import type { DType } from "../../semantics/dtype.ts";
 import {
   add,
   ceilDiv,
@@ -29,11 +30,12 @@ interface DotInstruction {
   readonly terms: number;
   readonly name: string;
   readonly data: readonly DotData[];
+  readonly weights: readonly DType[];
 }
 
 const dotInstructions: readonly DotInstruction[] = [
-  { terms: 4, name: "vpdpbusd", data: ["u8"] },
-  { terms: 2, name: "vpdpwssd", data: ["u8", "i16"] },
+  { terms: 4, name: "vpdpbusd", data: ["u8"], weights: ["i8"] },
+  { terms: 2, name: "vpdpwssd", data: ["u8", "i16"], weights: ["i8", "i16"] },
 ];
 
 /** The instruction that sums so many products in each of some lanes; undefined: there is none. */
@@ -42,9 +44,23 @@ export function dotInstruction(terms: number, lanes: number): string | undefined
   return name && `${name}.i32x${lanes}`;
 }
 
-/** Products that one lane of a target's instruction sums; undefined: it has none for whole vectors. */
+/** Products that one lane of a target's instruction for bytes sums; undefined: it has none for whole vectors. */
 export function dotTermsOf(target: Target): number | undefined {
-  return instructionOf(target)?.terms;
+  return instructionsOf(target)[0]?.terms;
+}
+
+/** Whether a target sums products by weights of 16 bits. */
+export function takesWideWeights(target: Target): boolean {
+  return instructionsOf(target).some((d) => d.weights.includes("i16"));
+}
+
+/** Products that one lane of the instruction for a statement sums; undefined: the target has none for it. */
+export function dotTermsFor(
+  target: Target,
+  region: Pick<Region, "tensors">,
+  statement: Statement,
+): number | undefined {
+  return instructionsOf(target).find((d) => dotForm(region, statement, d.terms))?.terms;
 }
 
 /**
@@ -55,7 +71,7 @@ export function dotTermsOf(target: Target): number | undefined {
 export function dotDataOf(target: Target): DotData | "bytes" | undefined {
   if (target.blocks)
     return matrixBytes.every((c) => target.capabilities.has(c)) ? "bytes" : undefined;
-  const data = instructionOf(target)?.data;
+  const data = instructionsOf(target)[0]?.data;
   return target.compiledByEngine ? data?.[0] : data?.at(-1);
 }
 
@@ -67,10 +83,11 @@ export function multipliesByteFloats({ blocks }: Target): boolean {
   return blocks !== undefined && "f8e4m3fn" in blocks.warpMatrixFlopsPerNs;
 }
 
-function instructionOf({ capabilities, vectorBytes }: Target): DotInstruction | undefined {
+/** The one that sums most first. */
+function instructionsOf({ capabilities, vectorBytes }: Target): readonly DotInstruction[] {
+  if (!capabilities.has(byteProducts)) return [];
   const lanes = vectorBytes / 4;
-  const found = dotInstructions.find((d) => capabilities.has(dotInstruction(d.terms, lanes)!));
-  return capabilities.has(byteProducts) ? found : undefined;
+  return dotInstructions.filter((d) => capabilities.has(dotInstruction(d.terms, lanes)!));
 }
 
 export interface DotForm {
@@ -92,11 +109,16 @@ export function dotForm(
   if (root!.kind !== "apply" || root!.op !== "mul" || root!.dtype !== "i32") return undefined;
   const [a, b] = root!.operands.map(widened);
   if (a === undefined || b === undefined || reads.length !== 2) return undefined;
-  const typeOf = (read: number): string => region.tensors.get(reads[read]!.tensor)!.dtype;
-  const known = dotInstructions.find((d) => d.terms === terms)?.data ?? [];
-  const isData = (read: number): boolean => known.some((dtype) => dtype === typeOf(read));
-  if (isData(a) && typeOf(b) === "i8") return { data: a, weights: b };
-  return typeOf(a) === "i8" && isData(b) ? { data: b, weights: a } : undefined;
+  const known = dotInstructions.find((d) => d.terms === terms);
+  const isForm = ({ data, weights }: DotForm): boolean => {
+    const [x, w] = [data, weights].map((read) => region.tensors.get(reads[read]!.tensor)!);
+    if (!known?.data.some((dtype) => dtype === x!.dtype)) return false;
+    return known.weights.includes(w!.dtype) && (w!.dtype === "i8" || w!.role === "weight");
+  };
+  return [
+    { data: a, weights: b },
+    { data: b, weights: a },
+  ].find(isForm);
 }
 
 function widened(e: ScalarExpr): number | undefined {

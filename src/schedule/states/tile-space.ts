@@ -9,7 +9,7 @@ import type { Region, Statement, Write } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
 import { type IndexExpr, splitLinear, variablesOf } from "../../semantics/index-expr.ts";
 import { halfLanes, type Target } from "../../target/target.ts";
-import { dotAxes, dotTermsOf } from "./dot-form.ts";
+import { dotAxes, dotTermsFor } from "./dot-form.ts";
 import { laneOrder, workingSetBytes } from "./footprint.ts";
 import {
   type AccessFigures,
@@ -321,7 +321,7 @@ export class TileSpace {
 
   /** Depths along which dot products may run beside these lanes, with the packing of the weights. */
   #dotTiles(lane: number, width: number): readonly Required<Pick<MicroTile, "dot" | "packed">>[] {
-    const terms = dotTermsOf(this.#target);
+    const terms = dotTermsFor(this.#target, this.#region, this.#statement);
     if (terms === undefined) return [];
     const { loops } = this.figures;
     return this.#reduce.flatMap((loop) => {
