@@ -24,14 +24,11 @@ import { emptyNamed, named } from "../support/named.ts";
 import { bindParameters, type GivenShape } from "./bind-parameters.ts";
 import type { BufferMemory } from "./buffer-memory.ts";
 import { type LentArray, lentArray } from "./lent-arrays.ts";
+import { type KernelTime, type ProgramStep, profileProgram } from "./profile-program.ts";
+
+export type { KernelTime, ProgramStep };
 
 export type ParameterValues = Readonly<Record<string, number>>;
-
-/** A part of a program that runs on the program's memory. */
-export interface ProgramStep {
-  readonly runSync: () => Result<void>;
-  readonly dispose: () => void;
-}
 
 /** A program ready to run on this machine, whatever its code is. */
 export interface ProgramInstance {
@@ -83,19 +80,6 @@ export interface PortDescription {
 export type Feeds = Readonly<Record<string, Tensor>>;
 export type Outputs = Record<string, Tensor>;
 export type MakeTensor = (dtype: DType, shape: readonly number[]) => Tensor;
-
-/** Time of one kernel of a profiled run, on the clock that was given. */
-export interface KernelTime {
-  readonly kernel: string;
-  readonly region: string;
-  readonly startMs: number;
-  readonly endMs: number;
-  /** Of a model in stages: which of them it belongs to, counted from 1. */
-  readonly stage?: number;
-}
-
-/** Rounds of a profile before the one that counts: engines start with unoptimized code. */
-const warmUpRounds = 6;
 
 /** Shapes of inputs whose parameters are remembered. */
 const mostShapes = 16;
@@ -197,38 +181,20 @@ export class ModelSession {
     return turn;
   }
 
-  /** Runs kernel by kernel, each as a program of its own, and times them. */
+  /** Runs launch by launch, each as a program of its own, and times them. */
   profile(
     feeds: Feeds,
     now: () => number,
   ): Result<{ readonly outputs: Outputs; readonly kernels: readonly KernelTime[] }> {
-    const steps: { kernel: string; region: string; step: ProgramStep }[] = [];
-    for (const task of this.#program.tasks) {
-      if (task.kind !== "launch") {
-        return fail(diagnostic("RUN010", "control flow between kernels cannot be profiled"));
-      }
-      const step = this.#instance.createStep(task);
-      if (!step.ok) return step;
-      const { region } = this.#program.kernels.find((k) => k.name === task.kernel)!;
-      steps.push({ kernel: task.kernel, region, step: step.value });
-    }
     const bound = this.#start(feeds);
     if (!bound.ok) return bound;
     this.#instance.bind(bound.value.parameters);
-    let kernels: KernelTime[] = [];
-    for (let round = 0; round <= warmUpRounds; round++) {
-      kernels = [];
-      for (const { kernel, region, step } of steps) {
-        const startMs = now();
-        const outcome = step.runSync();
-        if (!outcome.ok) return outcome;
-        kernels.push({ kernel, region, startMs, endMs: now() });
-      }
-    }
-    for (const { step } of steps) step.dispose();
+    const parameters = new Map(Object.entries(bound.value.parameters));
+    const kernels = profileProgram(this.#program, this.#instance, { parameters, now });
+    if (!kernels.ok) return kernels;
     const outputs = this.#outputsFor(bound.value);
     this.#readOutputs(outputs);
-    return ok({ outputs, kernels });
+    return ok({ outputs, kernels: kernels.value });
   }
 
   /** Fills scratch memory and outputs with NaN patterns, so that a stale result cannot look right. */

@@ -50,7 +50,7 @@ const runGiven: Action<RunArgs> = async (args, context) => {
     outputs: Object.entries(outputs).map(([name, t]) =>
       describe(name, t, named(written.value, name)),
     ),
-    ...(timed && { profile: { totalMs: totalMsOf(kernels), kernels: kernels.map(kernelRow) } }),
+    ...(timed && { profile: { totalMs: totalMsOf(kernels), kernels: kernelRows(kernels) } }),
   };
   const text = [
     ...data.outputs.map(
@@ -115,20 +115,38 @@ function writeOutputs(
   return ok(files);
 }
 
-function kernelRow({ kernel, region, startMs, endMs }: KernelTime) {
-  return { kernel, region, ms: endMs - startMs };
+interface KernelRow {
+  readonly kernel: string;
+  readonly region: string;
+  /** Stage of a model that runs in some. */
+  readonly stage?: number;
+  readonly launches: number;
+  /** Of all launches together. */
+  readonly ms: number;
+}
+
+/** Kernels in the order of their first launches; those in loops are launched more than once. */
+function kernelRows(times: readonly KernelTime[]): readonly KernelRow[] {
+  const rows = new Map<string, KernelRow>();
+  for (const { kernel, region, stage, startMs, endMs } of times) {
+    const key = `${stage ?? 0} ${kernel}`;
+    const { launches, ms } = rows.get(key) ?? { launches: 0, ms: 0 };
+    const row = { launches: launches + 1, ms: ms + endMs - startMs };
+    rows.set(key, { kernel, region, ...(stage !== undefined && { stage }), ...row });
+  }
+  return [...rows.values()];
 }
 
 function totalMsOf(kernels: readonly KernelTime[]): number {
-  return kernels.reduce((sum, k) => sum + kernelRow(k).ms, 0);
+  return kernelRows(kernels).reduce((sum, row) => sum + row.ms, 0);
 }
 
 function profileText(kernels: readonly KernelTime[]): string {
-  const rows = kernels.map(kernelRow).sort((a, b) => b.ms - a.ms);
+  const rows = kernelRows(kernels).toSorted((a, b) => b.ms - a.ms);
   const total = totalMsOf(kernels);
   return printTable(
-    ["kernel", "ms", "share"],
-    rows.map((r) => [r.kernel, r.ms.toFixed(3), (r.ms / total).toFixed(3)]),
+    ["kernel", "launches", "ms", "share"],
+    rows.map((r) => [r.kernel, `${r.launches}`, r.ms.toFixed(3), (r.ms / total).toFixed(3)]),
   );
 }
 

@@ -20,18 +20,18 @@ import {
 import { invariant } from "../../support/invariant.ts";
 import type { Target } from "../../target/target.ts";
 import { indexOutOfRange } from "../index-out-of-range.ts";
+import {
+  type ElementCondition,
+  isStatic,
+  type PlannedLaunch,
+  walkLaunches,
+} from "../launch-plan.ts";
 import type { ParameterValues, ProgramInstance, ProgramStep } from "../model-session.ts";
 import type { CudaDevice } from "./device.ts";
 import { guardCuda } from "./driver.ts";
 import { type AssembledKernel, assembledKernels, loadEmitted } from "./emitted-module.ts";
 import { allocateHost, type HostMemory } from "./host-memory.ts";
 import { CudaLaunch, type KernelArgument } from "./launch.ts";
-import {
-  type ElementCondition,
-  isStatic,
-  type PlannedLaunch,
-  walkLaunches,
-} from "./launch-plan.ts";
 import type { CubinStore, CudaModule } from "./module.ts";
 import { ProgramMemory } from "./program-memory.ts";
 import { copiesFor, RotatingRuns } from "./rotating-runs.ts";
@@ -199,7 +199,7 @@ export class CudaInstance implements ProgramInstance {
         start.record(this.#stream);
         graph.launch(this.#stream);
         end.record(this.#stream);
-        times.push({ kernel: planned.kernel, ms: end.since(start) / count });
+        times.push({ kernel: planned.task.kernel, ms: end.since(start) / count });
         graph.close();
       };
       const test = (condition: ElementCondition, values: ReadonlyMap<string, number>): boolean =>
@@ -328,7 +328,7 @@ export class CudaInstance implements ProgramInstance {
   }
 
   #prepare(
-    { kernel: name, values, tables, dependent }: PlannedLaunch,
+    { task: { kernel: name }, values, tables, dependent }: PlannedLaunch,
     memory = this.memory,
   ): CudaLaunch | undefined {
     const { device, module } = this.#parts;

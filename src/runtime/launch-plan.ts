@@ -2,12 +2,12 @@
  * The launches of a program in order, for given parameter values: repeats run through, conditions decided.
  * A condition on an element of a buffer is asked of the caller, which has the device.
  */
-import type { Task, TaskCondition } from "../../program/program.ts";
-import { evaluate } from "../../semantics/index-expr.ts";
-import { DiagnosticError, diagnostic } from "../../support/diagnostic.ts";
+import type { Task, TaskCondition } from "../program/program.ts";
+import { evaluate } from "../semantics/index-expr.ts";
+import { DiagnosticError, diagnostic } from "../support/diagnostic.ts";
 
 export interface PlannedLaunch {
-  readonly kernel: string;
+  readonly task: Extract<Task, { kind: "launch" }>;
   /** Parameters, repeat variables and what the launch binds. */
   readonly values: ReadonlyMap<string, number>;
   /** Rows that table names stand for. */
@@ -63,7 +63,7 @@ class LaunchWalk {
         const values = new Map(around.values);
         for (const [name, e] of task.bindings) values.set(name, evaluate(e, around.values));
         const dependent = task.after === "started";
-        this.#request.launch({ kernel: task.kernel, values, tables: around.tables, dependent });
+        this.#request.launch({ task, values, tables: around.tables, dependent });
         return true;
       }
       case "if":
