@@ -39,15 +39,28 @@ interface Piece {
   readonly bytes: number;
 }
 
-/** The greatest power of two up to 16 that divides the address, from its coefficients. */
+/** The greatest power of two up to 16 that divides the address, whatever its variables are; the base is aligned. */
 export function alignmentOf(address: ix.IndexExpr, base: string): number {
-  let alignment = widestBytes;
-  const meet = (value: number): void => {
-    while (value % alignment !== 0) alignment /= 2;
-  };
-  meet(address.constant);
-  for (const { coefficient, key } of address.terms) if (key !== base) meet(coefficient);
-  return alignment;
+  const factors = address.terms.map((term) => (term.key === base ? widestBytes : factorOf(term)));
+  return Math.min(powerIn(address.constant), ...factors);
+}
+
+/** The same of a term: what is known of its coefficient and of each atom. */
+function factorOf({ coefficient, atoms }: ix.IndexTerm): number {
+  const factors = atoms.map((atom) => {
+    if (atom.kind === "variable" || atom.kind === "floorDiv") return 1;
+    return Math.min(...ix.atomOperands(atom).map((operand) => alignmentOf(operand, "")));
+  });
+  return Math.min(
+    widestBytes,
+    factors.reduce((a, b) => a * b, powerIn(coefficient)),
+  );
+}
+
+function powerIn(value: number): number {
+  let power = widestBytes;
+  while (value % power !== 0) power /= 2;
+  return power;
 }
 
 /** Pieces that lie inside an element or cover whole ones. */

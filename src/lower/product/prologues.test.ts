@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { productDifference } from "../../../campaign/ptx/product-difference.ts";
 import { compileModel } from "../../compile.ts";
+import { emitPtx } from "../../emit/ptx/emit-program.ts";
 import { GraphBuilder } from "../../graph/builder.ts";
 import type { Graph, ValueId } from "../../graph/graph.ts";
 import { tensorType } from "../../graph/tensor-type.ts";
@@ -9,6 +10,7 @@ import { applySchedule } from "../../schedule/apply.ts";
 import { parseSchedule } from "../../schedule/directive-text.ts";
 import type { DType } from "../../semantics/dtype.ts";
 import { formatDiagnostic, type Result } from "../../support/diagnostic.ts";
+import { architectures } from "../../target/architectures/index.ts";
 import { targets } from "../../target/index.ts";
 
 const target = targets.get("h200")!;
@@ -119,6 +121,19 @@ describe("products of operands that are made on their way", () => {
       },
     ];
     for (const shape of cases) expect(difference(shape, warps)).toBeUndefined();
+  });
+
+  it("by warps: bytes across the depth, in panels of vectors that machines have a spelling for", () => {
+    const right = cast(input("w", "i8", 256, 512), "f16");
+    const left = input("x", "f16", 300, 256);
+    const graph = graphOf({ equation: "i k, k j -> i j", left, right, to: "f16" });
+    const older = targets.get("a100-40gb")!;
+    const { plan } = take(compileModel({ graph, weights: noWeights }, { target: older }));
+    const [kernel, ...others] = plan.program.kernels;
+    expect(others).toEqual([]);
+    expect(kernel!.buffers.find((b) => b.name === "right")).toMatchObject({ swizzleBytes: 128 });
+    const { text } = take(emitPtx(plan.program, architectures.get("sm_80")!));
+    expect(text).toContain("st.shared.v4.b32");
   });
 
   it("by warps: both operands, one stage ahead", () => {
