@@ -1,14 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { GraphBuilder } from "../graph/builder.ts";
 import { tensorType } from "../graph/tensor-type.ts";
+import { noWeights } from "../interp/graph.ts";
 import { buildNests } from "../region/builders/build-nests.ts";
 import type { Region } from "../region/nest.ts";
 import { regionsOf } from "../region/regions-of.ts";
 import { applySchedule } from "../schedule/apply.ts";
 import { parseSchedule } from "../schedule/directive-text.ts";
+import { prepareFor } from "../schedule/prepare-graph.ts";
+import { joinRows } from "../schedule/rows/join-rows.ts";
+import { enumerateRows } from "../schedule/rows/rows-candidates.ts";
 import type { Result } from "../support/diagnostic.ts";
 import { targets } from "../target/index.ts";
 import { priceRegion } from "./region-price.ts";
+
+const target = targets.get("h200")!;
 
 function value<T>(result: Result<T>): T {
   if (result.ok) return result.value;
@@ -23,10 +29,24 @@ function scanOf(dtype: "f32" | "bf16" | "i64", length: number): Region {
   return regionsOf(value(buildNests(graph)), { forBlocks: true }).regions[0]!;
 }
 
+/** Rows of softmax, one region whatever it costs. */
+function softmaxOf(dtype: "f32" | "bf16" | "f16", length: number): Region {
+  const g = new GraphBuilder("softmax");
+  const x = g.input("x", tensorType(dtype, 3, length));
+  const graph = g.finish([g.node("softmax", [x], { axis: 1 })]);
+  const nests = value(buildNests(prepareFor({ graph, weights: noWeights }, target).graph));
+  const layOut = joinRows(({ statements }) => (statements.length > 1 ? 0 : 1));
+  const joined = regionsOf(nests, { forBlocks: true, layOut });
+  const [region, ...others] = joined.regions as [Region];
+  if (others.length > 0) throw new Error(`${others.length + 1} regions`);
+  return region;
+}
+
 function priced(region: Region, how: string): number {
-  const text = `schedule "${region.name}" for "h200" { rows S0 ${how} together 1 }`;
+  const last = region.statements.at(-1)!.name;
+  const text = `schedule "${region.name}" for "h200" { rows ${last} ${how} together 1 }`;
   const schedule = value(parseSchedule(text.replace(/ (keep \w+) together 1/, " together 1 $1")));
-  return priceRegion(value(applySchedule(region, schedule)), targets.get("h200")!).estimateNs;
+  return priceRegion(value(applySchedule(region, schedule)), target).estimateNs;
 }
 
 describe("scans by many threads", () => {
@@ -53,6 +73,42 @@ describe("scans by many threads", () => {
     "of %s, lines of %d, %s: refused where %d bytes are spilled",
     (dtype, length, how, spilled) => {
       expect(Number.isFinite(priced(scanOf(dtype, length), how))).toBe(spilled === 0);
+    },
+  );
+});
+
+describe("softmax by many threads", () => {
+  // What ptxas 13.0 spills, as above. Narrow elements beside each other share a register, single ones do not.
+  const assembled = [
+    ["bf16", 50_257, "threads 1024 lanes 1 keep registers", 56],
+    ["bf16", 50_257, "threads 1024 lanes 1 keep operands", 48],
+    ["f16", 50_257, "threads 1024 lanes 1 keep registers", 80],
+    ["f16", 32_001, "threads 1024 lanes 1 keep registers", 8],
+    ["f16", 25_001, "threads 1024 lanes 1 keep registers", 0],
+    ["f16", 32_001, "threads 512 lanes 1 keep registers", 0],
+    ["bf16", 50_258, "threads 1024 lanes 2 keep registers", 0],
+    ["f32", 25_001, "threads 1024 lanes 1 keep registers", 0],
+  ] as const;
+
+  it.each(assembled)(
+    "of %s, lines of %d, %s: refused where %d bytes are spilled",
+    (dtype, length, how, spilled) => {
+      expect(Number.isFinite(priced(softmaxOf(dtype, length), how))).toBe(spilled === 0);
+    },
+  );
+});
+
+describe("vectors of rows", () => {
+  it.each([
+    [50_264, [8, 1]],
+    [50_260, [4, 1]],
+    [50_258, [2, 1]],
+    [50_257, [1]],
+  ] as const)(
+    "of %d elements of 16 bits: the widest that make whole rows, and single ones",
+    (length, lanes) => {
+      const found = enumerateRows(softmaxOf("bf16", length), target.blocks!);
+      expect([...new Set(found.map((d) => d.lanes))]).toEqual(lanes);
     },
   );
 });

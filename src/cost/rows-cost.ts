@@ -191,7 +191,12 @@ function workOf(
     const ofHalves = times(halves, sumOf(told, once, chosen));
     return sumOf(sum, times(chunks, sumOf(times(lanes + 3, once), ofHalves, ofWarps)));
   }, noIssue);
-  const bits = mostBits(form, { keepsMade: keep === "registers", loaded, bitsOf, turns });
+  // A register holds neighbours of a vector and nothing else: of single narrow elements one each.
+  const heldBits = (tensor: string): number => Math.max(bitsOf(tensor), 32 / lanes);
+  const bits = mostBits(form, {
+    ...{ keepsMade: keep === "registers", loaded, turns },
+    bitsOf: heldBits,
+  });
   const kept = keep === "memory" ? 3 * lanes : (chunks * lanes * bits) / 32 + 3 * lanes;
   const registers = Math.max(plainRegisters + kept, scanRegisters(form, directive));
   const passes = form.statements.filter((s) => s.work !== "once" && runs(s)).length;

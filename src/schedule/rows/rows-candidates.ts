@@ -4,6 +4,7 @@
  */
 import type { Region } from "../../region/nest.ts";
 import { dtypes } from "../../semantics/dtype.ts";
+import { constantValue } from "../../semantics/index-expr.ts";
 import type { BlockLimits } from "../../target/target.ts";
 import { type RowsDirective, rowKeepers } from "../directive.ts";
 import { isNear, movesAlong, type RowsForm, rowsFault, rowsForm } from "./rows-form.ts";
@@ -51,16 +52,22 @@ function isWorth({ statements }: Region, form: RowsForm): boolean {
   return statements.length > 1 || (reduction?.monoid.components.length ?? 0) > 1 || isShort;
 }
 
-/** Vectors of all operands that have their elements beside each other; the widest first, as prices may tie. */
-function laneCounts(region: Region, { statements }: RowsForm): readonly number[] {
+/**
+ * Vectors of all operands that have their elements beside each other, of as many as whole vectors make a row; the
+ * widest first, as prices may tie.
+ */
+function laneCounts(region: Region, { statements, length }: RowsForm): readonly number[] {
   const counts = new Set([1]);
+  const elements = constantValue(length) ?? 1;
   for (const { statement } of statements) {
     const { reads, finishReads, writes } = statement;
     for (const access of [...reads, ...finishReads, ...writes]) {
       const { dtype, role } = region.tensors.get(access.tensor)!;
       if (role === "local" || !movesAlong(access) || !isNear(access)) continue;
-      const lanes = (8 * vectorBytes) / dtypes[dtype].bits;
-      if (lanes >= 1 && lanes <= vectorBytes) counts.add(lanes);
+      let lanes = (8 * vectorBytes) / dtypes[dtype].bits;
+      if (lanes < 1 || lanes > vectorBytes) continue;
+      while (elements % lanes !== 0) lanes /= 2;
+      counts.add(lanes);
     }
   }
   return [...counts].sort((a, b) => b - a);
