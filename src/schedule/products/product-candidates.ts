@@ -183,6 +183,7 @@ function streamedProducts(
   const found: MultiplyDirective[] = [];
   const depth = streamedDepth(form.dtype);
   const bytes = dtypes[form.dtype].bits / 8;
+  const clusters = clustersOf(form, target);
   for (const count of groupCounts) {
     for (const own of groupRows) {
       for (const columns of groupColumns) {
@@ -209,7 +210,7 @@ function streamedProducts(
             if (turns.parts > 1 && stages > own) continue;
             if (turns.blocks > 0 && own % stages !== 0) continue;
             for (const group of rastersOf(Math.ceil(form.rows.extent / rows))) {
-              for (const cluster of clustersOf(form, target)) {
+              for (const cluster of clusters) {
                 const swapped = form.isSwapped;
                 const d = { tile, warps, stages, swizzle: 128, group, cluster, swapped } as const;
                 const how = { kind: "multiply", statement, by: "wgmma", ...d, ...turns } as const;
