@@ -2,7 +2,8 @@
 import type { Diagnostic, Result } from "../../support/diagnostic.ts";
 import { ok } from "../../support/diagnostic.ts";
 import type { CommandContext } from "../command.ts";
-import { findTarget, type OpenModel } from "../library/open-model.ts";
+import { findTarget } from "../library/choose-target.ts";
+import type { OpenModel } from "../library/open-model.ts";
 import { openStaged, type StagedModel } from "../library/staged-session.ts";
 import type { OpenStage } from "../library/stages.ts";
 import { type OpenArgs, readRequest } from "./open.ts";

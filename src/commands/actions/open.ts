@@ -8,12 +8,12 @@ import type { Schedule } from "../../schedule/directive.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import type { Allowance } from "../../target/allowing.ts";
 import type { CommandContext } from "../command.ts";
+import { findTarget } from "../library/choose-target.ts";
 import { parseShapes, startOtherwise } from "../library/load.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import type { CalibrationWish } from "../library/machine-calibration.ts";
 import type { ModelBytes } from "../library/model-bytes.ts";
 import {
-  findTarget,
   type OpenModel,
   type OpenOptions,
   openModel,

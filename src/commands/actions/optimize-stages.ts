@@ -12,8 +12,9 @@ import type { Schedule } from "../../schedule/directive.ts";
 import { attempt, type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import type { CommandContext, CommandResult } from "../command.ts";
+import { findTarget } from "../library/choose-target.ts";
 import { portNames } from "../library/model-bytes.ts";
-import { findTarget, importModel, type OpenOptions } from "../library/open-model.ts";
+import { importModel, type OpenOptions } from "../library/open-model.ts";
 import { type OpenStages, openStages } from "../library/stages.ts";
 import { version } from "../version.ts";
 import {

@@ -8,7 +8,8 @@ import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
-import { findTarget, importModel } from "../library/open-model.ts";
+import { findTarget } from "../library/choose-target.ts";
+import { importModel } from "../library/open-model.ts";
 import {
   addPortable,
   compilePortable,

@@ -10,9 +10,10 @@ import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic
 import { named } from "../../support/named.ts";
 import type { CommandContext } from "../command.ts";
 import { firstSizes } from "../library/assumed-sizes.ts";
+import { findTarget } from "../library/choose-target.ts";
 import { LoadedModel, type Tensors } from "../library/loaded-model.ts";
 import { givenSizes, type ModelBytes } from "../library/model-bytes.ts";
-import { findTarget, isArtifact, type OpenOptions } from "../library/open-model.ts";
+import { isArtifact, type OpenOptions } from "../library/open-model.ts";
 import { defaultLimits, specialise } from "../library/specialising-session.ts";
 import { assumed } from "./at-sizes.ts";
 import { maskNames, randomInputs } from "./inputs.ts";

@@ -17,6 +17,7 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../suppor
 import type { Target } from "../../target/target.ts";
 import type { CommandContext } from "../command.ts";
 import { version } from "../version.ts";
+import { findTarget } from "./choose-target.ts";
 import {
   calibrationPath,
   describeMachine,
@@ -24,7 +25,6 @@ import {
   readCalibration,
 } from "./machine-calibration.ts";
 import { measureSamples } from "./measure-samples.ts";
-import { findTarget } from "./open-model.ts";
 
 /** Limits of what is measured: fewer samples fit nothing, and nobody waits longer. */
 export const [fewestSamples, mostSamples, mostSeconds] = [50, 200, 170] as const;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { runnableTargets } from "../../runtime/create-session.ts";
-import { diagnostic } from "../../support/diagnostic.ts";
+import { diagnostic, fail, ok } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
-import { chooseTarget } from "./open-model.ts";
+import { chooseTarget } from "./choose-target.ts";
 
 const here = runnableTargets().names;
 const portable = here.find((name) => targets.get(name)!.emitter === "wasm")!;
@@ -64,6 +64,39 @@ describe("the program of an artifact", () => {
     const found = (wanted: string) => chooseTarget({ targetNames: [portable] }, wanted, runnable);
     expect(found("cpu")).toMatchObject({ warnings: [{ code: "RUN040" }] });
     expect(found("auto")).toMatchObject({ warnings: [] });
+  });
+
+  const cpu = { names: [portable], reasons: [] };
+  const device = { device: "a card", targets: ["h200", "h100"] };
+
+  it("is the GPU's where the artifact was made for the GPU that is here", () => {
+    const here = { ...cpu, gpu: ok(device) };
+    for (const name of ["h200", "h100"]) {
+      const found = chooseTarget({ targetNames: [portable, name] }, "auto", here);
+      expect(found).toMatchObject({ ok: true, value: { name }, warnings: [] });
+    }
+    const asked = chooseTarget({ targetNames: [portable, "h200"] }, portable, here);
+    expect(asked).toMatchObject({ ok: true, value: { name: portable }, warnings: [] });
+  });
+
+  it("is WebAssembly where it was made for a GPU that is not here, and that is said", () => {
+    const absent = fail(diagnostic("CUD001", "no CUDA driver is installed"));
+    const made = { targetNames: ["h200", portable] };
+    expect(chooseTarget(made, "auto", { ...cpu, gpu: absent })).toMatchObject({
+      ok: true,
+      value: { name: portable },
+      warnings: [{ code: "CUD001", severity: "warning", help: expect.stringContaining(portable) }],
+    });
+    const another = { ...cpu, gpu: ok({ device: "an old card", targets: ["a100-80gb"] }) };
+    expect(chooseTarget(made, "auto", another)).toMatchObject({
+      ok: true,
+      value: { name: portable },
+      warnings: [{ code: "RUN040", message: expect.stringContaining("an old card") }],
+    });
+    expect(chooseTarget({ targetNames: ["h200"] }, "auto", { ...cpu, gpu: absent })).toMatchObject({
+      ok: false,
+      diagnostics: [{ code: "CUD001" }],
+    });
   });
 
   it("is refused where none runs (CLI002)", () => {

@@ -20,14 +20,8 @@ import { unboundedSymbols } from "../../graph/unbounded-symbols.ts";
 import type { Program } from "../../program/program.ts";
 import type { RewriteMode } from "../../rewrite/families/index.ts";
 import type { RuleRow } from "../../rewrite/rule-row.ts";
-import {
-  createSession,
-  nativeTargets,
-  type RunnableTargets,
-  runnableTargets,
-  runsHere,
-} from "../../runtime/create-session.ts";
-import { type CudaWish, probeCuda } from "../../runtime/cuda/features.ts";
+import { createSession, runnableTargets, runsHere } from "../../runtime/create-session.ts";
+import type { CudaWish } from "../../runtime/cuda/features.ts";
 import { type EmittedCode, emitHere } from "../../runtime/emit-here.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import type { KeptFiles } from "../../runtime/files/kept-files.ts";
@@ -45,9 +39,9 @@ import {
 } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Allowance } from "../../target/allowing.ts";
-import { targets } from "../../target/index.ts";
 import type { Target } from "../../target/target.ts";
 import { version } from "../version.ts";
+import { chooseTarget, findTarget } from "./choose-target.ts";
 import { findKept, type KeptModel, keepModel, openKeptModels, readerOfKept } from "./kept-model.ts";
 import { linkStates, type StateLinks } from "./link-states.ts";
 import { type CalibrationWish, findCalibration } from "./machine-calibration.ts";
@@ -277,124 +271,6 @@ function fixedBefore(what: string, option: string): Diagnostic {
     at: option,
     help: `give ${option.split(" ")[0]} to wavetile optimize, with the ONNX model`,
   });
-}
-
-/** Names that a wish stands for where a model is compiled, best first. */
-function namesFor(wanted: string, runnable = runnableTargets().names): readonly string[] {
-  if (wanted === "cpu") return runnable;
-  if (wanted === "cuda") return gpuTargets();
-  if (wanted !== "auto") return [wanted];
-  // Machine code is compiled with a WebAssembly program beside it: twice the work, for one run perhaps.
-  return runnable.filter((name) => targets.get(name)?.emitter === "wasm");
-}
-
-/** The same of an artifact's programs: `auto` is the first that runs here, of a GPU where it has no other. */
-function programOf(
-  targetNames: readonly string[],
-  wanted: string,
-  { names }: RunnableTargets,
-): string | undefined {
-  const isThere = (name: string): boolean => targetNames.includes(name);
-  if (wanted !== "auto") return namesFor(wanted, names).find(isThere);
-  return names.find(isThere) ?? gpuTargets().find(isThere);
-}
-
-/** Machine code alone where the artifact has some that runs here: it comes first in any case. */
-function runnableFor(targetNames: readonly string[], wanted: string): RunnableTargets {
-  const native = wanted === "auto" || wanted === "cpu" ? nativeTargets() : [];
-  const isThere = native.some((name) => targetNames.includes(name) && targets.has(name));
-  return isThere ? { names: native, reasons: [] } : runnableTargets();
-}
-
-/** The target of a wish that the artifact has programs for, of those that run here. */
-export function chooseTarget(
-  { targetNames }: Pick<Container, "targetNames">,
-  wanted: string,
-  runnable = runnableFor(targetNames, wanted),
-): Result<Target> {
-  if (wanted === "cuda") {
-    const features = probeCuda();
-    if (!features.ok) return features;
-  }
-  const name = programOf(targetNames, wanted, runnable);
-  if (name === undefined) {
-    const asked = wanted === "auto" ? "that runs here" : `for target ${spelled(wanted)}`;
-    return fail(
-      diagnostic("CLI002", `the artifact has no program ${asked}`, {
-        help: `it has ${targetNames.join(", ")}; optimize the model for another target`,
-      }),
-    );
-  }
-  const target = targets.get(name);
-  if (target) return ok(target, insteadOfMachineCode(targetNames, wanted, target, runnable));
-  return fail(
-    diagnostic("ART006", `target ${name} is unknown here`, {
-      help: "a newer version of Wavetile may know it; optimize the model again",
-    }),
-  );
-}
-
-/** What a wish stands for, in words. */
-function spelled(wanted: string): string {
-  return namesFor(wanted).join(" or ") || wanted;
-}
-
-/** Emitters that a whole model can be compiled with; the other targets are for planning. */
-const compiledEmitters: ReadonlySet<Target["emitter"]> = new Set(["wasm", "x64", "ptx"] as const);
-
-/** Why what `cpu` stands for is no machine code here. */
-function insteadOfNative(asked: string, found: Target): readonly Diagnostic[] {
-  if (asked !== "cpu" || found.emitter === "x64") return [];
-  return asWarnings(runnableTargets().reasons);
-}
-
-/** Why what runs of an artifact is no machine code, where that was asked for or the artifact has some. */
-function insteadOfMachineCode(
-  targetNames: readonly string[],
-  wanted: string,
-  found: Target,
-  { reasons }: RunnableTargets,
-): readonly Diagnostic[] {
-  if ((wanted !== "auto" && wanted !== "cpu") || found.emitter === "x64") return [];
-  const native = targetNames.filter((n) => targets.get(n)?.emitter === "x64");
-  if (wanted === "auto" && native.length === 0) return [];
-  if (reasons.length > 0) return asWarnings(reasons);
-  const message =
-    native.length === 0
-      ? "the artifact has no machine code"
-      : `the artifact's machine code is for ${native.join(", ")}, which this machine does not run`;
-  const help = `its program for ${found.name} runs instead; optimize the model on this machine with --target cpu`;
-  return [diagnostic("RUN040", message, { severity: "warning", help })];
-}
-
-function asWarnings(reasons: readonly Diagnostic[]): readonly Diagnostic[] {
-  return reasons.map((d) => ({ ...d, severity: "warning" as const }));
-}
-
-/** Of the GPU here; empty without one. */
-function gpuTargets(): readonly string[] {
-  const features = probeCuda();
-  return features.ok ? features.value.targets : [];
-}
-
-/** The target that a model is compiled for; `auto` is WebAssembly, `cpu` machine code where it runs. */
-export function findTarget(name: string): Result<Target> {
-  if (name === "cuda") {
-    const features = probeCuda();
-    if (!features.ok) return features;
-  }
-  const target = targets.get(namesFor(name)[0] ?? name);
-  if (target && compiledEmitters.has(target.emitter)) {
-    return ok(target, insteadOfNative(name, target));
-  }
-  const compiled = [...targets.values()].filter((t) => compiledEmitters.has(t.emitter));
-  const found = target ? "is known for planning, it has no program" : "is unknown";
-  return fail(
-    diagnostic("CLI002", `target ${JSON.stringify(name)} ${found}`, {
-      at: "--target",
-      help: `use auto or one of ${compiled.map((t) => t.name).join(", ")}`,
-    }),
-  );
 }
 
 function compileOnnx(source: ModelBytes, options: OpenOptions): Result<OpenModel> {

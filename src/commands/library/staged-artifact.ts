@@ -4,8 +4,9 @@ import { openContainer } from "../../artifact/container.ts";
 import { readStages } from "../../artifact/read-stages.ts";
 import { checksums } from "../../runtime/files/hash-bytes.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
+import { chooseTarget } from "./choose-target.ts";
 import type { ModelBytes } from "./model-bytes.ts";
-import { chooseTarget, type OpenOptions, openContained, storeOf } from "./open-model.ts";
+import { type OpenOptions, openContained, storeOf } from "./open-model.ts";
 import type { OpenStage, OpenStages } from "./stages.ts";
 
 export interface StagedArtifact {

@@ -6,6 +6,7 @@
 import { diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type NativeFunction, type NativeLibrary, openLibrary } from "../ffi/library.ts";
+import { driverBuild } from "./driver-build.ts";
 
 /** Names of the driver library, by operating system. */
 export const cudaLibraries: Readonly<Record<string, readonly string[]>> = {
@@ -95,6 +96,8 @@ export class CudaFault extends Error {
 export class CudaDriver {
   /** 13000 stands for CUDA 13.0. */
   readonly version: number;
+  /** Tells drivers of one version apart; empty where nothing does. */
+  readonly build: string;
   readonly #library: NativeLibrary;
   readonly #bound = new Map<CudaCall, NativeFunction>();
 
@@ -118,12 +121,13 @@ export class CudaDriver {
         }),
       );
     }
-    return guardCuda(() => new CudaDriver(library.value));
+    return guardCuda(() => new CudaDriver(library.value, platform));
   }
 
-  private constructor(library: NativeLibrary) {
+  private constructor(library: NativeLibrary, platform: string) {
     this.#library = library;
     this.call("cuInit", 0);
+    this.build = driverBuild(platform);
     const version = new Int32Array(1);
     this.call("cuDriverGetVersion", version);
     this.version = version[0]!;

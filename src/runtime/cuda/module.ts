@@ -60,7 +60,8 @@ export function loadModule(
 ): Result<CudaModule> {
   device.makeCurrent();
   if (ptx.includes("setmaxnreg")) return judged(loadWhole(device, ptx, options), options);
-  const key = sha256Text(`${device.driver.version}\n${device.computeCapability}\n${ptx}`);
+  const { version, build } = device.driver;
+  const key = sha256Text(`${version} ${build}\n${device.computeCapability}\n${ptx}`);
   const kept = options.store?.read(key);
   const built = kept ? ok({ cubin: kept, log: "" }) : assemble(device, ptx);
   if (!built.ok) return built;
