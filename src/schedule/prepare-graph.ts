@@ -76,7 +76,7 @@ function prepareOptions(target: Target): PrepareOptions {
   return {
     ...(data && {
       integerProducts: {
-        data,
+        ...data,
         sumsRows: dotTermsOf(target) === 4,
         takesWideWeights: takesWideWeights(target),
       },

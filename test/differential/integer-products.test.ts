@@ -281,12 +281,17 @@ const kinds = [
 ] as const;
 
 describe.each(kinds)("%s on bytes", (_, make, most) => {
-  it.each<ProductData>(["u8", "i16"])("are what the graph says, as %s", (data) => {
+  it.each<readonly [ProductData, ProductData]>([
+    ["u8", "u8"],
+    ["i16", "i16"],
+    ["u8", "i16"],
+  ])("are what the graph says, as %s and, in contractions, %s", (data, contracted) => {
     fc.assert(
       fc.property(fc.nat(), window, (seed, w) => {
         const made = make(seed, w);
         const { graph, constants } = integerProducts(made.graph, made.weights, {
           data,
+          contracted,
           sumsRows: true,
           takesWideWeights: seed % 2 === 0,
         });
@@ -360,4 +365,19 @@ describe("what is quantised behind a product", () => {
     const kept = buffers.filter((b) => b.kind === "scratch" && b.scope === "memory");
     expect(kept.map((b) => b.dtype)).not.toContain("f32");
   });
+});
+
+it("data of contractions alone are widened where an engine compiles the code", () => {
+  const widens = (make: (seed: number) => Made): number =>
+    [1, 2, 3, 4, 5, 6, 7, 8].filter((seed) => {
+      const options = { data: "u8", contracted: "i16" } as const;
+      const made = make(seed);
+      const { graph } = integerProducts(made.graph, made.weights, options);
+      return graph.nodes.some((n) => n.op === "cast" && n.attrs.to === "i16");
+    }).length;
+  const w = fc.sample(window, { numRuns: 1, seed: 1 })[0]!;
+  expect(widens((seed) => matrixProduct(seed, w))).toBeGreaterThan(0);
+  expect(widens((seed) => integers(seed, w, false))).toBeGreaterThan(0);
+  expect(widens((seed) => convolution(seed, w, false))).toBe(0);
+  expect(widens((seed) => integers(seed, w, true))).toBe(0);
 });

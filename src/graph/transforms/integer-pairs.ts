@@ -153,7 +153,9 @@ class PairMaker {
       }),
     );
     const isExact = this.#depth >= leastDepth && this.#depth * mostProduct < 2 ** 31;
-    return this.#operands.data === "bytes" && isPlain && isBytes && isOutside && isExact;
+    return (
+      this.#operands.dataOf("contract") === "bytes" && isPlain && isBytes && isOutside && isExact
+    );
   }
 
   /** The sums of products in i32, less what zero points add. */

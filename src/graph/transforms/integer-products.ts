@@ -31,6 +31,8 @@ import {
   knownZero,
   leastDepth,
   Operands,
+  type ProductData,
+  type ProductKind,
   type ProductOptions,
   product,
   terms,
@@ -116,7 +118,7 @@ function ofDequantized(
   if (!isWhole(left, operands)) return undefined;
   const weights = weightsOf(operands, w, y, right.attrs.axis);
   if (!weights) return undefined;
-  const made = new ProductMaker(site, operands, { x, zero }, weights);
+  const made = new ProductMaker(site, operands, { x, zero }, { kind: node.op, weights });
   const place = made.placeOf(node, right.attrs.axis);
   const sums = place && (node.op === "contract" ? made.contract(node) : made.convolve(node.attrs));
   if (sums === undefined) return undefined;
@@ -143,7 +145,8 @@ function ofIntegers(
   if (!isConvolution && rank !== 2) return undefined;
   const weights = weightsOf(operands, w, other, isConvolution ? 0 : 1);
   if (!weights) return undefined;
-  const made = new ProductMaker(site, operands, { x, zero }, weights);
+  const kind = isConvolution ? "convolution" : "contract";
+  const made = new ProductMaker(site, operands, { x, zero }, { kind, weights });
   if (isConvolution) {
     const { xZero, wZero, ...attrs } = node.attrs;
     return attrs.groups === 1 ? made.convolve(attrs) : undefined;
@@ -175,10 +178,16 @@ class ProductMaker {
   readonly #operands: Operands;
   readonly #bytes: Bytes;
   readonly #weights: Weights;
+  readonly #multipliedAs: ProductData;
   /** What makes the data unsigned. */
   readonly #shift: number;
 
-  constructor(site: RebuildSite, operands: Operands, bytes: Bytes, weights: Weights) {
+  constructor(
+    site: RebuildSite,
+    operands: Operands,
+    bytes: Bytes,
+    { kind, weights }: { readonly kind: ProductKind; readonly weights: Weights },
+  ) {
     this.#site = site;
     this.#b = site.b;
     this.#newValue = site.newValue;
@@ -186,7 +195,8 @@ class ProductMaker {
     this.#bytes = bytes;
     this.#weights = weights;
     const isSigned = operands.typeOf(bytes.x).dtype === "i8";
-    this.#shift = operands.data === "u8" && isSigned ? 128 : 0;
+    this.#multipliedAs = operands.dataOf(kind);
+    this.#shift = this.#multipliedAs === "u8" && isSigned ? 128 : 0;
   }
 
   /** Shape in which scales along an axis of the weights meet the result; undefined: they do not. */
@@ -356,7 +366,7 @@ class ProductMaker {
 
   /** Whether the zero point has left the data before they are multiplied. */
   #isWithoutZero(accumulator: Accumulator): boolean {
-    return accumulator === "i32" && this.#operands.data === "i16";
+    return accumulator === "i32" && this.#multipliedAs === "i16";
   }
 
   #shiftOf(accumulator: Accumulator): number {

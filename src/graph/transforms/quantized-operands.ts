@@ -21,38 +21,48 @@ export type ProductData = "u8" | "bytes" | "i16";
 
 export interface ProductOptions {
   readonly data: ProductData;
+  /** The same of contractions, which read their data as often as there are vectors of results; default: `data`. */
+  readonly contracted?: ProductData;
   /** One instruction sums four bytes of each lane: worth it along rows too, where channels are few. Default: no. */
   readonly sumsRows?: boolean;
   /** Weights may be numbers of 16 bits, as unsigned bytes less their zero point can be. Default: no. */
   readonly takesWideWeights?: boolean;
 }
 
+/** Matrix products of whatever operator are contractions. */
+export type ProductKind = "convolution" | "contract";
+
 /** What a graph's values are made of. */
 export class Operands {
   readonly producers: ReadonlyMap<ValueId, Node>;
-  /** What data are multiplied as. */
-  readonly data: ProductData;
   /** Whether neighbours of a row are summed where channels are few. */
   readonly sumsRows: boolean;
   readonly takesWideWeights: boolean;
   readonly #graph: Graph;
   readonly #weights: WeightStore;
-  /** Quantised values that products read. */
-  readonly #multiplied: ReadonlySet<ValueId>;
+  readonly #data: Pick<ProductOptions, "data" | "contracted">;
+  /** Quantised values that products read in 16 bits. */
+  readonly #widened: ReadonlySet<ValueId>;
   /** Readers of each value; an output of the graph is one. */
   readonly #readers = new Map<ValueId, number>();
 
   constructor(graph: Graph, weights: WeightStore, options: ProductOptions) {
     this.#graph = graph;
     this.#weights = weights;
-    this.data = options.data;
+    this.#data = options;
     this.sumsRows = options.sumsRows ?? false;
     this.takesWideWeights = options.takesWideWeights ?? false;
     this.producers = new Map(graph.nodes.flatMap((n) => n.outputs.map((id) => [id, n] as const)));
-    this.#multiplied = new Set(graph.nodes.flatMap((n) => this.#dataOf(n)));
+    this.#widened = new Set(graph.nodes.flatMap((n) => this.#widenedBy(n)));
     for (const id of [...graph.nodes.flatMap((n) => n.inputs), ...graph.outputs]) {
       this.#readers.set(id, (this.#readers.get(id) ?? 0) + 1);
     }
+  }
+
+  /** What data are multiplied as. */
+  dataOf(product: ProductKind): ProductData {
+    const { data, contracted = data } = this.#data;
+    return product === "contract" ? contracted : data;
   }
 
   isReadOnce(id: ValueId): boolean {
@@ -90,11 +100,12 @@ export class Operands {
 
   /** Whether a quantised value is there in 16 bits, without its zero point, for a product. */
   isWidened(id: ValueId): boolean {
-    return this.data === "i16" && this.#multiplied.has(id);
+    return this.#widened.has(id);
   }
 
-  #dataOf(node: Node): readonly ValueId[] {
+  #widenedBy(node: Node): readonly ValueId[] {
     if (node.op !== "convolution" && node.op !== "contract") return [];
+    if (this.dataOf(node.op) !== "i16") return [];
     const [left, right] = node.inputs.map((id) => this.dequantized(id));
     if (!left || !right || !isWhole(left, this)) return [];
     const weights = this.constant(right.inputs[0]!);
