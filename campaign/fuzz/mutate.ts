@@ -4,6 +4,7 @@ import {
   AttributeProto_AttributeType,
   AttributeProtoSchema,
   type GraphProto,
+  GraphProtoSchema,
   type ModelProto,
   ModelProtoSchema,
   type NodeProto,
@@ -245,11 +246,16 @@ const changes: Readonly<Record<string, Change>> = {
   },
 };
 
+/** Of a damaged file: what the campaign itself holds counts as memory that reading took. */
+const mostBytes = 2 ** 26;
+
 /** If in If in If, each with the node list of the graph around it. */
 function nest(graph: GraphProto, depth: number): void {
   let nodes: NodeProto[] = graph.node;
   // Both branches are one object: written out, a few levels are all that fits, of what is not nested yet.
-  const doubled = nodes.some((n) => n.opType === "If") ? 0 : 8;
+  const bytes = toBinary(GraphProtoSchema, graph).length;
+  const fitting = Math.max(0, Math.floor(Math.log2(mostBytes / bytes)));
+  const doubled = nodes.some((n) => n.opType === "If") ? 0 : Math.min(8, fitting);
   const output = graph.output.map((o) => o.name);
   for (let i = 0; i < depth; i++) {
     const g = { node: nodes, output: graph.output };

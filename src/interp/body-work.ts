@@ -13,8 +13,8 @@ import { reject } from "../support/diagnostic.ts";
 const unitsOfNode = 2 ** 13;
 const unitsOfElement = 16;
 
-/** Of a stage of a run: some seconds. */
-export const mostBodyWork = 2 ** 32;
+/** Of a stage of a run: one to three seconds. */
+export const mostBodyWork = 2 ** 31;
 
 export class BodyWork {
   readonly #most: number;

@@ -3,7 +3,7 @@ import { GraphBuilder } from "../graph/builder.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { type RefTensor, randomRef, refTensor } from "../semantics/tensor.ts";
 import { Rng } from "../support/rng.ts";
-import { errorsOf, isQuantised, stepTolerances, worstDifference } from "../verdict/tolerance.ts";
+import { errorsOf, isQuantised, moveTolerances, worstDifference } from "../verdict/tolerance.ts";
 import { noWeights, runGraph, runNearEdges } from "./graph.ts";
 
 const [depth, width] = [64, 32];
@@ -60,8 +60,8 @@ describe("the other side of steps", () => {
     const errors = (of: typeof graph) =>
       new Map([...errorsOf(of)].map(([value, error]) => [value, 10 * error] as const));
     const near = outputs(runNearEdges(graph, inputs, noWeights, errors));
-    const [tolerance] = stepTolerances(near, expected);
-    const [none] = stepTolerances(
+    const [tolerance] = moveTolerances(near, expected);
+    const [none] = moveTolerances(
       outputs(runNearEdges(graph, inputs, noWeights, () => new Map())),
       expected,
     );

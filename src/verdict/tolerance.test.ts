@@ -4,7 +4,7 @@ import { GraphBuilder } from "../graph/builder.ts";
 import { parseGraph } from "../graph/graph-text.ts";
 import { tensorType } from "../graph/tensor-type.ts";
 import { refTensor } from "../semantics/tensor.ts";
-import { compareTensors, hasSteps, tolerancesOf, worstDifference } from "./tolerance.ts";
+import { compareTensors, hasSteps, isMovable, tolerancesOf, worstDifference } from "./tolerance.ts";
 
 describe("tolerancesOf", () => {
   it("grows with the length of sums along a path", () => {
@@ -20,6 +20,27 @@ describe("tolerancesOf", () => {
     }`);
     if (!longer.ok) throw new Error(longer.diagnostics[0]!.message);
     expect(tolerancesOf(longer.value)).toEqual([2 ** -23 * (16 + 2 + 2), 0]);
+  });
+});
+
+describe("tolerancesOf values of 16 bits", () => {
+  const graph = parseGraph(`graph g(x: f32[4]) -> (z, h) {
+    y = cast(x) {to: bf16, saturate: true} : bf16[4]
+    h = relu(y) : bf16[4]
+    z = cast(h) {to: f32, saturate: true} : f32[4]
+  }`);
+  if (!graph.ok) throw new Error(graph.diagnostics[0]!.message);
+  const { value } = graph;
+
+  it("are those of each rounding to them, and of what follows in f32", () => {
+    const [f32, bf16] = [2 * 2 ** -23, 2 * 2 ** -7];
+    expect(tolerancesOf(value)).toEqual([3 * f32 + 2 * bf16, 2 * f32 + 2 * bf16]);
+  });
+
+  it("leave them out where they are measured, but for the output's own", () => {
+    const [f32, bf16] = [2 * 2 ** -23, 2 * 2 ** -7];
+    expect(tolerancesOf(value, { isMoved: true })).toEqual([3 * f32, 2 * f32 + bf16]);
+    expect(isMovable(value)).toBe(true);
   });
 });
 

@@ -2,72 +2,96 @@
  * How far two orders of evaluation of one graph may lie apart through rounding alone. A sum of K terms
  * in any order is off by about sqrt(K) roundings of its size (Higham, Accuracy and Stability of
  * Numerical Algorithms, 2.6), and errors add along a path. The unit is the rounding of f32, in which
- * programs accumulate, or of the output's own type where that is coarser.
+ * programs accumulate; a value that is stored in a coarser type is rounded to it besides.
  *
  * A scan that rounds floats to integers of a few bits in each step feeds them back: a value between two integers
  * becomes either of them, by the last bit of a sum, and from there on all later steps differ by as much. States that
  * saturate lie there by themselves (1 / (2 / 255) is 127.5). Such a step of 2^-bits of the range is an error of
  * its own for each step of the scan; of many they add like roundings.
  *
- * Quantisations outside of scans do the same once each: what they come to depends on the model and its inputs, so the
- * oracle runs twice, the second time with every integer changed that is near enough to an edge.
+ * Quantisations outside of scans do the same once each, and values of 16 bits are rounded elsewhere by a program that
+ * keeps them in wider registers: what that comes to depends on the model and its inputs (of a hundred nodes in f16 the
+ * sum of their roundings is a tenth of the largest value, found is a hundredth of that), so the oracle runs twice, the
+ * second time with every integer changed that is near enough to an edge, and with no value rounded to 16 bits.
  */
 import { flopsOf, rangesOf } from "../graph/counts.ts";
 import type { Graph, Node, ValueId } from "../graph/graph.ts";
 import { narrowedBits } from "../graph/narrowing.ts";
 import { subgraphsOf } from "../graph/op-table.ts";
 import { elementsOf } from "../graph/tensor-type.ts";
-import { dtypes } from "../semantics/dtype.ts";
+import { type DType, dtypes, isHalfDType } from "../semantics/dtype.ts";
 import { rangeOf } from "../semantics/index-range.ts";
 import type { RefTensor } from "../semantics/tensor.ts";
 
 /** Roundings of a step that sums nothing: the arithmetic and the approximation of a function. */
 const roundingsOfOneStep = 2;
 
+/** What tolerances are made of. */
+interface ToleranceOptions {
+  /** Whether what roundings to 16 bits come to is known (moveTolerances): those of outputs alone count. Default: no. */
+  readonly isMoved?: boolean;
+}
+
+/** Programs accumulate in f32. */
+const unitOfSums = 2 ** -23;
+
+/** What it is to store a value in a type that is coarser than that, twice: with the program and with the oracle. */
+function storedRounding(dtype: DType): number {
+  const { kind, format } = dtypes[dtype];
+  if (kind !== "float" || !format || format.mantissaBits >= 23) return 0;
+  return roundingsOfOneStep * 2 ** -format.mantissaBits;
+}
+
 /** Tolerance of each output, relative to its largest value; 0 for types that are not floats. */
-export function tolerancesOf(graph: Graph): readonly number[] {
-  const errors = errorsOf(graph);
+export function tolerancesOf(graph: Graph, options: ToleranceOptions = {}): readonly number[] {
+  const errors = errorsOf(graph, options);
   return graph.outputs.map((v) => errors.get(v) ?? 0);
 }
 
 /** How far each value that a node makes may be off, relative to its largest element; nothing for types that are not floats. */
-export function errorsOf(graph: Graph): ReadonlyMap<ValueId, number> {
+export function errorsOf(
+  graph: Graph,
+  { isMoved = false }: ToleranceOptions = {},
+): ReadonlyMap<ValueId, number> {
   const errors = new Map<ValueId, number>();
   const ranges = rangesOf(graph);
-  const roundings = new Map<number, number>();
+  /** Errors of roundings, which add along a path. */
+  const sums = new Map<ValueId, number>();
   /** Squares of errors that steps of a quantisation make. */
-  const squares = new Map<number, number>();
+  const squares = new Map<ValueId, number>();
   for (const node of graph.nodes) {
     const elements = node.outputs.reduce(
       (n, v) => n + rangeOf(elementsOf(graph.values[v]!.type), ranges).max,
       0,
     );
     const terms = rangeOf(flopsOf(node, graph), ranges).max / Math.max(1, elements) / 2;
-    const own = Math.max(roundingsOfOneStep, Math.sqrt(terms));
-    const before = Math.max(0, ...node.inputs.map((v) => roundings.get(v) ?? 0));
+    const own = Math.max(roundingsOfOneStep, Math.sqrt(terms)) * unitOfSums;
+    const before = Math.max(0, ...node.inputs.map((v) => sums.get(v) ?? 0));
     const quantised = quantisedSquares(node, graph);
     const known = Math.max(0, ...node.inputs.map((v) => squares.get(v) ?? 0));
     for (const output of node.outputs) {
-      roundings.set(output, before + own);
+      const { dtype } = graph.values[output]!.type;
+      const stored = storedRounding(dtype);
+      const isKnown = isMoved && isHalfDType(dtype);
+      sums.set(output, before + own + (isKnown ? 0 : stored));
       squares.set(output, known + quantised);
-      const { kind, format } = dtypes[graph.values[output]!.type.dtype];
-      if (kind !== "float" || !format) continue;
-      const unit = 2 ** -Math.min(23, format.mantissaBits);
-      errors.set(output, unit * (before + own) + Math.sqrt(known + quantised));
+      if (dtypes[dtype].kind !== "float") continue;
+      errors.set(output, before + own + stored + Math.sqrt(known + quantised));
     }
   }
   return errors;
 }
 
-/** Programs round in another order than the oracle: other integers change, and further on more. */
-const stepsGranted = 2;
+/** Programs round in another order than the oracle: other values change, and further on more. */
+const movesGranted = 2;
 
 /**
- * What steps of quantisations may move each output, relative to its largest value: twice what it takes to change every
- * integer that is near enough to an edge (interp/edge-steps.ts).
- * @param near outputs with these integers changed
+ * What steps of quantisations and roundings to 16 bits may move each output, relative to its largest value: twice what
+ * it makes to change every integer that is near enough to an edge (interp/edge-steps.ts) and to round nothing to
+ * 16 bits (graph/transforms/keep-wide.ts).
+ * @param near outputs of such a run
  */
-export function stepTolerances(
+export function moveTolerances(
   near: readonly RefTensor[],
   expected: readonly RefTensor[],
 ): readonly number[] {
@@ -75,13 +99,18 @@ export function stepTolerances(
     const { kind, bits } = dtypes[tensor.dtype];
     if (kind !== "float" && bits > 8) return 0;
     const { relative } = worstDifference(near[i]!, tensor);
-    return Number.isFinite(relative) ? stepsGranted * relative : 0;
+    return Number.isFinite(relative) ? movesGranted * relative : 0;
   });
 }
 
 /** Whether a graph rounds floats to a byte or less. */
 export function isQuantised(graph: Graph): boolean {
   return graph.nodes.some((node) => narrowedBits(node, graph) > 0);
+}
+
+/** Whether programs may differ from the oracle by more than roundings of 32 bits, as `moveTolerances` says. */
+export function isMovable(graph: Graph): boolean {
+  return isQuantised(graph) || graph.values.some(({ type }) => isHalfDType(type.dtype));
 }
 
 /**

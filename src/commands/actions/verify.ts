@@ -6,6 +6,7 @@
 import type { ArtifactMeta } from "../../artifact/artifact.ts";
 import type { Graph, Model } from "../../graph/graph.ts";
 import { keepRange } from "../../graph/transforms/keep-range.ts";
+import { keepWide } from "../../graph/transforms/keep-wide.ts";
 import { runGraph, runNearEdges } from "../../interp/graph.ts";
 import { threadsHere } from "../../runtime/detect/threads-here.ts";
 import { type RefTensor, toRef } from "../../semantics/tensor.ts";
@@ -13,8 +14,8 @@ import { type Diagnostic, diagnostic, fail, ok, type Result } from "../../suppor
 import {
   errorsOf,
   hasSteps,
-  isQuantised,
-  stepTolerances,
+  isMovable,
+  moveTolerances,
   tolerancesOf,
 } from "../../verdict/tolerance.ts";
 import type { Action, CommandContext, CommandResult } from "../command.ts";
@@ -90,13 +91,16 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const expected =
     args.against === "oracle" ? runOracle(compared, feeds) : await runPeer(args, compared, feeds);
   if (!expected.ok) return expected;
-  const steps = isQuantised(graph) ? stepsOf(args, compared, feeds, expected.value) : ok([]);
-  if (!steps.ok) return steps;
+  const moves = isMovable(graph) ? movesOf(args, compared, feeds, expected.value) : ok([]);
+  if (!moves.ok) return moves;
+  const isMoved = moves.value.length > 0;
   const { outputs, text, failed, warnings } = compareOutputs({
     ports,
     found: found.value,
     expected: expected.value,
-    tolerances: tolerancesOf(fed).map((t, i) => t + compared.granted + (steps.value[i] ?? 0)),
+    tolerances: tolerancesOf(fed, { isMoved }).map(
+      (t, i) => t + compared.granted + (moves.value[i] ?? 0),
+    ),
     isStepped: hasSteps(graph),
     against: args.against,
   });
@@ -104,10 +108,10 @@ const verifyAtSizes: Action<VerifyArgs> = async (args, context) => {
   const coverage = { kind: "whole", shapes: Object.fromEntries(shapes) };
   const approximation = granted > 0 ? { errorBound: granted } : {};
   const asked = { against: args.against, seed: args.seed, threads };
-  const stepped = steps.value.length > 0 ? { steps: steps.value } : {};
-  const data = { ...asked, coverage, ...approximation, ...stepped, outputs };
+  const moved = isMoved ? { moves: moves.value } : {};
+  const data = { ...asked, coverage, ...approximation, ...moved, outputs };
   const told =
-    text + grantedError(granted) + grantedSteps(steps.value) + smallerShapes(shapes, ends);
+    text + grantedError(granted) + grantedMoves(moves.value) + smallerShapes(shapes, ends);
   return ok({ data, text: told, target, failed }, [...started.warnings, ...warnings]);
 };
 
@@ -122,8 +126,8 @@ export const verifyModel: Action<VerifyArgs> = async (args, context) => {
   return verifyGiven({ ...args, shape, given: given.value }, context);
 };
 
-/** What steps of the model's quantisations may move each output; against onnxruntime, where the oracle has the time. */
-function stepsOf(
+/** What steps of the model's quantisations and roundings to 16 bits may move each output; against onnxruntime, where the oracle has the time. */
+function movesOf(
   { against, budget }: VerifyArgs,
   { reference, ports }: Compared,
   feeds: Tensors,
@@ -139,8 +143,11 @@ function stepsOf(
   if (against !== "oracle" && 2 * oracleSeconds(fed, symbols) > budget) return ok([]);
   const oracle = against === "oracle" ? ok(expected) : runGraph(own, inputs, weights);
   if (!oracle.ok) return oracle;
-  const near = runNearEdges(own, inputs, weights, (core) => errorsOf(atExtents(core, symbols)));
-  return near.ok ? ok(stepTolerances(near.value, oracle.value)) : near;
+  const { model: wide } = keepWide({ graph: own, weights }, { everywhere: true });
+  const near = runNearEdges(wide.graph, inputs, wide.weights, (core) =>
+    errorsOf(atExtents(core, symbols)),
+  );
+  return near.ok ? ok(moveTolerances(near.value, oracle.value)) : near;
 }
 
 function atExtents(graph: Graph, extents: Symbols): Graph {
@@ -163,9 +170,9 @@ function shapesFor(
   return oracleSeconds(graph, ends) <= seconds ? ends : undefined;
 }
 
-/** Of what a graph quantises the oracle tells the other side of steps too. */
+/** Of what a graph rounds to 16 bits or less the oracle tells the other side too. */
 function oracleRuns(graph: Graph): number {
-  return isQuantised(graph) ? 2 : 1;
+  return isMovable(graph) ? 2 : 1;
 }
 
 function overBudget(neededSeconds: number): Diagnostic {
@@ -305,10 +312,10 @@ function grantedError(bound: number): string {
 }
 
 /** What to say of quantisations. */
-function grantedSteps(steps: readonly number[]): string {
-  const most = Math.max(0, ...steps);
+function grantedMoves(moves: readonly number[]): string {
+  const most = Math.max(0, ...moves);
   if (most === 0) return "";
-  return `\nvalues within their rounding of a quantisation's edge may move outputs by ${most.toExponential(2)}: it is part of the tolerance`;
+  return `\nvalues within their rounding of a quantisation's edge, and values of 16 bits that are rounded elsewhere, may move outputs by ${most.toExponential(2)}: it is part of the tolerance`;
 }
 
 /** What to say where the largest shapes were over the budget. */

@@ -72,7 +72,7 @@ const noCount = 2 ** 31 - 1;
 
 /** Trips where nothing but data may end a loop, and where its count is known to, which it may well reach. */
 const mostUncounted = 2 ** 14;
-const mostCounted = 2 ** 19;
+const mostCounted = 2 ** 18;
 
 /** Elements that are kept of its trips. */
 const mostKept = 2 ** 24;
