@@ -25,7 +25,7 @@ import {
 import type { LayoutMap } from "../semantics/layout.ts";
 import { argument, type ScalarExpr, scalarOperands } from "../semantics/scalar-expr.ts";
 import { invariant } from "../support/invariant.ts";
-import type { Access, Loop, NestTensor, Region, Statement, TensorRole, Write } from "./nest.ts";
+import type { Access, Loop, Region, RegionTensor, Statement, Write } from "./nest.ts";
 import { substituteVariables } from "./statement.ts";
 
 /** The axis of a feature map that counts its channels. */
@@ -33,8 +33,6 @@ const channelAxis = 1;
 
 /** What fills the lanes of a vector, alone or when it is widened. */
 const blockedTypes: ReadonlySet<string> = new Set(["f32", "i16", "i8", "u8"]);
-
-type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 /** Whether a tensor can be stored in blocks of channels: a feature map with some channels. */
 export function isFeatureMap({ dtype, shape, role }: RegionTensor, block: number): boolean {

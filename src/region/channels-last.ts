@@ -15,10 +15,8 @@ import {
   variablesOf,
 } from "../semantics/index-expr.ts";
 import { argument, type ScalarExpr } from "../semantics/scalar-expr.ts";
-import type { Access, Loop, NestTensor, Region, Statement, TensorRole, Write } from "./nest.ts";
+import type { Access, Loop, Region, RegionTensor, Statement, Write } from "./nest.ts";
 import { orderWeights } from "./weight-order.ts";
-
-type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 /** Stored axes by the axes of a feature map. */
 const turned = [0, 2, 3, 1] as const;

@@ -141,6 +141,9 @@ export interface Group {
   readonly epilogue: readonly string[];
 }
 
+/** A tensor as a region has it. */
+export type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
+
 /** The statements of a chosen group, ready to be scheduled. */
 export interface Region {
   readonly name: string;
@@ -151,5 +154,5 @@ export interface Region {
   /** Of several statements: the first so many loops of each are the same, in the same order. */
   readonly sharedLoops?: number;
   /** Every tensor that the statements touch; `intermediate` ones that only they touch are local. */
-  readonly tensors: ReadonlyMap<string, NestTensor & { readonly role: TensorRole | "local" }>;
+  readonly tensors: ReadonlyMap<string, RegionTensor>;
 }

@@ -6,9 +6,7 @@
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { variable } from "../semantics/index-expr.ts";
 import type { LayoutMap } from "../semantics/layout.ts";
-import type { Access, NestTensor, Region, TensorRole } from "./nest.ts";
-
-type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
+import type { Access, Region, RegionTensor } from "./nest.ts";
 
 /** The region with its folded weights in the order of its loops; undefined where they have it, or none is folded. */
 export function orderWeights(region: Region): Region | undefined {

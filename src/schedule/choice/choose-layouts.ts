@@ -18,7 +18,13 @@ import {
   turnChannels,
   turningRegion,
 } from "../../region/channels-last.ts";
-import type { NestProgram, NestTensor, Region, TensorRole } from "../../region/nest.ts";
+import type {
+  NestProgram,
+  NestTensor,
+  Region,
+  RegionTensor,
+  TensorRole,
+} from "../../region/nest.ts";
 import type { LaidOutRegions, LayOut } from "../../region/regions-of.ts";
 import { collapse } from "../../search/collapse.ts";
 import type { Problem, Transition } from "../../search/problem.ts";
@@ -51,8 +57,6 @@ export interface LayoutOptions {
   readonly priceOf: (region: Region, limitNs?: number) => number;
   readonly solver?: Solver;
 }
-
-type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 interface Candidate {
   readonly plain: Region;

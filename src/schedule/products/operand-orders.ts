@@ -5,7 +5,15 @@
  * their operands with the axes in the order of the loops, where both together cost less. Products that read
  * the same operand share its copy.
  */
-import type { Access, Loop, NestTensor, Region, Statement, TensorRole } from "../../region/nest.ts";
+import type {
+  Access,
+  Loop,
+  NestTensor,
+  Region,
+  RegionTensor,
+  Statement,
+  TensorRole,
+} from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { loopOrder } from "../../region/weight-order.ts";
 import { dtypes } from "../../semantics/dtype.ts";
@@ -17,8 +25,6 @@ import { type ProductForm, type ProductSide, productForm } from "./product-form.
 
 /** Rows of operands that tensor copies bring are multiples of so many. */
 const copiedBits = 128;
-
-type RegionTensor = NestTensor & { readonly role: TensorRole | "local" };
 
 /** @param priceOf nanoseconds of a region by its cheapest schedule */
 export function operandOrders(priceOf: (region: Region) => number, target: Target): LayOut {

@@ -5,7 +5,7 @@
  * partial results between them. A region is split where its cheapest schedule costs more than those of the two.
  */
 import { mapIndices } from "../../region/coalesce.ts";
-import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
+import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { substituteScalar } from "../../region/statement.ts";
 import { less } from "../../semantics/condition.ts";
@@ -208,7 +208,7 @@ function splitAt(
     const name = names[i]!;
     return [name, { name, dtype, shape, role: "intermediate" }] as const;
   });
-  const tensors: Region["tensors"] = new Map([...region.tensors, ...sums]);
+  const tensors: Region["tensors"] = new Map<string, RegionTensor>([...region.tensors, ...sums]);
   const used = (s: Statement): Region["tensors"] => {
     const touched = [...s.reads, ...s.finishReads, ...s.writes].map((a) => a.tensor);
     return new Map([...tensors].filter(([tensor]) => touched.includes(tensor)));

@@ -4,7 +4,7 @@
  * itself and combined with it (Blelloch 1990; "reduce, then scan"). In: regions in order, prices (injected).
  * Out: the regions, some as three, with tensors of a value for each part between them, where that costs less.
  */
-import type { Access, Loop, Region, Statement } from "../../region/nest.ts";
+import type { Access, Loop, Region, RegionTensor, Statement } from "../../region/nest.ts";
 import type { LayOut } from "../../region/regions-of.ts";
 import { substituteAccess, substituteScalar } from "../../region/statement.ts";
 import type { DType } from "../../semantics/dtype.ts";
@@ -132,7 +132,11 @@ class ScanCut {
       shape: written.shape,
       role: "local",
     } as const;
-    const all: Region["tensors"] = new Map([...tensors, ...between, [inside, local]]);
+    const all: Region["tensors"] = new Map<string, RegionTensor>([
+      ...tensors,
+      ...between,
+      [inside, local],
+    ]);
     return [
       this.#lone(name, all, this.#folds(folds)),
       this.#lone(`${name}.before`, all, this.#before(folds, before)),
