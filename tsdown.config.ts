@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { defineConfig, type UserConfig } from "tsdown";
 import { arrayLoops } from "./scripts/array-loops.ts";
 
@@ -13,10 +14,18 @@ function hashSources(): string {
   return hash.digest("hex").slice(0, 32);
 }
 
+/** The native compiler, which writes the declarations. */
+function findNativeCompiler(): string {
+  const { resolve } = createRequire(`${process.cwd()}/node_modules/typescript-native/package.json`);
+  const name = `@typescript/typescript-${process.platform}-${process.arch}`;
+  const lib = resolve(`${name}/package.json`).replace(/package\.json$/, "lib/");
+  return `${lib}tsc${process.platform === "win32" ? ".exe" : ""}`;
+}
+
 const common: UserConfig = {
   format: "esm",
   target: "node20",
-  dts: true,
+  dts: { tsgo: { path: findNativeCompiler() } },
   fixedExtension: false,
   define: { wavetileBuild: JSON.stringify(hashSources()) },
   plugins: [arrayLoops("tsconfig.json")],
