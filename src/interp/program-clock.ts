@@ -52,6 +52,13 @@ export class Clock {
     this.#first = 0;
   }
 
+  /** Knows from now on what `from` does, which covers what it knew and has nothing that is not shared. */
+  adopt(from: Clock): void {
+    this.#shared = from.#shared;
+    this.#own = [];
+    this.#first = 0;
+  }
+
   /** Room for slots from `from` to before `to`. */
   #widen(from: number, to: number): void {
     if (this.#own.length === 0) this.#first = from;
@@ -116,6 +123,18 @@ export function join(into: Knowledge, from: Knowledge): void {
   into.seen.join(from.seen);
   into.fencedShared.join(from.fencedShared);
   into.fencedMemory.join(from.fencedMemory);
+}
+
+/** All of them know from now on what any of them did. */
+export function joinAll(all: readonly Knowledge[]): void {
+  const joined = emptyKnowledge();
+  for (const knows of all) join(joined, knows);
+  share(joined);
+  for (const { seen, fencedShared, fencedMemory } of all) {
+    seen.adopt(joined.seen);
+    fencedShared.adopt(joined.fencedShared);
+    fencedMemory.adopt(joined.fencedMemory);
+  }
 }
 
 /** A proxy fence: all that is known now may be relied on by asynchronous accesses. */

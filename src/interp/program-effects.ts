@@ -9,7 +9,7 @@ import type { IntrinsicOperand, SyncStatement } from "../program/statement.ts";
 import { dtypes } from "../semantics/dtype.ts";
 import type { IndexExpr } from "../semantics/index-expr.ts";
 import { invariant } from "../support/invariant.ts";
-import { type Agent, advance, copyKnowledge, fence, join } from "./program-clock.ts";
+import { type Agent, advance, copyKnowledge, fence, joinAll } from "./program-clock.ts";
 import type { Code, NameSlots, Steps } from "./program-compile.ts";
 import { compileIndex } from "./program-expr.ts";
 import { raise } from "./program-fault.ts";
@@ -191,12 +191,8 @@ function* meet(
     yield { queue: meeting.queue, isReady: () => meeting.round > round, what: purpose };
     return;
   }
-  const joined = copyKnowledge(thread.agent.knows);
-  for (const other of all) join(joined, other.agent.knows);
-  for (const other of all) {
-    join(other.agent.knows, joined);
-    advance(other.agent);
-  }
+  joinAll(all.map((other) => other.agent.knows));
+  for (const other of all) advance(other.agent);
   action(all);
   thread.machine.wake(meeting.queue);
 }

@@ -19,16 +19,6 @@ export interface BitSpan {
   readonly owner: number;
 }
 
-/** What is accessed, for the words of a fault: the view, and which of its scalars is the first. */
-interface Accessed {
-  readonly view: View;
-  readonly offset: number;
-}
-
-function nameOf({ view, offset }: Accessed): string {
-  return `${view.name} at element ${offset}`;
-}
-
 /** Bits of a granule of shadow: the smallest element that stands in the storage. */
 export type Granule = 2 | 4 | 8 | 16 | 32;
 
@@ -67,36 +57,34 @@ export class Storage {
     this.#readClock = new Int32Array(count);
   }
 
-  /** Records and checks a read of bits [from, to) of a buffer. */
-  noteRead(agent: Agent, from: number, to: number, what: Accessed): void {
+  /** Records and checks a read of bits [from, to) through a view. */
+  noteRead(agent: Agent, from: number, to: number, view: View): void {
     const last = (to - 1) >>> this.#shift;
+    const { owner } = view;
+    const isOrdinary = agent.proxy === "ordinary";
     for (let g = from >>> this.#shift; g <= last; g++) {
       const slot = this.#writeSlot[g];
-      if (slot === -1) raise("uninitialised", `${agent.label} reads ${nameOf(what)}`);
-      if (this.#writeOwner[g] !== what.view.owner) {
-        raise(
-          "uninitialised",
-          `${agent.label} reads ${nameOf(what)}, overwritten through another buffer`,
-        );
-      }
+      if (slot === -1 || this.#writeOwner[g] !== owner) this.#raiseUnwritten(agent, g, from, view);
       // What it wrote itself needs no order, but for the ways of memory.
-      if (slot !== agent.slot || agent.proxy !== "ordinary") this.#checkAfterWrite(agent, g, what);
+      if (slot !== agent.slot || !isOrdinary) this.#checkAfterWrite(agent, g, from, view);
       this.#addReader(agent, g);
     }
   }
 
-  /** Records and checks a write of bits [from, to) of a buffer. */
-  noteWrite(agent: Agent, from: number, to: number, what: Accessed): void {
+  /** Records and checks a write of bits [from, to) through a view. */
+  noteWrite(agent: Agent, from: number, to: number, view: View): void {
     const last = (to - 1) >>> this.#shift;
+    const { owner } = view;
+    const isOrdinary = agent.proxy === "ordinary";
     for (let g = from >>> this.#shift; g <= last; g++) {
       const slot = this.#writeSlot[g];
-      const isOwn = slot === agent.slot && agent.proxy === "ordinary";
-      if (slot !== -1 && !isOwn) this.#checkAfterWrite(agent, g, what);
-      if (this.#readSlot[g] !== -1) this.#checkAfterReads(agent, g, what);
+      const isOwn = slot === agent.slot && isOrdinary;
+      if (slot !== -1 && !isOwn) this.#checkAfterWrite(agent, g, from, view);
+      if (this.#readSlot[g] !== -1) this.#checkAfterReads(agent, g, from, view);
       this.#writeSlot[g] = agent.slot;
       this.#writeClock[g] = agent.clock;
-      this.#writeOwner[g] = what.view.owner;
-      this.#writeOrdinary[g] = agent.proxy === "ordinary" ? 1 : 0;
+      this.#writeOwner[g] = owner;
+      this.#writeOrdinary[g] = isOrdinary ? 1 : 0;
       this.#readSlot[g] = -1;
     }
   }
@@ -111,33 +99,56 @@ export class Storage {
     return -1;
   }
 
-  #checkAfterWrite(agent: Agent, g: number, what: Accessed): void {
+  /** The element of an access from bit `from` on to which granule `g` belongs. */
+  #nameOf(g: number, from: number, view: View): string {
+    const bit = Math.max(from, g * 2 ** this.#shift);
+    return `${view.name} at element ${view.scalarAt(bit)}`;
+  }
+
+  #raiseUnwritten(agent: Agent, g: number, from: number, view: View): never {
+    const reads = `${agent.label} reads ${this.#nameOf(g, from, view)}`;
+    const isWritten = this.#writeSlot[g] !== -1;
+    return raise(
+      "uninitialised",
+      `${reads}${isWritten ? ", overwritten through another buffer" : ""}`,
+    );
+  }
+
+  #checkAfterWrite(agent: Agent, g: number, from: number, view: View): void {
     const slot = this.#writeSlot[g]!;
     const clock = this.#writeClock[g]!;
     // Matrix instructions of one group see each other's accumulators in order of issue.
     if (this.scope === "register" && slot === agent.slot) return;
     if (clock > agent.knows.seen.of(slot)) {
-      raise("race", `${agent.label} touches ${nameOf(what)}, not ordered after a write of it`);
+      const touches = `${agent.label} touches ${this.#nameOf(g, from, view)}`;
+      raise("race", `${touches}, not ordered after a write of it`);
     }
     if (agent.proxy === "ordinary" || this.#writeOrdinary[g] === 0) return;
     const { fencedShared, fencedMemory } = agent.knows;
     const fenced = this.scope === "shared" ? fencedShared : fencedMemory;
     if (this.scope !== "register" && clock > fenced.of(slot)) {
-      raise("missingFence", `${agent.label} touches ${nameOf(what)}, written the ordinary way`);
+      const touches = `${agent.label} touches ${this.#nameOf(g, from, view)}`;
+      raise("missingFence", `${touches}, written the ordinary way`);
     }
   }
 
-  #checkAfterReads(agent: Agent, g: number, what: Accessed): void {
+  #checkAfterReads(agent: Agent, g: number, from: number, view: View): void {
     const slot = this.#readSlot[g]!;
-    if (slot === -1) return;
-    const single: Iterable<readonly [number, number]> = [[slot, this.#readClock[g]!]];
-    for (const [reader, clock] of slot === -2 ? this.#readers.get(g)! : single) {
-      if (this.scope === "register" && reader === agent.slot) continue;
-      if (clock > agent.knows.seen.of(reader)) {
-        raise("race", `${agent.label} writes ${nameOf(what)}, not ordered after a read of it`);
-      }
+    const isOrdered =
+      slot === -2
+        ? [...this.#readers.get(g)!].every(([reader, at]) => this.#isOrdered(agent, reader, at))
+        : this.#isOrdered(agent, slot, this.#readClock[g]!);
+    if (!isOrdered) {
+      const writes = `${agent.label} writes ${this.#nameOf(g, from, view)}`;
+      raise("race", `${writes}, not ordered after a read of it`);
     }
-    this.#readers.delete(g);
+    if (slot === -2) this.#readers.delete(g);
+  }
+
+  /** Whether an agent that writes knows of a read. */
+  #isOrdered(agent: Agent, reader: number, clock: number): boolean {
+    if (this.scope === "register" && reader === agent.slot) return true;
+    return clock <= agent.knows.seen.of(reader);
   }
 
   #addReader(agent: Agent, g: number): void {
@@ -298,9 +309,13 @@ export class View {
     return offset * this.lanes;
   }
 
-  /** Whether `index` lies inside. */
-  contains(index: readonly number[]): boolean {
-    return this.shape.every((extent, axis) => index[axis]! >= 0 && index[axis]! < extent);
+  /** Whether `count` elements from `index` on lie inside, along the last axis. */
+  contains(index: readonly number[], count = 1): boolean {
+    const last = this.shape.length - 1;
+    return this.shape.every((extent, axis) => {
+      const i = index[axis]!;
+      return i >= 0 && i + (axis === last ? count : 1) <= extent;
+    });
   }
 
   outOfBounds(index: readonly number[], span: number): never {
@@ -311,9 +326,15 @@ export class View {
   /** Byte address of scalar `offset`; swizzle XORs 16-byte chunks by rows of the pattern. */
   addressOf(offset: number, swizzleBytes = this.swizzleBytes): number {
     const linear = Math.floor((offset * this.elementBits) / 8);
-    if (swizzleBytes === 0) return this.byteOffset + linear;
-    const chunks = swizzleBytes / 16;
-    return this.byteOffset + (linear ^ (((linear >> 7) & (chunks - 1)) << 4));
+    return this.byteOffset + swizzled(linear, swizzleBytes);
+  }
+
+  /** The scalar in whose bits, as swizzled, bit `bit` of the storage lies. */
+  scalarAt(bit: number): number {
+    const byte = Math.floor(bit / 8) - this.byteOffset;
+    // What is swizzled twice is as it was.
+    const linear = 8 * swizzled(byte, this.swizzleBytes) + (bit % 8);
+    return Math.floor(linear / this.elementBits);
   }
 
   readAt(offset: number, swizzleBytes = this.swizzleBytes): ScalarValue {
@@ -328,28 +349,35 @@ export class View {
 
   /** Shadow of a run of scalars. */
   note(agent: Agent, access: "read" | "write", offset: number, span: number): void {
-    const what: Accessed = { view: this, offset };
+    if (span <= 0) return;
     const bits = this.elementBits;
     if (this.swizzleBytes === 0) {
       const from = 8 * this.byteOffset + offset * bits;
-      this.#noteBits(agent, access, from, from + span * bits, what);
+      this.#noteBits(agent, access, from, from + span * bits);
       return;
     }
-    for (let i = offset; i < offset + span; i++) {
+    // Chunks stay whole.
+    const chunk = chunkBits / bits;
+    const end = offset + span;
+    for (let i = offset; i < end; ) {
+      const next = Math.min(end, i - (i % chunk) + chunk);
       const from = 8 * this.addressOf(i) + ((i * bits) % 8);
-      this.#noteBits(agent, access, from, from + bits, what);
+      this.#noteBits(agent, access, from, from + (next - i) * bits);
+      i = next;
     }
   }
 
-  #noteBits(
-    agent: Agent,
-    access: "read" | "write",
-    from: number,
-    to: number,
-    what: Accessed,
-  ): void {
-    if (to <= from) return;
-    if (access === "read") this.storage.noteRead(agent, from, to, what);
-    else this.storage.noteWrite(agent, from, to, what);
+  #noteBits(agent: Agent, access: "read" | "write", from: number, to: number): void {
+    if (access === "read") this.storage.noteRead(agent, from, to, this);
+    else this.storage.noteWrite(agent, from, to, this);
   }
+}
+
+/** What a swizzle moves as a whole. */
+const chunkBits = 128;
+
+function swizzled(byte: number, swizzleBytes: number): number {
+  if (swizzleBytes === 0) return byte;
+  const chunks = swizzleBytes / 16;
+  return byte ^ (((byte >> 7) & (chunks - 1)) << 4);
 }

@@ -4,19 +4,13 @@
  * every access of the whole tile first, then the body runs once per element of the first operand.
  */
 import type { FragmentMap, TileIntrinsic, TileOperand } from "../program/intrinsics.ts";
-import type { Statement } from "../program/statement.ts";
-import type { IndexExpr } from "../semantics/index-expr.ts";
 import type { ScalarValue } from "../semantics/scalar-meaning.ts";
 import { invariant } from "../support/invariant.ts";
 import type { Agent } from "./program-clock.ts";
-import {
-  compileConditions,
-  compileIndex,
-  compileOne,
-  type ExprContext,
-  type Frame,
-} from "./program-expr.ts";
+import { compileIndex } from "./program-expr.ts";
 import type { View } from "./program-memory.ts";
+import { tileCodeOf } from "./tile-code.ts";
+import { forEachBox } from "./tile-tables.ts";
 
 /** Elements of an operand, row-major over its extents. */
 export interface Place {
@@ -42,7 +36,7 @@ export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
   const { layout } = operand;
   const swizzle =
     layout === "buffer" || layout === "fragment" ? view.swizzleBytes : swizzles[layout];
-  const offsets = tileOffsets(operand, span);
+  const { offsets, runs } = tileElements(operand, span);
   return {
     extents,
     load: () => offsets.map((offset) => (offset < 0 ? view.zero : view.readAt(offset, swizzle))),
@@ -54,21 +48,46 @@ export function memoryPlace(operand: TileOperand, span: TileSpan): Place {
     },
     note: (agent) => {
       const access = operand.access === "read" ? "read" : "write";
-      for (const offset of offsets) if (offset >= 0) view.note(agent, access, offset, 1);
+      for (const { first, count } of runs) view.note(agent, access, first, count);
     },
   };
 }
 
-/** The number of each element's scalar in the view, or -1 of those beyond its edge where the tile may hang over. */
-function tileOffsets({ mayHangOver }: TileOperand, { view, at, extents }: TileSpan): number[] {
+/** Scalars of the view. */
+interface TileElements {
+  /** Of each element of the tile; -1 of those beyond the view's edge where the tile may hang over. */
+  readonly offsets: readonly number[];
+  /** Those of the view beside each other, in order. */
+  readonly runs: readonly { readonly first: number; readonly count: number }[];
+}
+
+function tileElements({ mayHangOver }: TileOperand, { view, at, extents }: TileSpan): TileElements {
   const lead = at.length - extents.length;
   const offsets: number[] = [];
+  const runs: { first: number; count: number }[] = [];
   const place = at.slice();
-  forEachBox(extents, (index) => {
+  const add = (count: number): void => {
+    const first = view.offsetOf(place, count);
+    for (let i = 0; i < count; i++) offsets.push(first + i);
+    runs.push({ first, count });
+  };
+  const addEach = (count: number): void => {
+    const start = place.at(-1)!;
+    for (let i = 0; i < count; i++) {
+      place[place.length - 1] = start + i;
+      if (mayHangOver && !view.contains(place)) offsets.push(-1);
+      else add(1);
+    }
+  };
+  const line = extents.at(-1) ?? 1;
+  const last = lead + extents.length - 1;
+  forEachBox(extents.slice(0, -1), (index) => {
     for (const [axis, i] of index.entries()) place[lead + axis] = at[lead + axis]! + i;
-    offsets.push(mayHangOver && !view.contains(place) ? -1 : view.offsetOf(place, 1));
+    if (last >= 0) place[last] = at[last]!;
+    if (view.lanes === 1 && view.contains(place, line)) add(line);
+    else addEach(line);
   });
-  return offsets;
+  return { offsets, runs };
 }
 
 /** Thread and register of each element of a fragment, in turns, row-major. */
@@ -137,127 +156,20 @@ export function capturedPlace({ extents, load, note }: Place, agent: Agent): Pla
   };
 }
 
-function forEachBox(extents: readonly number[], visit: (index: readonly number[]) => void): void {
-  if (extents.some((e) => e === 0)) return;
-  const index = extents.map(() => 0);
-  for (;;) {
-    visit(index);
-    let axis = index.length - 1;
-    while (axis >= 0 && ++index[axis]! === extents[axis]) index[axis--] = 0;
-    if (axis < 0) return;
-  }
-}
-
-/** Operands while the body runs: their elements, read before and written back after it. */
-interface TileFrame extends Frame {
-  readonly tiles: readonly {
-    readonly extents: readonly number[];
-    readonly values: (ScalarValue | undefined)[];
-  }[];
-}
-
-type TileCode = (frame: TileFrame) => void;
-
-const compiled = new WeakMap<TileIntrinsic, TileCode>();
-
 /** Tells the shadow of all accesses, then computes. */
 export function performTile(row: TileIntrinsic, places: readonly Place[], agent: Agent): void {
-  const [first] = places;
-  if (!first) return;
+  if (places.length === 0) return;
   for (const place of places) place.note(agent);
-  let code = compiled.get(row);
-  if (!code) {
-    code = compileBody(row);
-    compiled.set(row, code);
-  }
-  const run = code;
+  const run = tileCodeOf(
+    row,
+    places.map((place) => place.extents),
+  );
   const tiles = places.map(({ extents, load }, o) => ({
     extents,
     values: row.operands[o]!.access === "write" ? [] : load(),
   }));
-  const frame: TileFrame = { ints: [], values: [], tiles };
-  forEachBox(first.extents, (index) => {
-    for (const [axis, i] of index.entries()) frame.ints[axis] = i;
-    run(frame);
-  });
+  run(tiles);
   for (const [o, { access }] of row.operands.entries()) {
     if (access !== "read") places[o]!.store(tiles[o]!.values);
   }
-}
-
-/** Slots: e0 … e4 first, then the loops of the body. */
-function compileBody(row: TileIntrinsic): TileCode {
-  const ints = new Map<string, number>(
-    Array.from({ length: 5 }, (_, axis) => [`e${axis}`, axis] as const),
-  );
-  const int = (name: string): number => {
-    const slot = ints.get(name);
-    invariant(slot !== undefined, () => `${row.name}: ${name} is unbound`);
-    return slot;
-  };
-  const placeOf = (name: string): number => row.operands.findIndex((o) => o.name === name);
-  const context: ExprContext<TileFrame> = {
-    int,
-    value: (name) => invariant(false, () => `${row.name}: local ${name}`) ?? 0,
-    load: (load) => invariant(false, () => `${row.name}: ${load.lanes} lanes`) ?? (() => []),
-    loadOne: (load) => {
-      const tile = placeOf(load.buffer);
-      const place = compilePlace(load.index, tile, int);
-      return (frame) => frame.tiles[tile]!.values[place(frame)]!;
-    },
-  };
-  const compileList = (body: readonly Statement[]): TileCode => {
-    const codes = body.map(compileStatement);
-    return (frame) => {
-      for (const code of codes) code(frame);
-    };
-  };
-  const compileStatement = (s: Statement): TileCode => {
-    switch (s.kind) {
-      case "for": {
-        const slot = ints.size;
-        ints.set(s.variable, slot);
-        const extent = compileIndex(s.extent, int);
-        const body = compileList(s.body);
-        return (frame) => {
-          const end = extent(frame.ints);
-          for (let i = 0; i < end; i++) {
-            frame.ints[slot] = i;
-            body(frame);
-          }
-        };
-      }
-      case "if": {
-        const test = compileConditions(s.conditions, int);
-        const [then, otherwise] = [compileList(s.then), compileList(s.else)];
-        return (frame) => (test(frame.ints) ? then(frame) : otherwise(frame));
-      }
-      case "store": {
-        const tile = placeOf(s.buffer);
-        const place = compilePlace(s.index, tile, int);
-        const value = compileOne(s.value, context);
-        return (frame) => {
-          frame.tiles[tile]!.values[place(frame)] = value(frame);
-        };
-      }
-      default:
-        return invariant(false, () => `${row.name}: ${s.kind} in a reference body`) ?? (() => {});
-    }
-  };
-  return compileList(row.body);
-}
-
-/** Number of an element of a tile. */
-function compilePlace(
-  index: readonly IndexExpr[],
-  tile: number,
-  int: (name: string) => number,
-): (frame: TileFrame) => number {
-  const codes = index.map((e) => compileIndex(e, int));
-  return ({ ints, tiles }) => {
-    const { extents } = tiles[tile]!;
-    let at = 0;
-    for (let axis = 0; axis < codes.length; axis++) at = at * extents[axis]! + codes[axis]!(ints);
-    return at;
-  };
 }
