@@ -160,9 +160,8 @@ export class ProtocolRun {
     const slot = this.#slots++;
     const known = emptyKnown();
     learn(known, slot, 1);
-    const cuts = new Map(
-      trace.events.flatMap((e, i) => (e.kind === "cut" ? [[e.label, i] as const] : [])),
-    );
+    const cuts = new Map<string, number>();
+    for (const [i, e] of trace.events.entries()) if (e.kind === "cut") cuts.set(e.label, i);
     const start = { at: 0, arrived: false, committed: new Map(), issued: [] };
     return { trace, slot, known, cuts, ...start };
   }

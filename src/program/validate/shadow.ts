@@ -5,7 +5,7 @@
 import type { DiagnosticCode } from "../../support/diagnostic-codes.ts";
 import type { Known } from "./clocks.ts";
 import type { Footprint } from "./sequential.ts";
-import type { ObjectInfo, Touch } from "./trace.ts";
+import type { ObjectInfo, Touch } from "./traced-objects.ts";
 
 export interface Toucher {
   readonly slot: number;
@@ -24,6 +24,11 @@ export interface Granule {
   write: Mark | undefined;
   reads: Mark[];
 }
+
+type Fault = readonly [DiagnosticCode, string];
+
+/** Granules that nobody has read since they were written share it; it is never changed. */
+const none: Mark[] = [];
 
 export class Shadow {
   readonly #objects: ReadonlyMap<string, ObjectInfo>;
@@ -53,6 +58,7 @@ export class Shadow {
   }
 
   touch(touch: Touch, by: Toucher, what: () => string): void {
+    const mark: Mark = { slot: by.slot, clock: by.clock, isAsync: by.isAsync };
     for (const { object, from, to } of touch.ranges) {
       const info = this.#objects.get(object)!;
       if (info.root !== undefined) (touch.write ? this.#writes : this.#reads).add(info.root);
@@ -63,8 +69,14 @@ export class Shadow {
       }
       const last = Math.floor((to - 1) / info.granule);
       for (let g = Math.floor(from / info.granule); g <= last; g++) {
-        list[g] ??= { write: undefined, reads: [] };
-        const fault = this.#check(list[g]!, touch.write, { by, info });
+        let granule = list[g];
+        if (!granule) {
+          granule = { write: undefined, reads: none };
+          list[g] = granule;
+        }
+        const fault = touch.write
+          ? this.#write(granule, mark, by, info)
+          : this.#read(granule, mark, by, info);
         if (fault) {
           this.#fault(fault[0], `${fault[1]}: byte ${g * info.granule} of ${object} at ${what()}`);
           return;
@@ -73,42 +85,39 @@ export class Shadow {
     }
   }
 
-  #check(
-    granule: Granule,
-    write: boolean,
-    { by, info }: { readonly by: Toucher; readonly info: ObjectInfo },
-  ): readonly [DiagnosticCode, string] | undefined {
-    const { write: old } = granule;
-    const given = info.root !== undefined && this.#ready.has(info.root);
-    if (!old && !write && !given) return ["PRG021", "read of what nothing has written"];
+  #read(granule: Granule, mark: Mark, by: Toucher, info: ObjectInfo): Fault | undefined {
+    const { write: old, reads } = granule;
+    if (old) {
+      const fault = this.#afterWrite(old, by, info);
+      if (fault) return fault;
+    } else if (info.root === undefined || !this.#ready.has(info.root)) {
+      return ["PRG021", "read of what nothing has written"];
+    }
+    if (reads.length === 0) granule.reads = [mark];
+    else if (reads.length === 1 && isKnown(reads[0]!, by, info)) reads[0] = mark;
+    else if (!isAmong(reads, mark)) reads.push(mark);
+    return undefined;
+  }
+
+  #write(granule: Granule, mark: Mark, by: Toucher, info: ObjectInfo): Fault | undefined {
+    const { write: old, reads } = granule;
     if (old) {
       const fault = this.#afterWrite(old, by, info);
       if (fault) return fault;
     }
-    const mark = { slot: by.slot, clock: by.clock, isAsync: by.isAsync };
-    if (!write) {
-      const { reads } = granule;
-      const [only] = reads;
-      if (reads.length === 1 && only && isKnown(only, by, info)) reads[0] = mark;
-      else if (!reads.some((r) => r.slot === by.slot && r.clock === by.clock)) reads.push(mark);
-      return undefined;
-    }
-    const unordered = granule.reads.find((r) => !isKnown(r, by, info));
-    if (unordered) {
-      return unordered.isAsync
+    for (let i = 0; i < reads.length; i++) {
+      const read = reads[i]!;
+      if (isKnown(read, by, info)) continue;
+      return read.isAsync
         ? ["PRG031", "write over what an asynchronous operation may still read"]
         : ["PRG030", "write that is not ordered after a read"];
     }
     granule.write = mark;
-    granule.reads = [];
+    if (reads.length > 0) granule.reads = none;
     return undefined;
   }
 
-  #afterWrite(
-    old: Mark,
-    by: Toucher,
-    info: ObjectInfo,
-  ): readonly [DiagnosticCode, string] | undefined {
+  #afterWrite(old: Mark, by: Toucher, info: ObjectInfo): Fault | undefined {
     if (!isKnown(old, by, info)) {
       return old.isAsync
         ? ["PRG031", "asynchronous effect that is not waited for"]
@@ -133,6 +142,14 @@ export class Shadow {
     }
     return { reads: this.#reads, writes: this.#writes, covered };
   }
+}
+
+function isAmong(marks: readonly Mark[], { slot, clock }: Mark): boolean {
+  for (let i = marks.length - 1; i >= 0; i--) {
+    const mark = marks[i]!;
+    if (mark.slot === slot && mark.clock === clock) return true;
+  }
+  return false;
 }
 
 /** Ordered before; matrix instructions of one group see each other's registers in order of issue. */

@@ -13,22 +13,11 @@ import { printStatements } from "../program-text.ts";
 import type { Completion, Expr, IntrinsicOperand, Statement } from "../statement.ts";
 import { ownExprs, visitExpr } from "../walk.ts";
 import { compileIndex, type IndexReader } from "./compile-index.ts";
-import { type LaunchView, rootOf } from "./launch-view.ts";
+import type { LaunchView } from "./launch-view.ts";
 import { jumpPeriods, LoopPeriods } from "./periods.ts";
 import type { Report } from "./report.ts";
 import { placeOf } from "./shared-part.ts";
-
-/** A buffer of one instance or thread, or of scope memory: the key says whose. */
-export interface ByteRange {
-  readonly object: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-export interface Touch {
-  readonly write: boolean;
-  readonly ranges: readonly ByteRange[];
-}
+import { type BufferPlace, type ObjectInfo, type Touch, TracedObjects } from "./traced-objects.ts";
 
 export interface CounterPlace {
   readonly counter: string;
@@ -81,15 +70,6 @@ export interface ThreadTrace {
   readonly copy: number;
   readonly number: number;
   readonly events: readonly TraceEvent[];
-}
-
-export interface ObjectInfo {
-  readonly byteCount: number;
-  /** Bytes that are looked at together: every write is of whole ones. */
-  granule: number;
-  readonly scope: "memory" | "shared" | "private";
-  /** Program buffer behind it. */
-  readonly root: string | undefined;
 }
 
 export interface KernelTraces {
@@ -151,8 +131,28 @@ interface Activation {
   readonly events: TraceEvent[];
   /** Trips of the loops around, for labels. */
   readonly loops: string[];
-  /** The instruction whose operands are looked at. */
-  readonly row?: TileIntrinsic;
+  readonly places: Map<Buffer, BufferPlace>;
+  /** What each access of a single range did last, by its number. */
+  readonly last: TouchEvent[];
+}
+
+type TouchEvent = Extract<TraceEvent, { kind: "touch" }>;
+
+/** A load or a store of a statement, ready to be evaluated; numbered within the kernel. */
+interface Site {
+  readonly number: number;
+  readonly buffer: Buffer;
+  readonly index: readonly IndexReader[];
+  readonly guard: readonly { readonly isZero: boolean; readonly read: IndexReader }[];
+  /** Elements of the buffer from the index on. */
+  readonly span: number;
+  readonly write: boolean;
+  readonly text: string;
+}
+
+interface Sites {
+  readonly loads: readonly Site[];
+  readonly store: Site | undefined;
 }
 
 /** A loop's trips that come again: what each phase of a period did. */
@@ -166,7 +166,9 @@ interface Again {
 class Tracer {
   readonly #view: LaunchView;
   readonly #report: Report;
-  readonly #objects = new Map<string, ObjectInfo>();
+  readonly #objects: TracedObjects;
+  readonly #sites = new Map<Statement, Sites>();
+  #siteCount = 0;
   readonly #part: TracedPart | undefined;
   readonly #periods: LoopPeriods | undefined;
   readonly #readers = new WeakMap<IndexExpr, IndexReader>();
@@ -177,6 +179,12 @@ class Tracer {
     this.#report = report;
     this.#part = part;
     this.#periods = part && new LoopPeriods(view);
+    const tools = {
+      value: (e: IndexExpr, env: ReadonlyMap<string, number>) => this.#value(e, env),
+      refuse: (what: string) => this.#refuse(what),
+      outside: (what: string) => this.#outside(what),
+    };
+    this.#objects = new TracedObjects(view, tools, part && largeGranules);
   }
 
   get #kernel(): Kernel {
@@ -198,7 +206,7 @@ class Tracer {
       const at = new Map([...env, ...placeOf(instance, names, extents)]);
       for (const role of this.#kernel.roles) this.#role(role, instance, at, threads);
     }
-    return { threads, objects: this.#objects, instances };
+    return { threads, objects: this.#objects.infos, instances };
   }
 
   #refuse(what: string): never {
@@ -210,12 +218,16 @@ class Tracer {
   }
 
   #value(e: IndexExpr, env: ReadonlyMap<string, number>): number {
+    return this.#reader(e)(env);
+  }
+
+  #reader(e: IndexExpr): IndexReader {
     let read = this.#readers.get(e);
     if (!read) {
       read = compileIndex(e, (name) => this.#refuse(`${e.key} depends on ${name}`));
       this.#readers.set(e, read);
     }
-    return read(env);
+    return read;
   }
 
   #role(
@@ -231,7 +243,8 @@ class Tracer {
         if (role.copyVariable !== undefined) env.set(role.copyVariable, copy);
         if (role.threadVariable !== undefined) env.set(role.threadVariable, number);
         const events: TraceEvent[] = [];
-        this.#body(role.body, { role, instance, copy, number, env, events, loops });
+        const own = { places: new Map<Buffer, BufferPlace>(), last: [] };
+        this.#body(role.body, { role, instance, copy, number, env, events, loops, ...own });
         const label = `${role.name}[${copy}].${number} of instance ${instance}`;
         threads.push({ label, role: role.name, instance, copy, number, events });
       }
@@ -250,17 +263,18 @@ class Tracer {
 
   #statement(s: Statement, thread: Activation): void {
     const { env } = thread;
-    for (const expr of ownExprs(s)) this.#loads(expr, s, thread);
+    const { loads, store } = this.#sitesOf(s);
+    for (const load of loads) if (holds(load, env)) this.#touch(load, thread);
     switch (s.kind) {
       case "for":
         this.#loop(s, thread);
         return;
       case "if": {
-        const holds = s.conditions.every((c) => {
+        const isSo = s.conditions.every((c) => {
           const value = this.#value(c.expr, env);
           return c.kind === "zero" ? value === 0 : value >= 0;
         });
-        this.#body(holds ? s.then : s.else, thread);
+        this.#body(isSo ? s.then : s.else, thread);
         return;
       }
       case "when":
@@ -270,7 +284,7 @@ class Tracer {
       case "let":
         return;
       case "store":
-        this.#touch(s, { ...s, lanes: s.value.lanes, write: true }, thread);
+        this.#touch(store!, thread);
         return;
       case "intrinsic":
         this.#intrinsic(s, thread);
@@ -413,122 +427,76 @@ class Tracer {
     throw new NotConstant();
   }
 
-  #loads(expr: Expr, s: Statement, thread: Activation): void {
-    visitExpr(expr, (e) => {
-      if (e.kind !== "load") return;
-      const holds = e.guard.every((c) => {
-        const value = this.#value(c.expr, thread.env);
-        return c.kind === "zero" ? value === 0 : value >= 0;
+  #sitesOf(s: Statement): Sites {
+    const known = this.#sites.get(s);
+    if (known) return known;
+    const loads: Site[] = [];
+    for (const expr of ownExprs(s)) {
+      visitExpr(expr, (e) => {
+        if (e.kind === "load") loads.push(this.#site(s, { ...e, write: false }));
       });
-      if (holds) this.#touch(s, { ...e, write: false }, thread);
-    });
+    }
+    const store =
+      s.kind === "store"
+        ? this.#site(s, { ...s, guard: [], lanes: s.value.lanes, write: true })
+        : undefined;
+    const sites = { loads, store };
+    this.#sites.set(s, sites);
+    return sites;
   }
 
-  #touch(
+  #site(
     s: Statement,
-    access: {
-      readonly buffer: string;
-      readonly index: readonly IndexExpr[];
-      readonly lanes: number;
+    access: Pick<Extract<Expr, { kind: "load" }>, "buffer" | "index" | "guard" | "lanes"> & {
       readonly write: boolean;
     },
-    thread: Activation,
-  ): void {
+  ): Site {
     const buffer = this.#view.buffers.get(access.buffer)!;
-    const index = access.index.map((e) => this.#value(e, thread.env));
-    const span = access.lanes / buffer.lanes;
-    const extents = index.map((_, axis) => (axis === index.length - 1 ? span : 1));
-    const ranges = this.#box(buffer, { index, extents, clips: false }, thread);
-    if (access.write) this.#narrow(ranges);
-    const text = textOf(s);
-    this.#push(thread, { kind: "touch", touch: { write: access.write, ranges }, text });
-  }
-
-  /** Granules of an object become as small as the ranges that are written. */
-  #narrow(ranges: readonly ByteRange[]): void {
-    for (const { object, from, to } of ranges) {
-      const info = this.#objects.get(object)!;
-      while (from % info.granule !== 0 || to % info.granule !== 0) info.granule /= 2;
-    }
-  }
-
-  /** Byte ranges of a box; outside is a fault, or left out where the operand may hang over. */
-  #box(
-    buffer: Buffer,
-    box: {
-      readonly index: readonly number[];
-      readonly extents: readonly number[];
-      readonly clips: boolean;
-    },
-    thread: Activation,
-  ): ByteRange[] {
-    const object = this.#object(buffer, thread);
-    const shape = buffer.shape.map((e) => this.#value(e, thread.env));
-    const bits = dtypes[buffer.dtype].bits * buffer.lanes;
-    const lead = box.index.length - box.extents.length;
-    const ranges: ByteRange[] = [];
-    const visit = (axis: number, offset: number): void => {
-      const extent = shape[axis];
-      if (extent === undefined) {
-        ranges.push({
-          object,
-          from: Math.floor((offset * bits) / 8),
-          to: Math.ceil(((offset + 1) * bits) / 8),
-        });
-        return;
-      }
-      const first = box.index[axis]!;
-      const count = axis < lead ? 1 : box.extents[axis - lead]!;
-      if (!box.clips && (first < 0 || first + count > extent)) {
-        this.#outside(`${buffer.name}[${box.index}] (box [${box.extents}]) of shape [${shape}]`);
-      }
-      const from = Math.max(0, first);
-      const to = Math.min(extent, first + count);
-      if (to <= from) return;
-      if (axis === shape.length - 1) {
-        const start = offset * extent + from;
-        const end = offset * extent + to;
-        ranges.push({
-          object,
-          from: Math.floor((start * bits) / 8),
-          to: Math.ceil((end * bits) / 8),
-        });
-        return;
-      }
-      for (let i = from; i < to; i++) visit(axis + 1, offset * extent + i);
+    return {
+      number: this.#siteCount++,
+      buffer,
+      index: access.index.map((e) => this.#reader(e)),
+      guard: access.guard.map((c) => ({ isZero: c.kind === "zero", read: this.#reader(c.expr) })),
+      span: access.lanes / buffer.lanes,
+      write: access.write,
+      text: textOf(s),
     };
-    visit(0, 0);
-    return ranges;
   }
 
-  #object(buffer: Buffer, thread: Activation): string {
-    const roots = this.#view.roots.get(buffer.name);
-    if (roots && roots.length > 1) this.#refuse(`table ${buffer.name}`);
-    const own = this.#kernel.buffers;
-    const name = roots?.[0] ?? rootOf(own, buffer.name);
-    const root = roots ? this.#view.buffers.get(name)! : own.find((b) => b.name === name)!;
-    const whose = { memory: "", shared: `@${thread.instance}` } as const;
-    const key =
-      root.scope === "memory" || root.scope === "shared"
-        ? `${name}${whose[root.scope]}`
-        : `${name}@${thread.instance}.${thread.role.name}.${thread.copy}.${thread.number}`;
-    if (this.#objects.has(key)) return key;
-    const count = root.shape.reduce((n, e) => n * this.#value(e, thread.env), root.lanes);
-    const byteCount = Math.ceil((count * dtypes[root.dtype].bits) / 8);
-    if (byteCount > 1 << 24) this.#refuse(`${name} of ${byteCount} bytes`);
-    const sizes = [...this.#view.buffers.values()].map((b) =>
-      Math.max(1, dtypes[b.dtype].bits / 8),
-    );
-    const scope = root.scope === "memory" || root.scope === "shared" ? root.scope : "private";
-    const granule = this.#part ? largeGranules[scope] : Math.min(4, ...sizes);
-    this.#objects.set(key, { byteCount, granule, scope, root: roots ? name : undefined });
-    return key;
+  #touch(site: Site, thread: Activation): void {
+    const { buffer, index, span, write, text } = site;
+    const place = this.#objects.placeOf(buffer, thread);
+    const { shape } = place;
+    const last = shape.length - 1;
+    let offset = 0;
+    for (let axis = 0; axis <= last; axis++) {
+      const i = index[axis]!(thread.env);
+      const extent = shape[axis]!;
+      if (i < 0 || i + (axis === last ? span : 1) > extent) this.#failAt(site, thread);
+      offset = offset * extent + i;
+    }
+    const range = this.#objects.rangeOf(place, offset, offset + (last < 0 ? 1 : span));
+    const before = thread.last[site.number];
+    if (before && before.touch.ranges[0]!.from === range.from) {
+      this.#push(thread, before);
+      return;
+    }
+    const event: TouchEvent = { kind: "touch", touch: { write, ranges: [range] }, text };
+    thread.last[site.number] = event;
+    if (write) this.#objects.narrow(event.touch.ranges);
+    this.#push(thread, event);
+  }
+
+  #failAt({ buffer, index: readers, span }: Site, thread: Activation): never {
+    const index = readers.map((read) => read(thread.env));
+    const extents = index.map((_, axis) => (axis === index.length - 1 ? span : 1));
+    const { shape } = this.#objects.placeOf(buffer, thread);
+    return this.#objects.fail(buffer, { index, extents, clips: false }, shape);
   }
 
   #intrinsic(s: Extract<Statement, { kind: "intrinsic" }>, thread: Activation): void {
     const row = findTileIntrinsic(s.intrinsic)!;
-    const within = { ...thread, row };
-    const touches = s.operands.flatMap((o, i) => this.#operand(row.operands[i]!, o, within));
+    const touches = s.operands.flatMap((o, i) => this.#operand(row, i, { given: o, thread }));
     const { completion } = s;
     const place = completion.kind === "signals" ? this.#cell(completion, thread.env) : undefined;
     const text = textOf(s);
@@ -547,9 +515,14 @@ class Tracer {
   }
 
   /** Of a tile that a warp or a copy of a role moves together only the first thread's word counts. */
-  #isTold({ scope }: Buffer, { fragment }: TileOperand, { number, row }: Activation): boolean {
-    if (fragment !== undefined || scope !== "shared" || !row) return true;
-    return number % meetingThreads[row.collective] === 0;
+  #isTold(
+    { scope }: Buffer,
+    { fragment }: TileOperand,
+    row: TileIntrinsic,
+    first: number,
+  ): boolean {
+    if (fragment !== undefined || scope !== "shared") return true;
+    return first % meetingThreads[row.collective] === 0;
   }
 
   #boxBytes(operand: IntrinsicOperand): number {
@@ -558,18 +531,36 @@ class Tracer {
     return (operand.extents.reduce((a, b) => a * b, 1) * dtypes[dtype].bits) / 8;
   }
 
-  #operand(wanted: TileOperand, given: IntrinsicOperand, thread: Activation): readonly Touch[] {
+  #operand(
+    row: TileIntrinsic,
+    number: number,
+    { given, thread }: { readonly given: IntrinsicOperand; readonly thread: Activation },
+  ): readonly Touch[] {
+    const wanted = row.operands[number]!;
     if (given.kind !== "tile") return [];
     if (this.#part && !this.#part.kept.has(given.buffer)) return [];
     const buffer = this.#view.buffers.get(given.buffer)!;
-    if (this.#part && !this.#isTold(buffer, wanted, thread)) return [];
+    const isTold = this.#isTold(buffer, wanted, row, thread.number);
+    if (this.#part && !isTold) return [];
     const index = given.index.map((e) => this.#value(e, thread.env));
     const box = { index, extents: given.extents, clips: wanted.mayHangOver };
-    const ranges = this.#box(buffer, box, thread);
-    if (wanted.access !== "read") this.#narrow(ranges);
+    if (!isTold) {
+      this.#objects.checkBox(buffer, box, thread);
+      return [];
+    }
+    const ranges = this.#objects.boxOf(buffer, box, thread);
+    if (wanted.access !== "read") this.#objects.narrow(ranges);
     const read = { write: false, ranges };
     const write = { write: true, ranges };
     if (wanted.access === "readWrite") return [read, write];
     return [wanted.access === "read" ? read : write];
   }
+}
+
+function holds({ guard }: Site, env: ReadonlyMap<string, number>): boolean {
+  for (const { isZero, read } of guard) {
+    const value = read(env);
+    if (isZero ? value !== 0 : value < 0) return false;
+  }
+  return true;
 }
