@@ -1,8 +1,14 @@
 import { defineConfig } from "vitest/config";
 
 /** Folders whose code keeps nothing between calls but what the calls themselves decide. */
-const pure =
-  "{affine,cost,egraph,emit,graph,interp,layers,lower,plan,program,region,rewrite,schedule,search,semantics,support,target,verdict}";
+const shared = [
+  "src/{affine,artifact,cost,egraph,emit,frontend,graph,interp,layers,lower,plan,program}/**/*.test.ts",
+  "src/{region,report,rewrite,schedule,search,semantics,store,support,target,verdict}/**/*.test.ts",
+  "src/commands/**/*.test.ts",
+  "src/{code-price,compile,compile-parts}.test.ts",
+  "test/{differential,golden,fuzz}/**/*.test.ts",
+  "{bench,campaign,demo}/**/*.test.ts",
+];
 
 export default defineConfig({
   test: {
@@ -16,18 +22,14 @@ export default defineConfig({
       {
         extends: true,
         // One process for many files: they load the same modules, and code stays warm.
-        test: {
-          name: "pure",
-          isolate: false,
-          include: [`src/${pure}/**/*.test.ts`, "test/{differential,golden}/**/*.test.ts"],
-        },
+        test: { name: "shared", isolate: false, include: shared },
       },
       {
         extends: true,
         test: {
           name: "processes",
           include: ["{src,test,bench,demo,campaign}/**/*.test.ts"],
-          exclude: [`src/${pure}/**`, "test/{differential,golden}/**"],
+          exclude: shared,
         },
       },
     ],
