@@ -103,16 +103,57 @@ function edgesOf(factors: readonly number[]): readonly Edge[] {
 }
 
 /** Every point, in order, unless there are more than `most`. */
-export function allPoints(sampler: StatementSampler, most: number): readonly Point[] | undefined {
+function allPoints(sampler: StatementSampler, most: number): readonly Point[] | undefined {
+  if (countPoints(sampler, most) === undefined) return undefined;
   const points: Point[] = [];
-  const walk = (point: Point): boolean => {
-    if (point.length === sampler.axes) {
-      points.push(point);
-      return points.length <= most;
+  forEachPoint(sampler, (point) => points.push([...point]));
+  return points;
+}
+
+/** How many points there are, of whose innermost loop none is gone through; undefined where it is more than `most`. */
+export function countPoints(sampler: StatementSampler, most: number): number | undefined {
+  const innermost = sampler.axes - 1;
+  const point = new Array<number>(sampler.axes).fill(0);
+  let count = 0;
+  const walk = (axis: number): boolean => {
+    const extent = axis > innermost ? 1 : sampler.extent(axis, point);
+    if (axis >= innermost) {
+      count += Math.max(0, extent);
+      return count <= most;
     }
-    const extent = sampler.extent(point.length, point);
-    for (let i = 0; i < extent; i++) if (!walk([...point, i])) return false;
+    for (let i = 0; i < extent; i++) {
+      point[axis] = i;
+      if (!walk(axis + 1)) return false;
+    }
     return true;
   };
-  return walk([]) ? points : undefined;
+  return walk(0) ? count : undefined;
+}
+
+/** Every point, in order; the array is used again. */
+export function forEachPoint(sampler: StatementSampler, visit: (point: Point) => void): void {
+  const point = new Array<number>(sampler.axes).fill(0);
+  const walk = (axis: number): void => {
+    if (axis === sampler.axes) {
+      visit(point);
+      return;
+    }
+    const extent = sampler.extent(axis, point);
+    for (let i = 0; i < extent; i++) {
+      point[axis] = i;
+      walk(axis + 1);
+    }
+  };
+  walk(0);
+}
+
+/** Some of all points, told by their numbers in that order. */
+export function pointsAt(sampler: StatementSampler, numbers: readonly number[]): readonly Point[] {
+  const found = new Map<number, Point | undefined>(numbers.map((n) => [n, undefined]));
+  let number = 0;
+  forEachPoint(sampler, (point) => {
+    if (found.has(number)) found.set(number, [...point]);
+    number++;
+  });
+  return numbers.map((n) => found.get(n)!);
 }

@@ -6,7 +6,14 @@
  */
 import { type Approximate, compileApproximate } from "../interp/approximate.ts";
 import { NumberFrame } from "../interp/number-approximate.ts";
-import { allPoints, samplePoints, type TileFactor, writesAgain } from "../interp/sample-points.ts";
+import {
+  countPoints,
+  forEachPoint,
+  pointsAt,
+  samplePoints,
+  type TileFactor,
+  writesAgain,
+} from "../interp/sample-points.ts";
 import { type SampleSource, StatementSampler } from "../interp/sample-statement.ts";
 import type { Region, Statement } from "../region/nest.ts";
 import { isBigDType } from "../semantics/dtype.ts";
@@ -279,8 +286,8 @@ export class RegionOracle {
     offsets: Map<string, Set<number>>,
   ): void {
     const { rng, region } = this.#options;
-    const points = allPoints(sampler, mostUpdates);
-    if (!points) {
+    const updates = countPoints(sampler, mostUpdates);
+    if (updates === undefined) {
       reject("VER004", `${statement.name} has more than ${mostUpdates} updates to follow`, {
         at: `region ${region.name}`,
         help: "verify the whole model instead: wavetile verify",
@@ -292,9 +299,10 @@ export class RegionOracle {
       for (let i = 0; i < scatterSamples && count > 0; i++) wanted.add(rng.integer(0, count - 1));
       this.#scattered.set(tensor, wanted);
     }
-    if (points.length === 0) return;
-    for (let i = 0; i < scatterSamples; i++) {
-      for (const [w, offset] of sampler.offsetsAt(rng.pick(points)).entries()) {
+    if (updates === 0) return;
+    const drawn = Array.from({ length: scatterSamples }, () => rng.integer(0, updates - 1));
+    for (const point of pointsAt(sampler, drawn)) {
+      for (const [w, offset] of sampler.offsetsAt(point).entries()) {
         setOf(offsets, statement.writes[w]!.tensor).add(offset);
       }
     }
@@ -312,9 +320,9 @@ export class RegionOracle {
     }
     for (const statement of makers.filter(writesAgain)) {
       const sampler = this.#samplerOf(statement);
-      for (const point of allPoints(sampler, mostUpdates)!) {
+      forEachPoint(sampler, (point) => {
         this.#applyUpdate(statement, sampler, point, { tensor, values });
-      }
+      });
     }
     return values;
   }
