@@ -2,14 +2,22 @@ import { expect, test } from "vitest";
 import { codeClass } from "./code-class.ts";
 import { parseProgram } from "./program-parse.ts";
 
-function classOf(names: { readonly buffer: string; readonly tile: string; readonly by: string }) {
-  const { buffer, tile, by } = names;
+interface Names {
+  readonly buffer: string;
+  readonly tile: string;
+  readonly by: string;
+  readonly size?: string;
+  readonly most?: number;
+}
+
+function classOf({ buffer, tile, by, size = "n", most = 8 }: Names): string {
   const read = parseProgram(`program p for "wasm" {
-    buffer ${buffer} : output memory f32 [4] source "${buffer}"
+    parameter ${size} in 1 to ${most}
+    buffer ${buffer} : output memory f32 [${size}] source "${buffer}"
     kernel k_${buffer} region "${buffer}" { grid threads (th < threads)
-      buffer ${tile} : scratch local f32 [4]
+      buffer ${tile} : scratch local f32 [8]
       role r copies 1 threads 1 {
-        for i < 4 { store ${tile}[i] = f32(${by}) store ${buffer}[i] = load.f32 ${tile}[i] } } }
+        for i < ${size} { store ${tile}[i] = f32(${by}) store ${buffer}[i] = load.f32 ${tile}[i] } } }
     tasks { launch k_${buffer} after previous } }`);
   if (!read.ok) throw new Error(JSON.stringify(read.diagnostics));
   return codeClass(read.value);
@@ -18,6 +26,12 @@ function classOf(names: { readonly buffer: string; readonly tile: string; readon
 test("programs that differ by names alone are one class, the kernels' own buffers among them", () => {
   const first = classOf({ buffer: "layer.1_Add", tile: "t18.tile1", by: "2" });
   expect(classOf({ buffer: "layer.2_Add", tile: "t57.tile0", by: "2" })).toBe(first);
+});
+
+test("so are those of sizes with other names and the same range, as data decide them", () => {
+  const first = classOf({ buffer: "y", tile: "t", by: "2", size: "found_1" });
+  expect(classOf({ buffer: "y", tile: "t", by: "2", size: "found_2" })).toBe(first);
+  expect(classOf({ buffer: "y", tile: "t", by: "2", size: "found_2", most: 9 })).not.toBe(first);
 });
 
 test("what a program computes keeps its class apart", () => {

@@ -1,5 +1,5 @@
 /**
- * What a program does, whatever its buffers and kernels are called: the text form with their names counted.
+ * What a program does, whatever its parameters, buffers and kernels are called: the text form with their names counted.
  * Programs of equal classes are each other's, name by name, so that what is found of one holds for all.
  */
 import type { Program } from "./program.ts";
@@ -13,6 +13,7 @@ export function codeClass(program: Program): string {
   const count = (spelled: string): void => {
     if (!short.has(spelled)) short.set(spelled, `#${short.size}`);
   };
+  for (const { name } of program.parameters) count(name);
   for (const { name, source } of program.buffers) {
     count(name);
     if (source !== undefined) count(JSON.stringify(source));
