@@ -56,9 +56,9 @@ import { noRegion } from "./schedule/choice/given-schedule.ts";
 import { replaceUnproved } from "./schedule/choice/replace-unproved.ts";
 import { prepareWide } from "./schedule/prepare-graph.ts";
 import { unitBound } from "./schedule/products/tf32.ts";
-import { emptyMemory } from "./schedule/states/region-memory.ts";
 import {
   defaultThreads,
+  emptySchedulingMemory,
   isProvedAlone,
   type ScheduledGraph,
   type SchedulingMemory,
@@ -90,6 +90,11 @@ export interface CompileOptions extends SchedulingOptions {
   readonly rules?: readonly RuleRow[];
   /** Say by which rules each graph came about: keeps proofs, which takes time. */
   readonly explain?: boolean;
+  /**
+   * What was found of the regions of other models under the same target, threads, prices and allowances, and is
+   * added to: parts of one model repeat. It decides how long this takes, not what comes out.
+   */
+  readonly memory?: SchedulingMemory;
   /** Launches in a row start while the one before still runs; default: where the target can. */
   readonly overlap?: boolean;
   /** Called with the regions once their schedules stand; again where the program is refused and others take their place. */
@@ -167,14 +172,13 @@ function improve(
 
 export function compileModel(source: Model, given: CompileOptions): Result<CompiledModel> {
   const options = { ...given, target: allowing(given.target, given.allow) };
-  const { target, onPass = () => {} } = options;
+  const { target, memory = emptySchedulingMemory(), onPass = () => {} } = options;
   const open = unboundedSymbols(source.graph);
   if (open) return fail(open);
   onPass("graph");
   const { model: prepared, counted, wide } = prepareWide(source, target);
   const improved = improve(prepared, options);
   if (!improved.ok) return improved;
-  const memory = { ...emptyMemory(), proved: new Map() };
   const byRanks = counted ? [{ model: counted, savedNs: 0, errorBound: 0 }] : [];
   const graphs = [...byRanks, ...graphsOf(prepared, improved.value)];
   const scheduled = scheduleGraphs(graphs, options, memory);

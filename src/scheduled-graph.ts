@@ -10,7 +10,8 @@ import type { Model, Node, NodeOf } from "./graph/graph.ts";
 import { eliminateDeadCode } from "./graph/transforms/clean.ts";
 import { hasSteps, type ScanSteps, stepsOf } from "./graph/transforms/scan-steps.ts";
 import { separateOutputs } from "./graph/transforms/separate-outputs.ts";
-import { lowerProgram } from "./lower/lower-program.ts";
+import { isCut } from "./graph/transforms/split-at-data.ts";
+import { lowerProgram, refuseRoutines } from "./lower/lower-program.ts";
 import type { ProvedLaunches } from "./program/validate/known-launches.ts";
 import { validateProgram } from "./program/validate/validate.ts";
 import { buildNests } from "./region/builders/build-nests.ts";
@@ -31,10 +32,10 @@ import type { Schedule } from "./schedule/directive.ts";
 import { repeatsSteps } from "./schedule/prepare-graph.ts";
 import { constantResults } from "./schedule/products/prologues.ts";
 import type { ScheduledRegion } from "./schedule/scheduled-region.ts";
-import type { RegionMemory } from "./schedule/states/region-memory.ts";
+import { emptyMemory, type RegionMemory } from "./schedule/states/region-memory.ts";
 import type { Solver } from "./search/solvers.ts";
 import { rangeOf } from "./semantics/index-range.ts";
-import { type Diagnostic, ok, type Result } from "./support/diagnostic.ts";
+import { type Diagnostic, fail, ok, type Result } from "./support/diagnostic.ts";
 import type { Target } from "./target/target.ts";
 
 /** What decides the schedules of a graph. */
@@ -52,9 +53,13 @@ export interface SchedulingOptions {
   readonly onPass?: (pass: string) => void;
 }
 
-/** What was found of regions and of the launches that they become while a model is compiled. */
+/** What was found of regions and of the launches that they become while models are compiled. */
 export interface SchedulingMemory extends RegionMemory {
   readonly proved: ProvedLaunches;
+}
+
+export function emptySchedulingMemory(): SchedulingMemory {
+  return { ...emptyMemory(), proved: new Map() };
 }
 
 /** Stands for any number above one. */
@@ -90,12 +95,28 @@ export function stepSchedules({ scans }: ScheduledGraph): readonly ChosenSchedul
   ]);
 }
 
+/**
+ * Nodes that no program of a graph has a place for, whatever its schedules: data decide what comes out of them, and
+ * the model runs in stages.
+ */
+function withoutProgram({ model: { graph } }: Candidate, target: Target): readonly Diagnostic[] {
+  if (!graph.nodes.some((node) => isCut(node, graph) && !isRepeated(node, target))) return [];
+  const nests = buildNests(separateOutputs(graph));
+  if (!nests.ok) return [];
+  const repeated = new Set(graph.nodes.flatMap((n) => (isRepeated(n, target) ? [n.id] : [])));
+  return refuseRoutines(nests.value, (node) => repeated.has(node), target);
+}
+
 /** Each graph scheduled, without those that are refused: the import, which is the last, is the answer. */
 export function scheduleGraphs(
   graphs: readonly Candidate[],
-  { measured: _, ...options }: SchedulingOptions,
+  { measured, ...options }: SchedulingOptions,
   memory: SchedulingMemory,
 ): Result<readonly ScheduledGraph[]> {
+  const lacking = measured ? [] : graphs.map((graph) => withoutProgram(graph, options.target));
+  if (lacking.length > 0 && lacking.every((refused) => refused.length > 0)) {
+    return fail(...lacking.at(-1)!);
+  }
   const scheduled: ScheduledGraph[] = [];
   const warnings: Diagnostic[] = [];
   for (const [i, graph] of graphs.entries()) {

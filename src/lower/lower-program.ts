@@ -96,8 +96,8 @@ interface Piece {
 function lowerPart(input: LoweringInput, target: Target): Result<LoweredPart> {
   const { nests, scheduled, scans = new Map() } = input;
   const routines = nests.items.flatMap((i) => (i.kind === "routine" ? [i.routine] : []));
-  const unknown = routines.filter((r) => !scans.has(r.node));
-  if (unknown.length > 0) return fail(...unknown.map((r) => unsupported(r.origin, target)));
+  const refused = refuseRoutines(nests, (node) => scans.has(node), target);
+  if (refused.length > 0) return fail(...refused);
   const views = planViews(nests);
   const ownerOf = (tensor: string): string => views.root.get(tensor) ?? tensor;
   const pieces: Piece[] = [];
@@ -160,6 +160,19 @@ function lowerScan(
 function asScratch({ source, ...buffer }: Buffer): Buffer {
   if (buffer.kind === "output") return { ...buffer, kind: "scratch" };
   return source === undefined ? buffer : { ...buffer, source };
+}
+
+/** Why a program has no place for routines of its nests: those that are no scans with steps. */
+export function refuseRoutines(
+  { items }: NestProgram,
+  hasSteps: (node: number) => boolean,
+  target: Target,
+): readonly Diagnostic[] {
+  return items.flatMap((i) =>
+    i.kind === "routine" && !hasSteps(i.routine.node)
+      ? [unsupported(i.routine.origin, target)]
+      : [],
+  );
 }
 
 function unsupported(origin: string, target: Target): Diagnostic {

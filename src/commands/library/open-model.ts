@@ -28,6 +28,7 @@ import type { KeptFiles } from "../../runtime/files/kept-files.ts";
 import type { ModelSession } from "../../runtime/model-session.ts";
 import type { WorkerPool } from "../../runtime/wasm/worker-pool.ts";
 import type { Schedule } from "../../schedule/directive.ts";
+import type { SchedulingMemory } from "../../scheduled-graph.ts";
 import type { Tensor } from "../../semantics/tensor.ts";
 import {
   attempt,
@@ -81,11 +82,18 @@ export interface OpenOptions extends GivenSizes {
   readonly calibration?: CalibrationWish;
   readonly onPass?: (pass: string) => void;
   /** See CompileOptions. */
+  readonly memory?: ModelMemory;
   readonly onScheduled?: (scheduled: ScheduledRegions, target: Target) => void;
   /** Which GPU, and how much of its memory. */
   readonly gpu?: CudaWish;
   /** What earlier loads left; by default the user's cache folder, where this is a built package. */
   readonly kept?: KeptFiles | undefined;
+}
+
+/** What was found of the parts of a model, for its target and for the portable program beside that. */
+export interface ModelMemory {
+  readonly own: SchedulingMemory;
+  readonly portable: SchedulingMemory;
 }
 
 /** A model with a program for one target. What is read only by inspecting may be parsed on demand. */
@@ -317,6 +325,7 @@ export function compileImported(
     ...(options.rules && { rules: options.rules }),
     ...(options.explainRewrite && { explain: true }),
     ...(options.measured && { measured: options.measured }),
+    ...(options.memory && { memory: options.memory.own }),
     ...(options.onPass && { onPass: options.onPass }),
     ...(options.onScheduled && { onScheduled: (s) => options.onScheduled!(s, target) }),
   });
@@ -342,9 +351,10 @@ export function compileImported(
   if (options.portable && target.name !== portableTarget) {
     // All programs of an artifact share one graph.
     const shared = compiled.value.rewritten ? model : imported;
-    let portable = compilePortable(shared, wish);
+    const found = options.memory?.portable;
+    let portable = compilePortable(shared, wish, found);
     if (portable.ok && portable.value && !isOfGraph(own, portable.value)) {
-      portable = compilePortable(model, wish);
+      portable = compilePortable(model, wish, found);
     }
     if (!portable.ok) return portable;
     warnings.push(...portable.warnings);

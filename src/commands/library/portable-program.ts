@@ -7,6 +7,7 @@ import type { ArtifactMeta, SearchReport, TargetCode } from "../../artifact/arti
 import type { ArtifactContent } from "../../artifact/write-artifact.ts";
 import { type CompiledModel, compileModel } from "../../compile.ts";
 import type { Model } from "../../graph/graph.ts";
+import type { SchedulingMemory } from "../../scheduled-graph.ts";
 import { constantValue } from "../../semantics/index-expr.ts";
 import { type Diagnostic, ok, type Result } from "../../support/diagnostic.ts";
 import { targets } from "../../target/index.ts";
@@ -23,18 +24,24 @@ export interface PortableProgram {
 }
 
 /**
+ * @param memory as CompileOptions has it
  * @param wish a calibration file that was named is one target's: other than `auto`, none is used here
  * @returns undefined, with warnings, where the model is too large for WebAssembly's memory
  */
 export function compilePortable(
   model: Model,
   wish: CalibrationWish,
+  memory?: SchedulingMemory,
 ): Result<PortableProgram | undefined> {
   const target = targets.get(portableTarget)!;
   const calibration = findCalibration(target, wish === "auto" ? wish : "off");
   if (!calibration.ok) return calibration;
   const { warnings, value: used } = calibration;
-  const compiled = compileModel(model, { target, ...(used && { model: used.model }) });
+  const compiled = compileModel(model, {
+    target,
+    ...(used && { model: used.model }),
+    ...(memory && { memory }),
+  });
   if (!compiled.ok) {
     const isTooLarge = compiled.diagnostics.every((d) => d.code === "MEM002");
     if (!isTooLarge) return compiled;

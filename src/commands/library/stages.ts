@@ -9,7 +9,7 @@ import { keptWide } from "../../graph/transforms/keep-wide.ts";
 import { splitAtData } from "../../graph/transforms/split-at-data.ts";
 import { tooLarge } from "../../interp/reference-limit.ts";
 import type { Schedule } from "../../schedule/directive.ts";
-import { isRepeated } from "../../scheduled-graph.ts";
+import { emptySchedulingMemory, isRepeated } from "../../scheduled-graph.ts";
 import { type Diagnostic, fail, ok, type Result } from "../../support/diagnostic.ts";
 import type { Target } from "../../target/target.ts";
 import { compileImported, type OpenModel, type OpenOptions } from "./open-model.ts";
@@ -43,6 +43,7 @@ export function openStages(
   if (large.length > 0) return fail(...large);
   const stages: OpenStage[] = [];
   const warnings: Diagnostic[] = [...keptWide(wide)];
+  const memory = { own: emptySchedulingMemory(), portable: emptySchedulingMemory() };
   let programs = 0;
   for (const part of parts) {
     if (part.kind === "data") {
@@ -50,7 +51,7 @@ export function openStages(
       continue;
     }
     const better = measured[programs++];
-    const own = better ? { ...options, measured: better } : options;
+    const own = { ...options, memory, ...(better && { measured: better }) };
     const opened = openPart({ graph: part.graph, weights }, target, own);
     if (!opened.ok) return opened;
     stages.push({ graph: part.graph, opened: opened.value });

@@ -79,7 +79,8 @@ function bySizes(
   return parts;
 }
 
-function isCut(node: Node, graph: Graph): boolean {
+/** Whether a graph is cut at a node, unless a program holds it all the same. */
+export function isCut(node: Node, graph: Graph): boolean {
   const traits = traitsOf(node, graph);
   const { dataDependentShape, dataDependentWork, hasSubgraph, random } = traits;
   return [dataDependentShape, dataDependentWork, hasSubgraph, random].includes(true);

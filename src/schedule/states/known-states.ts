@@ -20,7 +20,7 @@ interface Known {
   readonly states: RegionStates;
 }
 
-/** For one target and one number of threads. */
+/** For one target. */
 export class KnownStates {
   readonly #known = new Map<string, Known>();
 
@@ -32,7 +32,7 @@ export class KnownStates {
     },
   ): RegionStates {
     const { key, tensors } = regionClass(region);
-    const question = `${picoseconds(options.refundNs)} ${key}`;
+    const question = `${options.threads} ${picoseconds(options.refundNs)} ${key}`;
     const known = this.#known.get(question);
     if (known) return renamed(known, tensors, region, target);
     const states = regionStates(region, target, { ...options, pricer: options.pricer() });

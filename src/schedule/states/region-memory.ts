@@ -1,7 +1,8 @@
 /**
- * What was found of regions while one model is compiled, for one target and number of threads. Graphs
- * that compete for being the program differ in few regions: the others are narrowed, priced and proved
- * once for all of them. Everything here is keyed by what a region computes, whatever its names.
+ * What was found of regions while a model is compiled, for one target, its prices and one number of threads.
+ * Graphs that compete for being the program differ in few regions, and so do the parts of a model that runs in
+ * stages: the others are narrowed, priced and proved once for all of them. Everything here is keyed by what a
+ * region computes, whatever its names.
  */
 import type { KnownChain } from "../chains/chain-states.ts";
 import { LegalityClasses } from "../legality/legality-class.ts";
