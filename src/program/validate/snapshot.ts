@@ -55,9 +55,9 @@ const tooOld = 2;
 
 class Snapshot {
   readonly #state: RunState;
-  readonly #marks = new Map<string, number>();
+  readonly #marks = new Map<string, string>();
   readonly #table: string[] = [];
-  readonly #byKnowers = new Map<string, number>();
+  readonly #numbers = new Map<string, number>();
   readonly #parties: readonly Known[];
   /** Those who await a group, by its slot. */
   readonly #awaiting = new Map<number, Known[]>();
@@ -105,12 +105,14 @@ class Snapshot {
   }
 
   #granule({ write, reads }: Granule): string {
-    const read = reads.map((r) => this.#mark(r)).sort((a, b) => a - b);
-    return `${write ? this.#mark(write) : "-"}:${read.join("+")}`;
+    // Kinds are numbered as they come: the order in which reads were noted may not show in the numbers.
+    const read = reads.map((r) => this.#kindOf(r)).sort();
+    const numbers = read.map((kind) => this.#numberOf(kind));
+    return `${write ? this.#numberOf(this.#kindOf(write)) : "-"}:${numbers.join("+")}`;
   }
 
-  /** The number of a mark's kind. */
-  #mark(mark: Mark): number {
+  /** What is alike of two marks from which everything goes on alike. */
+  #kindOf(mark: Mark): string {
     const key = `${mark.slot} ${mark.clock} ${mark.isAsync}`;
     const known = this.#marks.get(key);
     if (known !== undefined) return known;
@@ -123,15 +125,20 @@ class Snapshot {
     const own = this.#awaiting.get(mark.slot);
     const isAwaited = own?.every(({ seen }) => (seen[mark.slot] ?? 0) >= mark.clock) ?? false;
     const age = present === undefined || seen === "all" || isAwaited ? "" : present - mark.clock;
-    const text = everywhere ? "old" : `${mark.slot} ${mark.isAsync} ${age} ${seen} ${fenced}`;
-    let kind = this.#byKnowers.get(text);
-    if (kind === undefined) {
-      kind = this.#byKnowers.size;
-      this.#byKnowers.set(text, kind);
-      this.#table.push(text);
-    }
+    const kind = everywhere ? "old" : `${mark.slot} ${mark.isAsync} ${age} ${seen} ${fenced}`;
     this.#marks.set(key, kind);
     return kind;
+  }
+
+  /** Kinds stand once in the text, and by their number elsewhere. */
+  #numberOf(kind: string): number {
+    let number = this.#numbers.get(kind);
+    if (number === undefined) {
+      number = this.#numbers.size;
+      this.#numbers.set(kind, number);
+      this.#table.push(kind);
+    }
+    return number;
   }
 
   /** Who knows that a slot has come to a clock: all threads, or each party's bit. */
