@@ -156,7 +156,9 @@ export class ReductionLowering {
     invariant(lane, () => "a vector reduction has a lane loop");
     invariant(loop === this.#nest.plan.reduce.at(-1), () => "the vector loop must be innermost");
     const now = substituteConditions(place.pending, place.loops);
-    const hulls = now.map((c) => hullOf(c, new Map([[loop.name, loop.extent]])));
+    // Sums that are kept together may end at different places.
+    const inside = new Map([loop, ...this.#shape.tile].map((l) => [l.name, l.extent]));
+    const hulls = now.map((c) => hullOf(c, inside));
     const known = hulls.filter((c) => c !== undefined);
     const all = { ...place, pending: [] };
     const tail = (block: Block): void =>
@@ -195,22 +197,26 @@ export class ReductionLowering {
     });
   }
 
-  /** accumulator = combine(accumulator, body) for each point of the tile. */
+  /** accumulator = combine(accumulator, body) for each point of the tile that has the trip. */
   #update(place: Place, lane: LaneLoop | undefined): void {
     const { scheduled } = this.#nest.plan;
     const { statement } = scheduled;
     const loads = new TileLoads(scheduled, this.#shape.tile);
-    this.#forEachPoint(place, (point, inside) => {
-      const site = {
-        ...this.#nest.site(inside, point.loops, lane),
-        unguarded: this.#unguarded,
-      };
+    const settled = (point: TilePoint, at: Place): void => {
+      const site = { ...this.#nest.site(at, point.loops, lane), unguarded: this.#unguarded };
       this.#nest.withIndirects(site, (bound) => {
         const args = loads.of(bound);
         const values = statement.body.map((e) => lowerScalar(e, args, bound));
         this.#combineInto(point, values, bound);
       });
-    });
+    };
+    this.#forEachPoint(place, (point, inside) =>
+      this.#nest.settle(
+        inside,
+        () => false,
+        (at) => settled(point, at),
+      ),
+    );
   }
 
   #combineInto(point: TilePoint, values: readonly Expr[], site: Site): void {
