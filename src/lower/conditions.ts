@@ -8,6 +8,7 @@ import {
   add,
   ceilDiv,
   constantValue,
+  fromTerms,
   type IndexBindings,
   type IndexExpr,
   max,
@@ -41,10 +42,32 @@ export function reduceConditions(
 ): readonly Condition[] {
   const kept = new Map<string, Condition>();
   for (const c of conditions) {
-    const simple = { kind: c.kind, expr: simplify(c.expr, ranges) };
+    const simple = inSteps({ kind: c.kind, expr: simplify(c.expr, ranges) }, ranges);
     if (!isProved(simple, ranges)) kept.set(`${c.kind}${simple.expr.key}`, simple);
   }
   return [...kept.values()];
+}
+
+/**
+ * The condition without the terms that never decide it: where the others are multiples of a number, and what these
+ * terms come to stays between two multiples of it, the lower one says as much.
+ */
+function inSteps(condition: Condition, ranges: IndexRanges): Condition {
+  const { kind, expr } = condition;
+  if (kind !== "nonNegative") return condition;
+  const steps = new Set(expr.terms.map((t) => Math.abs(t.coefficient)).filter((n) => n > 1));
+  for (const step of [...steps].sort((a, b) => b - a)) {
+    const far = expr.terms.filter((t) => t.coefficient % step === 0);
+    if (far.length === expr.terms.length) continue;
+    const near = fromTerms(
+      expr.constant,
+      expr.terms.filter((t) => t.coefficient % step !== 0),
+    );
+    const { min: least, max: most } = rangeOf(near, ranges);
+    const steady = Math.floor(least / step);
+    if (Math.floor(most / step) === steady) return { kind, expr: fromTerms(steady * step, far) };
+  }
+  return condition;
 }
 
 export function mentionsAny(condition: Condition, names: Iterable<string>): boolean {
