@@ -155,6 +155,15 @@ export class IndexScope {
     return value.startsWith("%") ? value : this.#code.op(`mov.b${bits}`, classOf(bits), value);
   }
 
+  /** What `make` computes of sums, remembered until the stretch of code ends. */
+  derived(key: string, make: () => Operand): Operand {
+    const kept = this.#layers.findLast((l) => l.sums.has(key))?.sums.get(key);
+    if (kept) return kept;
+    const made = make();
+    this.#layers.at(-1)!.sums.set(key, made);
+    return made;
+  }
+
   /** A predicate: all conditions hold; undefined where there are none. */
   conditions(
     conditions: readonly { readonly kind: "nonNegative" | "zero"; readonly expr: IndexExpr }[],

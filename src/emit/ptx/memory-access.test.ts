@@ -1,6 +1,9 @@
 /** Vectors in memory: in how many pieces, by what divides their places. */
 import { describe, expect, it } from "vitest";
+import { parseProgram } from "../../program/program-parse.ts";
 import * as ix from "../../semantics/index-expr.ts";
+import { architectures } from "../../target/architectures/index.ts";
+import { emitPtx } from "./emit-program.ts";
 import { alignmentOf } from "./memory-access.ts";
 
 describe("what divides an address", () => {
@@ -23,4 +26,39 @@ describe("what divides an address", () => {
     "%s: %d bytes",
     (_, bytes, address) => expect(alignmentOf(address, "base")).toBe(bytes),
   );
+});
+
+describe("places in swizzled shared memory", () => {
+  /** Stores of a thread to rows of a tile, of as many bytes as the swizzle spans. */
+  const textOf = (span: number, rows: readonly number[]): string => {
+    const stores = rows.map((row) => `store tile[${row}, 2*mod(t, 8)] = load.f32x2 x[2*t]`);
+    const read = parseProgram(`program p for "h200" {
+      buffer x : input memory f32 [64] at caller + (0) source "x"
+      kernel k region "k" {
+        grid blocks (b < 1)
+        buffer tile : scratch shared f32 [64, ${span / 4}] swizzle ${span}
+        role main copies 1 threads 32 as t { ${stores.join("\n")} }
+      }
+      tasks { launch k after previous }
+    }`);
+    if (!read.ok) throw new Error(read.diagnostics.map((d) => `${d.at}: ${d.message}`).join("\n"));
+    const made = emitPtx(read.value, architectures.get("sm_90a")!);
+    if (!made.ok) throw new Error(made.diagnostics.map((d) => d.message).join("\n"));
+    return made.value.text;
+  };
+
+  it.each([32, 64, 128])("share a register every eight rows of %d bytes", (span) => {
+    const text = textOf(span, [0, 3, 8, 11, 40]);
+    expect(text.match(/xor\.b32/g)).toHaveLength(2);
+    const places = [...text.matchAll(/st\.shared\S* \[(%r\d+)(?:\+(\d+))?\]/g)];
+    const [first, second] = [places[0]![1], places[1]![1]];
+    expect(second).not.toBe(first);
+    expect(places.map(([, register, offset]) => [register, Number(offset ?? 0)])).toEqual([
+      [first, 0],
+      [second, 0],
+      [first, 8 * span],
+      [second, 8 * span],
+      [first, 40 * span],
+    ]);
+  });
 });

@@ -84,7 +84,7 @@ export function spellAddress(
   address: ix.IndexExpr,
   more = 0,
 ): string {
-  const { code, scope } = context;
+  const { scope } = context;
   if (place.swizzleBytes === 0) {
     const varying = withoutConstant(address);
     const offset = address.constant + more;
@@ -93,15 +93,29 @@ export function spellAddress(
     const register = scope.register(varying, bits);
     return offset === 0 ? `[${register}]` : `[${register}+${offset}]`;
   }
-  const linear = scope.register(ix.add(address, more), 32);
-  return `[${swizzled(code, place.swizzleBytes, linear)}]`;
+  return swizzledAddress(context, place.swizzleBytes, ix.add(address, more));
 }
 
-/** Chunks of 16 bytes exchanged by bits 7 and up of the address (plan/instructions/swizzle.ts). */
-export function swizzled(code: PtxCode, span: 32 | 64 | 128, linear: Operand): Operand {
-  const mask = (span / 16 - 1) * 16;
-  const rows = code.op("and.b32", "r", code.op("shr.u32", "r", linear, "3"), String(mask));
-  return code.op("xor.b32", "r", linear, rows);
+/**
+ * Chunks of 16 bytes exchanged by bits 7 and up of the address (plan/instructions/swizzle.ts). What is exchanged hangs
+ * on the address modulo eight rows of the swizzle: accesses that are a multiple of that apart share a register.
+ */
+function swizzledAddress(
+  { code, scope }: KernelContext,
+  span: 32 | 64 | 128,
+  address: ix.IndexExpr,
+): string {
+  const period = 8 * span;
+  const near = ((address.constant % period) + period) % period;
+  const first = ix.add(withoutConstant(address), near);
+  const register = scope.derived(`swizzle ${span} ${first.key}`, () => {
+    const linear = scope.register(first, 32);
+    const mask = (span / 16 - 1) * 16;
+    const rows = code.op("and.b32", "r", code.op("shr.u32", "r", linear, "3"), String(mask));
+    return code.op("xor.b32", "r", linear, rows);
+  });
+  const offset = address.constant - near;
+  return offset === 0 ? `[${register}]` : `[${register}+${offset}]`;
 }
 
 function layoutOf(context: KernelContext, access: Access): readonly Piece[] {
