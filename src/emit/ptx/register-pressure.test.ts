@@ -93,7 +93,41 @@ describe("what an assembler brings forward", () => {
     expect(of(...chained, end)).toBeLessThan(20);
   });
 
-  it("is the loads of all trips of a short loop, of some of a long one, of none that is kept rolled", () => {
+  it("is no more loads than hide their latency", () => {
+    const many = Array.from({ length: 150 }, (_, i) => i);
+    const all = (work: number): readonly string[] =>
+      many.flatMap((i) => [
+        `ld.global.nc.b32 %r${i + 2}, [%d0+${4 * i}];`,
+        ...new Array<string>(work).fill(`fma.rn.f32 %r1, %r${i + 2}, %r0, %r1;`),
+      ]);
+    // ptxas 13.0 takes 84, 47 and 28.
+    for (const [work, taken] of [
+      [1, 84],
+      [4, 47],
+      [8, 28],
+    ] as const) {
+      expect(of(...all(work), end)).toBeGreaterThan(taken / 1.4);
+      expect(of(...all(work), end)).toBeLessThan(taken * 1.5);
+    }
+  });
+
+  it("is the places of all copies of a block, and a base for each stretch of what they read", () => {
+    const copy = (i: number, far: number): readonly string[] => [
+      `add.s32 %r${3 * i + 10}, %r1, ${132 * i};`,
+      `shr.u32 %r${3 * i + 11}, %r${3 * i + 10}, 3;`,
+      `xor.b32 %r${3 * i + 12}, %r${3 * i + 10}, %r${3 * i + 11};`,
+      `cp.async.ca.shared.global [%r${3 * i + 12}], [%d0+${far * i}], 4;`,
+    ];
+    const copies = (count: number, far: number): number =>
+      of(...Array.from({ length: count }, (_, i) => copy(i, far)).flat(), end);
+    // ptxas 13.0 takes 72 and 228 of 64 copies.
+    expect(copies(64, 16)).toBeGreaterThan(64);
+    expect(copies(64, 16)).toBeLessThan(96);
+    expect(copies(64, 4096)).toBeGreaterThan(180);
+    expect(copies(8, 4096)).toBeLessThan(48);
+  });
+
+  it("is the loads of all trips of a short loop, of many of a long one, of none that is kept rolled", () => {
     const loop = (trips: number, pragma = ""): readonly string[] => [
       "mov.b32 %r9, 0;",
       "L0:",
@@ -108,8 +142,9 @@ describe("what an assembler brings forward", () => {
     ];
     const rolled = of(...loop(12, '.pragma "nounroll";'));
     expect(of(...loop(12))).toBeGreaterThan(rolled + 40);
-    expect(of(...loop(1000))).toBeGreaterThan(rolled + 8);
-    expect(of(...loop(1000))).toBeLessThan(rolled + 20);
+    // ptxas 13.0 takes 120 of these.
+    expect(of(...loop(1000))).toBeGreaterThan(rolled + 40);
+    expect(of(...loop(1000))).toBeLessThan(rolled + 110);
   });
 });
 

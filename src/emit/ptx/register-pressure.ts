@@ -5,7 +5,7 @@
  * pairs of halves and fills what it may have, so this is an estimate; the count is the driver's, where there is one.
  * `npm run campaign -- ptx` compares both.
  */
-import { aheadOfTrips, loadsForward } from "./loads-ahead.ts";
+import { aheadOfTrips, basesOfCopies, loadsForward } from "./loads-ahead.ts";
 import { type PtxFlow, type PtxInstruction, readFlow } from "./ptx-flow.ts";
 import type { PtxKernel } from "./ptx-module.ts";
 
@@ -22,9 +22,11 @@ const [takenForOne, takenBeside] = [1.15, 6] as const;
 export function estimateRegisters({ text, maxRegisters }: PtxKernel): number {
   if (text.includes("setmaxnreg")) return maxRegisters;
   const flow = readFlow(text);
-  const forward = flow.blocks.map((b) => ({ ...b, instructions: loadsForward(b.instructions) }));
+  const forward = flow.blocks.map((b) => {
+    return { ...b, instructions: loadsForward(b.instructions, flow.registers) };
+  });
   const weights = weightsOf(flow);
-  const ahead = flow.blocks.map((_, i) => aheadOfTrips(i, flow, weights));
+  const ahead = flow.blocks.map((_, i) => aheadOfTrips(i, flow, weights) + basesOfCopies(i, flow));
   const live = Math.max(...pressures({ ...flow, blocks: forward }).map((n, i) => n + ahead[i]!));
   return Math.min(maxRegisters, Math.round(takenForOne * live + takenBeside));
 }
