@@ -6,7 +6,7 @@
 import type { Buffer, Counter, Kernel, Role } from "../program/program.ts";
 import { ownExprs, visitExpr, visitStatements } from "../program/walk.ts";
 import { evaluate } from "../semantics/index-expr.ts";
-import { allocateBuffers, type Bindings } from "./program-buffers.ts";
+import { type Bindings, type BufferMaker, planBuffers } from "./program-buffers.ts";
 import { emptyKnowledge, join, type Knowledge } from "./program-clock.ts";
 import { compileRole, NameSlots, type Steps } from "./program-compile.ts";
 import type { Machine, Runnable } from "./program-machine.ts";
@@ -95,7 +95,9 @@ export function startLaunch(context: LaunchContext): void {
   const extents = kernel.grid.axes.map((a) => evaluate(a.extent, bindings));
   const count = extents.reduce((a, b) => a * b, 1);
   const instances = makeInstances(context, count);
-  const grid = { context, roles, extents, buffers: [...buffers.keys()] };
+  const isPrivate = ({ scope }: Buffer): boolean => scope === "local" || scope === "register";
+  const makePrivate = planBuffers(kernel.buffers.filter(isPrivate), bindings);
+  const grid = { context, roles, extents, buffers: [...buffers.keys()], makePrivate };
   runClusters(grid, instances);
 }
 
@@ -115,7 +117,10 @@ function compileFor(
 
 function makeInstances(context: LaunchContext, count: number): Instance[] {
   const { kernel, bindings, machine, counters } = context;
-  const own = kernel.buffers.filter((b) => b.scope === "shared");
+  const makeShared = planBuffers(
+    kernel.buffers.filter((b) => b.scope === "shared"),
+    bindings,
+  );
   const clusters: Instance[][] = [];
   const launch = placeOf(context, count);
   return Array.from({ length: count }, (_, index) => {
@@ -124,7 +129,7 @@ function makeInstances(context: LaunchContext, count: number): Instance[] {
     clusters[number] ??= [];
     const cluster = clusters[number];
     const place = { machine, owner: label };
-    const shared = allocateBuffers(own, bindings);
+    const shared = makeShared();
     const all = new Map([...counters, ...allocateCounters(kernel.counters, bindings, place)]);
     const instance: Instance = { label, index, launch, cluster, shared, counters: all };
     cluster.push(instance);
@@ -151,6 +156,8 @@ interface GridRun {
   readonly roles: readonly CompiledRole[];
   readonly extents: readonly number[];
   readonly buffers: readonly string[];
+  /** The buffers of a thread. */
+  readonly makePrivate: BufferMaker;
 }
 
 /** Starts clusters; a grid that is not resident gets the next one only when one has ended. */
@@ -251,11 +258,10 @@ interface ThreadPlace {
 
 function startThread(grid: GridRun, place: ThreadPlace): void {
   const { context } = grid;
-  const { machine, kernel } = context;
+  const { machine } = context;
   const { compiled, instance, copy, number } = place;
   const label = `${instance.label}.${compiled.role.name}[${copy}].${number}`;
-  const own = kernel.buffers.filter((b: Buffer) => b.scope === "local" || b.scope === "register");
-  const privateViews = allocateBuffers(own, context.bindings);
+  const privateViews = grid.makePrivate();
   const thread: Thread = {
     ints: [],
     values: [],

@@ -22,6 +22,14 @@ export interface BitSpan {
 /** Bits of a granule of shadow: the smallest element that stands in the storage. */
 export type Granule = 2 | 4 | 8 | 16 | 32;
 
+/**
+ * What the shadow keeps of a granule: who wrote it last, -1 for nobody; through which buffer, whose bytes mean
+ * nothing to another one; whether the ordinary way (1) or the asynchronous one (0); and who read it since, -1 for
+ * nobody, -2 for several.
+ */
+const [writeSlot, writeClock, writeOwner, writeOrdinary, readSlot, readClock] = [0, 1, 2, 3, 4, 5];
+const fields = 6;
+
 /** Bytes with a shadow. */
 export class Storage {
   readonly label: string;
@@ -30,16 +38,10 @@ export class Storage {
   readonly scope: "memory" | "shared" | "register";
   /** Logarithm of a granule's bits. */
   readonly #shift: number;
-  readonly #writeSlot: Int32Array;
-  readonly #writeClock: Int32Array;
-  /** Which buffer the last write was made through: its bytes mean nothing to another one. */
-  readonly #writeOwner: Int32Array;
-  /** The last write went the ordinary way (1) or the asynchronous one (0). */
-  readonly #writeOrdinary: Uint8Array;
-  readonly #readSlot: Int32Array;
-  readonly #readClock: Int32Array;
+  /** `fields` numbers of each granule, at these places. */
+  readonly #marks: Int32Array;
   /** Readers of granules that several unordered agents have read since the last write. */
-  readonly #readers = new Map<number, Map<number, number>>();
+  #readers: Map<number, Map<number, number>> | undefined;
 
   constructor(label: string, byteCount: number, granule: Granule, scope: Storage["scope"]) {
     this.label = label;
@@ -49,22 +51,20 @@ export class Storage {
     this.data = new DataView(this.bytes.buffer);
     this.#shift = Math.log2(granule);
     const count = (8 * this.bytes.length) / granule;
-    this.#writeSlot = new Int32Array(count).fill(-1);
-    this.#writeClock = new Int32Array(count);
-    this.#writeOwner = new Int32Array(count);
-    this.#writeOrdinary = new Uint8Array(count);
-    this.#readSlot = new Int32Array(count).fill(-1);
-    this.#readClock = new Int32Array(count);
+    this.#marks = new Int32Array(fields * count).fill(-1);
   }
 
   /** Records and checks a read of bits [from, to) through a view. */
   noteRead(agent: Agent, from: number, to: number, view: View): void {
-    const last = (to - 1) >>> this.#shift;
+    const marks = this.#marks;
     const { owner } = view;
     const isOrdinary = agent.proxy === "ordinary";
+    const last = (to - 1) >>> this.#shift;
     for (let g = from >>> this.#shift; g <= last; g++) {
-      const slot = this.#writeSlot[g];
-      if (slot === -1 || this.#writeOwner[g] !== owner) this.#raiseUnwritten(agent, g, from, view);
+      const slot = marks[fields * g + writeSlot];
+      if (slot === -1 || marks[fields * g + writeOwner] !== owner) {
+        this.#raiseUnwritten(agent, g, from, view);
+      }
       // What it wrote itself needs no order, but for the ways of memory.
       if (slot !== agent.slot || !isOrdinary) this.#checkAfterWrite(agent, g, from, view);
       this.#addReader(agent, g);
@@ -73,19 +73,21 @@ export class Storage {
 
   /** Records and checks a write of bits [from, to) through a view. */
   noteWrite(agent: Agent, from: number, to: number, view: View): void {
-    const last = (to - 1) >>> this.#shift;
+    const marks = this.#marks;
     const { owner } = view;
     const isOrdinary = agent.proxy === "ordinary";
+    const last = (to - 1) >>> this.#shift;
     for (let g = from >>> this.#shift; g <= last; g++) {
-      const slot = this.#writeSlot[g];
+      const at = fields * g;
+      const slot = marks[at + writeSlot];
       const isOwn = slot === agent.slot && isOrdinary;
       if (slot !== -1 && !isOwn) this.#checkAfterWrite(agent, g, from, view);
-      if (this.#readSlot[g] !== -1) this.#checkAfterReads(agent, g, from, view);
-      this.#writeSlot[g] = agent.slot;
-      this.#writeClock[g] = agent.clock;
-      this.#writeOwner[g] = owner;
-      this.#writeOrdinary[g] = isOrdinary ? 1 : 0;
-      this.#readSlot[g] = -1;
+      if (marks[at + readSlot] !== -1) this.#checkAfterReads(agent, g, from, view);
+      marks[at + writeSlot] = agent.slot;
+      marks[at + writeClock] = agent.clock;
+      marks[at + writeOwner] = owner;
+      marks[at + writeOrdinary] = isOrdinary ? 1 : 0;
+      marks[at + readSlot] = -1;
     }
   }
 
@@ -93,10 +95,14 @@ export class Storage {
   firstUnwritten(span: BitSpan): number {
     const last = (span.to - 1) >>> this.#shift;
     for (let g = span.from >>> this.#shift; span.to > span.from && g <= last; g++) {
-      const isWritten = this.#writeSlot[g] !== -1 && this.#writeOwner[g] === span.owner;
+      const isWritten = this.#get(g, writeSlot) !== -1 && this.#get(g, writeOwner) === span.owner;
       if (!isWritten) return Math.max(span.from, g * 2 ** this.#shift);
     }
     return -1;
+  }
+
+  #get(g: number, field: number): number {
+    return this.#marks[fields * g + field]!;
   }
 
   /** The element of an access from bit `from` on to which granule `g` belongs. */
@@ -107,7 +113,7 @@ export class Storage {
 
   #raiseUnwritten(agent: Agent, g: number, from: number, view: View): never {
     const reads = `${agent.label} reads ${this.#nameOf(g, from, view)}`;
-    const isWritten = this.#writeSlot[g] !== -1;
+    const isWritten = this.#get(g, writeSlot) !== -1;
     return raise(
       "uninitialised",
       `${reads}${isWritten ? ", overwritten through another buffer" : ""}`,
@@ -115,15 +121,15 @@ export class Storage {
   }
 
   #checkAfterWrite(agent: Agent, g: number, from: number, view: View): void {
-    const slot = this.#writeSlot[g]!;
-    const clock = this.#writeClock[g]!;
+    const slot = this.#get(g, writeSlot);
+    const clock = this.#get(g, writeClock);
     // Matrix instructions of one group see each other's accumulators in order of issue.
     if (this.scope === "register" && slot === agent.slot) return;
     if (clock > agent.knows.seen.of(slot)) {
       const touches = `${agent.label} touches ${this.#nameOf(g, from, view)}`;
       raise("race", `${touches}, not ordered after a write of it`);
     }
-    if (agent.proxy === "ordinary" || this.#writeOrdinary[g] === 0) return;
+    if (agent.proxy === "ordinary" || this.#get(g, writeOrdinary) === 0) return;
     const { fencedShared, fencedMemory } = agent.knows;
     const fenced = this.scope === "shared" ? fencedShared : fencedMemory;
     if (this.scope !== "register" && clock > fenced.of(slot)) {
@@ -133,16 +139,16 @@ export class Storage {
   }
 
   #checkAfterReads(agent: Agent, g: number, from: number, view: View): void {
-    const slot = this.#readSlot[g]!;
+    const slot = this.#get(g, readSlot);
     const isOrdered =
       slot === -2
-        ? [...this.#readers.get(g)!].every(([reader, at]) => this.#isOrdered(agent, reader, at))
-        : this.#isOrdered(agent, slot, this.#readClock[g]!);
+        ? [...this.#readers!.get(g)!].every(([reader, at]) => this.#isOrdered(agent, reader, at))
+        : this.#isOrdered(agent, slot, this.#get(g, readClock));
     if (!isOrdered) {
       const writes = `${agent.label} writes ${this.#nameOf(g, from, view)}`;
       raise("race", `${writes}, not ordered after a read of it`);
     }
-    if (slot === -2) this.#readers.delete(g);
+    if (slot === -2) this.#readers!.delete(g);
   }
 
   /** Whether an agent that writes knows of a read. */
@@ -152,20 +158,21 @@ export class Storage {
   }
 
   #addReader(agent: Agent, g: number): void {
-    const slot = this.#readSlot[g]!;
+    const slot = this.#get(g, readSlot);
     if (slot === -2) {
-      this.#readers.get(g)!.set(agent.slot, agent.clock);
+      this.#readers!.get(g)!.set(agent.slot, agent.clock);
       return;
     }
-    const known = slot === -1 || this.#readClock[g]! <= agent.knows.seen.of(slot);
+    const known = slot === -1 || this.#get(g, readClock) <= agent.knows.seen.of(slot);
     if (known || slot === agent.slot) {
-      this.#readSlot[g] = agent.slot;
-      this.#readClock[g] = agent.clock;
+      this.#marks[fields * g + readSlot] = agent.slot;
+      this.#marks[fields * g + readClock] = agent.clock;
       return;
     }
-    const both = [[slot, this.#readClock[g]!] as const, [agent.slot, agent.clock] as const];
+    const both = [[slot, this.#get(g, readClock)] as const, [agent.slot, agent.clock] as const];
+    this.#readers ??= new Map();
     this.#readers.set(g, new Map(both));
-    this.#readSlot[g] = -2;
+    this.#marks[fields * g + readSlot] = -2;
   }
 }
 
